@@ -2,15 +2,11 @@
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pluralbench.downstream.study import Study
-from pluralbench.reports.figures import style
+from pluralbench.reports.figures import Figure, style
 from pluralbench.reports.figures.files import write
 from pluralbench.reports.figures.series import series_of_judges
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 WIDTH, HEIGHT = 3.6, 2.9  # inches
 
@@ -20,7 +16,7 @@ def draw_axis(found: Study, folder: Path) -> list[Path]:
     return write({"axis": partial(_curves, found)}, folder)
 
 
-def _curves(found: Study) -> "Figure":
+def _curves(found: Study) -> Figure:
     figure, (ax,) = style.grid(WIDTH, HEIGHT)
     benchmarks = series_of_judges(dict.fromkeys(found.runs))
     models = {model.name: model.at for model in found.recipe.models if model.at is not None}

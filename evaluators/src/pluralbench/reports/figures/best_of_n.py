@@ -3,22 +3,17 @@
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pluralbench_measures.bootstrap import CONFIDENCE
 
 from pluralbench.errors import EvaluationError
 from pluralbench.reports.downstream import of_rewards, shown_metric
-from pluralbench.reports.figures import style
+from pluralbench.reports.figures import Axes, Figure, style
 from pluralbench.reports.figures.files import write
 from pluralbench.reports.figures.fonts import readable
 from pluralbench.reports.figures.series import Series, series_of_judges
 from pluralbench.reports.figures.style import Point
 from pluralbench.results.runs import Downstream, policy_number
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 SIZE, APART = 2.9, 0.75  # of a panel and between panels, in inches
 GAINS = ("promised", "realised")
@@ -40,7 +35,7 @@ def draw_best_of_n(found: Downstream, folder: Path, among: Iterable[str] = ()) -
     return write({"best_of_n": partial(curves, found, among)}, folder)
 
 
-def curves(found: Downstream, among: Iterable[str] = ()) -> "Figure":
+def curves(found: Downstream, among: Iterable[str] = ()) -> Figure:
     """Outcome by k with the policy's level; beside it realised against promised gain, where both are known."""
     outcome, metric = found.result.outcome, shown_metric(found)
     models = series_of_judges({model: one.value for model, one in of_rewards(found, metric).items()}, among)
@@ -66,7 +61,7 @@ def curves(found: Downstream, among: Iterable[str] = ()) -> "Figure":
     return style.heading(figure, title, f"{found.result.sampling.prompts:,} prompts.{judge}{level}{bands}{gains}")
 
 
-def _by_k(ax: "Axes", found: Downstream, models: Sequence[Series], metric: str) -> None:
+def _by_k(ax: Axes, found: Downstream, models: Sequence[Series], metric: str) -> None:
     sizes = found.result.sampling.sizes
     ax.set_xscale("log", base=2)
     ax.set_xlabel("k, candidates to choose from")
@@ -84,7 +79,7 @@ def _by_k(ax: "Axes", found: Downstream, models: Sequence[Series], metric: str) 
             ax.vlines(k * 2 ** (0.1 * (number + 1)), low, high, color=one.colour, linewidth=0.9, zorder=2)
 
 
-def _realised(ax: "Axes", found: Downstream, models: Sequence[Series]) -> None:
+def _realised(ax: Axes, found: Downstream, models: Sequence[Series]) -> None:
     most = 0.0
     for one in models:
         gains = [

@@ -2,17 +2,12 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
-from pluralbench.reports.figures import style
+from pluralbench.reports.figures import Axes, Figure, style
 from pluralbench.reports.figures.fonts import folded, part_labels
 from pluralbench.reports.figures.series import RunSeries
 from pluralbench.reports.figures.style import Column, Point, dot, heading, point
 from pluralbench.results.runs import Run
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 SIDE_BY_SIDE = 6  # models that bars can show
 ACROSS = 4  # panels of calibration in a row
@@ -21,7 +16,7 @@ MEAN = "Mean of categories"
 PANELS = ("Accuracy", "Exact match")
 
 
-def figures_of(models: Sequence[RunSeries]) -> "dict[str, Callable[[Sequence[RunSeries]], Figure | None]]":
+def figures_of(models: Sequence[RunSeries]) -> dict[str, Callable[[Sequence[RunSeries]], Figure | None]]:
     """The figures that there are for these models, by the stem of their files: one a config, and the calibration."""
     configs = dict.fromkeys(config for one in models for config in one.run.names("config", "config", "exact_match"))
     stems = {style.stem("categories", config): config for config in configs}
@@ -35,7 +30,7 @@ def labels_of(runs: Iterable[Run]) -> dict[str, str]:
     return part_labels(name for group, column in groups.items() for run in of for name in run.names(group, column))
 
 
-def _categories(models: Sequence[RunSeries], config: str) -> "Figure | None":
+def _categories(models: Sequence[RunSeries], config: str) -> Figure | None:
     called = {MEAN: MEAN} | labels_of(one.run for one in models)
     rows = [(MEAN, [_shares(one.run, config) for one in models])]
     names = dict.fromkeys(name for one in models for name in one.run.names("category", "subset", config=config))
@@ -73,14 +68,14 @@ def _categories(models: Sequence[RunSeries], config: str) -> "Figure | None":
     return heading(figure, title, f"{style.whiskers(points)} Dashed: chance. {note}")
 
 
-def _bars(ax: "Axes", row: int, shown: Sequence[Point], models: Sequence[RunSeries]) -> None:
+def _bars(ax: Axes, row: int, shown: Sequence[Point], models: Sequence[RunSeries]) -> None:
     step = min(0.4, 0.84 / len(models))
     for at, one, model in zip(style.beside(row, len(models), step), shown, models, strict=True):
         ax.barh(at, one.value or 0.0, 0.9 * step, color=model.colour, alpha=0.35, linewidth=0, zorder=1.5)
         dot(ax, at, one, model)
 
 
-def _calibration(models: Sequence[RunSeries]) -> "Figure | None":
+def _calibration(models: Sequence[RunSeries]) -> Figure | None:
     shown = [one for one in models if _bins(one.run)]
     if not shown:
         return None

@@ -4,10 +4,10 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pluralbench.errors import EvaluationError
-from pluralbench.reports.figures import style
+from pluralbench.reports.figures import Axes, Figure, style
 from pluralbench.reports.figures.files import write
 from pluralbench.reports.figures.fonts import readable
 from pluralbench.reports.figures.panels import (
@@ -23,10 +23,6 @@ from pluralbench.reports.figures.panels import (
 from pluralbench.reports.figures.series import Series, series_of_judges
 from pluralbench.reports.figures.style import Point, dot, heading, hollow
 from pluralbench.reports.figures.variables import by_setting, draw_variables
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 FEW = 10  # verdicts in a decile
 POINTS = 16  # of a curve between two certainties
@@ -46,7 +42,7 @@ def draw_verdicts(rows: Rows, folder: Path) -> list[Path]:
     return write(figures, folder)
 
 
-def figures_of(rows: Rows, among: Iterable[str] = ()) -> "dict[str, Callable[[], Figure]]":
+def figures_of(rows: Rows, among: Iterable[str] = ()) -> dict[str, Callable[[], Figure]]:
     """The figures that these verdicts have data for, by the stem of their files.
 
     Those with certainties are one for each setting and set of persona variables, `certainty_SETTING_VARIABLES` and
@@ -77,7 +73,7 @@ def _judges(rows: Rows, among: Iterable[str]) -> dict[str, Series]:
     return {one.name: one for one in series_of_judges(means, among)}
 
 
-def _by_certainty(rows: Rows, judges: Mapping[str, Series], told: str) -> "Figure":
+def _by_certainty(rows: Rows, judges: Mapping[str, Series], told: str) -> Figure:
     deciles = [cell["from"] for row in rows for cell in row["deciles"]]
     limits = (min(deciles) - 2, max(deciles) + 12)
     edges = list(range(min(deciles), max(deciles) + 20, 10))
@@ -85,12 +81,12 @@ def _by_certainty(rows: Rows, judges: Mapping[str, Series], told: str) -> "Figur
     compared = shown_judges(rows, judges)
     whiskers = len(compared) <= MANY
 
-    def bins(ax: "Axes") -> None:
+    def bins(ax: Axes) -> None:
         ax.set(xlim=limits, xticks=edges, xlabel="Certainty")
         for edge in edges[:-1:2]:
             ax.axvspan(edge, edge + 10, color="#F2F2F2", linewidth=0, zorder=0)
 
-    def accuracy(ax: "Axes", ours: Rows, judges: Mapping[str, Series]) -> None:
+    def accuracy(ax: Axes, ours: Rows, judges: Mapping[str, Series]) -> None:
         bins(ax)
         ax.set(ylim=(-4, 104), yticks=[0, 25, 50, 75, 100], ylabel="Accuracy (%)")
         style.dashed(ax.axhline, 100 * ours[0]["chance"])
@@ -107,7 +103,7 @@ def _by_certainty(rows: Rows, judges: Mapping[str, Series], told: str) -> "Figur
                 if cell["n"] < FEW:
                     ax.plot(at, shown.value or 0.0, **_over(model))
 
-    def histogram(ax: "Axes", ours: Rows, judges: Mapping[str, Series]) -> None:
+    def histogram(ax: Axes, ours: Rows, judges: Mapping[str, Series]) -> None:
         bins(ax)
         ax.set(ylim=(0, most), yticks=range(0, most + 1, 50 if most == 100 else 25), ylabel="Verdicts (%)")
         for row, model, left, step in _beside(ours, judges):
@@ -137,13 +133,13 @@ def _beside(rows: Rows, judges: Mapping[str, Series]) -> list[tuple[Mapping[str,
     return [(row, model, 5 + (n - len(ours) / 2) * step, step) for n, (row, model) in enumerate(ours)]
 
 
-def _risk_coverage(rows: Rows, judges: Mapping[str, Series], told: str) -> "Figure":
+def _risk_coverage(rows: Rows, judges: Mapping[str, Series], told: str) -> Figure:
     worst = max([100 * (1 - row["chance"]) for row in rows] + [y for row in rows for _, y in _curve(row)])
 
     def few(row: Mapping[str, Any]) -> bool:
         return bool(row["high"]["total"] < FEW)
 
-    def curves(ax: "Axes", ours: Rows, judges: Mapping[str, Series]) -> None:
+    def curves(ax: Axes, ours: Rows, judges: Mapping[str, Series]) -> None:
         ax.set(xlim=(-2, 102), ylim=(-0.03 * worst, 1.05 * worst), xticks=[0, 25, 50, 75, 100])
         ax.set(xlabel="Coverage (%)", ylabel="Errors (%)")
         style.dashed(ax.axhline, 100 * (1 - ours[0]["chance"]))
@@ -187,7 +183,7 @@ def _over(model: Series) -> dict[str, Any]:
     return hollow(model) | {"zorder": 2.5}
 
 
-def _persona(rows: Rows, judges: Mapping[str, Series]) -> "Figure":
+def _persona(rows: Rows, judges: Mapping[str, Series]) -> Figure:
     best, alone = list(judges), len(shown_judges(rows, judges)) == 1
     telling = [name for name in ("setting", "persona_variables") if len({row[name] for row in rows}) > 1]
     # Of one judge the tasks are rows of one panel; else each has a panel, whose rows are the judges.
@@ -213,7 +209,7 @@ def _row_label(row: Mapping[str, Any], judges: Mapping[str, Series], telling: Se
     return f"{name} ({', '.join(row[what] for what in telling)})" if telling else name
 
 
-def _with_and_without(left: "Axes", right: "Axes", rows: Rows, judges: Mapping[str, Series]) -> None:
+def _with_and_without(left: Axes, right: Axes, rows: Rows, judges: Mapping[str, Series]) -> None:
     for at, row in enumerate(rows):
         model, found = judges[row["judge"]], row["against_none"]
         dot(left, at - 0.14, verdict_point(found, "accuracy"), model)

@@ -4,21 +4,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from textwrap import fill
-from typing import TYPE_CHECKING
 
 import numpy as np
 from pluralbench_measures.bootstrap import CONFIDENCE, spread
 
 from pluralbench.downstream.correlate import Correlation
 from pluralbench.downstream.sides import Side
-from pluralbench.reports.figures import style
+from pluralbench.reports.figures import Figure, style
 from pluralbench.reports.figures.files import write
 from pluralbench.reports.figures.fonts import readable
 from pluralbench.reports.figures.series import Series, series_of_judges
 from pluralbench.reports.figures.style import Point, heading
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 LINE = 0.18  # inches between names
 SLOPE = 3.0  # inches from ranking to ranking
@@ -34,7 +30,7 @@ def draw_correlation(found: Correlation, folder: Path, among: Iterable[str] = ()
     return write({"ranks": partial(slopes, found, models), "scores": partial(scatter, found, models)}, folder)
 
 
-def slopes(found: Correlation, models: Sequence[Series]) -> "Figure":
+def slopes(found: Correlation, models: Sequence[Series]) -> Figure:
     """A line for each model from its place on the benchmark to its place downstream, with its rank and name."""
     from scipy.stats import rankdata  # noqa: PLC0415 - two seconds that `--help` saves
 
@@ -68,7 +64,7 @@ def _places(ranks: Mapping[str, float], others: Mapping[str, float]) -> dict[str
     return {name: place for place, name in enumerate(ordered)}
 
 
-def scatter(found: Correlation, models: Sequence[Series]) -> "Figure":
+def scatter(found: Correlation, models: Sequence[Series]) -> Figure:
     """A point for each model, with intervals where there are per-item results, and a line from it to its name."""
     across, up = (dict(zip(found.names, _points(side), strict=True)) for side in (found.benchmark, found.downstream))
     side = max(3.6, LINE * len(models))

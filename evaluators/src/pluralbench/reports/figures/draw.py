@@ -3,13 +3,12 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from pluralbench.data.verdict_tables import read_verdicts
 from pluralbench.errors import EvaluationError
-from pluralbench.reports.figures import categories, certainty, languages, profile_modes, style
+from pluralbench.reports.figures import Figure, Make, categories, certainty, languages, profile_modes, style
 from pluralbench.reports.figures.files import write
 from pluralbench.reports.figures.fonts import readable, unrendered
 from pluralbench.reports.figures.forest import forest
@@ -21,11 +20,7 @@ from pluralbench.reports.sheets import title_of
 from pluralbench.reports.verdicts import verdict_rows
 from pluralbench.results.runs import VERDICTS_FILE, Run
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-Make = Callable[[], "Figure | None"]
-Draw = Callable[[Sequence[RunSeries]], "Figure | None"]
+Draw = Callable[[Sequence[RunSeries]], Figure | None]
 OF_A_BENCHMARK: Mapping[str, Draw] = {"forest": forest, "position": position}
 ACROSS_LANGUAGES: Mapping[str, Draw] = languages.FIGURES | {"drop_by_kind": drop_by_kind, "translators": translators}
 

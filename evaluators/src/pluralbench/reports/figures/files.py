@@ -1,20 +1,17 @@
 """Figures as files."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pluralbench_runs import replacing
 
 from pluralbench.errors import EvaluationError
+from pluralbench.reports.figures import Figure, Make
 from pluralbench.reports.figures.style import drawing
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
 
-    from matplotlib.figure import Figure
-
-
-def write(figures: "Mapping[str, Callable[[], Figure | None]]", folder: Path) -> list[Path]:
+def write(figures: Mapping[str, Make], folder: Path) -> list[Path]:
     """Draw figures, by the stems of their files, as PNG and SVG; the paths. One that is None has nothing to show.
 
     Raises `EvaluationError` where they cannot be written.
@@ -24,7 +21,7 @@ def write(figures: "Mapping[str, Callable[[], Figure | None]]", folder: Path) ->
         return [path for stem, figure in made if figure is not None for path in save(figure, folder, stem)]
 
 
-def save(figure: "Figure", folder: Path, stem: str) -> list[Path]:
+def save(figure: Figure, folder: Path, stem: str) -> list[Path]:
     """Write a figure as PNG and SVG, the same bytes each time; the paths."""
     paths = [folder / f"{stem}.png", folder / f"{stem}.svg"]
     # What is drawn is measured once for both files; to have `savefig` do it takes half as long again.

@@ -7,13 +7,11 @@ import re
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING
 from unicodedata import east_asian_width
 
 from pluralbench_schemas import CATEGORIES, LANGUAGES, language_of
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from pluralbench.reports.figures import Figure
 
 LETTERS = "DejaVu Sans"
 GENERIC = "sans-serif"  # what a browser takes that has none of the others
@@ -55,7 +53,7 @@ def families(text: str) -> list[str]:
     return [LETTERS, *dict.fromkeys(filter(None, found)), GENERIC]
 
 
-def set_fonts(figure: "Figure") -> None:
+def set_fonts(figure: Figure) -> None:
     """Let each text of a figure that needs more than matplotlib's own letters fall back to fonts that have them."""
     from matplotlib.text import Text  # noqa: PLC0415 - a second that `--help` saves
 

@@ -1,21 +1,17 @@
 """A forest plot for each benchmark: its overall number and its parts, with intervals, models side by side."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pluralbench_schemas import LANGUAGES
 
-from pluralbench.reports.figures import style
+from pluralbench.reports.figures import Axes, Figure, style
 from pluralbench.reports.figures.categories import labels_of
 from pluralbench.reports.figures.fonts import folded, language_label
 from pluralbench.reports.figures.series import RunSeries
 from pluralbench.reports.figures.style import Point, dot, heading, point
 from pluralbench.results.metrics_frame import Place
 from pluralbench.results.runs import Run
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 SIDE_BY_SIDE = 3  # models that rows can show
 TALL = 13.4  # inches of rows or panels, at the most
@@ -46,7 +42,7 @@ class Part(NamedTuple):
     short: str = ""
 
 
-def forest(models: Sequence[RunSeries]) -> "Figure | None":
+def forest(models: Sequence[RunSeries]) -> Figure | None:
     """The plot of these runs of one benchmark; None where they have no number."""
     blocks = [
         [part for part in block if style.any_value(_at(one.run, part.place) for one in models)]
@@ -140,7 +136,7 @@ def _limits(models: Sequence[RunSeries], parts: Sequence[Part]) -> tuple[float, 
     return style.extent([*(_at(*place) for place in places), *marks], least=2 * style.LEAST)
 
 
-def _dot(ax: "Axes", at: float, room: float, part: Part, model: RunSeries) -> None:
+def _dot(ax: Axes, at: float, room: float, part: Part, model: RunSeries) -> None:
     """A model's value in its row, and the reference points of the same items behind it."""
     for what, looks in MARKS.items():
         mark = _mark(model.run, part.place, what).value
@@ -149,7 +145,7 @@ def _dot(ax: "Axes", at: float, room: float, part: Part, model: RunSeries) -> No
     dot(ax, at, _at(model.run, part.place), model)
 
 
-def _rows(models: Sequence[RunSeries], blocks: Sequence[Sequence[Part]]) -> "tuple[Figure, list[Part]]":
+def _rows(models: Sequence[RunSeries], blocks: Sequence[Sequence[Part]]) -> tuple[Figure, list[Part]]:
     """A row for each part, with the models one below the other in it."""
     each = 0.09 + 0.11 * len(models)
     most = int(TALL / each)
@@ -183,7 +179,7 @@ def _spaced(blocks: Sequence[Sequence[Part]], gap: float) -> list[tuple[float, P
     return places
 
 
-def _panels(models: Sequence[RunSeries], blocks: Sequence[Sequence[Part]]) -> "tuple[Figure, list[Part]]":
+def _panels(models: Sequence[RunSeries], blocks: Sequence[Sequence[Part]]) -> tuple[Figure, list[Part]]:
     """A panel for each part, with a line for each model."""
     each = LINE * len(models)
     most = max(1, int(TALL / (each + ABOVE))) * ACROSS

@@ -1,16 +1,12 @@
 """How much each kind of reward model loses from English to other languages (M-RewardBench, section 5.1)."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pluralbench.reports.figures import style
+from pluralbench.reports.figures import Axes, Figure, style
 from pluralbench.reports.figures.fonts import readable
 from pluralbench.reports.figures.series import RunSeries
 from pluralbench.reports.figures.style import LEAST, Point, dot, heading, point
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 NAMES = {
     "classifier": "Classifiers",
@@ -35,7 +31,7 @@ def by_kind(models: Sequence[RunSeries]) -> dict[str, list[RunSeries]]:
     return {kind: own for kind, own in found.items() if own}
 
 
-def drop_by_kind(models: Sequence[RunSeries]) -> "Figure | None":
+def drop_by_kind(models: Sequence[RunSeries]) -> Figure | None:
     """Panels for the mean of sections and each section; in them a row a kind. None where there is but one kind."""
     dropped = [one for one in models if one.run.estimate("drop", "overall").value is not None]
     kinds = by_kind(dropped)
@@ -69,9 +65,7 @@ def _drop(one: RunSeries, section: str) -> Point:
     return point(overall if section == "Mean of sections" else one.run.estimate("drop", "section", section=section))
 
 
-def _draw(
-    ax: "Axes", panel: Mapping[str, Sequence[Point]], kinds: Mapping[str, Sequence[Any]], *, whisker: bool
-) -> None:
+def _draw(ax: Axes, panel: Mapping[str, Sequence[Point]], kinds: Mapping[str, Sequence[Any]], *, whisker: bool) -> None:
     style.dashed(ax.axvline, 0)
     ax.locator_params(axis="x", nbins=5, steps=[1, 2, 5, 10])
     for row, (kind, points) in enumerate(panel.items()):

@@ -4,20 +4,17 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from statistics import fmean, median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pluralbench.reports.figures import style
+from pluralbench.reports.figures import Figure, style
 from pluralbench.reports.figures.fonts import language_label, readable, short_name
 from pluralbench.reports.figures.series import RunSeries
 from pluralbench.reports.figures.style import LEAST, MISSING, Column, Point, dot, heading, point
 from pluralbench.results.runs import Run
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 MOST = 10  # models in the heat map of languages
 OUTCOMES = ("win", "tie", "loss")
@@ -31,7 +28,7 @@ TINY = 1e-9
 ENGLISH, MINUS = "English:", "\N{MINUS SIGN}"
 
 
-def _languages(models: Sequence[RunSeries]) -> "Figure | None":
+def _languages(models: Sequence[RunSeries]) -> Figure | None:
     shown = models[:MOST]
     by_code = {code: [point(one.run.of(code)) for one in shown] for code in _codes(shown)}
     if not style.any_value(chain(*by_code.values())):
@@ -53,7 +50,7 @@ def _languages(models: Sequence[RunSeries]) -> "Figure | None":
     return heading(style.heat(shown, columns, bare=1), f"Accuracy (%) by language, {which}", note)
 
 
-def _english_and_multilingual(models: Sequence[RunSeries]) -> "Figure | None":
+def _english_and_multilingual(models: Sequence[RunSeries]) -> Figure | None:
     both = [(one, point(one.run.of(_reference(one.run))), point(one.run.headline)) for one in models]
     shown = [(one, x, y) for one, x, y in both if x.value is not None and y.value is not None]
     if not shown:
@@ -85,7 +82,7 @@ def _correlations(xs: Sequence[float], ys: Sequence[float]) -> str:
     return ": " + ", ".join(f"{name} = {value:.2f}".replace(" ", "\N{NO-BREAK SPACE}") for name, value in found.items())
 
 
-def _dimensions(models: Sequence[RunSeries]) -> "Figure | None":
+def _dimensions(models: Sequence[RunSeries]) -> Figure | None:
     panels = {kind: rows for kind in GROUPS if (rows := _groups(models, kind))}
     every = [one for rows in panels.values() for _, points in rows for one in points]
     if not style.any_value(every):
@@ -144,7 +141,7 @@ def _groups(models: Sequence[RunSeries], kind: str) -> list[tuple[str, list[Poin
     return [(label, points) for _, label, points in sorted(rows, key=lambda row: row[0])]
 
 
-def _translation(models: Sequence[RunSeries]) -> "Figure | None":
+def _translation(models: Sequence[RunSeries]) -> Figure | None:
     found = [_translated(one.run) for one in models]
     levels = [level for level in ("easy", "hard") if any(key[2] == level for subsets in found for key in subsets)]
     ways = sorted({(source, target) for subsets in found for source, target, _ in subsets})
@@ -188,7 +185,7 @@ def _translated(run: Run) -> dict[tuple[str, str, str], Point]:
     }
 
 
-def _drop(models: Sequence[RunSeries]) -> "Figure | None":
+def _drop(models: Sequence[RunSeries]) -> Figure | None:
     sections = dict.fromkeys(name for one in models for name in one.run.names("section", "section", "drop"))
     found = [[point(one.run.estimate("drop", "section", section=name)) for one in models] for name in sections]
     found.append([point(one.run.estimate("drop", "overall")) for one in models])
@@ -220,7 +217,7 @@ def _drop(models: Sequence[RunSeries]) -> "Figure | None":
     return heading(figure, f"Drop from English by section, {style.which(models)}", note)
 
 
-def _consistency(models: Sequence[RunSeries]) -> "Figure | None":
+def _consistency(models: Sequence[RunSeries]) -> Figure | None:
     by_code = {code: [point(one.run.of(code, "kappa"), 1.0) for one in models] for code in _codes(models)}
     every = [one for row in by_code.values() for one in row]
     if not style.any_value(every):
@@ -242,7 +239,7 @@ def _consistency(models: Sequence[RunSeries]) -> "Figure | None":
     return heading(figure, f"Consistency with English, {style.which(models)}", note)
 
 
-def _instances(models: Sequence[RunSeries]) -> "Figure | None":
+def _instances(models: Sequence[RunSeries]) -> Figure | None:
     labels = _labels(models)
     found, undefined = _kappas(labels.select(pl.col("^n_.*$")).to_numpy())
     if not len(found):
@@ -308,7 +305,7 @@ def _uneven(models: Sequence[RunSeries]) -> str:
     return "" if alike else " The models are not of the same languages, so their means are of different things."
 
 
-FIGURES: dict[str, Callable[[Sequence[RunSeries]], "Figure | None"]] = {
+FIGURES: dict[str, Callable[[Sequence[RunSeries]], Figure | None]] = {
     "languages": _languages,
     "english_and_multilingual": _english_and_multilingual,
     "dimensions": _dimensions,

@@ -1,27 +1,23 @@
 """What the figures of verdicts share: a panel for each task, and who is in them."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 
-from pluralbench.reports.figures import style
+from pluralbench.reports.figures import Axes, Figure, style
 from pluralbench.reports.figures.fonts import readable
 from pluralbench.reports.figures.series import Series
 from pluralbench.reports.figures.style import Point
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
 Rows = Sequence[Mapping[str, Any]]
-Draw = Callable[["Axes", Rows, Mapping[str, Series]], None]
+Draw = Callable[[Axes, Rows, Mapping[str, Series]], None]
 WIDTH, APART = 2.9, 0.45  # of a panel and beside it, in inches
 MANY = 4  # judges, of which two panels fit in a row and whiskers stay apart
 WHISKERS = f"Whiskers: {CONFIDENCE:.0%} intervals."
 
 
-def panels(rows: Rows, judges: Mapping[str, Series], heights: Sequence[float], draw: Sequence[Draw]) -> "Figure":
+def panels(rows: Rows, judges: Mapping[str, Series], heights: Sequence[float], draw: Sequence[Draw]) -> Figure:
     """A panel for each task, of axes one under the other; heights: of these, in inches, from the top."""
     tasks = {task: [row for row in rows if row["task"] == task] for task in dict.fromkeys(row["task"] for row in rows)}
     many = len(shown_judges(rows, judges)) > MANY

@@ -3,12 +3,11 @@
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pluralbench_measures.bootstrap import CONFIDENCE
 
 from pluralbench.metrics.personalize import BINS, MEASURES
-from pluralbench.reports.figures import style
+from pluralbench.reports.figures import Axes, Figure, style
 from pluralbench.reports.figures.files import write
 from pluralbench.reports.figures.fonts import readable
 from pluralbench.reports.figures.series import Series, series_of_judges
@@ -16,10 +15,6 @@ from pluralbench.reports.figures.style import Point, dots, point
 from pluralbench.reports.personalize import METHODS
 from pluralbench.results.personalize import KNOWN, NEW
 from pluralbench.results.runs import Personalized, decided
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 WIDTH, HEIGHT, GAP, ABOVE = 2.0, 1.25, 0.3, 0.5  # inches: of a panel, between columns and between rows
 APART = 0.22
@@ -49,7 +44,7 @@ def drawn_sets(found: Personalized) -> list[str]:
     return [name for name in found.result.sets if name != KNOWN or NEW not in found.result.sets]
 
 
-def told(found: Personalized, name: str) -> "Figure":
+def told(found: Personalized, name: str) -> Figure:
     """A row a method, a column for posts, words and distance, and for new against known users where there are both."""
     config, result = found.config, found.result
     series = {one.name: one for one in series_of_judges(dict.fromkeys(SAID.values()))}
@@ -117,7 +112,7 @@ def _bins(found: Personalized, group: str, method: str, measure: str) -> Iterato
         yield low if low == high else f"{low}\nto {high}"
 
 
-def _panel(ax: "Axes", shown: Shown, models: Sequence[Series], limits: tuple[float, float]) -> None:
+def _panel(ax: Axes, shown: Shown, models: Sequence[Series], limits: tuple[float, float]) -> None:
     middle, room = (len(shown) - 1) / 2, max(len(shown), 2) / 2
     ax.set(xlim=(middle - room, middle + room), ylim=limits)
     style.dashed(ax.axhline, COIN)

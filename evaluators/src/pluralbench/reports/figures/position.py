@@ -1,19 +1,15 @@
 """How often each judge prefers the answer that it sees first (CHEEMS, appendix D.3, figure 15)."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from pluralbench.reports.figures import style
+from pluralbench.reports.figures import Figure, style
 from pluralbench.reports.figures.series import RunSeries
 from pluralbench.reports.figures.style import dot, heading, point
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 WIDTH, ROW = 3.6, 0.28  # of the axes and of a judge, in inches
 
 
-def position(models: Sequence[RunSeries]) -> "Figure | None":
+def position(models: Sequence[RunSeries]) -> Figure | None:
     """The judges of one benchmark that saw two answers at a time; None where there is none."""
     found = [(one, point(one.run.estimate("share_of_first", "position"))) for one in models]
     shown = [(one, share) for one, share in found if share.value is not None]

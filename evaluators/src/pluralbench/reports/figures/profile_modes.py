@@ -3,24 +3,20 @@
 A bar is the mean over a family's models, which are dots on it; where a family is one model, it has its interval.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pluralbench.errors import EvaluationError
-from pluralbench.reports.figures import style
+from pluralbench.reports.figures import Axes, Figure, Make, style
 from pluralbench.reports.figures.fonts import folded, readable
 from pluralbench.reports.profile_modes import NONE, Told, modes_of
 from pluralbench.reports.sheets import Sheet, sheets_of
 from pluralbench.results.metrics_frame import Place
 from pluralbench.results.runs import Run
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 COLOURS = {NONE: "#BDBDBD", "raw": "#E69F00", "plan": "#0072B2", "persona": "#009E73"}
 OTHERS = ("#56B4E9", "#CC79A7", "#D55E00", "#F0E442")
@@ -40,13 +36,13 @@ Families = Mapping[str, Mapping[str, Bar]]
 """By a family's name its bars, by mode."""
 
 
-def mode_figures(runs: Sequence[Run], families: Mapping[str, str]) -> "dict[str, Callable[[], Figure | None]]":
+def mode_figures(runs: Sequence[Run], families: Mapping[str, str]) -> dict[str, Make]:
     """The figure of each table that has models in several modes, by the stem of its files.
 
     families: patterns of models' names by a family's name; a model of none is one by itself. Raises `EvaluationError`
     for a pattern that is of no model.
     """
-    made: dict[str, Callable[[], Figure | None]] = {}
+    made: dict[str, Make] = {}
     known = [run.name for run in runs]
     for family, pattern in families.items():
         if not any(_is_of(name, pattern) for name in known):
@@ -65,7 +61,7 @@ def _is_of(name: str, pattern: str) -> bool:
     return fnmatchcase(name, pattern) or fnmatchcase(Path(name).name, pattern)
 
 
-def _figure(sheet: Sheet, models: Sequence[Sequence[Told]], families: Mapping[str, str]) -> "Figure | None":
+def _figure(sheet: Sheet, models: Sequence[Sequence[Told]], families: Mapping[str, str]) -> Figure | None:
     places = [OVERALL, *(column.place for column in sheet.columns if column.part)][: MOST + 1]
     panels = [_families(models, families, place) for place in places]
     modes = list(dict.fromkeys(bar for own in panels[0].values() for bar in own))
@@ -119,7 +115,7 @@ def _colours(modes: Sequence[str]) -> dict[str, str]:
     return {mode: COLOURS.get(mode) or next(others) for mode in modes}
 
 
-def _draw(ax: "Axes", panel: Families, modes: Sequence[str], colours: Mapping[str, str]) -> None:
+def _draw(ax: Axes, panel: Families, modes: Sequence[str], colours: Mapping[str, str]) -> None:
     for number, bars in enumerate(panel.values()):
         for place, mode in enumerate(modes):
             at = number + (place - (len(modes) - 1) / 2) / (len(modes) + 1)
@@ -130,7 +126,7 @@ def _draw(ax: "Axes", panel: Families, modes: Sequence[str], colours: Mapping[st
     style.tick(ax.xaxis, range(len(panel)), [folded(readable(name), each, lines=3) for name in panel])
 
 
-def _bar(ax: "Axes", at: float, width: float, bar: Bar | None, colour: str) -> None:
+def _bar(ax: Axes, at: float, width: float, bar: Bar | None, colour: str) -> None:
     values = [] if bar is None else [point.value for point in bar.points if point.value is not None]
     if bar is None or not values:
         ax.text(at, 1, style.MISSING, ha="center", va="bottom", color=colour, fontweight="bold")
@@ -142,7 +138,7 @@ def _bar(ax: "Axes", at: float, width: float, bar: Bar | None, colour: str) -> N
         ax.vlines(at, bar.points[0].low, bar.points[0].high, colors="black", linewidth=0.8, zorder=3)
 
 
-def _legend(ax: "Axes", modes: Sequence[str], colours: Mapping[str, str]) -> None:
+def _legend(ax: Axes, modes: Sequence[str], colours: Mapping[str, str]) -> None:
     from matplotlib.patches import Patch  # noqa: PLC0415 - a second that `--help` saves
 
     handles = [Patch(color=colours[mode]) for mode in modes]

@@ -9,18 +9,14 @@ from contextlib import contextmanager
 from statistics import fmean
 from textwrap import wrap
 from threading import Lock
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 
+from pluralbench.reports.figures import Axes, Axis, Figure
 from pluralbench.reports.figures.fonts import GENERIC, LETTERS, families, readable, set_fonts
 from pluralbench.reports.figures.series import RunSeries, Series
 from pluralbench.reports.sheets import title_of
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
-    from matplotlib.figure import Figure
 
 MAP = "cividis"
 GREY = "#555555"
@@ -113,7 +109,7 @@ def extent(points: Iterable[Point], *also: float, least: float = 0.0) -> tuple[f
     return low - room, high + room
 
 
-def sheet(width: float, height: float) -> "Figure":
+def sheet(width: float, height: float) -> Figure:
     """A figure whose axes are to be placed in inches (see `place`); what hangs outside is part of what is saved."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - a second that `--help` saves
     from matplotlib.figure import Figure  # noqa: PLC0415 - the same
@@ -123,7 +119,7 @@ def sheet(width: float, height: float) -> "Figure":
     return figure
 
 
-def place(figure: "Figure", left: float, bottom: float, width: float, height: float) -> "Axes":
+def place(figure: Figure, left: float, bottom: float, width: float, height: float) -> Axes:
     """Axes of this size at this place, in inches."""
     across, up = figure.get_size_inches()
     return figure.add_axes((left / across, bottom / up, width / across, height / up))
@@ -131,7 +127,7 @@ def place(figure: "Figure", left: float, bottom: float, width: float, height: fl
 
 def grid(
     width: float, height: float, count: int = 1, across: int = 1, *, beside: float = 0.0, above: float = 0.0
-) -> "tuple[Figure, list[Axes]]":
+) -> tuple[Figure, list[Axes]]:
     """A figure of so many panels of one size, row by row from the top. beside, above: inches between them."""
     down = -(-count // across)
     figure = sheet(min(count, across) * (width + beside) - beside, down * (height + above) - above)
@@ -144,7 +140,7 @@ def grid(
 
 def paired(
     rows: Mapping[str, Sequence[str]], heights: Sequence[float], limits: Sequence[Limits], across: Sequence[str]
-) -> "tuple[Figure, list[tuple[Axes, Axes]]]":
+) -> tuple[Figure, list[tuple[Axes, Axes]]]:
     """Two panels side by side for each block of rows: what is measured, and what of it is a difference from 0.
 
     rows: labels by the title of their block. heights: of the blocks, in inches. limits, across: of both panels.
@@ -166,21 +162,21 @@ def paired(
     return figure, both
 
 
-def lines(ax: "Axes", labels: Sequence[str]) -> None:
+def lines(ax: Axes, labels: Sequence[str]) -> None:
     """A line of the axes for each label, the first at the top, every other one shaded."""
     ax.set_ylim(len(labels) - 0.5, -0.5)
     tick(ax.yaxis, range(len(labels)), labels)
     stripes(ax.axhspan, len(labels))
 
 
-def columns(ax: "Axes", labels: Sequence[str]) -> None:
+def columns(ax: Axes, labels: Sequence[str]) -> None:
     """A column of the axes for each label, every other one shaded."""
     ax.set_xlim(-0.5, len(labels) - 0.5)
     tick(ax.xaxis, range(len(labels)), labels)
     stripes(ax.axvspan, len(labels))
 
 
-def tick(axis: "Axis", places: Sequence[float], labels: Sequence[str], **style: Any) -> None:
+def tick(axis: Axis, places: Sequence[float], labels: Sequence[str], **style: Any) -> None:
     """Labels along an axis, without tick marks."""
     axis.set_ticks(places, labels, **style)
     axis.set_tick_params(length=0)
@@ -191,13 +187,13 @@ def dashed(line: Callable[..., object], at: float) -> None:
     line(at, color=GREY, linewidth=0.8, linestyle="--", zorder=1)
 
 
-def middle(ax: "Axes", row: float, value: float | None, half: float = 0.42) -> None:
+def middle(ax: Axes, row: float, value: float | None, half: float = 0.42) -> None:
     """A black mark at a mean in a row, if there is one."""
     if value is not None:
         ax.vlines(value, row - half, row + half, colors="black", linewidth=1.2, zorder=1.5)
 
 
-def curve(ax: "Axes", points: Sequence[tuple[float, Point]], model: Series, *, band: bool = False) -> None:
+def curve(ax: Axes, points: Sequence[tuple[float, Point]], model: Series, *, band: bool = False) -> None:
     """A model's values along the axis, those that are there joined. band: with their intervals around them."""
     there = [(at, one.value) for at, one in points if one.value is not None]
     xs, ys = [at for at, _ in there], [value for _, value in there]
@@ -208,7 +204,7 @@ def curve(ax: "Axes", points: Sequence[tuple[float, Point]], model: Series, *, b
         ax.fill_between(at, low, high, color=model.colour, alpha=0.12, linewidth=0, zorder=2)
 
 
-def named_dots(ax: "Axes", shown: Sequence[tuple[Series, Point, Point]], gap: float) -> None:
+def named_dots(ax: Axes, shown: Sequence[tuple[Series, Point, Point]], gap: float) -> None:
     """A dot for each model, with whiskers across and up, and a line from it to its name right of the axes.
 
     shown: models with their values across and up. gap: inches between names. The axes have their limits and size.
@@ -227,7 +223,7 @@ def named_dots(ax: "Axes", shown: Sequence[tuple[Series, Point, Point]], gap: fl
         ax.text(1.075, height, model.label, va="center", transform=ax.transAxes)
 
 
-def dots(ax: "Axes", at: float, shown: Sequence[Point], models: Sequence[Series], apart: float, **how: bool) -> None:
+def dots(ax: Axes, at: float, shown: Sequence[Point], models: Sequence[Series], apart: float, **how: bool) -> None:
     """A group of models side by side, at most so far apart."""
     places = beside(at, len(models), min(apart, 0.84 / len(models)))
     for place, one, model in zip(places, shown, models, strict=True):
@@ -239,7 +235,7 @@ def beside(at: float, count: int, step: float) -> list[float]:
     return [at + (number - (count - 1) / 2) * step for number in range(count)]
 
 
-def dot(ax: "Axes", at: float, shown: Point, model: Series, *, upright: bool = False, whisker: bool = True) -> None:
+def dot(ax: Axes, at: float, shown: Point, model: Series, *, upright: bool = False, whisker: bool = True) -> None:
     """A model's value and interval. upright: the value goes up, and `at` is across. Missing: a dash off the axes."""
     if shown.value is None:
         edge = ax.get_xaxis_transform() if upright else ax.get_yaxis_transform()
@@ -265,7 +261,7 @@ def hollow(model: Series) -> dict[str, Any]:
 
 
 def legend(
-    ax: "Axes", models: Sequence[Series], also: Mapping[str, dict[str, Any]] | None = None, away: float = 0.16
+    ax: Axes, models: Sequence[Series], also: Mapping[str, dict[str, Any]] | None = None, away: float = 0.16
 ) -> None:
     """Who is who, right of the axes, when there is more than one model.
 
@@ -282,7 +278,7 @@ def legend(
     ax.legend(handles, names, loc="upper left", bbox_to_anchor=(right, 1.0), borderaxespad=0)
 
 
-def heat(models: Sequence[Series], columns: Sequence[Column], bare: int = 0, unit: str = "Accuracy (%)") -> "Figure":
+def heat(models: Sequence[Series], columns: Sequence[Column], bare: int = 0, unit: str = "Accuracy (%)") -> Figure:
     """A row for each model in cells coloured by value; the last `bare` columns are not; what is missing is hatched."""
     from matplotlib import colormaps  # noqa: PLC0415 - a second that `--help` saves
     from matplotlib.cm import ScalarMappable  # noqa: PLC0415 - the same
@@ -309,7 +305,7 @@ def heat(models: Sequence[Series], columns: Sequence[Column], bare: int = 0, uni
     return figure
 
 
-def _cell(ax: "Axes", left: float, row: int, value: float | None, colour: tuple[float, ...]) -> None:
+def _cell(ax: Axes, left: float, row: int, value: float | None, colour: tuple[float, ...]) -> None:
     from matplotlib.patches import Rectangle  # noqa: PLC0415 - a second that `--help` saves
 
     edge, hatch = ("#AAAAAA", "////") if value is None else ("white", None)
@@ -330,7 +326,7 @@ def _luminance(colour: Sequence[float]) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-def heading(figure: "Figure", title: str, note: str) -> "Figure":
+def heading(figure: Figure, title: str, note: str) -> Figure:
     """Put a title over all that is drawn and a note under it, on as many lines as its width asks for."""
     set_fonts(figure)
     canvas: Any = figure.canvas
@@ -356,7 +352,7 @@ def apart(heights: Sequence[float], gap: float) -> list[float]:
     return moved
 
 
-def guides(ax: "Axes") -> None:
+def guides(ax: Axes) -> None:
     """Lines at the kappa of chance and at a substantial one."""
     for value, said in ((0.0, "0: chance"), (SUBSTANTIAL, f"{SUBSTANTIAL:.2f}: substantial")):
         dashed(ax.axvline, value)

@@ -3,22 +3,18 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import polars as pl
 
 from pluralbench.evaluation.compare import decided, overall_difference
-from pluralbench.reports.figures import style
+from pluralbench.reports.figures import Axes, Figure, style
 from pluralbench.reports.figures.fonts import readable
 from pluralbench.reports.figures.kinds import by_kind, kind_name
 from pluralbench.reports.figures.series import MARKERS, RunSeries, shortened
 from pluralbench.reports.figures.style import LEAST, Point, dot, heading, point
 from pluralbench.reports.names import ASKED, TOLD
 from pluralbench.results.runs import Run
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 OF_THE_DATA = "data {}"
 """What in `TOLD` is of the data itself."""
@@ -39,7 +35,7 @@ class Pair(NamedTuple):
     sides: list[Side]
 
 
-def translators(models: Sequence[RunSeries]) -> "Figure | None":
+def translators(models: Sequence[RunSeries]) -> Figure | None:
     """A row a model, in groups by kind. None where no model was run on two translations of the same items.
 
     Translations are of the same items where ids and subsets are the same and texts are not. What they are called is
@@ -139,7 +135,7 @@ def _limits(pairs: Sequence[Pair]) -> tuple[tuple[float, float], tuple[float, fl
     )
 
 
-def _sides(left: "Axes", right: "Axes", pairs: Sequence[Pair], markers: Mapping[str, str]) -> None:
+def _sides(left: Axes, right: Axes, pairs: Sequence[Pair], markers: Mapping[str, str]) -> None:
     for row, pair in enumerate(pairs):
         places = style.beside(row, len(pair.sides), 0.8 / len(pair.sides))
         for at, side in zip(places, pair.sides, strict=True):

@@ -4,20 +4,16 @@
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pluralbench.metrics.certainty import WITHOUT, place_of
-from pluralbench.reports.figures import style
+from pluralbench.reports.figures import Axes, Figure, style
 from pluralbench.reports.figures.fonts import readable
 from pluralbench.reports.figures.panels import MANY, WHISKERS, Rows, panels, shown_judges, verdict_point, which_judges
 from pluralbench.reports.figures.series import Series
 from pluralbench.reports.figures.style import Point, dot
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 ACCURACY = "Accuracy (%)"
 QUARTERS = (0.25, 0.5, 0.75)
@@ -30,7 +26,7 @@ def by_setting(rows: Rows) -> dict[str, list[Mapping[str, Any]]]:
     return {setting: own for setting, own in found.items() if len({*_names(own, "persona_variables")} - {WITHOUT}) > 1}
 
 
-def draw_variables(rows: Rows, judges: Mapping[str, Series], setting: str) -> "Figure":
+def draw_variables(rows: Rows, judges: Mapping[str, Series], setting: str) -> Figure:
     """A panel a task. From the top: accuracy; where there are certainties, how many are high, and their middle half.
 
     rows: of one setting, as `verdict_rows` makes them.
@@ -40,7 +36,7 @@ def draw_variables(rows: Rows, judges: Mapping[str, Series], setting: str) -> "F
     at = f"{rows[0]['threshold']:g}"
 
     def one(of: Any, limits: tuple[float, float], said: str) -> Any:
-        def draw(ax: "Axes", ours: Rows, judges: Mapping[str, Series]) -> None:
+        def draw(ax: Axes, ours: Rows, judges: Mapping[str, Series]) -> None:
             ax.set(ylim=limits, ylabel=said, xlabel="What is told of the person")
             style.columns(ax, [readable(name) for name in sets])
             ax.grid(axis="y")
@@ -76,9 +72,7 @@ def _names(rows: Rows, column: str) -> list[str]:
     return list(dict.fromkeys(row[column] for row in rows))
 
 
-def _lines(
-    ax: "Axes", rows: Rows, sets: Sequence[str], judges: Mapping[str, Series], of: Any, *, whisker: bool
-) -> None:
+def _lines(ax: Axes, rows: Rows, sets: Sequence[str], judges: Mapping[str, Series], of: Any, *, whisker: bool) -> None:
     """A dot for each judge and set, those of a judge joined."""
     ours = [(model, [row for row in rows if row["judge"] == name]) for name, model in judges.items()]
     ours = [(model, own) for model, own in ours if own]

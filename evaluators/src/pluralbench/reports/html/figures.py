@@ -2,15 +2,12 @@
 
 import re
 from io import StringIO
-from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from markupsafe import Markup
 
+from pluralbench.reports.figures import Figure
 from pluralbench.reports.html.components import figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 SVG, XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 DROPPED = {f"{{{SVG}}}metadata", f"{{{SVG}}}style"}  # the page has the style of all of them
@@ -18,7 +15,7 @@ TO_ID = re.compile(r"url\(#([^)]+)\)")
 PER_POINT = 4 / 3  # of a page's pixels
 
 
-def inlined_figure(key: str, svg: str, drawn: "Figure") -> Markup:
+def inlined_figure(key: str, svg: str, drawn: Figure) -> Markup:
     """A figure for a page, whose title and note (see `style.heading`) the page sets itself, so that they wrap.
 
     To be called in `pluralbench.reports.figures.style.drawing`. svg: what its ids begin with, of this figure alone.
