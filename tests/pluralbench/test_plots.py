@@ -8,23 +8,23 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from statistics import fmean, pvariance
+from statistics import fmean
 
 import numpy as np
 import polars as pl
 import pytest
 from drawn_figures import check_texts, dots, report_figures, said, values, whiskers, words
-from made_runs import config_of, made, with_items
+from figure_runs import SUBSETS
+from made_runs import decision, run_of, with_items
 from matplotlib import font_manager
 from matplotlib.figure import Figure
-from pluralbench import EvaluationError, Run, find_benchmark
+from pluralbench import EvaluationError, Run
 from pluralbench.reports.figures import fonts, languages
 from pluralbench.reports.figures.draw import draw
 from pluralbench.reports.figures.files import save
 from pluralbench.reports.figures.fonts import unrendered
 from pluralbench.reports.figures.series import series_of
 from pluralbench.reports.figures.style import drawing
-from pluralbench.results.metrics_frame import Place, metrics_frame
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_schemas import ENGLISH, LANGUAGES
 
@@ -34,68 +34,25 @@ SOME = ["arb_Arab", "spa_Latn", "zho_Hans"]
 NAMES = ("org/Reward-V2-Llama-3.2-1B", "org/Nemotron-70B-Reward-with-a-very-long-name-v0.2", "gpt-5-mini", "org/aya-8b")
 ENGLISH_ONLY = ["Hindi", "Japanese", "Korean", "Chinese (simplified)", "Chinese (traditional)"]
 needs_noto = pytest.mark.skipif(bool(unrendered(LANGUAGES)), reason="fonts-noto-core and -cjk are not installed")
+WAYS = ("de-en", "en-de", "en-zh", "zh-en")
 OUTCOMES = ("win", "loss", "tie", "invalid")
 WIN, LOSS = pl.lit("win"), pl.lit("loss")
-BENCHMARK = find_benchmark("multilingual")
-Numbers = dict[Place, Estimate]
-
-
-def about(value: float, half: float = 0.02) -> Estimate:
-    return Estimate(value, max(value - half, 0), min(value + half, 1), 100, 50)
-
-
-def drops(draw_: random.Random, config: str | None = None) -> Numbers:
-    whole = Place("overall" if config is None else "config", "drop", config)
-    places = [*(Place("section", "drop", config, name) for name in SECTIONS), whole]
-    values = [draw_.uniform(-0.08, 0.02) for _ in places]
-    return {place: Estimate(value, value - 0.01, value + 0.01) for place, value in zip(places, values, strict=True)}
-
-
-def numbers_of(number: int, codes: Sequence[str], *, english: bool = True) -> Numbers:
-    draw_ = random.Random(number)
-    skill = draw_.uniform(0.6, 0.85)
-    accuracies = {code: skill - LANGUAGES[code].length / 20 + draw_.gauss(0, 0.01) for code in codes}
-    found: Numbers = {Place("overall", "overall"): about(fmean(accuracies.values()))}
-    found |= {Place("config", "accuracy", code): about(value) for code, value in accuracies.items()}
-    if english:
-        found |= {Place("apart", "accuracy", ENGLISH): about(skill + 0.03)} | drops(draw_)
-        for code in codes:
-            kappa = draw_.uniform(0.3, 0.8)
-            found |= drops(draw_, code)
-            found[Place("config", "kappa", code)] = Estimate(kappa, kappa - 0.05, kappa + 0.05)
-    found[Place("apart", "accuracy", "translation")] = about(0.7)
-    for way in ("de-en", "en-de", "en-zh", "zh-en"):
-        for level, low in (("easy", 0.85), ("hard", 0.5)):
-            place = Place("subset", "accuracy", "translation", subset=f"translation-{way}-{level}")
-            found[place] = about(draw_.uniform(low, low + 0.1), 0.04)
-    found[VARIANCE] = Estimate(pvariance([100 * value for value in accuracies.values()]))
-    for kind, of in (("resource", "resource"), ("class", "joshi"), ("family", "family"), ("script", "script")):
-        members: dict[str, list[str]] = {}
-        for code in codes:
-            members.setdefault(str(getattr(LANGUAGES[code], of)), []).append(code)
-        for name, own in members.items():
-            found[Place(kind, "accuracy", subset=name)] = about(fmean(accuracies[code] for code in own))
-            found[Place(kind, "languages", subset=name)] = Estimate(float(len(own)))
-    return found
-
-
-VARIANCE = Place("overall", "variance")
-
-
-def built(number: int, found: Numbers, codes: Sequence[str], *, english: bool = True, model: str | None = None) -> Run:
-    draw_ = random.Random(number)
-    items = [
-        {"config": code, "id": f"q{item}", "digest": "d", "outcome": draw_.choices(OUTCOMES, [6, 3, 1, 1])[0]}
-        for code in [*[ENGLISH] * english, *codes]
-        for item in range(12)
-    ]
-    name = model or (NAMES[number] if number < len(NAMES) else f"org/model-{number}")
-    config = config_of(BENCHMARK, "multilingual", dict.fromkeys(codes, 12), model=name)
-    return made(f"runs/{number}", config, pl.DataFrame(items), metrics_frame(found.items()))
+ITEMS = 40  # in each language
 
 
 def a_run(number: int, codes: Sequence[str], *, english: bool = True, model: str | None = None) -> Run:
-    return built(number, numbers_of(number, codes, english=english), codes, english=english, model=model)
+    """A run on the same items in these languages, and on translations."""
+    draw_ = random.Random(number)
+    places = [(code, SUBSETS[n % 4], f"q{n}") for code in (*[ENGLISH] * english, *codes) for n in range(ITEMS)]
+    translated = [f"translation-{way}-{level}" for way in WAYS for level in ("easy", "hard")]
+    places += [("translation", subset, f"{subset} {n}") for subset in translated for n in range(12)]
+    weights = [draw_.uniform(4, 9), 3, 0.5, 0.5]
+    rows = [
+        decision(0, draw_.choices(OUTCOMES, weights)[0], config=config, subset=subset, id=item, cluster=item)
+        for config, subset, item in places
+    ]
+    name = model or (NAMES[number] if number < len(NAMES) else f"org/model-{number}")
+    return run_of(rows, "multilingual", model=name, path=f"runs/{number}")
 
 
 def several(models: int, codes: Sequence[str] = ALL, *, english: bool = True) -> list[Run]:
@@ -105,6 +62,19 @@ def several(models: int, codes: Sequence[str] = ALL, *, english: bool = True) ->
 def kept(run: Run, rows: pl.Expr) -> Run:
     """A run of which these rows of the metrics are left."""
     return replace(run, metrics=run.metrics.filter(rows))
+
+
+def at(metric: str, group: str, **place: str) -> pl.Expr:
+    """The row of a place in the metrics."""
+    names = {name: place.get(name) for name in ("config", "section", "subset")} | {"metric": metric, "group": group}
+    return pl.all_horizontal(pl.col(name).eq_missing(pl.lit(own, pl.String)) for name, own in names.items())
+
+
+def put(run: Run, rows: pl.Expr, *numbers: float | None) -> Run:
+    """A run that has this value and these bounds in some rows of its metrics."""
+    columns = zip(("value", "low", "high"), numbers, strict=True)
+    new = {name: pl.when(rows).then(pl.lit(number, pl.Float64)).otherwise(name) for name, number in columns}
+    return replace(run, metrics=run.metrics.with_columns(**new))
 
 
 def drawn(runs: Sequence[Run], stem: str) -> Figure:
@@ -146,22 +116,13 @@ def test_threads_that_draw_at_once_make_the_same_bytes(tmp_path: Path) -> None:
 
 def with_gaps() -> list[Run]:
     """Three runs, the first with a gap in everything, and Turkish in none."""
-    nothing, runs = Estimate(None), []
-    for number in range(3):
-        found = numbers_of(number, ALL)
-        if number == 0:
-            for place in (
-                Place("overall", "overall"), VARIANCE, Place("config", "kappa", "hin_Deva"),
-                Place("section", "drop", section="Safety"),
-                Place("subset", "accuracy", "translation", subset="translation-de-en-easy"),
-            ):  # fmt: skip
-                found[place] = nothing
-            del found[Place("config", "accuracy", "hin_Deva")]
-        for metric in ("accuracy", "kappa"):
-            found[Place("config", metric, "tur_Latn")] = nothing
-        found[Place("family", "accuracy", subset="Turkic")] = nothing
-        runs.append(built(number, found, ALL))
-    return runs
+    gaps = at("accuracy", "family", subset="Turkic")
+    gaps |= at("accuracy", "config", config="tur_Latn") | at("kappa", "config", config="tur_Latn")
+    first, *others = (put(run, gaps, None, None, None) for run in several(3))
+    own = at("overall", "overall") | at("variance", "overall") | at("kappa", "config", config="hin_Deva")
+    own |= at("drop", "section", section="Safety")
+    own |= at("accuracy", "subset", config="translation", subset="translation-de-en-easy")
+    return [kept(put(first, own, None, None, None), ~at("accuracy", "config", config="hin_Deva")), *others]
 
 
 def test_what_is_missing_is_a_dash_and_never_a_number() -> None:
@@ -185,7 +146,7 @@ def test_cells_and_their_order_are_those_of_the_metrics() -> None:
     runs = several(12)
     figure = drawn(runs, "languages")
     best = sorted(runs, key=lambda run: -value(run.headline))[:10]
-    order = sorted(ALL, key=lambda code: -fmean(value(run.of(code)) for run in best))
+    order = sorted(ALL, key=lambda code: (-fmean(100 * value(run.of(code)) for run in best), code))
     names = [label.get_text().split("\n")[0] for label in figure.axes[0].get_xticklabels()]
     assert names == ["Mean", *(LANGUAGES[code].name for code in order), "Variance"]
     written = {tuple(round(p - 0.5, 3) for p in text.get_position()): text.get_text() for text in figure.axes[0].texts}
@@ -209,13 +170,9 @@ def test_dots_and_whiskers_are_those_of_the_metrics() -> None:
 
 @pytest.mark.parametrize(("width", "least"), [(0.002, 5), (0.06, 24)])
 def test_small_differences_from_english_look_small(width: float, least: float) -> None:
-    found = numbers_of(0, SOME)
-    tiny = {
-        place: Estimate(0.001, 0.001 - width / 2, 0.001 + width / 2)
-        for place in found
-        if place.metric == "drop" and place.group in {"section", "overall"}
-    }
-    figure = drawn([built(0, found | tiny, SOME)], "drop")
+    drops = (pl.col("metric") == "drop") & pl.col("group").is_in(["section", "overall"])
+    run = put(a_run(0, SOME), drops, 0.001, 0.001 - width / 2, 0.001 + width / 2)
+    figure = drawn([run], "drop")
     low, high = figure.axes[0].get_ylim()
     assert low < 0 < high
     assert high - low >= least
@@ -237,10 +194,9 @@ def test_models_of_different_languages_are_pointed_out() -> None:
 
 def test_correlations_need_three_models_that_differ() -> None:
     runs = several(3, SOME)
-    head = Place("overall", "overall")
-    alike = [built(n, numbers_of(n, SOME) | {head: about(0.7)}, SOME) for n in range(3)]
+    alike = [put(run, at("overall", "overall"), 0.7, 0.68, 0.72) for run in runs]
     found = [words(drawn(some, "english_and_multilingual")) for some in (runs, runs[:2], alike)]
-    assert re.search(r"Pearson's r = \d\.\d\d,\sSpearman's ρ = \d\.\d\d", found[0])
+    assert re.search(r"Pearson's r = -?\d\.\d\d,\sSpearman's ρ = -?\d\.\d\d", found[0])
     assert [("Pearson" in text, "Spearman" in text) for text in found[1:]] == [(False, False)] * 2
 
 
@@ -328,7 +284,7 @@ def test_the_kappa_of_an_item_is_over_the_models_that_labelled_it_twice() -> Non
     ]
     expected = []
     for code in SOME:
-        for item in (f"q{number}" for number in range(12)):
+        for item in (f"q{number}" for number in range(ITEMS)):
             both = [(own[code, item], own[ENGLISH, item]) for own in labels]
             valid = [pair for pair in both if "invalid" not in pair]
             if len(valid) >= 3:
@@ -353,7 +309,7 @@ def test_a_kappa_that_is_undefined_is_counted_and_not_drawn() -> None:
         runs[number] = with_items(run, run.items.with_columns(outcome=pl.when(lost).then(LOSS).otherwise(WIN)))
     figure = drawn(runs, "instances")
     assert sum(patch.get_height() for patch in figure.axes[0].patches) == len(SOME)  # type: ignore[attr-defined]
-    assert "Not shown: 33 whose kappa is undefined" in said(figure)
+    assert f"Not shown: {len(SOME) * (ITEMS - 1)} whose kappa is undefined" in said(figure)
     alone = [with_items(run, run.items.with_columns(outcome=WIN)) for run in runs]
     assert not report_figures(alone, "instances")
 
