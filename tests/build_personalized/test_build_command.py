@@ -69,18 +69,24 @@ def test_the_recipes_state_the_rule_of_the_attempts() -> None:
         assert "attempts = 5" in (RECIPES / f"{name}.toml").read_text(encoding="utf-8")
 
 
-def ledger_without_answers(path: Path, release: Path) -> None:
-    frame = read_ledger(release / LEDGER).filter(pl.col("kind") == "rank")
-    frame.write_parquet(path, metadata={"pluralbench_ledger_format": "1"})
+def ledger_of(kind: str) -> Callable[[Path, Path], None]:
+    """Write the calls of one kind alone."""
+
+    def write(path: Path, release: Path) -> None:
+        frame = read_ledger(release / LEDGER).filter(kind=kind)
+        frame.write_parquet(path, metadata={"pluralbench_ledger_format": "1"})
+
+    return write
 
 
 @pytest.mark.parametrize(
     ("make", "parts"),
     [
         (
-            ledger_without_answers,
+            ledger_of("rank"),
             ["has no answer for chosen answer for art-01, attempt 1", "a replay sends nothing", "0 of 24"],
         ),
+        (ledger_of("chat"), ["has no answer for ranking of the posts of art-01"]),
         (lambda path, _: path.write_bytes(b""), ["is no ledger"]),
         (lambda path, _: path.mkdir(), ["There is no ledger"]),
     ],
