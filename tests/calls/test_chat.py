@@ -100,17 +100,11 @@ def test_a_seed_is_sent_where_the_model_takes_one_and_depends_on_seed_label_and_
     assert chat_request(model, HI, seed=0, label="a").body["seed"] in seeds
 
 
-@given(st.floats(0, 2), st.integers(0, 5))
-def test_without_a_warmth_each_attempt_has_the_temperature_of_the_model(temperature: float, attempt: int) -> None:
-    model = ChatModel(provider="p", model="m", temperature=temperature)
-    request = chat_request(model, HI, seed=0, label="x", attempt=attempt)
-    assert request.body["temperature"] == temperature
-
-
-def test_each_further_attempt_may_be_warmer() -> None:
-    model = ChatModel(provider="p", model="m", temperature=0.1)
-    requests = [chat_request(model, HI, seed=0, label="x", attempt=n, warmer=0.2) for n in range(4)]
-    assert [request.body["temperature"] for request in requests] == [0.1, 0.3, 0.5, 0.7]
+@pytest.mark.parametrize(("warmer", "expected"), [(0.0, [0.1001234] * 4), (0.2, [0.1, 0.3, 0.5, 0.7])])
+def test_each_further_attempt_may_be_warmer(warmer: float, expected: list[float]) -> None:
+    model = ChatModel(provider="p", model="m", temperature=0.1001234)
+    requests = [chat_request(model, HI, seed=0, label="x", attempt=n, warmer=warmer) for n in range(4)]
+    assert [request.body["temperature"] for request in requests] == expected
 
 
 def test_the_key_of_a_recorded_request_does_not_change() -> None:

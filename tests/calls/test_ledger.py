@@ -175,13 +175,6 @@ def test_a_damaged_row_is_named_where_a_ledger_is_published(tmp_path: Path) -> N
             ledger.export(tmp_path / "published.parquet")
 
 
-def test_an_extract_holds_the_keys_that_were_asked_for(tmp_path: Path) -> None:
-    answers = [answer(to=str(number)) for number in range(5)]
-    with Ledger(ledger_at(tmp_path / "ledger", *answers)) as ledger:
-        ledger.export(tmp_path / "extract.parquet", [answers[3].key, answers[1].key, "unknown"])
-    assert set(read_ledger(tmp_path / "extract.parquet")["label"]) == {"1", "3"}
-
-
 def not_a_ledger(path: Path, what: str) -> None:
     match what:
         case "folder":

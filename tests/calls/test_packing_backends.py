@@ -294,6 +294,8 @@ def test_slices_of_any_size_give_the_same(keys: list[int], size: int) -> None:
             assert found["key"].to_list() == sorted(
                 {key for key in wanted if int(key, 16) % 2 == 0 and int(key, 16) < 60}
             )
+            ledger.export(Path(folder) / "some.parquet", wanted)
+            assert read_ledger(Path(folder) / "some.parquet").equals(found)
             ledger.export(Path(folder) / "a.parquet")
             other.take(Path(folder) / "a.parquet")
             assert other.frame().equals(ledger.frame())

@@ -18,7 +18,7 @@ from pluralbench_studies import (
     read_rows,
     write_sheets,
 )
-from pluralbench_studies.sheets import read_sheet, unguarded
+from pluralbench_studies.sheets import read_sheet
 
 FORM = Form({"post": "The post", "x": "One", "y": "Two"}, [preference("better", "One", "Two"), Question("why")])
 DANGEROUS = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
@@ -38,22 +38,13 @@ def fill(path: Path, **answers: str) -> None:
     read_rows(path).with_columns(pl.lit(text).alias(name) for name, text in answers.items()).write_csv(path)
 
 
-@given(texts)
-@example("'=1+1")
-@example("''")
-@settings(max_examples=60)
-def test_no_cell_is_a_formula_and_each_comes_back(text: str) -> None:
-    assert not guarded(text).strip().startswith(DANGEROUS)
-    assert unguarded(guarded(text)) == text
-
-
 @pytest.mark.parametrize("text", ["\nFirst.", "\r\n\t1. First.", "\t\n", " a = b", "1 - 2"])
 def test_a_text_that_is_no_formula_shows_no_apostrophe(text: str) -> None:
     assert guarded(text) == text
 
 
 @given(st.lists(st.tuples(texts, texts, texts), min_size=1, max_size=4))
-@example([("\r", "\r\n", "\n\r"), ("\ufeff", '"', ","), ("", " ", "=1+1")])
+@example([("\r", "\r\n", "\n\r"), ("\ufeff", '"', ","), ("", " ", "=1+1"), ("'=1+1", "''", "'")])
 @settings(max_examples=40)
 def test_any_text_is_shown_as_it_is(tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, str]]) -> None:
     (path,) = write_sheets(tmp_path_factory.mktemp("sheets"), shown(*rows), FORM)

@@ -79,12 +79,6 @@ def test_what_never_quotes_has_quotation_marks_as_letters(
     assert [tuple(cell or "" for cell in row) for row in frame.iter_rows()] == kept
 
 
-@pytest.mark.parametrize("separator", [";", "\t", "|"])
-def test_other_separators_than_commas(tmp_path: Path, separator: str) -> None:
-    frame = read_csv(file(tmp_path, f"id{separator}score\n1{separator}0,5\n".encode()))
-    assert frame.rows(named=True) == [{"id": "1", "score": "0,5"}]
-
-
 def test_a_header_that_several_separators_divide_wants_one_named(tmp_path: Path) -> None:
     path = file(tmp_path, b"a;b,c\n1;2,3\n")
     assert read_csv(path, dialect=Dialect("semicolon")).rows(named=True) == [{"a": "1", "b,c": "2,3"}]
@@ -169,8 +163,3 @@ def test_cells_lines_and_columns_have_limits(tmp_path: Path, monkeypatch: pytest
         "sheet.csv, line 1: more than 10,000 columns, which are as many as are read."
     )
     assert csv.field_size_limit() == 131_072  # as others left it
-
-
-def test_a_folder_is_called_one(tmp_path: Path) -> None:
-    with pytest.raises(TableFileError, match=r"it is a folder; give a file\.$"):
-        read_csv(tmp_path)

@@ -24,7 +24,7 @@ class FiledCalls:
 
     online: who answers what no file has, where nothing is to be written. pending: where the calls go that have no
     answer; None asks `online`. results: files, and folders with `.jsonl` files, of which each may be taken any number
-    of times. max_answer_bytes: of an answer, see `OpenAIChat`.
+    of times. max_answer_bytes: of an answer, see `Endpoint`.
     """
 
     def __init__(
