@@ -3,8 +3,8 @@
 A console block's commands (`$`) each run by themselves, with the executables that are installed, in a folder that has
 every file and model they name, small (`project_files.py`). What is otherwise than at a user's:
 
-- What is first of each executable (and not heavy, where something is not), and the first Python block, have a process of their own; the others are forked from
-  one that has imported what they import (`children.py`), for time.
+- What is first of each executable (and not heavy, where something is not), and the first Python block, have a process
+  of their own; the others are forked from one that has imported what they import (`children.py`), for time.
 - `uv run --group NAME ...` is the command behind it: the tests' environment has all groups. That the group, package or
   extra exists is checked.
 - A command that stands in several places runs once.
