@@ -3,7 +3,7 @@
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import polars as pl
 import pytest
@@ -11,6 +11,7 @@ from build_multilingual.masking import mask
 from build_multilingual.recipe import ChecksTable
 from build_multilingual.source import PAIRS
 from build_multilingual.translate import ROWS, SET_ASIDE, Asking, mask_all, translate
+from build_multilingual.translators import Translator
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench_calls import (
@@ -40,7 +41,7 @@ def foreign(text: str) -> str:
     return WORD.sub(lambda match: f"{match[0][::-1]}o", text)
 
 
-class Fake:
+class Fake(Translator):
     """A translator in this process, three texts a message, which answers what `reply` says of a text and its attempt.
 
     sent: the messages, as texts with their attempts.
@@ -48,7 +49,6 @@ class Fake:
 
     provider = "fake.example"
     model = "fake-1"
-    concurrency: int | None = None
 
     def __init__(self, reply: Callable[[str, int], Reply] = lambda text, _: foreign(text), longest: int = 1000) -> None:
         self.reply, self.longest = reply, longest
@@ -59,18 +59,6 @@ class Fake:
 
     def pack(self, requests: Sequence[Request]) -> list[list[Request]]:
         return [list(requests[start : start + 3]) for start in range(0, len(requests), 3)]
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        """Nothing to close."""
-
-    def size(self, request: Request) -> int:
-        return len(str(request.body["text"]))
-
-    async def send(self, request: Request) -> Answer:
-        raise NotImplementedError(f"{request.key} was not packed")
 
     async def send_packed(self, requests: Sequence[Request]) -> AsyncIterator[list[Answer]]:
         self.sent.append([(str(request.body["text"]), request.sample) for request in requests])

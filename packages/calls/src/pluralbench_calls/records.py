@@ -148,6 +148,11 @@ class PackingBackend(Backend, Protocol):
     def send_packed(self, requests: Sequence[Request]) -> AsyncIterator[list[Answer]]:
         """Send one message; an answer for each request, as they come. Raises as `send` does."""
 
+    async def send(self, request: Request) -> Answer:
+        """One request as a message of its own."""
+        [[answer]] = [answers async for answers in self.send_packed([request])]
+        return answer
+
 
 def most_tokens(request: Request) -> int:
     """The most tokens that a chat request can have: no token is shorter than a byte."""

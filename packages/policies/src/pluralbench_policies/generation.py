@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import torch
-from pluralbench_calls import Answer, ChatModel, NotServed, Outcome, Request
+from pluralbench_calls import Answer, ChatModel, NotServed, Outcome, PackingBackend, Request
 from pluralbench_local import LocalModel
 from pluralbench_local.batches import is_out_of_memory
 from pluralbench_local.conversations import Template
@@ -69,8 +69,8 @@ class _Asked:
     most: int
 
 
-class Generation:
-    """Answers chat requests by a language model in this process; a `PackingBackend` for `ask`.
+class Generation(PackingBackend):
+    """Answers chat requests by a language model in this process, for `ask`.
 
     The samples of a prompt are drawn together: the prompt is computed once for all of them. Each sample has random
     numbers of its own, by the `seed` of its request, so it does not depend on what is drawn beside it, except that
@@ -105,11 +105,6 @@ class Generation:
         self._decoder = None
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
-
-    async def send(self, request: Request) -> Answer:
-        """One sample."""
-        [[answer]] = [answers async for answers in self.send_packed([request])]
-        return answer
 
     def size(self, request: Request) -> int:
         """Tokens of the prompt."""

@@ -8,7 +8,7 @@ import importlib
 import pkgutil
 from typing import TYPE_CHECKING, Protocol
 
-from pluralbench_calls import Answer, PackingBackend, Request
+from pluralbench_calls import PackingBackend, Request
 from pluralbench_runs import Json
 from pluralbench_schemas import Language
 
@@ -41,11 +41,6 @@ class Translator(PackingBackend, Protocol):
     def size(self, request: Request) -> int:
         """Characters."""
         return text_length(request)
-
-    async def send(self, request: Request) -> Answer:
-        """One text as a message of its own."""
-        [answer] = [answer async for part in self.send_packed([request]) for answer in part]
-        return answer
 
 
 def known_translators() -> list[str]:
