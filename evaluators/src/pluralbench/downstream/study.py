@@ -5,14 +5,16 @@ same call: it makes what is missing.
 """
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 from filelock import FileLock, Timeout
 from pluralbench_local import LocalModel, train, untrained
+from pluralbench_rewards import Message
 from pluralbench_runs import (
     OutputError,
     check_recipe,
@@ -25,13 +27,13 @@ from pluralbench_tables import write_jsonl
 
 from pluralbench.descriptions import Data, TrainingOptions
 from pluralbench.downstream.best_of_n import best_of_n
+from pluralbench.downstream.candidates import WHERE
 from pluralbench.downstream.correlate import Correlation, correlate
-from pluralbench.downstream.judged_pairs import PAIRS_FILE, judged_pairs
 from pluralbench.downstream.optimization import optimize
 from pluralbench.downstream.sides import side_of_downstream, side_of_optimized
 from pluralbench.downstream.study_recipe import Items, Model, StudyRecipe, Training, read_study
 from pluralbench.downstream.tables import side_of_runs
-from pluralbench.errors import DataError
+from pluralbench.errors import DataError, EvaluationError
 from pluralbench.evaluation.models import to_begin_with
 from pluralbench.evaluation.score import score
 from pluralbench.evaluation.settings import Loaded, load_benchmark
@@ -39,7 +41,7 @@ from pluralbench.evaluation.train import flipped, origin_of, rankings_of
 from pluralbench.results.runs import Downstream, Run
 
 RECIPE_FILE, PAGE_FILE, LOCK = "study.toml", "README.md", ".lock"
-MODELS = "models"
+MODELS, PAIRS_FILE = "models", "pairs.jsonl"
 
 
 @dataclass
@@ -233,6 +235,39 @@ class _Work:
             write_jsonl(judged_pairs(found, prompts, sample.pairs, seed=self._recipe.seed), place)
         data = Data(location=str(place), columns=("cluster=cluster",), limit=items.limit)
         return {"benchmark": "pairs", "data": data, "prompt": None}
+
+
+def judged_pairs(
+    found: Downstream, prompts: Mapping[tuple[str, str], Sequence[Message]], most: int, *, seed: int
+) -> list[dict[str, Any]]:
+    """At most so many pairs of each prompt, drawn by the seed: `id`, `cluster`, `prompt`, `chosen`, `rejected`.
+
+    prompts: what is asked, as messages, by config and id; of conversations the first turn. Two candidates are a pair
+    where the judge gives them different values. Raises `EvaluationError` where there is none.
+    """
+    judged = (
+        found.frame("candidates")
+        .join(found.frame("outcomes"), on=[*WHERE, "sample"])
+        .filter(pl.col("turn") == 0, pl.col("value").is_not_null())
+    )
+    rows = []
+    for (config, item_id), own in judged.partition_by("config", "id", as_dict=True, maintain_order=True).items():
+        texts = list(own.select("sample", "text", "value", "cluster").iter_rows())
+        several = [(a, b) for a in texts for b in texts if a[2] > b[2] and a[1] != b[1]]
+        draw = stream(seed, "pairs", str(config), str(item_id))
+        for better, worse in draw.sample(several, min(most, len(several))):
+            rows.append(
+                {
+                    "id": f"{config}/{item_id}/{better[0]}-{worse[0]}",
+                    "cluster": better[3],
+                    "prompt": [dict(message) for message in prompts[str(config), str(item_id)]],
+                    "chosen": better[1],
+                    "rejected": worse[1],
+                }
+            )
+    if not rows:
+        raise EvaluationError(f"The judge tells no two candidates of one prompt apart in {found.path}.")
+    return rows
 
 
 def _correlations(found: Study) -> Iterator[tuple[str, Correlation]]:

@@ -1,6 +1,6 @@
 """`compare`: two runs on the decisions they share, by paired tests of the overall number and of its parts."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -239,7 +239,11 @@ def _differences(
     found, sides = tilted(first, second)
     raised = [numbers(benchmark, leaves, one) for one in sides]
     exchanged = [numbers(benchmark, leaves, one) for one in _exchanged(first, second, seed)]
-    wanted = _parts(benchmark, [one.place for one in raised[0]])
+    # The overall number and its parts: means, configs, sections and categories; a single config is no part.
+    configs = {one.place for one in raised[0] if one.place.group == "config"}
+    wanted = {one.place for one in raised[0] if one.place.group in {"overall", "apart", "section", "category"}}
+    if len({place.config for place in configs}) > 1:
+        wanted |= configs
     rows = zip(*raised, *exchanged, strict=True)
     return [
         (one.place, _difference(found, one, other, tested.values - base.values), one)
@@ -251,13 +255,6 @@ def _differences(
 def _exchanged(first: Counts, second: Counts, seed: int) -> tuple[Drawn, Drawn]:
     pairs = {name: exchange(first[name], second[name], seed) for name in first}
     return {name: one for name, (one, _) in pairs.items()}, {name: other for name, (_, other) in pairs.items()}
-
-
-def _parts(benchmark: Benchmark, places: Iterable[Place]) -> set[Place]:
-    """The overall number and its parts: means, configs, sections and categories; a single config is no part."""
-    wanted = {place for place in places if place.group in {"overall", "apart", "section", "category"}}
-    configs = {place for place in places if place.group == "config"}
-    return wanted | (configs if len({place.config for place in configs}) > 1 else set())
 
 
 def _difference(tilted: Tilted, first: Number, second: Number, exchanged: Array) -> Difference:

@@ -1,12 +1,12 @@
 """`judge`: a language model as a judge on a benchmark, into a run directory with its recorded calls."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
-from pluralbench_calls import Choice, Settled, read_ledger
+from pluralbench_calls import Choice, read_ledger
 from pluralbench_calls.chat import ChatConnection, ChatModel
 from pluralbench_calls.verdicts import legacy_points, readings
 from pluralbench_measures.bootstrap import Estimate
@@ -163,15 +163,12 @@ def _rated(the_judge: Judge, loaded: Loaded, contexts: Contexts, _: Orders, __: 
     decisions = decide(items, scored.scores, scored.cut)
     reasons = [rating.reason for group in ratings for rating in group if rating.reason]
     frame = score_items(loaded.benchmark, items, scored, decisions)
-    return Said(frame.with_columns(_calls_of(ratings, by_response="response" in frame.columns)), reasons, {})
-
-
-def _calls_of(ratings: Sequence[Sequence[Settled[float]]], *, by_response: bool) -> list[pl.Series]:
-    """The keys of the calls behind ratings: a row a response, or a row a pair with a column for each of its sides."""
-    if by_response:
-        return [pl.Series("calls", [list(rating.calls) for group in ratings for rating in group], CALLS)]
-    sides = ("calls_chosen", "calls_rejected")
-    return [pl.Series(name, [list(group[place].calls) for group in ratings], CALLS) for place, name in enumerate(sides)]
+    keys = [[list(rating.calls) for rating in group] for group in ratings]
+    if "response" in frame.columns:
+        calls = {"calls": [own for group in keys for own in group]}
+    else:
+        calls = {f"calls_{side}": [group[place] for group in keys] for place, side in enumerate(("chosen", "rejected"))}
+    return Said(frame.hstack(pl.DataFrame(calls, schema=dict.fromkeys(calls, CALLS))), reasons, {})
 
 
 def _compared(the_judge: Judge, loaded: Loaded, contexts: Contexts, orders: Orders, seed: int) -> Said:
@@ -200,17 +197,11 @@ def _compared(the_judge: Judge, loaded: Loaded, contexts: Contexts, orders: Orde
         if row.get("outcome") != "equal":
             row["verdict"], row["outcome"] = verdict(row)
     frame = pl.DataFrame(rows, schema=JUDGED)
-    replies = [settled.answer.text for settled in verdicts]
-    return Said(frame, frame["reason"].drop_nulls().to_list(), _readings(replies))
-
-
-def _readings(replies: Sequence[str]) -> dict[str, int]:
-    """How many of the replies that verdicts rest on each rule reads."""
     read: Counter[str] = Counter()
-    for reply in replies:
-        found = readings(reply)
+    for settled in verdicts:
+        found = readings(settled.answer.text)
         read.update({rule: int(letter is not None) for rule, letter in found.items()})
-    return dict(read)
+    return Said(frame, frame["reason"].drop_nulls().to_list(), dict(read))
 
 
 def with_legacy(metrics: pl.DataFrame, frame: pl.DataFrame, ledger: pl.DataFrame) -> pl.DataFrame:

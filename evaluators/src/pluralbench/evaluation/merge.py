@@ -83,8 +83,12 @@ def _shards(paths: Sequence[Path]) -> list[Run]:
     for run in found:
         if run.config.data.shard is None:
             raise RunError(f"{run.path} is a whole run and no shard of one; leave it out.")
-        if differs := _differs(first, run):
-            raise RunError(f"{first.path} and {run.path} are no shards of one run: {differs}.")
+        differs = difference(_whole(run), _whole(first)) if run.verb == first.verb else ""
+        if differs or run.verb != first.verb:
+            why = (
+                f"settings differ ({differs})" if differs else f"the first is of {first.verb}, the second of {run.verb}"
+            )
+            raise RunError(f"{first.path} and {run.path} are no shards of one run: {why}.")
         shard = _shard(run)
         if shard.of != _shard(first).of:
             raise RunError(
@@ -106,15 +110,6 @@ def _shards(paths: Sequence[Path]) -> list[Run]:
 
 def _shard(run: Run) -> Shard:
     return shard_of(str(run.config.data.shard))
-
-
-def _differs(first: Run, other: Run) -> str:
-    """In what two shards' runs differ but for the share, in words; "" in nothing."""
-    verbs = first.verb, other.verb
-    if verbs[0] != verbs[1]:
-        return f"the first is of {verbs[0]}, the second of {verbs[1]}"
-    said = difference(_whole(other), _whole(first))
-    return said and f"settings differ ({said})"
 
 
 def _whole(run: Run) -> EvaluationConfig:
@@ -160,7 +155,17 @@ def _join(
         items = drawn_of(config, read).frame
     frame = _in_order([run.items for run in shards], items)
     result = joined([run.result for run in shards])
-    changes: dict[str, Any] = {"model": model, "shards": tuple(map(_shard_record, shards))}
+    records = [
+        ShardRecord(
+            shard=str(run.config.data.shard),
+            items=run.items.select(KEY).n_unique(),
+            device=run.result.model.device,
+            cost=run.result.cost,
+            provenance=run.provenance,
+        )
+        for run in shards
+    ]
+    changes: dict[str, Any] = {"model": model, "shards": tuple(records)}
     calls = pl.DataFrame()
     if isinstance(result, JudgeResult):
         calls, prompt_tokens, completion_tokens = _ledger(output, shards)
@@ -247,13 +252,3 @@ def _joined(name: str, given: Sequence[Any]) -> Any:
     elif isinstance(first, int | float):
         found = sum(values)
     return found
-
-
-def _shard_record(run: Run) -> ShardRecord:
-    return ShardRecord(
-        shard=str(run.config.data.shard),
-        items=run.items.select(KEY).n_unique(),
-        device=run.result.model.device,
-        cost=run.result.cost,
-        provenance=run.provenance,
-    )

@@ -68,9 +68,10 @@ def check_submission(
         return Checked("refused", found)
     found = [finding for check in AGREEMENT for finding in check(run)]
     if not found:
-        source = _source(run, files or Files(), last)
-        if isinstance(source, Finding):
-            found += [*check_metrics(run), source]
+        try:
+            source = source_of(run, files or Files(), last)
+        except UserError as error:
+            found = [*check_metrics(run), unusual(UNREAD, f"The data was not read. {error}")]
         else:
             found, state, said = _check_data(run, source, rescoring)
     if is_refused(found):
@@ -78,13 +79,6 @@ def check_submission(
     found += [finding for check in REMARKS for finding in check(run)]
     found += check_among(run, among)
     return Checked(state, sorted(found, key=lambda finding: finding.level), said)
-
-
-def _source(run: Run, files: Files, last: LastRead | None) -> Source | Finding:
-    try:
-        return source_of(run, files, last)
-    except UserError as error:
-        return unusual(UNREAD, f"The data was not read. {error}")
 
 
 def _check_data(run: Run, source: Source, rescoring: Rescoring | None) -> tuple[list[Finding], State, str]:
