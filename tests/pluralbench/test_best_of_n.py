@@ -43,6 +43,11 @@ def made(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> Made:
         return Made(found, server.requests)
 
 
+def never(groups: Sequence[Group]) -> list[list[float]]:
+    """No reward for anything."""
+    return [[math.nan] * len(group.responses) for group in groups]
+
+
 def of(found: Downstream, name: str, *columns: str) -> dict[Any, Any]:
     """A frame's last column by the ones before it, of one turn."""
     return {row[:-1]: row[-1] for row in found.frame(name).select(columns).iter_rows()}
@@ -178,9 +183,6 @@ def test_only_what_is_selected_is_judged_where_that_is_asked_for(made: Made, sam
 
 
 def test_a_model_without_any_reward_takes_nothing_from_the_others(sample: Path, tmp_path: Path) -> None:
-    def never(groups: Sequence[Group]) -> list[list[float]]:
-        return [[math.nan] * len(group.responses) for group in groups]
-
     with serve(World()) as server:
         found = sampled(
             server, sample, tmp_path / "run", {"never": never, "length": by_length}, limit=1, judged="selected"
@@ -220,9 +222,6 @@ def test_the_best_model_is_first_and_one_without_a_value_last(sample: Path, tmp_
     class Strict(World):
         def judged(self, body: Row) -> Reply:
             return Reply(str([0] * (shown(body)["aspects"].count("\n") + 1)))
-
-    def never(groups: Sequence[Group]) -> list[list[float]]:
-        return [[math.nan] * len(group.responses) for group in groups]
 
     models = {"never": never, "length": by_length, "nothing": never}
     with serve(Strict()) as server:

@@ -10,7 +10,6 @@ import pytest
 from chat_server import Reply, serve
 from downstream_runs import World, asked_of, by_length, sampled
 from pluralbench import (
-    BenchmarkError,
     ChatConnection,
     DataError,
     EvaluationError,
@@ -185,11 +184,6 @@ def test_prompts_of_another_shape_are_refused(tmp_path: Path, row: Row, message:
         sampled(server, data, tmp_path / "run", benchmark="prompts", profile="none", measure="rating")
     assert message in str(caught.value)
     assert server.requests == []
-
-
-def test_a_benchmark_about_persons_is_refused(tmp_path: Path) -> None:
-    with serve(World()) as server, pytest.raises(BenchmarkError, match="has no responses to score"):
-        sampled(server, tmp_path, tmp_path / "run", benchmark="persona-judge")
 
 
 def test_a_damaged_directory_is_refused_in_a_sentence(data: Path, tmp_path: Path) -> None:

@@ -103,31 +103,24 @@ def about(checked: Checked) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "remarks"),
+    ("kind", "remarks", "sentence"),
     [
-        ("score", set()),
-        ("rankings", set()),
-        ("judge", set()),
-        ("one order", {"settings"}),
-        ("pointwise", {"settings"}),
-        ("personas", {"settings", "position"}),
+        ("score", set(), "The model is a function, which others do not have."),
+        ("rankings", set(), "The model is a function, which others do not have."),
+        ("judge", set(), ""),
+        ("one order", {"settings"}, "orders is one; the default is both."),
+        ("pointwise", {"settings"}, "pointwise is yes; the default is no."),
+        ("personas", {"settings", "position"}, "It is of at most 6 items of each task."),
+        ("personas", {"settings", "position"}, "The judge chose the response that is shown first in 100% of its valid"),
     ],
 )
 def test_an_honest_run_is_checked_and_has_no_remark_but_what_was_chosen(
-    made: Made, kind: str, remarks: set[str]
+    made: Made, kind: str, remarks: set[str], sentence: str
 ) -> None:
     checked = check_submission(made.runs[kind])
     assert (checked.state, said(checked)) == ("checked", "")
     assert about(checked) <= remarks
-
-
-def test_what_was_chosen_is_said(made: Made) -> None:
-    assert "The model is a function, which others do not have." in said(check_submission(made.runs["score"]), "unusual")
-    assert "orders is one; the default is both." in said(check_submission(made.runs["one order"]), "unusual")
-    assert "pointwise is yes; the default is no." in said(check_submission(made.runs["pointwise"]), "unusual")
-    of_personas = said(check_submission(made.runs["personas"]), "unusual")
-    assert "It is of at most 6 items of each task." in of_personas
-    assert "The judge chose the response that is shown first in 100% of its valid verdicts." in of_personas
+    assert sentence in said(checked, "unusual")
 
 
 # Forgeries: each keeps outcomes, metrics, references and counts in step with what it changes.

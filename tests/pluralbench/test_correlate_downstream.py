@@ -13,8 +13,8 @@ from pluralbench import DataError, RunError
 from pluralbench.descriptions import DownstreamPrompt, Outcome, Sampling
 from pluralbench.downstream.best_of_n import best_of_n
 from pluralbench.downstream.correlate import correlate
+from pluralbench.downstream.sides import read_side
 from pluralbench.downstream.study import Study
-from pluralbench.downstream.tables import read_side
 from pluralbench_local import LocalModel
 from scipy.stats import spearmanr
 from small_world import people_file
@@ -111,44 +111,44 @@ def test_folders_that_are_no_side_are_refused(done: Study, tmp_path: Path) -> No
     assert "leave out `columns`." in str(failed.value)
 
 
-def test_policies_that_were_judged_otherwise_are_not_compared(done: Study, tmp_path: Path) -> None:
+@pytest.fixture
+def two(done: Study, tmp_path: Path) -> Path:
+    """A folder with two of the study's optimised policies."""
     for name in ("0 pairs", "8 pairs"):
         shutil.copytree(done.path / "optimization" / name, tmp_path / name)
-    path = tmp_path / "8 pairs" / "run.json"
+    return tmp_path
+
+
+def test_policies_that_were_judged_otherwise_are_not_compared(two: Path) -> None:
+    path = two / "8 pairs" / "run.json"
     record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     record["result"]["outcome"]["judge"]["name"] = "gpt-5-mini"
     path.write_text(json.dumps(record), encoding="utf-8")
-    assert refused(tmp_path) == (
-        f"{tmp_path / '0 pairs'} and {tmp_path / '8 pairs'} cannot be compared: their judge is rubric-overlap and "
+    assert refused(two) == (
+        f"{two / '0 pairs'} and {two / '8 pairs'} cannot be compared: their judge is rubric-overlap and "
         "gpt-5-mini; make one of them again."
     )
     record["result"]["outcome"] = None
     path.write_text(json.dumps(record), encoding="utf-8")
-    assert refused(tmp_path) == (
-        f"{tmp_path / '8 pairs'} has no outcome, since nobody judged it; make it again with a judge."
-    )
+    assert refused(two) == (f"{two / '8 pairs'} has no outcome, since nobody judged it; make it again with a judge.")
 
 
-def test_policies_that_answered_other_prompts_have_no_noise_and_it_is_said(done: Study, tmp_path: Path) -> None:
-    for name in ("0 pairs", "8 pairs"):
-        shutil.copytree(done.path / "optimization" / name, tmp_path / name)
-    path = tmp_path / "8 pairs" / "candidates.parquet"
+def test_policies_that_answered_other_prompts_have_no_noise_and_it_is_said(two: Path) -> None:
+    path = two / "8 pairs" / "candidates.parquet"
     frame = pl.read_parquet(path)
     frame.with_columns(id=pl.lit("other ") + pl.col("id")).write_parquet(path)
-    outcomes = tmp_path / "8 pairs" / "outcomes.parquet"
+    outcomes = two / "8 pairs" / "outcomes.parquet"
     pl.read_parquet(outcomes).with_columns(id=pl.lit("other ") + pl.col("id")).write_parquet(outcomes)
-    side = read_side(tmp_path)
+    side = read_side(two)
     assert side.resampled is None
-    assert side.warnings == (f"{tmp_path}: the policies answered other prompts, so the noise of these is unknown.",)
+    assert side.warnings == (f"{two}: the policies answered other prompts, so the noise of these is unknown.",)
 
 
-def test_the_same_prompts_in_another_order_are_the_same_prompts(done: Study, tmp_path: Path) -> None:
-    for name in ("0 pairs", "8 pairs"):
-        shutil.copytree(done.path / "optimization" / name, tmp_path / name)
-    before = read_side(tmp_path)
-    path = tmp_path / "8 pairs" / "candidates.parquet"
+def test_the_same_prompts_in_another_order_are_the_same_prompts(two: Path) -> None:
+    before = read_side(two)
+    path = two / "8 pairs" / "candidates.parquet"
     pl.read_parquet(path).reverse().write_parquet(path)
-    after = read_side(tmp_path)
+    after = read_side(two)
     assert before.resampled is not None
     assert after.resampled is not None
     assert after.resampled == pytest.approx(before.resampled)

@@ -12,8 +12,7 @@ from drawn_figures import check_texts, dots, words
 from made_runs import decision, keep, run_of
 from pluralbench import DataError, RunError
 from pluralbench.downstream.correlate import correlate
-from pluralbench.downstream.sides import Side
-from pluralbench.downstream.tables import read_side, side_of_runs
+from pluralbench.downstream.sides import Side, read_side, side_of_runs
 from pluralbench.reports.figures import style
 from pluralbench.reports.figures.correlation import draw_correlation, scatter, slopes
 from pluralbench.reports.figures.series import series_of_judges

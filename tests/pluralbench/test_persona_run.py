@@ -13,7 +13,7 @@ from pluralbench import Run, RunError, compare, render, report_frame, verdict_ro
 from pluralbench.data.verdict_tables import read_verdicts
 from pluralbench.reports.detail import details
 from pluralbench.results.evaluations import PersonaResult, WithoutPersona
-from pluralbench_calls import CallsError, read_ledger
+from pluralbench_calls import read_ledger
 from verbs import judge_personas, judging, value
 
 Judged = tuple[Run, list[dict[str, Any]]]
@@ -229,11 +229,3 @@ def test_two_runs_are_compared_on_the_items_they_share(judged: Callable[..., Jud
     changed, _ = judged(right(" 9"), data=str(release(tmp_path / "other", prism=other)))
     with pytest.raises(RunError, match="their items differ in content"):
         compare(first, changed)
-
-
-def test_a_price_and_a_ceiling_are_kept(judged: Callable[..., Judged], tmp_path: Path) -> None:
-    with pytest.raises(CallsError, match=r"ceiling of \$0\.01 is reached"):
-        judged(right(" 50"), price="1000/1000", max_cost=0.01)
-    with pytest.raises(CallsError, match="a `max_cost` needs a `price`"):
-        judged(right(" 50"), max_cost=1.0)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["data"]

@@ -1,6 +1,7 @@
 """`score --server` with llama.cpp's real server as the trunk, and the head applied here."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,15 @@ def command(run: Command, data: Path, tmp_path: Path) -> Command:
     return scored
 
 
+@pytest.fixture
+def served(tmp_path: Path) -> Callable[..., AbstractContextManager[str]]:
+    """`served(model)`: the URL of a server that holds the model's trunk; options as of `serve_states`."""
+    from gguf_files import write_gguf
+    from llamacpp_server import serve_states
+
+    return lambda trunk, **options: serve_states(write_gguf(trunk, tmp_path / "trunk.gguf"), **options)
+
+
 def here(model: str, rows: Sequence[dict[str, Any]]) -> list[list[float]]:
     from reward_models import classifier_alone, user
 
@@ -44,12 +54,10 @@ def scores(run: Run) -> list[list[float]]:
 def test_scores_are_those_of_this_process(
     architecture: str, classifiers: Callable[..., str], command: Command, pairs: Callable[..., Rows], tmp_path: Path
 ) -> None:
-    from gguf_files import write_gguf
-    from llamacpp_server import serve_states
     from reward_models import differences
 
     model = classifiers(architecture=architecture, head_dim=32)
-    with serve_states(write_gguf(model, tmp_path / "trunk.gguf")) as url:
+    with served(model) as url:
         status, _, errors = command(model, url)
     assert status == 0, errors
     run = load_run(tmp_path / "run")
@@ -62,12 +70,10 @@ def test_scores_are_those_of_this_process(
 
 
 def test_what_every_engine_promises(classifiers: Callable[..., str], tmp_path: Path) -> None:
-    from gguf_files import write_gguf
-    from llamacpp_server import serve_states
     from served_contract import CLASSIFIERS, Running, another_model_is_refused
 
     model = classifiers(head_dim=32)
-    with serve_states(write_gguf(model, tmp_path / "trunk.gguf")) as url:
+    with served(model) as url:
         running = Running(url, "llamacpp", model)
         for promise in CLASSIFIERS:
             promise(running)
@@ -89,13 +95,10 @@ def test_what_every_engine_promises(classifiers: Callable[..., str], tmp_path: P
 def test_a_server_that_cannot_be_used_is_refused_with_what_mends_it(
     options: dict[str, Any], said: str, classifiers: Callable[..., str], command: Command, tmp_path: Path
 ) -> None:
-    from gguf_files import write_gguf
-    from llamacpp_server import serve_states
-
     model = classifiers(head_dim=32)
     trunks = {"other": {"hidden_size": 128}, "words": {"seed": 9}}
     trunk = classifiers(head_dim=32, **trunks.get(options.pop("trunk", ""), {}))
-    with serve_states(write_gguf(trunk, tmp_path / "trunk.gguf"), **options) as url:
+    with served(trunk, **options) as url:
         status, _, errors = command(model, url)
     assert status == 2
     assert said in " ".join(errors.split())
@@ -105,14 +108,11 @@ def test_a_server_that_cannot_be_used_is_refused_with_what_mends_it(
 def test_what_fills_the_servers_slot_is_refused_before_it_is_sent(
     classifiers: Callable[..., str], command: Command, data: Path, pairs: Callable[..., Rows], tmp_path: Path
 ) -> None:
-    from gguf_files import write_gguf
-    from llamacpp_server import serve_states
-
     rows = pairs(12)
     rows[3]["prompt"] = "tea " * 200
     write(data, rows)
     model = classifiers(head_dim=32)
-    with serve_states(write_gguf(model, tmp_path / "trunk.gguf"), context=256) as url:
+    with served(model, context=256) as url:
         status, _, errors = command(model, url)
     assert status == 2
     assert "1 of 12 prompts have conversations of more than 255 tokens" in errors

@@ -20,8 +20,7 @@ from pluralbench_measures.rank_intervals import (
     told,
 )
 
-from pluralbench.downstream.sides import Side
-from pluralbench.downstream.tables import read_side, some
+from pluralbench.downstream.sides import Side, read_side, some
 from pluralbench.errors import DataError
 
 

@@ -1,15 +1,31 @@
-"""One side of a correlation: models with scores, and, from per-item results, these scores for items drawn anew."""
+"""One side of a correlation: models with their scores, from a table or from runs.
+
+From per-item results it has these scores for items drawn anew, too.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-from pluralbench_measures.bootstrap import Array
+import polars as pl
+from pluralbench_measures.bootstrap import Array, resample
 
+from pluralbench.data.verdict_tables import read_one, refuse, texts
 from pluralbench.downstream.curves import levels, outcomes_at
 from pluralbench.downstream.records import read_curves
-from pluralbench.errors import RunError
-from pluralbench.results.runs import Downstream, policy_number
+from pluralbench.errors import DataError, RunError
+from pluralbench.evaluation.compare import decided, shared_benchmark
+from pluralbench.metrics.accuracy import count, leaves_of, numbers
+from pluralbench.results.downstream import DownstreamConfig
+from pluralbench.results.evaluations import EvaluationConfig
+from pluralbench.results.runs import RUN_FILE, Downstream, Run, load_run, policy_number
+
+MODEL = "model"
+NAMED = 5  # models in a sentence
+IDENTITY = ["config", "id", "chosen", "rejected", "digest", "cluster", "subset"]
 
 
 @dataclass(frozen=True)
@@ -94,3 +110,146 @@ def _whole(drawn: Array) -> Array | None:
     """The resamples in which every model has a score; None where there are too few of them."""
     whole = drawn[np.isfinite(drawn).all(1)]
     return whole if len(whole) > 1 else None
+
+
+def read_side(location: str | Path, columns: Sequence[str] = (), *, seed: int = 0, parameter: str = "columns") -> Side:
+    """The models and scores of a table, of a run, or of a folder (or a shell's pattern) of runs; or of `best-of-n`, or
+    of one or several of `optimize`.
+
+    columns: of a table, those whose unweighted mean is the score; without them the only numeric one. seed: of the items
+    that are drawn anew. parameter: what the caller calls `columns`, for errors.
+
+    Raises `DataError` for a table without models or scores, with a model twice, or with a score that is no finite
+    number; `RunError` for runs of different benchmarks, of one model twice, or without an overall number.
+    """
+    paths = _run_directories(location)
+    if not paths:
+        return _of_table(read_one(str(location), "scores"), str(location), columns, parameter)
+    if columns:
+        raise DataError(f"{location} holds runs, whose score is their overall number; leave out `{parameter}`.")
+    read: list[Run[Any, Any]] = [load_run(path) for path in paths]
+    runs: list[Run] = [run for run in read if isinstance(run.config, EvaluationConfig)]
+    downstream: list[Downstream] = [run for run in read if isinstance(run.config, DownstreamConfig)]
+    if downstream and runs:
+        raise DataError(f"{location} holds both runs and directories of best-of-n or optimize; give them apart.")
+    verbs = {found.verb for found in downstream}
+    if len(verbs) > 1:
+        raise DataError(f"{location} holds directories of best-of-n and of optimize; give them apart.")
+    if verbs == {"optimize"}:
+        return side_of_optimized(downstream, str(location), seed=seed)
+    if len(downstream) > 1:
+        raise DataError(f"{location} holds several directories of best-of-n; give one of them.")
+    if downstream:
+        return side_of_downstream(downstream[0], seed=seed)
+    return side_of_runs(runs or [load_run(path, EvaluationConfig) for path in paths], str(location), seed=seed)
+
+
+def _run_directories(location: str | Path) -> list[Path]:
+    """The run directories of a place; none where it is a table."""
+    path = Path(location)
+    if path.is_file():
+        return []
+    if path.is_dir():
+        runs = [path] if _is_made(path) else sorted(one for one in path.iterdir() if _is_made(one))
+    else:
+        matched = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
+        if len(matched) == 1 and matched[0].is_file():
+            return []
+        # A pattern such as `runs/*` has the working directories of unfinished runs among its paths.
+        runs = [one for one in matched if _is_made(one)]
+    if not runs:
+        wanted = f"give a table, or a folder whose directories are runs (each with a {RUN_FILE})"
+        said = "has no run in it" if path.is_dir() else "does not exist"
+        raise DataError(f"{location} {said}; {wanted}.")
+    return runs
+
+
+def _is_made(path: Path) -> bool:
+    return (path / RUN_FILE).is_file()
+
+
+def side_of_runs(runs: Sequence[Run], source: str, *, names: Sequence[str] | None = None, seed: int = 0) -> Side:
+    """The overall numbers of some runs of one benchmark, and the same for items drawn anew.
+
+    names: of their models; without them those that the runs have. Raises `RunError`.
+    """
+    for run in runs[1:]:
+        shared_benchmark(runs[0], run)
+    by_name: dict[str, Run] = {}
+    for run, name in zip(runs, names or [run.name.strip() for run in runs], strict=True):
+        if name in by_name:
+            raise RunError(f"{by_name[name].path} and {run.path} are both of the model {name}; keep one of them.")
+        if run.headline.value is None:
+            raise RunError(f"{run.path} has no overall number, so its model {name} has no score.")
+        by_name[name] = run
+    scores = np.array([run.headline.value for run in runs], dtype=np.float64)
+    resampled, warnings = _resampled(runs, source, seed)
+    measure = f"{runs[0].config.benchmark.title}: {runs[0].config.benchmark.rule}"
+    return Side(source, measure, list(by_name), scores, resampled, warnings)
+
+
+def _resampled(runs: Sequence[Run], source: str, seed: int) -> tuple[Array | None, list[str]]:
+    """The overall numbers on the decisions that all runs have, as they are and with clusters drawn anew together."""
+    every = [decided(run) for run in runs]
+    shared = reduce(lambda one, other: one.join(other, on=IDENTITY, how="semi", nulls_equal=True), every)
+    left_out = sum(one.height - shared.height for one in every)
+    if shared["cluster"].n_unique() < 2:
+        return None, [f"{source}: the runs share no items, so the noise of the items is not in the intervals."]
+    benchmark, leaves = runs[0].config.benchmark.description, leaves_of(shared)
+    columns = []
+    for one in every:
+        own = shared.select(IDENTITY).join(one, on=IDENTITY, how="left", nulls_equal=True, maintain_order="left")
+        found = {name: resample(sums, seed) for name, sums in count(benchmark, own, leaves).items()}
+        columns.append(numbers(benchmark, leaves, found)[0].values)
+    values = np.stack(columns, axis=1)
+    whole = values[np.isfinite(values).all(1)]
+    if np.isnan(values[0]).any() or len(whole) < 2:
+        return None, [f"{source}: too few items are shared by all runs to draw them anew, so their noise is unknown."]
+    warnings = [f"{source}: {left_out:,} decisions are not in all runs; the noise of the items is of the others."]
+    return whole, warnings if left_out else []
+
+
+def _of_table(frame: pl.DataFrame, where: str, columns: Sequence[str], parameter: str) -> Side:
+    stripped = [name.strip() for name in frame.columns]
+    if len(set(stripped)) < len(stripped):
+        raise DataError(f"{where} has two columns of one name; it has {', '.join(stripped)}.")
+    frame.columns = stripped
+    wanted = list(dict.fromkeys(columns))
+    table = texts(frame, [MODEL, *wanted], [name for name, kind in frame.schema.items() if not kind.is_nested()], where)
+    refuse(table, pl.col(MODEL).is_null(), f"has no `{MODEL}`; give one, or take the row out", where)
+    twice = table.group_by(MODEL, maintain_order=True).len().filter(pl.col("len") > 1)
+    if twice.height:
+        raise DataError(f"{where} has the model {twice[MODEL][0]} {twice['len'][0]} times; keep one of them.")
+    wanted = wanted or _only_numeric(table, where, parameter)
+    for name in wanted:
+        value = pl.col(name).cast(pl.Float64, strict=False)
+        found = table.with_row_index("number", offset=1).filter(~value.is_finite().fill_null(value=False))
+        if found.height:
+            row = found.row(0, named=True)
+            said = "is empty" if row[name] is None else f"is no finite number: {row[name]}"
+            raise DataError(f"{where}: row {row['number']} ({row[MODEL]}): the score in the column `{name}` {said}.")
+    scores = table.select(pl.col(wanted).cast(pl.Float64)).to_numpy().mean(1)
+    measure = wanted[0] if len(wanted) == 1 else f"mean of {', '.join(wanted)}"
+    return Side(where, measure, table[MODEL].to_list(), scores)
+
+
+def _only_numeric(table: pl.DataFrame, where: str, parameter: str) -> list[str]:
+    """The one column with numbers. Raises `DataError` where there is none, or a choice."""
+    # A column where some cell is a number is one of scores with faults, which are told one by one.
+    numeric = [
+        name for name in table.columns if name != MODEL and table[name].cast(pl.Float64, strict=False).count() > 0
+    ]
+    if len(numeric) == 1:
+        return numeric
+    if numeric:
+        raise DataError(
+            f"{where} has several columns of numbers ({', '.join(numeric)}); name the one to take, or those whose mean "
+            f"to take, as `{parameter}`."
+        )
+    raise DataError(f"{where} has no column of numbers beside `{MODEL}`; it has {', '.join(table.columns)}.")
+
+
+def some(names: Sequence[str]) -> str:
+    """The first few of some names, and how many more there are."""
+    more = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")

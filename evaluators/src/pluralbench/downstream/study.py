@@ -30,9 +30,8 @@ from pluralbench.downstream.best_of_n import best_of_n
 from pluralbench.downstream.candidates import WHERE
 from pluralbench.downstream.correlate import Correlation, correlate
 from pluralbench.downstream.optimization import optimize
-from pluralbench.downstream.sides import side_of_downstream, side_of_optimized
+from pluralbench.downstream.sides import side_of_downstream, side_of_optimized, side_of_runs
 from pluralbench.downstream.study_recipe import Items, Model, StudyRecipe, Training, read_study
-from pluralbench.downstream.tables import side_of_runs
 from pluralbench.errors import DataError, EvaluationError
 from pluralbench.evaluation.models import to_begin_with
 from pluralbench.evaluation.score import score

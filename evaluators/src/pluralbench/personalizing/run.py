@@ -174,20 +174,14 @@ def conditions_of(personalizing: Personalizing) -> tuple[Condition, ...]:
 def models_of(personalizing: Personalizing, options: PersonalOptions) -> list[Model]:
     """The models to train; shuffled profiles are told to those with one."""
     trained = [one for one in conditions_of(personalizing) if one != "shuffled"]
-    return [
-        _model(method, condition, seed, options, persona=personalizing.persona)
-        for method, condition, seed in product(personalizing.methods, trained, range(personalizing.seeds))
-    ]
-
-
-def _model(method: str, condition: Condition, seed: int, options: PersonalOptions, *, persona: bool) -> Model:
-    # Beside posts SynthesizeMe reads the persona as every other method does (appendix B), else in their place.
-    how: Told = "persona" if method == "synthesizeme" and not persona else "raw"
-    told = {"profile": condition != "without", "persona": condition == "with" and persona}
-    values = options.model_dump() | {"method": method, "seed": seed} | told
-    return Model(
-        method=method, condition=condition, seed=seed, options=PersonalOptions.model_validate(values), told=how
-    )
+    models = []
+    for method, condition, seed in product(personalizing.methods, trained, range(personalizing.seeds)):
+        # Beside posts SynthesizeMe reads the persona as every other method does (appendix B), else in their place.
+        how: Told = "persona" if method == "synthesizeme" and not personalizing.persona else "raw"
+        told = {"profile": condition != "without", "persona": condition == "with" and personalizing.persona}
+        own = PersonalOptions.model_validate(options.model_dump() | {"method": method, "seed": seed} | told)
+        models.append(Model(method=method, condition=condition, seed=seed, options=own, told=how))
+    return models
 
 
 def needs_of(models: Sequence[Model]) -> Needs:
