@@ -31,13 +31,12 @@ def command(run: Command, data: Path, tmp_path: Path) -> Command:
     return scored
 
 
-@pytest.fixture
-def served(tmp_path: Path) -> Callable[..., AbstractContextManager[str]]:
-    """`served(model)`: the URL of a server that holds the model's trunk; options as of `serve_states`."""
+def served(folder: Path, model: str, **options: Any) -> AbstractContextManager[str]:
+    """A server that holds the model's trunk, which is written to the folder; options as of `serve_states`."""
     from gguf_files import write_gguf
     from llamacpp_server import serve_states
 
-    return lambda trunk, **options: serve_states(write_gguf(trunk, tmp_path / "trunk.gguf"), **options)
+    return serve_states(write_gguf(model, folder / "trunk.gguf"), **options)
 
 
 def here(model: str, rows: Sequence[dict[str, Any]]) -> list[list[float]]:
@@ -57,7 +56,7 @@ def test_scores_are_those_of_this_process(
     from reward_models import differences
 
     model = classifiers(architecture=architecture, head_dim=32)
-    with served(model) as url:
+    with served(tmp_path, model) as url:
         status, _, errors = command(model, url)
     assert status == 0, errors
     run = load_run(tmp_path / "run")
@@ -73,7 +72,7 @@ def test_what_every_engine_promises(classifiers: Callable[..., str], tmp_path: P
     from served_contract import CLASSIFIERS, Running, another_model_is_refused
 
     model = classifiers(head_dim=32)
-    with served(model) as url:
+    with served(tmp_path, model) as url:
         running = Running(url, "llamacpp", model)
         for promise in CLASSIFIERS:
             promise(running)
@@ -98,7 +97,7 @@ def test_a_server_that_cannot_be_used_is_refused_with_what_mends_it(
     model = classifiers(head_dim=32)
     trunks = {"other": {"hidden_size": 128}, "words": {"seed": 9}}
     trunk = classifiers(head_dim=32, **trunks.get(options.pop("trunk", ""), {}))
-    with served(trunk, **options) as url:
+    with served(tmp_path, trunk, **options) as url:
         status, _, errors = command(model, url)
     assert status == 2
     assert said in " ".join(errors.split())
@@ -112,7 +111,7 @@ def test_what_fills_the_servers_slot_is_refused_before_it_is_sent(
     rows[3]["prompt"] = "tea " * 200
     write(data, rows)
     model = classifiers(head_dim=32)
-    with served(model, context=256) as url:
+    with served(tmp_path, model, context=256) as url:
         status, _, errors = command(model, url)
     assert status == 2
     assert "1 of 12 prompts have conversations of more than 255 tokens" in errors
