@@ -7,14 +7,12 @@ from typing import Any
 
 import pytest
 import torch
-from pluralbench_local import Classifier, Implicit, Trained, load, train
-from reward_models import save_classifier, save_language_model
+from pluralbench_local import Classifier, Implicit, Trained, train
+from reward_models import Folders, load_classifier, load_implicit, save_classifier, save_language_model
 from training_runs import HELD_OUT, QUICK, RANKINGS, SMALL
 from transformers.utils import logging
 
 library: Any = logging
-
-Folders = Callable[..., str]
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -30,7 +28,7 @@ def _one_quiet_thread() -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
-def _once(root: Path, save: Callable[..., str]) -> Folders:
+def _once(root: Path, save: Folders) -> Folders:
     made: dict[str, str] = {}
 
     def folder(architecture: str = "llama", **settings: Any) -> str:
@@ -70,25 +68,19 @@ def language_models(tmp_path_factory: pytest.TempPathFactory) -> Folders:
 @pytest.fixture(scope="session")
 def llama(classifiers: Folders) -> Classifier:
     """A classifier that can be packed, in float32."""
-    model = load(classifiers(), device="cpu")
-    assert isinstance(model, Classifier)
-    return model
+    return load_classifier(classifiers())
 
 
 @pytest.fixture(scope="session")
 def bert(classifiers: Folders) -> Classifier:
     """A classifier that can only be padded."""
-    model = load(classifiers("bert"), device="cpu")
-    assert isinstance(model, Classifier)
-    return model
+    return load_classifier(classifiers("bert"))
 
 
 @pytest.fixture(scope="session")
 def implicit(language_models: Folders) -> Implicit:
     """A language model with a reference, in float32."""
-    model = load(language_models(), kind="implicit", reference=language_models(seed=1), device="cpu")
-    assert isinstance(model, Implicit)
-    return model
+    return load_implicit(language_models(), language_models(seed=1))
 
 
 @pytest.fixture(scope="session")

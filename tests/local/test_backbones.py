@@ -21,17 +21,18 @@ from pluralbench_rewards import EarlierPair, Group, Person, Scoring
 from reward_models import (
     POSITIONS,
     TEMPLATE,
+    Folders,
     conversation_ids,
     make_groups,
     make_tokenizer,
     opening_ids,
     save_language_model,
     user,
+    work_of,
 )
 from torch import Tensor
 from transformers import AutoModel, PreTrainedTokenizerFast
 
-Folders = Callable[..., str]
 CLOSE = 1e-4
 POSTS = ("How do I prune a pear tree?", "My kettle whistles too early.", "龙井 or oolong?")
 EARLIER = EarlierPair(user("a quiet hobby"), "origami", "drumming")
@@ -116,13 +117,9 @@ def test_a_prompt_and_what_prompts_begin_with_are_computed_once(llama: Backbone)
         Group(f"q{number}", [rules, *user(f"{number} quiet hobbies for a long evening, please?")], ["Tea.", "Chess."])
         for number in range(6)
     ]
-    work = embedded(groups, llama).work
-    assert work is not None
+    work, one = work_of(embedded(groups, llama)), work_of(embedded(groups[:1], llama))
     assert work.strategy == "fast"
-    one = embedded(groups[:1], llama).work
-    exact = embedded(groups, load_backbone(llama.record.name, scoring=Scoring(mode="exact"))).work
-    assert one is not None
-    assert exact is not None
+    exact = work_of(embedded(groups, load_backbone(llama.record.name, scoring=Scoring(mode="exact"))))
     assert exact.computed_tokens == exact_tokens(llama.record.name, groups)
     # Three texts of one prompt take its tokens once, two more for the end of the prompt, and the answers'.
     tokenizer = PreTrainedTokenizerFast.from_pretrained(llama.record.name)
@@ -148,8 +145,7 @@ def test_each_different_text_is_computed_once(llama: Backbone) -> None:
     corpus = embedded(groups, llama)
     assert len(corpus.vectors) == 8  # prompt, two responses, posts, persona, and an earlier pair of three
     assert len(corpus.ids) == 9
-    assert corpus.work is not None
-    assert corpus.work.unique_tokens == (embedded(groups[:1], llama).work or corpus.work).unique_tokens
+    assert work_of(corpus).unique_tokens == work_of(embedded(groups[:1], llama)).unique_tokens
 
 
 def test_texts_that_are_all_the_same_have_one_vector(llama: Backbone) -> None:
@@ -262,11 +258,6 @@ def test_vectors_of_half_precision_are_float32(language_models: Folders) -> None
 def test_an_encoder_that_does_not_pool_is_refused(classifiers: Folders) -> None:
     with pytest.raises(ModelError, match=r"is no decoder but BertForSequenceClassification, .* give a causal language"):
         load_backbone(classifiers("bert"))
-
-
-def test_a_model_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"There is no model folder .*nowhere"):
-        load_backbone(tmp_path / "nowhere")
 
 
 @pytest.fixture(scope="module")

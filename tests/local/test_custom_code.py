@@ -3,13 +3,12 @@
 import json
 import shutil
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
-from pluralbench_local import SPECIAL, Classifier, ModelError, load, score
-from reward_models import classifier_alone, conversation_ids, differences, make_groups
+from pluralbench_local import ModelError, load, score
+from reward_models import Folders, classifier_alone, conversation_ids, differences, load_classifier, make_groups
 from safetensors.torch import load_file, save_file
 from transformers import AutoModel
 
@@ -51,7 +50,7 @@ class InternLM2ForRewardModel(LlamaPreTrainedModel):
 
 
 @pytest.fixture
-def folder(tmp_path: Path, classifiers: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, classifiers: Folders, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A model folder with code of its own, which the library copies into a folder of this test alone."""
     modules = str(tmp_path / "modules")
     monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", modules)
@@ -76,33 +75,21 @@ def folder(tmp_path: Path, classifiers: Callable[..., str], monkeypatch: pytest.
     return folder
 
 
-def refused(folder: Path) -> str:
-    """What is said of code that may not run, after a look that it did not."""
+def test_code_of_the_models_own_is_not_run_unasked_and_the_option_that_runs_it_is_named(folder: Path) -> None:
     ran = folder / "ran"
     (folder / "tiny_reward.py").write_text(f"open({str(ran)!r}, 'w')\n{CODE}", encoding="utf-8")
     with pytest.raises(ModelError) as failed:
         load(str(folder), device="cpu")
     assert not ran.exists()
-    return str(failed.value)
-
-
-def test_code_of_the_models_own_is_not_run_unasked(folder: Path) -> None:
-    assert str(folder) in refused(folder)
-
-
-def test_the_option_that_runs_it_is_named(folder: Path) -> None:
-    assert refused(folder) == (
+    assert str(failed.value) == (
         f"{folder} brings Python code of its own, which would run with your rights; read it, and if you trust it give "
         "`trust_remote_code`."
     )
 
 
 @pytest.mark.parametrize("mode", ["fast", "exact"])
-def test_a_special_architecture_is_read_as_its_own_code_reads_it(
-    classifiers: Callable[..., str], folder: Path, mode: str
-) -> None:
-    model, groups = load(str(folder), device="cpu", trust_remote_code=True), make_groups(1)
-    assert isinstance(model, Classifier)
+def test_a_special_architecture_is_read_as_its_own_code_reads_it(classifiers: Folders, folder: Path, mode: str) -> None:
+    model, groups = load_classifier(str(folder), trust_remote_code=True), make_groups(1)
     assert model.template.append == (REWARD_TOKEN,)
     assert model.network.unpackable == ""
     scored = score(model, groups, mode=mode)
@@ -116,18 +103,13 @@ def test_a_special_architecture_is_read_as_its_own_code_reads_it(
 
 
 def test_the_appended_token_counts_and_survives_cutting(folder: Path) -> None:
-    model, [group] = load(str(folder), device="cpu", trust_remote_code=True), make_groups(1)[5:6]
-    assert isinstance(model, Classifier)
+    model, [group] = load_classifier(str(folder), trust_remote_code=True), make_groups(1)[5:6]
     remote = AutoModel.from_pretrained(str(folder), trust_remote_code=True).eval()
     conversations = [conversation_ids(model.template.tokenizer, group, text) for text in group.responses]
     cut = 5
     limit = max(map(len, conversations)) + 1 - cut
     scored = score(model, [group], max_length=limit, on_overflow="truncate-left")
     assert scored.scores[0] == pytest.approx([remote.get_score(ids[cut:]) for ids in conversations], abs=1e-4)
-
-
-def test_special_architectures_are_known_by_what_the_configuration_declares() -> None:
-    assert list(SPECIAL) == ["InternLM2ForRewardModel"]
 
 
 def test_code_that_fails_is_said_in_a_sentence(folder: Path) -> None:

@@ -1,7 +1,6 @@
 """Vectors that were kept are those that were computed, whatever was interrupted and whoever else keeps some."""
 
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +12,9 @@ from killing import killed_when
 from pluralbench_local import Backbone, BackboneRecord, EmbeddingStore, LocalModel, ModelError, embed, load_backbone
 from pluralbench_local.personal import embedding
 from pluralbench_rewards import Group, Scoring
-from reward_models import make_groups, user
+from reward_models import Folders, make_groups, user, work_of
 from safetensors.torch import save_file
 
-Folders = Callable[..., str]
 RECORD = BackboneRecord(name="here/model", digest="ab" * 32, width=3, dtype="float32")
 TYPES = [torch.float32, torch.bfloat16, torch.float16]
 
@@ -69,15 +67,12 @@ def test_embedding_goes_on_where_it_was_killed(
     kept = len(store)
     assert kept == 4 * max(changes // 2, 0)  # a folder is looked for, and a shard put in place
     again = embedded(groups, llama, store)
-    assert again.work is not None
-    assert whole.work is not None
     assert len(store) == len(whole.vectors)
-    assert (again.work.computed_tokens < whole.work.computed_tokens) == (kept > 0)
+    assert (work_of(again).computed_tokens < work_of(whole).computed_tokens) == (kept > 0)
     assert float((again.vectors - whole.vectors).abs().max()) < 1e-4
     assert again.responses == whole.responses
     third = embedded(groups, llama, EmbeddingStore(tmp_path / "store", llama.record))
-    assert third.work is not None
-    assert third.work.computed_tokens == 0
+    assert work_of(third).computed_tokens == 0
     assert torch.equal(third.vectors, again.vectors)
 
 
@@ -107,8 +102,7 @@ def test_two_that_embed_at_the_same_time_do_not_harm_each_other(llama: Backbone,
     third = embedded(groups, llama, EmbeddingStore(tmp_path, llama.record))
     assert torch.equal(first.vectors, second.vectors)
     assert torch.equal(first.vectors, third.vectors)
-    assert third.work is not None
-    assert third.work.computed_tokens == 0
+    assert work_of(third).computed_tokens == 0
 
 
 def test_the_store_of_another_backbone_is_refused_by_both_names(

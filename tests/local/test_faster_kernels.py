@@ -10,11 +10,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_local import Classifier, gates, load, measured, score
+from pluralbench_local import gates, measured, score
 from pluralbench_local.attention import KERNELS
 from pluralbench_local.packing import Tokens, pack
 from pluralbench_rewards import Group, Mode
-from reward_models import classifier_alone, differences, make_groups, undecided, user
+from reward_models import Folders, classifier_alone, differences, load_classifier, make_groups, undecided, user, work_of
 from torch import Tensor, nn
 from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaMLP
@@ -32,12 +32,6 @@ def other_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[P
     measured.machine_folder.cache_clear()
     yield measured.machine_folder()
     measured.machine_folder.cache_clear()
-
-
-def classifier(folder: str, dtype: str = "float32") -> Classifier:
-    model = load(folder, device="cpu", dtype=dtype)
-    assert isinstance(model, Classifier)
-    return model
 
 
 @st.composite
@@ -75,26 +69,25 @@ def test_every_kernel_attends_as_a_conversation_alone_does(
 
 
 @pytest.mark.parametrize("architecture", ["llama", "mistral", "gemma2"])
-def test_what_several_prompts_begin_with_is_computed_once(classifiers: Callable[..., str], architecture: str) -> None:
+def test_what_several_prompts_begin_with_is_computed_once(classifiers: Folders, architecture: str) -> None:
     folder = classifiers(architecture)
     told = [{"role": "system", "content": RULES}]
-    groups = [Group(one.id, [*told, *one.prompt], one.responses) for one in make_groups(5) if one.id.startswith("q")]
-    scored = score(classifier(folder), groups, mode="fast")
-    assert scored.work is not None
-    assert scored.work.computed_tokens < scored.work.unique_tokens / 2
+    groups = [
+        Group(one.id, [*told, *one.prompt], one.responses) for one in make_groups(5, number=6) if one.id.startswith("q")
+    ]
+    scored = score(load_classifier(folder), groups, mode="fast")
+    assert work_of(scored).computed_tokens < work_of(scored).unique_tokens / 2
     alone = classifier_alone(folder, groups)
     assert max(differences(scored.scores, alone)) < 1e-4
     assert undecided(scored.scores, alone) == 0
 
 
-@pytest.mark.parametrize("budget", [None, 300])
-def test_exact_is_one_at_a_time_to_the_bit_in_single_precision(
-    classifiers: Callable[..., str], budget: int | None
-) -> None:
+def test_exact_is_one_at_a_time_to_the_bit_in_single_precision(classifiers: Folders) -> None:
     folder = classifiers("llama", hidden_size=128, intermediate_size=256)
-    groups = [Group(one.id, user(f"{RULES} {one.id}"), one.responses) for one in make_groups(3)]
-    scored = score(classifier(folder), groups, mode="exact", token_budget=budget)
-    assert scored.scores == classifier_alone(folder, groups)
+    groups = [Group(one.id, user(f"{RULES} {one.id}"), one.responses) for one in make_groups(3, number=6)]
+    alone = classifier_alone(folder, groups)
+    for budget in (None, 300):
+        assert score(load_classifier(folder), groups, mode="exact", token_budget=budget).scores == alone
 
 
 @pytest.mark.parametrize("activation", ["silu", "gelu", "gelu_pytorch_tanh"])
@@ -130,27 +123,26 @@ def slightly_more(block: Any) -> Callable[[Tensor], Tensor]:
 
 @pytest.mark.parametrize("mode", ["fast", "exact"])
 def test_fused_blocks_are_for_fast_mode_alone(
-    classifiers: Callable[..., str], monkeypatch: pytest.MonkeyPatch, mode: Mode
+    classifiers: Folders, monkeypatch: pytest.MonkeyPatch, mode: Mode
 ) -> None:
     folder, groups = classifiers("llama"), make_groups(2)
     monkeypatch.setattr(gates, "_is_faster", lambda *_: False)
-    own = score(classifier(folder), groups, mode=mode)
+    own = score(load_classifier(folder), groups, mode=mode)
     monkeypatch.setattr(gates, "_is_faster", lambda *_: True)
     monkeypatch.setattr(gates, "_fused", slightly_more)
-    changed = score(classifier(folder), groups, mode=mode)
+    changed = score(load_classifier(folder), groups, mode=mode)
     assert (own.scores == changed.scores) == (mode == "exact")
     assert max(differences(own.scores, changed.scores)) < 1e-3
 
 
 def test_a_fused_block_that_computes_something_else_is_found_out(
-    classifiers: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+    classifiers: Folders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gates, "_is_faster", lambda *_: True)
     monkeypatch.setattr(gates, "_fused", lambda _: torch.zeros_like)
     folder, groups = classifiers("llama"), make_groups(2)
-    scored = score(classifier(folder), groups)
-    assert scored.work is not None
-    assert scored.work.unpackable == "packed, it computes something else than alone"
+    scored = score(load_classifier(folder), groups)
+    assert work_of(scored).unpackable == "packed, it computes something else than alone"
     assert undecided(scored.scores, classifier_alone(folder, groups)) == 0
 
 

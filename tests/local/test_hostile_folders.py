@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pluralbench_local import Classifier, ConversationError, ModelError, load, score
+from pluralbench_local import Classifier, ConversationError, ModelError, load, models, score
 from pluralbench_local.conversations import Template
 from pluralbench_rewards import Group
-from reward_models import TEMPLATE, change_config, make_groups, make_tokenizer, save_classifier, user
+from reward_models import TEMPLATE, change_config, load_classifier, make_groups, make_tokenizer, save_classifier, user
 from tokenizers import normalizers
 
 ENDLESS = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
@@ -56,10 +56,10 @@ def kernel_below(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (templated(ENDLESS), r"cannot be used: two short messages take its chat template, .* more than 2 s or 2 GB; "),
+        (templated(ENDLESS), r"cannot be used: two short messages take its chat template, .* more than 1 s or 1 GB; "),
         (templated("{{ 'x' * 10**11 }}"), "two short messages take its chat template, or its normalizer, more than"),
         (templated(LARGE), r"its chat template makes [\d,]+ characters of \d+; mend it, or give `chat_template`\."),
-        (doubling, "two short messages take its chat template, or its normalizer, more than 2 s or 2 GB; mend it"),
+        (doubling, "two short messages take its chat template, or its normalizer, more than 1 s or 1 GB; mend it"),
         (piped, r"tokenizer\.model is no ordinary file; remove it from the model's folder\."),
         (configured(num_hidden_layers=1_000_000), "asks for 1,000,000 as `num_hidden_layers`, and at most 10,000 are"),
         (configured(num_labels=10**9), "asks for 1,000,000,000 as `num_labels`, and at most 10,000 are loaded"),
@@ -71,7 +71,11 @@ def kernel_below(folder: Path) -> None:
         (kernel_below, r"0_Transformer/config\.json names code on the Hub \(`attn_implementation`: 'a/b'\)"),
     ],
 )
-def test_what_would_hang_grow_or_run_is_not_loaded(folder: Path, change: Callable[[Path], object], said: str) -> None:
+def test_what_would_hang_grow_or_run_is_not_loaded(
+    folder: Path, change: Callable[[Path], object], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(models, "PROBE_SECONDS", 1)
+    monkeypatch.setattr(models, "PROBE_BYTES", 10**9)
     change(folder)
     with pytest.raises(ModelError, match=said):
         load(str(folder), device="cpu")
@@ -109,8 +113,7 @@ def test_half_a_character_is_named(folder: Path) -> None:
 
 
 def test_responses_that_render_alike_are_counted_and_refused_where_all_do(folder: Path) -> None:
-    model = load(str(folder), device="cpu")
-    assert isinstance(model, Classifier)
+    model = load_classifier(str(folder))
     tokenizer = make_tokenizer(template=TEMPLATE.replace("message['content']", "message['content'][:9]"))
     cut = Classifier(model.name, model.network, Template(tokenizer), options=model.options)
     groups = [Group("a", user("q"), ["the same beginning", "the same begging"]), Group("b", user("q"), ["yes", "no"])]

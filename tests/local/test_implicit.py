@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pytest
 import torch
-from pluralbench_local import Implicit, load, score, tolerance
+from pluralbench_local import Implicit, score, tolerance
 from pluralbench_rewards import Group, Mode
 from reward_models import (
+    Folders,
     conversation_ids,
     differences,
     implicit_alone,
+    load_implicit,
     load_plainly,
     log_probability_alone,
     make_groups,
@@ -19,6 +21,7 @@ from reward_models import (
     same_beginning,
     undecided,
     user,
+    work_of,
 )
 from transformers import AutoModelForCausalLM
 
@@ -26,29 +29,22 @@ CLOSE = 2e-3  # sums of up to two hundred log-probabilities of some -6 each
 MODES: list[Mode] = ["fast", "exact"]
 
 
-def load_implicit(folder: str, reference: str | None = None) -> Implicit:
-    model = load(folder, kind="implicit", reference=reference, device="cpu")
-    assert isinstance(model, Implicit)
-    return model
-
-
 @pytest.mark.parametrize("architecture", ["llama", "qwen3", "gemma2", "mistral", "cohere", "granite", "gpt2"])
 def test_a_language_model_gives_the_log_probability_of_the_response(
-    language_models: Callable[..., str], architecture: str
+    language_models: Folders, architecture: str
 ) -> None:
     folder, groups = language_models(architecture), make_groups(2, longest=60)
     model, alone = load_implicit(folder), implicit_alone(folder, groups)
     for mode in MODES:
         scored = score(model, groups, mode=mode)
-        assert scored.work is not None
-        assert scored.work.strategy == mode
+        assert work_of(scored).strategy == mode
         assert max(differences(scored.scores, alone)) < CLOSE
         assert undecided(scored.scores, alone) == 0
         assert tolerance(model, groups, scored) < CLOSE
 
 
 @pytest.mark.parametrize("architecture", ["bloom", "gpt-oss", "qwen3-next"])
-def test_so_does_one_that_cannot_be_packed(language_models: Callable[..., str], architecture: str) -> None:
+def test_so_does_one_that_cannot_be_packed(language_models: Folders, architecture: str) -> None:
     folder, groups = language_models(architecture), make_groups(2)
     model = load_implicit(folder)
     assert model.policy.unpackable
@@ -56,7 +52,7 @@ def test_so_does_one_that_cannot_be_packed(language_models: Callable[..., str], 
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_reference_is_subtracted(language_models: Callable[..., str], implicit: Implicit, mode: Mode) -> None:
+def test_a_reference_is_subtracted(language_models: Folders, implicit: Implicit, mode: Mode) -> None:
     groups = make_groups(3)
     alone = implicit_alone(language_models(), groups, reference=language_models(seed=1))
     scored = score(implicit, groups, mode=mode)
@@ -65,16 +61,10 @@ def test_a_reference_is_subtracted(language_models: Callable[..., str], implicit
     assert max(abs(value) for values in alone for value in values) > 1
 
 
-def test_a_model_is_its_own_reference_at_zero(language_models: Callable[..., str]) -> None:
-    model = load_implicit(language_models(), reference=language_models())
-    assert all(value == 0 for values in score(model, make_groups(0)).scores for value in values)
-
-
-def test_where_one_of_the_two_cannot_be_packed_both_are_padded(language_models: Callable[..., str]) -> None:
+def test_where_one_of_the_two_cannot_be_packed_both_are_padded(language_models: Folders) -> None:
     folder, reference, groups = language_models(), language_models("bloom"), make_groups(3)
     scored = score(load_implicit(folder, reference), groups)
-    assert scored.work is not None
-    assert scored.work.strategy == "padded"
+    assert work_of(scored).strategy == "padded"
     assert max(differences(scored.scores, implicit_alone(folder, groups, reference=reference))) < CLOSE
 
 
@@ -87,7 +77,7 @@ def test_where_one_of_the_two_cannot_be_packed_both_are_padded(language_models: 
     ],
 )
 def test_what_a_family_does_to_its_logits_is_done(
-    language_models: Callable[..., str], architecture: str, setting: dict[str, float]
+    language_models: Folders, architecture: str, setting: dict[str, float]
 ) -> None:
     folder, groups = language_models(architecture, **setting), make_groups(1)
     scores = score(load_implicit(folder), groups).scores
@@ -95,33 +85,26 @@ def test_what_a_family_does_to_its_logits_is_done(
     assert max(differences(scores, score(load_implicit(language_models(architecture)), groups).scores)) > 1
 
 
-def test_falcon_h1_multiplies_its_logits(language_models: Callable[..., str]) -> None:
+def test_falcon_h1_multiplies_its_logits(language_models: Folders) -> None:
     folder, groups = language_models("falcon-h1"), make_groups(1, number=2, longest=10)
     assert max(differences(score(load_implicit(folder), groups).scores, implicit_alone(folder, groups))) < CLOSE
 
 
-def test_an_empty_response_still_has_what_closes_it(language_models: Callable[..., str]) -> None:
-    group = Group("q", user("hi"), [""])
-    [[value]] = score(load_implicit(language_models()), [group]).scores
-    assert value == pytest.approx(implicit_alone(language_models(), [group])[0][0], abs=CLOSE)
-    assert value < 0
-
-
-def test_more_read_states_than_fit_into_one_block_of_the_vocabulary(language_models: Callable[..., str]) -> None:
+def test_more_read_states_than_fit_into_one_block_of_the_vocabulary(language_models: Folders) -> None:
     groups = [Group("q", user("hi"), ["baking bread " * 60, "drumming " * 110, "baking bread " * 61])]
     scores = score(load_implicit(language_models()), groups).scores
     assert max(differences(scores, implicit_alone(language_models(), groups))) < CLOSE
 
 
 def test_where_the_template_opens_otherwise_than_it_closes_the_response_begins_where_they_part(
-    language_models: Callable[..., str], written: Callable[[str], Path]
+    language_models: Folders, written: Callable[[str], Path]
 ) -> None:
     template = (
         "{{ bos_token }}{% for m in messages %}<|{{ m['role'] }}|>\n{{ m['content'] }}{{ eos_token }}\n{% endfor %}"
         "{% if add_generation_prompt %}<|assistant|>\n<think>\n\n</think>\n{% endif %}"
     )
     folder, group = language_models(), Group("q", user("a quiet hobby"), ["origami", "<think>\n\n</think>\norigami"])
-    model = load(folder, kind="implicit", device="cpu", chat_template=written(template))
+    model = load_implicit(folder, chat_template=written(template))
     plain, tokenizer = load_plainly(AutoModelForCausalLM, folder), make_tokenizer(template=template)
     opening = opening_ids(tokenizer, group)
     expected = []
@@ -131,9 +114,8 @@ def test_where_the_template_opens_otherwise_than_it_closes_the_response_begins_w
     assert score(model, [group]).scores[0] == pytest.approx(expected, abs=CLOSE)
 
 
-def test_in_bfloat16_the_log_probabilities_stay_within_the_tolerance(language_models: Callable[..., str]) -> None:
-    model = load(language_models(), kind="implicit", device="cpu", dtype="bfloat16")
-    assert isinstance(model, Implicit)
+def test_in_bfloat16_the_log_probabilities_stay_within_the_tolerance(language_models: Folders) -> None:
+    model = load_implicit(language_models(), dtype="bfloat16")
     assert model.policy.dtype == torch.bfloat16
     groups = make_groups(5)
     fast, exact = (score(model, groups, mode=mode) for mode in MODES)

@@ -1,24 +1,28 @@
 """Conversations longer than the limit: an error that names them, or dropped, or cut alike for a whole group."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from pluralbench_local import Classifier, ConversationError, Implicit, load, score
+from pluralbench_local import Classifier, ConversationError, Implicit, score
 from pluralbench_local.conversations import Template, tokenize
 from pluralbench_rewards import Group, Overflow
 from pluralbench_tables.limits import TEXT_CHARACTERS
 from reward_models import (
     POSITIONS,
+    Folders,
     conversation_ids,
+    load_classifier,
+    load_implicit,
     load_plainly,
     log_probability_alone,
     logits_alone,
     make_tokenizer,
     opening_ids,
     user,
+    work_of,
 )
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
 
@@ -38,58 +42,43 @@ def texts(model: Classifier, group: Group, limit: int, overflow: Overflow) -> li
 
 
 def test_too_long_is_an_error_that_names_prompts_and_options(llama: Classifier) -> None:
+    groups = [SHORT, *(Group(f"q{number}", LONG.prompt, LONG.responses) for number in range(7))]
     with pytest.raises(ConversationError) as failed:
-        score(llama, [SHORT, LONG, SHORT], max_length=LIMIT)
+        score(llama, groups, max_length=LIMIT)
     assert str(failed.value) == (
-        f"1 of 3 prompts have conversations of more than 60 tokens, the longest of {max(lengths(llama, LONG))} "
-        "(ids long); raise `max_length` if the model can take it, or choose `on_overflow` drop, truncate-left or "
-        "truncate-prompt."
+        f"7 of 8 prompts have conversations of more than 60 tokens, the longest of {max(lengths(llama, LONG))} "
+        "(ids q0, q1, q2, q3, q4, …); raise `max_length` if the model can take it, or choose `on_overflow` drop, "
+        "truncate-left or truncate-prompt."
     )
     assert failed.value.exit_status == 2
-
-
-def test_of_many_the_first_five_are_named(llama: Classifier) -> None:
-    groups = [Group(f"q{number}", LONG.prompt, LONG.responses) for number in range(7)]
-    with pytest.raises(ConversationError, match=r"7 of 7 prompts .* \(ids q0, q1, q2, q3, q4, …\)"):
-        score(llama, groups, max_length=LIMIT)
 
 
 def test_as_long_as_the_limit_is_not_too_long(llama: Classifier) -> None:
     most = max(lengths(llama, LONG))
     scored = score(llama, [LONG], max_length=most)
     assert (scored.cut, scored.tokens) == ([0], [lengths(llama, LONG)])
-    assert scored.work is not None
-    assert scored.work.max_length == most
+    assert work_of(scored).max_length == most
     with pytest.raises(ConversationError):
         score(llama, [LONG], max_length=most - 1)
 
 
-def test_dropped_groups_have_a_reason_and_no_scores(llama: Classifier) -> None:
-    reported: list[int] = []
+def test_a_group_is_dropped_whole_for_one_long_response_with_a_reason(llama: Classifier) -> None:
+    long, reported = Group("q", user("hi"), ["ok", "drumming " * 80]), list[int]()
     scored = score(
         llama,
-        [SHORT, LONG, SHORT],
+        [SHORT, long, SHORT],
         max_length=LIMIT,
         on_overflow="drop",
         on_scored=lambda place, _: reported.append(place),
     )
-    assert scored.dropped == {1: f"{max(lengths(llama, LONG))} tokens, more than 60"}
+    assert scored.dropped == {1: f"{max(lengths(llama, long))} tokens, more than 60"}
     assert scored.scores[1] == []
     assert scored.scores[0] == scored.scores[2] == pytest.approx(score(llama, [SHORT]).scores[0], abs=1e-4)
     assert sorted(reported) == [0, 2]
-    assert scored.work is not None
-    assert scored.work.conversations == 4
+    assert work_of(scored).conversations == 4
 
 
-def test_a_group_is_dropped_whole_for_one_long_response(llama: Classifier) -> None:
-    scored = score(llama, [Group("q", user("hi"), ["ok", "drumming " * 80])], max_length=LIMIT, on_overflow="drop")
-    assert list(scored.dropped) == [0]
-    assert scored.scores == [[]]
-
-
-def test_truncate_left_keeps_the_last_tokens_and_cuts_a_group_alike(
-    classifiers: Callable[..., str], llama: Classifier
-) -> None:
+def test_truncate_left_keeps_the_last_tokens_and_cuts_a_group_alike(classifiers: Folders, llama: Classifier) -> None:
     scored = score(llama, [LONG, SHORT], max_length=LIMIT, on_overflow="truncate-left")
     plain = load_plainly(AutoModelForSequenceClassification, classifiers())
     conversations = [conversation_ids(llama.template.tokenizer, LONG, response) for response in LONG.responses]
@@ -109,11 +98,8 @@ def test_truncate_left_never_cuts_into_a_response_that_fits(llama: Classifier) -
     assert score(llama, [group], max_length=LIMIT, on_overflow="truncate-left").tokens[0][1] == LIMIT
 
 
-def test_truncate_left_of_an_implicit_reward_reads_the_response_alone(
-    language_models: Callable[..., str],
-) -> None:
-    model = load(language_models(), kind="implicit", device="cpu")
-    assert isinstance(model, Implicit)
+def test_truncate_left_of_an_implicit_reward_reads_the_response_alone(language_models: Folders) -> None:
+    model = load_implicit(language_models())
     plain, tokenizer = load_plainly(AutoModelForCausalLM, language_models()), model.template.tokenizer
     conversations = [conversation_ids(tokenizer, LONG, response) for response in LONG.responses]
     cut, begin = max(map(len, conversations)) - LIMIT, len(opening_ids(tokenizer, LONG))
@@ -207,28 +193,25 @@ def test_a_prompt_of_two_hundred_thousand_tokens_is_tokenized_a_few_times_only(
     assert sum(size > len(words) // 2 for size in sizes) <= 4
 
 
-def limited(classifiers: Callable[..., str], tokenizer: Any = None, **settings: Any) -> Classifier:
-    model = load(classifiers(tokenizer=tokenizer, **settings), device="cpu")
-    assert isinstance(model, Classifier)
-    return model
-
-
-def limits(model: Classifier, asked: Sequence[int | None] = (None,)) -> list[int]:
-    works = [score(model, [SHORT], max_length=length).work for length in asked]
-    return [work.max_length for work in works if work is not None]
+def limit_of(model: Classifier, asked: int | None = None) -> int:
+    return work_of(score(model, [SHORT], max_length=asked)).max_length
 
 
 def test_the_limit_is_the_models_own_or_the_tokenizers_if_lower_or_the_one_asked_for(
-    classifiers: Callable[..., str], llama: Classifier
+    classifiers: Folders, llama: Classifier
 ) -> None:
-    assert limits(llama, [None, 50]) == [POSITIONS, 50]
-    assert limits(limited(classifiers, max_position_embeddings=200)) == [200]
-    assert limits(limited(classifiers, tokenizer=make_tokenizer(model_max_length=300))) == [300]
-    assert limits(limited(classifiers, architecture="gpt2", n_positions=100)) == [100]
+    assert (limit_of(llama), limit_of(llama, 50)) == (POSITIONS, 50)
+    settings: list[tuple[int, dict[str, Any]]] = [
+        (200, {"max_position_embeddings": 200}),
+        (300, {"tokenizer": make_tokenizer(model_max_length=300)}),
+        (100, {"architecture": "gpt2", "n_positions": 100}),
+    ]
+    for limit, given in settings:
+        assert limit_of(load_classifier(classifiers(**given))) == limit
 
 
-def test_a_limit_beyond_the_models_absolute_positions_is_said_in_a_sentence(classifiers: Callable[..., str]) -> None:
-    model = limited(classifiers, architecture="gpt2", n_positions=64)
+def test_a_limit_beyond_the_models_absolute_positions_is_said_in_a_sentence(classifiers: Folders) -> None:
+    model = load_classifier(classifiers("gpt2", n_positions=64))
     with pytest.raises(ConversationError):
         score(model, [LONG], max_length=500)
 
@@ -243,12 +226,3 @@ def test_no_text_without_end_is_tokenized(llama: Classifier, overflow: Overflow)
         r"shorten it, or leave it out\.",
         str(failed.value),
     )
-
-
-def test_texts_that_are_merely_long_are_dealt_with(llama: Classifier) -> None:
-    long = Group("long", user("walking with an old dog at dawn " * 6_250), ["origami", "drumming by the sea"])
-    [short, dropped] = tokenize([SHORT, long], llama.template, LIMIT, "drop")
-    assert not short.dropped
-    assert dropped.dropped.endswith(" tokens, more than 60")
-    [cut] = tokenize([long], llama.template, LIMIT, "truncate-left")
-    assert max(len(tokens.ids) for tokens in cut.conversations) == LIMIT

@@ -3,33 +3,25 @@
 import json
 import math
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from pluralbench_local import Classifier, DeviceError, Implicit, ModelError, load, score, tolerance
-from pluralbench_rewards import Group
+from pluralbench_local import Classifier, DeviceError, ModelError, load, score, tolerance
 from reward_models import (
-    change_config,
+    Folders,
     conversation_ids,
+    load_classifier,
     load_plainly,
     logits_alone,
     make_groups,
     save_classifier,
     save_language_model,
-    user,
 )
 from transformers import AutoModelForSequenceClassification
 
 GROUPS = make_groups(1, number=4)
-
-
-def load_two_logits(folder: str, label: str | None, **options: Any) -> Classifier:
-    model = load(folder, label=label, device="cpu", **options)
-    assert isinstance(model, Classifier)
-    return model
 
 
 @pytest.fixture
@@ -75,7 +67,7 @@ def test_a_folder_that_is_not_whole(folder: Path, name: str, content: bytes | in
     assert re.fullmatch(said, str(failed.value).replace(str(folder), "HERE")), str(failed.value)
 
 
-def test_a_language_model_is_no_classifier(language_models: Callable[..., str]) -> None:
+def test_a_language_model_is_no_classifier(language_models: Folders) -> None:
     with pytest.raises(ModelError) as failed:
         load(language_models(), device="cpu")
     assert str(failed.value) == (
@@ -91,13 +83,13 @@ def test_an_encoder_without_its_head_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("architecture", ["llama", "gemma2"])  # gemma2 ties its embeddings
-def test_a_classifier_is_no_language_model(classifiers: Callable[..., str], architecture: str) -> None:
+def test_a_classifier_is_no_language_model(classifiers: Folders, architecture: str) -> None:
     said = r"is no language model, since it holds a reward head \(score\.weight\): score with it as of"
     with pytest.raises(ModelError, match=said):
         load(classifiers(architecture), kind="implicit", device="cpu")
 
 
-def test_several_logits_want_a_rule(classifiers: Callable[..., str]) -> None:
+def test_several_logits_want_a_rule(classifiers: Folders) -> None:
     folder = classifiers(num_labels=2)
     with pytest.raises(ModelError) as failed:
         load(folder, device="cpu")
@@ -108,10 +100,10 @@ def test_several_logits_want_a_rule(classifiers: Callable[..., str]) -> None:
 
 
 @pytest.mark.parametrize("architecture", ["llama", "bert"])
-def test_a_rule_says_which_logit_is_the_reward(classifiers: Callable[..., str], architecture: str) -> None:
+def test_a_rule_says_which_logit_is_the_reward(classifiers: Folders, architecture: str) -> None:
     folder = classifiers(architecture, num_labels=3)
     plain, [group] = load_plainly(AutoModelForSequenceClassification, folder), GROUPS[3:4]
-    rules: dict[str, Callable[[list[float]], float]] = {
+    rules: dict[str, Any] = {
         "logit:1": lambda logits: logits[1],
         "logit:-1": lambda logits: logits[2],
         "logit:-3": lambda logits: logits[0],
@@ -119,22 +111,20 @@ def test_a_rule_says_which_logit_is_the_reward(classifiers: Callable[..., str], 
         "softmax:0": lambda logits: math.exp(logits[0]) / sum(map(math.exp, logits)),
     }
     for label, expected in rules.items():
-        model = load_two_logits(folder, label)
+        model = load_classifier(folder, label=label)
         tokenizer = model.template.tokenizer
         logits = [logits_alone(plain, conversation_ids(tokenizer, group, response)) for response in group.responses]
         assert score(model, [group]).scores[0] == pytest.approx([expected(values) for values in logits], abs=1e-4)
 
 
 @pytest.mark.parametrize("label", ["logit", "logit:2", "logit:-3", "softmax:1.0", "sigmoid:0", "", "logit:1 ", "1"])
-def test_a_rule_that_does_not_fit(classifiers: Callable[..., str], label: str) -> None:
+def test_a_rule_that_does_not_fit(classifiers: Folders, label: str) -> None:
     with pytest.raises(ModelError) as failed:
         load(classifiers(num_labels=2), label=label, device="cpu")
     assert str(failed.value) == f"The `label` {label!r} does not fit a head of 2 logits; give logit:K or softmax:K."
 
 
-def test_options_of_another_kind_are_refused(
-    classifiers: Callable[..., str], language_models: Callable[..., str]
-) -> None:
+def test_options_of_another_kind_are_refused(classifiers: Folders, language_models: Folders) -> None:
     with pytest.raises(ModelError, match=r"^An implicit reward has no `label`; that belongs to the kind classifier\.$"):
         load(language_models(), kind="implicit", label="logit:0", device="cpu")
     with pytest.raises(
@@ -143,7 +133,7 @@ def test_options_of_another_kind_are_refused(
         load(classifiers(), reference=language_models(), device="cpu")
 
 
-def test_a_reference_with_another_vocabulary(language_models: Callable[..., str]) -> None:
+def test_a_reference_with_another_vocabulary(language_models: Folders) -> None:
     reference = language_models(vocab_size=512)
     with pytest.raises(ModelError) as failed:
         load(language_models(), kind="implicit", reference=reference, device="cpu")
@@ -154,30 +144,29 @@ def test_a_reference_with_another_vocabulary(language_models: Callable[..., str]
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 @pytest.mark.parametrize("device", ["cuda", "cuda:1"])
-def test_a_gpu_that_is_not_there(classifiers: Callable[..., str], device: str) -> None:
+def test_a_gpu_that_is_not_there(classifiers: Folders, device: str) -> None:
     with pytest.raises(DeviceError) as failed:
         load(classifiers(), device=device)
     assert str(failed.value) == f"No GPU was found, but the device {device} asks for one; choose cpu."
 
 
-def test_a_device_that_nobody_knows(classifiers: Callable[..., str]) -> None:
+def test_a_device_that_nobody_knows(classifiers: Folders) -> None:
     with pytest.raises(DeviceError, match=r"^The device banana cannot be used: .*\.$"):
         load(classifiers(), device="banana")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 @pytest.mark.parametrize("device", ["auto", "spread"])
-def test_without_a_gpu_a_model_runs_on_the_cpu(classifiers: Callable[..., str], llama: Classifier, device: str) -> None:
-    model = load(classifiers(), device=device)
-    assert isinstance(model, Classifier)
+def test_without_a_gpu_a_model_runs_on_the_cpu(classifiers: Folders, llama: Classifier, device: str) -> None:
+    model: Any = load(classifiers(), device=device)
     assert score(model, GROUPS).scores == score(llama, GROUPS).scores
 
 
-def test_weights_are_read_as_saved_or_in_the_type_that_was_asked_for(classifiers: Callable[..., str]) -> None:
+def test_weights_are_read_as_saved_or_in_the_type_that_was_asked_for(classifiers: Folders) -> None:
     half = classifiers(dtype=torch.bfloat16)
     assert json.loads((Path(half) / "config.json").read_text(encoding="utf-8"))["dtype"] == "bfloat16"
-    assert load_two_logits(half, None).network.dtype == torch.bfloat16
-    assert load_two_logits(half, None, dtype="float32").network.dtype == torch.float32
+    assert load_classifier(half).network.dtype == torch.bfloat16
+    assert load_classifier(half, dtype="float32").network.dtype == torch.float32
 
 
 @pytest.mark.parametrize("mode", ["fast", "exact"])
@@ -186,22 +175,8 @@ def test_scores_that_are_no_number_are_given_as_such(tmp_path: Path, mode: str) 
     plain = load_plainly(AutoModelForSequenceClassification, folder)
     plain.score.weight.data.fill_(torch.nan)
     plain.save_pretrained(folder)
-    model = load_two_logits(folder, None)
+    model = load_classifier(folder)
     scored = score(model, GROUPS, mode=mode)
     assert [len(values) for values in scored.scores] == [len(group.responses) for group in GROUPS]
     assert all(math.isnan(value) for values in scored.scores for value in values)
     assert math.isfinite(tolerance(model, GROUPS, scored))
-
-
-def test_a_limit_in_the_configuration_is_kept(tmp_path: Path) -> None:
-    folder = save_classifier(tmp_path / "model")
-    change_config(folder, max_position_embeddings=77)
-    work = score(load_two_logits(folder, None), [Group("q", user("hi"), ["a"])]).work
-    assert work is not None
-    assert work.max_length == 77
-
-
-def test_an_implicit_reward_without_a_reference_has_none(language_models: Callable[..., str]) -> None:
-    model = load(language_models(), kind="implicit", device="cpu")
-    assert isinstance(model, Implicit)
-    assert (model.reference, len(model.networks), model.kind) == (None, 1, "implicit")

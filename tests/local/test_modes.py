@@ -1,21 +1,24 @@
 """However conversations are batched, they are scored as each would be alone."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pluralbench_local import Classifier, Dtype, load, score, tolerance
+from pluralbench_local import Classifier, score, tolerance
 from pluralbench_rewards import Group, Mode
 from reward_models import (
+    Folders,
     classifier_alone,
     conversation_ids,
     differences,
+    load_classifier,
     load_plainly,
     logits_alone,
     make_groups,
     undecided,
     user,
+    work_of,
 )
 from transformers import AutoModelForSequenceClassification
 
@@ -24,25 +27,17 @@ PADDED = ["bert", "bloom", "gpt-oss", "qwen3-next"]
 CLOSE = 1e-4
 
 
-def load_on_cpu(folder: str, dtype: Dtype = "float32") -> Classifier:
-    model = load(folder, device="cpu", dtype=dtype)
-    assert isinstance(model, Classifier)
-    return model
-
-
-@pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize("architecture", PACKED)
+@pytest.mark.parametrize(("architecture", "seed"), [("llama", 0), ("gemma2", 0), *((name, 1) for name in PACKED)])
 def test_in_single_precision_every_mode_decides_as_one_at_a_time(
-    classifiers: Callable[..., str], architecture: str, seed: int
+    classifiers: Folders, architecture: str, seed: int
 ) -> None:
     folder = classifiers(architecture, seed=seed)
-    model, groups = load_on_cpu(folder), make_groups(seed, longest=40 if seed else 150)
+    model, groups = load_classifier(folder), make_groups(seed, longest=40 if seed else 150)
     alone = classifier_alone(folder, groups)
     modes: list[Mode] = ["fast", "exact"]
     for mode in modes:
         scored = score(model, groups, mode=mode)
-        assert scored.work is not None
-        assert (scored.work.strategy, scored.work.unpackable) == (mode, "")
+        assert (work_of(scored).strategy, work_of(scored).unpackable) == (mode, "")
         assert max(differences(scored.scores, alone)) < CLOSE
         assert undecided(scored.scores, alone) == 0
         measured = tolerance(model, groups, scored)
@@ -53,15 +48,14 @@ def test_in_single_precision_every_mode_decides_as_one_at_a_time(
 @pytest.mark.parametrize("mode", ["fast", "exact"])
 @pytest.mark.parametrize("architecture", PADDED)
 def test_what_cannot_be_packed_is_padded_says_why_and_decides_alike(
-    classifiers: Callable[..., str], architecture: str, mode: Mode
+    classifiers: Folders, architecture: str, mode: Mode
 ) -> None:
     folder = classifiers(architecture)
-    model, groups = load_on_cpu(folder), make_groups(4)
+    model, groups = load_classifier(folder), make_groups(4)
     scored = score(model, groups, mode=mode)
     alone = classifier_alone(folder, groups)
-    assert scored.work is not None
-    assert scored.work.strategy == "padded"
-    assert scored.work.unpackable
+    assert work_of(scored).strategy == "padded"
+    assert work_of(scored).unpackable
     assert max(differences(scored.scores, alone)) < CLOSE
     assert undecided(scored.scores, alone) == 0
     assert tolerance(model, groups, scored) < CLOSE
@@ -69,7 +63,7 @@ def test_what_cannot_be_packed_is_padded_says_why_and_decides_alike(
 
 def half_precision(folder: str, modes: Sequence[Mode], seed: int) -> list[tuple[float, float, float]]:
     """Of each mode the largest difference from one at a time, the largest margin decided otherwise, the tolerance."""
-    model, groups = load_on_cpu(folder, "bfloat16"), make_groups(seed, number=24, longest=60)
+    model, groups = load_classifier(folder, dtype="bfloat16"), make_groups(seed, number=24, longest=60)
     alone = classifier_alone(folder, groups, "bfloat16")
     found = [score(model, groups, mode=mode) for mode in modes]
     return [
@@ -80,7 +74,7 @@ def half_precision(folder: str, modes: Sequence[Mode], seed: int) -> list[tuple[
 
 @pytest.mark.parametrize(("architecture", "seed"), [("llama", 0), ("qwen3", 1), ("gemma2", 0), ("gpt2", 1)])
 def test_in_bfloat16_only_margins_within_the_tolerance_are_decided_otherwise(
-    classifiers: Callable[..., str], architecture: str, seed: int
+    classifiers: Folders, architecture: str, seed: int
 ) -> None:
     for largest, margin, measured in half_precision(classifiers(architecture, seed=seed), ["fast", "exact"], seed):
         assert largest <= 3 * measured  # a measurement of few conversations
@@ -90,36 +84,34 @@ def test_in_bfloat16_only_margins_within_the_tolerance_are_decided_otherwise(
 
 @pytest.mark.heavy
 def test_in_bfloat16_the_tolerance_of_a_sliding_window_covers_its_difference_from_one_at_a_time(
-    classifiers: Callable[..., str],
+    classifiers: Folders,
 ) -> None:
     for seed in range(4):
         [(largest, _, measured)] = half_precision(classifiers("mistral", seed=seed), ["fast"], seed)
         assert largest <= measured
 
 
-def test_a_model_whose_attention_was_not_replaced_is_padded_in_bfloat16_too(classifiers: Callable[..., str]) -> None:
+def test_a_model_whose_attention_was_not_replaced_is_padded_in_bfloat16_too(classifiers: Folders) -> None:
     folder = classifiers("bloom")
-    model, groups = load_on_cpu(folder, "bfloat16"), make_groups(0)
+    model, groups = load_classifier(folder, dtype="bfloat16"), make_groups(0)
     assert model.network.unpackable
     alone = classifier_alone(folder, groups, "bfloat16")
     assert max(differences(score(model, groups).scores, alone)) < 0.1
 
 
 @pytest.mark.parametrize("architecture", ["mistral", "gemma2"])
-def test_a_window_shorter_than_the_conversations_changes_the_scores(
-    classifiers: Callable[..., str], architecture: str
-) -> None:
+def test_a_window_shorter_than_the_conversations_changes_the_scores(classifiers: Folders, architecture: str) -> None:
     groups = make_groups(1)
-    narrow = score(load_on_cpu(classifiers(architecture)), groups).scores
-    wide = score(load_on_cpu(classifiers(architecture, sliding_window=1024)), groups).scores
+    narrow = score(load_classifier(classifiers(architecture)), groups).scores
+    wide = score(load_classifier(classifiers(architecture, sliding_window=1024)), groups).scores
     assert max(differences(narrow, wide)) > 0.01  # or the tests above would not tell
 
 
-def test_a_soft_cap_on_attention_is_kept(classifiers: Callable[..., str]) -> None:
+def test_a_soft_cap_on_attention_is_kept(classifiers: Folders) -> None:
     folder, groups = classifiers("gemma2", attn_logit_softcapping=0.5), make_groups(1)
-    scores = score(load_on_cpu(folder), groups).scores
+    scores = score(load_classifier(folder), groups).scores
     assert max(differences(scores, classifier_alone(folder, groups))) < CLOSE
-    assert max(differences(scores, score(load_on_cpu(classifiers("gemma2")), groups).scores)) > 0.01
+    assert max(differences(scores, score(load_classifier(classifiers("gemma2")), groups).scores)) > 0.01
 
 
 @pytest.mark.parametrize("name", ["llama", "bert"])
@@ -129,18 +121,14 @@ def test_responses_that_are_the_same_are_scored_once(request: pytest.FixtureRequ
     twice = score(model, [Group("q", user("hi"), ["origami", "drumming", "origami", "drumming", "origami"])])
     first, second = once.scores[0]
     assert twice.scores == [[first, second, first, second, first]]
-    assert once.work is not None
-    assert twice.work is not None
-    assert twice.work.computed_tokens == once.work.computed_tokens
-    assert twice.work.unique_tokens == once.work.unique_tokens
-    assert twice.work.conversations == 5
+    assert work_of(twice).computed_tokens == work_of(once).computed_tokens
+    assert work_of(twice).unique_tokens == work_of(once).unique_tokens
+    assert work_of(twice).conversations == 5
 
 
 def test_fast_computes_each_token_once_and_exact_each_conversation(llama: Classifier) -> None:
     group = Group("q", user("a quiet hobby " * 20), ["origami", "drumming", "walking with an old dog"])
-    fast, exact = (score(llama, [group], mode=mode).work for mode in ("fast", "exact"))
-    assert fast is not None
-    assert exact is not None
+    fast, exact = (work_of(score(llama, [group], mode=mode)) for mode in ("fast", "exact"))
     conversations = [conversation_ids(llama.template.tokenizer, group, response) for response in group.responses]
     assert exact.computed_tokens == sum(map(len, conversations))
     assert fast.computed_tokens == fast.unique_tokens == exact.unique_tokens < exact.computed_tokens / 2
@@ -160,10 +148,10 @@ def test_no_groups_give_no_scores(llama: Classifier) -> None:
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=60)
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(TEXTS, st.lists(TEXTS, min_size=1, max_size=4)), min_size=1, max_size=3))
 def test_whatever_the_texts_are_fast_scores_them_as_alone(
-    classifiers: Callable[..., str], llama: Classifier, texts: list[tuple[str, list[str]]]
+    classifiers: Folders, llama: Classifier, texts: list[tuple[str, list[str]]]
 ) -> None:
     groups = [Group(str(number), user(prompt), responses) for number, (prompt, responses) in enumerate(texts)]
     plain = PLAIN.setdefault("model", load_plainly(AutoModelForSequenceClassification, classifiers()))

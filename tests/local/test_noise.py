@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from logging import Handler
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 from commands import environment
 from pluralbench_local import Classifier, load, score
 from pluralbench_runs import progress
-from reward_models import make_groups
+from reward_models import Folders, make_groups
 from transformers.utils import logging
 
 library: Any = logging
@@ -48,13 +47,13 @@ def stderr_of(folders: dict[str, str], tmp_path: Path) -> str:
 
 @pytest.mark.heavy
 def test_a_process_that_loads_and_scores_says_nothing(
-    tmp_path: Path, classifiers: Callable[..., str], language_models: Callable[..., str]
+    tmp_path: Path, classifiers: Folders, language_models: Folders
 ) -> None:
     folders = {classifiers(name): "classifier" for name in ("llama", "mistral", "bert", "gpt-oss")}
     assert stderr_of(folders | {language_models(): "implicit"}, tmp_path) == ""
 
 
-def test_a_model_that_takes_no_other_attention_says_nothing_either(classifiers: Callable[..., str]) -> None:
+def test_a_model_that_takes_no_other_attention_says_nothing_either(classifiers: Folders) -> None:
     folder, said = classifiers("bloom"), list[str]()
     handler = Handler()
     handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
@@ -68,7 +67,7 @@ def test_a_model_that_takes_no_other_attention_says_nothing_either(classifiers: 
     assert said == []
 
 
-def test_the_library_speaks_again_after_loading(classifiers: Callable[..., str]) -> None:
+def test_the_library_speaks_again_after_loading(classifiers: Folders) -> None:
     before = library.get_verbosity(), library.is_progress_bar_enabled()
     library.set_verbosity_info()
     library.enable_progress_bar()

@@ -84,13 +84,6 @@ def test_query_and_profile_change_which_response_is_better(method: Method) -> No
     assert not torch.allclose(model(others).diff(dim=1), margins, atol=1e-5)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_without_a_profile_nothing_of_the_person_is_there(method: Method) -> None:
-    whole = points(method, profile=False)
-    assert whole.about.shape == (len(TEST.ids), 0)
-    assert whole.known.shape == (len(TEST.ids), 0)
-
-
 @pytest.mark.parametrize("profile", [True, False])
 @pytest.mark.parametrize("method", METHODS)
 def test_some_steps_make_the_loss_smaller(method: Method, profile: bool) -> None:

@@ -15,9 +15,8 @@ from pluralbench_local.personal.options import PersonalOptions
 from pluralbench_local.personal.saved import rewards_of
 from pluralbench_local.personal.training import train_personal
 from pluralbench_rewards import EarlierPair, Group, Person, RewardModel, Scoring, model_digest
-from reward_models import POSITIONS, save_language_model, user
+from reward_models import POSITIONS, Folders, save_language_model, user, work_of
 
-Folders = Callable[..., str]
 HOBBIES = ("origami", "drumming", "walking an old dog", "chess at dawn", "tea", "pruning pears")
 
 
@@ -66,11 +65,9 @@ def test_scores_are_the_rewards_of_the_vectors(train: Train) -> None:
     for values, expected in zip(scored.scores, rewards_of(model.saved, corpus), strict=True):
         assert values == pytest.approx(expected, abs=1e-5)
     assert len({value for values in scored.scores for value in values}) > 40
-    assert scored.work is not None
-    assert scored.work.strategy == "fast"
+    assert work_of(scored).strategy == "fast"
     exact = score(model, asked, mode="exact")
-    assert exact.work is not None
-    assert exact.work.strategy == "exact"
+    assert work_of(exact).strategy == "exact"
     measured = load_to_score(LocalModel(name=str(train())), Scoring()).score(asked)
     assert 0 < measured.tolerance < 0.01
     for ours, other in zip(scored.scores, exact.scores, strict=True):
@@ -102,9 +99,7 @@ def test_a_model_without_a_profile_reads_nothing_of_the_person(train: Train, met
     asked = groups(2)
     told, untold = model.score(asked), model.score([replace(group, person=None, context=()) for group in asked])
     assert told.scores == untold.scores
-    assert told.work is not None
-    assert untold.work is not None
-    assert told.work.computed_tokens == untold.work.computed_tokens
+    assert work_of(told).computed_tokens == work_of(untold).computed_tokens
 
 
 @pytest.mark.parametrize("method", ["bt", "gpo", "vpl"])

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from killing import stopped_at
 from personal_corpora import BACKBONE, TEST, TRAIN, only, small
 from pluralbench_local import LocalError, Trained
 from pluralbench_local.personal import training
@@ -17,6 +19,7 @@ from pluralbench_local.personal.options import DEFAULTS, METHODS, Method, Person
 from pluralbench_local.personal.points import Corpus
 from pluralbench_local.personal.saved import accuracy, read_personal, rewards_of
 from pluralbench_local.personal.training import order_of, train_personal
+from pluralbench_local.training_job import read_log
 from pluralbench_runs import RecipeError, check_recipe, file_digest
 
 
@@ -27,8 +30,14 @@ def trained(out: Path, method: Method = "bt", corpus: Corpus = TRAIN, **given: A
     return train_personal(corpus, out, **({"options": small(method, **given), "backbone": BACKBONE} | call))
 
 
-def said(error: type[Exception], call: Callable[[], object]) -> str:
-    with pytest.raises(error) as raised:
+@pytest.fixture(scope="module")
+def bt(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a model with a profile, not to be changed."""
+    return trained(tmp_path_factory.mktemp("bt") / "model").folder
+
+
+def said(call: Callable[[], object]) -> str:
+    with pytest.raises(LocalError) as raised:
         call()
     return str(raised.value)
 
@@ -50,7 +59,7 @@ def test_the_folder_holds_the_model_and_how_it_was_made(method: Method, tmp_path
     assert record["data"]["persons"] == 6
     assert record["data"]["earlier_pairs"] == 6 * (1 + 2 + 3)
     assert record["weights"] == {"model.safetensors": file_digest(made.folder / "model.safetensors")}
-    lines = [json.loads(line) for line in (made.folder / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+    lines = read_log(made.folder)
     assert [line["epoch"] for line in lines] == [1, 2]
     best = max(line["held_out_accuracy"] for line in lines)
     assert record["held_out_accuracy"] == best
@@ -61,25 +70,14 @@ def test_the_folder_holds_the_model_and_how_it_was_made(method: Method, tmp_path
 
 
 @pytest.mark.parametrize("method", ["vpl", "pal"])  # which draws, and which has rates of its own
-def test_interrupted_training_ends_in_the_same_weights(
-    method: Method, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interrupted_training_ends_in_the_same_weights(method: Method, tmp_path: Path) -> None:
     whole = trained(tmp_path / "whole", method, held_out=TEST, epochs=3)
-    epoch = training._epoch
-
-    def stops(*given: Any) -> dict[str, float]:
-        if given[4] == 3:
-            raise KeyboardInterrupt
-        return epoch(*given)
-
-    monkeypatch.setattr(training, "_epoch", stops)
-    with pytest.raises(KeyboardInterrupt):
+    with stopped_at(3, training, "_epoch"):
         trained(tmp_path / "model", method, held_out=TEST, epochs=3)
-    monkeypatch.setattr(training, "_epoch", epoch)
     again = trained(tmp_path / "model", method, held_out=TEST, epochs=3)
     assert again.record["weights"] == whole.record["weights"]
     assert again.record["held_out_accuracy"] == whole.record["held_out_accuracy"]
-    assert len((again.folder / "log.jsonl").read_text(encoding="utf-8").splitlines()) == 3
+    assert len(read_log(again.folder)) == 3
 
 
 def test_the_seed_decides_the_weights(tmp_path: Path) -> None:
@@ -158,78 +156,68 @@ def test_who_has_one_item_has_no_earlier_pairs_and_counts(tmp_path: Path) -> Non
 # What is refused
 
 
-def broken(part: str) -> tuple[Corpus, str]:
-    first, same = TRAIN.ids[0], torch.ones_like(TRAIN.vectors)
-    alike = [[row, row] for row, _ in TRAIN.responses]
-    vectors = TRAIN.vectors.clone()
-    vectors[TRAIN.query[3]] = float("nan")
-    cases = {
-        "pairs": (
-            replace(TRAIN, rank=[[1, 1]] * 24),
-            "None of the 24 items has two responses of different rank, so there is no pair.",
-        ),
-        "same": (
-            replace(TRAIN, vectors=same),
-            f"All {len(same)} vectors of the items are the same, so there is nothing to learn; look at what the "
-            "backbone makes of two different texts.",
-        ),
-        "alike": (
-            replace(TRAIN, responses=alike),
-            "In each of the 24 pairs of the items both responses have the same vector, so there is nothing to learn; "
-            "look whether the backbone reads the responses, and not only what precedes them.",
-        ),
-        "finite": (
-            replace(TRAIN, vectors=vectors),
-            f"1 of the {len(same)} vectors of the items hold numbers that are not finite, of item {TRAIN.ids[3]} among "
-            "them; embed these texts again, in float32.",
-        ),
-        "about": (
-            replace(TRAIN, about=[*TRAIN.about[:-1], None]),
-            f"The bt model reads a person's context, and 1 of 24 items have none, {TRAIN.ids[-1]} among them; give "
-            "each one, or use a model without a profile.",
-        ),
-        "twice": (
-            replace(TRAIN, ids=[first, first, *TRAIN.ids[2:]]),
-            f"Two of the items have the id {first}; give each an id of its own.",
-        ),
-    }
-    return cases[part]
+FIRST, SAME = TRAIN.ids[0], torch.ones_like(TRAIN.vectors)
+NOT_FINITE = TRAIN.vectors.index_fill(0, torch.tensor(TRAIN.query[3]), float("nan"))
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    (
+        {"corpus": replace(TRAIN, rank=[[1, 1]] * 24)},
+        "None of the 24 items has two responses of different rank, so there is no pair.",
+    ),
+    (
+        {"corpus": replace(TRAIN, vectors=SAME)},
+        f"All {len(SAME)} vectors of the items are the same, so there is nothing to learn; look at what the backbone "
+        "makes of two different texts.",
+    ),
+    (
+        {"corpus": replace(TRAIN, responses=[[row, row] for row, _ in TRAIN.responses])},
+        "In each of the 24 pairs of the items both responses have the same vector, so there is nothing to learn; look "
+        "whether the backbone reads the responses, and not only what precedes them.",
+    ),
+    (
+        {"corpus": replace(TRAIN, vectors=NOT_FINITE)},
+        f"1 of the {len(SAME)} vectors of the items hold numbers that are not finite, of item {TRAIN.ids[3]} among "
+        "them; embed these texts again, in float32.",
+    ),
+    (
+        {"corpus": replace(TRAIN, about=[*TRAIN.about[:-1], None])},
+        f"The bt model reads a person's context, and 1 of 24 items have none, {TRAIN.ids[-1]} among them; give each "
+        "one, or use a model without a profile.",
+    ),
+    (
+        {"corpus": replace(TRAIN, persona=[None] * 24), "persona": True},
+        "The bt model reads a person's persona, and 24 of 24 items have none, 1-0 among them; give each one, or use a "
+        "model without a profile.",
+    ),
+    (
+        {"corpus": replace(TRAIN, ids=[FIRST, FIRST, *TRAIN.ids[2:]])},
+        f"Two of the items have the id {FIRST}; give each an id of its own.",
+    ),
+    (
+        {"held_out": only(TRAIN, [5])},
+        "User 1-1 has both items to train on and held-out items, so the held-out accuracy would not be that of new "
+        "users; split the items by user.",
+    ),
+]
 
 
-@pytest.mark.parametrize("part", ["pairs", "same", "alike", "finite", "about", "twice"])
-def test_what_nothing_can_be_learned_from_is_refused(part: str, tmp_path: Path) -> None:
-    corpus, sentence = broken(part)
-    assert said(LocalError, lambda: trained(tmp_path / "model", corpus=corpus)) == sentence
+@pytest.mark.parametrize(("given", "sentence"), REFUSED)
+def test_what_nothing_can_be_learned_from_is_refused(given: dict[str, Any], sentence: str, tmp_path: Path) -> None:
+    assert said(lambda: trained(tmp_path / "model", **given)) == sentence
     assert not any(tmp_path.iterdir())
 
 
-def test_a_persona_must_be_there_to_be_read(tmp_path: Path) -> None:
-    without = replace(TRAIN, persona=[None] * 24)
-    assert said(LocalError, lambda: trained(tmp_path / "model", corpus=without, persona=True)) == (
-        "The bt model reads a person's persona, and 24 of 24 items have none, 1-0 among them; give each one, or use a "
-        "model without a profile."
-    )
-
-
-def test_a_user_on_both_sides_is_refused(tmp_path: Path) -> None:
-    assert said(LocalError, lambda: trained(tmp_path / "model", held_out=only(TRAIN, [5]))) == (
-        "User 1-1 has both items to train on and held-out items, so the held-out accuracy would not be that of new "
-        "users; split the items by user."
-    )
-
-
-def test_vectors_of_another_backbone_are_refused(tmp_path: Path) -> None:
-    saved = read_personal(trained(tmp_path / "model").folder)
+def test_vectors_of_another_backbone_are_refused(bt: Path) -> None:
+    saved = read_personal(bt)
     narrow = replace(TEST, vectors=TEST.vectors[:, :5])
-    assert said(LocalError, lambda: rewards_of(saved, narrow)) == (
+    assert said(lambda: rewards_of(saved, narrow)) == (
         "The vectors of the items have 5 numbers, and those of simulated have 8; embed the texts with simulated."
     )
 
 
-def test_a_model_with_a_profile_wants_to_be_told(tmp_path: Path) -> None:
-    saved = read_personal(trained(tmp_path / "model").folder)
+def test_a_model_with_a_profile_wants_to_be_told(bt: Path) -> None:
+    saved = read_personal(bt)
     assert "reads a person's context, and 12 of 12 items have none, 2-0 among them" in said(
-        LocalError, lambda: rewards_of(saved, replace(TEST, about=[None] * 12))
+        lambda: rewards_of(saved, replace(TEST, about=[None] * 12))
     )
 
 
@@ -251,10 +239,12 @@ def test_a_model_with_a_profile_wants_to_be_told(tmp_path: Path) -> None:
         (lambda folder: _changed(folder, options={"method": "magic"}), "cannot be read ("),
     ],
 )
-def test_what_cannot_be_read_is_said(break_it: Callable[[Path], object], sentence: str, tmp_path: Path) -> None:
-    folder = trained(tmp_path / "model").folder
+def test_what_cannot_be_read_is_said(
+    break_it: Callable[[Path], object], sentence: str, bt: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(bt, tmp_path / "model")
     break_it(folder)
-    assert sentence in said(LocalError, lambda: read_personal(folder))
+    assert sentence in said(lambda: read_personal(folder))
 
 
 def _changed(folder: Path, **values: object) -> None:

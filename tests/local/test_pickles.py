@@ -11,6 +11,7 @@ import pytest
 import torch
 from pluralbench_local import ModelError, load, train
 from pluralbench_local.training_job import checkpoints
+from reward_models import Folders
 from safetensors.torch import load_file
 from training_runs import RANKINGS, options
 
@@ -25,9 +26,7 @@ class Evil:
         return os.mkdir, (str(self.folder),)
 
 
-def test_weights_in_a_pickle_are_read_and_code_in_it_is_not_run(
-    classifiers: Callable[..., str], tmp_path: Path
-) -> None:
+def test_weights_in_a_pickle_are_read_and_code_in_it_is_not_run(classifiers: Folders, tmp_path: Path) -> None:
     folder, trace = tmp_path / "model", tmp_path / "ran"
     shutil.copytree(classifiers(), folder)
     weights = load_file(folder / "model.safetensors")

@@ -15,10 +15,9 @@ from pluralbench_local.served.scoring import load
 from pluralbench_rewards import Scoring
 from pluralbench_rewards.served import ServerError
 from pluralbench_rewards.served.serving import Serving
-from reward_models import differences, make_tokenizer, save_classifier
+from reward_models import Folders, differences, make_tokenizer, save_classifier
 from served_contract import GROUPS, Running, scored, scores_alone, served
 
-Folders = Callable[..., str]
 Serve = Callable[..., Imitation]
 ENGINES = ("vllm", "sglang", "tei")
 ARCHITECTURE = {"vllm": "llama", "sglang": "qwen3", "tei": "bert"}

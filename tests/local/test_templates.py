@@ -4,14 +4,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pluralbench_local import Classifier, ConversationError, load, score
+from pluralbench_local import Classifier, ConversationError, score
 from pluralbench_local.conversations import tokenize
 from pluralbench_rewards import Group
 from reward_models import (
     EOS,
+    Folders,
     classifier_alone,
     conversation_ids,
     differences,
+    load_classifier,
     make_groups,
     make_tokenizer,
     save_classifier,
@@ -22,12 +24,6 @@ STRICT = (
     "{% for m in messages %}{% if m['role'] == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}"
     "[{{ m['role'] }}] {{ m['content'] }}\n{% endfor %}"
 )
-
-
-def load_on_cpu(folder: str, chat_template: Path | None = None) -> Classifier:
-    model = load(folder, device="cpu", chat_template=chat_template)
-    assert isinstance(model, Classifier)
-    return model
 
 
 def texts(model: Classifier, group: Group) -> list[str]:
@@ -48,15 +44,6 @@ def test_roles_and_the_system_message_are_kept_as_given(llama: Classifier) -> No
         f"<|user|>\nAnd?</s>\n<|assistant|>\n{response}</s>\n"
         for response in ("Yes.", "")
     ]
-
-
-def test_there_is_one_beginning_of_sequence_though_the_tokenizer_would_add_another(llama: Classifier) -> None:
-    tokenizer = llama.template.tokenizer
-    assert tokenizer("hi")["input_ids"][0] == tokenizer.bos_token_id  # it would
-    for tokenized in tokenize(make_groups(0), llama.template, 10**9, "error"):
-        for tokens in tokenized.conversations:
-            assert list(tokens.ids).count(tokenizer.bos_token_id) == 1
-            assert tokens.ids[0] == tokenizer.bos_token_id
 
 
 def test_tokens_are_those_of_the_tokenizers_own_way(llama: Classifier) -> None:
@@ -83,15 +70,20 @@ def test_a_tokenizer_without_a_template_is_said(
 ) -> None:
     folder = save_classifier(tmp_path_factory.mktemp("bare"), tokenizer=make_tokenizer(template=None))
     with pytest.raises(ConversationError) as failed:
-        score(load_on_cpu(folder), make_groups(0))
+        score(load_classifier(folder), make_groups(0))
     assert str(failed.value) == "The tokenizer has no chat template; give one as `chat_template`."
-    assert len(score(load_on_cpu(folder, written(STRICT)), [Group("q", user("hi"), ["a", "b"])]).scores[0]) == 2
+    assert (
+        len(
+            score(load_classifier(folder, chat_template=written(STRICT)), [Group("q", user("hi"), ["a", "b"])]).scores[
+                0
+            ]
+        )
+        == 2
+    )
 
 
-def test_a_template_that_refuses_a_role_is_quoted(
-    classifiers: Callable[..., str], written: Callable[[str], Path]
-) -> None:
-    model = load_on_cpu(classifiers(), written(STRICT))
+def test_a_template_that_refuses_a_role_is_quoted(classifiers: Folders, written: Callable[[str], Path]) -> None:
+    model = load_classifier(classifiers(), chat_template=written(STRICT))
     turns = [{"role": "system", "content": "Be brief."}, *user("hi")]
     with pytest.raises(ConversationError) as failed:
         score(model, [Group("q", turns, ["a"])])
@@ -105,18 +97,18 @@ def test_a_template_that_refuses_a_role_is_quoted(
     "template", ["{% for m in messages %}", "{{ messages[0].nothing.at_all }}", "{{ 1 / 0 }}", "", "{{ '' }}"]
 )
 def test_a_template_that_is_broken_or_says_nothing_is_refused(
-    classifiers: Callable[..., str], written: Callable[[str], Path], template: str
+    classifiers: Folders, written: Callable[[str], Path], template: str
 ) -> None:
-    model = load_on_cpu(classifiers(), written(template))
+    model = load_classifier(classifiers(), chat_template=written(template))
     with pytest.raises(ConversationError, match=r"give (one|another) as `chat_template`\.$"):
         score(model, [Group("q", user("hi"), ["a"])])
 
 
 def test_a_template_that_is_given_is_used(
-    classifiers: Callable[..., str], llama: Classifier, written: Callable[[str], Path]
+    classifiers: Folders, llama: Classifier, written: Callable[[str], Path]
 ) -> None:
     group = Group("q", user("hi"), ["origami", "drumming"])
-    model = load_on_cpu(classifiers(), written(STRICT))
+    model = load_classifier(classifiers(), chat_template=written(STRICT))
     assert texts(model, group) == [f"[user] hi\n[assistant] {response}\n" for response in group.responses]
     assert max(differences(score(model, [group]).scores, score(llama, [group]).scores)) > 0.01
     folder = classifiers(tokenizer=make_tokenizer(template=STRICT))
@@ -131,7 +123,7 @@ def test_the_last_token_is_found_by_length_though_padding_looks_like_an_end(
     tokenizer = make_tokenizer(pad=EOS)
     folder = save_classifier(tmp_path_factory.mktemp("ends"), architecture, tokenizer=tokenizer, pad_token_id=1)
     groups = [*make_groups(1), Group("ends", user(f"a{EOS} b {EOS}{EOS}"), [EOS, f"origami {EOS} drumming", ""])]
-    model = load_on_cpu(folder)
+    model = load_classifier(folder)
     assert model.template.tokenizer.pad_token_id == model.template.tokenizer.eos_token_id
     scores = score(model, groups, mode=mode).scores
     assert max(differences(scores, classifier_alone(folder, groups))) < 1e-4
@@ -143,6 +135,6 @@ def test_a_tokenizer_without_a_pad_token_will_do(tmp_path_factory: pytest.TempPa
     folder = save_classifier(
         tmp_path_factory.mktemp("unpadded"), architecture, tokenizer=make_tokenizer(pad=None), pad_token_id=pad
     )
-    model, groups = load_on_cpu(folder), make_groups(1)
+    model, groups = load_classifier(folder), make_groups(1)
     assert model.template.tokenizer.pad_token is None
     assert max(differences(score(model, groups).scores, classifier_alone(folder, groups))) < 1e-4

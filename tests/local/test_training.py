@@ -1,11 +1,9 @@
 """Training: its loss, what it learns, and what it says of what cannot be done."""
 
-import hashlib
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -25,27 +23,18 @@ from pluralbench_local import (
 from pluralbench_local.conversations import Template
 from pluralbench_local.training import ranking_loss
 from pluralbench_local.training_batches import batches, fitting
-from pluralbench_local.training_job import accelerator_of
+from pluralbench_local.training_job import accelerator_of, read_log
 from pluralbench_local.training_model import rewards_of
 from pluralbench_local.training_rewards import Rewards
 from pluralbench_measures.rankings import pairs_of
 from pluralbench_rewards import Group
-from reward_models import conversation_ids, load_plainly, make_tokenizer, user
+from reward_models import Folders, conversation_ids, load_plainly, make_tokenizer, user
 from torch.nn.functional import logsigmoid
-from training_runs import (
-    HELD_OUT,
-    QUICK,
-    RANKINGS,
-    gradients,
-    log,
-    options,
-    trainee,
-)
+from training_runs import HELD_OUT, QUICK, RANKINGS, gradients, log_of, options, trainee
 from transformers import AutoModelForSequenceClassification
 from transformers.utils import logging
 
 library: Any = logging
-Folders = Callable[..., str]
 
 
 # The loss
@@ -90,20 +79,11 @@ def test_the_gradient_is_that_of_each_pair_by_itself(
         torch.testing.assert_close(found[name], gradient, rtol=1e-3, atol=1e-5)
 
 
-def test_rewards_come_in_the_order_of_the_conversations(classifiers: Folders) -> None:
-    data = fitting(RANKINGS, "rankings", Template(make_tokenizer()), 500, "drop")
-    conversations = [tokens for several in data.tokens for tokens in several][::-1]
-    model = trainee(classifiers(), budget=100)
-    several = rewards_of(model, conversations, nullcontext)
-    alone = [rewards_of(model, [tokens], nullcontext).item() for tokens in conversations[:9]]
-    assert several[:9].tolist() == pytest.approx(alone, abs=1e-5)
-
-
 # Learning
 
 
 def test_it_learns_what_makes_a_response_better(trained: Trained) -> None:
-    lines = log(trained.folder)
+    lines = log_of(trained.folder)
     assert trained.accuracy is not None
     assert trained.accuracy > 0.9
     assert lines[0]["loss"] > lines[-1]["loss"]
@@ -116,7 +96,7 @@ def test_it_learns_what_makes_a_response_better(trained: Trained) -> None:
 
 
 def test_the_rate_rises_and_falls_and_the_log_has_what_a_step_took(trained: Trained) -> None:
-    lines = log(trained.folder)
+    lines = read_log(trained.folder)
     rates = [line["learning_rate"] for line in lines]
     assert rates[0] == 0
     assert max(rates) == pytest.approx(QUICK.learning_rate)
@@ -141,18 +121,8 @@ def test_the_record_says_what_was_trained_on_what(trained: Trained) -> None:
     assert record["held_out"]["rankings"] == 12
     assert record["settings"]["options"]["learning_rate"] == QUICK.learning_rate
     assert len(record["settings"]["data"]) == 64
-    assert record["packages"]["torch"] == torch.__version__.partition("+")[0]
     assert record["architecture"] == "LlamaForSequenceClassification"
-    assert record["saved_dtype"] == "float32"
-
-
-def test_the_record_says_who_made_which_weights(trained: Trained) -> None:
-    record = trained.record
-    assert record["made_by"] == f"pluralbench-local {version('pluralbench-local')}"
-    assert record["packages"]["accelerate"] == version("accelerate")
-    assert (record["device"], record["threads"]) == ("cpu", 1)
-    digest = hashlib.sha256((trained.folder / "model.safetensors").read_bytes()).hexdigest()
-    assert record["weights"] == {"model.safetensors": digest}
+    assert (record["device"], record["saved_dtype"]) == ("cpu", "float32")
 
 
 def test_a_step_of_several_batches_has_the_mean_of_their_gradients(small: str, tmp_path: Path) -> None:
@@ -160,7 +130,7 @@ def test_a_step_of_several_batches_has_the_mean_of_their_gradients(small: str, t
         chosen = options(epochs=1, batch_size=size, accumulation=accumulation, regulariser=0.5)
         out = tmp_path / f"{size}-{accumulation}"
         train(small, RANKINGS, out, options=chosen, device="cpu")
-        return log(out)[0]
+        return log_of(out)[0]
 
     # The first step of rate 0 shows the same weights to both.
     one, two = first(8, 1), first(8, 2)
@@ -202,11 +172,8 @@ def test_held_out_rankings_are_checked_too(small: str, tmp_path: Path) -> None:
         train(small, RANKINGS, tmp_path / "out", held_out=tied, options=QUICK, device="cpu")
 
 
-def test_long_responses_are_dropped_and_counted(small: str, tmp_path: Path) -> None:
+def test_a_long_response_can_be_an_error(small: str, tmp_path: Path) -> None:
     long = Ranking("long", user("hi"), ["origami", "drumming " * 300, "walking"], [1, 2, 3])
-    done = train(small, [*RANKINGS, long], tmp_path / "out", options=options(epochs=1), device="cpu")
-    assert done.record["data"]["responses_too_long"] == 1
-    assert done.record["data"]["rankings"] == 21
     chosen = options(on_overflow="error")
     with pytest.raises(TrainingError, match=r"of more than 500 tokens \(rankings long\)"):
         train(small, [*RANKINGS, long], tmp_path / "error", options=chosen, device="cpu")
@@ -250,10 +217,6 @@ def test_a_classifier_of_several_logits_is_refused(classifiers: Folders, tmp_pat
     )
 
 
-def test_a_model_that_is_not_there_is_said_in_a_sentence(tmp_path: Path) -> None:
-    assert failing("./nowhere", tmp_path / "out").startswith("There is no model folder ./nowhere")
-
-
 def test_what_training_has_no_use_for_is_refused(small: str, tmp_path: Path) -> None:
     described: dict[str, Any] = {"kind": "implicit", "label": "logit:0", "reference": small, "dtype": "float16"}
     for name, value in described.items():
@@ -270,9 +233,6 @@ def test_options_are_checked() -> None:
 
 @pytest.fixture
 def _loud() -> Iterator[None]:
-    from transformers.utils import logging
-
-    library: Any = logging
     library.set_verbosity_warning()
     library.enable_progress_bar()
     yield

@@ -1,12 +1,13 @@
 """Batches of responses: none comes twice, pairs are all there are, and what is lost is counted."""
 
 import json
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_local import ConversationError, Ranking, TrainingError
+from pluralbench_local import Ranking, TrainingError
 from pluralbench_local.conversations import Template
 from pluralbench_local.training_batches import Batch, Data, batches, check, fitting
 from pluralbench_measures.rankings import pairs_of
@@ -21,6 +22,17 @@ def rankings_of(ranks: list[list[int]]) -> list[Ranking]:
         Ranking(f"q{number}", user("hi"), [f"text {place}" for place in range(len(rank))], rank)
         for number, rank in enumerate(ranks)
     ]
+
+
+@st.composite
+def some_pairs(draw: st.DrawFn) -> list[Ranking]:
+    """Rankings of which only some pairs are to be learned from."""
+    ranks = draw(st.lists(st.lists(st.integers(0, 3), min_size=2, max_size=7), min_size=1, max_size=6))
+    made = []
+    for ranking in rankings_of(ranks):
+        pairs = pairs_of(ranking.rank)
+        made.append(replace(ranking, pairs=draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []))
+    return made
 
 
 def members_of(made: list[Batch]) -> list[tuple[int, int]]:
@@ -52,6 +64,18 @@ def test_the_pairs_are_all_of_one_ranking_that_are_together_and_each_batch_has_o
                 expected.add((a, b) if ranks[ranking][one] < ranks[ranking][two] else (b, a))
         assert set(batch.pairs) == expected
         assert len(batch.pairs) == len(expected) > 0
+
+
+@given(some_pairs(), st.integers(0, 2))
+def test_a_batch_has_the_pairs_that_were_given_and_no_other(made: list[Ranking], epoch: int) -> None:
+    learned = []
+    for batch in batches(made, 8, seed=0, epoch=epoch):
+        for better, worse in batch.pairs:
+            (ranking, one), (other, two) = batch.members[better], batch.members[worse]
+            assert ranking == other
+            learned.append((ranking, (one, two)))
+    expected = [(number, pair) for number, ranking in enumerate(made) for pair in ranking.pairs or ()]
+    assert sorted(learned) == sorted(expected)
 
 
 @given(RANKS, SIZES, st.integers(0, 3))
@@ -140,17 +164,6 @@ def test_a_response_that_lost_its_pairs_fills_a_batch_with_room_and_another_epoc
     assert len(fillers) > 2
 
 
-def test_no_rankings_make_no_batches() -> None:
-    assert batches([], 4, seed=0, epoch=0) == []
-
-
-@given(st.lists(st.integers(-3, 3), max_size=9))
-def test_pairs_are_all_of_different_rank_the_better_first(rank: list[int]) -> None:
-    pairs = pairs_of(rank)
-    assert all(rank[better] < rank[worse] for better, worse in pairs)
-    assert len(pairs) == len(set(pairs)) == sum(a != b for a, b in combinations(rank, 2))
-
-
 HI = user("hi")
 
 
@@ -171,6 +184,22 @@ HI = user("hi")
             "The ranking 茶 has 2 responses and 1 ranks; give each response a rank.",
         ),
         ([Ranking("a", HI, ["x", " \n"], [1, 2])], "Response 2 of the ranking a is empty; leave it out."),
+        (
+            [Ranking("a", HI, ["x", "y", "z"], [1, 2, 2], [(0, 1), (1, 0)])],
+            "The ranking a has the pair (1, 0), which its ranks do not order so.",
+        ),
+        (
+            [Ranking("a", HI, ["x", "y", "z"], [1, 2, 2], [(1, 2)])],
+            "The ranking a has the pair (1, 2), which its ranks do not order so.",
+        ),
+        (
+            [Ranking("a", HI, ["x", "y", "z"], [1, 2, 2], [(0, 3)])],
+            "The ranking a has a pair of a response that it does not have.",
+        ),
+        (
+            [Ranking("a", HI, ["x", "y", "z"], [1, 2, 2], [])],
+            "None of the 1 rankings has two responses of different rank, so there is no pair.",
+        ),
     ],
 )
 def test_rankings_that_cannot_be_trained_on_are_said_in_a_sentence(rankings: list[Ranking], sentence: str) -> None:
@@ -199,12 +228,6 @@ def test_responses_that_are_too_long_are_dropped_and_the_pairs_are_those_of_the_
     }
 
 
-def test_as_long_as_the_limit_is_not_too_long() -> None:
-    most = max(len(tokens.ids) for tokens in fitting([TEA], "rankings", TEMPLATE, 1000, "drop").tokens[0])
-    assert fitting([TEA], "rankings", TEMPLATE, most, "error").too_long == 0
-    assert fitting([TEA], "rankings", TEMPLATE, most - 1, "drop").too_long == 1
-
-
 def test_too_long_can_be_an_error_that_says_how_much_of_it_is_the_prompt() -> None:
     data = fitting([TEA], "rankings", TEMPLATE, 1000, "drop")
     [opening] = TEMPLATE.encode([TEMPLATE.render(HI, opening=True)])
@@ -225,8 +248,3 @@ def test_where_no_pair_is_short_enough_the_error_says_so() -> None:
         "None of the 1 held-out rankings has two responses of different rank in at most 60 tokens (2 of 2 responses "
         "take more); raise max_length if the model can take it."
     )
-
-
-def test_a_tokenizer_without_a_template_is_an_error() -> None:
-    with pytest.raises(ConversationError, match="The tokenizer has no chat template"):
-        fitting([TEA], "rankings", Template(make_tokenizer(template=None)), 60, "drop")

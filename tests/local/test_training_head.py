@@ -1,12 +1,13 @@
 """Training the head alone: the base stays as it is, each response is encoded once, and the rest is as ever."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from killing import stopped_at
 from pluralbench_local import (
     Lora,
     ModelError,
@@ -23,12 +24,11 @@ from pluralbench_local.network import read_padded
 from pluralbench_local.training_rewards import Rewards
 from pluralbench_rewards import Group
 from pluralbench_runs import RecipeError, check_recipe
-from reward_models import save_classifier
+from reward_models import Folders, save_classifier
 from safetensors.torch import load_file
-from training_runs import HELD_OUT, RANKINGS, log, options, trainee, weights, without_times
+from training_runs import HELD_OUT, RANKINGS, log_of, options, trainee, weights
 
-Folders = Callable[..., str]
-HEAD = options(trainable="head", epochs=30, learning_rate=0.05, accumulation=1, regulariser=0.01)
+HEAD = options(trainable="head", epochs=15, learning_rate=0.05, accumulation=1, regulariser=0.01)
 
 
 def run(base: str, out: Path, **changed: Any) -> Trained:
@@ -44,7 +44,7 @@ def test_the_head_alone_changes_and_learns(small: str, tmp_path: Path) -> None:
     assert all(torch.equal(base[name], made[name]) for name in same)
     head: Any = trainee(small).network.head
     assert not torch.equal(head.weight, made["score.weight"])
-    lines = log(done.folder)
+    lines = log_of(done.folder)
     assert lines[-1]["loss"] < lines[0]["loss"] - 0.1
     assert done.accuracy is not None
     assert done.accuracy > 0.6
@@ -87,30 +87,16 @@ def test_each_conversation_is_encoded_once_for_all_epochs(
     assert sum(encoded) == different(RANKINGS) + different(HELD_OUT) + judged
 
 
-class Stop(BaseException):
-    """As a kill, between two steps."""
-
-
-def test_stopped_it_ends_in_the_same_weights(small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stopped_it_ends_in_the_same_weights(small: str, tmp_path: Path) -> None:
     whole = run(small, tmp_path / "whole", epochs=3)
-    step, taken = training._step, []
-
-    def stopping(*values: Any) -> dict[str, Any]:
-        taken.append(1)
-        if len(taken) == 8:
-            raise Stop
-        return step(*values)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(training, "_step", stopping)
-        with pytest.raises(Stop):
-            run(small, tmp_path / "stopped", epochs=3)
+    with stopped_at(8, training, "_step"):
+        run(small, tmp_path / "stopped", epochs=3)
     kept = list((tmp_path / "stopped.work").glob("checkpoint-*/*.safetensors"))
     assert len(kept) == 1
     assert kept[0].stat().st_size < 1000  # the head alone
     stopped = run(small, tmp_path / "stopped", epochs=3)
     assert weights(stopped) == weights(whole)
-    assert without_times(log(stopped.folder)) == without_times(log(whole.folder))
+    assert log_of(stopped.folder) == log_of(whole.folder)
 
 
 def test_a_classifiers_own_head_goes_on(classifiers: Folders, tmp_path: Path) -> None:

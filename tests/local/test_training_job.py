@@ -4,15 +4,17 @@ import hashlib
 import importlib
 import json
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import pytest
-from killing import killed_when
+import torch
+from killing import Stop, killed_when
 from pluralbench_local import DeviceError, Trained, TrainingError
 from pluralbench_local.training_job import Kind, Result, restore, run_job, save_checkpoint, step_log
 from pluralbench_runs import OutputError, Recipe, recipe_values
-from training_runs import log, without_times
+from training_runs import log_of
 
 KIND = Kind("made.json", "pluralbench-local", ("safetensors",))
 STEPS, EVERY = 10, 3
@@ -22,10 +24,6 @@ Line = Callable[[int], dict[str, float]]
 class Settings(Recipe):
     data: str = "these"
     rate: float = 1.0
-
-
-class Stop(BaseException):
-    """As a kill, in the middle of a step."""
 
 
 class States:
@@ -85,9 +83,11 @@ def test_the_folder_has_the_model_its_log_its_settings_and_who_made_it(out: Path
     assert done.record == json.loads((out / "made.json").read_text(encoding="utf-8"))
     assert done.record["weights"] == {"model.safetensors": hashlib.sha256(b"55").hexdigest()}
     assert (done.record["steps"], done.record["seconds"], done.record["format"]) == (10, 10.0, 1)
+    assert done.record["made_by"] == f"pluralbench-local {version('pluralbench-local')}"
+    assert (done.record["packages"]["torch"], done.record["threads"]) == (torch.__version__.partition("+")[0], 1)
     assert done.record["settings"]["data"] == "these"
     assert {"pluralbench-local", "torch", "accelerate", "safetensors"} == set(done.record["packages"])
-    assert [line["step"] for line in log(out)] == list(range(1, STEPS + 1))
+    assert [line["step"] for line in log_of(out)] == list(range(1, STEPS + 1))
     assert not out.with_name("out.work").exists()
 
 
@@ -104,7 +104,7 @@ def test_stopped_twice_it_ends_as_without(out: Path, first: dict[str, Any], seco
     assert len(list(out.with_name("out.work").glob("checkpoint-*"))) == 1
     done = made(out)
     assert done.record["weights"] == whole.record["weights"]
-    assert without_times(log(out)) == without_times(log(whole.folder))
+    assert log_of(out) == log_of(whole.folder)
     assert made(out, stop=1) == done  # nothing is trained again
 
 
@@ -149,7 +149,7 @@ def test_a_loss_that_is_no_number_stops_training_and_leaves_the_checkpoint_befor
     said = r"^The loss or its gradient is no number at step 5 of 10; lower learning_rate and start over\.$"
     with pytest.raises(TrainingError, match=said):
         made(out, line=lambda step: steady(step) | (wrong if step == 5 else {}))
-    assert len(log(out.with_name("out.work"))) == 4
+    assert len(log_of(out.with_name("out.work"))) == 4
     assert (out.with_name("out.work") / "checkpoint-3").is_dir()
 
 

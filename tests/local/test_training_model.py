@@ -1,7 +1,7 @@
 """What training saves: an ordinary classifier, whole or with adapters merged, that is read at the same token."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,7 +11,7 @@ import pytest
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
-from pluralbench_local import Classifier, Lora, ModelError, Ranking, Trained, load, score, train, training
+from pluralbench_local import Lora, ModelError, Ranking, Trained, load, score, train, training
 from pluralbench_local.conversations import Template
 from pluralbench_local.training_batches import fitting
 from pluralbench_local.training_model import rewards_of
@@ -20,8 +20,10 @@ from pluralbench_rewards import Group
 from reward_models import (
     EOS,
     TEMPLATE,
+    Folders,
     change_config,
     conversation_ids,
+    load_classifier,
     load_plainly,
     logits_alone,
     make_tokenizer,
@@ -38,7 +40,6 @@ from training_runs import (
 )
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-Folders = Callable[..., str]
 PEFT = pytest.mark.skipif(find_spec("peft") is None, reason="peft is not installed: the extra `lora`")
 
 
@@ -60,8 +61,7 @@ def accuracy_of(model: Any, several: Sequence[Ranking]) -> float:
 
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_the_saved_model_scores_the_same_here_and_in_plain_transformers(trained: Trained, side: str) -> None:
-    model = load(str(trained.folder), device="cpu")
-    assert isinstance(model, Classifier)
+    model = load_classifier(str(trained.folder))
     assert accuracy_of(model, HELD_OUT) == trained.accuracy
     plain = load_plainly(AutoModelForSequenceClassification, str(trained.folder))
     tokenizer: Any = AutoTokenizer.from_pretrained(trained.folder, padding_side=side)
@@ -121,8 +121,7 @@ def test_a_half_precision_base_trains_in_float32_and_is_saved_as_it_was(tmp_path
     assert {weight.dtype for weight in trainee(half).whole.parameters()} == {torch.float32}
 
     done = train(half, RANKINGS, tmp_path / "out", held_out=HELD_OUT, options=QUICK, device="cpu")
-    model = load(str(done.folder), device="cpu")
-    assert isinstance(model, Classifier)
+    model = load_classifier(str(done.folder))
     assert (str(model.network.dtype), done.record["saved_dtype"]) == ("torch.bfloat16", "bfloat16")
     assert accuracy_of(model, HELD_OUT) == pytest.approx(done.accuracy, abs=0.03)
 
@@ -163,12 +162,6 @@ def test_a_new_head_is_drawn_with_the_deviation_that_was_chosen(
 
     assert drawn().weight.std().item() == pytest.approx(deviation, rel=0.1)
     assert torch.equal(drawn().weight, drawn().weight)
-
-
-def test_a_classifier_goes_on_with_its_own_head(classifiers: Folders) -> None:
-    plain = load_plainly(AutoModelForSequenceClassification, classifiers())
-    head: Any = trainee(classifiers()).network.head
-    assert torch.equal(head.weight, plain.score.weight)
 
 
 @pytest.mark.parametrize("lora", [None, pytest.param(Lora(rank=4), marks=PEFT)])

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,52 +13,19 @@ from typing import Any
 import pytest
 import torch
 from commands import environment
+from killing import stopped_at
 from pluralbench_local import Lora, Trained, train, training
 from pluralbench_runs import OutputError
-from reward_models import save_language_model
+from reward_models import Folders, save_language_model
 from safetensors.torch import load_file
-from training_runs import (
-    HELD_OUT,
-    QUICK,
-    RANKINGS,
-    SMALL,
-    log,
-    options,
-    weights,
-    without_times,
-)
+from training_runs import HELD_OUT, QUICK, RANKINGS, SMALL, log_of, options, weights
 
-Folders = Callable[..., str]
 PEFT = pytest.mark.skipif(find_spec("peft") is None, reason="peft is not installed: the extra `lora`")
-
-
-def test_another_seed_gives_other_weights(trained: Trained, small: str, tmp_path: Path) -> None:
-    other = train(small, RANKINGS, tmp_path / "other", held_out=HELD_OUT, options=options(seed=1), device="cpu")
-    assert weights(other) != weights(trained)
 
 
 def stored(folder: str) -> set[torch.dtype]:
     """The types of the weights on disk."""
     return {weights.dtype for weights in load_file(Path(folder) / "model.safetensors").values()}
-
-
-class Stop(BaseException):
-    """As a kill, between two steps."""
-
-
-def stopping(monkeypatch: pytest.MonkeyPatch, before: int) -> None:
-    """Let training stop before this step of those that are left to it."""
-    step = training._step
-    taken = 0
-
-    def counted(*values: Any) -> dict[str, Any]:
-        nonlocal taken
-        taken += 1
-        if taken == before:
-            raise Stop
-        return step(*values)
-
-    monkeypatch.setattr(training, "_step", counted)
 
 
 ADAPTERS = {"lora": Lora(rank=4, dropout=0.1), "learning_rate": 5e-3}
@@ -73,9 +39,7 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, marks=PEFT if "lora" in case else ()) for case in CASES])
-def test_stopped_twice_it_ends_in_the_same_weights(
-    language_models: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
-) -> None:
+def test_stopped_twice_it_ends_in_the_same_weights(language_models: Folders, tmp_path: Path, case: str) -> None:
     architecture, sizes, settings = CASES[case]
     # Saved as trained: rounded to half precision, weights could look the same that are not.
     base, chosen = language_models(architecture, **sizes), options(save_dtype="float32", **settings)
@@ -88,16 +52,14 @@ def test_stopped_twice_it_ends_in_the_same_weights(
     assert whole.record["steps"] > 9
     assert stored(str(whole.folder)) == {torch.float32}
     for before in (6, 4):  # in the middle, so that the steps after a checkpoint are taken again; then right after one
-        with monkeypatch.context() as patch:
-            stopping(patch, before)
-            with pytest.raises(Stop):
-                run("stopped")
+        with stopped_at(before, training, "_step"):
+            run("stopped")
         assert not (tmp_path / "stopped").exists()
     assert [path.name for path in (tmp_path / "stopped.work").glob("checkpoint*")] == ["checkpoint-6"]
     stopped = run("stopped")
     assert weights(stopped) == weights(whole)
     assert stopped.accuracy == whole.accuracy
-    assert without_times(log(stopped.folder)) == without_times(log(whole.folder))
+    assert log_of(stopped.folder) == log_of(whole.folder)
     assert not (tmp_path / "stopped.work").exists()
 
 
@@ -141,33 +103,29 @@ def test_killed_it_goes_on_and_ends_in_the_same_weights(language_models: Folders
         for folder in (tmp_path / "whole", out)
     )
     assert weights(done) == weights(whole)
-    assert without_times(log(done.folder)) == without_times(log(whole.folder))
+    assert log_of(done.folder) == log_of(whole.folder)
 
 
-@pytest.mark.parametrize("changed", ["weights", "chat template"])
-def test_another_base_under_the_same_path_is_refused_by_name(
-    small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changed: str
-) -> None:
+def test_another_base_under_the_same_path_is_refused_by_name(small: str, tmp_path: Path) -> None:
     base, out = shutil.copytree(small, tmp_path / "base"), tmp_path / "out"
+    other = Path(save_language_model(tmp_path / "other", seed=2, **SMALL))
 
     def run() -> Trained:
         return train(base, RANKINGS, out, options=QUICK, device="cpu")
 
-    with monkeypatch.context() as patch:
-        stopping(patch, 5)
-        with pytest.raises(Stop):
-            run()
-    was = {path: path.read_bytes() for path in base.iterdir()}
-    if changed == "weights":
-        save_language_model(base, seed=2, **SMALL)
-    else:
-        (base / "chat_template.jinja").write_text("{{ messages[-1]['content'] }}{{ eos_token }}", encoding="utf-8")
-    with pytest.raises(OutputError) as failed:
+    with stopped_at(5, training, "_step"):
         run()
-    assert f"An unfinished run in {out} was made with other settings (model.digest " in str(failed.value)
-    for path, content in was.items():
-        path.write_bytes(content)
+    was = {path: path.read_bytes() for path in base.iterdir()}
+    for name, content in (
+        ("model.safetensors", (other / "model.safetensors").read_bytes()),
+        ("chat_template.jinja", b"{{ messages[-1]['content'] }}{{ eos_token }}"),
+    ):
+        (base / name).write_bytes(content)
+        with pytest.raises(OutputError) as failed:
+            run()
+        assert f"An unfinished run in {out} was made with other settings (model.digest " in str(failed.value)
+        (base / name).write_bytes(was[base / name])
     assert run().folder == out
-    save_language_model(base, seed=2, **SMALL)
+    shutil.copytree(other, base, dirs_exist_ok=True)
     with pytest.raises(OutputError, match=r"out was made with other settings \(model.digest "):
         run()

@@ -37,15 +37,13 @@ def test_it_is_a_classifier_of_one_logit_that_scores(base: str, tmp_path: Path) 
 
 
 def test_the_same_seed_draws_the_same_head_and_the_body_is_the_bases(base: str, tmp_path: Path) -> None:
-    one, same, other = (untrained(base, tmp_path / name, seed=seed, device="cpu") for name, seed in RUNS)
+    runs = {"one": 5, "same": 5, "other": 6}
+    one, same, other = (untrained(base, tmp_path / name, seed=seed, device="cpu") for name, seed in runs.items())
     assert torch.equal(head(one), head(same))
     assert not torch.equal(head(one), head(other))
     assert (one / "model.safetensors").read_bytes() == (same / "model.safetensors").read_bytes()
     bodies = [AutoModelForSequenceClassification.from_pretrained(folder).state_dict() for folder in (one, other)]
     assert all(torch.equal(bodies[0][name], value) for name, value in bodies[1].items() if name != "score.weight")
-
-
-RUNS = [("one", 5), ("same", 5), ("other", 6)]
 
 
 def test_a_pad_token_is_set_that_ends_no_conversation(base: str, tmp_path: Path) -> None:

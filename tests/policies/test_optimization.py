@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -11,13 +12,16 @@ from typing import Any
 
 import pytest
 import torch
-from optimized_runs import LETTERS, TASKS, log_of, quick, weights
+from killing import stopped_at
+from optimized_runs import LETTERS, TASKS, quick
 from pluralbench_local import Trained
 from pluralbench_policies import optimize
+from pluralbench_policies.curves import draw_curves
 from pluralbench_policies.scorer import Scorer
 from pluralbench_rewards import FunctionModel, Group
 from pluralbench_runs import OutputError
 from reward_models import save_classifier, save_language_model, user
+from training_runs import log_of, weights
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 Runs = Callable[[str], Trained]
@@ -29,8 +33,8 @@ one_of_each_kind = pytest.mark.parametrize("algorithm", ["rloo", "ppo"])  # GRPO
 @each_algorithm
 def test_the_mean_reward_rises(optimized: Runs, algorithm: str) -> None:
     lines = log_of(optimized(algorithm).folder)
-    assert [line["step"] for line in lines] == list(range(1, 11))
-    assert fmean(line["reward"] for line in lines[-3:]) > fmean(line["reward"] for line in lines[:3]) + 0.5
+    assert [line["step"] for line in lines] == list(range(1, 7))
+    assert fmean(line["reward"] for line in lines[-2:]) > fmean(line["reward"] for line in lines[:2]) + 0.5
 
 
 @each_algorithm
@@ -45,22 +49,28 @@ def test_the_folder_is_an_ordinary_policy_with_what_happened(optimized: Runs, ba
     assert model.generation_config.pad_token_id == start.generation_config.pad_token_id
     tokenizer: Any = AutoTokenizer.from_pretrained(done.folder)
     assert tokenizer.apply_chat_template(user("hi"), tokenize=False).startswith("<s><|user|>")
-    assert (done.folder / "curves.png").read_bytes().startswith(b"\x89PNG")
     record = json.loads((done.folder / "optimization.json").read_text(encoding="utf-8"))
     assert record == done.record
     assert record["settings"]["reward"]["name"] == "letters"
     assert record["settings"]["policy"]["kind"] == "policy"
     assert record["tasks"] == {"given": 10, "too_long": 0}
-    assert (record["steps"], record["prompts"], record["completions"]) == (10, 80, 320)
+    assert (record["steps"], record["prompts"], record["completions"]) == (6, 48, 192)
     assert (record["failed_scores"], record["warnings"]) == (0, [])
+
+
+def test_the_curves_are_drawn_from_the_log(optimized: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copy(optimized("ppo").folder / "log.jsonl", tmp_path)
+    monkeypatch.undo()
+    draw_curves(tmp_path)
+    assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 
 @each_algorithm
 def test_a_line_says_how_long_how_sure_and_how_far_the_policy_is(optimized: Runs, algorithm: str) -> None:
     lines = log_of(optimized(algorithm).folder)
     measured = [line["step"] for line in lines if "kl" in line]
-    assert measured == [5, 10]
-    assert lines[9]["kl"] > lines[4]["kl"] > 0
+    assert measured == [3, 6]
+    assert lines[5]["kl"] > lines[2]["kl"] > 0
     assert lines[0]["entropy"] == pytest.approx(5.9, abs=0.3)  # of some 500 tokens, nearly alike at first
     assert lines[-1]["entropy"] < lines[0]["entropy"]
     assert all(0 < line["length"] <= 12 and 0 <= line["ended"] <= 1 and line["failed"] == 0 for line in lines)
@@ -70,74 +80,29 @@ def test_a_line_says_how_long_how_sure_and_how_far_the_policy_is(optimized: Runs
 def test_the_same_seed_samples_the_same_and_another_does_not(optimized: Runs, base: str, tmp_path: Path) -> None:
     rloo, grpo = (log_of(optimized(algorithm).folder)[0]["reward"] for algorithm in ("rloo", "grpo"))
     assert rloo == grpo
-    other = optimize(base, LETTERS, TASKS, tmp_path / "other", options=quick("grpo", seed=1, steps=2), device="cpu")
+    other = optimize(base, LETTERS, TASKS, tmp_path / "other", options=quick("grpo", seed=1, steps=1), device="cpu")
     assert log_of(other.folder)[0] != log_of(optimized("grpo").folder)[0]
 
 
 # Interrupted
 
 
-class Stop(BaseException):
-    """As a kill, in the middle of a step."""
-
-
-def stopping(monkeypatch: pytest.MonkeyPatch, before: int) -> None:
-    """Let the run stop at this of the scorings that are left to it."""
-    score, taken = Scorer.__call__, 0
-
-    def counted(self: Any, *given: Any) -> list[float]:
-        nonlocal taken
-        taken += 1
-        if taken == before:
-            raise Stop
-        return score(self, *given)
-
-    monkeypatch.setattr(Scorer, "__call__", counted)
-
-
 @one_of_each_kind
-def test_stopped_twice_it_ends_in_the_same_weights(
-    optimized: Runs, base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, algorithm: str
-) -> None:
-    asked = 0
-
-    def counting(groups: Sequence[Group]) -> list[list[float]]:
-        nonlocal asked
-        asked += 1
-        return LETTERS.function(groups)  # type: ignore[return-value]
-
-    counting.__qualname__ = "letters"
+def test_stopped_twice_it_ends_in_the_same_weights(optimized: Runs, base: str, tmp_path: Path, algorithm: str) -> None:
     whole, out = optimized(algorithm), tmp_path / "stopped"
-    reward = SameRecord(counting)
 
     def run() -> Trained:
-        return optimize(base, reward, TASKS, out, options=quick(algorithm), device="cpu")
+        return optimize(base, LETTERS, TASKS, out, options=quick(algorithm), device="cpu")
 
-    for before, saved, taken in ((7, "checkpoint-4", 6), (5, "checkpoint-8", 4)):
-        asked = 0
-        with monkeypatch.context() as patch:
-            stopping(patch, before)
-            with pytest.raises(Stop):
-                run()
-        assert asked == taken
+    for call, saved in ((4, "checkpoint-2"), (3, "checkpoint-4")):
+        with stopped_at(call, Scorer, "__call__"):
+            run()
         assert not out.exists()
         assert [path.name for path in (tmp_path / "stopped.work").glob("checkpoint*")] == [saved]
-    asked = 0
     done = run()
-    assert asked == 2  # the two steps after the checkpoint, and none before it
     assert log_of(done.folder) == log_of(whole.folder)
     assert weights(done) == weights(whole)
     assert not (tmp_path / "stopped.work").exists()
-    asked = 0
-    assert run() == done
-    assert asked == 0
-
-
-class SameRecord(FunctionModel):
-    """Another function under the record of `LETTERS`."""
-
-    def record(self) -> Any:
-        return LETTERS.record()
 
 
 def test_what_was_made_by_other_settings_is_refused_by_name(optimized: Runs, base: str) -> None:
@@ -262,9 +227,9 @@ def test_a_reward_that_is_always_the_same_changes_nothing_and_is_said(
 def test_a_weight_of_the_divergence_holds_the_policy_back(
     optimized: Runs, base: str, tmp_path: Path, algorithm: str
 ) -> None:
-    options = quick(algorithm, kl=1.0, steps=5)
+    options = quick(algorithm, kl=1.0, steps=3)
     held = optimize(base, LETTERS, TASKS, tmp_path / "out", options=options, device="cpu")
-    assert log_of(held.folder)[4]["kl"] < log_of(optimized(algorithm).folder)[4]["kl"]
+    assert log_of(held.folder)[2]["kl"] < log_of(optimized(algorithm).folder)[2]["kl"]
 
 
 def test_a_reward_model_in_this_process_scores_a_step(base: str, tmp_path: Path) -> None:
@@ -307,12 +272,10 @@ def test_epochs_use_each_prompt_once_and_in_another_order(base: str, tmp_path: P
 def test_weights_that_are_tied_and_positions_that_are_learned(tmp_path: Path) -> None:
     """A checkpoint holds tied weights once, and padding on the left must not move what is embedded by position."""
     base = save_language_model(tmp_path / "gpt2", "gpt2", n_layer=1, n_embd=32, tie_word_embeddings=True)
-    options = quick("ppo", steps=3, checkpoint_every=1)
+    options = quick("ppo", steps=2, checkpoint_every=1)
     whole = optimize(base, LETTERS, TASKS, tmp_path / "whole", options=options, device="cpu")
-    with pytest.MonkeyPatch.context() as patch:
-        stopping(patch, 3)
-        with pytest.raises(Stop):
-            optimize(base, LETTERS, TASKS, tmp_path / "out", options=options, device="cpu")
+    with stopped_at(2, Scorer, "__call__"):
+        optimize(base, LETTERS, TASKS, tmp_path / "out", options=options, device="cpu")
     done = optimize(base, LETTERS, TASKS, tmp_path / "out", options=options, device="cpu")
     assert weights(done) == weights(whole)
 

@@ -2,12 +2,13 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from killing import stopped_at
 from pluralbench_local import ModelError, Trained, TrainingError
 from pluralbench_policies import (
     PlanExample,
@@ -23,10 +24,8 @@ from pluralbench_runs import OutputError, RecipeError, check_recipe
 from reward_models import TEMPLATE, save_classifier
 from some_words import WORDS
 from torch.nn.functional import cross_entropy
+from training_runs import log_of, weights
 from transformers import AutoModelForCausalLM, AutoTokenizer
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 EXAMPLES = [
     PlanExample(f"e{place}", planner_messages(f"{word}?", [f"I like {word}."]), plan_text([word, f"more {word}"]))
@@ -36,26 +35,21 @@ HELD_OUT = [PlanExample("h", planner_messages("Tea?", ["I like tea."]), plan_tex
 OPTIONS = PlannerOptions(
     steps=8, items=4, batch=2, learning_rate=1e-2, warmup_steps=1, loss_every=4, checkpoint_every=3, max_length=600
 )
-Log = list[dict[str, Any]]
-
-
-def log_of(folder: Path) -> Log:
-    """The lines of the log without their seconds, which two runs never share."""
-    lines = (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()
-    return [{key: value for key, value in json.loads(line).items() if key != "seconds"} for line in lines]
 
 
 def changed(**values: Any) -> PlannerOptions:
     return PlannerOptions.model_validate(OPTIONS.model_dump() | values)
 
 
+def run(base: str, out: Path) -> Trained:
+    origin = {"from": "words"}
+    return train_planner(base, EXAMPLES, out, held_out=HELD_OUT, options=OPTIONS, origin=origin, device="cpu")
+
+
 @pytest.fixture(scope="module")
 def trained(base: str, tmp_path_factory: pytest.TempPathFactory) -> Trained:
     """A finished planner, not to be changed."""
-    out = tmp_path_factory.mktemp("planner") / "out"
-    return train_planner(
-        base, EXAMPLES, out, held_out=HELD_OUT, options=OPTIONS, origin={"from": "words"}, device="cpu"
-    )
+    return run(base, tmp_path_factory.mktemp("planner") / "out")
 
 
 @given(st.lists(st.text("abc-1.) ", min_size=1).filter(str.strip), max_size=6))
@@ -125,41 +119,19 @@ def test_it_learns_and_leaves_an_ordinary_model(trained: Trained, base: str) -> 
     assert record["settings"]["options"]["lora_rank"] == 16
 
 
-class Stop(BaseException):
-    """As a kill, in the middle of a step."""
-
-
-def test_stopped_it_goes_on_to_the_same_weights(
-    trained: Trained, base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stopped_it_goes_on_to_the_same_weights(trained: Trained, base: str, tmp_path: Path) -> None:
     from pluralbench_policies.trl_run import Steps
 
-    on_step_end: Callable[..., None] = Steps.on_step_end
-
-    def stopping(self: Any, args: Any, state: Any, control: Any, **given: Any) -> None:
-        on_step_end(self, args, state, control, **given)
-        if state.global_step == 5:
-            raise Stop
-
     out = tmp_path / "stopped"
-
-    def run() -> Trained:
-        return train_planner(
-            base, EXAMPLES, out, held_out=HELD_OUT, options=OPTIONS, origin={"from": "words"}, device="cpu"
-        )
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Steps, "on_step_end", stopping)
-        with pytest.raises(Stop):
-            run()
+    with stopped_at(5, Steps, "on_step_end"):
+        run(base, out)
     assert (tmp_path / "stopped.work" / "checkpoint-3").is_dir()
     with pytest.raises(OutputError, match=r"An unfinished run in .*stopped was made with other settings"):
         train_planner(base, EXAMPLES[1:], out, held_out=HELD_OUT, options=OPTIONS, device="cpu")
-    done = run()
+    done = run(base, out)
     assert log_of(done.folder) == log_of(trained.folder)
-    weights = [(folder / "model.safetensors").read_bytes() for folder in (done.folder, trained.folder)]
-    assert weights[0] == weights[1]
-    assert run().record == done.record
+    assert weights(done) == weights(trained)
+    assert run(base, out).record == done.record
 
 
 def test_each_epoch_has_all_items_in_an_order_of_its_own() -> None:

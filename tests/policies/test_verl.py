@@ -3,7 +3,7 @@
 import json
 import math
 import subprocess
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +66,7 @@ def test_the_divergence_and_the_clip_are_where_they_are_here(algorithm: Any, in_
 def test_the_reward_function_gives_the_reward_models_score(written: Path, reward: LocalModel) -> None:
     group = replace(TOLD[3].group, responses=["origami and drumming"])
     [[score]] = load(reward).score([group]).scores
-    asked = json.dumps(json_of(TOLD[3].group))
+    asked = json.dumps(asdict(TOLD[3].group))
     assert group_of(asked, "origami and drumming") == group
     found = scorer_of(written / "reward.json")(solution_str="origami and drumming", extra_info={"group": asked})
     assert found == pytest.approx(score / 10)
@@ -81,13 +81,6 @@ def test_verl_is_told_of_the_cluster(base: str, reward: LocalModel, tmp_path: Pa
     assert found == [None, None, {"ray_init": {"address": "10.0.0.1:6379"}}]
 
 
-def json_of(group: Group) -> dict[str, object]:
-    """The group as the task file has it."""
-    from dataclasses import asdict
-
-    return json.loads(json.dumps(asdict(group)))  # type: ignore[no-any-return]
-
-
 def test_a_completion_without_a_score_stops_verl(
     written: Path, monkeypatch: pytest.MonkeyPatch, reward: LocalModel
 ) -> None:
@@ -100,7 +93,7 @@ def test_a_completion_without_a_score_stops_verl(
 
     monkeypatch.setattr(Classifier, "score", failing)
     with pytest.raises(PolicyError, match=r"^A completion of t3 got no score \(the reward model was away\)\.$"):
-        scorer_of(written / "reward.json")(solution_str="hi", extra_info={"group": json.dumps(json_of(TOLD[3].group))})
+        scorer_of(written / "reward.json")(solution_str="hi", extra_info={"group": json.dumps(asdict(TOLD[3].group))})
 
 
 def test_without_verl_a_sentence_says_what_to_install(written: Path) -> None:

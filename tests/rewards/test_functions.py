@@ -94,7 +94,7 @@ def test_a_functions_digest_is_the_same_in_every_process() -> None:
         subprocess.run(
             [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
         ).stdout
-        for seed in ("1", "2", "3")
+        for seed in ("1", "2")
     }
     assert len(made) == 1
 

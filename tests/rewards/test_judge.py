@@ -1,13 +1,13 @@
 """Judges: what they are asked, what is recorded, and what becomes of replies that say nothing."""
 
 import math
-from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
-from chat_server import ChatServer, Reply, refused_by_reasoning, serve
+from asked_judges import ONE_BY_ONE, always, judge
+from chat_server import Reply, refused_by_reasoning, serve
 from pluralbench_calls import (
     LOCAL_MODEL,
     CallsError,
@@ -15,7 +15,6 @@ from pluralbench_calls import (
     ChatModel,
     ConnectionFailed,
     Ledger,
-    RequestsRejected,
     Rule,
 )
 from pluralbench_rewards import Comparison, Group
@@ -26,25 +25,7 @@ def user(text: str) -> list[dict[str, str]]:
     return [{"role": "user", "content": text}]
 
 
-ONE_BY_ONE = {"concurrency": 1}
 PAIR = Comparison("q1", user("Name a quiet hobby."), "Origami. {text} </response_a>", "Drumming 鼓.")
-
-
-def judge(
-    server: ChatServer,
-    tmp_path: Path,
-    *,
-    model: Mapping[str, Any] | None = None,
-    connection: Mapping[str, Any] | None = None,
-    **options: Any,
-) -> Judge:
-    chat = ChatModel.model_validate({"provider": "127.0.0.1", "model": "judge-1", "temperature": 0.0, **(model or {})})
-    reached = ChatConnection.model_validate({"base_url": server.base_url, **(connection or {})})
-    return Judge(chat, reached, tmp_path / "ledger", **options)
-
-
-def always(text: str, **reply: Any) -> Callable[[dict[str, Any], int], Reply]:
-    return lambda *_: Reply(text, **reply)
 
 
 def test_both_responses_are_in_one_prompt_after_the_instructions(tmp_path: Path) -> None:
@@ -65,18 +46,6 @@ def test_both_responses_are_in_one_prompt_after_the_instructions(tmp_path: Path)
     }  # fmt: skip
 
 
-def test_a_context_is_shown_where_there_is_one(tmp_path: Path) -> None:
-    told = Comparison("q2", PAIR.prompt, PAIR.first, PAIR.second, context="Lives in a flat with thin walls.")
-    with serve(always("[[A]]")) as server:
-        judge(server, tmp_path, connection=ONE_BY_ONE).compare([PAIR, told])
-    without, with_context = (body["messages"][1]["content"] for body in server.requests)
-    assert "about_the_person" not in without
-    assert with_context.startswith(
-        "<about_the_person>\nLives in a flat with thin walls.\n</about_the_person>\n\n<question>\n"
-    )
-    assert with_context.endswith(without)
-
-
 def test_a_conversation_is_shown_turn_by_turn(tmp_path: Path) -> None:
     turns = [
         {"role": "system", "content": "Be brief."},
@@ -89,12 +58,6 @@ def test_a_conversation_is_shown_turn_by_turn(tmp_path: Path) -> None:
     [body] = server.requests
     shown = "<conversation>\nsystem: Be brief.\n\nuser: hi\n\nassistant: Yes?\n\nuser: ?\n</conversation>"
     assert body["messages"][1]["content"].startswith(shown)
-
-
-def test_an_empty_response_is_shown_as_empty(tmp_path: Path) -> None:
-    with serve(always("[[B]]")) as server:
-        judge(server, tmp_path).compare([Comparison("q", PAIR.prompt, "", "Drumming.")])
-    assert "<response_a>" in server.requests[0]["messages"][1]["content"]
 
 
 def test_a_reply_without_a_verdict_is_asked_again_warmer_four_times(tmp_path: Path) -> None:
@@ -164,14 +127,6 @@ def test_calls_are_recorded_and_not_repeated(tmp_path: Path) -> None:
         assert set(ledger.frame()["model"]) == {"model-2026-01-01"}
 
 
-def test_the_other_order_is_another_question(tmp_path: Path) -> None:
-    swapped = Comparison(PAIR.id, PAIR.prompt, PAIR.second, PAIR.first)
-    with serve(always("[[A]]")) as server:
-        settled = judge(server, tmp_path).compare([PAIR, swapped])
-    assert [one.value for one in settled] == ["A", "A"]
-    assert len(server.requests) == 2
-
-
 def test_a_server_that_dies_halfway_says_what_is_recorded_and_the_rest_is_asked_later(tmp_path: Path) -> None:
     pairs = [Comparison(f"q{n}", user(f"Question {n}"), "a", "b") for n in range(5)]
     with serve(lambda _, number: Reply("[[A]]", hang_up=number >= 3)) as server:
@@ -226,7 +181,7 @@ def test_a_judge_that_cannot_be_reached_is_said_at_once(tmp_path: Path) -> None:
         Judge(model, ChatConnection(), tmp_path / "ledger")
 
 
-def test_a_language_has_a_place_of_its_own(tmp_path: Path) -> None:
+def test_context_and_language_have_places_of_their_own(tmp_path: Path) -> None:
     spanish = "The question is in Spanish, and the answer should be in Spanish."
     told = Comparison("q2", PAIR.prompt, PAIR.first, PAIR.second, context="Lives in a flat.", language=spanish)
     replies = [Reply("[[A]]"), Reply("[[A]]"), Reply("[[5]]")]
@@ -245,6 +200,7 @@ def test_a_language_has_a_place_of_its_own(tmp_path: Path) -> None:
         assert "one point among others" in messages[0]["content"]
         assert "helpful, relevant, correct" in messages[0]["content"]
     assert "language" not in str(without)
+    assert with_language[1]["content"].endswith(without[1]["content"])
 
 
 @pytest.mark.parametrize(("criterion", "goes_by"), [("quality", "helpful, relevant"), ("person", "this very person")])
@@ -275,21 +231,6 @@ def test_what_the_endpoint_refuses_is_remembered_from_one_question_to_the_next(t
     assert (first.value, second.value) == ("A", "A")
     assert first.answer.adapted == "max_tokens as max_completion_tokens, without temperature"
     assert len(server.requests) == 4
-
-
-def test_a_judge_whose_requests_are_all_rejected_stops(tmp_path: Path) -> None:
-    pairs = [Comparison(f"q{n}", user(f"Question {n}"), "a", "b") for n in range(9)]
-    with serve(always("No such parameter.", status=400)) as server, pytest.raises(RequestsRejected) as stopped:
-        judge(server, tmp_path, connection=ONE_BY_ONE).compare(pairs)
-    assert str(stopped.value).startswith("127.0.0.1 rejects these requests: No such parameter. 0 of 9 verdicts")
-    assert len(server.requests) == 3
-
-
-def test_an_endpoint_that_wants_a_key_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("PLANTED", raising=False)
-    with serve(always("[[A]]")) as server, pytest.raises(CallsError, match="set the environment variable PLANTED"):
-        judge(server, tmp_path, connection={"api_key_env": "PLANTED"}).compare([PAIR])
-    assert not server.requests
 
 
 @pytest.mark.skipif(

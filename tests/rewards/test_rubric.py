@@ -1,17 +1,16 @@
 """The rubric judge: which replies are a list of scores, what is asked again, and what becomes of the rest."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
-from chat_server import ChatServer, Reply, serve
+from asked_judges import always, judge
+from chat_server import serve
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_calls import ChatConnection, ChatModel, InvalidAnswer
+from pluralbench_calls import InvalidAnswer
 from pluralbench_rewards import Case, cover, mean_score, overlap
-from pluralbench_rewards.judge import Judge
 from pluralbench_rewards.rubric import parse_scores
 
 ASPECTS = ["a small purse", "no meat", "little time"]
@@ -20,16 +19,6 @@ CASE = Case("q1", "What should I cook?", "Lentils, they are cheap.", ASPECTS)
 on_the_scale = st.lists(st.integers(0, 2), min_size=1, max_size=9)
 # Words of a reply around its list: no brackets, which would be further lists, and no tags of thinking.
 around = st.text(st.characters(codec="utf-8", exclude_characters="[]<>"), max_size=30)
-
-
-def judge(server: ChatServer, folder: Path, **options: Any) -> Judge:
-    chat = ChatModel(provider="127.0.0.1", model="judge-1", temperature=0.0)
-    return Judge(chat, ChatConnection(base_url=server.base_url), folder / "ledger", **options)
-
-
-def says(*texts: str) -> Callable[[dict[str, Any], int], Reply]:
-    """Says one after the other, and then the last one for ever."""
-    return lambda _, number: Reply(texts[min(number, len(texts) - 1)])
 
 
 @given(on_the_scale, around, around, st.booleans())
@@ -77,7 +66,7 @@ def test_a_reply_without_scores_says_why(reply: str, reason: str) -> None:
 
 
 def test_the_judge_sees_question_answer_and_numbered_aspects_and_no_more(tmp_path: Path) -> None:
-    with serve(says("[0, 2, 1]")) as server:
+    with serve(always("[0, 2, 1]")) as server:
         [settled] = cover(judge(server, tmp_path), [CASE])
     assert (settled.value, settled.reason, settled.attempts) == ([0.0, 2.0, 1.0], "", 1)
     [body] = server.requests
@@ -92,23 +81,9 @@ def test_the_judge_sees_question_answer_and_numbered_aspects_and_no_more(tmp_pat
     assert scores["items"] == {"type": "integer", "minimum": 0, "maximum": 2}
 
 
-def test_a_list_of_another_length_is_asked_for_again_each_time_warmer(tmp_path: Path) -> None:
-    with serve(says("[1]", "[0, 1, 2, 2]", "[3, 0, 0]", "[0, 0, 2]")) as server:
-        [settled] = cover(judge(server, tmp_path), [CASE])
-    assert (settled.value, settled.attempts) == ([0.0, 0.0, 2.0], 4)
-    warmth = [body["temperature"] for body in server.requests]
-    assert len(warmth) == 4
-    assert warmth == sorted(set(warmth)), "each try is warmer than the one before"
-    assert warmth[0] == 0.0
-
-
 def test_after_four_tries_there_is_no_score_and_a_reason(tmp_path: Path) -> None:
     good = Case("q2", "Tea?", "Green.", ["green", "black"])
-
-    def reply(body: dict[str, Any], _: int) -> Reply:
-        return Reply("[2, 0]")  # two scores: right for the one, wrong for the other
-
-    with serve(reply) as server:
+    with serve(always("[2, 0]")) as server:  # two scores: right for the one, wrong for the other
         bad, right = cover(judge(server, tmp_path), [CASE, good])
         assert (bad.value, bad.reason, bad.attempts) == (None, "2 scores for 3 aspects", 4)
         assert (right.value, right.attempts) == ([2.0, 0.0], 1)
@@ -116,12 +91,6 @@ def test_after_four_tries_there_is_no_score_and_a_reason(tmp_path: Path) -> None
         again = cover(judge(server, tmp_path), [CASE, good])
         assert [one.value for one in again] == [None, [2.0, 0.0]]
         assert len(server.requests) == 5, "what is recorded is not asked again"
-
-
-def test_fewer_tries_are_taken_where_fewer_are_asked_for(tmp_path: Path) -> None:
-    with serve(says("no")) as server:
-        [settled] = cover(judge(server, tmp_path, attempts=2), [CASE])
-    assert (settled.value, settled.attempts, len(server.requests)) == (None, 2, 2)
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from asked_judges import judge
 from chat_server import ChatServer, Reply, serve
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_calls import CallsError, ChatConnection, ChatModel
+from pluralbench_calls import CallsError
 from pluralbench_rewards import EarlierPair, Person
-from pluralbench_rewards.judge import Judge
 from pluralbench_rewards.synthesize_me import (
     SynthesisOptions,
     Synthesized,
@@ -28,12 +28,6 @@ def pair(number: int, *, plain: bool = True) -> EarlierPair:
     """A pair whose chosen answer is plain, or not: the server's model always predicts the plain one."""
     answers = [f"A plain answer {number}.", f"An ornate answer {number}."]
     return EarlierPair([{"role": "user", "content": f"Question {number}?"}], *answers[:: 1 if plain else -1])
-
-
-def judge(server: ChatServer, tmp_path: Path, **options: Any) -> Judge:
-    tmp_path.mkdir(exist_ok=True)
-    chat = ChatModel(provider="127.0.0.1", model="judge-1", temperature=0.0)
-    return Judge(chat, ChatConnection(base_url=server.base_url), tmp_path / "ledger", **options)
 
 
 def section(asked: str, name: str) -> str:

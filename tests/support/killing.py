@@ -1,4 +1,4 @@
-"""Kill the work of this process at a file operation: that one and all after it do nothing, as where a process died."""
+"""Kill the work of this process: at a file operation, which it and all after it do nothing; or stop it at a call."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -13,6 +13,26 @@ CHANGES = ("mkdir", "rename", "replace", "rmdir", "unlink")
 
 class Killed(BaseException):
     """Where the process would have ended."""
+
+
+class Stop(BaseException):
+    """Where a run ended, between two steps."""
+
+
+@contextmanager
+def stopped_at(call: int, owner: Any, name: str) -> Iterator[None]:
+    """Stop what runs in this context at this call of a function of a module or a class, the first being 1."""
+    function, calls = getattr(owner, name), count(1)
+
+    def counted(*arguments: Any, **named: Any) -> Any:
+        if next(calls) == call:
+            raise Stop
+        return function(*arguments, **named)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(owner, name, counted)
+        with pytest.raises(Stop):
+            yield
 
 
 @contextmanager

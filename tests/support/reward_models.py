@@ -3,14 +3,15 @@
 import json
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import torch
-from pluralbench_rewards import Group
+from pluralbench_local import Classifier, Embedded, Implicit, load
+from pluralbench_rewards import Group, Scored, Work
 from some_words import WORDS
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import (
@@ -20,6 +21,9 @@ from transformers import (
     PretrainedConfig,
     PreTrainedTokenizerFast,
 )
+
+Folders = Callable[..., str]
+"""`folders("gemma2", seed=1)`: the folder of a model, made once."""
 
 BOS, EOS, PAD = "<s>", "</s>", "<pad>"
 TEMPLATE = (
@@ -186,6 +190,26 @@ def same_beginning(*sequences: Sequence[int]) -> int:
         (place for place, items in enumerate(zip(*sequences, strict=False)) if len(set(items)) > 1),
         min(map(len, sequences)),
     )
+
+
+def load_classifier(folder: str, **options: Any) -> Classifier:
+    """A classifier, ready to score on the CPU."""
+    model = load(folder, device="cpu", **options)
+    assert isinstance(model, Classifier)
+    return model
+
+
+def load_implicit(folder: str, reference: str | None = None, **options: Any) -> Implicit:
+    """A language model as a reward model on the CPU."""
+    model = load(folder, kind="implicit", reference=reference, device="cpu", **options)
+    assert isinstance(model, Implicit)
+    return model
+
+
+def work_of(done: Scored | Embedded) -> Work:
+    """What scoring, or embedding, took."""
+    assert done.work is not None
+    return done.work
 
 
 def load_plainly(kind: Any, folder: str, dtype: str = "float32") -> Any:

@@ -1,13 +1,12 @@
 """Rankings that a tiny model can learn, and what training them leaves behind."""
 
-import json
 import random
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from pluralbench_local import LocalModel, Lora, Ranking, Trained, TrainingOptions
+from pluralbench_local.training_job import read_log
 from pluralbench_local.training_model import Trainee, load_trainee
 from reward_models import user, words
 
@@ -58,11 +57,6 @@ def weights(trained: Trained) -> bytes:
     return (trained.folder / "model.safetensors").read_bytes()
 
 
-def log(folder: Path) -> list[dict[str, Any]]:
-    """The lines of the log."""
-    return [json.loads(line) for line in (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()]
-
-
-def without_times(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Lines of the log without what two runs never share."""
-    return [{key: value for key, value in line.items() if "second" not in key} for line in lines]
+def log_of(folder: Path) -> list[dict[str, Any]]:
+    """The lines of the log without the times, which two runs never share."""
+    return [{key: value for key, value in line.items() if "second" not in key} for line in read_log(folder)]

@@ -1,0 +1,31 @@
+"""Judges that ask a `ChatServer`, and replies for it."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from chat_server import ChatServer, Reply
+from pluralbench_calls import ChatConnection, ChatModel
+from pluralbench_rewards.judge import Judge
+
+ONE_BY_ONE = {"concurrency": 1}
+
+
+def judge(
+    server: ChatServer,
+    folder: Path,
+    *,
+    model: Mapping[str, Any] | None = None,
+    connection: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Judge:
+    """A judge at temperature 0 whose ledger lies in the folder."""
+    folder.mkdir(exist_ok=True)
+    chat = ChatModel.model_validate({"provider": "127.0.0.1", "model": "judge-1", "temperature": 0.0, **(model or {})})
+    reached = ChatConnection.model_validate({"base_url": server.base_url, **(connection or {})})
+    return Judge(chat, reached, folder / "ledger", **options)
+
+
+def always(text: str, **reply: Any) -> Callable[[dict[str, Any], int], Reply]:
+    """The same reply to every request."""
+    return lambda *_: Reply(text, **reply)
