@@ -87,14 +87,6 @@ class _Unit:
     cost: int
 
 
-def begin(tokenized: Sequence[Tokenized], left: dict[int, list[int]], work: Work) -> None:
-    """Count what is `left` to compute, by group."""
-    for group, places in left.items():
-        conversations = tokenized[group].conversations
-        work.conversations += len(conversations)
-        work.unique_tokens += _cost([conversations[place] for place in places], "fast")
-
-
 def in_batches(
     compute: Compute[T], tokenized: Sequence[Tokenized], left: dict[int, list[int]], work: Work, ids: Sequence[str]
 ) -> Iterator[tuple[int, dict[int, T]]]:
@@ -103,6 +95,10 @@ def in_batches(
     left: conversations to compute, by group; they are removed once they are computed. ids: of the groups.
     Raises `DeviceError` when one conversation does not fit into memory.
     """
+    for group, places in left.items():
+        conversations = tokenized[group].conversations
+        work.conversations += len(conversations)
+        work.unique_tokens += _cost([conversations[place] for place in places], "fast")
     batches = _plan(tokenized, left, work)
     while batches:
         batch = batches.pop()

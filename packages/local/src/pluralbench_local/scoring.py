@@ -26,7 +26,7 @@ from pluralbench_runs import digest
 from torch import Tensor
 from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
-from pluralbench_local.batches import Read, Tally, begin, in_batches
+from pluralbench_local.batches import Read, Tally, in_batches
 from pluralbench_local.budgets import usual_budget
 from pluralbench_local.conversations import Template, tokenize
 from pluralbench_local.description import LocalModel
@@ -137,7 +137,6 @@ def score_locally(
     work = work_of(model, limit)
     started = time.perf_counter()
     left = {place: list(first) for place, first in tally.twins.items()}
-    begin(tally.tokenized, left, work)
     with tally.taking(on_scored) as take:
         for place, values in in_batches(model.rewards, tally.tokenized, left, work, [group.id for group in groups]):
             take(place, values)

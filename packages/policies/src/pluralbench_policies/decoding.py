@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from inspect import signature
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -42,16 +42,6 @@ def draw(logits: Tensor, sampling: Sampling, uniform: Sequence[float]) -> Tensor
     return torch.searchsorted(cumulative, places.unsqueeze(-1), right=True)[:, 0]
 
 
-class _Rows(Protocol):
-    """Samples in the model's memory."""
-
-    def step(self, tokens: Tensor) -> Tensor:
-        """Logits [samples, vocabulary] after another token of each sample [samples]."""
-
-    def keep(self, places: Tensor) -> None:
-        """Forget all samples but these [some]."""
-
-
 class _Separate:
     """A row of the batch for each sample, each with a copy of the prompt's memory. Every architecture can do this."""
 
@@ -60,15 +50,17 @@ class _Separate:
         cache.reorder_cache(torch.zeros(samples, dtype=torch.long))
 
     def step(self, tokens: Tensor) -> Tensor:
+        """Logits [samples, vocabulary] after another token of each sample [samples]."""
         logits: Tensor = self._model(tokens.unsqueeze(1), past_key_values=self._cache, use_cache=True).logits
         return logits[:, -1]
 
     def keep(self, places: Tensor) -> None:
+        """Forget all samples but these [some]."""
         self._cache.reorder_cache(places)
 
 
 class _Together:
-    """One row for all samples, in which each attends to its own prompt and its own tokens alone.
+    """The same as one row for all samples, in which each attends to its own prompt and its own tokens alone.
 
     So the memory holds each prompt once. caches: of each prompt. owners: the prompt of each sample.
     """
@@ -161,7 +153,9 @@ class Decoder:
             if live:
                 logits = rows.step(tokens)
 
-    def _started(self, prompts: Sequence[Sequence[int]], owners: Sequence[int], most: int) -> tuple[Tensor, _Rows]:
+    def _started(
+        self, prompts: Sequence[Sequence[int]], owners: Sequence[int], most: int
+    ) -> tuple[Tensor, _Separate | _Together]:
         """Logits after each prompt [prompts, vocabulary], and the samples in memory."""
         last, caches = zip(*(self._prefilled(prompt) for prompt in prompts), strict=True)
         answers = len(owners) * most

@@ -7,14 +7,13 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pluralbench_local.models import quiet
 from pluralbench_local.training_job import CHECKPOINT, keep_checkpoint
 from transformers import PrinterCallback, TrainerCallback
-
-Write = Callable[[Mapping[str, Any]], None]
 
 
 class Silent:
@@ -27,6 +26,7 @@ class Silent:
         """Write none."""
 
 
+@dataclass(eq=False)
 class Steps(TrainerCallback):
     """Writes a line when a step is done, and says when to save; a checkpoint counts only where it is whole.
 
@@ -34,41 +34,35 @@ class Steps(TrainerCallback):
     of: how many steps; every: steps between two checkpoints. updates: of the weights, in a step.
     """
 
-    def __init__(
-        self,
-        work: Path,
-        write: Write,
-        names: Mapping[str, str],
-        line_of: Callable[[int], Mapping[str, Any]],
-        *,
-        of: int,
-        every: int,
-        updates: int = 1,
-        saved: Callable[[Path], None] = lambda work: None,
-    ) -> None:
-        self._work, self._write, self._names, self._line_of, self._saved = work, write, names, line_of, saved
-        self._of, self._every, self._updates = of, every, updates
-        self._began = time.perf_counter()
+    work: Path
+    write: Callable[[Mapping[str, Any]], None]
+    names: Mapping[str, str]
+    line_of: Callable[[int], Mapping[str, Any]]
+    of: int
+    every: int
+    updates: int = 1
+    saved: Callable[[Path], None] = lambda work: None
+    began: float = field(default_factory=time.perf_counter)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Ask for a checkpoint where one is due."""
-        step, update = divmod(state.global_step, self._updates)
-        control.should_save = update == 0 and step < self._of and step % self._every == 0
+        step, update = divmod(state.global_step, self.updates)
+        control.should_save = update == 0 and step < self.of and step % self.every == 0
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
         """Write the step's line."""
         if "loss" not in logs:  # of a measure, or the last one, of the whole training
             return
-        seconds = time.perf_counter() - self._began
-        line = {ours: float(logs[theirs]) for theirs, ours in self._names.items()}
-        self._write({**self._line_of(state.global_step // self._updates), **line, "seconds": seconds})
-        self._began = time.perf_counter()
+        seconds = time.perf_counter() - self.began
+        line = {ours: float(logs[theirs]) for theirs, ours in self.names.items()}
+        self.write({**self.line_of(state.global_step // self.updates), **line, "seconds": seconds})
+        self.began = time.perf_counter()
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Take what was saved for the checkpoint."""
         saved = Path(args.output_dir) / f"{CHECKPOINT}{state.global_step}"
-        keep_checkpoint(self._work, saved, state.global_step // self._updates)
-        self._saved(self._work)
+        keep_checkpoint(self.work, saved, state.global_step // self.updates)
+        self.saved(self.work)
 
 
 def trainer_of(kind: Any, args: Any, model: Any, tokenizer: Any, **given: Any) -> Any:

@@ -12,7 +12,7 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 from transformers.utils.hub import cached_file
 
-from pluralbench_local.batches import Read, begin, in_batches
+from pluralbench_local.batches import Read, in_batches
 from pluralbench_local.conversations import Template, Tokenized, tokenize
 from pluralbench_local.description import LocalModel, described
 from pluralbench_local.errors import ModelError
@@ -85,7 +85,6 @@ class Decoder:
         units += [Tokenized([Tokens(ids, range(len(ids) - 1, len(ids)))], cut) for ids, cut in told]
 
         def vectors(left: Left, work: Work) -> Iterator[tuple[int, dict[int, Tensor]]]:
-            begin(units, left, work)
             return in_batches(self._states, units, left, work, texts.ids)
 
         return Reading(
