@@ -133,13 +133,13 @@ def annotations(
     """
     from build_chinese import steps, terminal  # noqa: PLC0415 - --help needs none of it
 
-    more, reviewer = again or [], review or []
+    more, reviewer, accounts = again or [], review or [], account_names(account)
     found = steps.annotate(
         files,
         *steps.read_tasks_folder(tasks),
         again=more,
         review=reviewer,
-        accounts=account_names(account),
+        accounts=accounts,
         assigned=assigned,
     )
     report = steps.write_annotated(found, out, [*files, *more, *reviewer, *sorted(tasks.glob("*.jsonl"))])
