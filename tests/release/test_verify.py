@@ -92,6 +92,11 @@ DAMAGE: dict[str, tuple[Damage, list[str]]] = {
             f"{DIFFERS}, first in the row of id 'q1', which is changed.",
         ],
     ),
+    "no ids": (rows(lambda frame: frame.drop("id")), [f"{ART} has rows without an `id`."]),
+    "dates": (
+        rows(lambda frame: frame.with_columns(category=pl.date(2020, 1, 1))),
+        [f"{ART}: The column `category` is of the type Date, which JSON cannot carry."],
+    ),
     "no Parquet": (overwrite(ART, b"garbage"), [f"{ART} cannot be read as Parquet."]),
     "a cut file": (
         lambda directory: overwrite(ART, (directory / ART).read_bytes()[:-100])(directory),
@@ -185,11 +190,16 @@ def test_what_is_damaged_is_named(release: Make, name: str) -> None:
         assert verify(directory, digest=digest) == [sentence, *problems]
 
 
-def test_the_row_is_not_named_without_the_digests_of_rows(release: Make) -> None:
+@pytest.mark.parametrize(
+    "damage",
+    [remove(ROW_DIGESTS), lambda directory: pl.DataFrame({"x": [1]}).write_parquet(directory / ROW_DIGESTS)],
+    ids=["gone", "of something else"],
+)
+def test_the_row_is_not_named_without_the_digests_of_rows(release: Make, damage: Damage) -> None:
     directory = release()
     cell(ART, "chosen", "new", "q2")(directory)
-    remove(ROW_DIGESTS)(directory)
-    assert f"{DIFFERS}, and provenance/row_digests.parquet cannot be read to say where." in verify(directory)
+    damage(directory)
+    assert f"{DIFFERS}, and {ROW_DIGESTS} cannot be read to say where." in verify(directory)
 
 
 def test_a_card_that_is_gone_or_no_card_is_said(release: Make) -> None:
@@ -240,27 +250,21 @@ def test_what_is_no_release_is_an_error(release: Make, damage: Damage, sentence:
 
 
 @pytest.mark.parametrize(
-    "damage",
+    ("damage", "said"),
     [
-        pytest.param(rows(lambda frame: frame.drop("id")), id="no ids"),
-        pytest.param(rows(lambda frame: frame.with_columns(category=pl.date(2020, 1, 1))), id="dates"),
-        pytest.param(rows(lambda frame: frame.with_columns(category=pl.lit(float("nan")))), id="NaN"),
-        pytest.param(card("configs:", "configs: ["), id="broken YAML"),
-        pytest.param(
-            lambda directory: (
-                cell(ART, "chosen", "new", "q2")(directory),
-                pl.DataFrame({"x": [1]}).write_parquet(directory / ROW_DIGESTS),
-            ),
-            id="other digests of rows",
-        ),
+        (rows(lambda frame: frame.with_columns(category=pl.lit(float("nan")))), f"{ART}: The row of id 'q1' holds a "),
+        (card("configs:", "configs: ["), "The YAML of README.md cannot be read ("),
     ],
+    ids=["NaN", "broken YAML"],
 )
-def test_more_damage_is_named(release: Make, damage: Damage) -> None:
+def test_what_a_library_cannot_read_is_named(release: Make, damage: Damage, said: str) -> None:
     directory = release()
     damage(directory)
-    problems = verify(directory)
-    assert problems
-    assert all(problem.endswith(".") and "\n" not in problem for problem in problems)
+    sum_again(directory)
+    [problem] = verify(directory)
+    assert problem.startswith(said)
+    assert problem.endswith(".")
+    assert "\n" not in problem
 
 
 def test_the_command_says_what_holds_and_what_does_not(run: Run, release: Make) -> None:
