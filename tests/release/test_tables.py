@@ -1,7 +1,5 @@
 """Tables of others, read from local directories and files: where they may lie, their order and their types."""
 
-import csv
-import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -138,18 +136,6 @@ def test_rows_come_back_in_their_order(
     assert found.frames["Art"].rows(named=True) == rows
 
 
-@given(rows=st.lists(st.tuples(st.text(st.characters(codec="utf-8", exclude_characters="\0")), st.text('a\r\n",é'))))
-def test_csv_of_another_writer_is_read_as_it_was_meant(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str]]
-) -> None:
-    file = io.StringIO(newline="")
-    csv.writer(file, quoting=csv.QUOTE_ALL).writerows([("a", "b"), *rows])
-    path = tmp_path_factory.mktemp("rows") / "Art.csv"
-    path.write_bytes(b"\xef\xbb\xbf" + file.getvalue().encode())
-    found = read_tables(str(path))
-    assert found.frames["Art"].rows() == rows
-
-
 def test_csv_has_strings_and_nulls(tmp_path: Path) -> None:
     (tmp_path / "Art.csv").write_bytes('id,n,é\r\n007,1.50,\r\n008,,""\r\n'.encode())
     frame = read_tables(str(tmp_path)).frames["Art"]
@@ -202,15 +188,6 @@ def test_objects_or_lists_beside_other_values_are_json(tmp_path: Path) -> None:
     write(tmp_path / "Art.jsonl", [{"a": {"x": 1}, "b": [1], "c": 1}, {"a": "é", "b": "x", "c": "x"}])
     frame = read_tables(str(tmp_path)).frames["Art"]
     assert frame.rows() == [('{"x":1}', "[1]", "1"), ('"é"', '"x"', "x")]
-
-
-@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85", "\x0b"])
-@pytest.mark.parametrize("suffix", [".jsonl", ".json"])
-def test_an_object_a_line_whatever_a_text_holds(tmp_path: Path, suffix: str, separator: str) -> None:
-    rows = [{"id": f"one{separator}two"}, {"id": "three"}]
-    text = "\r\n\r\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
-    (tmp_path / f"Art{suffix}").write_bytes(b"\xef\xbb\xbf" + text.encode())
-    assert read(tmp_path) == {"Art": [row["id"] for row in rows]}
 
 
 @pytest.mark.parametrize(
