@@ -260,6 +260,11 @@ def test_an_encoder_that_does_not_pool_is_refused(classifiers: Folders) -> None:
         load_backbone(classifiers("bert"))
 
 
+def test_a_model_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"There is no model folder .*nowhere"):
+        load_backbone(tmp_path / "nowhere")
+
+
 @pytest.fixture(scope="module")
 def minilm() -> Backbone:
     pytest.importorskip("sentence_transformers", reason="needs the extra `sentence-transformers`")
