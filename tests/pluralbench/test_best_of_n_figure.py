@@ -42,6 +42,7 @@ def runs(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Do
             "six": sampled(server, sample, folder / "six", six, **reused),
             "promised": sampled(server, sample, folder / "promised", MODELS, judge=None, **reused),
             "selected": sampled(server, sample, folder / "selected", MODELS, judged="selected", **reused),
+            "alone": sampled(server, sample, folder / "alone", {}, limit=1),
         }
 
 
@@ -103,10 +104,8 @@ def test_the_report_draws_each_directory_of_best_of_n(
     assert files == {"both/two/best_of_n.png", "both/promised/best_of_n.png"}
 
 
-def test_without_a_reward_model_there_is_nothing_to_draw(sample: Path, tmp_path: Path) -> None:
-    with serve(World()) as server:
-        found = sampled(server, sample, tmp_path / "run", {}, limit=1)
-    assert policy_number(found, "outcome").n == 3
+def test_without_a_reward_model_there_is_nothing_to_draw(runs: dict[str, Downstream], tmp_path: Path) -> None:
+    assert policy_number(runs["alone"], "outcome").n == 3
     with pytest.raises(EvaluationError) as caught:
-        draw_best_of_n(found, tmp_path)
+        draw_best_of_n(runs["alone"], tmp_path)
     assert str(caught.value) == "There is nothing to draw: no reward model selected anything."

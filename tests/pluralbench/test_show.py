@@ -65,6 +65,12 @@ def made(pairs: Callable[..., Rows], score: Callable[..., Run], tmp_path: Path) 
     return score("pairs", write(tmp_path / "w.jsonl", pairs(40)), by_prompt)
 
 
+def judged(reply: Any, data: str | Path, out: Path, **options: Any) -> Run:
+    """The run of a judge that replies so."""
+    with serve(reply) as server:
+        return verbs.judge("j", data=data, base_url=server.base_url, out=out, **{"benchmark": "pairs"} | options)
+
+
 def lengths(groups: Sequence[Group]) -> list[list[float]]:
     return [[float(len(response)) for response in group.responses] for group in groups]
 
@@ -142,10 +148,7 @@ def test_a_judges_replies_are_shown_as_they_came_in_both_orders(data: Path, tmp_
             return Reply(f"mumble {number}")
         return Reply(None, refusal="I won't.") if " 1!" in text else Reply("Sure.\n[[A]]")
 
-    with serve(reply) as server:
-        made = verbs.judge(
-            "j", benchmark="pairs", data=data, base_url=server.base_url, attempts=3, concurrency=1, out=tmp_path / "run"
-        )
+    made = judged(reply, data, tmp_path / "run", attempts=3, concurrency=1)
     first, second, third = shown(made.path, "--limit", "3")["items"]
     for order, name in zip(first["decisions"][0]["orders"], ("chosen", "rejected"), strict=True):
         assert (order["first"], order["verdict"]) == (name, "invalid")
@@ -175,10 +178,11 @@ def test_rankings_have_all_answers_and_ratings_their_replies(
         ("1", "0", "tie"),
         ("1", "2", "loss"),
     ]
-    with serve(lambda body, _: Reply(f"[[{len(body['messages'][-1]['content']) % 9 + 1}]]")) as server:
-        rated = verbs.judge(
-            "j", benchmark="rankings", data=table, base_url=server.base_url, pointwise=True, out=tmp_path / "rated"
-        )
+
+    def rate(body: dict[str, Any], _: int) -> Reply:
+        return Reply(f"[[{len(body['messages'][-1]['content']) % 9 + 1}]]")
+
+    rated = judged(rate, table, tmp_path / "rated", benchmark="rankings", pointwise=True)
     for answer in shown(rated.path)["items"][0]["answers"]:
         assert [reply["text"] for reply in answer["replies"]] == [f"[[{answer['score']:g}]]"]
     said = run("show", made.path, "--lost", "--limit", "1")[1]
@@ -315,8 +319,7 @@ def test_two_wishes_and_none_that_fits_are_refused_in_a_sentence(run: Command, m
 
 
 def test_verdicts_have_no_margins(run: Command, data: Path, tmp_path: Path) -> None:
-    with serve(lambda *_: Reply("[[A]]")) as server:
-        made = verbs.judge("j", benchmark="pairs", data=data, base_url=server.base_url, out=tmp_path / "run")
+    made = judged(lambda *_: Reply("[[A]]"), data, tmp_path / "run")
     assert "has no margins, since a judge that compares gives no scores." in run("show", made.path, "--closest", "1")[2]
     status, said, _ = run("show", made.path, "--lost")
     assert (status, said.strip().splitlines()[-1]) == (0, "No item is like that.")
@@ -371,8 +374,7 @@ def test_a_page_is_no_wider_than_the_terminal(prompt: str, answer: str, reply: s
 
 
 def test_items_of_runs_without_keys_of_calls_are_shown_without_replies(data: Path, tmp_path: Path, shown: Any) -> None:
-    with serve(lambda *_: Reply("[[A]]")) as server:
-        made = verbs.judge("j", benchmark="pairs", data=data, base_url=server.base_url, out=tmp_path / "run")
+    made = judged(lambda *_: Reply("[[A]]"), data, tmp_path / "run")
     older = made.items.drop("calls_chosen_first", "calls_rejected_first")
     older.write_parquet(made.path / "items.parquet")
     orders = shown(made.path)["items"][0]["decisions"][0]["orders"]

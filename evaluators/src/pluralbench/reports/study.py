@@ -11,7 +11,7 @@ from pluralbench_measures.bootstrap import Estimate
 from pluralbench_runs import write_text
 
 from pluralbench.downstream.study import MODELS, PAGE_FILE, RECIPE_FILE, Study
-from pluralbench.reports.correlation import closing, tables
+from pluralbench.reports.correlation import SMALL, closing, tables
 from pluralbench.reports.domains import tables_of
 from pluralbench.reports.downstream import downstream_notes, level_note, of_rewards
 from pluralbench.reports.figures.axis import draw_axis
@@ -25,7 +25,6 @@ from pluralbench.results.runs import policy_number
 
 FIGURES, CORRELATIONS_FILE, SCORES_FILE = "figures", "correlations.json", "scores.csv"
 TITLES = {"best-of-n": "Best-of-N", "optimization": "Policy optimisation"}
-SMALL = 0.05
 
 
 def write_page(found: Study) -> Path:

@@ -49,9 +49,7 @@ def curves(found: Downstream, among: Iterable[str] = ()) -> Figure:
     judge = "" if outcome is None else f" Judged by {outcome.judge.name}: {outcome.scale}."
     title = f"Best of k from {Path(readable(found.result.policy.name)).name} on {found.config.benchmark.title}"
     level = " Grey, dashed: the policy by itself." if metric == "outcome" else ""
-    bands = (
-        f" Bands: {CONFIDENCE:.0%} intervals." if len(models) <= BANDS else f" Whiskers: {CONFIDENCE:.0%} intervals."
-    )
+    bands = f" Bands: {CONFIDENCE:.0%} intervals." if len(models) <= BANDS else f" {style.whiskers()}"
     gains = (
         " Right: gains in standard deviations within prompts as k grows; on the dotted line a reward model keeps what "
         "it promises."

@@ -7,6 +7,7 @@ from pluralbench.reports.figures import Axes, Figure, style
 from pluralbench.reports.figures.fonts import readable
 from pluralbench.reports.figures.series import RunSeries
 from pluralbench.reports.figures.style import LEAST, Point, dot, heading, point
+from pluralbench.reports.numbers import DASH
 
 NAMES = {
     "classifier": "Classifiers",
@@ -75,6 +76,6 @@ def _draw(ax: Axes, panel: Mapping[str, Sequence[Point]], kinds: Mapping[str, Se
                 dot(ax, at, one, model, whisker=whisker)
         mean = style.mean(points)
         if mean is None:
-            ax.text(0, row, style.MISSING, ha="center", va="center")
+            ax.text(0, row, DASH, ha="center", va="center")
         else:
             style.middle(ax, row, mean, 0.46)

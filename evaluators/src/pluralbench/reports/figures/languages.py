@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from pluralbench.reports.figures import Figure, style
 from pluralbench.reports.figures.fonts import language_label, readable, short_name
 from pluralbench.reports.figures.series import RunSeries
-from pluralbench.reports.figures.style import LEAST, MISSING, Column, Point, dot, heading, point
+from pluralbench.reports.figures.style import LEAST, Column, Point, dot, heading, point
+from pluralbench.reports.numbers import DASH
 from pluralbench.results.runs import Run
 
 MOST = 10  # models in the heat map of languages
@@ -108,7 +109,7 @@ def _dimensions(models: Sequence[RunSeries]) -> Figure | None:
             style.dashed(ax.axvline, overall)
         for row, (_, points) in enumerate(rows):
             present = [one.value for one in points if one.value is not None]
-            said = f"{fmean(present):.1f}" if present else MISSING
+            said = f"{fmean(present):.1f}" if present else DASH
             ax.text(1.02, row, said, va="center", transform=ax.get_yaxis_transform())
             if alone and present:
                 dot(ax, row, points[0], models[0])

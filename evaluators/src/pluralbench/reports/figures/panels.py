@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
+from pluralbench_measures.bootstrap import Estimate
 
 from pluralbench.reports.figures import Axes, Figure, style
 from pluralbench.reports.figures.fonts import readable
@@ -14,7 +14,7 @@ Rows = Sequence[Mapping[str, Any]]
 Draw = Callable[[Axes, Rows, Mapping[str, Series]], None]
 WIDTH, APART = 2.9, 0.45  # of a panel and beside it, in inches
 MANY = 4  # judges, of which two panels fit in a row and whiskers stay apart
-WHISKERS = f"Whiskers: {CONFIDENCE:.0%} intervals."
+WHISKERS = style.whiskers()
 
 
 def panels(rows: Rows, judges: Mapping[str, Series], heights: Sequence[float], draw: Sequence[Draw]) -> Figure:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from pluralbench.errors import EvaluationError
 from pluralbench.reports.figures import Axes, Figure, Make, style
 from pluralbench.reports.figures.fonts import folded, readable
+from pluralbench.reports.numbers import DASH
 from pluralbench.reports.profile_modes import NONE, Told, modes_of
 from pluralbench.reports.sheets import Sheet, sheets_of
 from pluralbench.results.metrics_frame import Place
@@ -129,7 +130,7 @@ def _draw(ax: Axes, panel: Families, modes: Sequence[str], colours: Mapping[str,
 def _bar(ax: Axes, at: float, width: float, bar: Bar | None, colour: str) -> None:
     values = [] if bar is None else [point.value for point in bar.points if point.value is not None]
     if bar is None or not values:
-        ax.text(at, 1, style.MISSING, ha="center", va="bottom", color=colour, fontweight="bold")
+        ax.text(at, 1, DASH, ha="center", va="bottom", color=colour, fontweight="bold")
         return
     ax.bar(at, fmean(values), 0.92 * width, color=colour, zorder=2)
     if len(bar.points) > 1:

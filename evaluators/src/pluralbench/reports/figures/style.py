@@ -16,14 +16,13 @@ from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 from pluralbench.reports.figures import Axes, Axis, Figure
 from pluralbench.reports.figures.fonts import GENERIC, LETTERS, families, readable, set_fonts
 from pluralbench.reports.figures.series import RunSeries, Series
+from pluralbench.reports.numbers import DASH, FEW
 from pluralbench.reports.sheets import title_of
 
 MAP = "cividis"
 GREY = "#555555"
-MISSING = "–"
 CELL = 0.335  # inches: "100.0" in 8 pt
 SUBSTANTIAL = 0.60  # kappa
-FEW = 10  # clusters, of which an interval says little
 LEAST = 5.0  # points that an axis of accuracies spans at the least
 SETTINGS: Any = {
     "axes.axisbelow": True,
@@ -240,7 +239,7 @@ def dot(ax: Axes, at: float, shown: Point, model: Series, *, upright: bool = Fal
     if shown.value is None:
         edge = ax.get_xaxis_transform() if upright else ax.get_yaxis_transform()
         outside = (at, 1.03) if upright else (1.02, at)
-        ax.text(*outside, MISSING, ha="center", va="center", color=model.colour, fontweight="bold", transform=edge)
+        ax.text(*outside, DASH, ha="center", va="center", color=model.colour, fontweight="bold", transform=edge)
         return
     if whisker and shown.low is not None and shown.high is not None:
         (ax.vlines if upright else ax.hlines)(at, shown.low, shown.high, colors=model.colour, linewidth=0.9, zorder=2)
@@ -313,7 +312,7 @@ def _cell(ax: Axes, left: float, row: int, value: float | None, colour: tuple[fl
     ax.text(
         left + 0.5,
         row + 0.5,
-        MISSING if value is None else f"{value:.1f}",
+        DASH if value is None else f"{value:.1f}",
         ha="center",
         va="center",
         color="black" if _luminance(colour) > 0.18 else "white",
@@ -392,4 +391,4 @@ def whiskers(points: Iterable[Point] = ()) -> str:
 
 def dashes(points: Iterable[Point]) -> str:
     """What a dash is, for a note, where there is one."""
-    return f" {MISSING}: missing." if any(one.value is None for one in points) else ""
+    return f" {DASH}: missing." if any(one.value is None for one in points) else ""
