@@ -119,6 +119,14 @@ DAMAGE: dict[str, tuple[Damage, list[str]]] = {
         card("", "---\nlicense: mit\n---\n"),
         ["The card's `configs:` and the manifest differ in Art/test, no/test."],
     ),
+    "another key on the card": (
+        card("data_files:", "files:"),
+        ["The `configs:` of README.md cannot be read (KeyError('data_files'))."],
+    ),
+    "a name on the card that is no text": (
+        card("config_name: Art", "config_name: [Art]"),
+        ["The `configs:` of README.md have a name, split or path that is no text."],
+    ),
     "another ledger": (
         lambda directory: pl.DataFrame({"key": ["k"]}).write_parquet(directory / LEDGER),
         [f"{LEDGER} is not the file that the manifest records."],
