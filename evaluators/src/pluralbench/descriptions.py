@@ -66,6 +66,11 @@ SPLIT = "Which split of the data (all: every one); without it the benchmark's."
 LIMIT = "At most so many items of each config."
 TEMPERATURE = "Of sampling; 0 takes the likeliest token."
 TOP_P = "Draw from the likeliest tokens of this total probability only."
+PLANS = "For --profile plan: what `plan` wrote, or JSON Lines with id and aspects."
+PERSONAS = (
+    "JSON Lines with id (of an item or a person) and persona, or what `pluralbench synthesize` wrote; without it the "
+    "data's own."
+)
 PROFILE = (
     "What is told of the person: nothing (none), their posts (raw), what a planner inferred (plan), or a description "
     "of them (persona)."
@@ -126,14 +131,8 @@ class Prompt(Table):
 
     profile: Profile = Field("none", description=PROFILE)
     profile_size: int = Field(10, ge=1, description="Posts of a profile that go into a prompt.")
-    plans: Path | None = Field(
-        None, description="For --profile plan: what `plan` wrote, or JSON Lines with id and aspects."
-    )
-    personas: Path | None = Field(
-        None,
-        description="JSON Lines with id (of an item or a person) and persona, or what `pluralbench synthesize` wrote, "
-        "for --profile persona; without it the data's own.",
-    )
+    plans: Path | None = Field(None, description=PLANS)
+    personas: Path | None = Field(None, description=PERSONAS)
 
 
 class PersonaData(Table):

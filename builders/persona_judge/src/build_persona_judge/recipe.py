@@ -196,7 +196,7 @@ class PersonaJudgeRecipe(ReleaseRecipe):
     )
     labels: Place | None = Field(
         None,
-        description="Third-person labels of these items, as the verb `label` writes them.",
+        description="Third-person labels of the items: task and row or id, annotator, answer, certainty.",
         json_schema_extra={"metavar": "FILE"},
     )
     audit: PairLimits = PairLimits()

@@ -9,7 +9,7 @@ import typer
 from pluralbench_runs.options import AsJson, Options, with_options
 
 from pluralbench.commands.terminal import console
-from pluralbench.descriptions import ChatConnection, Serving
+from pluralbench.descriptions import PERSONAS, PLANS, ChatConnection, Serving
 
 RESCORING = "Scoring again"
 SERVING: tuple[str, ...] = ("check", "batch_size", "concurrency", "timeout", "max_retries", "api_key_env")
@@ -38,10 +38,8 @@ def check(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run directories, or folders with some.")],
     *,
     data: DataPlaces = None,
-    plans: Annotated[
-        Path | None, typer.Option(help="The plans that a judge's prompts tell from; a run does not keep them.")
-    ] = None,
-    personas: Annotated[Path | None, typer.Option(help="The personas, likewise.")] = None,
+    plans: Annotated[Path | None, typer.Option(help=PLANS)] = None,
+    personas: Annotated[Path | None, typer.Option(help=PERSONAS)] = None,
     rescore: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="Score N drawn items of each run again.", rich_help_panel=RESCORING),

@@ -8,7 +8,7 @@ from pluralbench_runs.options import Fresh, Options, with_options
 
 from pluralbench.commands.options import Benchmark, Out
 from pluralbench.commands.train import HeldOut, share_of
-from pluralbench.descriptions import PLACE, Data, LocalModel, Personalizing, PersonalOptions, Scoring
+from pluralbench.descriptions import PERSONAS, PLACE, Data, LocalModel, Personalizing, PersonalOptions, Scoring
 
 DATA = "Data"
 
@@ -33,14 +33,7 @@ def personalize(
     score_benchmark: Annotated[
         str, typer.Option(help="Which benchmark --score-on is of.", rich_help_panel=DATA)
     ] = "personalized",
-    personas: Annotated[
-        Path | None,
-        typer.Option(
-            help="JSON Lines with id (of an item or a person) and persona, or what `pluralbench synthesize` wrote; "
-            "without it the data's own.",
-            rich_help_panel=DATA,
-        ),
-    ] = None,
+    personas: Annotated[Path | None, typer.Option(help=PERSONAS, rich_help_panel=DATA)] = None,
     personalizing: Annotated[Personalizing, Options("Methods")],
     model: Annotated[
         LocalModel, Options("Backbone", given={"name": "backbone"}, left_out=("kind", "reference", "label"))
