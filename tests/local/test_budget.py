@@ -50,7 +50,7 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int]]:
 def test_a_small_budget_gives_the_same_scores(request: pytest.FixtureRequest, name: str, mode: Mode) -> None:
     model, groups = request.getfixturevalue(name), make_groups(1)
     whole = score(model, groups, mode=mode)
-    for budget in (1, 60, 300):
+    for budget in (1, 300):
         parts = score(model, groups, mode=mode, token_budget=budget)
         assert max(differences(whole.scores, parts.scores)) < (2e-3 if name == "implicit" else CLOSE)
         assert work_of(parts).batches > work_of(whole).batches

@@ -25,6 +25,7 @@ from transformers import AutoModelForSequenceClassification
 PACKED = ["llama", "qwen3", "gemma2", "mistral", "mixtral", "gpt2"]
 PADDED = ["bert", "bloom", "gpt-oss", "qwen3-next"]
 CLOSE = 1e-4
+MODES: list[Mode] = ["fast", "exact"]
 
 
 @pytest.mark.parametrize(("architecture", "seed"), [("llama", 0), ("gemma2", 0), *((name, 1) for name in PACKED)])
@@ -34,8 +35,7 @@ def test_in_single_precision_every_mode_decides_as_one_at_a_time(
     folder = classifiers(architecture, seed=seed)
     model, groups = load_classifier(folder), make_groups(seed, longest=40 if seed else 150)
     alone = classifier_alone(folder, groups)
-    modes: list[Mode] = ["fast", "exact"]
-    for mode in modes:
+    for mode in MODES:
         scored = score(model, groups, mode=mode)
         assert (work_of(scored).strategy, work_of(scored).unpackable) == (mode, "")
         assert max(differences(scored.scores, alone)) < CLOSE
@@ -45,25 +45,23 @@ def test_in_single_precision_every_mode_decides_as_one_at_a_time(
         assert max(differences(scored.scores, alone)) <= measured or architecture == "mistral"  # see below
 
 
-@pytest.mark.parametrize("mode", ["fast", "exact"])
 @pytest.mark.parametrize("architecture", PADDED)
-def test_what_cannot_be_packed_is_padded_says_why_and_decides_alike(
-    classifiers: Folders, architecture: str, mode: Mode
-) -> None:
+def test_what_cannot_be_packed_is_padded_says_why_and_decides_alike(classifiers: Folders, architecture: str) -> None:
     folder = classifiers(architecture)
     model, groups = load_classifier(folder), make_groups(4)
-    scored = score(model, groups, mode=mode)
     alone = classifier_alone(folder, groups)
-    assert work_of(scored).strategy == "padded"
-    assert work_of(scored).unpackable
-    assert max(differences(scored.scores, alone)) < CLOSE
-    assert undecided(scored.scores, alone) == 0
+    for mode in MODES:
+        scored = score(model, groups, mode=mode)
+        assert work_of(scored).strategy == "padded"
+        assert work_of(scored).unpackable
+        assert max(differences(scored.scores, alone)) < CLOSE
+        assert undecided(scored.scores, alone) == 0
     assert tolerance(model, groups, scored) < CLOSE
 
 
 def half_precision(folder: str, modes: Sequence[Mode], seed: int) -> list[tuple[float, float, float]]:
     """Of each mode the largest difference from one at a time, the largest margin decided otherwise, the tolerance."""
-    model, groups = load_classifier(folder, dtype="bfloat16"), make_groups(seed, number=24, longest=60)
+    model, groups = load_classifier(folder, dtype="bfloat16"), make_groups(seed, longest=60)
     alone = classifier_alone(folder, groups, "bfloat16")
     found = [score(model, groups, mode=mode) for mode in modes]
     return [
@@ -76,7 +74,7 @@ def half_precision(folder: str, modes: Sequence[Mode], seed: int) -> list[tuple[
 def test_in_bfloat16_only_margins_within_the_tolerance_are_decided_otherwise(
     classifiers: Folders, architecture: str, seed: int
 ) -> None:
-    for largest, margin, measured in half_precision(classifiers(architecture, seed=seed), ["fast", "exact"], seed):
+    for largest, margin, measured in half_precision(classifiers(architecture, seed=seed), MODES, seed):
         assert largest <= 3 * measured  # a measurement of few conversations
         assert measured < 0.5
         assert margin <= measured
