@@ -21,8 +21,6 @@ from pluralbench import (
     best_of_n,
 )
 from pluralbench import load_run as read
-from pluralbench.commands.telling import tell_tables
-from pluralbench.commands.terminal import console
 from pluralbench.downstream.candidates import policy_of
 from pluralbench.downstream.records import read_curves
 from pluralbench.reports.downstream import curve_table, downstream_notes
@@ -149,15 +147,6 @@ def test_items_without_aspects_need_another_measure(prompts: Path, tmp_path: Pat
     assert server.requests == []
 
 
-def test_prompts_without_posts_need_no_profile(prompts: Path, tmp_path: Path) -> None:
-    with serve(World()) as server, pytest.raises(DataError) as caught:
-        sampled(server, prompts, tmp_path / "run", benchmark="prompts", measure="rating")
-    assert (
-        str(caught.value)
-        == "The item of id m1 has no profile; name its column (--column profile=COLUMN), or choose --profile none."
-    )
-
-
 @pytest.mark.parametrize("verb", ["score", "judge"])
 def test_prompts_are_nothing_to_score(run: Command, prompts: Path, tmp_path: Path, verb: str) -> None:
     status, _, error = run(verb, "m", "--benchmark", "prompts", "--data", prompts, "--out", tmp_path / "run")
@@ -241,11 +230,3 @@ def test_without_a_judge_there_is_only_what_reward_models_promise(data: Path, tm
         "deviations within prompts; give --judge MODEL, or rubric-overlap to see the machinery work."
     )
     assert curve_table(found).title.endswith(": promised gain")
-
-
-def test_a_text_that_is_markup_is_shown_as_it_is(data: Path, tmp_path: Path) -> None:
-    with serve(World()) as server:
-        found = sampled(server, data, tmp_path / "run", {"[bold]rm[/bold]": by_length}, limit=2)
-    with console.capture() as shown:
-        tell_tables([curve_table(found)])
-    assert "[bold]rm[/bold]" in shown.get()

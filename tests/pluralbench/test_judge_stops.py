@@ -79,13 +79,6 @@ def test_a_run_that_recorded_no_call_binds_nothing(data: Path, tmp_path: Path) -
         judge(server, data, tmp_path / "run", temperature=0.7)
 
 
-def test_a_missing_key_is_named(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("PLANTED", raising=False)
-    with serve(says("[[A]]")) as server, pytest.raises(CallsError, match="PLANTED"):
-        judge(server, data, tmp_path / "run", api_key_env="PLANTED")
-    assert not server.requests
-
-
 def test_a_table_without_a_decision_is_nothing_to_judge(tmp_path: Path) -> None:
     row = {"id": "a", "prompt": "?", "responses": ["x", "y"], "rank": [1, 1]}
     with serve(says("[[A]]")) as server, pytest.raises(EvaluationError, match="nothing to judge"):
