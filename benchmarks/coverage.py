@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pluralbench.reports.figures import style
 from pluralbench.reports.figures.series import COLOURS, MARKERS
 from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, resample, spread
-from pluralbench_measures.intervals import Strata, Tilted, tilt
+from pluralbench_measures.intervals import Perturbed, Strata, perturb
 from pluralbench_runs import run
 
 CLUSTERS = (2, 3, 4, 5, 7, 10, 15, 30, 100, 500)
@@ -59,8 +59,8 @@ def _many(design: str, clusters: int, share: float, draws: int, generator: np.ra
 
 
 def _now(drawn: Drawn, clusters: int) -> Estimate:
-    tilted = tilt(*drawn.tables)
-    make: Callable[..., Estimate] = Tilted.share if len(drawn.tables) == 1 else Tilted.difference
+    tilted = perturb(*drawn.tables)
+    make: Callable[..., Estimate] = Perturbed.share if len(drawn.tables) == 1 else Perturbed.difference
     return make(tilted, drawn.value(tilted.sources), drawn.strata, None, clusters)
 
 

@@ -19,7 +19,7 @@ import typer
 from build_chinese.preferences import Judgement, Mark, resolve
 from pluralbench.reports.figures import series, style
 from pluralbench_release.errors import SourceError
-from pluralbench_runs import run, stream
+from pluralbench_runs import rng_for, run
 from pluralbench_tables import read_jsonl
 from scipy.stats import kendalltau
 
@@ -90,7 +90,7 @@ def _once(sizes: Sequence[int], noise: float, seed: int) -> tuple[float, ...]:
     taus, by_wins = [], []
     for number, size in enumerate(sizes):
         # The draws of a prompt are the same for every noise, so that more noise is more errors and no others.
-        draw = stream(seed, "noise", number)
+        draw = rng_for(seed, "noise", number)
         given, errors = _judged(size, noise, draw.random)
         found = resolve(given)
         rank = tuple(found.rank[f"{place}"] for place in range(size))

@@ -18,10 +18,10 @@ from typing import Annotated, Any
 import torch
 import typer
 from pluralbench_local import LocalModel, embed, load_backbone
-from pluralbench_local.personal.options import METHODS, PersonalOptions
+from pluralbench_local.personal.options import METHODS, PersonalConfig
 from pluralbench_local.personal.training import train_personal
 from pluralbench_rewards import EarlierPair, Group, Person
-from pluralbench_runs import run, stream
+from pluralbench_runs import rng_for, run
 from scoring.models import make_backbone, make_models
 from scoring.process import Worker
 from scoring.protocol import Answer, Conversations, Dtype, Settings, write_workloads
@@ -81,7 +81,7 @@ def _rounds(workers: dict[str, Worker], rounds: int, seed: int) -> dict[str, lis
     """Answers by strategy, a round after the other; the first round warms up and is not kept."""
     answers: dict[str, list[Answer]] = defaultdict(list)
     for number in range(rounds + 1):
-        for strategy in stream(seed, "order", number).sample(list(TITLES), len(TITLES)):
+        for strategy in rng_for(seed, "order", number).sample(list(TITLES), len(TITLES)):
             answer = workers[strategy].run(TEXTS)
             note(f"round {number} of {rounds}, {strategy}: {answer.cpu:.2f} CPU s, {answer.wall:.2f} s")
             if number:
@@ -119,7 +119,7 @@ def _trained(pairs: int, dtype: Dtype, writer: Writer, seed: int) -> str:
         note(f"embedding: {seconds['embedding']:.1f} s, {tokens:,} tokens, {len(corpus.vectors):,} texts")
         for method in METHODS:
             started = time.perf_counter()
-            options = PersonalOptions(method=method, seed=seed)
+            options = PersonalConfig(method=method, seed=seed)
             train_personal(corpus, Path(scratch) / method, options=options, backbone=backbone.record)
             seconds[method] = time.perf_counter() - started
             note(f"{method}: {seconds[method]:.1f} s")

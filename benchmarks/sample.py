@@ -24,7 +24,7 @@ from pluralbench_calls import LOCAL_MODEL, Answer, Backend, ChatModel, Request, 
 from pluralbench_calls import LocalModel as Embedded
 from pluralbench_local import LocalModel
 from pluralbench_policies import Generation, chat_model_of, embedded_folder
-from pluralbench_runs import run, stream
+from pluralbench_runs import rng_for, run
 from scoring.workloads import Writer
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -69,7 +69,7 @@ def command(
         for title, requests in workloads.items():
             rates: dict[str, list[float]] = defaultdict(list)
             for number in range(rounds + 1):
-                for strategy in stream(seed, "order", title, number).sample(sorted(strategies), len(strategies)):
+                for strategy in rng_for(seed, "order", title, number).sample(sorted(strategies), len(strategies)):
                     # Another draw in each round: nothing is answered from what a server keeps of the round before.
                     drawn = _again(requests, number)
                     started = time.process_time()
@@ -89,7 +89,7 @@ def main() -> None:
 
 
 def _requests(model: ChatModel, writer: Writer, prompts: int, words: int, samples: int, seed: int) -> list[Request]:
-    texts = [writer.text(words, stream(seed, "prompt", words, place)) for place in range(prompts)]
+    texts = [writer.text(words, rng_for(seed, "prompt", words, place)) for place in range(prompts)]
     return [
         chat_request(model, [{"role": "user", "content": text}], seed=seed, label=str(place), attempt=attempt)
         for place, text in enumerate(texts)

@@ -20,7 +20,7 @@ from typing import Annotated, Any
 
 import torch
 import typer
-from pluralbench_runs import UserError, run, stream
+from pluralbench_runs import UserError, rng_for, run
 from scoring import reward_bench
 from scoring.models import make_models
 from scoring.peers import rendered
@@ -118,7 +118,7 @@ def _timed_rounds(
         for name in chosen:
             texts, strategies = WORKLOADS[name]
             running = [strategy for strategy in strategies if strategy in workers]
-            for strategy in stream(seed, "order", number, name).sample(running, len(running)):
+            for strategy in rng_for(seed, "order", number, name).sample(running, len(running)):
                 answer = workers[strategy].run(texts)
                 _note(f"round {number} of {rounds}, {name}, {strategy}: {answer.cpu:.2f} CPU s, {answer.wall:.2f} s")
                 if number:

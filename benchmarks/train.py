@@ -23,7 +23,7 @@ import typer
 from machine import quiet
 from pluralbench_local import load, score
 from pluralbench_rewards import Group
-from pluralbench_runs import UserError, run, stream
+from pluralbench_runs import UserError, rng_for, run
 from scoring.report import machine
 from training import trl_trainer
 from training.made import make_base, read, split, synthetic
@@ -81,7 +81,7 @@ def command(
         answers: dict[str, list[Answer]] = {strategy: [] for strategy in strategies}
         versions: dict[str, dict[str, str]] = {}
         for number in range(1, rounds + 1):
-            for strategy in stream(seed, "order", number).sample(strategies, len(strategies)):
+            for strategy in rng_for(seed, "order", number).sample(strategies, len(strategies)):
                 settings = Settings(
                     strategy=strategy,
                     base=str(base),

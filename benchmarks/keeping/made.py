@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 from pluralbench_release.content import write_parquet
-from pluralbench_runs import stream
+from pluralbench_runs import rng_for
 from translating.english import SENTENCES, SUBSETS
 
 from keeping.protocol import FACTS, Made, Settings
@@ -50,7 +50,7 @@ def multilingual(items: int, seed: int) -> Tables:
     """A release of pairs in 23 languages, and the English ones; about so many items in all."""
     rows = round(items / (len(LANGUAGES) + 1))
     for language, sentences in {"eng_Latn": SENTENCES, **LANGUAGES}.items():
-        texts = Texts(sentences, stream(seed, "multilingual", language))
+        texts = Texts(sentences, rng_for(seed, "multilingual", language))
         yield language, [_translated(number, language, _subset(number / rows), texts) for number in range(rows)]
 
 
@@ -82,7 +82,7 @@ def _subset(share: float) -> str:
 def personalized(items: int, seed: int) -> Tables:
     """Pairs with a person: past posts and rubric aspects."""
     for domain in DOMAINS:
-        texts = Texts(SENTENCES, stream(seed, "personalized", domain))
+        texts = Texts(SENTENCES, rng_for(seed, "personalized", domain))
         yield domain, [_personal(f"{domain}-{number}", texts) for number in range(round(items / len(DOMAINS)))]
 
 
@@ -103,7 +103,7 @@ def _personal(name: str, texts: Texts) -> dict[str, Any]:
 
 def pairs(items: int, seed: int) -> Tables:
     """Pairs of one's own, of which each 20th prompt stands there twice."""
-    texts = Texts(SENTENCES, stream(seed, "pairs"))
+    texts = Texts(SENTENCES, rng_for(seed, "pairs"))
     rows = [
         {"id": f"pair-{number}", **{name: texts.take(size) for name, size in (("prompt", PROMPT), *BOTH)}}
         for number in range(items)
@@ -118,8 +118,8 @@ BOTH = (("chosen", RESPONSE), ("rejected", RESPONSE))
 
 def chinese(items: int, seed: int) -> Tables:
     """Rankings of responses by category, so many responses in all."""
-    texts = Texts(LANGUAGES["zho_Hans"], stream(seed, "chinese"))
-    draw = stream(seed, "ranks")
+    texts = Texts(LANGUAGES["zho_Hans"], rng_for(seed, "chinese"))
+    draw = rng_for(seed, "ranks")
     for config in ("human", "open"):
         yield config, [_ranking(f"{config}-{number}", texts, draw) for number in range(items // RESPONSES // 2)]
 

@@ -104,10 +104,10 @@ class Timed(FunctionModel):
 def made(job: Job) -> None:
     """Make the run of a job, and write what it took."""
     import pluralbench.evaluation.score as verb  # noqa: PLC0415 - its import is no part of the phases
-    from pluralbench.evaluation.settings import Loaded  # noqa: PLC0415 - the same
+    from pluralbench.evaluation.loading import LoadedBenchmark  # noqa: PLC0415 - the same
 
     clock = Timed.clock
-    Loaded.groups = clock.timed("reading", Loaded.groups)
+    LoadedBenchmark.groups = clock.timed("reading", LoadedBenchmark.groups)
     for step, phase in STEPS.items():
         setattr(verb, step, clock.timed(phase, getattr(verb, step)))
     if job.how == STOPPED:

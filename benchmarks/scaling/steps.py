@@ -104,7 +104,7 @@ def verify(job: Job) -> Step:
 
 def read(job: Job) -> Step:
     """The items of the pairs."""
-    from pluralbench.evaluation.settings import load_benchmark  # noqa: PLC0415
+    from pluralbench.evaluation.loading import load_benchmark  # noqa: PLC0415
 
     yield
     load_benchmark("pairs", Path(job.folder) / PAIRS, None)
@@ -184,7 +184,7 @@ def report(job: Job) -> Step:
 
 def submit(job: Job) -> Step:
     """The run's files against each other, and against its data, which is read again where it is there."""
-    from pluralbench.leaderboard.submission import check_submission, runs_at  # noqa: PLC0415
+    from pluralbench.leaderboard.checks import check_submission, runs_at  # noqa: PLC0415
 
     yield
     runs = runs_at([Path(job.folder) / RUN]).runs

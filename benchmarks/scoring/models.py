@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 import transformers
-from pluralbench_runs import stream
+from pluralbench_runs import rng_for
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM, LlamaForSequenceClassification, PreTrainedModel
 
@@ -72,7 +72,7 @@ def _save(build: type[PreTrainedModel], config: LlamaConfig, folder: Path, token
 
 def train_tokenizer(writer: Writer, seed: int) -> Tokenizer:
     """Byte-level BPE over text of the writer's, with the markers of the chat template as tokens of their own."""
-    draw = stream(seed, "tokenizer")
+    draw = rng_for(seed, "tokenizer")
     return byte_level((writer.text(400, draw) for _ in range(1500)), VOCABULARY)
 
 

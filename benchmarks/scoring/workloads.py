@@ -7,7 +7,7 @@ from itertools import takewhile
 from random import Random
 from statistics import NormalDist
 
-from pluralbench_runs import stream
+from pluralbench_runs import rng_for
 
 from scoring.protocol import Conversations
 
@@ -46,7 +46,7 @@ class Writer:
     """Text of made-up words, some of them far more frequent than others."""
 
     def __init__(self, seed: int) -> None:
-        draw = stream(seed, "words")
+        draw = rng_for(seed, "words")
         self.words = sorted({"".join(_syllables(draw)) for _ in range(LEXICON)}, key=lambda word: (len(word), word))
         self.frequencies = list(_running_sum(1 / (rank + 10) for rank in range(len(self.words))))
 
@@ -65,11 +65,11 @@ class Writer:
 def groups(shape: Shape, *, size: float, writer: Writer, seed: int) -> list[Conversations]:
     """The conversations of a workload, `size` times as many as usual, in an order that says nothing of their length."""
     count = max(1, round(shape.groups * size))
-    prompts = _lengths(count, shape.prompt, stream(seed, shape.title, "prompts"))
-    responses = iter(_lengths(count * shape.responses, shape.response, stream(seed, shape.title, "responses")))
+    prompts = _lengths(count, shape.prompt, rng_for(seed, shape.title, "prompts"))
+    responses = iter(_lengths(count * shape.responses, shape.response, rng_for(seed, shape.title, "responses")))
     made = []
     for number, prompt in enumerate(prompts):
-        draw = stream(seed, shape.title, number)
+        draw = rng_for(seed, shape.title, number)
         answers = [writer.text(next(responses), draw) for _ in range(shape.responses)]
         made.append(Conversations(writer.text(prompt, draw), answers))
     return made

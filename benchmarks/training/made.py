@@ -5,7 +5,7 @@ from pathlib import Path
 
 import torch
 import transformers
-from pluralbench_runs import UserError, stream
+from pluralbench_runs import UserError, rng_for
 from scoring.models import BEGIN, PAD, STOP, byte_level, save_tokenizer
 from scoring.workloads import Shape, Writer, groups
 from transformers import LlamaConfig, LlamaForCausalLM
@@ -35,7 +35,7 @@ def synthetic(seed: int) -> list[Ranked]:
 
 def split(rankings: list[Ranked], prompts: int | None, seed: int) -> tuple[list[Ranked], list[Ranked]]:
     """At most `prompts` rankings to train on, and of the rest at most as many to measure on; an eighth if all train."""
-    drawn = stream(seed, "split").sample(rankings, len(rankings))
+    drawn = rng_for(seed, "split").sample(rankings, len(rankings))
     take = len(drawn) * 7 // 8 if prompts is None else min(prompts, len(drawn) * 7 // 8)
     return drawn[:take], drawn[take : 2 * take]
 

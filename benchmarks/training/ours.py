@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pluralbench_local.training_model
-from pluralbench_local import Ranking, TrainingOptions, train
-from pluralbench_local.network import Network, read_padded
+from pluralbench_local import Ranking, TrainingConfig, train
+from pluralbench_local.network import ReadableNetwork, read_padded
 from pluralbench_local.packing import Tokens
 
 from training.protocol import Outcome, Ranked, Settings, Train
@@ -13,7 +13,7 @@ from training.protocol import Outcome, Ranked, Settings, Train
 
 def whole(settings: Settings) -> Train:
     """Batches of `rows` responses, all weights in float32, no checkpoint and no held-out pairs on the way."""
-    options = TrainingOptions(
+    options = TrainingConfig(
         epochs=settings.epochs,
         batch_size=settings.rows,
         accumulation=settings.accumulation,
@@ -41,7 +41,7 @@ def whole(settings: Settings) -> Train:
 def _count_tokens() -> list[int]:
     computed: list[int] = []
 
-    def reading(network: Network, conversations: Sequence[Tokens]) -> tuple[Any, list[list[int]], int]:
+    def reading(network: ReadableNetwork, conversations: Sequence[Tokens]) -> tuple[Any, list[list[int]], int]:
         states, rows, tokens = read_padded(network, conversations)
         computed.append(tokens)
         return states, rows, tokens

@@ -9,7 +9,7 @@ from random import Random
 from statistics import NormalDist
 
 from build_multilingual.masking import mask
-from pluralbench_runs import stream
+from pluralbench_runs import rng_for
 
 # Rows of RewardBench's `filtered` split.
 SUBSETS = {
@@ -120,14 +120,14 @@ Row = dict[str, str | int]
 def pairs(rows: int, seed: int) -> list[Row]:
     """So many pairs; a draw depends on its row and column alone."""
     subsets = [name for name, count in _shares(rows).items() for _ in range(count)]
-    lengths = {name: _quantiles(rows, shape, stream(seed, "lengths", name)) for name, shape in LENGTHS.items()}
-    lines = {name: _quantiles(rows, shape, stream(seed, "lines", name)) for name, shape in CODE.items()}
+    lengths = {name: _quantiles(rows, shape, rng_for(seed, "lengths", name)) for name, shape in LENGTHS.items()}
+    lines = {name: _quantiles(rows, shape, rng_for(seed, "lines", name)) for name, shape in CODE.items()}
     made: list[Row] = []
     seen: set[str] = set()
     for number, subset in enumerate(subsets):
         texts = {}
         for column, sizes in lengths.items():
-            draw = stream(seed, "text", number, column)
+            draw = rng_for(seed, "text", number, column)
             text = marked = ""
             while not text or marked in seen:
                 if subset.startswith("hep-") and column != "prompt":

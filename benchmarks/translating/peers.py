@@ -74,7 +74,7 @@ def _translated(text: str, folder: str, code: str) -> tuple[str, str]:
     """The translation and what is wrong with it: the whole text first, then cut, as the builder does."""
     # Here, so that the variant without checks need not load the builder.
     from build_multilingual.checks import problem  # noqa: PLC0415
-    from build_multilingual.masking import Lost, mask, without_marks  # noqa: PLC0415
+    from build_multilingual.masking import PlaceholderLost, mask, without_marks  # noqa: PLC0415
     from build_multilingual.pieces import joined, pieces  # noqa: PLC0415
     from build_multilingual.recipe import ChecksTable  # noqa: PLC0415
     from build_multilingual.translate import WAYS  # noqa: PLC0415
@@ -92,7 +92,7 @@ def _translated(text: str, folder: str, code: str) -> tuple[str, str]:
             judged = without_marks(translation)
             try:
                 translation = masked.restore(translation)
-            except Lost as lost:
+            except PlaceholderLost as lost:
                 reason = str(lost)
                 continue
         reason = problem(masked, judged, LANGUAGES[code], limits)

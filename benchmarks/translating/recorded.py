@@ -28,7 +28,7 @@ from build_multilingual.pieces import pieces
 from build_multilingual.recipe import ConnectionTable, SourceTable, TranslatorTable
 from build_multilingual.translators.google import CODE_POINTS, MODEL, STRINGS, GoogleTranslator
 from pluralbench_calls import Answer, Ledger, Request
-from pluralbench_runs import stream, write_recipe
+from pluralbench_runs import rng_for, write_recipe
 from pluralbench_schemas import LANGUAGES, Language
 
 from translating.english import pairs
@@ -95,7 +95,7 @@ class MadeTranslator(GoogleTranslator):
 
     def _answer(self, request: Request) -> Answer:
         text, target = str(request.body["text"]), str(request.body["target"])
-        draw = stream(self._seed, "translation", target, text, request.sample)
+        draw = rng_for(self._seed, "translation", target, text, request.sample)
         made = self._words[target].instead_of(text, draw)
         if request.sample == 0 and "[0]" in text and draw.random() < LOST:
             made = made.replace("[0]", "", 1)

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from build_chinese.figures import JUDGES, annotator_figures, figures_of, figures_tables, shown
 from build_chinese.lengths import LENGTHS, length_figures, size_figures, strict_marks
-from build_chinese.preference_set import Judged, Voted
+from build_chinese.preference_set import PreferenceSet, Voted
 from build_chinese.rankings import DROPPED, Row
 from build_chinese.reward_model import REWARDS
 from build_chinese.votes import VOTES
@@ -95,7 +95,7 @@ DROPPED_ROWS = [("问", "all responses became equal", 5, 15)] * 2 + [("问", "no
 
 def test_the_tables_have_the_numbers_as_text() -> None:
     people = {"open": [annotated(0)] * 400, "human": [], "preference": [annotated(1)]}
-    made = Judged(
+    made = PreferenceSet(
         [annotated(2)],
         {"no readable vote": 1, "down-sampled for length": 2345},
         pl.DataFrame(schema=DROPPED),

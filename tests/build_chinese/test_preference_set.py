@@ -24,7 +24,7 @@ from build_chinese.preference_set import (
     PAIRS,
     TIE,
     TOO_LONG,
-    Judged,
+    PreferenceSet,
     debiased,
     judged,
     pairs_by_row,
@@ -57,7 +57,7 @@ class Case:
 
     def made(
         self, strategies: PreferenceTable = BY_REWARD, margin: float = 0.0, seed: int = 1, draw: Random | None = None
-    ) -> Judged:
+    ) -> PreferenceSet:
         """What becomes of it; draw: mix votes, rewards and prompts first."""
         rows, votes, rewards = self.rows, self.votes, list(self.rewards.items())
         if draw is not None:
@@ -101,7 +101,7 @@ def strict(case: Case) -> list[tuple[str, str, str]]:
     ]
 
 
-def kept(made: Judged) -> list[tuple[str, str, str]]:
+def kept(made: PreferenceSet) -> list[tuple[str, str, str]]:
     return [(row["id"], *pair) for row, own in zip(made.rows, pairs_by_row(made.rows), strict=True) for pair in own]
 
 

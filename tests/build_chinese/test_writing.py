@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 import tomli_w
 from build_chinese.recipe import ChineseRecipe
-from build_chinese.writing import add_written
+from build_chinese.responses import add_model_responses
 from chat_server import ChatServer, Reply, serve
 from chinese_project import FIVE, Row, prompt, read_rows, write_prompts, write_rows
 from pluralbench_calls import Ledger, read_ledger
@@ -219,9 +219,9 @@ def test_written_answers_join_those_of_a_file(tmp_path: Path) -> None:
     with serve(told) as server, Ledger(tmp_path / "ledger.sqlite") as ledger:
         asked = ChineseRecipe(**values, connection={"base_url": server.base_url})
         given = [prompt(0) | {"responses": [{"id": "own", "content": "很高。", "model": "file"}]}]
-        [row], failed = add_written(given, asked, ledger, replaying=False)
+        [row], failed = add_model_responses(given, asked, ledger, replaying=False)
         assert row["responses"][0]["model"] == "file"
         assert {response["model"] for response in row["responses"]} == {"file", "writer-v-served", "writer-w-served"}
         assert failed.is_empty()
-        assert add_written(given, asked, ledger, replaying=True)[0] == [row]
+        assert add_model_responses(given, asked, ledger, replaying=True)[0] == [row]
     assert given[0]["responses"] == [{"id": "own", "content": "很高。", "model": "file"}]

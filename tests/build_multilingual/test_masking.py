@@ -5,7 +5,7 @@ from itertools import product
 from string import ascii_letters
 
 import pytest
-from build_multilingual.masking import MARK, Lost, has_letters, mask, without_marks
+from build_multilingual.masking import MARK, PlaceholderLost, has_letters, mask, without_marks
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -149,13 +149,13 @@ def test_what_is_sent(text: str, sent: str) -> None:
 )
 def test_marks_that_are_not_there_once_are_the_reason(translated: str, reason: str) -> None:
     masked = mask("One `a`, https://example.org and 7.")
-    with pytest.raises(Lost) as caught:
+    with pytest.raises(PlaceholderLost) as caught:
         masked.restore(translated)
     assert str(caught.value) == reason
 
 
 def test_a_mark_of_thousands_of_digits_is_no_crash() -> None:
-    with pytest.raises(Lost):
+    with pytest.raises(PlaceholderLost):
         mask("One `a`.").restore(f"Uno [0] [{'1' * 5000}].")
 
 
@@ -206,7 +206,7 @@ def test_any_order_of_the_marks_gives_every_span_once(text: str, draws: object) 
     translated = "⟦".join(f"[{number}]" for number in order)
     assert masked.restore(translated).split("⟦") == [masked.spans[number][1] for number in order] or not order
     if order:
-        with pytest.raises(Lost):
+        with pytest.raises(PlaceholderLost):
             masked.restore(translated.replace(f"[{order[0]}]", ""))
 
 

@@ -6,7 +6,7 @@ from build_personalized.training.profiles import add_profiles
 from build_personalized.training.sources.loaded import PAIRS, POSTS
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_release.audit import normalised
+from pluralbench_release.audit import normalized
 
 TEXTS = ["one", "two", "ONE", " two ", "three", "four"]
 ASKED = st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(TEXTS)), min_size=1, max_size=12)
@@ -33,9 +33,9 @@ def test_a_profile_is_the_other_questions_of_the_user_newest_first(asked: list[t
     assert (found.height, drops.height) == (len(asked), 0)
     places = {f"post {number}": number for number in range(len(asked))}
     for row, (user, text) in zip(found.iter_rows(named=True), asked, strict=True):
-        others = {normalised(said) for who, said in asked if who == user} - {normalised(text)}
-        assert [normalised(post["text"]) for post in row["profile"]].count(normalised(text)) == 0
-        assert {normalised(post["text"]) for post in row["profile"]} == others
+        others = {normalized(said) for who, said in asked if who == user} - {normalized(text)}
+        assert [normalized(post["text"]) for post in row["profile"]].count(normalized(text)) == 0
+        assert {normalized(post["text"]) for post in row["profile"]} == others
         assert len(row["profile"]) == len(others)
         order = [places[post["id"]] for post in row["profile"]]
         assert order == sorted(order, reverse=True)

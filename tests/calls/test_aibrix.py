@@ -10,7 +10,7 @@ from typing import Any
 import openai
 import pytest
 from aibrix_server import aibrix_server
-from pluralbench_calls import ConnectionFailed, EmbeddedModel, Ledger, NotServed, OpenAIChat, Request, ask
+from pluralbench_calls import ConnectionFailed, EmbeddedModel, Ledger, ModelNotServed, OpenAIChat, Request, ask
 from pluralbench_calls.batches.backend import OpenAIBatches
 from pluralbench_calls.batches.service import BatchService
 
@@ -99,7 +99,7 @@ def test_what_is_no_request_fails_the_batch_and_is_named(base_url: str, tmp_path
     asked = [*questions(3), Request("chat", "127.0.0.1", "SmolLM2", {"messages": "none"})]
     with (
         Ledger(tmp_path / "batch") as ledger,
-        pytest.raises(NotServed, match=r"refuses the batch .* Line 4: 'messages'"),
+        pytest.raises(ModelNotServed, match=r"refuses the batch .* Line 4: 'messages'"),
     ):
         ask(asked, ledger, batches(base_url))
     assert not (tmp_path / "batch.batches").exists()

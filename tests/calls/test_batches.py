@@ -14,12 +14,12 @@ from batch_server import BatchServer, Fault, Plan, at, says_back, serve_batches
 from chat_server import Reply, refused_by_reasoning
 from pluralbench_calls import (
     CallsError,
-    CeilingReached,
     ConnectionFailed,
     Interrupted,
     Ledger,
     Limits,
-    NotServed,
+    MaxCostReached,
+    ModelNotServed,
     OpenAIChat,
     Price,
     Request,
@@ -29,8 +29,8 @@ from pluralbench_calls import (
 from pluralbench_calls.backends import bounded
 from pluralbench_calls.batches import service
 from pluralbench_calls.batches.backend import OpenAIBatches
-from pluralbench_calls.batches.filed import FiledCalls
-from pluralbench_calls.batches.kept import KeptBatches
+from pluralbench_calls.batches.file_backend import FileBackend
+from pluralbench_calls.batches.store import BatchStore
 
 CALLS = 5
 GONE = Fault(404, text="Batch not found")
@@ -83,7 +83,7 @@ def killing(patch: pytest.MonkeyPatch, moment: int) -> None:
         if next(moments) == moment:
             raise Killed
 
-    send, save, forget = bounded.BoundedClient.send, KeptBatches.save, KeptBatches.forget
+    send, save, forget = bounded.BoundedClient.send, BatchStore.save, BatchStore.forget
 
     async def sending(self: Any, *args: Any, **options: Any) -> Any:
         live()
@@ -101,8 +101,8 @@ def killing(patch: pytest.MonkeyPatch, moment: int) -> None:
         live()
 
     patch.setattr(bounded.BoundedClient, "send", sending)
-    patch.setattr(KeptBatches, "save", saving)
-    patch.setattr(KeptBatches, "forget", forgetting)
+    patch.setattr(BatchStore, "save", saving)
+    patch.setattr(BatchStore, "forget", forgetting)
 
 
 def plans() -> Iterator[Plan]:
@@ -159,7 +159,9 @@ def test_where_no_list_says_it_nobody_guesses(tmp_path: Path, status: int, text:
     lost, no_list = at("POST /batches", Fault(done=True), times=1), at("GET /batches", Fault(status, text=text))
     with serve_batches(fault=lambda *asked: lost(*asked) or no_list(*asked)) as server:
         for _ in range(2):
-            with pytest.raises(NotServed, match="lists no batches, and may or may not work through the file file-0"):
+            with pytest.raises(
+                ModelNotServed, match="lists no batches, and may or may not work through the file file-0"
+            ):
                 asked(server, tmp_path)
         assert len(server.batches) == 1
 
@@ -176,7 +178,7 @@ def test_a_batch_that_fails_names_its_first_error_and_goes_out_again_once_mended
     wrong = {"code": "invalid_json", "line": 3, "message": "This line is not JSON.", "param": None}
     ends = [Plan("failed", errors=[wrong, wrong]), Plan()]
     with serve_batches(lambda number: ends[number]) as server:
-        with pytest.raises(NotServed) as failed:
+        with pytest.raises(ModelNotServed) as failed:
             asked(server, tmp_path)
         assert str(failed.value) == (
             "127.0.0.1 refuses the batch batch_0: line 3: This line is not JSON, and 1 more. 0 of 5 questions are "
@@ -220,7 +222,7 @@ def test_calls_that_all_fail_at_the_server_are_not_sent_for_ever(tmp_path: Path)
 def test_nothing_is_uploaded_that_may_cross_the_ceiling(tmp_path: Path) -> None:
     limits = Limits(price=Price(input=1000.0), max_cost=0.2)
     with serve_batches() as server:
-        with pytest.raises(CeilingReached, match=r"The spending ceiling of \$0.20 is reached"):
+        with pytest.raises(MaxCostReached, match=r"The spending ceiling of \$0.20 is reached"):
             asked(server, tmp_path, limits=limits)
         assert server.steps == []
         assert not (tmp_path / "ledger.batches").exists()
@@ -256,7 +258,7 @@ def test_interrupted_it_names_what_goes_on(tmp_path: Path, monkeypatch: pytest.M
 def test_a_server_without_batches_proposes_files(tmp_path: Path) -> None:
     with (
         serve_batches(fault=at("POST /files", Fault(404, text="Not Found"))) as server,
-        pytest.raises(NotServed) as failed,
+        pytest.raises(ModelNotServed) as failed,
     ):
         asked(server, tmp_path)
     assert str(failed.value).startswith(
@@ -267,7 +269,7 @@ def test_a_server_without_batches_proposes_files(tmp_path: Path) -> None:
 
 def test_another_endpoint_does_not_have_the_batch(tmp_path: Path) -> None:
     with serve_batches(fault=at("GET /batches/ID", GONE)) as server:
-        with pytest.raises(NotServed, match=r"does not know the batch batch_0 any more; remove .*\.json to have"):
+        with pytest.raises(ModelNotServed, match=r"does not know the batch batch_0 any more; remove .*\.json to have"):
             asked(server, tmp_path)
         with serve_batches() as other, pytest.raises(CallsError, match="5 calls are out in a batch at http"):
             asked(other, tmp_path)
@@ -280,11 +282,11 @@ def test_another_endpoint_does_not_have_the_batch(tmp_path: Path) -> None:
 
 def test_what_is_out_is_not_asked_for_in_another_way(tmp_path: Path) -> None:
     with serve_batches(fault=at("GET /batches/ID", GONE)) as server, Ledger(tmp_path / "ledger.sqlite") as ledger:
-        with pytest.raises(NotServed, match="does not know the batch"):
+        with pytest.raises(ModelNotServed, match="does not know the batch"):
             ask(requests(), ledger, backend(server))
         steps = len(server.steps)
         directly = OpenAIChat(server.base_url)
-        for other in (directly, FiledCalls(directly, pending=tmp_path / "calls.jsonl")):
+        for other in (directly, FileBackend(directly, pending=tmp_path / "calls.jsonl")):
             with pytest.raises(CallsError, match=r"5 calls are out in a batch at .* go on with --batch, or"):
                 ask(requests(), ledger, other)
         assert len(server.steps) == steps
@@ -322,7 +324,7 @@ def test_results_are_fetched_within_limits_of_size_and_time(tmp_path: Path, monk
 def test_what_is_no_answer_of_a_batch_api_is_named(tmp_path: Path, text: str, shown: str) -> None:
     with (
         serve_batches(fault=lambda *_: Fault(200, text=text)) as server,
-        pytest.raises(NotServed, match=rf"127.0.0.1 sent something that is no file \({shown}\); is the URL right"),
+        pytest.raises(ModelNotServed, match=rf"127.0.0.1 sent something that is no file \({shown}\); is the URL right"),
     ):
         asked(server, tmp_path)
 
@@ -332,7 +334,7 @@ def test_where_one_batch_fails_nobody_waits_for_the_others(tmp_path: Path) -> No
     ends = [Plan("failed", errors=[{"message": "no room"}], statuses=("validating",) * 3), going, going]
     with (
         serve_batches(lambda number: ends[number]) as server,
-        pytest.raises(NotServed, match="refuses the batch batch_0: no room"),
+        pytest.raises(ModelNotServed, match="refuses the batch batch_0: no room"),
     ):
         asked(server, tmp_path, most_requests=2)
     assert len([*(tmp_path / "ledger.batches").iterdir()]) == 2

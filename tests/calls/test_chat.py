@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_calls import ChatConnection, ChatModel, Limits, Price, chat_request, check_reachable
+from pluralbench_calls import ChatModel, ConnectionConfig, Limits, Price, chat_request, check_reachable
 from pluralbench_runs import Recipe, RecipeError, check_recipe
 from pydantic import BaseModel
 
@@ -15,10 +15,10 @@ HI = [{"role": "user", "content": "hi 你好"}]
 class Asked(Recipe):
     """A recipe with a connection."""
 
-    connection: ChatConnection
+    connection: ConnectionConfig
 
 
-def connected(price: object) -> ChatConnection:
+def connected(price: object) -> ConnectionConfig:
     return check_recipe(Asked, {"connection": {"price": price}}, "r.toml").connection
 
 
@@ -41,7 +41,7 @@ def test_what_is_no_price_is_said_with_its_field(price: str) -> None:
     assert str(refused.value) == said
 
 
-@pytest.mark.parametrize("table", [ChatModel, ChatConnection, Price])
+@pytest.mark.parametrize("table", [ChatModel, ConnectionConfig, Price])
 def test_each_field_says_in_a_sentence_what_it_is(table: type[BaseModel]) -> None:
     for name, field in table.model_fields.items():
         assert field.description, name
@@ -70,7 +70,7 @@ def test_each_field_says_in_a_sentence_what_it_is(table: type[BaseModel]) -> Non
 )
 def test_a_connection_that_does_not_fit_is_said(provider: str, connection: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=r".") as refused:
-        check_reachable(ChatModel(provider=provider, model="m"), ChatConnection(**connection))
+        check_reachable(ChatModel(provider=provider, model="m"), ConnectionConfig(**connection))
     assert str(refused.value) == said
 
 

@@ -13,7 +13,7 @@ from pluralbench_calls import (
     ConnectionFailed,
     Ledger,
     Limits,
-    NotServed,
+    ModelNotServed,
     OpenAIChat,
     RequestsRejected,
     ask,
@@ -96,7 +96,7 @@ def test_spent_retries_say_how_many_are_recorded_and_asking_again_goes_on(
     [
         (Reply("bad key", status=401), AccessDenied, ["127.0.0.1 does not accept the key in PLANTED", "bad key"]),
         (Reply("no plan", status=403), AccessDenied, ["127.0.0.1 does not accept the key in PLANTED", "no plan"]),
-        (Reply("unknown", status=404), NotServed, ["127.0.0.1 has no model 'm'", "unknown"]),
+        (Reply("unknown", status=404), ModelNotServed, ["127.0.0.1 has no model 'm'", "unknown"]),
     ],
     ids=["401", "403", "404"],
 )
@@ -134,7 +134,9 @@ def test_a_missing_key_is_named_and_nothing_is_sent(
 def test_a_json_schema_that_is_not_taken_names_the_field_of_the_model(tmp_path: Path, said: str) -> None:
     schema = {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "object"}}}
     with serve(lambda *_: Reply(said, status=400)) as server, Ledger(tmp_path / "ledger") as ledger:
-        with pytest.raises(NotServed, match=r"no JSON schema .* set `structured_output` of the model to false") as no:
+        with pytest.raises(
+            ModelNotServed, match=r"no JSON schema .* set `structured_output` of the model to false"
+        ) as no:
             ask([question("hi", response_format=schema)], ledger, OpenAIChat(server.base_url))
         assert said in str(no.value)
         assert len(ledger) == 0

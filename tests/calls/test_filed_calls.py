@@ -20,8 +20,8 @@ from pluralbench_calls import (
     BatchFileError,
     CallsError,
     CallsPending,
-    ChatConnection,
     ChatModel,
+    ConnectionConfig,
     EmbeddedModel,
     Interrupted,
     Ledger,
@@ -51,7 +51,7 @@ def write_results(path: Path, replies: dict[str, Reply], kind: Kind = "openai") 
 
 def filed(folder: Path, requests: Sequence[Request], *results: Path, pending: bool = True) -> list[Answer]:
     """Ask by files in a folder, with no server."""
-    connection = ChatConnection(
+    connection = ConnectionConfig(
         base_url=NO_SERVER, max_retries=0, pending=folder / "calls.jsonl" if pending else None, results=results
     )
     with Ledger(folder / "ledger.sqlite") as ledger:
@@ -111,17 +111,17 @@ def test_a_folder_of_results_is_all_that_is_in_it(tmp_path: Path, capsys: pytest
 def test_without_pending_the_rest_is_sent(tmp_path: Path) -> None:
     some = write_results(tmp_path / "some.jsonl", {three()[0].key: Reply("one")})
     with serve(lambda *_: Reply("sent")) as server, Ledger(tmp_path / "ledger.sqlite") as ledger:
-        connection = ChatConnection(base_url=server.base_url, results=(some,))
+        connection = ConnectionConfig(base_url=server.base_url, results=(some,))
         answers = ask(three(), ledger, chat_backend(MODEL, connection))
     assert [answer.text for answer in answers] == ["one", "sent", "sent"]
     assert len(server.requests) == 2
 
 
 def test_files_bind_nothing_and_are_in_no_record(tmp_path: Path) -> None:
-    connection = ChatConnection(base_url=NO_SERVER, pending=tmp_path / "calls.jsonl", results=(tmp_path / "r.jsonl",))
-    plain = ChatConnection(base_url=NO_SERVER)
+    connection = ConnectionConfig(base_url=NO_SERVER, pending=tmp_path / "calls.jsonl", results=(tmp_path / "r.jsonl",))
+    plain = ConnectionConfig(base_url=NO_SERVER)
     assert connection.model_dump() == plain.model_dump()
-    assert ChatConnection.model_validate(connection.given()) == connection
+    assert ConnectionConfig.model_validate(connection.given()) == connection
     assert isinstance(chat_backend(MODEL, plain), OpenAIChat)
     assert isinstance(chat_backend(MODEL.model_copy(update={"provider": "local"}), connection), EmbeddedModel)
 

@@ -13,14 +13,14 @@ from chat_server import Reply, serve
 from pluralbench_calls import (
     Answer,
     CallsError,
-    CeilingReached,
-    ChatConnection,
     ChatModel,
+    ConnectionConfig,
     ConnectionFailed,
     InvalidAnswer,
     Ledger,
     Limits,
-    NotServed,
+    MaxCostReached,
+    ModelNotServed,
     OpenAIChat,
     Price,
     ask,
@@ -37,7 +37,7 @@ CHUNKED = http(b"", "Transfer-Encoding: chunked")
 
 def asked(server: RawServer, folder: Path, *, seconds: float = 20.0, **options: object) -> Answer:
     """What is recorded of one request, which gets one try."""
-    connection = ChatConnection(base_url=server.base_url, timeout=seconds, max_retries=0, **options)
+    connection = ConnectionConfig(base_url=server.base_url, timeout=seconds, max_retries=0, **options)
     with Ledger(folder / "ledger") as ledger:
         chat = chat_backend(ChatModel(provider="127.0.0.1", model="m"), connection)
         [answer] = ask([question()], ledger, chat, limits=connection.limits())
@@ -178,7 +178,7 @@ def test_tokens_that_nobody_says_count_as_the_most_under_a_ceiling(tmp_path: Pat
     requests = [question(str(number), max_tokens=1000) for number in range(9)]
     limits = Limits(price=Price(output=1000.0), max_cost=3.5)  # a dollar for the most tokens of each
     with serve_raw(always(http(completion()))) as server, Ledger(tmp_path / "ledger") as ledger:
-        with pytest.raises(CeilingReached):
+        with pytest.raises(MaxCostReached):
             ask(requests, ledger, OpenAIChat(server.base_url), limits=limits)
         assert len(server.requests) == 3
 
@@ -210,7 +210,7 @@ def test_redirects_are_not_followed_and_the_key_goes_nowhere_else(
         where = f"{elsewhere.base_url}/chat/completions"
         with (
             serve_raw(always(http(b"", f"Location: {where}", status="307 Temporary Redirect"))) as server,
-            pytest.raises(NotServed, match=f"127.0.0.1 redirects to {where}, where nothing is sent"),
+            pytest.raises(ModelNotServed, match=f"127.0.0.1 redirects to {where}, where nothing is sent"),
         ):
             asked(server, tmp_path, api_key_env=VARIABLE)
     assert elsewhere.requests == []

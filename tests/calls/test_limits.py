@@ -14,9 +14,9 @@ from pluralbench_calls import (
     AccessDenied,
     Answer,
     Backend,
-    CeilingReached,
     Ledger,
     Limits,
+    MaxCostReached,
     OpenAIChat,
     Price,
     Request,
@@ -94,7 +94,7 @@ def test_the_ceiling_is_never_crossed(
         try:
             ask(requests, ledger, Charging(share), limits=limits)
             stopped = False
-        except CeilingReached:
+        except MaxCostReached:
             stopped = True
         spent = price.cost(*ledger.usage())
         assert spent <= ceiling + 1e-9
@@ -108,7 +108,7 @@ def test_the_ceiling_stops_and_raising_it_goes_on(tmp_path: Path) -> None:
     requests = [question(str(number), max_tokens=5) for number in range(6)]  # 15 cents each, by the server's count
     with serve(lambda *_: Reply(tokens=(10, 5))) as server, Ledger(tmp_path / "ledger") as ledger:
         chat = OpenAIChat(server.base_url)
-        with pytest.raises(CeilingReached) as stopped:
+        with pytest.raises(MaxCostReached) as stopped:
             ask(requests, ledger, chat, limits=Limits(price=CENT, max_cost=2.0))
         sent = len(server.requests)
         assert 0 < sent < 6
@@ -124,7 +124,7 @@ def test_what_the_ledger_holds_already_counts_as_spent(tmp_path: Path) -> None:
     held = Answer.to(question("another"), "answer", "x", tokens=(400, 600))
     with serve(lambda *_: Reply()) as server, Ledger(tmp_path / "ledger") as ledger:
         ledger.record(held)
-        with pytest.raises(CeilingReached, match=r"\$10\.0000 is spent"):
+        with pytest.raises(MaxCostReached, match=r"\$10\.0000 is spent"):
             ask([question("hi", max_tokens=5)], ledger, OpenAIChat(server.base_url), limits=limits)
         assert not server.requests
         assert ask([question("another")], ledger, OpenAIChat(server.base_url), limits=limits) == [held]
@@ -143,6 +143,6 @@ def test_the_ceiling_counts_all_that_can_be_charged(
     tmp_path: Path, body: dict[str, Any], tokens: tuple[int, int]
 ) -> None:
     with serve(lambda *_: Reply(tokens=tokens)) as server, Ledger(tmp_path / "ledger") as ledger:
-        with pytest.raises(CeilingReached):
+        with pytest.raises(MaxCostReached):
             ask([question("hi", **body)], ledger, OpenAIChat(server.base_url), limits=Limits(price=CENT, max_cost=5.0))
         assert CENT.cost(*ledger.usage()) <= 5.0

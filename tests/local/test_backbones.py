@@ -11,13 +11,13 @@ import torch
 from pluralbench_local import (
     Backbone,
     ConversationError,
-    Embedded,
+    EmbeddedCorpus,
     LocalModel,
     ModelError,
     embed,
     load_backbone,
 )
-from pluralbench_rewards import EarlierPair, Group, Person, Scoring
+from pluralbench_rewards import EarlierPair, Group, Person, ScoringConfig
 from reward_models import (
     POSITIONS,
     TEMPLATE,
@@ -44,7 +44,7 @@ def told(groups: Sequence[Group]) -> list[Group]:
     return [replace(group, context=POSTS, person=PERSON) for group in groups]
 
 
-def embedded(groups: Sequence[Group], backbone: Backbone, **settings: Any) -> Embedded:
+def embedded(groups: Sequence[Group], backbone: Backbone, **settings: Any) -> EmbeddedCorpus:
     """Embed without asking which response is better."""
     return embed(groups, [[0] * len(group.responses) for group in groups], backbone, **{"posts": 5} | settings)
 
@@ -69,7 +69,7 @@ HEAVY = [pytest.param(name, marks=pytest.mark.heavy) for name in ("gemma2", "gpt
 def test_vectors_are_those_of_plain_forward_passes(language_models: Folders, architecture: str) -> None:
     folder = language_models(architecture)
     groups = told(make_groups(3, number=4))
-    corpus = embedded(groups, load_backbone(folder, scoring=Scoring(token_budget=300)), posts=2)
+    corpus = embedded(groups, load_backbone(folder, scoring=ScoringConfig(token_budget=300)), posts=2)
     model: Any = AutoModel.from_pretrained(folder).eval()
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
 
@@ -119,7 +119,7 @@ def test_a_prompt_and_what_prompts_begin_with_are_computed_once(llama: Backbone)
     ]
     work, one = work_of(embedded(groups, llama)), work_of(embedded(groups[:1], llama))
     assert work.strategy == "fast"
-    exact = work_of(embedded(groups, load_backbone(llama.record.name, scoring=Scoring(mode="exact"))))
+    exact = work_of(embedded(groups, load_backbone(llama.record.name, scoring=ScoringConfig(mode="exact"))))
     assert exact.computed_tokens == exact_tokens(llama.record.name, groups)
     # Three texts of one prompt take its tokens once, two more for the end of the prompt, and the answers'.
     tokenizer = PreTrainedTokenizerFast.from_pretrained(llama.record.name)
@@ -232,17 +232,17 @@ def test_a_conversation_that_is_too_long_is_refused_dropped_or_cut(llama: Backbo
     name = llama.record.name
     with pytest.raises(ConversationError, match=r"1 of 2 prompts .* \(ids long\); raise `max_length`"):
         embedded(groups, llama)
-    dropped = embedded(groups, load_backbone(name, scoring=Scoring(on_overflow="drop")))
+    dropped = embedded(groups, load_backbone(name, scoring=ScoringConfig(on_overflow="drop")))
     assert list(dropped.ids) == ["short"]
     assert "more than 1,024" in dropped.dropped[1]
     assert list(dropped.places) == [0]
-    cut = embedded(groups, load_backbone(name, scoring=Scoring(on_overflow="truncate-left")))
+    cut = embedded(groups, load_backbone(name, scoring=ScoringConfig(on_overflow="truncate-left")))
     assert list(cut.ids) == ["short", "long"]
     assert cut.cut[0] == 0 < cut.cut[1]
     pair = EarlierPair(user(long), "a", "b")
     without = embedded(
         [replace(groups[0], person=Person("p", earlier=[pair, EARLIER]))],
-        load_backbone(name, scoring=Scoring(on_overflow="drop")),
+        load_backbone(name, scoring=ScoringConfig(on_overflow="drop")),
     )
     assert (len(without.earlier[0]), without.pairs_dropped) == (1, 1)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from killing import killed_when
 from pluralbench_local import Backbone, BackboneRecord, EmbeddingStore, LocalModel, ModelError, embed, load_backbone
 from pluralbench_local.personal import embedding
-from pluralbench_rewards import Group, Scoring
+from pluralbench_rewards import Group, ScoringConfig
 from reward_models import Folders, make_groups, user, work_of
 from safetensors.torch import save_file
 
@@ -43,13 +43,13 @@ def test_what_is_kept_is_read_back_to_the_bit(shards: list[list[int]], dtype: to
             assert key(99) not in again
 
 
-def embedded(groups: list[Group], backbone: Backbone, store: EmbeddingStore | None) -> embedding.Embedded:
+def embedded(groups: list[Group], backbone: Backbone, store: EmbeddingStore | None) -> embedding.EmbeddedCorpus:
     return embed(groups, [[0] * len(group.responses) for group in groups], backbone, posts=5, store=store)
 
 
 @pytest.fixture(scope="module")
 def llama(language_models: Folders) -> Backbone:
-    return load_backbone(language_models(), scoring=Scoring(token_budget=200))
+    return load_backbone(language_models(), scoring=ScoringConfig(token_budget=200))
 
 
 @pytest.mark.parametrize("changes", [0, 1, 2, 5, 6])

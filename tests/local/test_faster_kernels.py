@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_local import gates, measured, score
+from pluralbench_local import autotune, gates, score
 from pluralbench_local.attention import KERNELS
 from pluralbench_local.packing import Tokens, pack
 from pluralbench_rewards import Group, Mode
@@ -28,10 +28,10 @@ RULES = "Answer in the tone of a friend, never longer than a postcard, and say w
 def other_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A machine on which nothing was measured; where it will be."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(measured, "_remembered", {})
-    measured.machine_folder.cache_clear()
-    yield measured.machine_folder()
-    measured.machine_folder.cache_clear()
+    monkeypatch.setattr(autotune, "_remembered", {})
+    autotune.machine_folder.cache_clear()
+    yield autotune.machine_folder()
+    autotune.machine_folder.cache_clear()
 
 
 @st.composite
@@ -104,7 +104,7 @@ def test_a_fused_block_computes_what_its_own_code_does(
     states = torch.randn(1, 40, 64).to(dtype)
     with torch.inference_mode():
         own = block(states)
-        assert gates.fuse_gates(nn.ModuleList([block])) == 1
+        assert gates.fuse_gated_mlps(nn.ModuleList([block])) == 1
         fused = block(states)
     assert torch.allclose(own.float(), fused.float(), atol=4 * torch.finfo(dtype).eps * float(own.abs().max()))
 
@@ -112,7 +112,7 @@ def test_a_fused_block_computes_what_its_own_code_does(
 def test_a_block_with_another_activation_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gates, "fastest", lambda *_, **__: "fused")
     block = make_block(LlamaConfig(hidden_size=64, intermediate_size=96, hidden_act="relu"))
-    assert gates.fuse_gates(nn.ModuleList([block])) == 0
+    assert gates.fuse_gated_mlps(nn.ModuleList([block])) == 0
 
 
 def slightly_more(block: Any) -> Callable[[Tensor], Tensor]:
@@ -149,12 +149,12 @@ def test_a_fused_block_that_computes_something_else_is_found_out(
 def test_what_is_fastest_is_measured_once_a_machine(other_machine: Path) -> None:
     calls: list[str] = []
     ways = {name: lambda name=name: calls.append(name) for name in ("one", "other")}
-    chosen = measured.fastest("which?", ways)
+    chosen = autotune.fastest("which?", ways)
     assert calls
     calls.clear()
-    assert measured.fastest("which?", ways) == chosen
-    measured._remembered.clear()  # as in another process
-    assert measured.fastest("which?", ways) == chosen
+    assert autotune.fastest("which?", ways) == chosen
+    autotune._remembered.clear()  # as in another process
+    assert autotune.fastest("which?", ways) == chosen
     assert not calls
     assert json.loads((other_machine / "fastest.json").read_text("utf-8")) == {"which?": chosen}
 
@@ -163,11 +163,11 @@ def test_what_is_fastest_is_measured_once_a_machine(other_machine: Path) -> None
 def test_choices_that_cannot_be_read_are_measured_again(other_machine: Path, content: str) -> None:
     other_machine.mkdir(parents=True)
     (other_machine / "fastest.json").write_text(content, "utf-8")
-    assert measured.fastest("which?", {"one": lambda: None}) == "one"
+    assert autotune.fastest("which?", {"one": lambda: None}) == "one"
     assert json.loads((other_machine / "fastest.json").read_text("utf-8")) == {"which?": "one"}
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(other_machine: Path) -> None:
     other_machine.parent.parent.mkdir(parents=True, exist_ok=True)
     other_machine.parent.write_text("a file where the folder would be", "utf-8")
-    assert measured.fastest("which?", {"one": lambda: None}) == "one"
+    assert autotune.fastest("which?", {"one": lambda: None}) == "one"

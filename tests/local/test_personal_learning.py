@@ -14,9 +14,9 @@ import pytest
 import torch
 from learning_table import LEARNED
 from personal_corpora import learned, showing
-from pluralbench_local.personal.items import standardised, with_others_profiles
+from pluralbench_local.personal.items import shuffle_profiles, standardize
 from pluralbench_local.personal.networks import new_network
-from pluralbench_local.personal.options import METHODS, Method, PersonalOptions
+from pluralbench_local.personal.options import METHODS, Method, PersonalConfig
 from pluralbench_local.personal.points import Corpus
 from pluralbench_local.personal.saved import accuracy, batches_of, rewards_of
 from pluralbench_local.personal.vpl import VPL
@@ -38,10 +38,10 @@ SETTINGS: dict[Method, dict[str, Any]] = {
 }
 
 
-def options(method: Method, **given: Any) -> PersonalOptions:
+def options(method: Method, **given: Any) -> PersonalConfig:
     """Small networks, and rates for few pairs."""
     values = {"method": method, "learning_rate": 3e-3, "batch_size": 64, "epochs": 6, **SETTINGS[method], **given}
-    return PersonalOptions.model_validate(values)
+    return PersonalConfig.model_validate(values)
 
 
 @cache
@@ -60,7 +60,7 @@ def test_a_profile_helps_and_another_persons_does_not(method: Method, tmp_path: 
 
     with_profile = right("with", train.corpus, test.corpus)
     without = right("without", train.corpus, test.corpus, profile=False)
-    mixed = right("mixed", with_others_profiles(train.corpus), with_others_profiles(test.corpus))
+    mixed = right("mixed", shuffle_profiles(train.corpus), shuffle_profiles(test.corpus))
     for name, found, wanted, best in (
         ("with profile", with_profile, f"without + {GAIN}", test.best_shown(10)),
         ("without", without, "", test.best_untold),
@@ -89,7 +89,7 @@ def test_gpo_improves_with_earlier_pairs(tmp_path: Path, record_property: Record
 def test_vpl_tells_groups_apart_by_earlier_pairs_alone(tmp_path: Path, record_property: Record) -> None:
     train, test = worlds(told=0.0)
     saved = learned(tmp_path / "vpl", train.corpus, options("vpl"))
-    corpus = standardised(test.corpus, saved.mean, saved.deviation)
+    corpus = standardize(test.corpus, saved.mean, saved.deviation)
     last = slice(9, None, 10)  # of each user's ten items, the one with the most earlier pairs
 
     @torch.no_grad()

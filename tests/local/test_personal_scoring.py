@@ -11,10 +11,10 @@ import pytest
 from pluralbench_local import ConversationError, LocalModel, ModelError, Personal, embed, load, load_backbone, score
 from pluralbench_local.loading import load_to_score
 from pluralbench_local.personal import scoring
-from pluralbench_local.personal.options import PersonalOptions
+from pluralbench_local.personal.options import PersonalConfig
 from pluralbench_local.personal.saved import rewards_of
 from pluralbench_local.personal.training import train_personal
-from pluralbench_rewards import EarlierPair, Group, Person, RewardModel, Scoring, model_digest
+from pluralbench_rewards import EarlierPair, Group, Person, RewardModel, ScoringConfig, model_digest
 from reward_models import POSITIONS, Folders, save_language_model, user, work_of
 
 HOBBIES = ("origami", "drumming", "walking an old dog", "chess at dawn", "tea", "pruning pears")
@@ -48,7 +48,7 @@ def train(language_models: Folders, tmp_path_factory: pytest.TempPathFactory) ->
     def trained(**settings: object) -> Path:
         if repr(settings) not in made:
             made[repr(settings)] = tmp_path_factory.mktemp("personal") / "model"
-            options = PersonalOptions.model_validate({"epochs": 1, "hidden": 16, "layers": 1} | settings)
+            options = PersonalConfig.model_validate({"epochs": 1, "hidden": 16, "layers": 1} | settings)
             train_personal(corpus, made[repr(settings)], options=options, backbone=backbone.record)
         return made[repr(settings)]
 
@@ -68,7 +68,7 @@ def test_scores_are_the_rewards_of_the_vectors(train: Train) -> None:
     assert work_of(scored).strategy == "fast"
     exact = score(model, asked, mode="exact")
     assert work_of(exact).strategy == "exact"
-    measured = load_to_score(LocalModel(name=str(train())), Scoring()).score(asked)
+    measured = load_to_score(LocalModel(name=str(train())), ScoringConfig()).score(asked)
     assert 0 < measured.tolerance < 0.01
     for ours, other in zip(scored.scores, exact.scores, strict=True):
         assert ours == pytest.approx(other, abs=measured.tolerance)
@@ -140,7 +140,7 @@ def test_a_prompt_that_is_too_long_is_refused_or_dropped(train: Train) -> None:
     with pytest.raises(ConversationError, match=r"1 of 2 prompts .* \(ids q0\)"):
         load(train()).score(asked)
     reported: list[int] = []
-    scored = load(train(), scoring=Scoring(on_overflow="drop")).score(
+    scored = load(train(), scoring=ScoringConfig(on_overflow="drop")).score(
         asked, on_scored=lambda place, _: reported.append(place)
     )
     assert (scored.scores[0], len(scored.scores[1]), list(scored.dropped), reported) == ([], 2, [0], [1])

@@ -14,8 +14,8 @@ from killing import stopped_at
 from personal_corpora import BACKBONE, TEST, TRAIN, only, small
 from pluralbench_local import LocalError, Trained
 from pluralbench_local.personal import training
-from pluralbench_local.personal.items import standards, with_others_profiles
-from pluralbench_local.personal.options import DEFAULTS, METHODS, Method, PersonalOptions
+from pluralbench_local.personal.items import shuffle_profiles, standards
+from pluralbench_local.personal.options import DEFAULTS, METHODS, Method, PersonalConfig
 from pluralbench_local.personal.points import Corpus
 from pluralbench_local.personal.saved import accuracy, read_personal, rewards_of
 from pluralbench_local.personal.training import order_of, train_personal
@@ -120,7 +120,7 @@ def test_items_have_as_many_rewards_as_responses_and_several_ranks_are_pairs(tmp
 def test_without_a_profile_the_person_changes_nothing(method: Method, tmp_path: Path) -> None:
     saved = read_personal(trained(tmp_path / "model", method, profile=False).folder)
     nobody = replace(TEST, about=[None] * 12, persona=[None] * 12, earlier=[()] * 12)
-    assert rewards_of(saved, nobody) == rewards_of(saved, with_others_profiles(TEST)) == rewards_of(saved, TEST)
+    assert rewards_of(saved, nobody) == rewards_of(saved, shuffle_profiles(TEST)) == rewards_of(saved, TEST)
 
 
 def test_vectors_of_any_size_and_with_constant_numbers_train(tmp_path: Path) -> None:
@@ -257,14 +257,14 @@ def _changed(folder: Path, **values: object) -> None:
 
 def test_what_is_not_given_is_the_methods_own() -> None:
     for method in METHODS:
-        assert PersonalOptions(method=method).chosen == DEFAULTS[method]
-        filled = PersonalOptions(method=method, epochs=7).filled()
+        assert PersonalConfig(method=method).chosen == DEFAULTS[method]
+        filled = PersonalConfig(method=method, epochs=7).filled()
         assert (filled.epochs, filled.hidden) == (7, DEFAULTS[method].hidden)
-    assert PersonalOptions(method="gpo").shown == 10
-    assert PersonalOptions(method="gpo", profile=False).shown == PersonalOptions(method="bt").shown == 0
-    assert PersonalOptions(persona=True).told == ("about", "persona")
-    assert PersonalOptions(method="synthesizeme").told == ("about",)
-    assert PersonalOptions(method="synthesizeme", profile=False).told == ()
+    assert PersonalConfig(method="gpo").shown == 10
+    assert PersonalConfig(method="gpo", profile=False).shown == PersonalConfig(method="bt").shown == 0
+    assert PersonalConfig(persona=True).told == ("about", "persona")
+    assert PersonalConfig(method="synthesizeme").told == ("about",)
+    assert PersonalConfig(method="synthesizeme", profile=False).told == ()
 
 
 @pytest.mark.parametrize(
@@ -277,4 +277,4 @@ def test_what_is_not_given_is_the_methods_own() -> None:
 )
 def test_options_that_contradict_each_other_are_refused(values: dict[str, object], sentence: str) -> None:
     with pytest.raises(RecipeError, match=re.escape(sentence)):
-        check_recipe(PersonalOptions, values, "options")
+        check_recipe(PersonalConfig, values, "options")

@@ -10,11 +10,11 @@ import pytest
 import served_contract
 from engine_server import Imitation, imitate
 from pluralbench_local import ConversationError, LocalModel, ServedModel
-from pluralbench_local.served.description import described
+from pluralbench_local.served.config import described
 from pluralbench_local.served.scoring import load
-from pluralbench_rewards import Scoring
+from pluralbench_rewards import ScoringConfig
 from pluralbench_rewards.served import ServerError
-from pluralbench_rewards.served.serving import Serving
+from pluralbench_rewards.served.serving import ServingConfig
 from reward_models import Folders, differences, make_tokenizer, save_classifier
 from served_contract import GROUPS, Running, scored, scores_alone, served
 
@@ -267,7 +267,7 @@ def test_a_text_that_makes_other_tokens_is_not_sent(serve: Serve, written: Calla
     model = LocalModel(
         name=server.folder, device="cpu", chat_template=written("{% for m in messages %}{{ m.content }}{% endfor %}")
     )
-    asked = load(ServedModel(model=model, serving=Serving(server=(server.url,))), Scoring())
+    asked = load(ServedModel(model=model, serving=ServingConfig(server=(server.url,))), ScoringConfig())
     with pytest.raises(ConversationError, match=r"cannot be sent as a text: the engine adds special tokens \(<s>\)"):
         asked.score(GROUPS)
 
@@ -276,7 +276,7 @@ def test_a_reference_and_its_server_come_together(language_models: Folders) -> N
     folder = language_models()
     model = LocalModel(name=folder, kind="implicit", reference=folder)
     with pytest.raises(ServerError, match="A reference needs a server of its own"):
-        described(model, Serving(server=("http://127.0.0.1:1",)))
+        described(model, ServingConfig(server=("http://127.0.0.1:1",)))
     with pytest.raises(ServerError, match="`engine` belongs to a model behind a server; give `server` too"):
-        described(model, Serving(engine="vllm"))
-    assert described(model, Serving()) is model
+        described(model, ServingConfig(engine="vllm"))
+    assert described(model, ServingConfig()) is model

@@ -14,8 +14,8 @@ from pluralbench_local import (
     ModelError,
     Ranking,
     Trained,
+    TrainingConfig,
     TrainingError,
-    TrainingOptions,
     train,
     training,
     training_model,
@@ -228,7 +228,7 @@ def test_what_training_has_no_use_for_is_refused(small: str, tmp_path: Path) -> 
 def test_options_are_checked() -> None:
     for wrong in ({"batch_size": 1}, {"epochs": 0}, {"warmup": 1.0}, {"nonsense": 1}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
-            TrainingOptions(**wrong)
+            TrainingConfig(**wrong)
 
 
 @pytest.fixture

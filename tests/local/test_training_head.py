@@ -9,11 +9,11 @@ import pytest
 import torch
 from killing import stopped_at
 from pluralbench_local import (
-    Lora,
+    LoraOptions,
     ModelError,
     Ranking,
     Trained,
-    TrainingOptions,
+    TrainingConfig,
     load,
     score,
     train,
@@ -117,7 +117,7 @@ def test_an_encoder_that_pools_by_itself_has_no_head_to_train_alone(tmp_path: Pa
 
 def test_options_that_do_not_go_together_are_refused() -> None:
     with pytest.raises(RecipeError, match="adapters change the base, and `trainable` head leaves it as it is; choose"):
-        check_recipe(TrainingOptions, {"trainable": "head", "lora": {"rank": 4}}, "x")
+        check_recipe(TrainingConfig, {"trainable": "head", "lora": {"rank": 4}}, "x")
     with pytest.raises(RecipeError, match="'16' is not of the form RANK/ALPHA, such as 16/32"):
-        check_recipe(TrainingOptions, {"lora": "16"}, "x")
-    assert TrainingOptions.model_validate({"lora": "8/16"}).lora == Lora(rank=8, alpha=16)
+        check_recipe(TrainingConfig, {"lora": "16"}, "x")
+    assert TrainingConfig.model_validate({"lora": "8/16"}).lora == LoraOptions(rank=8, alpha=16)

@@ -11,7 +11,7 @@ import pytest
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
-from pluralbench_local import Lora, ModelError, Ranking, Trained, load, score, train, training
+from pluralbench_local import LoraOptions, ModelError, Ranking, Trained, load, score, train, training
 from pluralbench_local.conversations import Template
 from pluralbench_local.training_batches import fitting
 from pluralbench_local.training_model import rewards_of
@@ -164,8 +164,8 @@ def test_a_new_head_is_drawn_with_the_deviation_that_was_chosen(
     assert torch.equal(drawn().weight, drawn().weight)
 
 
-@pytest.mark.parametrize("lora", [None, pytest.param(Lora(rank=4), marks=PEFT)])
-def test_gradient_checkpointing_changes_no_gradient(classifiers: Folders, lora: Lora | None) -> None:
+@pytest.mark.parametrize("lora", [None, pytest.param(LoraOptions(rank=4), marks=PEFT)])
+def test_gradient_checkpointing_changes_no_gradient(classifiers: Folders, lora: LoraOptions | None) -> None:
     data = fitting(RANKINGS[:4], "rankings", Template(make_tokenizer()), 500, "drop")
     conversations = [tokens for several in data.tokens for tokens in several]
     found = []
@@ -182,7 +182,7 @@ def test_gradient_checkpointing_changes_no_gradient(classifiers: Folders, lora: 
 
 @PEFT
 def test_adapters_learn_are_merged_and_load_anywhere(small: str, tmp_path: Path) -> None:
-    chosen = options(lora=Lora(rank=4), learning_rate=1e-2)
+    chosen = options(lora=LoraOptions(rank=4), learning_rate=1e-2)
     done = train(small, RANKINGS, tmp_path / "out", held_out=HELD_OUT, options=chosen, device="cpu")
     assert done.accuracy is not None
     assert done.accuracy > 0.8
@@ -202,7 +202,7 @@ def test_adapters_learn_are_merged_and_load_anywhere(small: str, tmp_path: Path)
 @PEFT
 def test_adapters_leave_a_half_precision_base_as_it_is(tmp_path: Path) -> None:
     base = save_half(tmp_path / "base")
-    chosen = options(epochs=1, lora=Lora(rank=4, targets=("q_proj",)), learning_rate=1e-2)
+    chosen = options(epochs=1, lora=LoraOptions(rank=4, targets=("q_proj",)), learning_rate=1e-2)
     model = trainee(base, lora=chosen.lora)
     types = {(name.split(".")[2], w.requires_grad, w.dtype) for name, w in model.whole.named_parameters()}
     assert types == {
@@ -218,14 +218,14 @@ def test_adapters_leave_a_half_precision_base_as_it_is(tmp_path: Path) -> None:
 
 @PEFT
 def test_targets_that_are_not_there_are_said_in_a_sentence(small: str, tmp_path: Path) -> None:
-    chosen = options(lora=Lora(targets=("nowhere",)))
+    chosen = options(lora=LoraOptions(targets=("nowhere",)))
     with pytest.raises(ModelError, match=r"^LoRA cannot be put on this model: No modules were targeted"):
         train(small, RANKINGS, tmp_path / "out", options=chosen, device="cpu")
 
 
 def test_without_peft_the_error_names_the_extra(small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "peft", None)
-    chosen = options(lora=Lora())
+    chosen = options(lora=LoraOptions())
     with pytest.raises(ModelError) as failed:
         train(small, RANKINGS, tmp_path / "out", options=chosen, device="cpu")
     assert str(failed.value) == (

@@ -14,7 +14,7 @@ import pytest
 import torch
 from commands import environment
 from killing import stopped_at
-from pluralbench_local import Lora, Trained, train, training
+from pluralbench_local import LoraOptions, Trained, train, training
 from pluralbench_runs import OutputError
 from reward_models import Folders, save_language_model
 from safetensors.torch import load_file
@@ -28,7 +28,7 @@ def stored(folder: str) -> set[torch.dtype]:
     return {weights.dtype for weights in load_file(Path(folder) / "model.safetensors").values()}
 
 
-ADAPTERS = {"lora": Lora(rank=4, dropout=0.1), "learning_rate": 5e-3}
+ADAPTERS = {"lora": LoraOptions(rank=4, dropout=0.1), "learning_rate": 5e-3}
 GPT2 = {"n_layer": 1, "n_embd": 32}
 # By architecture, type as saved, and sizes: what draws numbers, what is computed twice, what is added to the weights.
 CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {

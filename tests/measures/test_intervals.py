@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from pluralbench_measures.bootstrap import Sums, sums_of
-from pluralbench_measures.intervals import FEWEST, tilt
+from pluralbench_measures.intervals import FEWEST, perturb
 from pluralbench_measures.kappa import cohens_kappa
 from scipy.optimize import brentq
 from scipy.stats import binom, multinomial, t
@@ -25,7 +25,7 @@ def single(right: int, size: int) -> Sums:
 
 
 def bounds(right: int, size: int) -> tuple[float, float]:
-    tilted = tilt(single(right, size))
+    tilted = perturb(single(right, size))
     found = tilted.share(tilted.sources[0].pooled([0]), [[0]], size, size)
     assert found.low is not None
     assert found.high is not None
@@ -57,7 +57,7 @@ def test_clusters_that_are_all_or_nothing_are_decisions_and_independent_ones_cou
     whole = (generator.random(200) < 0.7).astype(np.float64)
     width = {}
     for name, won in (("alike", 5 * whole), ("apart", generator.binomial(5, 0.7, 200).astype(np.float64))):
-        tilted = tilt(Sums(won[:, None], np.full((200, 1), 5.0)))
+        tilted = perturb(Sums(won[:, None], np.full((200, 1), 5.0)))
         found = tilted.share(tilted.sources[0].pooled([0]), [[0]], 1000, 200)
         width[name] = (found.high or 0) - (found.low or 0)
     assert width["alike"] == pytest.approx(2 * 1.96 * np.sqrt(0.21 / 200), rel=0.06)
@@ -69,7 +69,7 @@ def apart(first: int, second: int, size: int) -> tuple[float, float]:
     ours = np.arange(size) >= second
     theirs = (np.arange(size) < second) | (np.arange(size) >= first + second)
     leaf, cluster = np.zeros(size, dtype=np.int64), np.arange(size)
-    tilted = tilt(*(sums_of(leaf, cluster, won.astype(np.float64)) for won in (ours, theirs)))
+    tilted = perturb(*(sums_of(leaf, cluster, won.astype(np.float64)) for won in (ours, theirs)))
     one, other = (source.pooled([0]) for source in tilted.sources)
     found = tilted.difference(other - one, [[0]], size, size)
     assert found.low is not None

@@ -11,13 +11,13 @@ from pluralbench_measures.correlation import NAMES, rank_statistics
 from pluralbench_measures.paired import exchanges, p_value
 from pluralbench_measures.rank_intervals import (
     differences,
-    fewest,
     interval,
+    interval_from_null,
+    min_models,
     models_to_detect,
-    models_to_tell_apart,
+    models_to_distinguish,
     reliability,
-    strengths,
-    told,
+    statistic_distributions,
 )
 from scipy.stats import rankdata, spearmanr
 
@@ -57,15 +57,15 @@ def test_an_interval_of_spearman_is_near_fishers() -> None:
 
 
 def test_an_interval_excludes_no_association_when_the_permutation_test_does() -> None:
-    drawn = strengths(12).at(33)["spearman"]
-    assert strengths(12).told("spearman", 0.0) == 0
+    drawn = statistic_distributions(12).at(33)["spearman"]
+    assert statistic_distributions(12).told("spearman", 0.0) == 0
     edge = float(np.quantile(drawn, 0.975))
     assert bounds("spearman", edge + 0.1, 12)[0] > 0 > bounds("spearman", edge - 0.1, 12)[0]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_too_few_models_have_no_interval(name: str) -> None:
-    least = fewest(name)
+    least = min_models(name)
     assert interval(name, 0.5, least - 1).low is None
     assert interval(name, 0.5, least).low is not None
 
@@ -74,7 +74,11 @@ def test_noise_of_the_items_widens_an_interval_and_moves_it_away_from_zero() -> 
     plain, noisy = bounds("spearman", 0.6, 20), bounds("spearman", 0.6, 20, 0.7)
     assert noisy[0] > plain[0] > 0
     assert noisy[1] > plain[1]
-    assert told("spearman", 0.6, 20, kept=0.7) > told("spearman", 0.6, 20) == pytest.approx(0.6, abs=0.03)
+    assert (
+        interval_from_null("spearman", 0.6, 20, kept=0.7)
+        > interval_from_null("spearman", 0.6, 20)
+        == pytest.approx(0.6, abs=0.03)
+    )
     assert bounds("spearman", 0.9, 20, 0.5)[1] == 1
     assert interval("spearman", 0.6, 20, 0.0).low is None
 
@@ -136,9 +140,9 @@ def test_power_by_known_numbers() -> None:
     # Fisher's z: ((1.6449 + 0.8416) / atanh 0.5)^2 * 1.06 + 3 = 24.7.
     assert models_to_detect(0.5) == 25
     assert models_to_detect(0.0) is models_to_detect(-0.3) is None
-    assert models_to_tell_apart(0.4, 0.4, 0.5) is None
-    assert models_to_tell_apart(0.7, 0.3, 0.5) == models_to_tell_apart(0.3, 0.7, 0.5)
-    apart = [models_to_tell_apart(0.7, other, 0.5) or 0 for other in (0.1, 0.3, 0.5, 0.6)]
+    assert models_to_distinguish(0.4, 0.4, 0.5) is None
+    assert models_to_distinguish(0.7, 0.3, 0.5) == models_to_distinguish(0.3, 0.7, 0.5)
+    apart = [models_to_distinguish(0.7, other, 0.5) or 0 for other in (0.1, 0.3, 0.5, 0.6)]
     assert apart == sorted(apart)
     assert (models_to_detect(1.0) or 0) < 6
 
@@ -167,7 +171,7 @@ def test_intervals_cover_the_truth_as_often_as_they_say(
     monkeypatch.setattr("pluralbench_measures.bootstrap.RESAMPLES", 400)
     strength = 0.6
     draw = np.random.default_rng([models, items or 0])
-    truth = {name: strengths(models, 1).told(name, strength) for name in NAMES}
+    truth = {name: statistic_distributions(models, 1).told(name, strength) for name in NAMES}
     assert truth["spearman"] == pytest.approx(6 / pi * asin(0.3))
     covered: dict[str, list[bool]] = {name: [] for name in NAMES}
     guesses = []
@@ -183,9 +187,9 @@ def test_intervals_cover_the_truth_as_often_as_they_say(
             if found.low is not None and found.high is not None:
                 covered[name].append(found.low - 1e-9 <= truth[name] <= found.high + 1e-9)
                 if name == "spearman":
-                    guesses.append(told(name, float(values[0]), models, kept=kept))
+                    guesses.append(interval_from_null(name, float(values[0]), models, kept=kept))
     for name, ones in covered.items():
-        if models >= fewest(name):
+        if models >= min_models(name):
             assert len(ones) > 900, "nearly every world has an interval"
             # Of six models a rank statistic takes few values, so with much noise the interval is a little too wide.
             most = 0.975 if models == 6 and items else 0.97
@@ -198,7 +202,7 @@ def test_intervals_cover_the_truth_as_often_as_they_say(
 def test_differences_of_two_benchmarks_cover_the_truth() -> None:
     models, between = 10, np.array([[1, 0.4, 0.8], [0.4, 1, 0.3], [0.8, 0.3, 1]])
     draw = np.random.default_rng(3)
-    drawn = strengths(models, 1)
+    drawn = statistic_distributions(models, 1)
     truth = {name: drawn.told(name, 0.8) - drawn.told(name, 0.3) for name in NAMES}
     covered: dict[str, list[bool]] = {name: [] for name in NAMES}
     for _ in range(300):
@@ -222,7 +226,7 @@ def spearmans(sides: Array, downstream: Array) -> Array:
 def test_so_many_models_tell_two_benchmarks_apart_in_80_of_100_studies() -> None:
     between = np.array([[1, 0.3, 0.7], [0.3, 1, 0.2], [0.7, 0.2, 1]])
     rho = 6 / pi * np.arcsin(between / 2)
-    models = models_to_tell_apart(rho[0, 2], rho[1, 2], rho[0, 1])
+    models = models_to_distinguish(rho[0, 2], rho[1, 2], rho[0, 1])
     assert models is not None
     draw = np.random.default_rng(4)
     rejected = []

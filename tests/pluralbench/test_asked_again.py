@@ -13,7 +13,7 @@ from chat_server import ChatServer, Reply, Script, serve
 from downstream_runs import World, by_length, by_letter, is_judged, sampled
 from persona_tables import knows, release, rows
 from planned_users import people as planned_people
-from pluralbench import ChatConnection, Downstream, Group, ModelRecord, Planning, Run, Scored, Synthesizing
+from pluralbench import ConnectionConfig, Downstream, Group, ModelRecord, PlanConfig, Run, Scored, SynthesizeConfig
 from pluralbench_calls import CallsError
 from pluralbench_rewards import FunctionModel, OnScored
 from pluralbench_runs import OutputError
@@ -56,13 +56,13 @@ def best(server: ChatServer, data: Path, out: Path, **options: Any) -> Downstrea
 
 
 def synthesized(server: ChatServer, data: Path, out: Path, **options: Any) -> Run[Any, Any]:
-    reached = ChatConnection(base_url=server.base_url, **ONE_BY_ONE)
+    reached = ConnectionConfig(base_url=server.base_url, **ONE_BY_ONE)
     given: Row = {"data": data / "arena.jsonl", "out": out, "connection": reached}
     return pluralbench.synthesize("m", benchmark="arena-personalized", **given, **options)
 
 
 def planned(server: ChatServer, data: Path, out: Path, **options: Any) -> Run[Any, Any]:
-    reached = ChatConnection(base_url=server.base_url, **ONE_BY_ONE)
+    reached = ConnectionConfig(base_url=server.base_url, **ONE_BY_ONE)
     return pluralbench.plan("m", data=data / "people.jsonl", out=out, connection=reached, **options)
 
 
@@ -125,11 +125,11 @@ VERBS: Mapping[str, Verb] = {
     ),
     "synthesize": Verb(
         synthesized, lambda: prefers, 24, [(7, None, "run the same command again to go on")],
-        [({"synthesizing": Synthesizing(candidates=3)}, "candidates 10, now 3")],
+        [({"synthesizing": SynthesizeConfig(candidates=3)}, "candidates 10, now 3")],
     ),
     "plan": Verb(
         planned, lambda: lambda *_: Reply("- low expenses"), 4, [(3, None, "3 of 4 plans")],
-        [({"sampling": Planning(temperature=0.5)}, "temperature 0.1, now 0.5"), ({"posts": 1}, "posts 10, now 1")],
+        [({"sampling": PlanConfig(temperature=0.5)}, "temperature 0.1, now 0.5"), ({"posts": 1}, "posts 10, now 1")],
     ),
 }  # fmt: skip
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from pluralbench import BenchmarkError, DataError, Run, find_benchmark
-from pluralbench.reports.closing import closing
+from pluralbench.reports.run_header import run_header
 from pluralbench_runs import UserError
 from verbs import load_items
 from written_tables import write
@@ -316,4 +316,4 @@ def test_a_run_names_the_prompts_that_contain_the_better_response(
     path, _ = prompts_with(pairs, tmp_path, lambda row: f"Mend: {row['chosen']}", 2)
     run = score("pairs", path)
     assert run.config.data.answered == ("q0", "q1")
-    assert "2 prompts contain the better response whole (ids q0, q1)." in closing(run)
+    assert "2 prompts contain the better response whole (ids q0, q1)." in run_header(run)

@@ -10,7 +10,7 @@ import pytest
 import tomli_w
 from members import ROOT
 from pluralbench import BenchmarkError, find_benchmark
-from pluralbench.data.benchmarks import About, Benchmark, Columns
+from pluralbench.data.benchmarks import Benchmark, BenchmarkCard, Columns
 from pluralbench.data.labels import Labels
 
 
@@ -28,7 +28,7 @@ def test_a_copied_entry_is_a_benchmark_file(tmp_path: Path) -> None:
 def test_every_key_of_a_benchmark_is_explained() -> None:
     page = (ROOT / "evaluators/README.md").read_text(encoding="utf-8")
     of_samples = {"sample"}  # those of this package alone
-    for model in (Benchmark, Columns, Labels, About):
+    for model in (Benchmark, Columns, Labels, BenchmarkCard):
         said = inspect.getdoc(model) or ""
         for key in model.model_fields.keys() - of_samples:
             assert re.search(rf"\b{key}\b", said), key

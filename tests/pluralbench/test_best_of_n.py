@@ -15,7 +15,7 @@ import verbs
 from chat_server import Reply, serve
 from downstream_runs import MODELS, World, asked_of, by_length, is_judged, sampled, shown
 from pluralbench import Downstream, Group
-from pluralbench.downstream.curves import Table, curve_numbers
+from pluralbench.downstream.curves import OutcomeTable, curve_numbers
 from pluralbench.reports.downstream import curve_table, downstream_notes
 from pluralbench.results.metrics_frame import Place
 from pluralbench.results.runs import policy_number
@@ -331,7 +331,7 @@ def test_a_judge_that_cannot_be_read_is_counted(sample: Path, tmp_path: Path) ->
 def test_what_a_model_gains_is_over_the_items_that_it_shares_with_the_policy() -> None:
     # Of the second conversation, what is the best of two has a turn without a value.
     places, selected = np.arange(3), {("m", 1): np.array([1.0, 9.0, 3.0]), ("m", 2): np.array([2.0, np.nan, 5.0])}
-    table = Table(np.zeros(3, np.int64), places, ["c"], {"m": np.array([[1.0, 2.0]] * 3)}, None, selected)
+    table = OutcomeTable(np.zeros(3, np.int64), places, ["c"], {"m": np.array([[1.0, 2.0]] * 3)}, None, selected)
     found = {place: one for place, one in curve_numbers(table, (1, 2), by_config=True) if place.config is None}
     gain, lost = (found[Place("best-of-n", name, None, "m", "2")] for name in ("gain", "outcome"))
     assert (gain.value, gain.n, lost.value) == (1.5, 2, 3.5)

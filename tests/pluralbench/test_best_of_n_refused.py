@@ -10,14 +10,14 @@ import pytest
 from chat_server import Reply, serve
 from downstream_runs import World, asked_of, by_length, sampled
 from pluralbench import (
-    ChatConnection,
+    ConnectionConfig,
     DataError,
     EvaluationError,
     Group,
     LocalModel,
-    Outcome,
+    OutcomeConfig,
     RunError,
-    Sampling,
+    SamplingConfig,
     best_of_n,
 )
 from pluralbench import load_run as read
@@ -86,7 +86,7 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(
 
 def test_a_policy_in_this_process_takes_no_batches() -> None:
     with pytest.raises(EvaluationError) as caught:
-        policy_of("path/to/policy", Sampling(), ChatConnection(batch=True))
+        policy_of("path/to/policy", SamplingConfig(), ConnectionConfig(batch=True))
     assert str(caught.value) == (
         "The policy path/to/policy runs in this process, which takes no batches: give --policy-base-url, or leave out "
         "--policy-batch."
@@ -125,8 +125,8 @@ def test_one_prompt_that_is_too_long_is_counted_and_the_others_go_on(
         [by_length],
         data=write(tmp_path / "p.jsonl", rows),
         out=tmp_path / "run",
-        sampling=Sampling(n=2, max_tokens=8),
-        outcome=Outcome(judge="rubric-overlap"),
+        sampling=SamplingConfig(n=2, max_tokens=8),
+        outcome=OutcomeConfig(judge="rubric-overlap"),
     )
     assert found.result.sampling.without_text == ("p0-1",)
     [(reason, count)] = found.result.sampling.reasons.items()

@@ -17,11 +17,11 @@ from chat_server import Reply, serve
 from forged_runs import by_row, change_config, change_record, copied, named, rewritten, with_ledger, with_scores
 from made_personalize import made_items, made_personalized
 from made_runs import decision, run_of
-from pluralbench import ChatConnection, Group, Run, load_run
-from pluralbench.leaderboard.findings import Checked
-from pluralbench.leaderboard.remade import Files
+from pluralbench import ConnectionConfig, Group, Run, load_run
+from pluralbench.leaderboard.checks import check_submission
+from pluralbench.leaderboard.findings import CheckResult
+from pluralbench.leaderboard.reproduction import RunInputs
 from pluralbench.leaderboard.rescoring import Rescoring
-from pluralbench.leaderboard.submission import check_submission
 from pluralbench.leaderboard.unusual import check_margins
 from pluralbench.results.evaluations import ScoreResult
 from pluralbench.results.runs import ITEMS_FILE, LEDGER_FILE, METRICS_FILE, RUN_FILE
@@ -94,11 +94,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     return Made(folder, runs)
 
 
-def said(checked: Checked, level: str = "refused") -> str:
+def said(checked: CheckResult, level: str = "refused") -> str:
     return " ".join(found.text for found in checked.findings if found.level == level)
 
 
-def about(checked: Checked) -> set[str]:
+def about(checked: CheckResult) -> set[str]:
     return {found.about for found in checked.findings} - ALWAYS
 
 
@@ -315,7 +315,7 @@ def test_a_judge_is_asked_again_at_the_verifiers_endpoint(made: Made, kind: str,
     assert unasked.state == "checked"
     assert "is behind an endpoint; say which one is asked (`base_url`)" in said(unasked, "unusual")
     with serve(reply(text)) as server:
-        connection = ChatConnection(base_url=server.base_url)
+        connection = ConnectionConfig(base_url=server.base_url)
         checked = check_submission(run, rescoring=Rescoring(8, seed=0, connection=connection))
     assert checked.state == "verified"
     assert checked.rescored.endswith(("8 of 8 verdicts alike", "16 of 16 verdicts alike"))
@@ -324,7 +324,7 @@ def test_a_judge_is_asked_again_at_the_verifiers_endpoint(made: Made, kind: str,
 def test_replies_that_a_judge_does_not_give_are_seen_by_asking_again(made: Made, tmp_path: Path) -> None:
     forged = replies_for_wins(made.copy("judge", tmp_path))
     with serve(reply("[[VERDICT]]")) as server:
-        how = Rescoring(20, seed=0, connection=ChatConnection(base_url=server.base_url))
+        how = Rescoring(20, seed=0, connection=ConnectionConfig(base_url=server.base_url))
         checked = check_submission(forged, rescoring=how)
     assert checked.state == "refused"
     assert "were right in the run alone, and 0 now alone." in said(checked)
@@ -343,10 +343,10 @@ def test_other_data_is_refused(made: Made, tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     easy = write(tmp_path / "easy" / "pairs.jsonl", [row | {"rejected": "?"} for row in rows()])
     assert f"{easy} does not have the texts of 30 items (ids q0, q1, q2, q3, q4, …)." in said(
-        check_submission(run, files=Files(str(easy)))
+        check_submission(run, files=RunInputs(str(easy)))
     )
     more = write(tmp_path / "more" / "pairs.jsonl", [*rows(), rows()[0] | {"id": "another"}])
-    assert "items.parquet lacks 1 items (ids another) that" in said(check_submission(run, files=Files(str(more))))
+    assert "items.parquet lacks 1 items (ids another) that" in said(check_submission(run, files=RunInputs(str(more))))
 
 
 def test_prompts_that_tell_from_a_file_need_that_file(made: Made, tmp_path: Path) -> None:
@@ -357,7 +357,7 @@ def test_prompts_that_tell_from_a_file_need_that_file(made: Made, tmp_path: Path
     without = check_submission(run)
     assert without.state == "consistent"
     assert "which the run does not keep: give that file (`plans`, `personas`)." in said(without, "unusual")
-    assert check_submission(run, files=Files(plans=Path(plans))).state == "checked"
+    assert check_submission(run, files=RunInputs(plans=Path(plans))).state == "checked"
 
 
 def test_the_scores_of_another_under_a_new_name_are_remarked_upon(made: Made, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import verbs
 from chat_server import ChatServer, Reply, serve
 from chinese_tables import CATEGORIES, Row, published, released, rows_of
 from pluralbench import Group, Run, load_run
-from pluralbench.results.evaluations import ScoreConfig
+from pluralbench.results.evaluations import ScoreRunConfig
 from pluralbench_runs import OutputError
 from reward_models import classifier_alone, user
 from verbs import by_length, scoring, work
@@ -84,7 +84,7 @@ def test_groups_of_five_share_their_prompt_in_the_fast_mode(
 ) -> None:
     data = published(tmp_path / "bench")
     fast, exact = scored(data), scored(data, "--mode", "exact")
-    assert [one.config.scoring.mode for one in (fast, exact) if isinstance(one.config, ScoreConfig)] == [
+    assert [one.config.scoring.mode for one in (fast, exact) if isinstance(one.config, ScoreRunConfig)] == [
         "fast",
         "exact",
     ]

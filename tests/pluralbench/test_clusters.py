@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_runs import scored
 from pluralbench import RunError, compare, find_benchmark, load_run
-from pluralbench.data.clusters import firsts
+from pluralbench.data.clusters import connected_groups
 from verbs import by_length, load_items, score
 from written_tables import write
 
@@ -142,4 +142,4 @@ def test_entries_are_together_where_a_chain_of_shared_keys_leads(rows: list[tupl
     for _ in entries:
         reach = [{k for m in own for k in range(len(entries)) if k == m or entries[k] & entries[m]} for own in reach]
     keys = pl.DataFrame(rows, dict.fromkeys("abc", pl.Int64), orient="row")
-    assert firsts(keys).to_list() == [min(own) for own in reach]
+    assert connected_groups(keys).to_list() == [min(own) for own in reach]

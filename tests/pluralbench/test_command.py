@@ -15,28 +15,28 @@ from chat_server import Reply, serve
 from commands import command, fails
 from live_hub import NO_NETWORK
 from pluralbench import (
-    ChatConnection,
-    Data,
-    Judging,
+    ConnectionConfig,
+    DataConfig,
+    JudgeConfig,
     LocalModel,
-    PersonaData,
-    PersonaJudging,
-    Prompt,
-    Scoring,
+    PersonaDataConfig,
+    PersonaJudgeConfig,
+    PromptConfig,
+    ScoringConfig,
 )
 from pluralbench.commands.app import program
 from pluralbench_calls import Price
 from pluralbench_rewards import FunctionModel
-from pluralbench_runs import Table
+from pluralbench_runs import FrozenModel
 from verbs import by_text
 from written_tables import write
 
 Rows = list[dict[str, Any]]
 Command = Callable[..., tuple[int, str, str]]
-DESCRIPTIONS: dict[str, dict[str, type[Table]]] = {
-    "score": {"model": LocalModel, "data": Data, "prompt": Prompt, "scoring": Scoring},
-    "judge": {"data": Data, "prompt": Prompt, "judging": Judging, "connection": ChatConnection},
-    "judge-personas": {"data": PersonaData, "judging": PersonaJudging, "connection": ChatConnection},
+DESCRIPTIONS: dict[str, dict[str, type[FrozenModel]]] = {
+    "score": {"model": LocalModel, "data": DataConfig, "prompt": PromptConfig, "scoring": ScoringConfig},
+    "judge": {"data": DataConfig, "prompt": PromptConfig, "judging": JudgeConfig, "connection": ConnectionConfig},
+    "judge-personas": {"data": PersonaDataConfig, "judging": PersonaJudgeConfig, "connection": ConnectionConfig},
 }
 FLAGS = {
     "location": "--data",
@@ -98,12 +98,12 @@ def words_and_value(annotation: Any) -> tuple[list[str], Any]:
 
 @pytest.mark.parametrize(("verb", "parameter", "model", "field"), FIELDS)
 def test_each_field_of_a_description_is_an_option_of_the_verbs_that_take_it(
-    run: Command, monkeypatch: pytest.MonkeyPatch, verb: str, parameter: str, model: type[Table], field: str
+    run: Command, monkeypatch: pytest.MonkeyPatch, verb: str, parameter: str, model: type[FrozenModel], field: str
 ) -> None:
     given: dict[str, Any] = {}
     place = {"score": "score.score", "judge": "judge.judge", "judge-personas": "personas.judge_personas"}[verb]
     monkeypatch.setattr(f"pluralbench.evaluation.{place}", lambda *words, **options: given.update(options, words=words))
-    monkeypatch.setattr("pluralbench.commands.telling.tell", lambda _: None)
+    monkeypatch.setattr("pluralbench.commands.console_output.print_run", lambda _: None)
     words, value = words_and_value(model.model_fields[field].annotation)
     status, _, error = run(verb, "m", FLAGS.get(field, f"--{field.replace('_', '-')}"), *words)
     assert (status, error) == (0, "")

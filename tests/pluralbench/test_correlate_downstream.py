@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 import pytest
 from pluralbench import DataError, RunError
-from pluralbench.descriptions import DownstreamPrompt, Outcome, Sampling
+from pluralbench.config import DownstreamPromptConfig, OutcomeConfig, SamplingConfig
 from pluralbench.downstream.best_of_n import best_of_n
 from pluralbench.downstream.correlate import correlate
-from pluralbench.downstream.sides import read_side
+from pluralbench.downstream.score_series import read_series
 from pluralbench.downstream.study import Study
 from pluralbench_local import LocalModel
 from scipy.stats import spearmanr
@@ -30,7 +30,7 @@ def scores_of(done: Study, column: str) -> dict[str, float]:
 
 @pytest.mark.parametrize("column", ["best-of-n", "optimization"])
 def test_a_side_has_the_scores_of_the_study_and_the_noise_of_its_prompts(done: Study, column: str) -> None:
-    side = read_side(done.path / column)
+    side = read_series(done.path / column)
     expected = scores_of(done, column)
     assert dict(zip(side.names, side.scores.tolist(), strict=True)) == pytest.approx(expected)
     assert list(side.warnings) == []
@@ -45,7 +45,7 @@ def test_a_side_has_the_scores_of_the_study_and_the_noise_of_its_prompts(done: S
             assert side.resampled[1:, place].std() == pytest.approx(values.std() / np.sqrt(6), rel=0.1)
     what = "outcome of best of 4" if column == "best-of-n" else "outcome of the optimised policy"
     assert side.measure == f"{what}, judged by rubric-overlap"
-    other = read_side(done.path / column, seed=1)
+    other = read_series(done.path / column, seed=1)
     assert other.resampled is not None
     assert (other.resampled[1:] != side.resampled[1:]).any()
 
@@ -82,7 +82,7 @@ def test_runs_against_what_came_of_them(done: Study, tmp_path: Path, run: Comman
 
 def refused(location: Path) -> str:
     with pytest.raises((DataError, RunError)) as failed:
-        read_side(location)
+        read_series(location)
     assert failed.value.exit_status == 2
     return str(failed.value)
 
@@ -107,7 +107,7 @@ def test_folders_that_are_no_side_are_refused(done: Study, tmp_path: Path) -> No
         f"{twice / 'one'} and {twice / 'other'} are both of the reward model 0 pairs; keep one of them."
     )
     with pytest.raises(DataError) as failed:
-        read_side(done.path / "best-of-n", ["score"])
+        read_series(done.path / "best-of-n", ["score"])
     assert "leave out `columns`." in str(failed.value)
 
 
@@ -139,16 +139,16 @@ def test_policies_that_answered_other_prompts_have_no_noise_and_it_is_said(two: 
     frame.with_columns(id=pl.lit("other ") + pl.col("id")).write_parquet(path)
     outcomes = two / "8 pairs" / "outcomes.parquet"
     pl.read_parquet(outcomes).with_columns(id=pl.lit("other ") + pl.col("id")).write_parquet(outcomes)
-    side = read_side(two)
+    side = read_series(two)
     assert side.resampled is None
     assert side.warnings == (f"{two}: the policies answered other prompts, so the noise of these is unknown.",)
 
 
 def test_the_same_prompts_in_another_order_are_the_same_prompts(two: Path) -> None:
-    before = read_side(two)
+    before = read_series(two)
     path = two / "8 pairs" / "candidates.parquet"
     pl.read_parquet(path).reverse().write_parquet(path)
-    after = read_side(two)
+    after = read_series(two)
     assert before.resampled is not None
     assert after.resampled is not None
     assert after.resampled == pytest.approx(before.resampled)
@@ -159,14 +159,14 @@ def test_best_of_n_that_nobody_judged_is_refused_and_names_are_matched_by_their_
 ) -> None:
     data = people_file(tmp_path / "people.jsonl", 6)
     rewards = [LocalModel(name=classifiers(seed=seed), device="cpu") for seed in (1, 2)]
-    given: dict[str, Any] = {"data": data, "prompt": DownstreamPrompt(profile="none")}
-    given["sampling"] = Sampling(n=3, max_tokens=12)
+    given: dict[str, Any] = {"data": data, "prompt": DownstreamPromptConfig(profile="none")}
+    given["sampling"] = SamplingConfig(n=3, max_tokens=12)
     policy = LocalModel(name=talker, device="cpu")
     best_of_n(policy, rewards, **given, out=tmp_path / "unjudged")
     assert refused(tmp_path / "unjudged") == (
         f"{tmp_path / 'unjudged'} has no outcome, since nobody judged it; make it again with a judge."
     )
-    best_of_n(policy, rewards, **given, outcome=Outcome(judge="rubric-overlap"), out=tmp_path / "judged")
+    best_of_n(policy, rewards, **given, outcome=OutcomeConfig(judge="rubric-overlap"), out=tmp_path / "judged")
     for reward in rewards:
         words = ["score", reward.name, "--data", data, "--profile", "none", "--device", "cpu"]
         assert run(*words, "--out", tmp_path / "runs" / Path(reward.name).name)[0] == 0

@@ -12,7 +12,7 @@ from drawn_figures import check_texts, dots, words
 from made_runs import decision, keep, run_of
 from pluralbench import DataError, RunError
 from pluralbench.downstream.correlate import correlate
-from pluralbench.downstream.sides import Side, read_side, side_of_runs
+from pluralbench.downstream.score_series import ScoreSeries, read_series, runs_series
 from pluralbench.reports.figures import style
 from pluralbench.reports.figures.correlation import draw_correlation, scatter, slopes
 from pluralbench.reports.figures.series import series_of_judges
@@ -23,8 +23,8 @@ LONG = "a reward model with a name that goes on and on, and then on-v2.1-of-2026
 STRANGE = ["价值对齐奖励模型-7B", "नमस्ते-3B", "مدل پاداش", "$x_1$ and $", LONG, "Ünïcödé"]
 
 
-def side(names: Sequence[str], scores: Sequence[float], resampled: Any = None) -> Side:
-    return Side("made", "score", list(names), np.array(scores, dtype=np.float64), resampled)
+def side(names: Sequence[str], scores: Sequence[float], resampled: Any = None) -> ScoreSeries:
+    return ScoreSeries("made", "score", list(names), np.array(scores, dtype=np.float64), resampled)
 
 
 def table(path: Path, scores: dict[str, float]) -> Path:
@@ -50,7 +50,7 @@ def test_runs_bring_the_noise_of_their_items(tmp_path: Path, run: Command) -> No
     qualities = runs_of(tmp_path / "runs", 7, 150)
     path = table(tmp_path / "downstream.csv", qualities)
     (tmp_path / "runs" / "run9.work").mkdir()
-    benchmark = read_side(tmp_path / "runs")
+    benchmark = read_series(tmp_path / "runs")
     assert list(benchmark.names) == list(qualities)
     assert benchmark.resampled is not None
     assert benchmark.resampled.shape == (2001, 7)
@@ -76,13 +76,13 @@ def test_runs_bring_the_noise_of_their_items(tmp_path: Path, run: Command) -> No
 def test_items_that_only_some_runs_have_are_left_out_of_the_noise() -> None:
     first = run_of([decision(n, "win" if n % 3 else "loss") for n in range(30)], model="a", path="a")
     second = run_of([decision(n, "win" if n % 2 else "loss") for n in range(20)], model="b", path="b")
-    found = side_of_runs([first, second], "runs")
+    found = runs_series([first, second], "runs")
     assert found.scores.tolist() == [20 / 30, 0.5]
     assert found.resampled is not None
     assert found.resampled[0].tolist() == [13 / 20, 0.5]
     assert found.warnings == ["runs: 10 decisions are not in all runs; the noise of the items is of the others."]
     apart = run_of([decision(n, "win") for n in range(50, 60)], model="c", path="c")
-    alone = side_of_runs([first, apart], "runs")
+    alone = runs_series([first, apart], "runs")
     assert alone.resampled is None
     assert alone.warnings == ["runs: the runs share no items, so the noise of the items is not in the intervals."]
 
@@ -91,17 +91,17 @@ def test_runs_that_make_no_side_are_refused(tmp_path: Path) -> None:
     rows = [decision(n) for n in range(3)]
     one, other = run_of(rows, model="m", path="x"), run_of(rows, model="m", path="y")
     with pytest.raises(RunError) as refused:
-        side_of_runs([one, other], "runs")
+        runs_series([one, other], "runs")
     assert str(refused.value) == "x and y are both of the model m; keep one of them."
     with pytest.raises(RunError, match="z is of the benchmark pairs and"):
-        side_of_runs([run_of(rows, model="a", path="z"), run_of(rows, "personalized", model="b", path="w")], "runs")
+        runs_series([run_of(rows, model="a", path="z"), run_of(rows, "personalized", model="b", path="w")], "runs")
     nothing = run_of([decision(0, "dropped")], model="n", path="v")
     with pytest.raises(RunError) as refused:
-        side_of_runs([nothing], "runs")
+        runs_series([nothing], "runs")
     assert str(refused.value) == "v has no overall number, so its model n has no score."
     keep(one, tmp_path / "run")
     with pytest.raises(DataError) as not_read:
-        read_side(tmp_path / "run", ["score"])
+        read_series(tmp_path / "run", ["score"])
     assert str(not_read.value) == (
         f"{tmp_path / 'run'} holds runs, whose score is their overall number; leave out `columns`."
     )

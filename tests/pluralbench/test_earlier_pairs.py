@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pluralbench import Data, DataError, Group, Prompt, Run, find_benchmark, known_benchmarks
-from pluralbench.evaluation.settings import Loaded, load_benchmark
+from pluralbench import DataConfig, DataError, Group, PromptConfig, Run, find_benchmark, known_benchmarks
+from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark
 from verbs import load_items
 from written_tables import write
 
@@ -34,8 +34,10 @@ def arena(users: tuple[str, ...] = ("ana", "bo"), roles: tuple[str, ...] = ROLES
     ]
 
 
-def loaded(data: Path, benchmark: str = "arena-personalized", profile: str = "none", **options: Any) -> Loaded:
-    return load_benchmark(benchmark, Data(location=str(data), **options), Prompt.model_validate({"profile": profile}))
+def loaded(data: Path, benchmark: str = "arena-personalized", profile: str = "none", **options: Any) -> LoadedBenchmark:
+    return load_benchmark(
+        benchmark, DataConfig(location=str(data), **options), PromptConfig.model_validate({"profile": profile})
+    )
 
 
 def asked(group: Group) -> str:
@@ -144,7 +146,7 @@ def test_a_column_that_is_missing_is_named(tmp_path: Path, without: str, said: s
 
 def test_prompts_are_sampled_from_with_what_is_known_of_their_people(tmp_path: Path) -> None:
     rows = [row | {"prompt": row["context"]} for row in arena()]
-    data = Data(location=str(write(tmp_path / "t.jsonl", rows)))
+    data = DataConfig(location=str(write(tmp_path / "t.jsonl", rows)))
     for benchmark, counts in (
         ("arena-personalized", [3] * 4),
         ("personalized-training", [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]),

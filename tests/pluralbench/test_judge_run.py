@@ -13,7 +13,7 @@ import verbs
 from chat_server import Reply, Script, serve
 from pluralbench import Run
 from pluralbench.evaluation.judge import SIDES, verdict
-from pluralbench.results.evaluations import JudgeConfig
+from pluralbench.results.evaluations import JudgeRunConfig
 from verbs import judging, value
 from written_tables import TEXTS, write
 
@@ -262,7 +262,7 @@ def test_a_run_keeps_its_calls_and_says_what_they_took(data: Path, tmp_path: Pat
     assert not (tmp_path / "run.work").exists()
     assert pl.read_parquet(run.path / "ledger.parquet").height == len(requests) == 32
     result, config = judging(run), run.config
-    assert isinstance(config, JudgeConfig)
+    assert isinstance(config, JudgeRunConfig)
     assert (result.calls, result.prompt_tokens, result.completion_tokens) == (32, 320, 160)
     assert [config.asked(name) for name in ("temperature", "top_p", "max_tokens", "attempts")] == [0.3, 0.9, 99, 4]
     assert (run.result.model.name, run.result.model.kind) == ("judge-1", "generative")

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 from pluralbench import DataError, find_benchmark
-from pluralbench.data.prompts import languages_told
-from pluralbench.descriptions import AnswerLanguage
+from pluralbench.config import AnswerLanguage
+from pluralbench.data.prompts import language_context
 from verbs import load_items
 from written_tables import write
 
@@ -81,7 +81,7 @@ def test_english_that_does_not_fit_is_refused(tmp_path: Path) -> None:
 
 
 def told(config: str, subset: str, answers: AnswerLanguage = "target") -> str:
-    return languages_told(BENCHMARK, config, subset, answers)
+    return language_context(BENCHMARK, config, subset, answers)
 
 
 def test_judges_are_told_the_languages_of_question_and_answer() -> None:
@@ -94,4 +94,4 @@ def test_judges_are_told_the_languages_of_question_and_answer() -> None:
         assert told("translation", subset) == "The question asks for a translation from German into English."
     assert told("spa_Latn", "alpacaeval-easy", "english") == both.format("Spanish", "English")
     assert told("some_Config", "x") == ""
-    assert languages_told(find_benchmark("pairs"), "spa_Latn", "", "target") == ""
+    assert language_context(find_benchmark("pairs"), "spa_Latn", "", "target") == ""

@@ -12,9 +12,9 @@ from html_runs import Read
 from live_hub import live_hub, point_clients
 from made_runs import scored
 from pluralbench import EvaluationError, RunError
-from pluralbench.leaderboard.findings import Checked
+from pluralbench.leaderboard.checks import check_summary, read_checked, runs_at
+from pluralbench.leaderboard.findings import CheckResult
 from pluralbench.leaderboard.site import INDEX, write_site
-from pluralbench.leaderboard.submission import read_checked, runs_at, told
 from pluralbench.publishing import push_results
 from pluralbench.results.runs import METRICS_FILE, RUN_FILE, Run
 from pluralbench_runs import OutputError
@@ -171,8 +171,8 @@ def test_a_run_is_verified_while_its_files_are_those_that_were_scored_again(
     runs, checked = tmp_path / "runs", tmp_path / "checked.json"
     for name in ("pairs-0", "unread"):
         shutil.copytree(folder / name, runs / name)
-    verified = Checked("verified", [], "5 of 12 items were scored again (seed 1)")
-    checked.write_text(json.dumps([told(one, verified) for one in runs_at([runs]).runs]), encoding="utf-8")
+    verified = CheckResult("verified", [], "5 of 12 items were scored again (seed 1)")
+    checked.write_text(json.dumps([check_summary(one, verified) for one in runs_at([runs]).runs]), encoding="utf-8")
 
     def index() -> str:
         words = ["leaderboard", runs, "--site", tmp_path / "site", "--checked", checked, "--any-data"]

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 from pluralbench import Downstream, load_run
-from pluralbench.downstream.walk import walk
+from pluralbench.downstream.rollout import rollout
 from pluralbench.results.runs import policy_number
 from pluralbench_policies.scorer import Scorer
 from small_world import people, people_file
@@ -129,7 +129,7 @@ def test_stopped_while_it_is_judged_it_is_not_optimised_again(
             if not allowed:
                 raise KeyboardInterrupt
             allowed -= 1
-            return walk(*given)
+            return rollout(*given)
 
         with monkeypatch.context() as patch:
             patch.setattr("pluralbench.downstream.optimization.walk", stopping)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from persona_tables import item, persona
 from persona_tables import shown as shown_of
-from pluralbench.data.persona_prompts import VERSION, messages_of, persona_digest, wanted_of
-from pluralbench.descriptions import Reply, Setting
+from pluralbench.config import Reply, Setting
+from pluralbench.data.persona_prompts import VERSION, persona_digest, persona_messages, reply_schema
 
 SETTINGS: list[Setting] = ["standard", "certainty", "tie"]
 STYLES: list[Reply] = ["brief", "reasoned", "structured"]
@@ -25,7 +25,7 @@ def test_the_prompts_of_this_version_are_these() -> None:
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_each_setting_asks_for_what_it_takes(task: str, setting: Setting, style: Reply) -> None:
-    system = messages_of(item(task, 1), "all", setting, style)[0]["content"]
+    system = persona_messages(item(task, 1), "all", setting, style)[0]["content"]
     assert ("from 1 to 100" in system) == (setting == "certainty")
     assert len(re.findall(r"^\d+ to \d+, ", system, re.MULTILINE)) == (5 if setting == "certainty" else 0)
     assert ("call it a tie" in system) == (setting == "tie")
@@ -36,7 +36,7 @@ def test_each_setting_asks_for_what_it_takes(task: str, setting: Setting, style:
         marks = set(re.findall(r"\[\[(.*?)\]\]", system))
         assert marks == {"A", "B"} | ({"C"} if setting == "tie" else {"number"} if setting == "certainty" else set())
     assert ("reasons in at most" in system) == (style == "reasoned")
-    wanted = wanted_of(setting).properties
+    wanted = reply_schema(setting).properties
     assert wanted["verdict"]["enum"] == (["A", "B", "C"] if setting == "tie" else ["A", "B"])
     assert [*wanted] == ["verdict", *(["certainty"] if setting == "certainty" else [])]
 
@@ -53,7 +53,7 @@ def test_each_setting_asks_for_what_it_takes(task: str, setting: Setting, style:
     ],
 )
 def test_a_set_of_variables_tells_these_and_what_is_missing_is_never_told(variables: str, told: list[str]) -> None:
-    messages = messages_of(item("prism", 4), variables, "standard", "brief")
+    messages = persona_messages(item("prism", 4), variables, "standard", "brief")
     text = shown_of({"messages": messages}).get("about_the_person", "")
     assert re.findall(r"The (\w+) of this person", text) == told
     assert "None" not in text
@@ -65,19 +65,25 @@ def test_a_set_of_variables_tells_these_and_what_is_missing_is_never_told(variab
 @pytest.mark.parametrize("task", ["prism", "opinion_qa", "empathic"])
 def test_a_person_without_a_variable_is_asked_about_as_with_none(task: str) -> None:
     bare, empty = item(task, 1, persona=persona(age=None)), item(task, 1, persona=[])
-    asked = messages_of(bare, "all", "certainty", "brief")
-    assert asked == messages_of(empty, "all", "certainty", "brief") == messages_of(bare, "none", "certainty", "brief")
-    assert asked != messages_of(item(task, 1), "all", "certainty", "brief")
+    asked = persona_messages(bare, "all", "certainty", "brief")
+    assert (
+        asked
+        == persona_messages(empty, "all", "certainty", "brief")
+        == persona_messages(bare, "none", "certainty", "brief")
+    )
+    assert asked != persona_messages(item(task, 1), "all", "certainty", "brief")
 
 
 def test_a_context_that_is_empty_has_no_section() -> None:
-    messages = messages_of(item("empathic", 1, context=""), "all", "standard", "brief")
+    messages = persona_messages(item("empathic", 1, context=""), "all", "standard", "brief")
     assert [*shown_of({"messages": messages})] == ["about_the_person", "option_a", "option_b"]
 
 
 def test_swapped_options_change_places_and_nothing_else() -> None:
     row = item("prism", 1)
-    plain, swapped = (shown_of({"messages": messages_of(row, "all", "tie", "brief", swapped=s)}) for s in (False, True))
+    plain, swapped = (
+        shown_of({"messages": persona_messages(row, "all", "tie", "brief", swapped=s)}) for s in (False, True)
+    )
     assert (plain["option_a"], plain["option_b"]) == (row["option_a"], row["option_b"])
     assert swapped == plain | {"option_a": row["option_b"], "option_b": row["option_a"]}
 
@@ -97,7 +103,7 @@ NASTY = st.lists(st.sampled_from([*PIECES, "\n", "{mark}", "text"]), min_size=1,
 @given(NASTY, NASTY, NASTY)
 def test_marks_are_found_again_whatever_the_texts_hold(context: str, first: str, second: str) -> None:
     row = item("prism", 1, context=f"c{context}", option_a=f"a{first}", option_b=f"b{second}")
-    system, user = (message["content"] for message in messages_of(row, "all", "certainty", "brief"))
+    system, user = (message["content"] for message in persona_messages(row, "all", "certainty", "brief"))
     [mark] = re.findall(r"marks such as <(option_a(?:-\d+)?)>", system)
     number = mark.removeprefix("option_a")
     for name in ("question", "option_a", "option_b", "about_the_person"):
@@ -109,6 +115,6 @@ def test_marks_are_found_again_whatever_the_texts_hold(context: str, first: str,
 
 
 def test_marks_have_no_number_where_no_text_looks_like_one() -> None:
-    system, user = (message["content"] for message in messages_of(item("prism", 1), "all", "tie", "brief"))
+    system, user = (message["content"] for message in persona_messages(item("prism", 1), "all", "tie", "brief"))
     assert "<option_a>" in system
     assert "-2" not in user

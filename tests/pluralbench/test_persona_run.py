@@ -12,7 +12,7 @@ from persona_tables import item, knows, persona, release, rows, shown
 from pluralbench import Run, RunError, compare, render, report_frame, verdict_rows
 from pluralbench.data.verdict_tables import read_verdicts
 from pluralbench.reports.detail import details
-from pluralbench.results.evaluations import PersonaResult, WithoutPersona
+from pluralbench.results.evaluations import PersonaJudgeResult, WithoutPersona
 from pluralbench_calls import read_ledger
 from verbs import judge_personas, judging, value
 
@@ -40,7 +40,7 @@ def judged(data: Path, tmp_path: Path) -> Callable[..., Judged]:
 
 
 def without(run: Run) -> WithoutPersona:
-    assert isinstance(run.result, PersonaResult)
+    assert isinstance(run.result, PersonaJudgeResult)
     return run.result.without_persona
 
 

@@ -10,24 +10,24 @@ import polars as pl
 import pytest
 import verbs
 from made_personalize import user_rows, users_folder
-from pluralbench import Data, Personalized, Personalizing, PersonalOptions, Prompt, personalize
+from pluralbench import DataConfig, PersonalConfig, PersonalizeConfig, Personalized, PromptConfig, personalize
 from pluralbench.personalizing import run as steps
-from pluralbench.personalizing.users import Needs, load_users
+from pluralbench.personalizing.users import ContextNeeds, load_users
 from pluralbench.results.runs import decided
 from pluralbench_runs import OutputError
 from session_folder import CACHE, session_folder
 from written_tables import write
 
-QUICKLY = PersonalOptions(epochs=2, hidden=16, layers=1, latent=8)
+QUICKLY = PersonalConfig(epochs=2, hidden=16, layers=1, latent=8)
 Folders = Callable[..., str]
 
 
 def carried_out(
-    backbone: str, data: Path, out: Path, *, options: PersonalOptions = QUICKLY, **changes: Any
+    backbone: str, data: Path, out: Path, *, options: PersonalConfig = QUICKLY, **changes: Any
 ) -> Personalized:
     """`personalize` of few small models."""
-    chosen = {name: changes.pop(name) for name in [*changes] if name in Personalizing.model_fields}
-    personalizing = Personalizing(**{"methods": ("bt", "gpo"), "seeds": 1} | chosen)
+    chosen = {name: changes.pop(name) for name in [*changes] if name in PersonalizeConfig.model_fields}
+    personalizing = PersonalizeConfig(**{"methods": ("bt", "gpo"), "seeds": 1} | chosen)
     return personalize(backbone, data=data, personalizing=personalizing, options=options, out=out, **changes)
 
 
@@ -175,9 +175,9 @@ def test_users_of_one_table_are_held_out_by_a_share_or_a_file(language_models: F
     done = carried_out(language_models(), table, tmp_path / "share", methods=("bt",), profile="without", held_out=0.34)
     assert (done.result.sets["new"].users, done.result.trained_on.users) == (2, 4)
     others = write(tmp_path / "others.jsonl", user_rows(2, 3, prefix="v"))
-    raw = Prompt(profile="raw")
-    needs = Needs(("posts",), raw, ("posts",), raw)
-    users = load_users("personalized-training", Data(location=str(table)), needs, held_out=str(others))
+    raw = PromptConfig(profile="raw")
+    needs = ContextNeeds(("posts",), raw, ("posts",), raw)
+    users = load_users("personalized-training", DataConfig(location=str(table)), needs, held_out=str(others))
     assert users.sets["new"].items["person"].unique().sort().to_list() == ["v0", "v1"]
     assert users.train.items["person"].n_unique() == 6
 

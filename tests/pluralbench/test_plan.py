@@ -14,8 +14,15 @@ from chat_server import Reply, serve
 from hypothesis import given
 from hypothesis import strategies as st
 from planned_users import people as planned_people
-from pluralbench import AspectMatching, ChatConnection, DataError, EvaluationError, Plans
-from pluralbench.planning.aspects import Pair, aspect_numbers, by_embeddings, by_words, compared, matched
+from pluralbench import AspectMatchingConfig, ConnectionConfig, DataError, EvaluationError, Plans
+from pluralbench.planning.aspects import (
+    Pair,
+    aspect_numbers,
+    embedding_similarity,
+    match_aspects,
+    matched,
+    word_similarity,
+)
 from pluralbench.results.metrics_frame import Place
 from pluralbench.results.plans import PLANS_FILE
 from pluralbench_calls import working_ledger
@@ -53,7 +60,7 @@ def by_question(body: dict[str, Any], _: int) -> Reply:
 
 
 def planned(data: Path, out: Path, url: str, **given: Any) -> Plans:
-    return pluralbench.plan("a-planner", data=data, out=out, connection=ChatConnection(base_url=url), **given)
+    return pluralbench.plan("a-planner", data=data, out=out, connection=ConnectionConfig(base_url=url), **given)
 
 
 @pytest.fixture
@@ -220,14 +227,14 @@ def test_as_many_pairs_are_found_as_there_can_be(rows: int, columns: int, data: 
 
 def test_a_wordy_aspect_is_the_same_as_one_other_at_most() -> None:
     pairs = [Pair("a", ["low cost", "short time"], ["low cost and short time"]), Pair("b", ["cost"], [])]
-    assert [found.same for found in compared(pairs, by_words(pairs), 0.5)] == [1, 0]
-    assert compared(pairs, by_words(pairs), 0.5)[1].precision is None
+    assert [found.same for found in match_aspects(pairs, word_similarity(pairs), 0.5)] == [1, 0]
+    assert match_aspects(pairs, word_similarity(pairs), 0.5)[1].precision is None
 
 
 def test_configs_weigh_alike_where_the_benchmark_says_so() -> None:
     items = pl.DataFrame({"config": ["a", "a", "a", "b"], "cluster": ["1", "2", "3", "4"]})
     pairs = [Pair("x", ["cost"], ["cost"] if place < 3 else ["time"]) for place in range(4)]
-    found = {"words": compared(pairs, by_words(pairs), 0.5)}
+    found = {"words": match_aspects(pairs, word_similarity(pairs), 0.5)}
     overall = [dict(aspect_numbers(items, found, by_config=flag)) for flag in (True, False)]
     key = Place("plan", "aspect_recall", None, "words", None)
     assert [one[key].value for one in overall] == [0.5, 0.75]
@@ -243,7 +250,7 @@ def test_embeddings_know_what_shares_no_word(tmp_path: Path) -> None:
         Pair("b", ["low price"], []),
     ]
     with working_ledger(tmp_path / "ledger.sqlite") as ledger:
-        tables = by_embeddings(pairs, encoder, ledger)
+        tables = embedding_similarity(pairs, encoder, ledger)
     assert [table.shape for table in tables] == [(2, 3), (1, 0)]
     assert tables[0].argmax(1).tolist() == [0, 1]
-    assert AspectMatching().cosine > float(tables[0][:, 2].max())
+    assert AspectMatchingConfig().cosine > float(tables[0][:, 2].max())

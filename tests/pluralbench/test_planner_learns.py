@@ -11,17 +11,17 @@ import pluralbench
 import pytest
 from learning_table import LEARNED
 from planned_users import by_words_told, people
-from pluralbench import Data, LocalModel, PlannerOptions, Planning
+from pluralbench import DataConfig, LocalModel, PlanConfig, PlannerConfig
 from verbs import score
 from written_tables import write
 
 pytestmark = [pytest.mark.learning, pytest.mark.timeout(3000)]
 TAUGHT, PLANNED = 24, 8
 TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj")
-OPTIONS = PlannerOptions(
+OPTIONS = PlannerConfig(
     steps=12, items=2, batch=2, learning_rate=5e-3, warmup_steps=1, lora_targets=TARGETS, max_length=400
 )
-SHORT = Planning(max_tokens=24)
+SHORT = PlanConfig(max_tokens=24)
 MORE_RECALL, MORE_ACCURACY = 0.3, 0.15
 """By how much the trained planner has to be better than its base, and its plans than nothing told."""
 
@@ -40,7 +40,7 @@ def test_plans_of_a_trained_planner_name_what_people_expect_and_help_whom_they_a
     planner = pluralbench.train_planner(
         LocalModel(name=str(base), device="cpu"),
         tmp_path / "planner",
-        data=Data(location=str(tmp_path / "learn.jsonl")),
+        data=DataConfig(location=str(tmp_path / "learn.jsonl")),
         options=OPTIONS,
     )
     plans = {

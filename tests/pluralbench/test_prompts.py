@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import verbs
 from chat_server import Reply, serve
-from pluralbench import DataError, Group, Prompt, Run, find_benchmark
-from pluralbench.data.prompts import Told, context_of
-from pluralbench.evaluation.settings import load_benchmark
+from pluralbench import DataError, Group, PromptConfig, Run, find_benchmark
+from pluralbench.data.prompts import UserContext, context_of
+from pluralbench.evaluation.loading import load_benchmark
 from verbs import load_items
 from written_tables import write
 
@@ -34,7 +34,7 @@ def data(people: Callable[..., Rows], tmp_path: Path) -> Path:
 
 def shown(data: Path, benchmark: str = "personalized", **options: Any) -> list[Group]:
     """What a model is given with these options."""
-    return load_benchmark(benchmark, data, Prompt(**options)).groups()
+    return load_benchmark(benchmark, data, PromptConfig(**options)).groups()
 
 
 @pytest.mark.parametrize("profile", ["none", "raw", "plan"])
@@ -146,7 +146,7 @@ def test_a_profile_may_be_plain_text(
     data = write(tmp_path / "p.jsonl", pairs(2, profile=profile))
     items = load_items(find_benchmark("pairs", ["profile=profile"]), str(data))
     for item in items.frame.iter_rows(named=True):
-        first, *others = context_of(item, Told(Prompt(profile="raw")))
+        first, *others = context_of(item, UserContext(PromptConfig(profile="raw")))
         assert [first.partition(":\n")[2], *others] == told
 
 

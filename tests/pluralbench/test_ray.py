@@ -15,11 +15,11 @@ import pluralbench
 import polars as pl
 import pytest
 from commands import environment
-from pluralbench import EvaluationError, Group, LocalModel, Outcome, Run, Sampling, Scoring
+from pluralbench import EvaluationError, Group, LocalModel, OutcomeConfig, Run, SamplingConfig, ScoringConfig
 from pluralbench.results.record import ScoringRecord
 from pluralbench_rewards import FunctionError, FunctionModel, RewardsError
 from pluralbench_rewards.cluster import OnCluster
-from pluralbench_runs import Cluster, ClusterError
+from pluralbench_runs import ClusterConfig, ClusterError
 from pluralbench_runs.workers import cluster_workers
 from ray_models import NOWHERE, Broken, Elsewhere, by_bytes
 from written_tables import write
@@ -50,8 +50,8 @@ def nodes() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def two(nodes: Any) -> Cluster:
-    return Cluster(on=str(nodes.address), workers=2)
+def two(nodes: Any) -> ClusterConfig:
+    return ClusterConfig(on=str(nodes.address), workers=2)
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def groups() -> list[Group]:
 
 
 def scored_there(
-    cluster: Cluster, groups: list[Group], function: Any, came: Callable[[int], None] = lambda _: None
+    cluster: ClusterConfig, groups: list[Group], function: Any, came: Callable[[int], None] = lambda _: None
 ) -> tuple[list[list[float]], Counter[int]]:
     """The scores, and how often each group was told of."""
     told: Counter[int] = Counter()
@@ -85,7 +85,9 @@ def numbers(run: Run) -> tuple[Any, ...]:
     return run.items.to_dicts(), run.metrics.to_dicts(), run.scored.tolerance
 
 
-def test_a_worker_that_is_killed_costs_nothing_but_its_part(two: Cluster, groups: list[Group], tmp_path: Path) -> None:
+def test_a_worker_that_is_killed_costs_nothing_but_its_part(
+    two: ClusterConfig, groups: list[Group], tmp_path: Path
+) -> None:
     here = by_bytes(tmp_path / "here")(groups)
     there, told = scored_there(two, groups, by_bytes(tmp_path / "there", deadly="q100"))
     assert (tmp_path / "there.killed").exists()
@@ -93,7 +95,7 @@ def test_a_worker_that_is_killed_costs_nothing_but_its_part(two: Cluster, groups
     assert told == dict.fromkeys(range(300), 1)
 
 
-def test_a_node_may_go_and_another_come(nodes: Any, two: Cluster, groups: list[Group], tmp_path: Path) -> None:
+def test_a_node_may_go_and_another_come(nodes: Any, two: ClusterConfig, groups: list[Group], tmp_path: Path) -> None:
     def change(count: int) -> None:
         if count == 60:
             nodes.remove_node(next(iter(nodes.worker_nodes)), allow_graceful=False)
@@ -106,7 +108,7 @@ def test_a_node_may_go_and_another_come(nodes: Any, two: Cluster, groups: list[G
 
 
 def test_a_killed_driver_goes_on_with_the_same_command(
-    two: Cluster, pairs: Callable[..., Rows], tmp_path: Path
+    two: ClusterConfig, pairs: Callable[..., Rows], tmp_path: Path
 ) -> None:
     data, out, log = write(tmp_path / "pairs.jsonl", pairs(200)), tmp_path / "run", tmp_path / "log"
     command = [sys.executable, str(SUPPORT / "scored_on_ray.py"), str(two.on), str(data), str(out), str(log)]
@@ -132,7 +134,7 @@ def test_a_killed_driver_goes_on_with_the_same_command(
     ("loading", "when"), [(False, "at the same part of the work"), (True, "before it could begin")]
 )
 def test_what_brings_down_every_worker_ends_the_run_with_a_sentence(
-    two: Cluster, groups: list[Group], monkeypatch: pytest.MonkeyPatch, when: str, *, loading: bool
+    two: ClusterConfig, groups: list[Group], monkeypatch: pytest.MonkeyPatch, when: str, *, loading: bool
 ) -> None:
     monkeypatch.setattr("pluralbench_runs.cluster.TRIES", 2)
 
@@ -148,7 +150,7 @@ def test_what_brings_down_every_worker_ends_the_run_with_a_sentence(
         OnCluster(one, load, FunctionModel(deadly).record()).score(groups[:1])
 
 
-def test_what_a_model_or_a_function_refuses_is_said_as_in_one_process(two: Cluster, groups: list[Group]) -> None:
+def test_what_a_model_or_a_function_refuses_is_said_as_in_one_process(two: ClusterConfig, groups: list[Group]) -> None:
     two = two.model_copy(update={"workers": 1})
     with pytest.raises(RewardsError) as caught:
         pluralbench.score(Broken(), data="sample", cluster=two)
@@ -163,7 +165,7 @@ def test_what_a_model_or_a_function_refuses_is_said_as_in_one_process(two: Clust
         scored_there(two, groups, lambda groups: [])
 
 
-def test_a_worker_with_another_version_is_refused(two: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_with_another_version_is_refused(two: ClusterConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     from pluralbench_runs import cluster, versions
 
     monkeypatch.setattr(cluster, "versions", lambda names: versions(names) | {"pluralbench-rewards": "0.0.9"})
@@ -174,12 +176,12 @@ def test_a_worker_with_another_version_is_refused(two: Cluster, monkeypatch: pyt
     )
 
 
-def test_a_loaded_model_cannot_be_sent(two: Cluster) -> None:
+def test_a_loaded_model_cannot_be_sent(two: ClusterConfig) -> None:
     with pytest.raises(EvaluationError, match="is in this process already, so no worker of a cluster can load it"):
         pluralbench.score(FunctionModel(by_bytes(Path())), data="sample", cluster=two)
 
 
-def test_checks_come_back_in_their_order(two: Cluster) -> None:
+def test_checks_come_back_in_their_order(two: ClusterConfig) -> None:
     with cluster_workers(two) as each:
         assert list(each(abs, range(-50, 50))) == [*range(50, 0, -1), *range(50)]
 
@@ -195,13 +197,13 @@ def one_thread(classifiers: Callable[..., str]) -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
-def test_the_rewards_of_best_of_n_come_from_the_cluster(two: Cluster, talker: str, tmp_path: Path) -> None:
+def test_the_rewards_of_best_of_n_come_from_the_cluster(two: ClusterConfig, talker: str, tmp_path: Path) -> None:
     from small_world import people_file
 
     given: dict[str, Any] = {
         "data": people_file(tmp_path / "people.jsonl", 3),
-        "sampling": Sampling(n=4, max_tokens=12),
-        "outcome": Outcome(judge="rubric-overlap"),
+        "sampling": SamplingConfig(n=4, max_tokens=12),
+        "outcome": OutcomeConfig(judge="rubric-overlap"),
     }
     policy = LocalModel(name=talker, device="cpu")
     log = tmp_path / "log"
@@ -216,7 +218,7 @@ def test_the_rewards_of_best_of_n_come_from_the_cluster(two: Cluster, talker: st
 
 @pytest.mark.usefixtures("one_thread")
 def test_a_classifier_scores_to_the_bit_as_in_one_process(
-    two: Cluster,
+    two: ClusterConfig,
     classifiers: Callable[..., str],
     pairs: Callable[..., Rows],
     tmp_path: Path,
@@ -225,7 +227,7 @@ def test_a_classifier_scores_to_the_bit_as_in_one_process(
     data, folder = write(tmp_path / "pairs.jsonl", pairs(40)), Path(classifiers())
     monkeypatch.chdir(folder.parent)  # the nodes were started elsewhere
     model = LocalModel(name=f"./{folder.name}", dtype="float32", device="cpu")
-    given: dict[str, Any] = {"benchmark": "pairs", "data": data, "scoring": Scoring(mode="exact")}
+    given: dict[str, Any] = {"benchmark": "pairs", "data": data, "scoring": ScoringConfig(mode="exact")}
     one = two.model_copy(update={"workers": 1})  # as each loads torch for many seconds
     there = pluralbench.score(model, out=tmp_path / "there", cluster=one, **given)
     here = pluralbench.score(model, out=tmp_path / "here", **given)

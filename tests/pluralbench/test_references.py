@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_runs import decision, run_of
 from pluralbench import Run, find_benchmark, load_run, score
+from pluralbench.config import DataConfig
 from pluralbench.data.benchmarks import known_benchmarks
 from pluralbench.data.items import load_items
-from pluralbench.descriptions import Data
 from pluralbench.metrics.accuracy import estimates, leaves_of
 from pluralbench.metrics.references import REFERENCES, matches_by_chance, named, persona_references, reference_numbers
 from pluralbench.results.decisions import decide
@@ -109,7 +109,7 @@ def test_a_benchmark_in_languages_has_references_at_its_means(tmp_path: Path) ->
     ]
     for code in ("deu_Latn", "jpn_Jpan"):
         write(tmp_path / "data" / f"{code}.jsonl", rows)
-    items = load_items(find_benchmark("multilingual"), Data(location=str(tmp_path / "data")))
+    items = load_items(find_benchmark("multilingual"), DataConfig(location=str(tmp_path / "data")))
     found = dict(reference_numbers(find_benchmark("multilingual"), items.frame))
     for name in find_benchmark("multilingual").sections:
         places = [Place("section", metric, section=name) for metric in ("longer", "shorter", "coin")]

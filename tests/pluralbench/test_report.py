@@ -15,8 +15,8 @@ from downstream_runs import MODELS, World, sampled
 from figure_runs import with_references
 from made_runs import changed, decision, for_persons, keep, run_of
 from pluralbench import EvaluationError, Run, find_benchmark, render, report_frame
-from pluralbench.reports.closing import closing
 from pluralbench.reports.detail import details
+from pluralbench.reports.run_header import run_header
 from pluralbench.results.metrics_frame import METRICS
 from pluralbench.results.record import CostRecord
 from pluralbench.results.runs import policy_number
@@ -260,7 +260,7 @@ def test_what_a_run_took_is_told_and_an_older_run_says_nothing() -> None:
 
 
 def test_a_command_that_made_a_run_says_where_it_lies() -> None:
-    assert closing(run_of([decision(0)])) == ["runs/m: items.parquet, metrics.json, run.json"]
+    assert run_header(run_of([decision(0)])) == ["runs/m: items.parquet, metrics.json, run.json"]
 
 
 def test_names_are_shown_as_they_are_in_every_form(run: Command, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from commands import environment, script
 from filelock import FileLock
 from killing import killed_when
 from live_hub import live_hub
-from pluralbench import Group, LocalModel, Run, Scoring
+from pluralbench import Group, LocalModel, Run, ScoringConfig
 from pluralbench_rewards import FunctionModel, RewardModel
 from pluralbench_runs import OutputError
 from polars.testing import assert_frame_equal
@@ -40,7 +40,7 @@ def journal(out: Path) -> Path:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A model's folder whose weights are no weights: what it is "loaded" as scores by the texts alone."""
 
-    def load(_: LocalModel, __: Scoring) -> RewardModel:
+    def load(_: LocalModel, __: ScoringConfig) -> RewardModel:
         return FunctionModel(by_text)
 
     monkeypatch.setattr("pluralbench_local.loading.load_to_score", load)

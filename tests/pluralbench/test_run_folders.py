@@ -9,7 +9,7 @@ import verbs
 from chat_server import Reply, serve
 from persona_tables import release
 from persona_tables import rows as persona_rows
-from pluralbench import Data, Judging, LocalModel, Prompt, Scoring, load_run
+from pluralbench import DataConfig, JudgeConfig, LocalModel, PromptConfig, ScoringConfig, load_run
 from pluralbench.evaluation.folders import run_folder
 from pluralbench_rewards import FunctionModel
 from pluralbench_runs import Recipe
@@ -19,16 +19,16 @@ from written_tables import write
 Rows = list[dict[str, Any]]
 CHOICES: dict[str, Any] = {
     "": (),
-    "limit20-raw-exact": (Data(limit=20), Prompt(profile="raw"), Scoring(mode="exact")),
-    "raw-3-posts-implicit": (Prompt(profile="raw", profile_size=3), LocalModel(name="m", kind="implicit")),
-    "fr-zh-legacy": (Data(configs=("fr", "zh"), legacy=True),),
-    "3-configs-split-train-empty-drop": (Data(configs=("fr", "zh", "de"), split="train", on_empty="drop"),),
+    "limit20-raw-exact": (DataConfig(limit=20), PromptConfig(profile="raw"), ScoringConfig(mode="exact")),
+    "raw-3-posts-implicit": (PromptConfig(profile="raw", profile_size=3), LocalModel(name="m", kind="implicit")),
+    "fr-zh-legacy": (DataConfig(configs=("fr", "zh"), legacy=True),),
+    "3-configs-split-train-empty-drop": (DataConfig(configs=("fr", "zh", "de"), split="train", on_empty="drop"),),
     "brief-one-order-oracle-titles-temperature0.5-attempts1": (
-        Judging(orders="one", reply="brief", oracle="titles", temperature=0.5, attempts=1),
+        JudgeConfig(orders="one", reply="brief", oracle="titles", temperature=0.5, attempts=1),
     ),
     "logit-1-max-length99": (
         LocalModel(name="m", label="logit:1", device="cpu"),
-        Scoring(max_length=99, token_budget=5),
+        ScoringConfig(max_length=99, token_budget=5),
     ),
 }
 
@@ -49,8 +49,12 @@ def test_a_name_says_what_is_not_the_default(words: str) -> None:
 
 
 def test_a_name_stays_short() -> None:
-    every = Judging(orders="one", reply="brief", criterion="person", oracle="titles", verdicts="strict", max_tokens=9)
-    found = run_folder("p" * 20, Recipe(), Data(limit=3), Prompt(profile="raw", profile_size=2), every, seed=3)
+    every = JudgeConfig(
+        orders="one", reply="brief", criterion="person", oracle="titles", verdicts="strict", max_tokens=9
+    )
+    found = run_folder(
+        "p" * 20, Recipe(), DataConfig(limit=3), PromptConfig(profile="raw", profile_size=2), every, seed=3
+    )
     assert len(found.name) <= 110
     assert found.name.startswith("pppppppppppppppppppp-limit3-raw-2-posts-brief-one-order")
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pluralbench import Data, DataError, Run, find_benchmark, known_benchmarks, load_items
+from pluralbench import DataConfig, DataError, Run, find_benchmark, known_benchmarks, load_items
 from pluralbench.data.persona_items import load_personas
 from pluralbench.data.samples import FOLDER, read_data
 from write_samples import BUILDERS, tables, write
@@ -41,7 +41,7 @@ def test_the_sample_in_many_languages_has_its_english_original(score: Callable[.
 
 
 def test_the_sample_of_prompts_is_for_a_policy() -> None:
-    items = load_items(find_benchmark("prompts"), Data(location="sample"))
+    items = load_items(find_benchmark("prompts"), DataConfig(location="sample"))
     assert set(items.frame["responses"].list.len()) == {0}
 
 
@@ -73,7 +73,7 @@ def test_a_benchmark_of_ones_own_has_no_sample(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('title = "Mine"\n', encoding="utf-8")
     with pytest.raises(DataError, match=r"Mine has no sample; say where its data is with --data"):
-        load_items(find_benchmark(str(file)), Data(location="sample"))
+        load_items(find_benchmark(str(file)), DataConfig(location="sample"))
 
 
 def test_a_folder_called_sample_can_still_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import pluralbench
 import pytest
 from chat_server import Reply, serve
 from commands import environment
-from pluralbench import EvaluationError, Group, ModelRecord, Run, Scored, Scoring
+from pluralbench import EvaluationError, Group, ModelRecord, Run, Scored, ScoringConfig
 from pluralbench_rewards import FunctionError, OnScored
 from pluralbench_runs import OutputError
 from session_folder import CACHE, session_folder
@@ -127,7 +127,7 @@ def test_a_reward_model_of_ones_own_is_scored_and_goes_on(data: Path, tmp_path: 
 def test_how_a_model_runs_is_said_to_those_alone_that_are_loaded_here(data: Path) -> None:
     for model in (Fixed(), by_text):
         with pytest.raises(EvaluationError, match="this one runs in its own way"):
-            pluralbench.score(model, data=data, scoring=Scoring(mode="exact"))
+            pluralbench.score(model, data=data, scoring=ScoringConfig(mode="exact"))
 
 
 def test_what_cannot_score_is_refused(data: Path) -> None:

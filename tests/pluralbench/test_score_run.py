@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from pluralbench import Group, Run, load_run
-from pluralbench.results.evaluations import EvaluationConfig, ScoreConfig
+from pluralbench.results.evaluations import EvaluationRunConfig, ScoreRunConfig
 from verbs import scoring, value, work
 from written_tables import TEXTS, write
 
@@ -74,7 +74,7 @@ def test_a_run_of_a_model_says_where_its_numbers_come_from(score: Callable[..., 
     assert sorted(path.name for path in run.path.iterdir()) == FILES
     assert not run.path.with_name(run.path.name + ".work").exists()
     config, made = run.config, run.result.model
-    assert isinstance(config, ScoreConfig)
+    assert isinstance(config, ScoreRunConfig)
     assert (made.name, made.kind, len(made.digest or "")) == (model, "classifier", 64)
     assert (made.device, made.dtype, made.architecture) == ("cpu", "float32", "LlamaForSequenceClassification")
     assert (run.verb, config.benchmark.name, config.prompt.profile) == ("score", "pairs", "none")
@@ -122,7 +122,7 @@ def test_a_constant_scorer_has_only_ties_and_no_accuracy(score: Callable[..., Ru
 
 def test_a_run_reads_back_as_it_was_and_shows_a_table(score: Callable[..., Run], data: Path) -> None:
     run = score("pairs", data)
-    again = load_run(run.path, EvaluationConfig)
+    again = load_run(run.path, EvaluationRunConfig)
     assert again.items.equals(run.items)
     assert again.metrics.equals(run.metrics)
     assert (again.config, again.result, again.name) == (run.config, run.result, run.name)

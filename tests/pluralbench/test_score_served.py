@@ -8,7 +8,7 @@ import pluralbench
 import pytest
 from chat_server import serve
 from downstream_runs import World, sampled
-from pluralbench import LocalModel, Run, Scoring, ServedModel, Serving, load_run
+from pluralbench import LocalModel, Run, ScoringConfig, ServedModel, ServingConfig, load_run
 from pluralbench_rewards.served import ServerError
 from verbs import scoring
 from written_tables import write
@@ -59,7 +59,7 @@ def test_a_run_goes_on_at_another_server_where_its_server_died(model: str, data:
     out = tmp_path / "run"
 
     def ask(url: str) -> Run:
-        serving = Serving(server=(url,), batch_size=2, concurrency=1, check=1, max_retries=0)
+        serving = ServingConfig(server=(url,), batch_size=2, concurrency=1, check=1, max_retries=0)
         described = ServedModel(model=LocalModel(name=model, device="cpu"), serving=serving)
         return pluralbench.score(described, benchmark="pairs", data=data, out=out)
 
@@ -83,9 +83,9 @@ def test_best_of_n_takes_a_served_model(model: str, sample: Path, tmp_path: Path
 
     in_process = LocalModel(name=model, device="cpu")
     with imitate("vllm", model) as server, serve(World()) as policy:
-        served = ServedModel(model=in_process, serving=Serving(server=(server.url,)))
+        served = ServedModel(model=in_process, serving=ServingConfig(server=(server.url,)))
         models = {"here": in_process, "served": served}
-        scoring = Scoring(on_overflow="truncate-prompt", max_length=200)
+        scoring = ScoringConfig(on_overflow="truncate-prompt", max_length=200)
         found = sampled(policy, sample, tmp_path / "run", models, limit=1, n=3, k=(1, 2), scoring=scoring, judge=None)
     rewards = found.frame("rewards")
     here, there = (rewards.filter(model=name).sort("id", "sample")["reward"].to_list() for name in models)

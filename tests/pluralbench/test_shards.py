@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from persona_tables import release, rows
 from pluralbench import Run, RunError, load_run
 from pluralbench.data.shards import Shard, groups_of_items
-from pluralbench.results.evaluations import EvaluationConfig
+from pluralbench.results.evaluations import EvaluationRunConfig
 from pluralbench_calls import Price, read_ledger
 from pluralbench_runs import UserError
 from verbs import by_text, judging, scoring
@@ -35,7 +35,7 @@ WHERE: Any = {"cost", "shards"}
 """What of a run's result is about the processes that made it."""
 
 
-def record(run: Run) -> tuple[EvaluationConfig, dict[str, Any]]:
+def record(run: Run) -> tuple[EvaluationRunConfig, dict[str, Any]]:
     """What was asked, and what was found."""
     return run.config, run.result.model_dump(exclude=WHERE)
 

@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 import verbs
 from chat_server import ChatServer, Reply, serve
-from pluralbench import ChatConnection, DataError, Prompt, Synthesis, synthesize
+from pluralbench import ConnectionConfig, DataError, PromptConfig, Synthesis, synthesize
 from pluralbench.data.personas import PERSONAS_FILE
-from pluralbench.evaluation.settings import load_benchmark
+from pluralbench.evaluation.loading import load_benchmark
 from pluralbench.evaluation.synthesize import people_of
 from written_tables import write
 
@@ -53,7 +53,7 @@ def data(tmp_path: Path) -> Path:
 
 def made(data: Path, out: Path, script: Any = answer, **options: Any) -> tuple[Synthesis, ChatServer]:
     with serve(script) as server:
-        connection = ChatConnection(base_url=server.base_url)
+        connection = ConnectionConfig(base_url=server.base_url)
         benchmark = options.pop("benchmark", "arena-personalized")
         done = synthesize("m", benchmark=benchmark, data=str(data), connection=connection, out=out, **options)
         return done, server
@@ -76,7 +76,7 @@ def test_each_person_has_a_line_that_judges_read(data: Path, tmp_path: Path) -> 
     calls = pl.read_parquet(done.path / "ledger.parquet")
     assert ana["call"] in calls["key"].to_list()
     assert record.calls == calls.height
-    prompt = Prompt(profile="persona", personas=done.path)
+    prompt = PromptConfig(profile="persona", personas=done.path)
     loaded = load_benchmark("arena-personalized", str(data), prompt)
     assert all("I like it long." in group.context[0] for group in loaded.groups())
 

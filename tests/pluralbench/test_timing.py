@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pluralbench import ChatConnection, Run
+from pluralbench import ConnectionConfig, Run
 from pluralbench.evaluation import timing
-from pluralbench.evaluation.timing import TIMES, cost_of_calls, timed
+from pluralbench.evaluation.timing import TIMES, cost_of_calls, stopwatch
 from written_tables import write
 
 
@@ -34,7 +34,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def part(work: Path, clock: Clock, seconds: float, *, killed: bool = False) -> float:
     """A part of work that records something; one that is killed does not say how long it took."""
-    with timed(work) as so_far:
+    with stopwatch(work) as so_far:
         clock.now += seconds
         (work / "scores.jsonl").write_text("[0, [1.0]]\n", encoding="utf-8")
         os.utime(work / "scores.jsonl", (clock.now, clock.now))
@@ -54,7 +54,7 @@ def test_parts_add_up_whatever_ended_them_and_pauses_count_for_nothing(clock: Cl
 
 
 def test_work_in_which_nothing_was_done_leaves_nothing(tmp_path: Path) -> None:
-    with timed(tmp_path):
+    with stopwatch(tmp_path):
         assert json.loads((tmp_path / TIMES).read_text(encoding="utf-8"))["seconds"] == 0
     assert not list(tmp_path.iterdir())
 
@@ -76,9 +76,9 @@ def test_a_run_records_its_time_and_one_that_did_nothing_is_in_no_ones_way(
 
 
 def test_calls_cost_what_their_connection_says() -> None:
-    free = cost_of_calls(3.0, ChatConnection(), 10, 10)
+    free = cost_of_calls(3.0, ConnectionConfig(), 10, 10)
     assert (free.seconds, free.dollars, free.price) == (3.0, None, None)
-    paid = cost_of_calls(3.0, ChatConnection(price="0.25/2"), 4_000_000, 500_000)
+    paid = cost_of_calls(3.0, ConnectionConfig(price="0.25/2"), 4_000_000, 500_000)
     assert paid.dollars == pytest.approx(2.0)
     assert paid.price is not None
     assert (paid.price.input, paid.price.output) == (0.25, 2)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import verbs
 from chat_server import Reply, serve
-from pluralbench import Data, DataError, Group, Prompt, Run
-from pluralbench.data.prompts import WORDINGS, wordings_digest
-from pluralbench.evaluation.settings import load_benchmark
+from pluralbench import DataConfig, DataError, Group, PromptConfig, Run
+from pluralbench.data.prompts import WORDINGS, prompts_digest
+from pluralbench.evaluation.loading import load_benchmark
 from pluralbench.results.examples import examples, read_texts
 from pluralbench_runs import OutputError, digest
 from written_tables import write
@@ -19,14 +19,14 @@ SHOWN = {"prompt": "Tea or coffee?", "chosen": "Tea, since you sleep badly.", "r
 
 
 def groups(data: Path, benchmark: str = "personalized", **options: Any) -> list[Group]:
-    return load_benchmark(benchmark, str(data), Prompt(profile="persona", **options)).groups()
+    return load_benchmark(benchmark, str(data), PromptConfig(profile="persona", **options)).groups()
 
 
 def test_a_persona_may_stand_in_the_data(pairs: Callable[..., Rows], tmp_path: Path) -> None:
     def of(about: Any) -> Group:
         data = write(tmp_path / "p.jsonl", pairs(1, about=about))
-        columns = Data(location=str(data), columns=("persona=about",))
-        [group] = load_benchmark("pairs", columns, Prompt(profile="persona")).groups()
+        columns = DataConfig(location=str(data), columns=("persona=about",))
+        [group] = load_benchmark("pairs", columns, PromptConfig(profile="persona")).groups()
         return group
 
     text = of("I keep bees.").messages[-1]["content"]
@@ -44,12 +44,12 @@ def test_a_persona_may_stand_in_the_data(pairs: Callable[..., Rows], tmp_path: P
 def test_a_file_has_them_by_item_or_by_person(pairs: Callable[..., Rows], tmp_path: Path) -> None:
     rows = [row | {"user": "u1"} for row in pairs(3)]
 
-    data = Data(location=str(write(tmp_path / "p.jsonl", rows)), columns=("cluster=user",))
+    data = DataConfig(location=str(write(tmp_path / "p.jsonl", rows)), columns=("cluster=user",))
     personas = write(
         tmp_path / "personas.jsonl",
         [{"id": "u1", "persona": "I am u1."}, {"id": "q1", "persona": ["Just q1."], "from": "posts"}],
     )
-    told = load_benchmark("pairs", data, Prompt(profile="persona", personas=personas)).groups()
+    told = load_benchmark("pairs", data, PromptConfig(profile="persona", personas=personas)).groups()
     assert [group.context[0].splitlines()[1] for group in told] == ["I am u1.", "Just q1.", "I am u1."]
 
 
@@ -93,7 +93,7 @@ def test_personas_bind_a_run_and_other_runs_are_as_they_were(
         score("personalized", data, out=tmp_path / "run", **options | {"personas": write(tmp_path / "b.jsonl", rows)})
     plain = score("personalized", data, out=tmp_path / "plain", profile="raw")
     assert plain.config.prompt.personas_digest is None
-    assert wordings_digest("raw") == digest(dict(WORDINGS)) != wordings_digest("persona")
+    assert prompts_digest("raw") == digest(dict(WORDINGS)) != prompts_digest("persona")
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_what_a_file_leaves_out_or_says_twice_is_named(people: Callable[..., Row
     with pytest.raises(DataError, match="line 1: the persona of id 3 is empty; write one, or take the line away"):
         groups(data, personas=write(tmp_path / "empty.jsonl", [{"id": 3, "persona": " "}]))
     with pytest.raises(DataError, match="--personas FILE is for --profile persona; give both, or leave out the file"):
-        load_benchmark("personalized", str(data), Prompt(profile="raw", personas=twice))
+        load_benchmark("personalized", str(data), PromptConfig(profile="raw", personas=twice))
     with pytest.raises(DataError, match="There is no persona for id p0-0"):
         groups(data)
     with pytest.raises(DataError, match="cannot be read"):

@@ -9,9 +9,9 @@ import pluralbench
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench import Data, DataError, Prompt, TrainingOptions
-from pluralbench.evaluation.settings import load_benchmark
-from pluralbench.evaluation.train import flipped, rankings_of, split
+from pluralbench import DataConfig, DataError, PromptConfig, TrainingConfig
+from pluralbench.evaluation.loading import load_benchmark
+from pluralbench.evaluation.train import flip_labels, rankings_of, split
 from pluralbench_local import LocalModel, Ranking
 from session_folder import CACHE, session_folder
 from written_tables import write
@@ -19,7 +19,7 @@ from written_tables import write
 Rows = list[dict[str, Any]]
 Command = Callable[..., tuple[int, str, str]]
 Folders = Callable[..., str]
-QUICK = TrainingOptions(epochs=1, batch_size=4, accumulation=1, learning_rate=1e-3, max_length=500)
+QUICK = TrainingConfig(epochs=1, batch_size=4, accumulation=1, learning_rate=1e-3, max_length=500)
 WORDS = ["--epochs", "1", "--batch-size", "4", "--accumulation", "1", "--learning-rate", "1e-3", "--max-length", "500"]
 
 
@@ -41,13 +41,15 @@ def test_exactly_this_share_is_turned_round_and_turning_back_gives_the_same(
     ranks: list[tuple[int, ...]], share: float, seed: int
 ) -> None:
     made = [ranking(place, *rank) for place, rank in enumerate(ranks)]
-    turned = flipped(made, share, seed)
+    turned = flip_labels(made, share, seed)
     paired = sum(bool(one.learned()) for one in made)
     changed = [(one, other) for one, other in zip(made, turned, strict=True) if one != other]
     assert len(changed) == round(share * paired)
     for one, other in changed:
         assert {(b, a) for a, b in one.learned()} == set(other.learned())
-    assert [(one.id, list(one.rank)) for one in flipped(turned, share, seed)] == [(o.id, list(o.rank)) for o in made]
+    assert [(one.id, list(one.rank)) for one in flip_labels(turned, share, seed)] == [
+        (o.id, list(o.rank)) for o in made
+    ]
 
 
 @given(st.lists(st.sampled_from("abcdefgh"), min_size=2, max_size=40), st.floats(0.01, 0.99), st.integers(0, 5))
@@ -100,7 +102,7 @@ def test_the_function_does_what_the_command_does(
     done = pluralbench.train(
         LocalModel(name=base, device="cpu"),
         tmp_path / "function",
-        data=Data(location=str(data), limit=8),
+        data=DataConfig(location=str(data), limit=8),
         held_out=held,
         options=QUICK.model_copy(update={"trainable": "head"}),
     )
@@ -115,7 +117,7 @@ def test_what_is_learned_from_is_what_score_would_show(
     people: Callable[..., Rows], language_models: Folders, tmp_path: Path
 ) -> None:
     data = write(tmp_path / "people.jsonl", people(4))
-    prompt = Prompt(profile="raw", profile_size=2)
+    prompt = PromptConfig(profile="raw", profile_size=2)
     loaded = load_benchmark("personalized", str(data), prompt)
     made = rankings_of(loaded)
     assert [one.prompt for one in made] == [group.messages for group in loaded.groups()]

@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench import BenchmarkError, Data, DataError, TrainingOptions, find_benchmark, train
+from pluralbench import BenchmarkError, DataConfig, DataError, TrainingConfig, find_benchmark, train
 from pluralbench.data.benchmarks import Columns
 from pluralbench.data.texts import pairs_in
 from pluralbench.downstream.study_recipe import FOLDER
-from pluralbench.evaluation.settings import load_benchmark
+from pluralbench.evaluation.loading import load_benchmark
 from pluralbench.evaluation.train import rankings_of
 from pluralbench_local import LocalModel
 from samples import sample
@@ -50,7 +50,7 @@ def learned(path: Path) -> list[tuple[list[str], list[tuple[int, int]]]]:
 
 
 def test_the_kept_pairs_of_the_release_are_trained_on_and_lengths_stay_balanced() -> None:
-    loaded = load_benchmark("chinese", Data(location=str(release()), configs=("preference",)), None, learned=True)
+    loaded = load_benchmark("chinese", DataConfig(location=str(release()), configs=("preference",)), None, learned=True)
     rows = {
         one["id"]: one for one in pl.read_parquet(release() / "data/preference/train.parquet").iter_rows(named=True)
     }
@@ -81,7 +81,7 @@ def test_train_takes_the_split_and_the_pairs_without_being_told(
     assert "responses to learn from were left out for their length, and " in said
     # What is scored needs a rank of every response, whether training has a use for it or not.
     with pytest.raises(DataError) as refused:
-        load_benchmark("chinese", Data(location=str(release()), configs=("preference",), split="train"), None)
+        load_benchmark("chinese", DataConfig(location=str(release()), configs=("preference",), split="train"), None)
     assert str(refused.value).endswith("at id q19: the responses q19-b have no rank.")
 
 
@@ -142,9 +142,9 @@ def test_any_ranking_may_name_its_pairs(language_models: Callable[..., str], tmp
         LocalModel(name=language_models(), device="cpu"),
         tmp_path / "out",
         benchmark="rankings",
-        data=Data(location=str(write(tmp_path / "rankings.jsonl", rows)), columns=("pairs=kept",)),
+        data=DataConfig(location=str(write(tmp_path / "rankings.jsonl", rows)), columns=("pairs=kept",)),
         flip=1.0,
-        options=TrainingOptions(**QUICK | {"batch_size": 2}),
+        options=TrainingConfig(**QUICK | {"batch_size": 2}),
     )
     assert (done.record["data"]["pairs"], len(done.record["origin"]["flipped"])) == (3, 3)
     assert done.record["origin"]["without_pair"] == {"items": 1, "responses": 2}

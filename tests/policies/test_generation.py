@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from pluralbench_calls import Answer, ChatModel, NotServed, Request, ask, chat_request, working_ledger
+from pluralbench_calls import Answer, ChatModel, ModelNotServed, Request, ask, chat_request, working_ledger
 from pluralbench_local import LocalModel, ModelError
 from pluralbench_policies import Generation, PolicyError, chat_model_of, embedded_folder
-from pluralbench_policies.decoding import Decoder, Sampling, draw
+from pluralbench_policies.decoding import Decoder, DecodingParams, sample_tokens
 from pluralbench_rewards import model_digest
 from reward_models import POSITIONS, save_classifier, save_language_model, user, words
 from scipy.stats import chisquare
@@ -99,7 +99,7 @@ def test_tokens_are_drawn_with_their_probabilities(temperature: float, top_p: fl
     logits = torch.tensor([[2.0, 1.0, 0.5, 0.0, -1.0, -2.0]])
     number = 20_000
     uniform = np.random.default_rng(3).random(number).tolist()
-    drawn = draw(logits.expand(number, -1), Sampling(temperature, top_p), uniform)
+    drawn = sample_tokens(logits.expand(number, -1), DecodingParams(temperature, top_p), uniform)
     found = torch.bincount(drawn, minlength=6).numpy()
     expected = (logits[0].double() / temperature).softmax(-1).numpy()
     if top_p is not None:
@@ -119,7 +119,9 @@ def test_samples_of_a_model_have_its_probabilities(policy: str) -> None:
         expected = model(torch.tensor([prompt])).logits[0, -1].double().softmax(-1).numpy()
     decoder, number = Decoder(model, [1]), 4000
     first = [-1] * number
-    for place, tokens, ended in decoder.samples([prompt], [0] * number, Sampling(1.0), range(number), [1] * number):
+    for place, tokens, ended in decoder.samples(
+        [prompt], [0] * number, DecodingParams(1.0), range(number), [1] * number
+    ):
         first[place] = 1 if ended else tokens[0]
     common = np.argsort(-expected)[:20]
     found = np.array([*(first.count(token) for token in common), 0])
@@ -197,7 +199,9 @@ def test_another_checkpoint_has_other_requests(tmp_path: Path, policy: str) -> N
     ]
     keys = {requests_for(chat_model_of(one), prompts(1), 1)[0].key for one in described}
     assert len(keys) == 3
-    with pytest.raises(NotServed, match=r"A request is for policy@.* of transformers, but the model here is policy@"):
+    with pytest.raises(
+        ModelNotServed, match=r"A request is for policy@.* of transformers, but the model here is policy@"
+    ):
         answered(tmp_path, requests_for(chat_model_of(policy), prompts(1)), Generation(other))
 
 
@@ -205,7 +209,7 @@ def test_what_a_model_in_this_process_cannot_do_is_said(tmp_path: Path, policy: 
     model = chat_model_of(policy, max_tokens=MOST)
 
     def said(changed: dict[str, Any]) -> str:
-        with pytest.raises(NotServed) as caught:
+        with pytest.raises(ModelNotServed) as caught:
             answered(tmp_path, requests_for(model.model_copy(update=changed), prompts(1)), Generation(policy))
         return str(caught.value)
 
@@ -251,7 +255,9 @@ def test_where_memory_runs_out_half_a_batch_is_drawn_at_a_time(
     assert sizes == [8, 4, 2, 2, 4, 2, 2]
     monkeypatch.setattr(Decoder, "samples", lambda *_: (_ for _ in ()).throw(MemoryError()))
     (tmp_path / "none").mkdir()
-    with pytest.raises(NotServed, match=r"One sample for a prompt of \d+ tokens does not fit into memory; lower `max_"):
+    with pytest.raises(
+        ModelNotServed, match=r"One sample for a prompt of \d+ tokens does not fit into memory; lower `max_"
+    ):
         answered(tmp_path / "none", requests[:1], Generation(policy))
 
 

@@ -12,7 +12,7 @@ import pytest
 from commands import environment
 from optimized_runs import LETTERS, TASKS, quick
 from pluralbench_local import DeviceError, LocalModel
-from pluralbench_policies import OptimizeOptions, Task, base_models, optimize
+from pluralbench_policies import OptimizeConfig, Task, base_models, optimize
 from pluralbench_rewards import FunctionModel, Group
 from pluralbench_runs import UserError
 from pydantic import ValidationError
@@ -139,15 +139,15 @@ def test_a_loss_that_is_no_number_stops_the_run(base: str, tmp_path: Path, algor
 )
 def test_options_that_contradict_each_other(changed: dict[str, Any], said: str) -> None:
     with pytest.raises(ValidationError, match=said):
-        OptimizeOptions(**changed)
+        OptimizeConfig(**changed)
 
 
 def test_the_defaults_are_the_papers_and_each_option_says_what_it_is() -> None:
-    options = OptimizeOptions()
+    options = OptimizeConfig()
     assert (options.algorithm, options.prompts, options.completions, options.updates) == ("ppo", 128, 1, 8)
     assert (options.part, options.max_prompt_tokens, options.max_tokens) == (4, 8192, 512)
     assert (options.learning_rate, options.critic_learning_rate, options.kl) == (5e-7, 5e-6, 0)
-    assert all(field.description for field in OptimizeOptions.model_fields.values())
+    assert all(field.description for field in OptimizeConfig.model_fields.values())
 
 
 def test_what_is_missing_is_said_with_how_to_install_it(

@@ -12,7 +12,7 @@ from killing import stopped_at
 from pluralbench_local import ModelError, Trained, TrainingError
 from pluralbench_policies import (
     PlanExample,
-    PlannerOptions,
+    PlannerConfig,
     PolicyError,
     plan_text,
     planner_messages,
@@ -32,13 +32,13 @@ EXAMPLES = [
     for place, word in enumerate(WORDS[:12])
 ]
 HELD_OUT = [PlanExample("h", planner_messages("Tea?", ["I like tea."]), plan_text(["tea", "more tea"]))]
-OPTIONS = PlannerOptions(
+OPTIONS = PlannerConfig(
     steps=8, items=4, batch=2, learning_rate=1e-2, warmup_steps=1, loss_every=4, checkpoint_every=3, max_length=600
 )
 
 
-def changed(**values: Any) -> PlannerOptions:
-    return PlannerOptions.model_validate(OPTIONS.model_dump() | values)
+def changed(**values: Any) -> PlannerConfig:
+    return PlannerConfig.model_validate(OPTIONS.model_dump() | values)
 
 
 def run(base: str, out: Path) -> Trained:
@@ -136,9 +136,9 @@ def test_stopped_it_goes_on_to_the_same_weights(trained: Trained, base: str, tmp
 
 def test_each_epoch_has_all_items_in_an_order_of_its_own() -> None:
     from pluralbench_policies.planner import _order
-    from pluralbench_policies.planner_options import Read
+    from pluralbench_policies.planner_options import TokenizedExample
 
-    learned = [Read(str(place), [0], 0) for place in range(8)]
+    learned = [TokenizedExample(str(place), [0], 0) for place in range(8)]
     order = _order(learned, changed(steps=5, items=4))
     assert sorted(order[:8]) == sorted(order[8:16]) == list(range(8))
     assert order[:8] != order[8:16]
@@ -180,7 +180,7 @@ def test_options_that_cannot_be_are_told() -> None:
         ({"steps": 10, "warmup_steps": 10}, "the warm-up (10 steps) takes all of the 10 steps"),
     ):
         with pytest.raises(RecipeError) as error:
-            check_recipe(PlannerOptions, values, "of the planner")
+            check_recipe(PlannerConfig, values, "of the planner")
         assert said in str(error.value)
-    assert PlannerOptions().accumulation == 64
+    assert PlannerConfig().accumulation == 64
     assert INTRODUCTION in plan_text(["tea"])

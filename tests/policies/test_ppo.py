@@ -11,13 +11,13 @@ from optimized_runs import quick
 from pluralbench_local import LocalModel
 from pluralbench_policies.ppo import (
     Critic,
-    Drawn,
-    Learner,
+    PPOState,
+    SampledStep,
     advantages_of,
     loss_module,
     losses,
-    prepared,
-    standardised,
+    prepare_step,
+    whiten,
 )
 from pluralbench_policies.trainable import Rows, divergence, laid_out, load_body, load_policy, logits_of, sample
 from torch import Tensor
@@ -26,11 +26,13 @@ CPU = torch.device("cpu")
 OPTIONS = quick("ppo", discount=0.9, gae_lambda=0.5, clip=0.2, value_clip=0.5)
 
 
-def drawn(tokens: Tensor, **given: Tensor) -> Drawn:
+def drawn(tokens: Tensor, **given: Tensor) -> SampledStep:
     """A step of completions without prompts; what is not given is 0."""
     rows = Rows(torch.zeros_like(tokens, dtype=torch.long), tokens.long(), tokens)
     names = ("log_probs", "values", "advantages", "returns")
-    return Drawn(rows, given.get("counts", tokens), *(given.get(name, torch.zeros(tokens.shape)) for name in names))
+    return SampledStep(
+        rows, given.get("counts", tokens), *(given.get(name, torch.zeros(tokens.shape)) for name in names)
+    )
 
 
 # Advantages
@@ -74,11 +76,11 @@ def test_advantages_are_those_of_the_recursion(completions: list[list[tuple[floa
 
 def test_only_what_counts_is_standardised() -> None:
     counts = torch.tensor([[True, True], [True, False]])
-    found = standardised(torch.tensor([[1.0, 2.0], [6.0, 1e6]]), counts)
+    found = whiten(torch.tensor([[1.0, 2.0], [6.0, 1e6]]), counts)
     deviation = math.sqrt((4 + 1 + 9) / 2)  # about the mean of 3
     assert found[counts].tolist() == pytest.approx([-2 / deviation, -1 / deviation, 3 / deviation])
-    assert standardised(torch.tensor([[2.0, 2.0]]), counts[:1]).tolist() == [[0, 0]]
-    assert standardised(torch.tensor([[2.0, 3.0]]), torch.tensor([[True, False]]))[0, 0] == 0
+    assert whiten(torch.tensor([[2.0, 2.0]]), counts[:1]).tolist() == [[0, 0]]
+    assert whiten(torch.tensor([[2.0, 3.0]]), torch.tensor([[True, False]]))[0, 0] == 0
 
 
 # Losses
@@ -140,19 +142,19 @@ def test_of_a_bad_token_no_ratio_counts_more_than_the_dual_clip() -> None:
 
 
 @pytest.fixture(scope="module")
-def learner(base: str) -> Learner:
+def learner(base: str) -> PPOState:
     source = LocalModel(name=base, device="cpu")
     critic = Critic(load_body(source, CPU), OPTIONS)
     torch.manual_seed(3)
     torch.nn.init.normal_(critic.head.weight)
-    return Learner(load_policy(source, CPU), critic, None, (None, None))
+    return PPOState(load_policy(source, CPU), critic, None, (None, None))
 
 
 PROMPTS = [[0, 40, 41], [0, 60, 61, 62, 63, 64, 65], [0]]
 COMPLETIONS = [[50, 51, 52, 53], [70, 1], [80, 81, 1]]
 
 
-def test_a_completion_is_read_in_a_batch_as_alone(learner: Learner) -> None:
+def test_a_completion_is_read_in_a_batch_as_alone(learner: PPOState) -> None:
     rows = laid_out(PROMPTS, COMPLETIONS, CPU)
     together, values = logits_of(learner.policy, rows, OPTIONS), learner.critic(rows)
     for row, (prompt, completion) in enumerate(zip(PROMPTS, COMPLETIONS, strict=True)):
@@ -167,27 +169,27 @@ def test_a_completion_is_read_in_a_batch_as_alone(learner: Learner) -> None:
         assert rows.completions[row, : len(completion)].tolist() == completion
 
 
-def test_a_completion_without_a_reward_counts_for_nothing(learner: Learner) -> None:
+def test_a_completion_without_a_reward_counts_for_nothing(learner: PPOState) -> None:
     rows = laid_out(PROMPTS, COMPLETIONS, CPU)
-    step, entropy = prepared(learner, rows, torch.tensor([2.0, math.nan, -1.0]), OPTIONS)
+    step, entropy = prepare_step(learner, rows, torch.tensor([2.0, math.nan, -1.0]), OPTIONS)
     assert step.counts.tolist() == [[True] * 4, [False] * 4, [True] * 3 + [False]]
     two = laid_out(PROMPTS[::2], COMPLETIONS[::2], CPU)
-    alone, _ = prepared(learner, two, torch.tensor([2.0, -1.0]), OPTIONS)
+    alone, _ = prepare_step(learner, two, torch.tensor([2.0, -1.0]), OPTIONS)
     torch.testing.assert_close(step.advantages[step.counts], alone.advantages[alone.counts], rtol=1e-3, atol=1e-4)
     torch.testing.assert_close(step.returns[step.counts], alone.returns[alone.counts], rtol=1e-3, atol=1e-4)
     assert 0 < entropy < math.log(500)
     # The return of the last token is the reward, and of the first the reward discounted where lambda is 1.
-    whole, _ = prepared(learner, two, torch.tensor([2.0, -1.0]), quick("ppo", discount=0.9))
+    whole, _ = prepare_step(learner, two, torch.tensor([2.0, -1.0]), quick("ppo", discount=0.9))
     assert whole.returns[0].tolist() == pytest.approx([2 * 0.9**3, 2 * 0.9**2, 2 * 0.9, 2], rel=1e-4)
 
 
-def test_the_divergence_is_taken_off_each_tokens_reward(learner: Learner, base: str) -> None:
+def test_the_divergence_is_taken_off_each_tokens_reward(learner: PPOState, base: str) -> None:
     rows, options = laid_out(PROMPTS, COMPLETIONS, CPU), quick("ppo", kl=0.5)
     torch.manual_seed(0)
     start: Any = load_policy(LocalModel(name=base, device="cpu"), CPU)
     for parameter in start.parameters():
         parameter.data += 0.05 * torch.randn_like(parameter)
-    step, _ = prepared(Learner(learner.policy, learner.critic, start, (None, None)), rows, torch.zeros(3), options)
+    step, _ = prepare_step(PPOState(learner.policy, learner.critic, start, (None, None)), rows, torch.zeros(3), options)
     ours, theirs = (
         logits_of(model, rows, options).log_softmax(-1).gather(-1, rows.completions[..., None])[..., 0]
         for model in (learner.policy, start)
@@ -198,7 +200,7 @@ def test_the_divergence_is_taken_off_each_tokens_reward(learner: Learner, base: 
     torch.testing.assert_close(step.returns[rows.tokens], expected[rows.tokens], rtol=1e-3, atol=1e-4)
 
 
-def test_samples_follow_the_distribution_that_is_optimised(learner: Learner) -> None:
+def test_samples_follow_the_distribution_that_is_optimised(learner: PPOState) -> None:
     """At temperature 0.5, and whatever the model's own generation settings say."""
     options = quick("ppo", temperature=0.5, max_tokens=1)
     torch.manual_seed(0)
@@ -212,7 +214,7 @@ def test_samples_follow_the_distribution_that_is_optimised(learner: Learner) -> 
     assert int((found > 0).sum()) > 20
 
 
-def test_the_divergence_by_hand(learner: Learner) -> None:
+def test_the_divergence_by_hand(learner: PPOState) -> None:
     rows = laid_out(PROMPTS, COMPLETIONS, CPU)
     assert divergence(learner.policy, learner.policy, rows, OPTIONS) == pytest.approx(0, abs=1e-6)
     halves, quarters = torch.tensor([0.5, 0.5]).log(), torch.tensor([0.75, 0.25]).log()

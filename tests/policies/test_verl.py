@@ -11,11 +11,11 @@ import pytest
 from members import ROOT
 from optimized_runs import TASKS
 from pluralbench_local import LocalModel, load
-from pluralbench_policies import OptimizeOptions, PolicyError
-from pluralbench_policies.verl import VerlOptions, run_verl, verl_config, verl_files
+from pluralbench_policies import OptimizeConfig, PolicyError
+from pluralbench_policies.verl import VerlConfig, run_verl, verl_config, verl_files
 from pluralbench_policies.verl_reward import group_of, scorer_of
 from pluralbench_rewards import Group, Person
-from pluralbench_runs import Cluster
+from pluralbench_runs import ClusterConfig
 from reward_models import save_classifier
 
 PERSON = Person("u1", [{"id": "p1", "category": "tea", "text": "I drink 龙井."}], ["likes tea"])
@@ -32,13 +32,13 @@ def reward(tmp_path_factory: pytest.TempPathFactory) -> LocalModel:
 @pytest.fixture(scope="module")
 def written(base: str, reward: LocalModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder for verl."""
-    options = OptimizeOptions(**SMALL, reward_divisor=10)
+    options = OptimizeConfig(**SMALL, reward_divisor=10)
     return verl_files(base, reward, TOLD, tmp_path_factory.mktemp("verl") / "out", options=options)
 
 
 def test_the_defaults_are_the_papers(base: str, reward: LocalModel, tmp_path: Path) -> None:
     tasks = [replace(TASKS[0], group=replace(TASKS[0].group, id=str(number))) for number in range(128)]
-    folder = verl_files(base, reward, tasks, tmp_path / "out", options=OptimizeOptions(reward_divisor=10))
+    folder = verl_files(base, reward, tasks, tmp_path / "out", options=OptimizeConfig(reward_divisor=10))
     config = json.loads((folder / "optimize.yaml").read_text(encoding="utf-8"))
     data, actor, rollout = config["data"], config["actor_rollout_ref"]["actor"], config["actor_rollout_ref"]["rollout"]
     assert (data["train_batch_size"], data["max_prompt_length"], data["max_response_length"]) == (128, 8192, 512)
@@ -55,8 +55,8 @@ def test_the_defaults_are_the_papers(base: str, reward: LocalModel, tmp_path: Pa
 
 @pytest.mark.parametrize(("algorithm", "in_loss"), [("ppo", False), ("rloo", False), ("grpo", True)])
 def test_the_divergence_and_the_clip_are_where_they_are_here(algorithm: Any, in_loss: bool) -> None:
-    options = OptimizeOptions(algorithm=algorithm, kl=0.1, clip=0.3)
-    config = verl_config(LocalModel(name="m"), Path("out"), options, VerlOptions())
+    options = OptimizeConfig(algorithm=algorithm, kl=0.1, clip=0.3)
+    config = verl_config(LocalModel(name="m"), Path("out"), options, VerlConfig())
     actor = config["actor_rollout_ref"]["actor"]
     assert (actor["use_kl_loss"], config["algorithm"]["use_kl_in_reward"]) == (in_loss, not in_loss)
     assert (actor["kl_loss_coef"], config["algorithm"]["kl_ctrl"]["kl_coef"]) == (0.1, 0.1)
@@ -73,10 +73,10 @@ def test_the_reward_function_gives_the_reward_models_score(written: Path, reward
 
 
 def test_verl_is_told_of_the_cluster(base: str, reward: LocalModel, tmp_path: Path) -> None:
-    options = OptimizeOptions(**SMALL)
+    options = OptimizeConfig(**SMALL)
     found = []
     for number, on in enumerate((None, "ray", "10.0.0.1:6379")):
-        folder = verl_files(base, reward, TOLD, tmp_path / str(number), options=options, cluster=Cluster(on=on))
+        folder = verl_files(base, reward, TOLD, tmp_path / str(number), options=options, cluster=ClusterConfig(on=on))
         found.append(json.loads((folder / "optimize.yaml").read_text(encoding="utf-8")).get("ray_kwargs"))
     assert found == [None, None, {"ray_init": {"address": "10.0.0.1:6379"}}]
 

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_release.audit import alike, content_words, near_duplicates, near_texts, normalised, overlap
+from pluralbench_release.audit import alike, content_words, near_duplicates, near_texts, normalized, overlap
 
 LONG = "many words that stand in this order and no other so that three of them in a row are a mark of this text alone"
 CHINESE = "请问在北京的冬天应该怎样照顾一只年老的猫才能让它过得舒服一些"
@@ -21,13 +21,13 @@ WORDS = st.lists(st.sampled_from(["tea", "Tea", "coffee", "水", "お茶", "ช�
     ],
 )
 def test_form_white_space_and_case_make_no_difference(one: str, other: str) -> None:
-    assert normalised(one) == normalised(other)
+    assert normalized(one) == normalized(other)
 
 
 @given(st.text())
 def test_what_is_normalised_stays_as_it_is(text: str) -> None:
-    once = normalised(text)
-    assert normalised(f" {once}\n") == normalised(once)
+    once = normalized(text)
+    assert normalized(f" {once}\n") == normalized(once)
     assert once == " ".join(once.split())
 
 

@@ -4,10 +4,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from pluralbench_rewards.served import About, Conversation, ReplyError, ServerError
+from pluralbench_rewards.served import Conversation, ReplyError, ServerError, ServerInfo
 from pluralbench_rewards.served.client import Client
-from pluralbench_rewards.served.engine import Call
-from pluralbench_rewards.served.serving import Serving
+from pluralbench_rewards.served.engine import EngineRequest
+from pluralbench_rewards.served.serving import ServingConfig
 from pluralbench_rewards.served.vllm import VLLM
 from raw_server import http, serve_raw
 
@@ -17,8 +17,8 @@ NO_TEXT = ["hex", "zlib", "base64", "rot13", "undefined", "idna", "utf-7"]
 
 def posted(answer: bytes) -> Any:
     async def post(url: str) -> Any:
-        async with Client(url, Serving(server=url, max_retries=0)) as client:
-            return await client.post(Call("/classify", {}))
+        async with Client(url, ServingConfig(server=url, max_retries=0)) as client:
+            return await client.post(EngineRequest("/classify", {}))
 
     with serve_raw(lambda _: [answer]) as server:
         return asyncio.run(post(server.base_url.removesuffix("/v1")))
@@ -42,4 +42,4 @@ def test_json_that_has_no_end_is_not_parsed(body: bytes, status: str) -> None:
 def test_a_number_that_no_float_holds_is_no_score() -> None:
     reply = {"data": [{"index": 0, "probs": [10**400]}]}
     with pytest.raises(ReplyError, match=r"^gave 10{39} as a score$"):
-        VLLM.read(reply, [Conversation([1, 2], "", range(1))], About("1", ("m",)))
+        VLLM.read(reply, [Conversation([1, 2], "", range(1))], ServerInfo("1", ("m",)))

@@ -11,8 +11,8 @@ from chat_server import Reply, refused_by_reasoning, serve
 from pluralbench_calls import (
     LOCAL_MODEL,
     CallsError,
-    ChatConnection,
     ChatModel,
+    ConnectionConfig,
     ConnectionFailed,
     Ledger,
     Rule,
@@ -178,7 +178,7 @@ def test_loading_a_judge_asks_nothing_and_writes_nothing(tmp_path: Path) -> None
 def test_a_judge_that_cannot_be_reached_is_said_at_once(tmp_path: Path) -> None:
     model = ChatModel(provider="api.example.org", model="j")
     with pytest.raises(CallsError, match=r"^The judge j cannot be asked: provider .* needs a `base_url`"):
-        Judge(model, ChatConnection(), tmp_path / "ledger")
+        Judge(model, ConnectionConfig(), tmp_path / "ledger")
 
 
 def test_context_and_language_have_places_of_their_own(tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ def test_what_the_endpoint_refuses_is_remembered_from_one_question_to_the_next(t
 )
 def test_the_embedded_model_judges_for_real(tmp_path: Path) -> None:
     model = ChatModel(provider="local", model=LOCAL_MODEL, temperature=0.0, max_tokens=24)
-    local = Judge(model, ChatConnection(), tmp_path / "ledger", attempts=2)
+    local = Judge(model, ConnectionConfig(), tmp_path / "ledger", attempts=2)
     [settled] = local.compare([PAIR])
     assert settled.value in {"A", "B", None}
     assert bool(settled.reason) == (settled.value is None)

@@ -10,11 +10,11 @@ from chat_server import serve
 from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench_calls import InvalidAnswer
-from pluralbench_rewards import Case, cover, mean_score, overlap
+from pluralbench_rewards import RubricCase, mean_score, overlap, score_aspects
 from pluralbench_rewards.rubric import parse_scores
 
 ASPECTS = ["a small purse", "no meat", "little time"]
-CASE = Case("q1", "What should I cook?", "Lentils, they are cheap.", ASPECTS)
+CASE = RubricCase("q1", "What should I cook?", "Lentils, they are cheap.", ASPECTS)
 
 on_the_scale = st.lists(st.integers(0, 2), min_size=1, max_size=9)
 # Words of a reply around its list: no brackets, which would be further lists, and no tags of thinking.
@@ -67,7 +67,7 @@ def test_a_reply_without_scores_says_why(reply: str, reason: str) -> None:
 
 def test_the_judge_sees_question_answer_and_numbered_aspects_and_no_more(tmp_path: Path) -> None:
     with serve(always("[0, 2, 1]")) as server:
-        [settled] = cover(judge(server, tmp_path), [CASE])
+        [settled] = score_aspects(judge(server, tmp_path), [CASE])
     assert (settled.value, settled.reason, settled.attempts) == ([0.0, 2.0, 1.0], "", 1)
     [body] = server.requests
     system, asked = body["messages"]
@@ -82,13 +82,13 @@ def test_the_judge_sees_question_answer_and_numbered_aspects_and_no_more(tmp_pat
 
 
 def test_after_four_tries_there_is_no_score_and_a_reason(tmp_path: Path) -> None:
-    good = Case("q2", "Tea?", "Green.", ["green", "black"])
+    good = RubricCase("q2", "Tea?", "Green.", ["green", "black"])
     with serve(always("[2, 0]")) as server:  # two scores: right for the one, wrong for the other
-        bad, right = cover(judge(server, tmp_path), [CASE, good])
+        bad, right = score_aspects(judge(server, tmp_path), [CASE, good])
         assert (bad.value, bad.reason, bad.attempts) == (None, "2 scores for 3 aspects", 4)
         assert (right.value, right.attempts) == ([2.0, 0.0], 1)
         assert len(server.requests) == 5
-        again = cover(judge(server, tmp_path), [CASE, good])
+        again = score_aspects(judge(server, tmp_path), [CASE, good])
         assert [one.value for one in again] == [None, [2.0, 0.0]]
         assert len(server.requests) == 5, "what is recorded is not asked again"
 
@@ -110,7 +110,7 @@ def test_after_four_tries_there_is_no_score_and_a_reason(tmp_path: Path) -> None
 def test_overlap_is_twice_the_share_of_an_aspects_words(
     answer: str, aspects: Sequence[str], scores: list[float]
 ) -> None:
-    assert overlap(Case("q", "?", answer, aspects)) == pytest.approx(scores)
+    assert overlap(RubricCase("q", "?", answer, aspects)) == pytest.approx(scores)
 
 
 @given(
@@ -118,8 +118,8 @@ def test_overlap_is_twice_the_share_of_an_aspects_words(
 )
 def test_overlap_is_on_the_scale_and_full_where_all_is_said(words: list[str], more: str) -> None:
     aspect = " ".join(words)
-    [full] = overlap(Case("q", "?", f"{aspect} {more}", [aspect]))
-    [some] = overlap(Case("q", "?", more, [aspect]))
+    [full] = overlap(RubricCase("q", "?", f"{aspect} {more}", [aspect]))
+    [some] = overlap(RubricCase("q", "?", more, [aspect]))
     assert (full, 0 <= some <= 2) == (2.0, True)
 
 

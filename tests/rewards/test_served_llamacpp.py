@@ -4,10 +4,10 @@ import math
 from typing import Any
 
 import pytest
-from pluralbench_rewards.served import About, Conversation, ReplyError
+from pluralbench_rewards.served import Conversation, ReplyError, ServerInfo
 from pluralbench_rewards.served.llamacpp import about, read
 
-ABOUT = About("b1", ("tiny",))
+ABOUT = ServerInfo("b1", ("tiny",))
 ASKED = [Conversation([5, 6], "", range(0)), Conversation([7], "", range(0))]
 
 

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_rewards.served import About, Conversation, ReplyError
-from pluralbench_rewards.served.comparing import compare, squashed
+from pluralbench_rewards.served import Conversation, ReplyError, ServerInfo
+from pluralbench_rewards.served.comparing import compare, detect_activation
 from pluralbench_rewards.served.engines import ENGINES
-from pluralbench_rewards.served.serving import Serving
+from pluralbench_rewards.served.serving import ServingConfig
 from pluralbench_rewards.served.vllm import VLLM
 from pydantic import ValidationError
 
-ABOUT = About("1", ("m",), labels=("LABEL_0",))
+ABOUT = ServerInfo("1", ("m",), labels=("LABEL_0",))
 ANY_JSON = st.recursive(
     st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=3),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
@@ -100,9 +100,9 @@ def test_a_constant_is_told_and_changes_no_decision(scores: list[list[float]], s
 
 
 def test_what_an_activation_leaves_is_told() -> None:
-    assert squashed([[1.0], [1.0]]) == "all scores are 1, as a softmax over one logit makes them"
-    assert squashed([[0.2], [0.9]]) == "all scores lie between 0 and 1, as a sigmoid or a softmax makes them"
-    assert squashed([[0.2], [-0.1]]) == squashed([[0.5]]) == ""
+    assert detect_activation([[1.0], [1.0]]) == "all scores are 1, as a softmax over one logit makes them"
+    assert detect_activation([[0.2], [0.9]]) == "all scores lie between 0 and 1, as a sigmoid or a softmax makes them"
+    assert detect_activation([[0.2], [-0.1]]) == detect_activation([[0.5]]) == ""
 
 
 @pytest.mark.parametrize(
@@ -115,5 +115,5 @@ def test_what_an_activation_leaves_is_told() -> None:
 )
 def test_an_address_that_is_none_is_refused(given_as: str, said: str) -> None:
     with pytest.raises(ValidationError, match=said) as refused:
-        Serving(server=given_as)
+        ServingConfig(server=given_as)
     assert "secret" not in refused.value.errors()[0]["msg"]

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pluralbench_runs import Json, RecipeError, canonical_json, digest, stream
+from pluralbench_runs import Json, RecipeError, canonical_json, digest, rng_for
 
 SAFE = 2**53 - 1
 
@@ -116,16 +116,16 @@ def test_texts_of_a_type_of_their_own_are_texts_and_no_depth_is_too_deep() -> No
 
 
 def test_a_stream_depends_on_its_names_alone() -> None:
-    few = {name: stream(42, "position", name).random() for name in ("q1", "q2")}
-    many = {name: stream(42, "position", name).random() for name in ("q0", "q2", "q1.5", "q1")}
+    few = {name: rng_for(42, "position", name).random() for name in ("q1", "q2")}
+    many = {name: rng_for(42, "position", name).random() for name in ("q0", "q2", "q1.5", "q1")}
     assert {name: many[name] for name in few} == few
     assert len(set(many.values())) == 4
 
 
 def test_seed_purpose_and_kind_of_name_each_make_another_stream() -> None:
-    streams = [stream(1, "a", "1"), stream(2, "a", "1"), stream(1, "b", "1"), stream(1, "a", 1), stream(1, "a1")]
+    streams = [rng_for(1, "a", "1"), rng_for(2, "a", "1"), rng_for(1, "b", "1"), rng_for(1, "a", 1), rng_for(1, "a1")]
     assert len({generator.random() for generator in streams}) == 5
 
 
 def test_draws_are_pinned() -> None:
-    assert stream(42, "position", "中文").sample(range(1000), 3) == [923, 178, 360]
+    assert rng_for(42, "position", "中文").sample(range(1000), 3) == [923, 178, 360]

@@ -8,14 +8,14 @@ from datasets import BuilderConfig, NamedSplit
 from datasets.data_files import contains_wildcards
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_runs import PathName, RecipeError, SplitName, Table, UserError, check_recipe, inside, path_name
+from pluralbench_runs import FrozenModel, PathName, RecipeError, SplitName, UserError, check_recipe, inside, path_name
 from pluralbench_runs.names import LONGEST, split_name
 
 WHATEVER = st.text(max_size=8) | st.text(st.sampled_from("ab.-_/\\:*?[]{}|<>~ \0\n中é"), max_size=8)
 PLAIN = st.text(st.sampled_from("aZ9_-.中é٣"), min_size=1, max_size=30)
 
 
-class Named(Table):
+class Named(FrozenModel):
     """What is named in a recipe."""
 
     name: PathName = "a"

@@ -6,24 +6,24 @@ from typing import Annotated, Any, Literal
 
 import pytest
 import typer
-from pluralbench_runs import Recipe, RecipeError, Table
+from pluralbench_runs import FrozenModel, Recipe, RecipeError
 from pluralbench_runs.options import COLUMNS, Building, Options, Overrides, RecipeOptions, with_options
 from pydantic import Field, field_validator
 from typer.testing import CliRunner
 
 
-class Model(Table):
+class Model(FrozenModel):
     provider: str = Field("own", description="Not an option of its own.")
     model: str = "m"
 
 
-class Part(Table):
+class Part(FrozenModel):
     location: str
     columns: dict[str, str] = COLUMNS
     kind: Literal["a", "b"] | None = Field(None, description="Which kind.")
 
 
-class Source(Table):
+class Source(FrozenModel):
     location: str = Field("here", description="Where it is.", json_schema_extra={"flag": "--source"})
     columns: dict[str, str] = COLUMNS
     files: list[Path] = Field(default_factory=list, description="Which files; repeatable.")
@@ -115,7 +115,7 @@ def test_help_shows_what_the_recipes_say(given: Callable[..., Any]) -> None:
 
 
 def test_a_value_that_a_model_refuses_is_named_by_its_option() -> None:
-    class Pair(Table):
+    class Pair(FrozenModel):
         both: tuple[int, ...] = Field((), description="Two.", json_schema_extra={"as_text": True, "flag": "--two"})
 
         @field_validator("both", mode="before")

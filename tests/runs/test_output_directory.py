@@ -12,14 +12,14 @@ from commands import environment
 from full_disk import no_file_beyond
 from killing import killed_at
 from pluralbench_runs import (
+    FrozenModel,
     Output,
     OutputError,
     Recipe,
     RecipeError,
-    Table,
     is_made_by,
     output_directory,
-    stream,
+    rng_for,
     write_recipe,
 )
 
@@ -35,7 +35,7 @@ with output_directory(Path(sys.argv[1]), Recipe(), recipe_file="recipe.toml") as
 """
 
 
-class Connection(Table):
+class Connection(FrozenModel):
     """An operational table."""
 
     concurrency: int = 8
@@ -359,6 +359,6 @@ def test_a_number_that_is_not_kept_exactly_is_refused_before_any_work(tmp_path: 
         with pytest.raises(
             RecipeError, match=rf"^{seed} exceeds .*: a number beyond 2\*\*53 is not kept exactly; give a"
         ):
-            stream(seed, "name")
+            rng_for(seed, "name")
     with opened(tmp_path / "out", Build(seed=2**53 - 1)):
-        stream(2**53 - 1, "name")
+        rng_for(2**53 - 1, "name")

@@ -5,14 +5,14 @@ from pathlib import PurePosixPath
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_runs import Place, Table, public_place
+from pluralbench_runs import FrozenModel, Place, public_place
 
 NAMES = st.text(st.characters(exclude_characters="/\0:", exclude_categories=["Cs"]), min_size=1).filter(
     lambda name: name not in {".", ".."}
 )
 
 
-class Made(Table):
+class Made(FrozenModel):
     """What was read."""
 
     location: Place

@@ -5,11 +5,11 @@ from typing import ClassVar
 
 import pytest
 from pluralbench_runs import (
+    FrozenModel,
     Recipe,
     RecipeError,
-    Table,
     check_recipe,
-    difference,
+    describe_difference,
     differing_keys,
     read_recipe,
     write_recipe,
@@ -19,14 +19,14 @@ from pydantic import Field
 TEXTS = ["中文", "نص عربي", "טקסט", "हिन्दी", "👩‍👩‍👧", 'quo"te \\ \'\'\' """', "line\r\nbreak\u2028", "\x01\x7f"]
 
 
-class Llm(Table):
+class Llm(FrozenModel):
     """A nested table."""
 
     model: str = "tiny"
     extra: dict[str, object] = Field(default_factory=dict)
 
 
-class Connection(Table):
+class Connection(FrozenModel):
     """An operational table."""
 
     base_url: str | None = None
@@ -139,7 +139,7 @@ def test_what_is_written_reads_back_the_same(path: Path, text: str) -> None:
     assert "note" not in path.read_text(encoding="utf-8")  # what is unset is not
 
 
-class Data(Table):
+class Data(FrozenModel):
     """A table whose digest follows its other keys."""
 
     location: str = "a"
@@ -175,10 +175,10 @@ class Made(Recipe):
     ],
 )
 def test_what_differs_is_said_in_few_words(theirs: Made, said: str) -> None:
-    assert difference(Made(), theirs) == said
+    assert describe_difference(Made(), theirs) == said
 
 
-class Scoring(Table):
+class Scoring(FrozenModel):
     """A table of which one key is operational."""
 
     token_budget: int = 8

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench_measures.agreement import share_of
-from pluralbench_studies import ANSWERS, agreement, consensus, settled
+from pluralbench_studies import ANSWERS, agreement, consensus, consensus_counts
 
 Row = tuple[str, str, str]
 """item, annotator, answer"""
@@ -90,7 +90,7 @@ def test_several_answers_become_one() -> None:
         ("third", 3, False, "majority", "2"),
         ("revised", 2, True, "discussion", "2"),
     ]
-    assert settled(found) == {
+    assert consensus_counts(found) == {
         "double_marked": 6,
         "agreed": share_of(2, 6),
         "differed": 4,

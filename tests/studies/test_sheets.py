@@ -12,7 +12,7 @@ from pluralbench_studies import (
     AssignmentError,
     Form,
     Question,
-    guarded,
+    escape_formula,
     is_filled,
     preference,
     read_rows,
@@ -40,7 +40,7 @@ def fill(path: Path, **answers: str) -> None:
 
 @pytest.mark.parametrize("text", ["\nFirst.", "\r\n\t1. First.", "\t\n", " a = b", "1 - 2"])
 def test_a_text_that_is_no_formula_shows_no_apostrophe(text: str) -> None:
-    assert guarded(text) == text
+    assert escape_formula(text) == text
 
 
 @given(st.lists(st.tuples(texts, texts, texts), min_size=1, max_size=4))

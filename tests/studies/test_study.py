@@ -11,8 +11,8 @@ from pluralbench_studies import (
     Form,
     StudyError,
     StudyRecipe,
+    annotator_progress,
     assign,
-    how_far,
     majority,
     read_returned,
     read_study,
@@ -64,7 +64,7 @@ def test_a_study_is_written_once_and_read(tmp_path: Path) -> None:
     assert (study.settings.each, study.key.rows()) == (2, KEY.rows())
     found = read_returned(study, [], FORM)
     assert sorted(found.answers["answer"]) == ["4", "5"]
-    assert how_far(study.assigned, found.answers).rows() == [("an", 3, 2), ("bo", 3, 0)]
+    assert annotator_progress(study.assigned, found.answers).rows() == [("an", 3, 2), ("bo", 3, 0)]
     assert found.problems["kind"].to_list() == ["missing"] * 4
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from chat_server import ChatServer, Reply
-from pluralbench_calls import ChatConnection, ChatModel
+from pluralbench_calls import ChatModel, ConnectionConfig
 from pluralbench_rewards.judge import Judge
 
 ONE_BY_ONE = {"concurrency": 1}
@@ -22,7 +22,7 @@ def judge(
     """A judge at temperature 0 whose ledger lies in the folder."""
     folder.mkdir(exist_ok=True)
     chat = ChatModel.model_validate({"provider": "127.0.0.1", "model": "judge-1", "temperature": 0.0, **(model or {})})
-    reached = ChatConnection.model_validate({"base_url": server.base_url, **(connection or {})})
+    reached = ConnectionConfig.model_validate({"base_url": server.base_url, **(connection or {})})
     return Judge(chat, reached, folder / "ledger", **options)
 
 

@@ -8,9 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from chat_server import ChatServer, Reply
-from pluralbench import ChatConnection, Data, Downstream, DownstreamPrompt, Group, Outcome, Sampling, best_of_n
+from pluralbench import (
+    ConnectionConfig,
+    DataConfig,
+    Downstream,
+    DownstreamPromptConfig,
+    Group,
+    OutcomeConfig,
+    SamplingConfig,
+    best_of_n,
+)
 from pluralbench_rewards.rubric import SYSTEM
-from pluralbench_runs import Table
+from pluralbench_runs import FrozenModel
 from some_words import WORDS
 
 SHOWN = re.compile(r"<(\w+)>\n(.*?)\n</\1>", re.DOTALL)
@@ -85,19 +94,19 @@ def sampled(server: ChatServer, data: Path, out: Path, rewards: Any = MODELS, **
     files: fields of both connections.
     """
 
-    def taken(description: type[Table], given: Row) -> Any:
+    def taken(description: type[FrozenModel], given: Row) -> Any:
         return description(
             **given | {name: options.pop(name) for name in [*options] if name in description.model_fields}
         )
 
-    connection = ChatConnection(base_url=server.base_url, api_key_env="", **ONE_BY_ONE, **options.pop("files", {}))
+    connection = ConnectionConfig(base_url=server.base_url, api_key_env="", **ONE_BY_ONE, **options.pop("files", {}))
     return best_of_n(
         options.pop("policy", "policy"),
         rewards,
-        data=taken(Data, {"location": str(data)}),
-        prompt=taken(DownstreamPrompt, {}),
-        outcome=taken(Outcome, {"judge": "judge"}),
-        sampling=taken(Sampling, {"n": 5, "k": (1, 2, 4)}),
+        data=taken(DataConfig, {"location": str(data)}),
+        prompt=taken(DownstreamPromptConfig, {}),
+        outcome=taken(OutcomeConfig, {"judge": "judge"}),
+        sampling=taken(SamplingConfig, {"n": 5, "k": (1, 2, 4)}),
         policy_connection=options.pop("policy_connection", connection),
         judge_connection=connection,
         out=out,

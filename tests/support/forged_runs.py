@@ -9,10 +9,10 @@ from typing import Any
 import polars as pl
 from pluralbench.evaluation.judge import with_legacy
 from pluralbench.evaluation.personas import measured as measured_personas
-from pluralbench.leaderboard.remade import Files, source_of
+from pluralbench.leaderboard.reproduction import RunInputs, run_data
 from pluralbench.metrics import measure
 from pluralbench.results.decisions import decisions_of
-from pluralbench.results.evaluations import EvaluationConfig, PersonaConfig
+from pluralbench.results.evaluations import EvaluationRunConfig, PersonaJudgeRunConfig
 from pluralbench.results.metrics_frame import metrics_text
 from pluralbench.results.runs import ITEMS_FILE, LEDGER_FILE, METRICS_FILE, RUN_FILE, Run, load_run
 
@@ -22,16 +22,16 @@ Row = dict[str, Any]
 def copied(run: Run, out: Path) -> Run:
     """The run in another directory."""
     shutil.copytree(run.path, out)
-    return load_run(out, EvaluationConfig)
+    return load_run(out, EvaluationRunConfig)
 
 
 def rewritten(run: Run, items: pl.DataFrame) -> Run:
     """The run with these items, and with the metrics, references and counts that they give."""
-    source = source_of(run, Files())
+    source = run_data(run, RunInputs())
     of = source.items.join(
         items.select("config", "id").unique(), on=["config", "id"], how="semi", maintain_order="left"
     )
-    if isinstance(run.config, PersonaConfig):
+    if isinstance(run.config, PersonaJudgeRunConfig):
         metrics = measured_personas(run.config, items, of)
     else:
         metrics = measure(run.config.benchmark.description, decisions_of(items), of)
@@ -42,7 +42,7 @@ def rewritten(run: Run, items: pl.DataFrame) -> Run:
     counts = dict(items.group_by("config").agg(pl.col("id").n_unique()).iter_rows())
     if run.verb != "judge-personas":
         change_config(run, data={"rows": counts})
-    return load_run(run.path, EvaluationConfig)
+    return load_run(run.path, EvaluationRunConfig)
 
 
 def by_row(run: Run, change: Callable[[Row], Row | None]) -> Run:
@@ -68,7 +68,7 @@ def _changed(run: Run, which: str, parts: Mapping[str, Any]) -> Run:
         own = values[which].get(name)
         values[which][name] = {**(own or {}), **changes} if isinstance(changes, Mapping) else changes
     (run.path / RUN_FILE).write_text(json.dumps(values), encoding="utf-8")
-    return load_run(run.path, EvaluationConfig)
+    return load_run(run.path, EvaluationRunConfig)
 
 
 def named(run: Run, name: str) -> Run:

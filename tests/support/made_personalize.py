@@ -5,25 +5,25 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from pluralbench.config import PersonalizeConfig
 from pluralbench.data.benchmarks import find_benchmark
-from pluralbench.descriptions import Personalizing
-from pluralbench.evaluation.settings import run_directory
+from pluralbench.evaluation.loading import run_directory
 from pluralbench.metrics.accuracy import rule_of
 from pluralbench.metrics.personalize import personalize_numbers
 from pluralbench.results.metrics_frame import metrics_frame
 from pluralbench.results.personalize import (
     PERSONALIZE_ITEMS,
-    PersonalizeConfig,
     PersonalizeResult,
+    PersonalizeRunConfig,
     SetRecord,
     TrainedOn,
     TrainedRecord,
 )
 from pluralbench.results.record import BenchmarkRecord, CostRecord, PromptRecord
 from pluralbench.results.runs import Personalized, load_run, write_run
-from pluralbench_local.personal.options import PersonalOptions
-from pluralbench_rewards import ModelRecord, Scoring
-from pluralbench_runs import stream
+from pluralbench_local.personal.options import PersonalConfig
+from pluralbench_rewards import ModelRecord, ScoringConfig
+from pluralbench_runs import rng_for
 from some_words import WORDS
 from written_tables import write
 
@@ -47,7 +47,7 @@ def made_items(
     for name, configs in sets.items():
         for config in configs:
             for number in range(2 * users):
-                draw = stream(0, "item", f"{name} {config} {number}")
+                draw = rng_for(0, "item", f"{name} {config} {number}")
                 posts, words, distance = draw.randint(1, 9), draw.randint(5, 400), draw.random()
                 item: dict[str, Any] = {"set": name, "config": config, "item": f"q{number}", "pair": 0}
                 item |= {"cluster": f"{name} {config} u{number // 2}"}
@@ -56,7 +56,7 @@ def made_items(
                     for condition in conditions:
                         share = 0.5 + (better * posts / 9 if condition == "with" else 0.0)
                         for seed in range(seeds):
-                            drawn = stream(seed, f"{method} {condition}", f"{name} {config} {number}").random()
+                            drawn = rng_for(seed, f"{method} {condition}", f"{name} {config} {number}").random()
                             margin = share - drawn
                             who = {"method": method, "condition": condition, "seed": seed}
                             rows.append(item | who | {"margin": margin, "correct": margin > 0})
@@ -71,21 +71,21 @@ def made_personalized(out: Path, items: pl.DataFrame, *, persona: bool = False, 
     with run_directory(out, config, fresh=False) as output:
         assert output is not None
         write_run(output, config, result, metrics, {"items": items})
-    return load_run(out, PersonalizeConfig)
+    return load_run(out, PersonalizeRunConfig)
 
 
-def config_of(items: pl.DataFrame, *, persona: bool = False) -> PersonalizeConfig:
+def config_of(items: pl.DataFrame, *, persona: bool = False) -> PersonalizeRunConfig:
     """What a directory with these items was asked."""
     benchmark = find_benchmark("personalized")
     methods = tuple(items["method"].unique(maintain_order=True))
-    return PersonalizeConfig(
+    return PersonalizeRunConfig(
         backbone=ModelRecord(name="org/backbone", kind="backbone"),
         benchmark=BenchmarkRecord(name="personalized", title="P", rule=rule_of(benchmark), description=benchmark),
         data={},
         prompt=PromptRecord(),
-        personalizing=Personalizing(methods=methods, persona=persona, seeds=items["seed"].n_unique()),
-        options=PersonalOptions(),
-        scoring=Scoring(),
+        personalizing=PersonalizeConfig(methods=methods, persona=persona, seeds=items["seed"].n_unique()),
+        options=PersonalConfig(),
+        scoring=ScoringConfig(),
     )
 
 
@@ -126,7 +126,7 @@ def user_rows(users: int, pairs: int, *, prefix: str = "u", persona: bool = True
     for user in range(users):
         likes, other = ("tea", "chess") if user % 2 else ("chess", "tea")
         for number in range(pairs):
-            draw = stream(0, prefix, user, number)
+            draw = rng_for(0, prefix, user, number)
             asked = " ".join(draw.choices(WORDS, k=4))
             rows.append(
                 {

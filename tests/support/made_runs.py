@@ -7,20 +7,26 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from pluralbench.config import DataConfig, PersonaJudgeConfig, PromptConfig
 from pluralbench.data.benchmarks import Benchmark, find_benchmark
 from pluralbench.data.clusters import Clusters
 from pluralbench.data.items import load_items
-from pluralbench.data.prompts import wordings_digest
-from pluralbench.descriptions import Data, PersonaJudging, Prompt
-from pluralbench.evaluation.settings import run_directory
+from pluralbench.data.prompts import prompts_digest
+from pluralbench.evaluation.loading import run_directory
 from pluralbench.metrics import measure
 from pluralbench.metrics.accuracy import rule_of
 from pluralbench.results.decisions import DECISIONS, decide, score_items
-from pluralbench.results.evaluations import EvaluationConfig, PersonaConfig, PersonaResult, ScoreConfig, ScoreResult
+from pluralbench.results.evaluations import (
+    EvaluationRunConfig,
+    PersonaJudgeResult,
+    PersonaJudgeRunConfig,
+    ScoreResult,
+    ScoreRunConfig,
+)
 from pluralbench.results.record import BenchmarkRecord, DataRecord, PromptRecord, provenance
 from pluralbench.results.runs import Run, load_run, write_run
 from pluralbench_calls import ChatModel
-from pluralbench_rewards import ModelRecord, Scored, Scoring
+from pluralbench_rewards import ModelRecord, Scored, ScoringConfig
 from pluralbench_runs import digest
 
 Row = dict[str, Any]
@@ -40,17 +46,17 @@ def decision(number: int, outcome: str = "win", **changes: Any) -> Row:
     return row | changes
 
 
-def config_of(benchmark: Benchmark, name: str, rows: dict[str, int], *, model: str = "m") -> ScoreConfig:
+def config_of(benchmark: Benchmark, name: str, rows: dict[str, int], *, model: str = "m") -> ScoreRunConfig:
     """What a run that a function made was asked."""
     digest_of = digest(benchmark.model_dump(mode="json"))
-    return ScoreConfig(
+    return ScoreRunConfig(
         benchmark=BenchmarkRecord(name=name, title=benchmark.title, rule=rule_of(benchmark), description=benchmark),
         data=DataRecord(location="data", digest="d", benchmark_digest=digest_of, rows=rows, clusters=Clusters()),
         prompt=PromptRecord(
-            profile="none", profile_size=Prompt().profile_size, wordings_digest=wordings_digest("none")
+            profile="none", profile_size=PromptConfig().profile_size, wordings_digest=prompts_digest("none")
         ),
         model=ModelRecord(name=model, kind="function"),
-        scoring=Scoring(),
+        scoring=ScoringConfig(),
     )
 
 
@@ -73,7 +79,7 @@ def run_of(
     return made(path, config_of(described, name, counts, model=model), decisions, measure(described, decisions))
 
 
-def made(path: str | Path, config: ScoreConfig, items: pl.DataFrame, metrics: pl.DataFrame) -> Run:
+def made(path: str | Path, config: ScoreRunConfig, items: pl.DataFrame, metrics: pl.DataFrame) -> Run:
     """A run of a function with these items."""
     result = ScoreResult(model=config.model)
     return Run(Path(path), config, result, _provenance(), metrics, {"items": items})
@@ -85,16 +91,16 @@ def keep(run: Run, out: Path | None = None) -> Run:
     with run_directory(target, run.config, fresh=True) as output:
         assert output is not None
         write_run(output, run.config, run.result, run.metrics, {"items": run.items})
-    return load_run(target, EvaluationConfig)
+    return load_run(target, EvaluationRunConfig)
 
 
 def scored(benchmark: str, data: Path, out: Path, by: Scores = by_length, *, model: str = "m", **options: Any) -> Run:
     """The run of a function from a prompt and its responses to scores, in the directory `out`.
 
-    options: of `Data`.
+    options: of `DataConfig`.
     """
     described = find_benchmark(benchmark, options.get("columns", ()))
-    items = load_items(described, Data(location=str(data), **options))
+    items = load_items(described, DataConfig(location=str(data), **options))
     described = described.fitted(items.frame["subset"])
     rows = items.frame.select("prompt", "responses").iter_rows()
     scores = [list(by(prompt[-1]["content"], responses)) for prompt, responses in rows]
@@ -126,14 +132,14 @@ def with_items(run: Run, items: pl.DataFrame) -> Run:
 
 def for_persons(run: Run, *, setting: Any = "certainty", variables: Any = "all", **result: Any) -> Run:
     """The run as one of a judge for persons. result: what came of it, where that is not nothing."""
-    config = PersonaConfig(
+    config = PersonaJudgeRunConfig(
         benchmark=run.config.benchmark,
         data=run.config.data,
         model=ChatModel(provider="p", model=run.name),
         prompts_version="1",
         prompts_digest="d",
-        judging=PersonaJudging(reply="brief", setting=setting, variables=variables),
+        judging=PersonaJudgeConfig(reply="brief", setting=setting, variables=variables),
         seed=0,
     )
     counts = {"calls": 0, "prompt_tokens": 0, "completion_tokens": 0} | result
-    return replace(run, config=config, result=PersonaResult(model=run.result.model, **counts))
+    return replace(run, config=config, result=PersonaJudgeResult(model=run.result.model, **counts))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from pluralbench_policies import OptimizeOptions, Task
+from pluralbench_policies import OptimizeConfig, Task
 from pluralbench_rewards import FunctionModel, Group
 from reward_models import user
 
@@ -18,9 +18,9 @@ def letters(groups: Sequence[Group]) -> list[list[float]]:
 LETTERS = FunctionModel(letters)
 
 
-def quick(algorithm: str, **changed: Any) -> OptimizeOptions:
+def quick(algorithm: str, **changed: Any) -> OptimizeConfig:
     """Options of a run of a second."""
     chosen: dict[str, Any] = {"algorithm": algorithm, "prompts": 8, "mini_batch": 4, "micro_batch": 8, "steps": 6}
     chosen |= {"generations": 4, "max_tokens": 12, "checkpoint_every": 2, "kl_every": 3}
     chosen |= {"learning_rate": 6e-3, "critic_learning_rate": 6e-3}
-    return OptimizeOptions(**chosen | changed)
+    return OptimizeConfig(**chosen | changed)

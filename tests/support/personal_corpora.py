@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pluralbench_local.personal.contract import BackboneRecord
-from pluralbench_local.personal.options import PersonalOptions
+from pluralbench_local.personal.options import PersonalConfig
 from pluralbench_local.personal.points import Corpus
 from pluralbench_local.personal.saved import SavedPersonal, read_personal
 from pluralbench_local.personal.training import train_personal
@@ -19,12 +19,12 @@ TEST = simulated(4, 3, width=WIDTH, seed=2).corpus
 SMALL: dict[str, Any] = {"hidden": 8, "layers": 1, "latent": 4, "epochs": 2, "batch_size": 8, "learning_rate": 0.01}
 
 
-def small(method: str, **given: Any) -> PersonalOptions:
+def small(method: str, **given: Any) -> PersonalConfig:
     """Options of a network that trains in no time."""
-    return PersonalOptions.model_validate({"method": method, **SMALL, **given})
+    return PersonalConfig.model_validate({"method": method, **SMALL, **given})
 
 
-def learned(folder: Path, corpus: Corpus, options: PersonalOptions) -> SavedPersonal:
+def learned(folder: Path, corpus: Corpus, options: PersonalConfig) -> SavedPersonal:
     """A model trained on the corpus."""
     backbone = BackboneRecord(name="simulated", width=corpus.width)
     return read_personal(train_personal(corpus, folder, options=options, backbone=backbone).folder)

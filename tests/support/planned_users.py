@@ -9,7 +9,7 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from pluralbench_rewards import Case, Group, overlap
+from pluralbench_rewards import Group, RubricCase, overlap
 
 WISHES = {
     "low expenses": ["I count every coin at the end of the month.", "Money is tight here, so I buy little."],
@@ -63,4 +63,4 @@ def by_words_told(groups: Sequence[Group]) -> list[list[float]]:
 
 
 def _words(group: Group, response: str) -> float:
-    return sum(overlap(Case(group.id, "", response, group.context)))
+    return sum(overlap(RubricCase(group.id, "", response, group.context)))

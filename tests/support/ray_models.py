@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from pluralbench_rewards import Group, ModelRecord, RewardsError, Scoring
-from pluralbench_runs import Table
+from pluralbench_rewards import Group, ModelRecord, RewardsError, ScoringConfig
+from pluralbench_runs import FrozenModel
 
 NOWHERE = "There is no model in ./nowhere; give its folder."
 
 
-class Broken(Table):
+class Broken(FrozenModel):
     """A description of a model that cannot be loaded."""
 
     loader: ClassVar[str] = "ray_models:load_broken"
@@ -24,7 +24,7 @@ class Broken(Table):
         return ModelRecord(name="broken", kind="broken")
 
 
-class Elsewhere(Table):
+class Elsewhere(FrozenModel):
     """A description of a model whose files differ from process to process."""
 
     loader: ClassVar[str] = "ray_models:load_broken"
@@ -34,7 +34,7 @@ class Elsewhere(Table):
         return ModelRecord(name="./model", kind="classifier", digest=f"{os.getpid():064}")
 
 
-def load_broken(model: Table, scoring: Scoring) -> None:
+def load_broken(model: FrozenModel, scoring: ScoringConfig) -> None:
     """Raise what a model's loader raises."""
     raise RewardsError(NOWHERE)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from pluralbench_local import Classifier, Embedded, Implicit, load
+from pluralbench_local import Classifier, EmbeddedCorpus, Implicit, load
 from pluralbench_rewards import Group, Scored, Work
 from some_words import WORDS
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
@@ -206,7 +206,7 @@ def load_implicit(folder: str, reference: str | None = None, **options: Any) -> 
     return model
 
 
-def work_of(done: Scored | Embedded) -> Work:
+def work_of(done: Scored | EmbeddedCorpus) -> Work:
     """What scoring, or embedding, took."""
     assert done.work is not None
     return done.work

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from pluralbench_local import ConversationError, LocalModel, ServedModel
 from pluralbench_local.served.scoring import Served, load
-from pluralbench_rewards import Group, Scored, Scoring
+from pluralbench_rewards import Group, Scored, ScoringConfig
 from pluralbench_rewards.served import ServerError
-from pluralbench_rewards.served.serving import Serving
+from pluralbench_rewards.served.serving import ServingConfig
 from reward_models import classifier_alone, differences, implicit_alone, make_groups
 
 GROUPS = make_groups(5, number=6, longest=25)
@@ -34,7 +34,7 @@ class Running:
     longest: int = 1024
 
 
-def served(running: Running, scoring: Scoring | None = None, /, **serving: Any) -> Served:
+def served(running: Running, scoring: ScoringConfig | None = None, /, **serving: Any) -> Served:
     """The model behind a server, in float32."""
     model = LocalModel.model_validate(
         {"name": running.folder, "kind": running.kind, "reference": running.reference, "device": "cpu"}
@@ -42,7 +42,7 @@ def served(running: Running, scoring: Scoring | None = None, /, **serving: Any) 
     given = {"server": (running.url,), "max_retries": 2} | serving
     if running.reference_url is not None:
         given["reference_server"] = (running.reference_url,)
-    return load(ServedModel(model=model, serving=Serving(**given)), scoring or Scoring())
+    return load(ServedModel(model=model, serving=ServingConfig(**given)), scoring or ScoringConfig())
 
 
 def scored(running: Running, groups: Sequence[Group] = tuple(GROUPS), /, **serving: Any) -> Scored:
@@ -75,7 +75,7 @@ def scores_are_those_of_the_model_here(running: Running) -> None:
 def tokens_are_counted_as_in_process(running: Running) -> None:
     """A conversation's tokens and what is dropped are those of the model in this process."""
     here = served(running).template
-    found = served(running, Scoring(max_length=60, on_overflow="drop")).score(GROUPS)
+    found = served(running, ScoringConfig(max_length=60, on_overflow="drop")).score(GROUPS)
     long = [place for place, row in enumerate(found.tokens) if max(row) > 60]
     assert 0 < len(long) < len(GROUPS)
     assert list(found.dropped) == long

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import torch
 from pluralbench_local.personal.points import Corpus
-from pluralbench_runs import stream
+from pluralbench_runs import rng_for
 from torch import Tensor, nn
 
 PAIRS_SHOWN = 10  # of the earlier ones, the most that an item has
@@ -113,7 +113,7 @@ def simulated(
 
 
 def _generator(seed: int, *names: str) -> torch.Generator:
-    return torch.Generator().manual_seed(stream(seed, "simulated", *names).getrandbits(63))
+    return torch.Generator().manual_seed(rng_for(seed, "simulated", *names).getrandbits(63))
 
 
 def _simplex(axes: Tensor) -> Tensor:

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from pluralbench_local import LocalModel, Lora, Ranking, Trained, TrainingOptions
+from pluralbench_local import LocalModel, LoraOptions, Ranking, Trained, TrainingConfig
 from pluralbench_local.training_job import read_log
-from pluralbench_local.training_model import Trainee, load_trainee
+from pluralbench_local.training_model import TrainableModel, load_trainee
 from reward_models import user, words
 
 
@@ -23,7 +23,7 @@ def rankings(number: int, seed: int) -> list[Ranking]:
 
 
 RANKINGS, HELD_OUT = rankings(20, seed=0), rankings(12, seed=1)
-QUICK = TrainingOptions(
+QUICK = TrainingConfig(
     epochs=2, batch_size=8, accumulation=2, learning_rate=4e-3, checkpoint_every=3, measure_every=2, max_length=500
 )
 """Some ten steps."""
@@ -31,14 +31,19 @@ SMALL: dict[str, Any] = {"num_hidden_layers": 1, "hidden_size": 32, "intermediat
 """Sizes of a base that learns these rankings all the same."""
 
 
-def options(**changed: Any) -> TrainingOptions:
+def options(**changed: Any) -> TrainingConfig:
     """The quick options with these changed."""
-    return TrainingOptions(**QUICK.model_dump() | changed)
+    return TrainingConfig(**QUICK.model_dump() | changed)
 
 
 def trainee(
-    folder: str, lora: Lora | None = None, budget: int | None = None, *, checkpointing: bool = False, **settings: Any
-) -> Trainee:
+    folder: str,
+    lora: LoraOptions | None = None,
+    budget: int | None = None,
+    *,
+    checkpointing: bool = False,
+    **settings: Any,
+) -> TrainableModel:
     """A model in training on the CPU."""
     source = LocalModel(name=folder, device="cpu")
     return load_trainee(

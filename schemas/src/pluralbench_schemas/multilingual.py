@@ -8,7 +8,7 @@ import pandera.polars as pa
 import polars as pl
 
 from pluralbench_schemas.languages import LANGUAGES
-from pluralbench_schemas.rules import Rows, differs, have_text, name_calls, not_negative, rule, same_in_all
+from pluralbench_schemas.rules import Rows, are_call_keys, differs, non_blank, not_negative, rule, same_in_all
 
 SUBSET = "^translation-[a-z]{2,3}-[a-z]{2,3}-(easy|hard)$"
 
@@ -35,13 +35,13 @@ class MultilingualPairs(Rows):
     chosen_calls: pl.List = pa.Field(dtype_kwargs={"inner": pl.String})
     rejected_calls: pl.List = pa.Field(dtype_kwargs={"inner": pl.String})
 
-    _text = have_text("prompt", "source", "category", "translator")
+    _text = non_blank("prompt", "source", "category", "translator")
     _not_negative = not_negative("id")
     _known = rule(
         "must be a language of `languages.toml`", "language", holds=lambda name: pl.col(name).is_in(list(LANGUAGES))
     )
     _one_language = same_in_all("language")
-    _call_keys = name_calls("prompt_calls", "chosen_calls", "rejected_calls")
+    _call_keys = are_call_keys("prompt_calls", "chosen_calls", "rejected_calls")
     _differ = differs("rejected", "chosen")
 
 
@@ -65,7 +65,7 @@ class TranslationPairs(Rows):
     chosen_score: float
     rejected_score: float
 
-    _text = have_text("prompt", "chosen", "rejected", "source")
+    _text = non_blank("prompt", "chosen", "rejected", "source")
     _differ = differs("rejected", "chosen")
     _not_negative = not_negative("id", "template")
     _named = rule(

@@ -3,7 +3,7 @@
 import pandera.polars as pa
 import polars as pl
 
-from pluralbench_schemas.rules import Rows, differs, fields, have_text, name_calls, rule, same_in_all
+from pluralbench_schemas.rules import Rows, are_call_keys, differs, fields, non_blank, rule, same_in_all
 
 KINDS = ("preference", "opinion", "authorship")
 TRUTHS = ("A", "B", "tie")
@@ -52,7 +52,7 @@ class PersonaItems(Rows):
     gap: float = pa.Field(nullable=True)
     rank_calls: pl.List = pa.Field(dtype_kwargs={"inner": pl.String})
 
-    _text = have_text("task", "user", "option_a", "option_b", "origin_a", "origin_b")
+    _text = non_blank("task", "user", "option_a", "option_b", "origin_a", "origin_b")
     _differ = differs("option_b", "option_a")
     _one_task = same_in_all("task")
     _rendered = rule(
@@ -60,4 +60,4 @@ class PersonaItems(Rows):
         "persona",
         holds=lambda _: _once_each() & _sentences(),
     )
-    _call_keys = name_calls("rank_calls")
+    _call_keys = are_call_keys("rank_calls")

@@ -10,7 +10,7 @@ from typing import Any
 import pandera.polars as pa
 import polars as pl
 
-from pluralbench_schemas.rules import Rows, differs, have_fields, have_text, name_call, rule
+from pluralbench_schemas.rules import Rows, differs, have_fields, is_call_key, non_blank, rule
 
 POST = pl.Struct({"id": pl.String, "category": pl.String, "text": pl.String})
 RUBRIC_ASPECT = pl.Struct({"aspect": pl.String, "evidence": pl.String, "reason": pl.String})
@@ -44,7 +44,7 @@ class PersonalizedQuestions(Rows):
     rubric_aspects: pl.List = pa.Field(dtype_kwargs={"inner": RUBRIC_ASPECT})
     profile: pl.List = pa.Field(dtype_kwargs={"inner": POST})
 
-    _text = have_text("id", "question")
+    _text = non_blank("id", "question")
     _some_posts = rule("must have at least one post", "profile", holds=lambda name: pl.col(name).list.len() > 0)
     _post_texts = have_fields("must have an id and a text in each post", "profile", "id", "text")
     _aspect_titles = have_fields("must have a title in each aspect", "rubric_aspects", "aspect")
@@ -64,8 +64,8 @@ class PersonalizedPairs(PersonalizedQuestions):
     chosen_call: str
     rejected_call: str
 
-    _answer_text = have_text("chosen", "rejected", "generator", "prompt_version")
-    _call_keys = name_call("chosen_call", "rejected_call")
+    _answer_text = non_blank("chosen", "rejected", "generator", "prompt_version")
+    _call_keys = is_call_key("chosen_call", "rejected_call")
     _some_aspects = rule(
         "must have at least one aspect", "rubric_aspects", holds=lambda name: pl.col(name).list.len() > 0
     )

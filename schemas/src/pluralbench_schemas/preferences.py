@@ -4,7 +4,7 @@ import pandera.polars as pa
 import polars as pl
 
 from pluralbench_schemas.personalized import POST
-from pluralbench_schemas.rules import Rows, differs, each, fields, have_fields, have_text, name_call, rule
+from pluralbench_schemas.rules import Rows, differs, each, fields, have_fields, is_call_key, non_blank, rule
 
 MESSAGE = pl.Struct({"role": pl.String, "content": pl.String})
 ROLES = ("system", "user", "assistant")
@@ -33,7 +33,7 @@ class PersonalizedPreferences(Rows):
     rejected_source: str = pa.Field(nullable=True)
     original_split: str = pa.Field(nullable=True)
 
-    _text = have_text("id", "user_id", "chosen", "rejected", "persona", "source_id")
+    _text = non_blank("id", "user_id", "chosen", "rejected", "persona", "source_id")
     _messages = rule(
         "must have text in each message, of the role system, user or assistant",
         "prompt",
@@ -54,7 +54,7 @@ class PersonalizedPreferences(Rows):
         "profile",
         holds=lambda name: ~fields(name, "id").list.contains(pl.col("source_id")),
     )
-    _call_keys = name_call("persona_call")
+    _call_keys = is_call_key("persona_call")
     _recorded = rule(
         "must be there where `persona_call` is, and nowhere else",
         "persona",

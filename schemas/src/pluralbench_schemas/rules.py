@@ -32,7 +32,7 @@ def rule(error: str, *columns: str, holds: Callable[[str], pl.Expr]) -> Any:
     return pa.check(*columns, error=error)(classmethod(check))
 
 
-def have_text(*columns: str) -> Any:
+def non_blank(*columns: str) -> Any:
     """More than white space stands in these columns."""
     return rule("must have text", *columns, holds=lambda name: pl.col(name).str.contains(r"\S"))
 
@@ -52,13 +52,13 @@ def not_negative(*columns: str) -> Any:
     return rule("must not be negative", *columns, holds=lambda name: pl.col(name) >= 0)
 
 
-def name_call(*columns: str) -> Any:
+def is_call_key(*columns: str) -> Any:
     """Each is the key of a recorded call, a SHA-256."""
     said = "must be the key of a recorded call, 64 hexadecimal digits"
     return rule(said, *columns, holds=lambda name: pl.col(name).str.contains(CALL_KEY))
 
 
-def name_calls(*columns: str) -> Any:
+def are_call_keys(*columns: str) -> Any:
     """The same of columns of lists."""
     said = "must be keys of calls, 64 hexadecimal digits"
     return rule(said, *columns, holds=lambda name: each(name, pl.element().str.contains(CALL_KEY)))

@@ -15,14 +15,14 @@ from pluralbench_measures.rankings import ranking_metrics
 from pluralbench_release import LEDGER, RECIPE
 from pluralbench_release.errors import NothingLeft, SourceError
 from pluralbench_rewards import Group
-from pluralbench_runs import output_directory, progress, stream, write_recipe
+from pluralbench_runs import output_directory, progress, rng_for, write_recipe
 from pluralbench_tables import read_jsonl, write_jsonl
 
 from build_chinese import reward_model, source
-from build_chinese.preference_set import Judged, judged, pairs_by_row
+from build_chinese.preference_set import PreferenceSet, judged, pairs_by_row
 from build_chinese.rankings import Row, ranked_pairs
 from build_chinese.recipe import ChineseRecipe, PreferenceTable, RewardTable
-from build_chinese.reward_model import Taught
+from build_chinese.reward_model import TrainingRows
 from build_chinese.votes import votes
 
 ROWS_FILE, TABLE_FILE = "rows.jsonl", "ablation.csv"
@@ -94,7 +94,7 @@ def ablate(
 
 def _variants(
     recipe: ChineseRecipe, reward: RewardTable, human: Sequence[Row], ledger: Ledger, work: Path
-) -> dict[str, Taught]:
+) -> dict[str, TrainingRows]:
     """What a reward model learns from under each strategy, from the recorded votes and rewards."""
     if recipe.unlabelled is None or recipe.judge is None:
         return {}
@@ -102,24 +102,24 @@ def _variants(
     rows = source.unlabelled_rows(recipe.unlabelled, taxonomy).rows
     limits = recipe.connection.limits()
     found = votes(rows, taxonomy, recipe.judge, Replay(), ledger, limits=limits, seed=recipe.seed)
-    taught = Taught(human)
+    taught = TrainingRows(human)
     scores = reward_model.rewards(rows, taught, reward, ledger, work, replaying=recipe.preference.distant)
 
-    def made(strategy: PreferenceTable) -> Judged:
+    def made(strategy: PreferenceTable) -> PreferenceSet:
         by = scores if strategy.distant else None
         return judged(rows, found, by, strategy, margin=reward.margin, seed=recipe.seed)
 
     variants = {HUMAN: taught}
     for name, strategy in STRATEGIES.items():
         part = made(strategy)
-        variants[name] = Taught(part.rows, pairs_by_row(part.rows))
+        variants[name] = TrainingRows(part.rows, pairs_by_row(part.rows))
     best = variants[list(STRATEGIES)[-1]]
     both = [*map(ranked_pairs, human), *(best.pairs or [])]
-    return variants | {FULL: Taught([*human, *best.rows], both)}
+    return variants | {FULL: TrainingRows([*human, *best.rows], both)}
 
 
 def _measured(
-    taught: Taught, benchmarks: Mapping[str, Sequence[Row]], reward: RewardTable, work: Path, seed: int
+    taught: TrainingRows, benchmarks: Mapping[str, Sequence[Row]], reward: RewardTable, work: Path, seed: int
 ) -> dict[str, Any]:
     from pluralbench_local import TrainingError  # noqa: PLC0415 - an extra
 
@@ -147,7 +147,7 @@ def _measured(
     drawn = []
     with progress("resampling", RESAMPLES) as meter:
         for number in range(RESAMPLES):
-            draw = stream(seed, "ablation", number)
+            draw = rng_for(seed, "ablation", number)
             parts = [part[draw.choices(range(part.height), k=part.height)] for part in items.partition_by("config")]
             drawn.append(ranking_metrics(pl.concat(parts))["overall"])
             meter.advance()

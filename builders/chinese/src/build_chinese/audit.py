@@ -10,7 +10,7 @@ from pluralbench_release.audit import (
     check_limits,
     limited,
     near_duplicates,
-    normalised,
+    normalized,
     pair_figures,
     wins_text,
 )
@@ -27,7 +27,7 @@ Pairs = Sequence[Sequence[tuple[str, str]]]
 def check_apart(rows: Sequence[Row], parts: Mapping[str, Sequence[Row]], what: str) -> None:
     """Raise `SourceError` for a prompt that is in two parts, by its id or its text.
 
-    Texts are compared as `normalised` has them, and without any space. parts: other rows by what to
+    Texts are compared as `normalized` has them, and without any space. parts: other rows by what to
     call them. what: is said of the rows, so that "The prompt x WHAT and is in PART too" is a sentence.
     """
     for part, others in parts.items():
@@ -99,4 +99,4 @@ def audit_tables(audits: Sequence[Mapping[str, Any]], prompts: Mapping[str, int]
 
 def _keys(row: Row) -> list[tuple[str, str]]:
     # Between Chinese characters a space says nothing, wherever it stands.
-    return [("id", row["id"]), ("text", "".join(normalised(row["input"]).split()))]
+    return [("id", row["id"]), ("text", "".join(normalized(row["input"]).split()))]

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from pluralbench_calls import Backend, Ledger, Replay, Written, chat_backend, recording
+from pluralbench_calls import Backend, CannedBackend, Ledger, Replay, chat_backend, recording
 from pluralbench_release import LEDGER, RECIPE, Builder, Built, Contents, ReleaseTable, building
 from pluralbench_release.errors import NothingLeft
-from pluralbench_runs import Cluster, read_recipe
+from pluralbench_runs import ClusterConfig, read_recipe
 from pluralbench_schemas import RANKED_RESPONSES
 from pluralbench_tables import write_jsonl
 
@@ -42,7 +42,7 @@ def build(
     reuse: Path | None = None,
     retry_errors: bool = False,
     fresh: bool = False,
-    cluster: Cluster | None = None,
+    cluster: ClusterConfig | None = None,
 ) -> Built:
     """Build `recipe` into the release directory `out`.
 
@@ -131,7 +131,7 @@ def _voted(
     people: Mapping[str, Sequence[Row]],
     ledger: Ledger,
     work: Path,
-    cluster: Cluster | None,
+    cluster: ClusterConfig | None,
     *,
     replaying: bool,
 ) -> Voted | None:
@@ -145,7 +145,7 @@ def _voted(
     }
     check_apart(loaded.rows, parts, "is to be voted on")
     distant = recipe.reward if recipe.preference.distant else None
-    taught = reward_model.Taught(people[PREFERENCE])
+    taught = reward_model.TrainingRows(people[PREFERENCE])
     rewards = None
     if distant is not None:  # first, since what may fail here costs no vote
         rewards = reward_model.rewards(loaded.rows, taught, distant, ledger, work, cluster, replaying=replaying)
@@ -165,7 +165,7 @@ def _voted(
 
 def _judge(recipe: ChineseRecipe) -> Backend:
     if recipe.judge is None or recipe.judge.provider == "recorded":
-        return Written(recorded_votes, NOT_OF_THE_SAMPLE)
+        return CannedBackend(recorded_votes, NOT_OF_THE_SAMPLE)
     return chat_backend(recipe.judge, recipe.connection)
 
 

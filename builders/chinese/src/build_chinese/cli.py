@@ -5,7 +5,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 from pluralbench_calls.chat import chosen_model, with_model
-from pluralbench_runs import Cluster, Program, RecipeError, read_recipe, recipe_path, replaceable, shell_line
+from pluralbench_runs import ClusterConfig, Program, RecipeError, read_recipe, recipe_path, replaceable, shell_line
 from pluralbench_runs.console import make_console
 from pluralbench_runs.options import (
     Building,
@@ -55,7 +55,7 @@ def command(
     recipe: Annotated[str, typer.Option(help="`sample`, `paper`, or a TOML file.")] = "sample",
     *,
     given: Annotated[Overrides, RecipeOptions(ChineseRecipe, RECIPES, ("name", "seed", "connection"))],
-    cluster: Annotated[Cluster, Options("Cluster")],
+    cluster: Annotated[ClusterConfig, Options("ClusterConfig")],
     how: Annotated[Building, Options("Result")],
 ) -> None:
     """Build CheemsBench: Chinese prompts whose responses people and models ranked, conflicts resolved.
@@ -100,12 +100,12 @@ def tasks(
 
     Example: build-chinese tasks --prompts p.jsonl --responses r.jsonl --annotator an --annotator bo
     """
-    from build_chinese import steps, terminal  # noqa: PLC0415 - --help needs none of it
+    from build_chinese import console_output, steps  # noqa: PLC0415 - --help needs none of it
 
     asked = _asked(recipe, _with_writers(given), own=given.get("prompts.location"))
     target = out or Path("dist") / f"{asked.name}-tasks"
     made = steps.make_tasks(asked, target, **how.known)
-    terminal.tell_tasks(console, made, target)
+    console_output.print_tasks(console, made, target)
 
 
 def annotations(
@@ -131,7 +131,7 @@ def annotations(
 
     Example: build-chinese annotations export.json --tasks dist/tasks --out annotated.jsonl
     """
-    from build_chinese import steps, terminal  # noqa: PLC0415 - --help needs none of it
+    from build_chinese import console_output, steps  # noqa: PLC0415 - --help needs none of it
 
     more, reviewer, accounts = again or [], review or [], account_names(account)
     found = steps.annotate(
@@ -143,7 +143,7 @@ def annotations(
         assigned=assigned,
     )
     report = steps.write_annotated(found, out, [*files, *more, *reviewer, *sorted(tasks.glob("*.jsonl"))])
-    terminal.tell_annotated(console, found, out, report)
+    console_output.print_annotated(console, found, out, report)
 
 
 def resolve(
@@ -154,9 +154,9 @@ def resolve(
 
     Example: build-chinese resolve annotated.jsonl --out ranked.jsonl
     """
-    from build_chinese import steps, terminal  # noqa: PLC0415 - --help needs none of it
+    from build_chinese import console_output, steps  # noqa: PLC0415 - --help needs none of it
 
-    terminal.tell_resolved(console, steps.resolve_file(file, out), out)
+    console_output.print_resolved(console, steps.resolve_file(file, out), out)
 
 
 def describe(
@@ -169,11 +169,11 @@ def describe(
 
     Example: build-chinese describe cheems_bench/open.jsonl cheems_bench/human.jsonl --figure bias.png
     """
-    from build_chinese import steps, terminal  # noqa: PLC0415 - --help needs none of it
+    from build_chinese import console_output, steps  # noqa: PLC0415 - --help needs none of it
 
     if figure is not None:
         steps.check_writable([figure], files)
-    terminal.tell_described(console, steps.described(files), figure)
+    console_output.print_described(console, steps.described(files), figure)
 
 
 @with_options
@@ -191,7 +191,7 @@ def preference(
     ablate: Annotated[
         bool, typer.Option("--ablate", help="Then train on each variant of the set and measure it on the benchmarks.")
     ] = False,
-    cluster: Annotated[Cluster, Options("Cluster")],
+    cluster: Annotated[ClusterConfig, Options("ClusterConfig")],
     how: Annotated[Building, Options("Result")],
 ) -> None:
     """Build the preference set by distant supervision, and the benchmarks beside it, as a release.
@@ -214,23 +214,23 @@ def preference(
     target = how.target(asked.name)
     _build(asked, target, **how.known, cluster=cluster)
     if ablate:
-        from pluralbench_release import tell_table  # noqa: PLC0415 - --help needs none of it
+        from pluralbench_release import print_table  # noqa: PLC0415 - --help needs none of it
 
         from build_chinese import ablation  # noqa: PLC0415 - the same
         from build_chinese.build import people  # noqa: PLC0415 - the same
 
         path = ablation.ablate(target, asked, *people(asked), fresh=how.fresh)
-        tell_table(console, f"Ablation ({path})", ablation.table(path))
+        print_table(console, f"Ablation ({path})", ablation.table(path))
 
 
 def _build(asked: ChineseRecipe, target: Path, **how: Any) -> None:
-    from pluralbench_release import tell  # noqa: PLC0415 - --help needs none of it
+    from pluralbench_release import print_summary  # noqa: PLC0415 - --help needs none of it
 
     from build_chinese.build import build  # noqa: PLC0415 - the same
     from build_chinese.figures import figures_tables  # noqa: PLC0415 - the same
 
     built = build(asked, target, **how)
-    tell(
+    print_summary(
         console,
         target,
         built.manifest,
@@ -248,15 +248,15 @@ def _asked(recipe: str | None, overrides: Overrides, *, own: str | None) -> Chin
 
 def _sample_steps(asked: ChineseRecipe, target: Path, *, fresh: bool) -> None:
     """The verbs that come before the release, on the sample, each into a file or folder beside it."""
-    from build_chinese import steps, terminal  # noqa: PLC0415 - --help needs none of it
+    from build_chinese import console_output, steps  # noqa: PLC0415 - --help needs none of it
 
     folder = target.with_name(f"{target.name}-tasks")
     annotated, ranked = (target.with_name(f"{target.name}-{name}.jsonl") for name in ("annotated", "ranked"))
     made = steps.make_tasks(asked, folder, fresh=fresh)
-    terminal.tell_tasks(console, made, folder)
+    console_output.print_tasks(console, made, folder)
     found = steps.annotate([steps.SAMPLE_ANNOTATIONS], *steps.read_tasks_folder(folder))
-    terminal.tell_annotated(console, found, annotated, steps.write_annotated(found, annotated))
-    terminal.tell_resolved(console, steps.resolve_file(annotated, ranked), ranked)
+    console_output.print_annotated(console, found, annotated, steps.write_annotated(found, annotated))
+    console_output.print_resolved(console, steps.resolve_file(annotated, ranked), ranked)
 
 
 def _with_writers(given: Overrides) -> Overrides:

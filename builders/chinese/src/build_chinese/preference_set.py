@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 from pluralbench_release import Source
-from pluralbench_runs import stream
+from pluralbench_runs import rng_for
 
 from build_chinese.errors import TrainingDataError
 from build_chinese.rankings import DROPPED, Row, ranked_pairs, resolve_rows, with_annotations
@@ -28,7 +28,7 @@ NO_PAIR_AFTER = "no pair left after down-sampling for length"
 
 
 @dataclass(frozen=True)
-class Judged:
+class PreferenceSet:
     """What became of a judge's votes.
 
     rows: resolved, with the pairs that were kept as `annotations`. votes: how many were dropped, by reason. dropped:
@@ -53,7 +53,7 @@ class Voted:
     rows: list[Row]
     votes: pl.DataFrame
     rewards: pl.DataFrame | None
-    made: Judged
+    made: PreferenceSet
     source: Source
 
 
@@ -65,7 +65,7 @@ def judged(
     *,
     margin: float,
     seed: int,
-) -> Judged:
+) -> PreferenceSet:
     """Turn votes into a preference set.
 
     rows: with `id` and `responses`. votes: `votes.VOTES`. rewards: `reward_model.REWARDS`, None without distant
@@ -109,7 +109,7 @@ def judged(
         for row in left
         if not row["annotations"]
     ]
-    return Judged(
+    return PreferenceSet(
         [row for row in left if row["annotations"]],
         reasons,
         pl.concat([dropped, pl.DataFrame(gone, schema=DROPPED, orient="row")]),
@@ -128,7 +128,7 @@ def debiased(pairs: pl.DataFrame, lengths: pl.DataFrame, seed: int) -> pl.DataFr
     groups = [measured.filter(pl.col("difference") > 0), measured.filter(pl.col("difference") < 0)]
     small, large = sorted(groups, key=lambda group: group.height)
     in_order = large.sort(*PAIRS.names(), "number")["number"]
-    drawn = stream(seed, "length").sample(in_order.to_list(), large.height - small.height)
+    drawn = rng_for(seed, "length").sample(in_order.to_list(), large.height - small.height)
     return measured.filter(~pl.col("number").is_in(drawn)).select(PAIRS.names())
 
 

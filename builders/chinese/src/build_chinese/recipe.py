@@ -3,9 +3,9 @@
 from pathlib import Path, PurePath
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pluralbench_calls import ChatConnection, ChatModel, check_reachable
+from pluralbench_calls import ChatModel, ConnectionConfig, check_reachable
 from pluralbench_release import LICENCE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe
-from pluralbench_runs import PathName, Place, Table
+from pluralbench_runs import FrozenModel, PathName, Place
 from pydantic import Field, field_validator, model_validator
 
 RECIPES = Path(__file__).parent / "recipes"
@@ -13,7 +13,7 @@ SAMPLE = "sample"
 TAXONOMY: Any = Field(SAMPLE, description="TOML with the categories of --prompts, or `sample`.")
 
 
-class PromptsTable(Table):
+class PromptsTable(FrozenModel):
     """Prompts that people are to rank responses to.
 
     responses: without it the writers are asked. assigned: JSONL with `task`, `annotator` and `responses`, where
@@ -36,7 +36,7 @@ class Writer(ChatModel):
     api_key_env: str | None = None
 
 
-class Screening(Table):
+class Screening(FrozenModel):
     """Thresholds of the rules.
 
     longest: in standard deviations above the mean length of all responses. longest_for_prompt: in medians of the
@@ -75,7 +75,7 @@ class Screening(Table):
     least_responses: int = Field(2, ge=2)
 
 
-class Tasks(Table):
+class Tasks(FrozenModel):
     """How tasks are given to annotators, and what becomes of those that several annotators had.
 
     check_share: for each other task, where there are any check items. several_of_a_prompt: whether an annotator may get
@@ -110,7 +110,7 @@ class Tasks(Table):
         return (value,) if isinstance(value, int | float) else value
 
 
-class AnnotatedTable(Table):
+class AnnotatedTable(FrozenModel):
     """Prompts with people's annotations.
 
     A prompt whose `config` is `open`, `human` or another of `benchmarks` is of that benchmark, any other is of the
@@ -128,7 +128,7 @@ class AnnotatedTable(Table):
     attribution: str | None = None
 
 
-class UnlabelledTable(Table):
+class UnlabelledTable(FrozenModel):
     """Prompts with responses: JSONL with `input`, `category`, `responses`, or `sample`; see `AnnotatedTable`."""
 
     location: Place = Field(
@@ -152,11 +152,11 @@ class JudgeTable(ChatModel):
     reply: Literal["marker", "structured"] = "marker"
 
 
-class RewardTable(Table):
+class RewardTable(FrozenModel):
     """The reward model that filters votes.
 
     name: what to call it. digest: of its files; the builder fills it in. training: options of
-    `pluralbench_local.TrainingOptions` for the human part. large: what of them is otherwise for the large set, that of
+    `pluralbench_local.TrainingConfig` for the human part. large: what of them is otherwise for the large set, that of
     the judge's votes; by default one epoch, where the human part has two. least_pairs: a human part with fewer is too
     small.
     """
@@ -183,7 +183,7 @@ class RewardTable(Table):
         return self.model_copy(update={"training": self.training | self.large})
 
 
-class PreferenceTable(Table):
+class PreferenceTable(FrozenModel):
     """The strategies of the preference set, each of which can be switched off (CHEEMS, table 4)."""
 
     distant: bool = Field(
@@ -228,7 +228,7 @@ class ChineseRecipe(ReleaseRecipe):
     )
     reward: RewardTable | None = None
     preference: PreferenceTable = PreferenceTable()
-    connection: ChatConnection = ChatConnection()
+    connection: ConnectionConfig = ConnectionConfig()
     audit: PairLimits = PairLimits()
 
     @model_validator(mode="after")

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from pluralbench_calls import Answer, Ledger, Replay, Request, ask
 from pluralbench_release.errors import BuildError, SourceError
-from pluralbench_rewards import Group, RewardModel, Scoring, model_digest
+from pluralbench_rewards import Group, RewardModel, ScoringConfig, model_digest
 from pluralbench_rewards.cluster import on_cluster
-from pluralbench_runs import Cluster, canonical_json, check_recipe, digest, file_digest, how_to_install
+from pluralbench_runs import ClusterConfig, canonical_json, check_recipe, digest, file_digest, install_command
 
 from build_chinese.errors import TrainingDataError
 from build_chinese.rankings import Row, ranked_pairs
 from build_chinese.recipe import RewardTable
 
 if TYPE_CHECKING:
-    from pluralbench_local import Ranking, TrainingOptions
+    from pluralbench_local import Ranking, TrainingConfig
 
 KIND, PROVIDER = "reward", "pluralbench-rewards"  # by which rewards are recorded, whatever the package is called
 REWARDS = pl.Schema(
@@ -36,7 +36,7 @@ MODEL = ("*.safetensors", "*.bin", "config.json")
 
 
 @dataclass(frozen=True)
-class Taught:
+class TrainingRows:
     """Rows that a reward model learns from. pairs: by row, (better, worse) ids; None for all that `order` names."""
 
     rows: Sequence[Row]
@@ -56,7 +56,7 @@ def messages_of(row: Row) -> list[dict[str, str]]:
     return [*system, {"role": "user", "content": row["input"]}]
 
 
-def rankings_of(taught: Taught) -> "list[Ranking]":
+def rankings_of(taught: TrainingRows) -> "list[Ranking]":
     """What `pluralbench_local.train` takes; responses in no pair are left out."""
     from pluralbench_local import Ranking  # noqa: PLC0415 - an extra
 
@@ -98,11 +98,11 @@ def pin(reward: RewardTable, *, replaying: bool = False) -> RewardTable:
 
 def rewards(
     rows: Sequence[Row],
-    human: Taught,
+    human: TrainingRows,
     reward: RewardTable,
     ledger: Ledger,
     work: Path,
-    cluster: Cluster | None = None,
+    cluster: ClusterConfig | None = None,
     *,
     replaying: bool,
 ) -> pl.DataFrame:
@@ -153,7 +153,7 @@ def rewards(
     return pl.DataFrame(found, schema=REWARDS, orient="row")
 
 
-def enough(human: Taught, reward: RewardTable) -> None:
+def enough(human: TrainingRows, reward: RewardTable) -> None:
     """Raise `TrainingDataError` for a human part with fewer pairs than the recipe asks for."""
     if human.size < reward.least_pairs:
         raise TrainingDataError(
@@ -162,7 +162,7 @@ def enough(human: Taught, reward: RewardTable) -> None:
         )
 
 
-def trained(taught: Taught, reward: RewardTable, folder: Path) -> Path:
+def trained(taught: TrainingRows, reward: RewardTable, folder: Path) -> Path:
     """Train the base on what is taught, into `folder`; training that was interrupted goes on. The model's folder.
 
     Raises `BuildError` without the extra `train`, `SourceError` for a base that is not there or is not the one whose
@@ -186,16 +186,16 @@ def trained(taught: Taught, reward: RewardTable, folder: Path) -> Path:
     return train(reward.base, rankings_of(taught), folder, options=options, device=reward.device).folder
 
 
-def training_options(reward: RewardTable) -> "TrainingOptions":
+def training_options(reward: RewardTable) -> "TrainingConfig":
     """The options under `training`. Raises `BuildError` without the extra `train`, `RecipeError` for a wrong option."""
     if find_spec("pluralbench_local") is None:
-        raise BuildError(f"Training a reward model needs an extra: {how_to_install('build-chinese', 'train')}.")
-    from pluralbench_local import TrainingOptions  # noqa: PLC0415 - an extra
+        raise BuildError(f"Training a reward model needs an extra: {install_command('build-chinese', 'train')}.")
+    from pluralbench_local import TrainingConfig  # noqa: PLC0415 - an extra
 
-    return check_recipe(TrainingOptions, PAPERS | reward.training, "[reward.training]")
+    return check_recipe(TrainingConfig, PAPERS | reward.training, "[reward.training]")
 
 
-def _scored(requests: Sequence[Request], folder: Path, cluster: Cluster | None) -> list[Answer]:
+def _scored(requests: Sequence[Request], folder: Path, cluster: ClusterConfig | None) -> list[Answer]:
     groups: dict[bytes, list[Request]] = {}
     for request in requests:
         groups.setdefault(canonical_json(request.body["messages"]), []).append(request)
@@ -214,7 +214,7 @@ def _scored(requests: Sequence[Request], folder: Path, cluster: Cluster | None) 
 
 
 def scores_of(
-    folder: Path, groups: Sequence[Group], cluster: Cluster | None = None
+    folder: Path, groups: Sequence[Group], cluster: ClusterConfig | None = None
 ) -> list[list[tuple[float | None, int]]]:
     """By group and response: the score, None where the response alone is too long for the model, and tokens cut off.
 
@@ -222,7 +222,7 @@ def scores_of(
     """
     from pluralbench_local import LocalModel, load  # noqa: PLC0415 - an extra
 
-    described, scoring = LocalModel(name=str(folder)), Scoring(on_overflow="truncate-prompt")
+    described, scoring = LocalModel(name=str(folder)), ScoringConfig(on_overflow="truncate-prompt")
     model: RewardModel = (
         load(described, scoring=scoring)
         if cluster is None or cluster.on is None

@@ -15,7 +15,7 @@ from pluralbench_release.errors import NothingLeft, SourceError
 from pluralbench_release.manifest import STATISTICS
 from pluralbench_runs import OutputError, check_recipe, one_line, output_directory, read_toml, write_recipe, write_text
 from pluralbench_schemas import RESPONSE
-from pluralbench_studies import CONSENSUS, is_filled, settled, write_sheet
+from pluralbench_studies import CONSENSUS, consensus_counts, is_filled, write_sheet
 from pluralbench_studies.agreement import OPEN
 from pluralbench_tables import read_jsonl, write_jsonl
 from polars.exceptions import PolarsError
@@ -30,8 +30,8 @@ from build_chinese.errors import AnnotationsError, TasksError
 from build_chinese.figures import annotator_figures, file_figures
 from build_chinese.rankings import Row, read_rankings, resolve_rows, with_annotations
 from build_chinese.recipe import SAMPLE, ChineseRecipe, Tasks
+from build_chinese.responses import add_model_responses
 from build_chinese.screening import dropped_by, screen
-from build_chinese.writing import add_written
 
 PROMPTS_FILE, TASKS_FILE, KEY_FILE, DROPPED_FILE = "prompts.jsonl", "tasks.jsonl", "key.jsonl", "dropped.jsonl"
 CHECKS_FILE = "checks.jsonl"
@@ -71,9 +71,9 @@ class Prepared:
 class Annotated:
     """Annotated prompts in the published fields, what was wrong with the annotations, and how far they agree.
 
-    consensus: what became of the pairs that several annotators of a task marked (`pluralbench_studies.settled`), and by
-    which `rule`. open: the tasks on which they differ, as the annotator `consensus` is to see them. rounds: what goes
-    back, to whom.
+    consensus: what became of the pairs that several annotators of a task marked (see
+    `pluralbench_studies.consensus_counts`), and by which `rule`. open: the tasks on which they differ, as
+    the annotator `consensus` is to see them. rounds: what goes back, to whom.
     """
 
     rows: list[Row]
@@ -106,7 +106,7 @@ def make_tasks(
         known = known_ledgers(out, replay, reuse, fresh=fresh)
         with recording(output.work, known, retry_errors=retry_errors) as calls:
             rows = _prompts(recipe)
-            rows, unwritten = add_written(rows, recipe, calls.ledger, replaying=replay is not None)
+            rows, unwritten = add_model_responses(rows, recipe, calls.ledger, replaying=replay is not None)
             prepared = prepare(recipe, rows, unwritten)
         if (out / RECIPE).exists() and not fresh:
             calls.extract.unlink()
@@ -226,7 +226,7 @@ def annotate(
         with_annotations(prompts.iter_rows(named=True), counted),
         found,
         mark_agreement(found.marks, checks, thirds=rounds.third_annotators(anew.marks, tasks)),
-        {"rule": options.consensus, **settled(agreed)},
+        {"rule": options.consensus, **consensus_counts(agreed)},
         shown(to_discuss.with_columns(annotator=pl.lit(CONSENSUS)), prompts),
         rounds.next_round(found.marks, anew.marks, agreed, tasks, prompts, options, verdicts),
     )

@@ -4,21 +4,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pluralbench_release.errors import SourceError
-from pluralbench_runs import RecipeError, Table, check_recipe, parse_toml
+from pluralbench_runs import FrozenModel, RecipeError, check_recipe, parse_toml
 from pluralbench_tables import read_text
 from pydantic import Field
 
 from build_chinese.judge_prompts import CRITERIA
 
 
-class SubCategory(Table):
+class SubCategory(FrozenModel):
     """A sub-category. english: its name for readers without Chinese."""
 
     name: str = Field(min_length=1)
     english: str = ""
 
 
-class Category(Table):
+class Category(FrozenModel):
     """A main category. criteria: a key of `judge_prompts.CRITERIA`, or the criteria themselves, in Chinese."""
 
     name: str = Field(min_length=1)
@@ -28,7 +28,7 @@ class Category(Table):
     sub: list[SubCategory] = Field(default_factory=list)
 
 
-class _File(Table):
+class _File(FrozenModel):
     category: list[Category] = Field(min_length=1)
 
 

@@ -15,7 +15,7 @@ from pluralbench_calls import (
     parse_verdict,
 )
 from pluralbench_release.errors import SourceError
-from pluralbench_runs import stream
+from pluralbench_runs import rng_for
 from pluralbench_tables import read_jsonl
 
 from build_chinese.judge_prompts import REPLIES, SYSTEM, USER
@@ -107,7 +107,7 @@ def _ballots(row: Row, taxonomy: Taxonomy, how: str, seed: int) -> Iterable[Ball
     content: dict[str, Any] = {response["id"]: response["content"] for response in row["responses"]}
     criteria = taxonomy.criteria(row["category"][0])
     for pair in combinations(sorted(content), 2):
-        first, second = pair if stream(seed, "order", row["id"], *pair).random() < 0.5 else reversed(pair)
+        first, second = pair if rng_for(seed, "order", row["id"], *pair).random() < 0.5 else reversed(pair)
         asked = USER.format(criteria=criteria, question=row["input"], answer_a=content[first], answer_b=content[second])
         messages = [{"role": "system", "content": SYSTEM.format(how=how)}, {"role": "user", "content": asked}]
         yield Ballot(row["id"], first, second, messages)

@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 from pluralbench_release import text_table
-from pluralbench_release.audit import PairLimits, check_limits, limited, normalised, pair_figures, wins_text
+from pluralbench_release.audit import PairLimits, check_limits, limited, normalized, pair_figures, wins_text
 from pluralbench_runs.workers import Each
 
 SURFACE = "How often the better answer is the longer one, or repeats more of the prompt"
@@ -17,14 +17,14 @@ def audit(config: str, rows: pl.DataFrame) -> dict[str, Any]:
 
     As `pair_figures` has it, lengths being in characters; what an answer could repeat is the prompt.
     Two answers to one prompt are no near-duplicates. identical: pairs whose answers differ in nothing that a reader
-    sees (`normalised`). same_prompts: rows whose prompt stands in an earlier one, seen in that way.
+    sees (`normalized`). same_prompts: rows whose prompt stands in an earlier one, seen in that way.
     """
     chosen, rejected = rows["chosen"].to_list(), rows["rejected"].to_list()
-    prompts = [normalised(text) for text in rows["prompt"]]
+    prompts = [normalized(text) for text in rows["prompt"]]
     return {
         "config": config,
         **pair_figures(chosen, rejected, prompts, owners=prompts, length=len),
-        "identical": sum(normalised(one) == normalised(other) for one, other in zip(chosen, rejected, strict=True)),
+        "identical": sum(normalized(one) == normalized(other) for one, other in zip(chosen, rejected, strict=True)),
         "same_prompts": len(prompts) - len(set(prompts)),
     }
 

@@ -21,7 +21,7 @@ from pluralbench_release import (
     building,
 )
 from pluralbench_release.errors import NothingLeft, SourceError
-from pluralbench_runs import Cluster, read_recipe
+from pluralbench_runs import ClusterConfig, read_recipe
 from pluralbench_runs.workers import Each, cluster_workers, workers
 from pluralbench_schemas import ENGLISH, LANGUAGES, language_of
 
@@ -55,7 +55,7 @@ def build(
     review_rows: int | None = None,
     fresh: bool = False,
     processes: int = 1,
-    cluster: Cluster | None = None,
+    cluster: ClusterConfig | None = None,
 ) -> Built:
     """Build `recipe` into the release directory `out`.
 

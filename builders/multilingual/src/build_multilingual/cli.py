@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
-from pluralbench_runs import Cluster, Program, RecipeError, read_recipe, recipe_path, shell_line
+from pluralbench_runs import ClusterConfig, Program, RecipeError, read_recipe, recipe_path, shell_line
 from pluralbench_runs.console import make_console
 from pluralbench_runs.options import (
     Building,
@@ -44,13 +44,13 @@ def command(
         int | None,
         typer.Option(min=1, help="Rows of a review sheet, drawn; all without it.", rich_help_panel=REVIEW),
     ] = None,
-    cluster: Annotated[Cluster, Options("Cluster")],
+    cluster: Annotated[ClusterConfig, Options("ClusterConfig")],
     processes: Annotated[
         int | None,
         typer.Option(
             min=1,
             help="Processes that check translations; without it one a core, at most 8.",
-            rich_help_panel="Cluster",
+            rich_help_panel="ClusterConfig",
         ),
     ] = None,
     how: Annotated[Building, Options("Result")],
@@ -68,7 +68,7 @@ def command(
 
     build-multilingual --recipe translation --rated wmt21.jsonl --per-level 50 --out dist/translation
     """
-    from pluralbench_release import tell  # noqa: PLC0415 - --help needs none of it
+    from pluralbench_release import print_summary  # noqa: PLC0415 - --help needs none of it
     from pluralbench_runs.workers import usable_cores  # noqa: PLC0415 - the same
 
     from build_multilingual.build import build  # noqa: PLC0415 - the same
@@ -87,7 +87,7 @@ def command(
     )
     figures = figures_tables(built.figures)
     sheets = [] if export_review is None else sorted(export_review.glob("*.csv"))
-    tell(
+    print_summary(
         console,
         target,
         built.manifest,

@@ -49,7 +49,7 @@ LONGEST_MARK = 9  # digits
 WORD = re.compile(r"[^\W\d_]+")
 
 
-class Lost(Exception):
+class PlaceholderLost(Exception):
     """A translation that does not hold each mark once; the message is the reason."""
 
 
@@ -88,15 +88,15 @@ class Masked:
         return {"parts": self.parts, "spans": self.spans, "length": self.length}
 
     def restore(self, translated: str) -> str:
-        """The translation with each span in the place of its mark. Raises `Lost`."""
+        """The translation with each span in the place of its mark. Raises `PlaceholderLost`."""
         if not self.spans and not _may_have_marks(translated):
             return translated
         found = Counter(_number(match) for match in MARK.finditer(translated))
         for number, (kind, _) in enumerate(self.spans):
             if found[number] != 1:
-                raise Lost(f"{'repeated' if found[number] else 'lost'} {kind}")
+                raise PlaceholderLost(f"{'repeated' if found[number] else 'lost'} {kind}")
         if found.total() > len(self.spans):
-            raise Lost("added a number in brackets")
+            raise PlaceholderLost("added a number in brackets")
         return MARK.sub(lambda match: self.spans[_number(match)][1], translated)
 
 

@@ -18,7 +18,7 @@ from pluralbench_runs import digest, public_place
 from pluralbench_tables import Dialect, TableFileError, parse_json
 
 from build_multilingual import mqm
-from build_multilingual.detokenised import detokenised
+from build_multilingual.detokenized import detokenize
 from build_multilingual.recipe import RatedTable, Scale, direction_of
 from build_multilingual.source import OF_SAMPLE, SAMPLE
 
@@ -173,7 +173,7 @@ def _candidates(frame: pl.DataFrame, table: RatedTable, where: str) -> tuple[str
     if post_edited and _score(columns, table, where) == "hter":
         texts = frame.select("mt_tok", "post_edit_tok", "hter").iter_rows()
         return "hter", _numbered(
-            (direction, source, system, detokenised(_text(tokens), direction), score)
+            (direction, source, system, detokenize(_text(tokens), direction), score)
             for (direction, source), (mt, post_edit, hter) in zip(sources, texts, strict=True)
             for system, tokens, score in (("mt", mt, hter), ("post_edit", post_edit, 0.0))
         )

@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pluralbench_calls import ChatConnection, Limits, Price
+from pluralbench_calls import ConnectionConfig, Limits, Price
 from pluralbench_release import LICENCE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe
-from pluralbench_runs import Place, Table
+from pluralbench_runs import FrozenModel, Place
 from pluralbench_runs.options import COLUMNS as COLUMN_NAMES
 from pluralbench_schemas import ENGLISH, LANGUAGES, near_languages
 from pluralbench_tables import Quoting, Separator
@@ -34,7 +34,7 @@ CATEGORIES = {
 }
 
 
-class SourceTable(Table):
+class SourceTable(FrozenModel):
     """The English pairs.
 
     columns: other names of the columns `id`, `prompt`, `chosen`, `rejected`, `chosen_model`, `rejected_model`,
@@ -77,7 +77,7 @@ class SourceTable(Table):
         return columns
 
 
-class TranslatorTable(Table):
+class TranslatorTable(FrozenModel):
     """Who translates. name: a module of `build_multilingual.translators`, or NAME:MODEL. model: one of its models.
 
     glossary: projects/.../locations/.../glossaries/...
@@ -97,7 +97,7 @@ class TranslatorTable(Table):
         return values | {"name": name, "model": model} if colon else values
 
 
-class ConnectionTable(Table):
+class ConnectionTable(FrozenModel):
     """How to reach the translator, how fast to ask and what to spend. A build may go on under other values.
 
     endpoint: such as `translate-eu.googleapis.com`. retry_seconds: how long a message is sent again that the server
@@ -119,7 +119,7 @@ class ConnectionTable(Table):
         description="US dollars for a million characters, such as 20.",
         json_schema_extra={"metavar": "DOLLARS"},
     )
-    max_cost: float | None = Field(None, ge=0, description=ChatConnection.model_fields["max_cost"].description)
+    max_cost: float | None = Field(None, ge=0, description=ConnectionConfig.model_fields["max_cost"].description)
 
     def limits(self) -> Limits:
         """The limits of every step of the build. What a translator bills by is characters, one for a token here."""
@@ -132,7 +132,7 @@ class ConnectionTable(Table):
         )
 
 
-class ChecksTable(Table):
+class ChecksTable(FrozenModel):
     """When a translation is set aside.
 
     shortest, longest: its length against that of the English text, after what is usual for the language.
@@ -149,7 +149,7 @@ class ChecksTable(Table):
     least_confidence: float = Field(0.8, ge=0, le=1)
 
 
-class FilterTable(Table):
+class FilterTable(FrozenModel):
     """What happens to a row that has no good translation in some language.
 
     drop: out of all languages ("everywhere", as in the paper), or out of that one.
@@ -162,7 +162,7 @@ class FilterTable(Table):
     decisions_digest: str | None = None
 
 
-class ReviewTable(Table):
+class ReviewTable(FrozenModel):
     """Human decisions.
 
     preferred: where what reviewers preferred is recorded, beside the `better` of these sheets. judged: see
@@ -180,7 +180,7 @@ class ReviewTable(Table):
     )
 
 
-class Scale(Table):
+class Scale(FrozenModel):
     """What a score means: which end is the better, and the least differences of an easy and of a hard pair."""
 
     better: Literal["higher", "lower"]
@@ -188,7 +188,7 @@ class Scale(Table):
     hard: float = Field(gt=0, allow_inf_nan=False)
 
 
-class RatedTable(Table):
+class RatedTable(FrozenModel):
     """Where rated translations are, and what a file does not say about itself.
 
     location: a path or a Hub dataset (see `pluralbench_release.read_tables`).
@@ -241,7 +241,7 @@ class RatedTable(Table):
         return direction
 
 
-class TranslationTable(Table):
+class TranslationTable(FrozenModel):
     """The config `translation`."""
 
     rated: list[RatedTable] = Field(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import polars as pl
 from pluralbench_release.errors import BuildError
-from pluralbench_runs import stream, write_text
+from pluralbench_runs import rng_for, write_text
 from pluralbench_studies import AnswersError, draw, is_filled, read_rows, write_sheet
 
 FILLED = ("better", "decision", "reason")
@@ -62,7 +62,7 @@ def export_review(
         drawn = draw(ids, len(ids) if rows is None else rows, seed, "review", code)
         for row in frame.filter(pl.col("id").is_in(drawn)).iter_rows(named=True):
             order = ("chosen", "rejected")
-            if stream(seed, "review order", code, row["id"]).random() < 0.5:
+            if rng_for(seed, "review order", code, row["id"]).random() < 0.5:
                 order = ("rejected", "chosen")
             answers = [row[side] for side in order]
             note = notes.get(row["id"], "")

@@ -12,9 +12,9 @@ from pluralbench_schemas import ENGLISH, Language, MultilingualPairs
 from build_multilingual.masking import Masked, mask
 from build_multilingual.pieces import Piece, Way, pieces
 from build_multilingual.recipe import ChecksTable
-from build_multilingual.settling import Answered, settle
 from build_multilingual.source import TEXTS, matches
 from build_multilingual.translators import Translator
+from build_multilingual.valid_translations import TranslatedText, settle
 
 WAYS: tuple[Way, ...] = ("whole", "cut")
 ROWS = MultilingualPairs.row_types()
@@ -76,7 +76,7 @@ def translate(
     rows = list(pairs.iter_rows(named=True))
     under_way = deque[tuple[Language, Texts]]()
 
-    def answered() -> Iterator[Answered]:
+    def answered() -> Iterator[TranslatedText]:
         for language in languages:
             texts = _texts(rows, language, masked, prompt_only)
             under_way.append((language, texts))
@@ -101,7 +101,7 @@ def _texts(
     }
 
 
-def _ask(texts: Texts, language: Language, asking: Asking, way: Way) -> Answered:
+def _ask(texts: Texts, language: Language, asking: Asking, way: Way) -> TranslatedText:
     """Ask for texts in one way; whose answers they are is put into them."""
     plans = [pieces(text.masked, way, asking.identity.longest) for text in texts.values()]
     requests = [
@@ -116,7 +116,7 @@ def _ask(texts: Texts, language: Language, asking: Asking, way: Way) -> Answered
         text.calls = [answer.key for answer in own]
         text.models = list(dict.fromkeys(answer.model for answer in own))
         came.append((text.masked, plan, [(answer.outcome, answer.text) for answer in own]))
-    return Answered(language, asking.checks, way, came)
+    return TranslatedText(language, asking.checks, way, came)
 
 
 def _request(piece: Piece, language: Language, identity: Translator, sample: int, label: str) -> Request:

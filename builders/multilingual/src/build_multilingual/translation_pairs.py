@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 from pluralbench_release.errors import SourceError
-from pluralbench_runs import digest, stream
+from pluralbench_runs import digest, rng_for
 from pluralbench_schemas import TranslationPairs
 
 from build_multilingual.rated import RATED, Rated, merged
@@ -76,7 +76,7 @@ def draw(rated: Sequence[Rated], *, per_level: int, seed: int, language_name: Ca
                 key=lambda pair: digest([seed, "translation pairs", direction, level, pair["source"]]),
             )
             for pair in pairs[:per_level]:
-                index = stream(seed, "template", direction, level, pair["source"]).randrange(len(TEMPLATES))
+                index = rng_for(seed, "template", direction, level, pair["source"]).randrange(len(TEMPLATES))
                 prompt = TEMPLATES[index].format(source=pair["source"], **languages)
                 subset = f"translation-{direction}-{level}"
                 rows.append(pair | {"id": len(rows), "prompt": prompt, "subset": subset, "template": index})

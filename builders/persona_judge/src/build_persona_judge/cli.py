@@ -57,7 +57,7 @@ def command(
     build-persona-judge label --release dist/survey --task my-survey --export labels --annotator an --annotator bo
     --annotator cy
     """
-    from pluralbench_release import tell  # noqa: PLC0415 - --help needs none of it
+    from pluralbench_release import print_summary  # noqa: PLC0415 - --help needs none of it
 
     from build_persona_judge.build import build  # noqa: PLC0415 - the same
     from build_persona_judge.figures import figures_tables  # noqa: PLC0415 - the same
@@ -65,7 +65,7 @@ def command(
     asked = _asked(recipe, given)
     target = how.target(asked.name)
     built = build(asked, target, replay=how.replay, reuse=how.reuse, fresh=how.fresh)
-    tell(console, target, built.manifest, built.new_calls, figures_tables(built.figures))
+    print_summary(console, target, built.manifest, built.new_calls, figures_tables(built.figures))
 
 
 def _asked(recipe: str | None, given: Overrides) -> PersonaJudgeRecipe:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import polars as pl
 from pluralbench_release.errors import SourceError
-from pluralbench_runs import stream
+from pluralbench_runs import rng_for
 from pluralbench_schemas import PersonaItems
 
 from build_persona_judge.persona import Rendered
@@ -100,7 +100,7 @@ def by_score(
     untied = 0
     for interaction, group in _grouped(responses, lambda response: (response.number, response.interaction)):
         ordered = sorted(group, key=lambda response: (response.model, response.text, response.score))
-        stream(seed, "prism", interaction[1]).shuffle(ordered)
+        rng_for(seed, "prism", interaction[1]).shuffle(ordered)
         chosen = max(ordered, key=lambda response: response.score)
         others = [response for response in ordered if response.text != chosen.text]
         if not others:
@@ -185,7 +185,7 @@ def by_author(
 
 
 def _authors(first: Essay, second: Essay, tie_gap: float, seed: int) -> Pair:
-    if stream(seed, "empathic_conversations", "first", first.article, first.user, second.user).random() < 0.5:
+    if rng_for(seed, "empathic_conversations", "first", first.article, first.user, second.user).random() < 0.5:
         first, second = second, first
     # Scores are means with a few digits, so 5.667 and 3.667 are 2 apart.
     gap = round(min(abs(first.empathy - second.empathy), abs(first.distress - second.distress)), 6)
@@ -257,7 +257,7 @@ def items(task: str, kind: str, pairs: Sequence[Pair], personas: Mapping[str, Re
 
 def _item(task: str, kind: str, pair: Pair, personas: Mapping[str, Rendered], seed: int) -> dict[str, object]:
     options = [(pair.own, pair.origin_own), (pair.other, pair.origin_other)]
-    first = stream(seed, "placement", task, pair.id).random() < 0.5
+    first = rng_for(seed, "placement", task, pair.id).random() < 0.5
     (option_a, origin_a), (option_b, origin_b) = options if first else options[::-1]
     return {
         "id": pair.id,
@@ -285,7 +285,7 @@ def _grouped(rows: Iterable[T], key: Callable[[T], Any]) -> Iterator[tuple[Any, 
 def _drawn(rows: Iterable[T], size: int, seed: int, *what: str, named: Callable[[T], str] = str) -> list[T]:
     """At most `size` of the rows, drawn by their names and given in the order of these."""
     by_name = {named(row): row for row in rows}
-    order = sorted(by_name, key=lambda name: (stream(seed, "draw", *what, name).random(), name))
+    order = sorted(by_name, key=lambda name: (rng_for(seed, "draw", *what, name).random(), name))
     return [by_name[name] for name in sorted(order[:size])]
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pluralbench_release import LICENCE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe
-from pluralbench_runs import PathName, Place, Table
+from pluralbench_runs import FrozenModel, PathName, Place
 from pluralbench_tables import Quoting
 from pydantic import Field, field_validator, model_validator
 
@@ -18,7 +18,7 @@ SOURCES = "Sources; naming any builds these alone"
 OWNERS_TERMS = "What its owner ({}) allows is not known here: read the owner's terms, and ask where they do not say it."
 
 
-class SourceTable(Table):
+class SourceTable(FrozenModel):
     """A task and where its source is.
 
     location: `sample`, or where the source's own files are. size: all without it. attribution: whom the card thanks.

@@ -6,15 +6,15 @@ from typing import Any
 import polars as pl
 from pluralbench_calls import (
     Backend,
+    CannedBackend,
     InvalidAnswer,
     Ledger,
+    ParsedReply,
     Request,
-    Settled,
-    Written,
-    after_thinking,
     ask_until_valid,
     chat_backend,
     chat_request,
+    strip_thinking,
 )
 
 from build_personalized.prompts import PROMPT_VERSION, Side, answer_messages
@@ -42,7 +42,7 @@ SIDES: tuple[Side, ...] = ("chosen", "rejected")
 def backend_of(recipe: PersonalizedRecipe) -> Backend:
     """Who answers for the recipe's model."""
     if recipe.llm.provider == "hand-written":
-        return Written(_written, NOT_OF_THE_SAMPLE)
+        return CannedBackend(_written, NOT_OF_THE_SAMPLE)
     return chat_backend(recipe.llm, recipe.connection)
 
 
@@ -75,7 +75,7 @@ def add_answers(
 
 def _ask(
     rows: list[dict[str, Any]], side: Side, recipe: PersonalizedRecipe, ledger: Ledger, backend: Backend
-) -> list[Settled[str]]:
+) -> list[ParsedReply[str]]:
     def request(row: dict[str, Any], attempt: int) -> Request:
         aspects = [aspect["aspect"] for aspect in row["rubric_aspects"]]
         posts = row["profile"][: recipe.profile_size]
@@ -108,7 +108,7 @@ def _ask(
 
 def parse_answer(text: str, word_limit: int) -> str:
     """The answer in a reply: what stands behind a model's thinking. Raises `InvalidAnswer`."""
-    answer = after_thinking(text).strip()
+    answer = strip_thinking(text).strip()
     if not answer:
         raise InvalidAnswer("empty answer")
     if REFUSAL.search(answer, 0, BEGINNING):

@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 import polars as pl
-from pluralbench_calls import Backend, InvalidAnswer, Ledger, Request, after_thinking, ask_until_valid, chat_request
+from pluralbench_calls import Backend, InvalidAnswer, Ledger, Request, ask_until_valid, chat_request, strip_thinking
 from pydantic import BaseModel, ValidationError
 
 from build_personalized.prompts import aspects_messages
@@ -83,7 +83,7 @@ def parse_aspects(text: str, sentences: list[str], max_aspects: int) -> list[dic
 
     The object may stand in a code fence or behind a remark; nothing else about it is guessed.
     """
-    text = after_thinking(text)
+    text = strip_thinking(text)
     start, end = text.find("{"), text.rfind("}")
     try:
         parsed = _Aspects.model_validate_json(text[start : end + 1]).aspects

@@ -69,7 +69,7 @@ def command(
 
     build-personalized training --source arena --persona-llm gpt-5-mini --out dist/arena
     """
-    from pluralbench_release import tell  # noqa: PLC0415 - --help needs none of it
+    from pluralbench_release import print_summary  # noqa: PLC0415 - --help needs none of it
 
     from build_personalized.build import build  # noqa: PLC0415 - the same
     from build_personalized.card import figures_tables, generator_note  # noqa: PLC0415 - the same
@@ -79,7 +79,7 @@ def command(
     target = how.target(asked.name)
     built = build(asked, target, **how.known)
     notes = ["", generator_note(asked)]
-    tell(console, target, built.manifest, built.new_calls, figures_tables(built.figures), notes=notes)
+    print_summary(console, target, built.manifest, built.new_calls, figures_tables(built.figures), notes=notes)
 
 
 @with_options
@@ -103,7 +103,7 @@ def rank(
 
     Example: build-personalized rank --source alireza7/LaMP-QA --retriever contriever --out dist/lamp-qa
     """
-    from build_personalized.ranked import rank_tables  # noqa: PLC0415 - --help needs none of it
+    from build_personalized.profile_ranking import rank_tables  # noqa: PLC0415 - --help needs none of it
 
     rows = rank_tables(source, out, retriever=retriever, split=split, configs=config or (), fresh=fresh)
     for name, count in rows.items():

@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self, get_args
 
-from pluralbench_calls import ChatConnection, ChatModel, check_reachable
+from pluralbench_calls import ChatModel, ConnectionConfig, check_reachable
 from pluralbench_release import LICENCE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe
-from pluralbench_runs import PathName, Place, SplitName, Table, UserError, path_name, public_place
+from pluralbench_runs import FrozenModel, PathName, Place, SplitName, UserError, path_name, public_place
 from pydantic import Field, PlainSerializer, model_validator
 
 RECIPES = Path(__file__).parent / "recipes"
@@ -32,7 +32,7 @@ Rule = Literal["echo", "asking back"]
 RULES: tuple[Rule, ...] = get_args(Rule)
 
 
-class SourceTable(Table):
+class SourceTable(FrozenModel):
     """Where the people, their posts and their questions come from.
 
     name, attribution: what the card calls a source, and whom it thanks; of a single location.
@@ -122,7 +122,7 @@ class PersonalizedRecipe(ReleaseRecipe):
         description="`hand-written`, `local` (the embedded model), or a model of --base-url.",
         json_schema_extra={"as_text": True, "flag": "--llm", "text_key": "model"},
     )
-    connection: ChatConnection = ChatConnection()
+    connection: ConnectionConfig = ConnectionConfig()
     audit: PairLimits = PairLimits()
 
     @model_validator(mode="after")

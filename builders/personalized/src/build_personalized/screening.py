@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from pluralbench_calls import InvalidAnswer
-from pluralbench_release.audit import normalised
+from pluralbench_release.audit import normalized
 
 from build_personalized.prompts import instructions
 from build_personalized.recipe import Rule
@@ -36,8 +36,8 @@ def screen(answer: str, rules: Sequence[Rule], word_limit: int, language: str) -
 
 def repeats(answer: str, lines: Sequence[str]) -> bool:
     """Whether `RUN` words in a row stand so in one of the lines."""
-    words = f" {' '.join(WORD.findall(normalised(answer)))} "
-    told = [WORD.findall(normalised(line)) for line in lines]
+    words = f" {' '.join(WORD.findall(normalized(answer)))} "
+    told = [WORD.findall(normalized(line)) for line in lines]
     runs = (line[start : start + RUN] for line in told for start in range(len(line) - RUN + 1))
     return any(f" {' '.join(run)} " in words for run in runs)
 

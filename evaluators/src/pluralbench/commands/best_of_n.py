@@ -7,15 +7,15 @@ import typer
 from pluralbench_runs.options import Fresh, Options, Seed, with_options
 
 from pluralbench.commands.options import Benchmark, Out
-from pluralbench.descriptions import (
-    ChatConnection,
-    Cluster,
-    Data,
-    DownstreamPrompt,
-    Outcome,
-    Running,
-    Sampling,
-    Scoring,
+from pluralbench.config import (
+    ClusterConfig,
+    ConnectionConfig,
+    DataConfig,
+    DownstreamPromptConfig,
+    OutcomeConfig,
+    RuntimeConfig,
+    SamplingConfig,
+    ScoringConfig,
 )
 
 CONNECTION = ("timeout", "max_retries", "requests_per_minute", "tokens_per_minute")
@@ -28,8 +28,8 @@ Policy = Annotated[
         rich_help_panel="Policy",
     ),
 ]
-PolicyConnection = Annotated[ChatConnection, Options("Policy", prefix="policy-", left_out=CONNECTION)]
-JudgeConnection = Annotated[ChatConnection, Options("Judge", prefix="judge-", left_out=CONNECTION)]
+PolicyConnection = Annotated[ConnectionConfig, Options("Policy", prefix="policy-", left_out=CONNECTION)]
+JudgeConnection = Annotated[ConnectionConfig, Options("Judge", prefix="judge-", left_out=CONNECTION)]
 # The files of calls are one choice for both: each of them looks for its own.
 FILES = {"pending": "policy_pending", "results": "policy_results"}
 ReuseFrom = Annotated[
@@ -55,15 +55,15 @@ def best_of_n(
     ],
     *,
     benchmark: Benchmark = "personalized",
-    data: Annotated[Data, Options("Data", left_out=("english", "legacy"))],
-    prompt: Annotated[DownstreamPrompt, Options("Data")],
-    sampling: Annotated[Sampling, Options("Policy")],
-    outcome: Annotated[Outcome, Options("Judge", prefix="judge-")],
-    running: Annotated[Running, Options("Models in this process")],
-    scoring: Annotated[Scoring, Options("Reward models")],
+    data: Annotated[DataConfig, Options("DataConfig", left_out=("english", "legacy"))],
+    prompt: Annotated[DownstreamPromptConfig, Options("DataConfig")],
+    sampling: Annotated[SamplingConfig, Options("Policy")],
+    outcome: Annotated[OutcomeConfig, Options("Judge", prefix="judge-")],
+    running: Annotated[RuntimeConfig, Options("Models in this process")],
+    scoring: Annotated[ScoringConfig, Options("Reward models")],
     policy_connection: PolicyConnection,
-    judge_connection: Annotated[ChatConnection, Options("Judge", given=FILES, prefix="judge-", left_out=CONNECTION)],
-    cluster: Annotated[Cluster, Options("Cluster")],
+    judge_connection: Annotated[ConnectionConfig, Options("Judge", given=FILES, prefix="judge-", left_out=CONNECTION)],
+    cluster: Annotated[ClusterConfig, Options("ClusterConfig")],
     seed: Seed = 0,
     reuse_from: ReuseFrom = None,
     out: Out = None,
@@ -88,13 +88,13 @@ def best_of_n(
     pluralbench best-of-n --policy ./policy --reward ./rm-a --benchmark prompts --data mt-bench.jsonl --column
     prompt=turns --profile none --n 32 --measure rating --judge gpt-5-mini     # two turns
     """
-    from pluralbench.commands.telling import tell_downstream  # noqa: PLC0415 - `--help` need not wait for it
+    from pluralbench.commands.console_output import print_downstream  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.downstream.best_of_n import best_of_n as run_best_of_n  # noqa: PLC0415 - the same
-    from pluralbench.evaluation.models import here, named_here  # noqa: PLC0415 - the same
+    from pluralbench.evaluation.models import policy_config, reward_model_configs  # noqa: PLC0415 - the same
 
     done = run_best_of_n(
-        here(policy, running, policy_connection),
-        named_here(reward, running),
+        policy_config(policy, running, policy_connection),
+        reward_model_configs(reward, running),
         benchmark=benchmark,
         data=data,
         prompt=prompt,
@@ -109,4 +109,4 @@ def best_of_n(
         out=out,
         fresh=fresh,
     )
-    tell_downstream(done, plots)
+    print_downstream(done, plots)

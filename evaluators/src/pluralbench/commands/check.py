@@ -9,7 +9,7 @@ import typer
 from pluralbench_runs.options import AsJson, Options, with_options
 
 from pluralbench.commands.terminal import console
-from pluralbench.descriptions import PERSONAS, PLANS, ChatConnection, Serving
+from pluralbench.config import PERSONAS, PLANS, ConnectionConfig, ServingConfig
 
 RESCORING = "Scoring again"
 SERVING: tuple[str, ...] = ("check", "batch_size", "concurrency", "timeout", "max_retries", "api_key_env")
@@ -59,8 +59,8 @@ def check(
             rich_help_panel=RESCORING,
         ),
     ] = False,
-    serving: Annotated[Serving, Options("Servers of the model", left_out=SERVING)],
-    connection: Annotated[ChatConnection, Options("Endpoint of a judge", left_out=CONNECTION)],
+    serving: Annotated[ServingConfig, Options("Servers of the model", left_out=SERVING)],
+    connection: Annotated[ConnectionConfig, Options("Endpoint of a judge", left_out=CONNECTION)],
     as_json: AsJson = False,
 ) -> None:
     """Check runs as a leaderboard does: that their files are what their data gives, and what is unusual about them.
@@ -80,15 +80,15 @@ def check(
 
     pluralbench check runs/j --rescore 20 --base-url http://localhost:8000/v1
     """
-    from pluralbench.leaderboard.remade import Files  # noqa: PLC0415 - `--help` need not wait for the metrics
-    from pluralbench.leaderboard.rescoring import Rescoring  # noqa: PLC0415 - the same
-    from pluralbench.leaderboard.submission import (  # noqa: PLC0415 - the same
+    from pluralbench.leaderboard.checks import (  # noqa: PLC0415 - the same
         check_submission,
+        check_summary,
         place_in,
         places_of,
         runs_at,
-        told,
     )
+    from pluralbench.leaderboard.reproduction import RunInputs  # noqa: PLC0415 - `--help` need not wait for the metrics
+    from pluralbench.leaderboard.rescoring import Rescoring  # noqa: PLC0415 - the same
 
     found = runs_at(runs).runs
     places = places_of(data or ())
@@ -98,11 +98,11 @@ def check(
         endpoint = connection if connection.base_url else None
         how = Rescoring(rescore, drawn, model, serving, endpoint, trust_remote_code=trust_remote_code)
     checked = {
-        run.path: check_submission(run, found, files=Files(place_in(places, run), plans, personas), rescoring=how)
+        run.path: check_submission(run, found, files=RunInputs(place_in(places, run), plans, personas), rescoring=how)
         for run in found
     }
     if as_json:
-        typer.echo(json.dumps([told(run, checked[run.path]) for run in found], indent=2, ensure_ascii=False))
+        typer.echo(json.dumps([check_summary(run, checked[run.path]) for run in found], indent=2, ensure_ascii=False))
     else:
         from pluralbench.leaderboard.findings import lines_of  # noqa: PLC0415 - the same
 

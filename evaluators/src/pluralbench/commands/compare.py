@@ -34,14 +34,14 @@ def compare(
 
     pluralbench compare runs/a runs/b --json > comparison.json
     """
-    from pluralbench.commands.telling import tell_tables  # noqa: PLC0415 - `--help` need not wait for the tests
+    from pluralbench.commands.console_output import print_tables  # noqa: PLC0415 - `--help` need not wait for the tests
     from pluralbench.evaluation.compare import compare as compare_runs  # noqa: PLC0415 - the same
     from pluralbench.reports.comparison import parts_table  # noqa: PLC0415 - the same
     from pluralbench.reports.sheets import title_of  # noqa: PLC0415 - the same
-    from pluralbench.results.evaluations import EvaluationConfig  # noqa: PLC0415 - the same
+    from pluralbench.results.evaluations import EvaluationRunConfig  # noqa: PLC0415 - the same
     from pluralbench.results.runs import load_run  # noqa: PLC0415 - the same
 
-    runs = [load_run(path, EvaluationConfig) for path in (first, second)]
+    runs = [load_run(path, EvaluationRunConfig) for path in (first, second)]
     found = compare_runs(*runs, seed=seed, differing_text=differing_text)
     if as_json:
         typer.echo(json.dumps(found.as_dict(), indent=2, ensure_ascii=False, allow_nan=False))
@@ -49,7 +49,7 @@ def compare(
     for line in _lines(found, title_of(runs)):
         console.print(line)
     if found.parts.height:
-        tell_tables([parts_table(found)])
+        print_tables([parts_table(found)])
         console.print(
             f"Holm: p adjusted for the {found.tested} parts that were tested. Differences are in points, with "
             "95% intervals."

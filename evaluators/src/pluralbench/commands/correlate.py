@@ -47,7 +47,7 @@ def correlate(
 
     pluralbench correlate benchmark.csv best_of_16.csv --json > correlation.json
     """
-    from pluralbench.commands.telling import tell_tables  # noqa: PLC0415 - `--help` need not wait for the tests
+    from pluralbench.commands.console_output import print_tables  # noqa: PLC0415 - `--help` need not wait for the tests
     from pluralbench.downstream.correlate import correlate as correlate_sides  # noqa: PLC0415 - the same
     from pluralbench.reports.correlation import closing, heading, tables  # noqa: PLC0415 - the same
 
@@ -65,7 +65,7 @@ def correlate(
     else:
         for line in heading(found):
             console.print(line)
-        tell_tables(tables(found))
+        print_tables(tables(found))
         for line in closing(found):
             console.print(line)
     if plots is not None:

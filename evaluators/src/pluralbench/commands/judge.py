@@ -3,17 +3,17 @@
 from typing import Annotated
 
 import typer
-from pluralbench_runs import Cluster, RecipeError
+from pluralbench_runs import ClusterConfig, RecipeError
 from pluralbench_runs.options import Fresh, Options, Seed, with_options
 
 from pluralbench.commands.options import FoundBenchmark, Out, Shard
-from pluralbench.descriptions import ChatConnection, Data, Judging, Prompt
+from pluralbench.config import ConnectionConfig, DataConfig, JudgeConfig, PromptConfig
 
 NOT_ON_A_CLUSTER = (
     "A judge is asked from this process, not from a Ray cluster: start the language model as a server there "
     "(`vllm serve MODEL`), and give its address with --base-url in place of --on."
 )
-On = Cluster.model_fields["on"]
+On = ClusterConfig.model_fields["on"]
 Model = Annotated[str, typer.Argument(help="A model of --base-url, or `local`, the small embedded one.")]
 
 
@@ -22,10 +22,10 @@ def judge(
     model: Model,
     *,
     benchmark: FoundBenchmark = None,
-    data: Annotated[Data, Options("Data")],
-    prompt: Annotated[Prompt, Options("Prompt")],
-    judging: Annotated[Judging, Options("Judging")],
-    connection: Annotated[ChatConnection, Options("Connection")],
+    data: Annotated[DataConfig, Options("DataConfig")],
+    prompt: Annotated[PromptConfig, Options("PromptConfig")],
+    judging: Annotated[JudgeConfig, Options("JudgeConfig")],
+    connection: Annotated[ConnectionConfig, Options("Connection")],
     on: Annotated[
         str | None, typer.Option("--on", help=On.description, metavar="ray|[ray://]HOST:PORT", hidden=True)
     ] = None,
@@ -48,10 +48,10 @@ def judge(
     """
     if on is not None:
         raise RecipeError(NOT_ON_A_CLUSTER)
-    from pluralbench.commands.telling import tell  # noqa: PLC0415 - `--help` need not wait for it
+    from pluralbench.commands.console_output import print_run  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.evaluation.judge import judge as run_judge  # noqa: PLC0415 - the same
 
-    tell(
+    print_run(
         run_judge(
             model,
             benchmark=benchmark,

@@ -41,14 +41,14 @@ def judge_metrics(
 
     pluralbench judge-metrics verdicts.parquet --format json > metrics.json
     """
-    from pluralbench.commands.telling import tell_report  # noqa: PLC0415 - `--help` need not wait for what measures
+    from pluralbench.commands.console_output import print_report  # noqa: PLC0415 - `--help` need not wait for what measures
     from pluralbench.data.verdict_tables import answer_notes, read_verdicts  # noqa: PLC0415 - the same
     from pluralbench.metrics.third_person import read_labels  # noqa: PLC0415 - the same
     from pluralbench.reports.verdicts import report_verdicts, verdict_rows  # noqa: PLC0415 - the same
 
     read = read_verdicts(verdicts)
     rows = verdict_rows(read, threshold=threshold, seed=seed, labels=None if labels is None else read_labels(labels))
-    tell_report(report_verdicts(rows), form, width=console.width)
+    print_report(report_verdicts(rows), form, width=console.width)
     for note in answer_notes(read):
         (console if form == "table" else errors).print(note)
     if plots is not None:

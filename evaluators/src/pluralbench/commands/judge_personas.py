@@ -6,16 +6,16 @@ from pluralbench_runs.options import Fresh, Options, Seed, with_options
 
 from pluralbench.commands.judge import Model
 from pluralbench.commands.options import Out, Shard
-from pluralbench.descriptions import ChatConnection, PersonaData, PersonaJudging
+from pluralbench.config import ConnectionConfig, PersonaDataConfig, PersonaJudgeConfig
 
 
 @with_options
 def judge_personas(
     model: Model,
     *,
-    data: Annotated[PersonaData, Options("Data")],
-    judging: Annotated[PersonaJudging, Options("Judging")],
-    connection: Annotated[ChatConnection, Options("Connection")],
+    data: Annotated[PersonaDataConfig, Options("Data")],
+    judging: Annotated[PersonaJudgeConfig, Options("Judging")],
+    connection: Annotated[ConnectionConfig, Options("Connection")],
     seed: Seed = 0,
     shard: Shard = None,
     out: Out = None,
@@ -33,10 +33,10 @@ def judge_personas(
 
     pluralbench judge-personas gpt-5-mini --data dist/persona-judge --variables none --limit 200
     """
-    from pluralbench.commands.telling import tell  # noqa: PLC0415 - `--help` need not wait for it
+    from pluralbench.commands.console_output import print_run  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.evaluation.personas import judge_personas as run_judge_personas  # noqa: PLC0415 - the same
 
-    tell(
+    print_run(
         run_judge_personas(
             model,
             data=data,

@@ -50,9 +50,9 @@ def leaderboard(
 
     pluralbench leaderboard ORG/our-results --site public     # any static host serves the folder as it is
     """
+    from pluralbench.leaderboard.checks import places_of, read_checked  # noqa: PLC0415 - the same
     from pluralbench.leaderboard.findings import lines_of  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.leaderboard.site import folder_of, write_site  # noqa: PLC0415 - the same
-    from pluralbench.leaderboard.submission import places_of, read_checked  # noqa: PLC0415 - the same
     from pluralbench.reports.layout import clean  # noqa: PLC0415 - the same
 
     known = None if checked is None else read_checked(checked)

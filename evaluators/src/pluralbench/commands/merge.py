@@ -27,7 +27,7 @@ def merge(
 
     pluralbench merge runs/mine-shard1of2 runs/mine-shard2of2 --out runs/whole
     """
-    from pluralbench.commands.telling import tell  # noqa: PLC0415 - `--help` need not wait for it
+    from pluralbench.commands.console_output import print_run  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.evaluation.merge import merge as join  # noqa: PLC0415 - the same
 
-    tell(join(runs, data=data, out=out, fresh=fresh))
+    print_run(join(runs, data=data, out=out, fresh=fresh))

@@ -4,15 +4,23 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
-from pluralbench_policies.description import OptimizeOptions
-from pluralbench_policies.verl import VerlOptions
+from pluralbench_policies.config import OptimizeConfig
+from pluralbench_policies.verl import VerlConfig
 from pluralbench_runs import RecipeError
 from pluralbench_runs.options import Fresh, Options, Seed, with_options
 
 from pluralbench.commands.best_of_n import JudgeConnection, ReuseFrom
 from pluralbench.commands.options import Benchmark, Out
 from pluralbench.commands.terminal import console
-from pluralbench.descriptions import Cluster, Data, DownstreamPrompt, Outcome, Running, Sampling, Scoring
+from pluralbench.config import (
+    ClusterConfig,
+    DataConfig,
+    DownstreamPromptConfig,
+    OutcomeConfig,
+    RuntimeConfig,
+    SamplingConfig,
+    ScoringConfig,
+)
 
 
 @with_options
@@ -36,7 +44,7 @@ def optimize(
         ),
     ],
     *,
-    options: Annotated[OptimizeOptions, Options("Optimisation", given={"seed": "seed"})],
+    options: Annotated[OptimizeConfig, Options("Optimisation", given={"seed": "seed"})],
     engine: Annotated[
         Literal["local", "verl"],
         typer.Option(
@@ -44,31 +52,31 @@ def optimize(
             rich_help_panel="Optimisation",
         ),
     ] = "local",
-    verl: Annotated[VerlOptions, Options("verl", prefix="verl-")],
-    cluster: Annotated[Cluster, Options("verl", left_out=("workers", "per_worker_gpus"))],
+    verl: Annotated[VerlConfig, Options("verl", prefix="verl-")],
+    cluster: Annotated[ClusterConfig, Options("verl", left_out=("workers", "per_worker_gpus"))],
     train: Annotated[
         str | None,
         typer.Option(
             "--train-data",
             metavar="DIR|FILE|ORG/NAME[@REVISION]",
             help="The prompts to optimise on; without it those of --data.",
-            rich_help_panel="Data",
+            rich_help_panel="DataConfig",
         ),
     ] = None,
     train_split: Annotated[
         str | None,
-        typer.Option(help="The split of --train-data, or of --data, to optimise on.", rich_help_panel="Data"),
+        typer.Option(help="The split of --train-data, or of --data, to optimise on.", rich_help_panel="DataConfig"),
     ] = None,
     benchmark: Benchmark = "personalized",
-    data: Annotated[Data, Options("Data", left_out=("english", "legacy"))],
-    prompt: Annotated[DownstreamPrompt, Options("Data")],
-    sampling: Annotated[Sampling, Options("Judge", prefix="sample-", left_out=("n", "k"))],
+    data: Annotated[DataConfig, Options("DataConfig", left_out=("english", "legacy"))],
+    prompt: Annotated[DownstreamPromptConfig, Options("DataConfig")],
+    sampling: Annotated[SamplingConfig, Options("Judge", prefix="sample-", left_out=("n", "k"))],
     samples: Annotated[
         int, typer.Option("--sample-n", help="Answers to each prompt.", min=1, rich_help_panel="Judge")
     ] = 1,
-    outcome: Annotated[Outcome, Options("Judge", prefix="judge-", left_out=("judged",))],
-    running: Annotated[Running, Options("Models in this process")],
-    scoring: Annotated[Scoring, Options("Reward model")],
+    outcome: Annotated[OutcomeConfig, Options("Judge", prefix="judge-", left_out=("judged",))],
+    running: Annotated[RuntimeConfig, Options("Models in this process")],
+    scoring: Annotated[ScoringConfig, Options("Reward model")],
     judge_connection: JudgeConnection,
     seed: Seed = 0,
     reuse_from: ReuseFrom = None,
@@ -88,12 +96,12 @@ def optimize(
     """
     from pluralbench_local import LocalModel  # noqa: PLC0415 - `--help` need not wait for it
 
-    from pluralbench.commands.telling import tell_downstream  # noqa: PLC0415 - the same
+    from pluralbench.commands.console_output import print_downstream  # noqa: PLC0415 - the same
     from pluralbench.downstream.optimization import optimize as run_optimize  # noqa: PLC0415 - the same
     from pluralbench.downstream.verl import optimize_by_verl as run_verl_on  # noqa: PLC0415 - the same
-    from pluralbench.evaluation.models import named_here  # noqa: PLC0415 - the same
+    from pluralbench.evaluation.models import reward_model_configs  # noqa: PLC0415 - the same
 
-    [(name, model)] = named_here([reward], running).items()
+    [(name, model)] = reward_model_configs([reward], running).items()
     start = LocalModel(name=policy, **running.model_dump(exclude={"dtype"}))
     apart = train is not None or train_split is not None
     tasks = data.model_copy(update={"location": train or data.location, "split": train_split}) if apart else data
@@ -135,4 +143,4 @@ def optimize(
         out=out,
         fresh=fresh,
     )
-    tell_downstream(done)
+    print_downstream(done)

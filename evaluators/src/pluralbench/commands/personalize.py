@@ -8,7 +8,7 @@ from pluralbench_runs.options import Fresh, Options, with_options
 
 from pluralbench.commands.options import Benchmark, Out
 from pluralbench.commands.train import HeldOut, share_of
-from pluralbench.descriptions import PERSONAS, PLACE, Data, LocalModel, Personalizing, PersonalOptions, Scoring
+from pluralbench.config import PERSONAS, PLACE, DataConfig, LocalModel, PersonalConfig, PersonalizeConfig, ScoringConfig
 
 DATA = "Data"
 
@@ -25,7 +25,7 @@ def personalize(
     ],
     *,
     benchmark: Benchmark = "personalized-training",
-    data: Annotated[Data, Options(DATA, left_out=("legacy", "english", "split"))],
+    data: Annotated[DataConfig, Options(DATA, left_out=("legacy", "english", "split"))],
     held_out: HeldOut = None,
     score_on: Annotated[
         str | None, typer.Option(metavar=PLACE, help="Decide the items of another benchmark too.", rich_help_panel=DATA)
@@ -34,12 +34,12 @@ def personalize(
         str, typer.Option(help="Which benchmark --score-on is of.", rich_help_panel=DATA)
     ] = "personalized",
     personas: Annotated[Path | None, typer.Option(help=PERSONAS, rich_help_panel=DATA)] = None,
-    personalizing: Annotated[Personalizing, Options("Methods")],
+    personalizing: Annotated[PersonalizeConfig, Options("Methods")],
     model: Annotated[
         LocalModel, Options("Backbone", given={"name": "backbone"}, left_out=("kind", "reference", "label"))
     ],
-    scoring: Annotated[Scoring, Options("Running")],
-    options: Annotated[PersonalOptions, Options("Training", left_out=("method", "profile", "persona", "seed"))],
+    scoring: Annotated[ScoringConfig, Options("Running")],
+    options: Annotated[PersonalConfig, Options("Training", left_out=("method", "profile", "persona", "seed"))],
     embeddings: Annotated[
         Path | None,
         typer.Option(help="Folder of vectors, which runs may share; without it in --out.", rich_help_panel="Result"),
@@ -60,7 +60,7 @@ def personalize(
 
     pluralbench personalize ORG/ENCODER --data pairs.parquet --held-out 0.2 --methods bt,gpo,vpl,pal --profile all
     """
-    from pluralbench.commands.telling import tell_personalized  # noqa: PLC0415 - `--help` need not wait for it
+    from pluralbench.commands.console_output import print_personalized  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.personalizing.run import personalize as run_personalize  # noqa: PLC0415 - the same
 
     done = run_personalize(
@@ -78,4 +78,4 @@ def personalize(
         out=out,
         fresh=fresh,
     )
-    tell_personalized(done)
+    print_personalized(done)

@@ -8,10 +8,17 @@ from pluralbench_runs.options import Fresh, Options, Seed, with_options
 
 from pluralbench.commands.options import Benchmark, Out
 from pluralbench.commands.terminal import console
-from pluralbench.descriptions import AspectMatching, ChatConnection, Data, Planning, Prompt, Running
+from pluralbench.config import (
+    AspectMatchingConfig,
+    ConnectionConfig,
+    DataConfig,
+    PlanConfig,
+    PromptConfig,
+    RuntimeConfig,
+)
 
 ProfilePrompt = Annotated[
-    Prompt, Options("Data", left_out=tuple(name for name in Prompt.model_fields if name != "profile_size"))
+    PromptConfig, Options("Data", left_out=tuple(name for name in PromptConfig.model_fields if name != "profile_size"))
 ]
 
 
@@ -26,12 +33,12 @@ def plan(
     ],
     *,
     benchmark: Benchmark = "personalized",
-    data: Annotated[Data, Options("Data", left_out=("legacy", "english", "on_empty"))],
+    data: Annotated[DataConfig, Options("DataConfig", left_out=("legacy", "english", "on_empty"))],
     prompt: ProfilePrompt,
-    sampling: Annotated[Planning, Options("Planner")],
-    matching: Annotated[AspectMatching, Options("True aspects")],
-    running: Annotated[Running, Options("Model in this process")],
-    connection: Annotated[ChatConnection, Options("Endpoint")],
+    sampling: Annotated[PlanConfig, Options("Planner")],
+    matching: Annotated[AspectMatchingConfig, Options("True aspects")],
+    running: Annotated[RuntimeConfig, Options("Model in this process")],
+    connection: Annotated[ConnectionConfig, Options("Endpoint")],
     seed: Seed = 0,
     out: Out = None,
     fresh: Fresh = False,
@@ -49,12 +56,12 @@ def plan(
 
     pluralbench score ./my-model --data dist/personalized-rewardbench --profile plan --plans plans
     """
-    from pluralbench.evaluation.models import here  # noqa: PLC0415 - `--help` need not wait for it
+    from pluralbench.evaluation.models import policy_config  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.planning.plans import plan as run_plan  # noqa: PLC0415 - the same
     from pluralbench.reports.plans import plan_lines  # noqa: PLC0415 - the same
 
     done = run_plan(
-        here(planner, running, connection),
+        policy_config(planner, running, connection),
         benchmark=benchmark,
         data=data,
         posts=prompt.profile_size,

@@ -68,12 +68,12 @@ def _export(run: Path, folder: Path, asked: dict[str, Any], data: str | None, *,
     from pluralbench_runs import check_recipe  # noqa: PLC0415 - `--help` needs none of it
     from pluralbench_studies import written_lines  # noqa: PLC0415 - the same
 
-    from pluralbench.downstream.people import WinRecipe, export  # noqa: PLC0415 - the same
-    from pluralbench.results.downstream import DownstreamConfig  # noqa: PLC0415 - the same
+    from pluralbench.downstream.people import WinRecipe, export_sheets  # noqa: PLC0415 - the same
+    from pluralbench.results.downstream import DownstreamRunConfig  # noqa: PLC0415 - the same
     from pluralbench.results.runs import load_run  # noqa: PLC0415 - the same
 
     recipe = check_recipe(WinRecipe, asked, "of the comparison")
-    made, pairs, new = export(load_run(run, DownstreamConfig), folder, recipe, data=data, fresh=fresh)
+    made, pairs, new = export_sheets(load_run(run, DownstreamRunConfig), folder, recipe, data=data, fresh=fresh)
     for line in written_lines(folder, made, "which answer was selected", new=new):
         console.print(line)
     console.print(f"{pairs:,} pairs of answers, each for {made.each} of {len(made.annotators)} people.")
@@ -81,17 +81,17 @@ def _export(run: Path, folder: Path, asked: dict[str, Any], data: str | None, *,
 
 
 def _import(run: Path, folder: Path, files: list[Path], account: list[str] | None, *, assigned: bool) -> None:
-    from pluralbench_studies import how_far, read_returned, read_study  # noqa: PLC0415 - `--help` needs none of it
+    from pluralbench_studies import annotator_progress, read_returned, read_study  # noqa: PLC0415 - `--help` needs none of it
 
-    from pluralbench.commands.telling import tell_downstream  # noqa: PLC0415 - the same
-    from pluralbench.downstream.people import FORM, WinRecipe, rated  # noqa: PLC0415 - the same
-    from pluralbench.results.downstream import DownstreamConfig  # noqa: PLC0415 - the same
+    from pluralbench.commands.console_output import print_downstream  # noqa: PLC0415 - the same
+    from pluralbench.downstream.people import FORM, WinRecipe, write_ratings  # noqa: PLC0415 - the same
+    from pluralbench.results.downstream import DownstreamRunConfig  # noqa: PLC0415 - the same
     from pluralbench.results.runs import load_run  # noqa: PLC0415 - the same
 
     study = read_study(folder, WinRecipe)
     answers = read_returned(study, files, FORM, accounts=account_names(account), by_assignment=assigned)
-    tell_downstream(rated(load_run(run, DownstreamConfig), study, answers, folder / RATED))
-    for name, given, answered in how_far(study.assigned, answers.answers).iter_rows():
+    print_downstream(write_ratings(load_run(run, DownstreamRunConfig), study, answers, folder / RATED))
+    for name, given, answered in annotator_progress(study.assigned, answers.answers).iter_rows():
         console.print(f"{name}: {answered:,} of {given:,} pairs compared")
     for row in answers.problems.iter_rows(named=True):
         if row["kind"] != "missing":

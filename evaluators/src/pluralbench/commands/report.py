@@ -74,11 +74,11 @@ def report(
 
     pluralbench report runs --plots figures --family "Skywork=Skywork-Reward-*" --family "InternLM=internlm2-*"
     """
-    from pluralbench.commands.telling import tell_found  # noqa: PLC0415 - `--help` need not wait for tables and figures
+    from pluralbench.commands.console_output import print_runs  # noqa: PLC0415 - `--help` need not wait for tables and figures
     from pluralbench.results.finding import find_runs  # noqa: PLC0415 - the same
 
     found = find_runs(runs)
-    tell_found(found, form, out, detail=detail, wide=wide)
+    print_runs(found, form, out, detail=detail, wide=wide)
     if plots is not None:
         from pluralbench.reports.figures.best_of_n import draw_best_of_n  # noqa: PLC0415 - the same
         from pluralbench.reports.figures.draw import draw, font_notes  # noqa: PLC0415 - the same

@@ -6,7 +6,7 @@ import typer
 from pluralbench_runs.options import Fresh, Options, with_options
 
 from pluralbench.commands.options import FoundBenchmark, Out, Shard
-from pluralbench.descriptions import Cluster, Data, LocalModel, Prompt, Scoring, Serving
+from pluralbench.config import ClusterConfig, DataConfig, LocalModel, PromptConfig, ScoringConfig, ServingConfig
 
 
 @with_options
@@ -16,12 +16,12 @@ def score(
     ],
     *,
     benchmark: FoundBenchmark = None,
-    data: Annotated[Data, Options("Data")],
-    prompt: Annotated[Prompt, Options("Prompt")],
+    data: Annotated[DataConfig, Options("DataConfig")],
+    prompt: Annotated[PromptConfig, Options("PromptConfig")],
     model: Annotated[LocalModel, Options("Model", given={"name": "name"})],
-    scoring: Annotated[Scoring, Options("Running")],
-    serving: Annotated[Serving, Options("Server")],
-    cluster: Annotated[Cluster, Options("Cluster")],
+    scoring: Annotated[ScoringConfig, Options("Running")],
+    serving: Annotated[ServingConfig, Options("Server")],
+    cluster: Annotated[ClusterConfig, Options("ClusterConfig")],
     shard: Shard = None,
     out: Out = None,
     fresh: Fresh = False,
@@ -45,12 +45,12 @@ def score(
 
     pluralbench score ./my-model --benchmark personalized --shard 2/8 --out runs/mine-shard2of8
     """
-    from pluralbench_local.served.description import described  # noqa: PLC0415 - `--help` need not wait for it
+    from pluralbench_local.served.config import described  # noqa: PLC0415 - `--help` need not wait for it
 
-    from pluralbench.commands.telling import tell  # noqa: PLC0415 - the same
+    from pluralbench.commands.console_output import print_run  # noqa: PLC0415 - the same
     from pluralbench.evaluation.score import score as run_score  # noqa: PLC0415 - the same
 
-    tell(
+    print_run(
         run_score(
             described(model, serving),
             benchmark=benchmark,

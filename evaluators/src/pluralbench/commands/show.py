@@ -60,12 +60,12 @@ def show(
     pluralbench show runs/judge --invalid --json
     """
     from pluralbench.reports.items import item_page, overview  # noqa: PLC0415 - `--help` need not wait for it
-    from pluralbench.results.evaluations import EvaluationConfig  # noqa: PLC0415 - the same
+    from pluralbench.results.evaluations import EvaluationRunConfig  # noqa: PLC0415 - the same
     from pluralbench.results.examples import examples, outcomes_of, read_texts, selected  # noqa: PLC0415 - the same
     from pluralbench.results.runs import load_run  # noqa: PLC0415 - the same
 
     outcome = _outcome(bool(ids), invalid=invalid, lost=lost, tied=tied, flipped=flipped, closest=closest)
-    read = load_run(run, EvaluationConfig)
+    read = load_run(run, EvaluationRunConfig)
     found = selected(read, ids=ids or (), outcome=outcome, flips=flipped, closest=closest)
     texts = read_texts(read, data)
     shown = examples(read, found[: closest or limit], texts)

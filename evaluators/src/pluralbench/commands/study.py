@@ -41,12 +41,12 @@ def study(
 
         typer.echo(recipe_path(recipe, FOLDER).read_text(encoding="utf-8").rstrip())
         return
-    from pluralbench.commands.telling import tell_tables  # noqa: PLC0415 - the same
+    from pluralbench.commands.console_output import print_tables  # noqa: PLC0415 - the same
     from pluralbench.reports.study import findings, scores_table  # noqa: PLC0415 - the same
     from pluralbench.studying import study as run_study  # noqa: PLC0415 - the same
 
     found = run_study(recipe, out=out, fresh=fresh)
-    tell_tables([scores_table(found)])
+    print_tables([scores_table(found)])
     for line in findings(found):
         console.print(line)
     console.print(f"{found.path}: README.md, scores.csv, figures, and a directory for each step")

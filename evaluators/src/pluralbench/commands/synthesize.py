@@ -8,7 +8,7 @@ from pluralbench_runs.options import Fresh, Options, Seed, with_options
 from pluralbench.commands.judge import Model
 from pluralbench.commands.options import FoundBenchmark, Out
 from pluralbench.commands.terminal import console
-from pluralbench.descriptions import ChatConnection, Data, Synthesizing
+from pluralbench.config import ConnectionConfig, DataConfig, SynthesizeConfig
 
 
 @with_options
@@ -16,9 +16,9 @@ def synthesize(
     model: Model,
     *,
     benchmark: FoundBenchmark = None,
-    data: Annotated[Data, Options("Data", left_out=("legacy", "english"))],
-    synthesizing: Annotated[Synthesizing, Options("Synthesizing")],
-    connection: Annotated[ChatConnection, Options("Connection")],
+    data: Annotated[DataConfig, Options("DataConfig", left_out=("legacy", "english"))],
+    synthesizing: Annotated[SynthesizeConfig, Options("SynthesizeConfig")],
+    connection: Annotated[ConnectionConfig, Options("Connection")],
     seed: Seed = 0,
     out: Out = None,
     fresh: Fresh = False,

@@ -8,7 +8,7 @@ from pluralbench_runs.options import Fresh, Options, with_options
 
 from pluralbench.commands.options import Benchmark
 from pluralbench.commands.terminal import console
-from pluralbench.descriptions import Data, LocalModel, Prompt, TrainingOptions
+from pluralbench.config import DataConfig, LocalModel, PromptConfig, TrainingConfig
 
 DATA = "Data"
 HeldOut = Annotated[
@@ -33,16 +33,16 @@ def train(
     ],
     *,
     benchmark: Benchmark = "pairs",
-    data: Annotated[Data, Options(DATA, left_out=("legacy", "english"))],
+    data: Annotated[DataConfig, Options(DATA, left_out=("legacy", "english"))],
     held_out: HeldOut = None,
     flip: Annotated[
         float, typer.Option(help="Learn this share of the items the wrong way round.", rich_help_panel=DATA)
     ] = 0.0,
-    prompt: Annotated[Prompt, Options("Prompt")],
+    prompt: Annotated[PromptConfig, Options("PromptConfig")],
     model: Annotated[
         LocalModel, Options("Model", given={"name": "base"}, left_out=("kind", "reference", "label", "dtype"))
     ],
-    options: Annotated[TrainingOptions, Options("Training")],
+    options: Annotated[TrainingConfig, Options("Training")],
     out: Annotated[str, typer.Option(help="Folder of the trained model.", rich_help_panel="Result")],
     fresh: Fresh = False,
 ) -> None:

@@ -9,7 +9,7 @@ from pluralbench_runs.options import Fresh, Options, with_options
 from pluralbench.commands.options import Benchmark
 from pluralbench.commands.plan import ProfilePrompt
 from pluralbench.commands.terminal import console
-from pluralbench.descriptions import Data, LocalModel, PlannerOptions
+from pluralbench.config import DataConfig, LocalModel, PlannerConfig
 
 
 @with_options
@@ -23,7 +23,7 @@ def train_planner(
     ],
     *,
     benchmark: Benchmark = "personalized",
-    data: Annotated[Data, Options("Data", left_out=("legacy", "english", "on_empty"))],
+    data: Annotated[DataConfig, Options("DataConfig", left_out=("legacy", "english", "on_empty"))],
     prompt: ProfilePrompt,
     held_out: Annotated[
         float | None,
@@ -31,11 +31,11 @@ def train_planner(
             "--held-out",
             metavar="SHARE",
             help="Measure the loss on this share of the people, such as 0.05.",
-            rich_help_panel="Data",
+            rich_help_panel="DataConfig",
         ),
     ] = None,
     model: Annotated[LocalModel, Options("Model", given={"name": "base"}, left_out=("kind", "reference", "label"))],
-    options: Annotated[PlannerOptions, Options("Training")],
+    options: Annotated[PlannerConfig, Options("Training")],
     out: Annotated[str, typer.Option(help="Folder of the trained planner.", rich_help_panel="Result")],
     fresh: Fresh = False,
 ) -> None:

@@ -6,11 +6,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pluralbench_runs import Table, did_you_mean, first_fault, read_toml
+from pluralbench_runs import FrozenModel, did_you_mean, first_validation_error, read_toml
 from pydantic import Field, ValidationError, model_validator
 
+from pluralbench.config import OnEmpty
 from pluralbench.data.labels import Labels
-from pluralbench.descriptions import OnEmpty
 from pluralbench.errors import BenchmarkError
 
 ROW_NUMBER = "#"
@@ -23,7 +23,7 @@ def _is_none(value: object) -> bool:
     return value is None
 
 
-class Columns(Table):
+class Columns(FrozenModel):
     """Which column is what.
 
     id: "#" numbers the rows. prompt: one or several, joined by an empty line; text, or a list of messages with `role`
@@ -59,7 +59,7 @@ class Columns(Table):
     named: tuple[str, ...] = ()
 
 
-class Reference(Table):
+class Reference(FrozenModel):
     """The items in the language that a benchmark was translated from.
 
     config: what they are called, in data that has them and in a run. data, split: where they are otherwise. columns:
@@ -73,7 +73,7 @@ class Reference(Table):
     code: tuple[str, ...] = ()
 
 
-class Earlier(Table):
+class HistoryRows(FrozenModel):
     """Which rows are pairs that the same user (the value of the column `cluster`) decided before an item.
 
     column, values: rows with one of these values there are earlier pairs of their user, and are not scored; the other
@@ -92,7 +92,7 @@ class Earlier(Table):
         return self
 
 
-class Benchmark(Table):
+class Benchmark(FrozenModel):
     """A benchmark, as an entry of `benchmarks.toml` describes it, and a file of one's own: its keys, or one such entry.
 
     title: what reports call it. columns: which column is what, see `Columns`. labels: what the values of its columns of
@@ -108,7 +108,7 @@ class Benchmark(Table):
     legacy: the benchmark whose weights of subsets stand for this one's own by the legacy rules.
     strict: an exact match needs the strictly higher reward in every pair and at least one pair, as in CHEEMS, section
     3.3; without it a tie of rewards breaks none, and a prompt whose responses share one rank is one, as in its code.
-    earlier: which rows are pairs that the same user decided before, see `Earlier`; None for a benchmark without such.
+    earlier: which rows are pairs that the same user decided before, see `HistoryRows`; None if the benchmark has none.
     prompts: its items are prompts without responses, which only a policy can answer.
     personas: its items are those of `PersonaItems`, which `judge_personas` reads.
     """
@@ -131,7 +131,7 @@ class Benchmark(Table):
     strict: bool = True
     prompts: bool = False
     personas: bool = False
-    earlier: Earlier | None = Field(None, exclude_if=_is_none)
+    earlier: HistoryRows | None = Field(None, exclude_if=_is_none)
 
     @property
     def outside(self) -> set[str]:
@@ -174,7 +174,7 @@ class Benchmark(Table):
         return self.columns.model_copy(update=self.apart.get(config, {}))
 
 
-class About(Table):
+class BenchmarkCard(FrozenModel):
     """What `pluralbench list` says of a benchmark, and nothing else depends on.
 
     items: how many its data has. licence: of that data, as an SPDX name. source: where it is published, if not on the
@@ -187,14 +187,14 @@ class About(Table):
     takes: str | None = None
 
 
-class Described(Benchmark):
+class BenchmarkEntry(Benchmark):
     """A benchmark as its file describes it, with what no run of it records.
 
     learn: where the data is whose train split planners learn from, when nobody says otherwise. about: for readers.
     """
 
     learn: str | None = None
-    about: About = About()
+    about: BenchmarkCard = BenchmarkCard()
 
     def benchmark(self) -> Benchmark:
         """The benchmark by itself."""
@@ -206,7 +206,7 @@ def known_benchmarks() -> dict[str, Benchmark]:
     return {name: described.benchmark() for name, described in _known().items()}
 
 
-def described_benchmarks(names: Sequence[str] = ()) -> dict[str, Described]:
+def described_benchmarks(names: Sequence[str] = ()) -> dict[str, BenchmarkEntry]:
     """Benchmarks as they are described: those named, of which one may be a TOML file, or all of this package.
 
     Raises `BenchmarkError` for an unknown name and a bad file.
@@ -215,12 +215,12 @@ def described_benchmarks(names: Sequence[str] = ()) -> dict[str, Described]:
     return {name: _described(name, known) for name in names or known}
 
 
-def _known() -> dict[str, Described]:
+def _known() -> dict[str, BenchmarkEntry]:
     text = files("pluralbench.data").joinpath("benchmarks.toml").read_text(encoding="utf-8")
-    return {name: Described.model_validate(values) for name, values in tomllib.loads(text).items()}
+    return {name: BenchmarkEntry.model_validate(values) for name, values in tomllib.loads(text).items()}
 
 
-def _described(name: str, known: Mapping[str, Described]) -> Described:
+def _described(name: str, known: Mapping[str, BenchmarkEntry]) -> BenchmarkEntry:
     if name in known:
         return known[name]
     if name.endswith(".toml"):
@@ -271,19 +271,21 @@ def find_benchmark(
     return benchmark.model_copy(update={"columns": named, "labels": meanings, "split": split, "train_split": None})
 
 
-def _read(path: Path) -> Described:
+def _read(path: Path) -> BenchmarkEntry:
     values = _entry(read_toml(path, "benchmark file", BenchmarkError), path)
     try:
-        return Described.model_validate(values)
+        return BenchmarkEntry.model_validate(values)
     except ValidationError as error:
-        raise BenchmarkError(f"{path} describes no benchmark: {first_fault(Described, error)}") from None
+        raise BenchmarkError(
+            f"{path} describes no benchmark: {first_validation_error(BenchmarkEntry, error)}"
+        ) from None
 
 
 def _entry(values: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
     """A file's one description: its keys, or those of the one table it has, as an entry of `benchmarks.toml` is."""
     tables = [value for value in values.values() if isinstance(value, dict)]
     titled = any("title" in table for table in tables)  # of an entry: no table of a description has one
-    flat = values.keys() & Described.model_fields.keys() and not titled
+    flat = values.keys() & BenchmarkEntry.model_fields.keys() and not titled
     if not tables or len(tables) < len(values) or flat:
         return values
     if len(values) > 1:
@@ -309,5 +311,5 @@ def _labels(entry: Labels, changes: Sequence[str]) -> Labels:
     except ValidationError as error:
         raise BenchmarkError(
             f"The labels {' '.join(changes)} are not of the form MEANING=VALUE, with MEANING one of "
-            f"{', '.join(Labels.model_fields)}: {first_fault(Labels, error)}"
+            f"{', '.join(Labels.model_fields)}: {first_validation_error(Labels, error)}"
         ) from None

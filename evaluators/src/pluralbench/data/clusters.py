@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from pluralbench_release.audit import normalised
-from pluralbench_runs import Table
+from pluralbench_release.audit import normalized
+from pluralbench_runs import FrozenModel
 from pydantic import Field
 
 PLACE = "#place"
@@ -16,10 +16,10 @@ Pair = tuple[str, str, str, str]
 """The config of a pair, and the normalised texts of its prompt and of the better and the worse response."""
 
 
-class Clusters(Table):
+class Clusters(FrozenModel):
     """What the clusters of some items are, and what stands in the data more than once.
 
-    column: whose values they are; None where items with the same prompt (see `normalised`) or the
+    column: whose values they are; None where items with the same prompt (see `normalized`) or the
     same id are one. clusters: how many there are. repeated_prompts: items whose prompt stood in their config before.
     repeated_pairs: pairs of responses, the better one first, that stood there before for the same prompt.
     mirrored_pairs: pairs of which the other way round stands there too.
@@ -60,14 +60,14 @@ def clustered(items: pl.DataFrame, columns: Mapping[str, str | None]) -> tuple[p
     """
     said = pl.element().struct.field("content")
     joined = items["prompt"].list.eval(said).list.join("\n\n")
-    texts = pl.Series("text", map(normalised, joined), pl.String)
+    texts = pl.Series("text", map(normalized, joined), pl.String)
     ruled = items["config"].is_in([config for config, column in columns.items() if column is None])
     shared = pl.DataFrame([items["cluster"], texts]).select(
         "cluster", text=pl.when(ruled & (pl.col("text") != "")).then("text")
     )
     prompts = pl.DataFrame([items["config"], texts])
     ordered = Counter(_pairs(items, prompts))
-    names = items["cluster"][firsts(shared)]
+    names = items["cluster"][connected_groups(shared)]
     found = Clusters(
         column=", ".join(sorted({column for column in columns.values() if column is not None})) or None,
         clusters=names.n_unique(),
@@ -78,7 +78,7 @@ def clustered(items: pl.DataFrame, columns: Mapping[str, str | None]) -> tuple[p
     return items.with_columns(cluster=names), found
 
 
-def firsts(keys: pl.DataFrame) -> pl.Series:
+def connected_groups(keys: pl.DataFrame) -> pl.Series:
     """For each row the number of the first that it shares a key with, directly or by way of others.
 
     keys: a column a kind of key, null where a row has none.
@@ -109,7 +109,7 @@ def _pairs(items: pl.DataFrame, prompts: pl.DataFrame) -> Iterator[Pair]:
 
 def _ordered(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     both = zip(row["rank"], row["responses"], strict=True)
-    ranked = [(rank, normalised(response)) for rank, response in both if rank is not None]
+    ranked = [(rank, normalized(response)) for rank, response in both if rank is not None]
     for (rank, better), (other, worse) in product(ranked, repeat=2):
         if rank < other and better != worse:
             yield better, worse

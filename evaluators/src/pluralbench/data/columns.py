@@ -8,7 +8,7 @@ import polars as pl
 
 from pluralbench.data.benchmarks import LISTS, ROW_NUMBER, Benchmark, Columns
 from pluralbench.data.labels import Labels, label_key
-from pluralbench.data.texts import named, shortened
+from pluralbench.data.texts import first_ids, shortened
 from pluralbench.errors import DataError
 
 KINDS = (("responses", "rank"), ("first", "second", "labels"), ("chosen", "rejected"))
@@ -98,13 +98,13 @@ def _check_labels(labels: Labels, columns: Columns, frame: pl.DataFrame, where: 
     if unknown:
         found = [f"{label} in `{name}` at id {row_id}" for (name, label), row_id in unknown.items()]
         raise DataError(
-            f"{where} has labels whose meaning is not known ({named(found)}); expected is {labels.expected}: say with "
-            "`labels` which ones mean `first`, `second` or `tie`, such as first=A>B, or which `scale` they are on."
+            f"{where} has labels whose meaning is not known ({first_ids(found)}); expected is {labels.expected}: say "
+            "with `labels` which ones mean `first`, `second` or `tie`, such as first=A>B, or which `scale` they are on."
         )
     if bare:
         raise DataError(
             f"{where} has {len(bare):,} pairs without a label in {' or '.join(f'`{name}`' for name in columns.labels)} "
-            f"(ids {named(bare)}); label them, or take them out."
+            f"(ids {first_ids(bare)}); label them, or take them out."
         )
 
 
@@ -129,5 +129,5 @@ def check_prompts(items: pl.DataFrame, answered: Sequence[str], where: str) -> N
     if len(answered) > max(items.height / 2, FEW):
         raise DataError(
             f"{where}: {len(answered):,} of {items.height:,} prompts contain the better response and no other (ids "
-            f"{named(answered)}), so they give the answer away; give prompts that end where the response begins."
+            f"{first_ids(answered)}), so they give the answer away; give prompts that end where the response begins."
         )

@@ -12,15 +12,15 @@ from pluralbench_runs import digest
 from pluralbench_schemas import release_columns
 from pluralbench_tables import release_memory
 
+from pluralbench.config import DataConfig, OnEmpty
 from pluralbench.data.benchmarks import ROW_NUMBER, Benchmark, Columns
 from pluralbench.data.clusters import Clusters, clustered
 from pluralbench.data.columns import answered_prompts, check_columns, check_prompts, columns_in, columns_read
-from pluralbench.data.earlier import COLUMNS as OF_HISTORY
-from pluralbench.data.earlier import History, are_earlier, counted
+from pluralbench.data.history import COLUMNS as OF_HISTORY
+from pluralbench.data.history import History, is_history_row, with_history_length
+from pluralbench.data.rows_to_items import AT_ONCE, empty_items, rows_to_items, with_ids
 from pluralbench.data.samples import read_data
-from pluralbench.data.shapes import AT_ONCE, empty_items, shaped, with_ids
-from pluralbench.data.texts import named, value_of
-from pluralbench.descriptions import Data, OnEmpty
+from pluralbench.data.texts import first_ids, parsed_value
 from pluralbench.errors import DataError
 
 PLACE = "#place"
@@ -31,17 +31,16 @@ PLACE = "#place"
 class Items:
     """The items that are scored.
 
-    frame: a row an item, in the source's order, with the columns of `pluralbench.data.shapes.ITEMS`; a pair's responses
-    are "chosen" (rank 1) and "rejected" (rank 2), or share rank 1 where its annotators call them equal; `digest` is of
-    prompt, responses and ranks, `person` is who asks: the value of the column of clusters where there is one, else the
-    id; `pairs` are the (better, worse) places to train on, where the benchmark names them: then a rank may be null;
-    `earlier` counts the rows of `history` that their person decided before, null where the benchmark knows of none.
-    location, revision, licence: of the data. digest: SHA-256 of the content of what is scored.
-    reference: where the English original comes from, if not from the data itself.
-    ignored: columns that nothing here reads, but for those that releases have. empty: ids of items with an empty text,
-    of which `on_empty` says whether they were kept or dropped. answered: ids of items whose prompt contains the better
-    response (see `answered_prompts`). clusters: of the items, and what repeats among them.
-    history: the pairs that people decided before.
+    frame: a row an item, in the source's order, with the columns of `pluralbench.data.rows_to_items.ITEMS`; a pair's
+    responses are "chosen" (rank 1) and "rejected" (rank 2), or share rank 1 where its annotators call them equal;
+    `digest` is of prompt, responses and ranks, `person` is who asks: the value of the column of clusters where there is
+    one, else the id; `pairs` are the (better, worse) places to train on, where the benchmark names them: then a rank
+    may be null; `earlier` counts the rows of `history` that their person decided before, null where the benchmark knows
+    of none. location, revision, licence: of the data. digest: SHA-256 of the content of what is scored. reference:
+    where the English original comes from, if not from the data itself. ignored: columns that nothing here reads, but
+    for those that releases have. empty: ids of items with an empty text, of which `on_empty` says whether they were
+    kept or dropped. answered: ids of items whose prompt contains the better response (see `answered_prompts`).
+    clusters: of the items, and what repeats among them. history: the pairs that people decided before.
     """
 
     frame: pl.DataFrame
@@ -82,7 +81,7 @@ class Items:
         return {"rows": self.history.frame.height, "items_without": int((known == 0).sum())} if len(known) else None
 
 
-def load_items(benchmark: Benchmark, data: Data) -> Items:
+def load_items(benchmark: Benchmark, data: DataConfig) -> Items:
     """Read the items of a benchmark.
 
     Without a location they are the benchmark's own, on the Hub; the location "sample" is a few rows that come with this
@@ -123,8 +122,8 @@ def load_items(benchmark: Benchmark, data: Data) -> Items:
         bare = empty_items(made) + (empty_items(history) if history is not made else [])
         if bare and policy == "error":
             raise DataError(
-                f"{where} has {len(bare):,} items with an empty prompt or response (ids {named(bare)}); mend them, or "
-                "choose --on-empty drop or keep."
+                f"{where} has {len(bare):,} items with an empty prompt or response (ids {first_ids(bare)}); mend them, "
+                "or choose --on-empty drop or keep."
             )
         empty += bare
         if bare and policy == "drop":
@@ -133,7 +132,7 @@ def load_items(benchmark: Benchmark, data: Data) -> Items:
         answered += telling
         check_prompts(made, telling, where)
         before[config] = history.select(OF_HISTORY)
-        made = counted(made, history, benchmark.earlier)
+        made = with_history_length(made, history, benchmark.earlier)
         parts[config] = _without_responses(made) if benchmark.prompts else made
     parts = {config: part for config, part in parts.items() if part.height}
     if not parts:
@@ -167,12 +166,14 @@ def _table(
     if benchmark.merged and not benchmark.prompts:
         frame = _merged(frame, columns, where)
     frame = with_ids(frame, columns, where)
-    before = are_earlier(frame, earlier)
+    before = is_history_row(frame, earlier)
     asked = frame.filter(~before)
-    made = shaped(benchmark, config, asked if limit is None else asked.head(limit), columns, where)
+    made = rows_to_items(benchmark, config, asked if limit is None else asked.head(limit), columns, where)
     if earlier is None:
         return made, made.clear()
-    return made, made if earlier.column is None else shaped(benchmark, config, frame.filter(before), columns, where)
+    return made, made if earlier.column is None else rows_to_items(
+        benchmark, config, frame.filter(before), columns, where
+    )
 
 
 def _without_responses(items: pl.DataFrame) -> pl.DataFrame:
@@ -191,7 +192,7 @@ def _content(benchmark: Benchmark, items: Mapping[str, pl.DataFrame], before: Ma
 
 
 def _with_reference(
-    benchmark: Benchmark, tables: Tables, data: Data
+    benchmark: Benchmark, tables: Tables, data: DataConfig
 ) -> tuple[dict[str, pl.DataFrame], dict[str, str], dict[str, Any] | None]:
     """The data with the English original as a config of its own, cut to the ids that are scored in other configs."""
     reference = benchmark.reference
@@ -236,7 +237,7 @@ def _check_ids(ids: pl.Series, where: str) -> None:
     if ids.n_unique() < len(ids):
         twice = [item_id for item_id, count in Counter(ids.to_list()).items() if count > 1]
         raise DataError(
-            f"{where} has {len(twice):,} ids more than once ({named(twice)}), so scores could not be told apart; "
+            f"{where} has {len(twice):,} ids more than once ({first_ids(twice)}), so scores could not be told apart; "
             f"mend them, or number the rows with --column id={ROW_NUMBER}."
         )
 
@@ -256,7 +257,7 @@ def _merged(frame: pl.DataFrame, columns: Columns, where: str) -> pl.DataFrame:
         ranked = [number for number, row in zip(numbers, rows, strict=True) if row[rank] is not None]
         if len(ranked) > 1:
             raise DataError(
-                f"{where} ranks the responses to one prompt more than once (rows {named(ranked)}), and ranks of "
+                f"{where} ranks the responses to one prompt more than once (rows {first_ids(ranked)}), and ranks of "
                 "several rows cannot be merged; leave one of these rows."
             )
         merged = {
@@ -264,9 +265,11 @@ def _merged(frame: pl.DataFrame, columns: Columns, where: str) -> pl.DataFrame:
         }
         for name in lists:
             try:
-                every = [one for row in rows for one in value_of(row, name) or ()]
+                every = [one for row in rows for one in parsed_value(row, name) or ()]
             except ValueError:
-                raise DataError(f"{where} has {name} that are no list (one of the rows {named(numbers)}).") from None
+                raise DataError(
+                    f"{where} has {name} that are no list (one of the rows {first_ids(numbers)})."
+                ) from None
             once = [one for place, one in enumerate(every) if one not in every[:place]]
             merged[name] = json.dumps(once, ensure_ascii=False) if frame.schema[name] == pl.String else once
         made.append(merged | {rank: next((row[rank] for row in rows if row[rank] is not None), None)})

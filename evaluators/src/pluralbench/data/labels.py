@@ -6,7 +6,7 @@ from itertools import chain
 from math import inf, isfinite
 from typing import Annotated, Any, Self
 
-from pluralbench_runs import Table
+from pluralbench_runs import FrozenModel
 from pydantic import BeforeValidator, model_validator
 
 TIE, FIRST, SECOND = 0, 1, 2
@@ -27,7 +27,7 @@ def label_key(label: object) -> str | None:
 Values = tuple[Annotated[str, BeforeValidator(lambda value: label_key(value) or "")], ...]
 
 
-class Labels(Table):
+class Labels(FrozenModel):
     """What the values of a label mean.
 
     first, second, tie: the values by which this response is better, or both are equal. Default: 1 and 2; none is a tie.

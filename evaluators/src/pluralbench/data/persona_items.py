@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
-from pluralbench_runs import digest, stream
+from pluralbench_runs import digest, rng_for
 from pluralbench_schemas import PersonaItems, TableError, validate
 
+from pluralbench.config import Setting
 from pluralbench.data.benchmarks import PERSONA_JUDGE
 from pluralbench.data.samples import read_data
-from pluralbench.descriptions import Setting
 from pluralbench.errors import DataError
 
 SHAPE = PersonaItems.row_types()
@@ -21,7 +21,7 @@ TIE = "tie"
 
 
 @dataclass(frozen=True)
-class Personas:
+class PersonaItemSet:
     """The items that can be judged.
 
     frame: a row an item: `config`, `row` (its number in its table, from 0), `digest` of its content, and the columns of
@@ -37,7 +37,7 @@ class Personas:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class SampledItems:
     """The items of a run. ties: how many were left out, by task, since the setting has no ties; skipped: tasks that
     were left out, each with what it has, such as "no ties"."""
 
@@ -46,7 +46,7 @@ class Drawn:
     skipped: dict[str, str]
 
 
-def load_personas(data: str | None, *, configs: Sequence[str] | None = None, split: str = "test") -> Personas:
+def load_personas(data: str | None, *, configs: Sequence[str] | None = None, split: str = "test") -> PersonaItemSet:
     """Read items with the columns of `PersonaItems`, a config for each task.
 
     Raises `DataError` for tables that are not of this shape, and `TablesError` for what cannot be read.
@@ -68,7 +68,7 @@ def load_personas(data: str | None, *, configs: Sequence[str] | None = None, spl
         digests[config] = own.to_list()
         frames.append(frame.select(pl.lit(config).alias("config"), *COLUMNS, own).with_row_index("row"))
     whole = pl.concat(frames)
-    return Personas(whole, tables.location, tables.revision, tables.licence, digest(digests), sorted(ignored))
+    return PersonaItemSet(whole, tables.location, tables.revision, tables.licence, digest(digests), sorted(ignored))
 
 
 def _digest(row: Mapping[str, Any]) -> str:
@@ -111,15 +111,15 @@ def _are_personas(kind: pl.DataType) -> bool:
     return {"variable", "value", "sentence", "sets"} <= {*fields} and isinstance(fields["sets"], pl.List | pl.Null)
 
 
-def draw(
-    personas: Personas,
+def sample_items(
+    personas: PersonaItemSet,
     *,
     setting: Setting,
     variables: str,
     samples: int | None = None,
     configs: Sequence[str] | None = None,
     seed: int = 0,
-) -> Drawn:
+) -> SampledItems:
     """The items that a setting asks about: at most `samples` of each task, exactly so many where there are enough.
 
     Ties are asked about in the setting "tie" alone, and only of tasks that have some; a set of variables only of tasks
@@ -143,12 +143,12 @@ def draw(
         ties = dict(frame.filter(truth=TIE)["task"].value_counts(sort=False).sort("task").iter_rows())
         frame = frame.filter(pl.col("truth") != TIE)
     if samples is not None:
-        turns = [stream(seed, "sample", task, item).random() for task, item in frame.select("task", "id").iter_rows()]
+        turns = [rng_for(seed, "sample", task, item).random() for task, item in frame.select("task", "id").iter_rows()]
         drawn = frame.with_columns(turn=pl.Series(turns, dtype=pl.Float64)).with_columns(
             turn=pl.col("turn").rank("ordinal").over("task")
         )
         frame = drawn.filter(pl.col("turn") <= samples).drop("turn")
-    return Drawn(frame, ties, skipped)
+    return SampledItems(frame, ties, skipped)
 
 
 def _unasked(items: pl.DataFrame, setting: Setting, variables: str) -> str:

@@ -8,10 +8,10 @@ from typing import Any
 
 from pluralbench_calls.chat import Message
 from pluralbench_calls.verdicts import MOST_CERTAIN
-from pluralbench_rewards.judge import SECTION, Wanted
+from pluralbench_rewards.judge import SECTION, ReplySchema
 from pluralbench_runs import Json, digest
 
-from pluralbench.descriptions import Reply, Setting
+from pluralbench.config import Reply, Setting
 
 VERSION = "1"
 WITH_PERSONA: dict[str, Json] = {
@@ -88,7 +88,7 @@ def persona_digest() -> str:
     return digest(dict(WORDINGS))
 
 
-def told_of(item: Mapping[str, Any], variables: str) -> list[str]:
+def persona_sentences(item: Mapping[str, Any], variables: str) -> list[str]:
     """The sentences about an item's person: those of the variable set, in the item's order; "all" has every one."""
     return [
         entry["sentence"]
@@ -97,7 +97,7 @@ def told_of(item: Mapping[str, Any], variables: str) -> list[str]:
     ]
 
 
-def messages_of(
+def persona_messages(
     item: Mapping[str, Any], variables: str, setting: Setting, style: Reply, *, swapped: bool = False
 ) -> list[Message]:
     """The messages that ask about an item of `PersonaItems`; a person of whom nothing is told is not mentioned.
@@ -105,7 +105,7 @@ def messages_of(
     swapped: show option B as A and the other way round. What an option says can look like no mark: where it does, all
     marks get a number that no text has.
     """
-    told = told_of(item, variables)
+    told = persona_sentences(item, variables)
     options = [item["option_b"], item["option_a"]] if swapped else [item["option_a"], item["option_b"]]
     texts = {
         PERSON: " ".join(told),
@@ -137,10 +137,10 @@ def _number(shown: Mapping[str, str]) -> str:
     return more
 
 
-def wanted_of(setting: Setting) -> Wanted:
+def reply_schema(setting: Setting) -> ReplySchema:
     """What a structured reply has."""
     letters = ["A", "B", "C"] if setting == "tie" else ["A", "B"]
     properties: dict[str, Any] = {"verdict": {"type": "string", "enum": letters}}
     if setting == "certainty":
         properties["certainty"] = CERTAINTY_SCHEMA
-    return Wanted("verdict", properties)
+    return ReplySchema("verdict", properties)

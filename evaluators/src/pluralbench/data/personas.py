@@ -10,7 +10,7 @@ from pluralbench_runs import Json, digest
 from pluralbench_tables import parse_json, read_text
 
 from pluralbench.data.benchmarks import Columns
-from pluralbench.data.profiles import sentences
+from pluralbench.data.profiles import parse_persona
 from pluralbench.data.texts import messages_of, responses_of
 from pluralbench.errors import DataError
 
@@ -20,14 +20,14 @@ FORM = '{"id": ..., "persona": "...", "demonstrations": [{"prompt": ..., "chosen
 
 
 @dataclass(frozen=True)
-class Persona:
+class UserPersona:
     """What describes a person. demonstrations: pairs that they decided, to be shown to a judge."""
 
     sentences: tuple[str, ...]
     demonstrations: tuple[EarlierPair, ...] = ()
 
 
-def personas_digest(personas: Mapping[str, Persona]) -> str | None:
+def personas_digest(personas: Mapping[str, UserPersona]) -> str | None:
     """SHA-256 of personas by id; None where there are none."""
     content: dict[str, Json] = {
         name: [list(one.sentences), [[list(pair.prompt), pair.chosen, pair.rejected] for pair in one.demonstrations]]
@@ -36,14 +36,14 @@ def personas_digest(personas: Mapping[str, Persona]) -> str | None:
     return digest(content) if content else None
 
 
-def read_personas(path: Path) -> dict[str, Persona]:
+def read_personas(path: Path) -> dict[str, UserPersona]:
     """Personas by the id of an item or of a person, from JSON Lines of the form `FORM`; demonstrations may be left out.
 
     path: the file, or a directory that holds it as `PERSONAS_FILE`.
 
     Raises `DataError` naming the line that is not of this form, or whose id stands there twice.
     """
-    personas: dict[str, Persona] = {}
+    personas: dict[str, UserPersona] = {}
     for where, value in json_lines(path, PERSONAS_FILE):
         match value:
             case {"id": str() | int() as name, "persona": str() | list() as told, **others}:
@@ -65,15 +65,15 @@ def json_lines(path: Path, name: str) -> Iterator[tuple[str, Any]]:
             yield where, parse_json(line, where, DataError)
 
 
-def _persona(name: str, persona: Any, demonstrations: Any, where: str) -> Persona:
+def _persona(name: str, persona: Any, demonstrations: Any, where: str) -> UserPersona:
     try:
-        told = sentences({"persona": persona}, "persona")
+        told = parse_persona({"persona": persona}, "persona")
         shown = tuple(_demonstration(pair) for pair in demonstrations)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError):
         raise DataError(f"{where}, is not of the form {FORM}.") from None
     if told is None:
         raise DataError(f"{where}: the persona of id {name} is empty; write one, or take the line away.")
-    return Persona(tuple(told), shown)
+    return UserPersona(tuple(told), shown)
 
 
 def _demonstration(pair: Mapping[str, Any]) -> EarlierPair:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def posts(row: Mapping[str, Any], column: str | None) -> list[dict[str, Any]] | None:
+def parse_posts(row: Mapping[str, Any], column: str | None) -> list[dict[str, Any]] | None:
     """The posts of a profile: a list of objects with a `text`, a list of texts, or one text; None where it has none.
 
     Raises `TypeError` for anything else.
@@ -14,12 +14,12 @@ def posts(row: Mapping[str, Any], column: str | None) -> list[dict[str, Any]] | 
     if isinstance(texts, list) and all(isinstance(text, str) for text in texts):
         return [{"text": text} for text in texts if text.strip()] or None
     try:
-        return structs(row, column, "text")
+        return parse_structs(row, column, "text")
     except TypeError:
         raise TypeError(f"`{column}` is no text, and no list of texts or of objects with a `text`") from None
 
 
-def sentences(row: Mapping[str, Any], column: str | None) -> list[str] | None:
+def parse_persona(row: Mapping[str, Any], column: str | None) -> list[str] | None:
     """A persona: a text, or a list of sentences; None where the row has none. Raises `TypeError` for anything else."""
     value = row.get(column) if column else None
     texts = [value] if isinstance(value, str) else value
@@ -30,7 +30,7 @@ def sentences(row: Mapping[str, Any], column: str | None) -> list[str] | None:
     return [text.strip() for text in texts if text.strip()] or None
 
 
-def structs(row: Mapping[str, Any], column: str | None, key: str) -> list[dict[str, Any]] | None:
+def parse_structs(row: Mapping[str, Any], column: str | None, key: str) -> list[dict[str, Any]] | None:
     """A list of objects that have at least a text under `key`; None where the row has none. Raises `TypeError`."""
     value = row.get(column) if column else None
     if value is None:

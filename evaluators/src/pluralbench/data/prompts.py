@@ -12,14 +12,14 @@ from typing import Any
 
 import polars as pl
 from pluralbench_rewards import Group, Person, personas
-from pluralbench_rewards.contract import TOLD, Message
+from pluralbench_rewards.contract import MODEL_FIELDS, Message
 from pluralbench_runs import digest
 from pluralbench_schemas import ENGLISH, LANGUAGES, language_of, render_posts
 
+from pluralbench.config import AnswerLanguage, Oracle, Profile, PromptConfig
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench.data.earlier import History
-from pluralbench.data.personas import Persona, json_lines, read_personas
-from pluralbench.descriptions import AnswerLanguage, Oracle, Profile, Prompt
+from pluralbench.data.history import History
+from pluralbench.data.personas import UserPersona, json_lines, read_personas
 from pluralbench.errors import DataError
 
 KNOWN = ("profile", "persona", "earlier")
@@ -33,41 +33,41 @@ WORDINGS = {
     "posts": POSTS,
     "post": render_posts([{"category": "{category}", "text": "{text}"}])[0],
     "plan": PLAN,
-    "told": TOLD,
+    "told": MODEL_FIELDS,
     "oracle": ORACLE,
     "asked_in": ASKED_IN,
     "translated": TRANSLATED,
 }
 
 
-def wordings_digest(profile: Profile) -> str:
+def prompts_digest(profile: Profile) -> str:
     """SHA-256 of the wordings above; those of personas are part of it where the profile is one."""
     return digest(WORDINGS | (personas.WORDINGS if profile == "persona" else {}))
 
 
 @dataclass(frozen=True)
-class Told:
+class UserContext:
     """What is known of people beside what their items say, and which of all that a prompt tells.
 
     plans: by the id of an item. personas: by the id of an item or of a person. history: pairs they decided before.
     """
 
-    prompt: Prompt = field(default_factory=Prompt)
+    prompt: PromptConfig = field(default_factory=PromptConfig)
     plans: Mapping[str, str] = field(default_factory=dict)
-    personas: Mapping[str, Persona] = field(default_factory=dict)
+    personas: Mapping[str, UserPersona] = field(default_factory=dict)
     history: History = field(default_factory=History)
 
-    def persona(self, item: Mapping[str, Any]) -> Persona | None:
+    def persona(self, item: Mapping[str, Any]) -> UserPersona | None:
         """The persona of an item: the file's for the item or else for its person, or else the data's."""
         given = self.personas.get(item["id"]) or self.personas.get(item["person"])
-        return given or (Persona(tuple(item["persona"])) if item["persona"] else None)
+        return given or (UserPersona(tuple(item["persona"])) if item["persona"] else None)
 
     def posts(self, item: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The posts of an item's person: the data's, or where it has none what they asked before."""
         return item["profile"] or self.history.questions(item)
 
 
-def groups_of(items: pl.DataFrame, told: Told, *, several: bool, whole: bool = False) -> list[Group]:
+def groups_of(items: pl.DataFrame, told: UserContext, *, several: bool, whole: bool = False) -> list[Group]:
     """The items as groups, with what a prompt tells of the person, as data and as text. Raises `DataError`.
 
     several: the data has several configs, so that a group's id names its own. whole: see `person_of`.
@@ -94,7 +94,7 @@ def _messages(prompts: pl.Series) -> Iterator[list[Message]]:
         yield [{"role": role, "content": content} for role, content in islice(messages, size)]
 
 
-def person_of(item: Mapping[str, Any], told: Told, *, whole: bool = False) -> Person:
+def person_of(item: Mapping[str, Any], told: UserContext, *, whole: bool = False) -> Person:
     """Who asks, as data: what the prompt tells of them, so that no model is told more than the run says.
 
     Posts come with the data's persona, since personalized models read both. The id, which is the user where the
@@ -113,7 +113,7 @@ def person_of(item: Mapping[str, Any], told: Told, *, whole: bool = False) -> Pe
     )
 
 
-def context_of(item: Mapping[str, Any], told: Told) -> tuple[str, ...]:
+def context_of(item: Mapping[str, Any], told: UserContext) -> tuple[str, ...]:
     """What is said about the person of an item: a block for each post, in the data's order, or one of all else.
 
     Nothing where the posts are the questions of earlier pairs, of which the person has none yet. Raises `DataError`
@@ -140,7 +140,7 @@ def context_of(item: Mapping[str, Any], told: Told) -> tuple[str, ...]:
     return (POSTS.format(posts=first), *others)
 
 
-def _persona(item: Mapping[str, Any], told: Told) -> Persona:
+def _persona(item: Mapping[str, Any], told: UserContext) -> UserPersona:
     persona = told.persona(item)
     if persona is None:
         where, mend = ("The personas have", "add it") if told.personas else ("There is", "give --personas FILE")
@@ -151,7 +151,7 @@ def _persona(item: Mapping[str, Any], told: Told) -> Persona:
     return persona
 
 
-def told_to_judge(item: Mapping[str, Any], told: Told, *, oracle: Oracle | None) -> str:
+def judge_context(item: Mapping[str, Any], told: UserContext, *, oracle: Oracle | None) -> str:
     """What a judge is told about the person of an item, apart from the question. Raises `DataError`.
 
     A persona is followed by its demonstrations, as SynthesizeMe's judge has them.
@@ -169,7 +169,7 @@ def told_to_judge(item: Mapping[str, Any], told: Told, *, oracle: Oracle | None)
     return "\n\n".join(text for text in blocks if text)
 
 
-def languages_told(benchmark: Benchmark, config: str, subset: str, answer_language: AnswerLanguage) -> str:
+def language_context(benchmark: Benchmark, config: str, subset: str, answer_language: AnswerLanguage) -> str:
     """In which language the question of an item is, and in which the answer should be; "" where that is not known.
 
     The answer should be in the same language, or in English where it is code. answer_language: "english" says English
@@ -192,14 +192,14 @@ def _aspect(aspect: Mapping[str, str | None], oracle: Oracle) -> str:
     return f"- {aspect['aspect']}" + (f": {reason}" if reason else "")
 
 
-def plans_for(prompt: Prompt) -> dict[str, str]:
+def plans_for(prompt: PromptConfig) -> dict[str, str]:
     """The plans where the profile is "plan". Raises `DataError` where one is given without the other."""
     if (prompt.profile == "plan") != (prompt.plans is not None):
         raise DataError("--profile plan and --plans FILE belong together; give both or neither.")
     return {} if prompt.plans is None else read_plans(prompt.plans)
 
 
-def personas_for(prompt: Prompt) -> dict[str, Persona]:
+def personas_for(prompt: PromptConfig) -> dict[str, UserPersona]:
     """The personas of the prompt's file. Raises `DataError` where it is given for another profile."""
     if prompt.personas is None:
         return {}

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import polars as pl
 from pluralbench_runs import digest, one_line
 
-from pluralbench.data.clusters import firsts
+from pluralbench.data.clusters import connected_groups
 from pluralbench.errors import EvaluationError
 
 NUMBERS = re.compile(r"([1-9][0-9]{0,8})/([1-9][0-9]{0,8})")
@@ -52,4 +52,4 @@ def groups_of_items(items: pl.DataFrame) -> Sequence[str]:
     Items of one cluster (a prompt, a user) are one group, and so are items with the same texts, of which a judge is
     asked the same: its calls are then recorded once, as in a whole run.
     """
-    return items["cluster"][firsts(items.select("cluster", "digest"))].to_list()
+    return items["cluster"][connected_groups(items.select("cluster", "digest"))].to_list()

@@ -18,7 +18,7 @@ ASKING = ("user", "human", "system")
 SIDES = {"1": 1, "2": -1, "s": 0}  # which of two responses a mark prefers
 
 
-def named(ids: Sequence[str]) -> str:
+def first_ids(ids: Sequence[str]) -> str:
     """The first few of some ids."""
     return ", ".join(ids[:NAMED]) + (", …" if len(ids) > NAMED else "")
 
@@ -65,8 +65,8 @@ def responses_of(row: Row, columns: Columns, labels: Labels | None = None, *, se
     labels, several: as of a `Benchmark`.
     """
     if columns.responses:
-        ranks = value_of(row, columns.rank or "rank")
-        return _ranking(value_of(row, columns.responses), ranks, columns.responses, partial=columns.pairs in row)
+        ranks = parsed_value(row, columns.rank or "rank")
+        return _ranking(parsed_value(row, columns.responses), ranks, columns.responses, partial=columns.pairs in row)
     if columns.first and columns.second:
         better = (labels or Labels()).majority(row[label] for label in columns.labels)
         texts = [_text(row[name], name) for name in (columns.first, columns.second)]
@@ -77,7 +77,7 @@ def responses_of(row: Row, columns: Columns, labels: Labels | None = None, *, se
         return ["chosen", "rejected"], [_text(row[name], name) for name in sides], [1, 2]
     names, texts, ranks = [], [], []
     for rank, name in enumerate(sides, start=1):
-        responses = value_of(row, name)
+        responses = parsed_value(row, name)
         if not isinstance(responses, list) or not responses:
             raise ValueError(f"`{name}` is no list of responses, as `several` says: {shortened(responses)}")
         names += [f"{name} {number}" for number in range(len(responses))]
@@ -94,7 +94,7 @@ def pairs_in(row: Row, columns: Columns, names: Sequence[str], rank: Sequence[in
     """
     if columns.pairs is None or columns.pairs not in row:
         return None
-    entries = value_of(row, columns.pairs)
+    entries = parsed_value(row, columns.pairs)
     if entries is None:
         raise ValueError(f"it has no `{columns.pairs}`")
     rank_of, place = dict(zip(names, rank, strict=True)), {name: number for number, name in enumerate(names)}
@@ -130,10 +130,10 @@ def _ranking(responses: Any, rank: Any, column: str, *, partial: bool) -> Respon
             raise ValueError("two ranks share an id")
         strange = [str(name) for name, place in by_id.items() if place is not None and name not in names]
         if strange:
-            raise ValueError(f"it ranks {named(strange)}, and has no such response")
+            raise ValueError(f"it ranks {first_ids(strange)}, and has no such response")
         unranked = [name for name in names if by_id.get(name) is None]
         if unranked and not partial:
-            raise ValueError(f"the responses {named(unranked)} have no rank")
+            raise ValueError(f"the responses {first_ids(unranked)} have no rank")
         ranks = [by_id.get(name) for name in names]
     if len(ranks) != len(texts):
         raise ValueError(f"{len(texts)} responses have {len(ranks)} ranks")
@@ -143,7 +143,7 @@ def _ranking(responses: Any, rank: Any, column: str, *, partial: bool) -> Respon
     return names, [_plain(text, column) for text in texts], [None if place is None else int(place) for place in ranks]
 
 
-def value_of(row: Row, column: str) -> Any:
+def parsed_value(row: Row, column: str) -> Any:
     """A list or mapping, which tables may carry as JSON text. Raises `ValueError` for other text."""
     value = row[column]
     try:
@@ -159,9 +159,9 @@ def _text(value: Any, column: str) -> str:
             raise ValueError(f"`{column}` is an empty list")
         if any(isinstance(part, str) for part in value):
             raise TypeError(
-                f"`{column}` is a list of {len(value)} texts ({named([*map(shortened, value)])}), where one response "
-                "belongs; if each is a response, say `several = true` in the benchmark's file, and if they are parts "
-                "of one, join them"
+                f"`{column}` is a list of {len(value)} texts ({first_ids([*map(shortened, value)])}), where one "
+                "response belongs; if each is a response, say `several = true` in the benchmark's file, and if they "
+                "are parts of one, join them"
             )
         value = value[-1]
     if isinstance(value, Mapping) and value.get("role") in ASKING:

@@ -51,9 +51,9 @@ def check_verdicts(frame: pl.DataFrame, where: str = "The table of verdicts") ->
     """
     frame = texts(frame, COLUMNS, (*PEOPLE, "id"), where)
     for name in (*GROUP, "row", "truth"):
-        refuse(frame, pl.col(name).is_null(), f"has no `{name}`; give one, or take the row out", where)
-    truth, known = letter("truth"), ", ".join(ANSWERS)
-    refuse(frame, truth.is_null(), f"has a truth that is none of {known} and {TIE}: {{truth!r}}", where)
+        raise_for_row(frame, pl.col(name).is_null(), f"has no `{name}`; give one, or take the row out", where)
+    truth, known = normalize_letter("truth"), ", ".join(ANSWERS)
+    raise_for_row(frame, truth.is_null(), f"has a truth that is none of {known} and {TIE}: {{truth!r}}", where)
     duplicates = frame.group_by(*GROUP, "row", maintain_order=True).len().filter(pl.col("len") > 1)
     if duplicates.height:
         task, judge, setting, variables, row, times = duplicates.row(0)
@@ -61,7 +61,7 @@ def check_verdicts(frame: pl.DataFrame, where: str = "The table of verdicts") ->
             f"{where} has row {row} of the task {task} {times} times for the judge {judge}, setting {setting}, "
             f"variables {variables}; keep one of them."
         )
-    frame = frame.with_columns(truth=truth, given="answer", answer=letter("answer"), **certainty_columns())
+    frame = frame.with_columns(truth=truth, given="answer", answer=normalize_letter("answer"), **certainty_columns())
     may_tie = ((pl.col("setting") == TIE) | (pl.col("truth") == "C").any()).over(GROUP)
     person = next((name for name in PEOPLE if name in frame.columns), None)
     row = pl.format("row {}", "row")
@@ -134,7 +134,7 @@ def texts(frame: pl.DataFrame, needed: Sequence[str], further: Sequence[str], wh
     return text.with_columns(pl.when(pl.all() != "").then(pl.all()))
 
 
-def refuse(frame: pl.DataFrame, wrong: pl.Expr, because: str, where: str) -> None:
+def raise_for_row(frame: pl.DataFrame, wrong: pl.Expr, because: str, where: str) -> None:
     """Raise `DataError` with the number of the first row that is wrong, from 1; `because` may name its cells."""
     found = frame.with_row_index("number", offset=1).filter(wrong)
     if found.height:
@@ -150,7 +150,7 @@ def certainty_columns() -> dict[str, pl.Expr]:
     return {"certainty": pl.when(usable).then(number), "unusable": given & ~usable}
 
 
-def letter(name: str) -> pl.Expr:
+def normalize_letter(name: str) -> pl.Expr:
     """A column's A, B or C, written as it may be, the last also where it says "tie"; null for anything else."""
     text = pl.col(name)
     one = text.str.normalize("NFKC").str.to_uppercase().str.extract(ALONE)

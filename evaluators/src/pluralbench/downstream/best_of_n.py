@@ -3,22 +3,29 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pluralbench_calls.chat import ChatConnection
+from pluralbench_calls.chat import ConnectionConfig
 from pluralbench_local import LocalModel
-from pluralbench_rewards import Scoring
-from pluralbench_runs import Cluster, Output, digest
+from pluralbench_rewards import ScoringConfig
+from pluralbench_runs import ClusterConfig, Output, digest
 
-from pluralbench.descriptions import Data, DownstreamPrompt, Outcome, Prompt, Sampling
+from pluralbench.config import DataConfig, DownstreamPromptConfig, OutcomeConfig, PromptConfig, SamplingConfig
 from pluralbench.downstream.candidates import SYSTEM, policy_of, turns_of
 from pluralbench.downstream.curves import curve_numbers
-from pluralbench.downstream.outcomes import aspects_of, juror_of
+from pluralbench.downstream.outcomes import aspects_of, outcome_judge
 from pluralbench.downstream.records import curves_of, outcome_record, rewarded_record, sampling_record
-from pluralbench.downstream.walk import Found, Setup, known_of, opened_name, reused_ledger, walk
+from pluralbench.downstream.rollout import (
+    Rollout,
+    RolloutSetup,
+    default_model_name,
+    model_record,
+    reused_ledger,
+    rollout,
+)
 from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.folders import file_name, run_folder
+from pluralbench.evaluation.loading import load_benchmark, run_directory
 from pluralbench.evaluation.models import TWICE, Scorable
-from pluralbench.evaluation.settings import load_benchmark, run_directory
-from pluralbench.results.downstream import BestOfNConfig, DownstreamResult
+from pluralbench.results.downstream import BestOfNRunConfig, DownstreamResult
 from pluralbench.results.metrics_frame import metrics_frame
 from pluralbench.results.runs import LEDGER_FILE, Run, load_run, write_run
 
@@ -28,19 +35,19 @@ def best_of_n(
     rewards: Mapping[str, Scorable] | Sequence[Scorable],
     *,
     benchmark: str = "personalized",
-    data: str | Path | Data | None = None,
-    prompt: Prompt | None = None,
-    sampling: Sampling | None = None,
-    scoring: Scoring | None = None,
-    outcome: Outcome | None = None,
-    policy_connection: ChatConnection | None = None,
-    judge_connection: ChatConnection | None = None,
-    cluster: Cluster | None = None,
+    data: str | Path | DataConfig | None = None,
+    prompt: PromptConfig | None = None,
+    sampling: SamplingConfig | None = None,
+    scoring: ScoringConfig | None = None,
+    outcome: OutcomeConfig | None = None,
+    policy_connection: ConnectionConfig | None = None,
+    judge_connection: ConnectionConfig | None = None,
+    cluster: ClusterConfig | None = None,
     seed: int = 0,
     reuse_from: Path | None = None,
     out: str | Path | None = None,
     fresh: bool = False,
-) -> Run[BestOfNConfig, DownstreamResult]:
+) -> Run[BestOfNRunConfig, DownstreamResult]:
     """Sample candidates from a policy, let reward models select among them, and judge what they select.
 
     Personalized RewardBench, section 5.1; CHEEMS, section 6.2.
@@ -55,16 +62,20 @@ def best_of_n(
     Candidates are sampled once and recorded, each is scored by each reward model as one of a group and judged at most
     once. An interrupted run goes on with the same call. Raises a `UserError` for every mistake of the caller.
     """
-    prompt, sampling, outcome = prompt or DownstreamPrompt(), sampling or Sampling(), outcome or Outcome()
+    prompt, sampling, outcome = (
+        prompt or DownstreamPromptConfig(),
+        sampling or SamplingConfig(),
+        outcome or OutcomeConfig(),
+    )
     loaded = load_benchmark(benchmark, data, prompt, sampled=True)
     groups = loaded.groups()
     scorables = named_models(rewards)
     asked = policy_of(policy, sampling, policy_connection)
-    juror = juror_of(outcome, judge_connection)
+    juror = outcome_judge(outcome, judge_connection)
     aspects = aspects_of(loaded.items.frame) if juror is not None and outcome.measure == "rubric" else {}
-    scoring = scoring or Scoring()
-    known = {name: known_of(model, scoring) for name, model in scorables.items()}
-    config = BestOfNConfig(
+    scoring = scoring or ScoringConfig()
+    known = {name: model_record(model, scoring) for name, model in scorables.items()}
+    config = BestOfNRunConfig(
         policy=asked.chat,
         rewards=known,
         **loaded.records(),
@@ -82,8 +93,8 @@ def best_of_n(
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
             with reused_ledger(output.work, reuse_from) as ledger:
-                setup = Setup(asked, scorables, scoring, sampling, juror, ledger, output.work, seed, cluster)
-                found = walk(setup, loaded.items.frame, groups, aspects)
+                setup = RolloutSetup(asked, scorables, scoring, sampling, juror, ledger, output.work, seed, cluster)
+                found = rollout(setup, loaded.items.frame, groups, aspects)
                 turns = max(len(turns_of(group)) for group in groups)
                 result = DownstreamResult(
                     policy=asked.record,
@@ -93,7 +104,7 @@ def best_of_n(
                 )
                 ledger.export(output.work / LEDGER_FILE, ledger.used)
             _write(output, config, result, found)
-    return load_run(target, BestOfNConfig)
+    return load_run(target, BestOfNRunConfig)
 
 
 def named_models(rewards: Mapping[str, Scorable] | Sequence[Scorable]) -> dict[str, Scorable]:
@@ -102,14 +113,14 @@ def named_models(rewards: Mapping[str, Scorable] | Sequence[Scorable]) -> dict[s
         return dict(rewards)
     named: dict[str, Scorable] = {}
     for model in rewards:
-        name = opened_name(model)
+        name = default_model_name(model)
         if name in named:
             raise EvaluationError(TWICE.format(name=name))
         named[name] = model
     return named
 
 
-def _write(output: Output, config: BestOfNConfig, result: DownstreamResult, found: Found) -> None:
+def _write(output: Output, config: BestOfNRunConfig, result: DownstreamResult, found: Rollout) -> None:
     by_config = config.benchmark.description.overall != "items"
     curves = curves_of(found, config.sampling.n, result.sampling.turns)
     frames = {"candidates": found.candidates, "rewards": found.rewards, "selected": found.selected}

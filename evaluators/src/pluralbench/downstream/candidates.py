@@ -7,12 +7,12 @@ from typing import Any
 
 import polars as pl
 from pluralbench_calls import Answer, Backend, Ledger, Limits, ask, chat_backend, chat_request
-from pluralbench_calls.chat import LOCAL, ChatConnection, ChatModel, check_reachable
+from pluralbench_calls.chat import LOCAL, ChatModel, ConnectionConfig, check_reachable
 from pluralbench_local import LocalModel
 from pluralbench_rewards import Group, Message, ModelRecord
 from pluralbench_runs import digest
 
-from pluralbench.descriptions import Planning, Sampling
+from pluralbench.config import PlanConfig, SamplingConfig
 from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.models import chat_at
 from pluralbench.results.downstream import CANDIDATES
@@ -64,15 +64,15 @@ class Thread:
 
 def policy_of(
     name: str | Path | LocalModel,
-    sampling: Sampling | Planning,
-    connection: ChatConnection | None = None,
+    sampling: SamplingConfig | PlanConfig,
+    connection: ConnectionConfig | None = None,
 ) -> Policy:
     """A policy by its name: "local" is the embedded model, a name with a base URL a model of that endpoint, and any
     other a folder or ORG/NAME on the Hub, which runs in this process.
 
     Raises `RecipeError` and `EvaluationError`.
     """
-    connection = connection or ChatConnection()
+    connection = connection or ConnectionConfig()
     how: dict[str, Any] = sampling.model_dump(include={"temperature", "top_p", "max_tokens"})
     if isinstance(name, LocalModel) or (str(name) != LOCAL and connection.base_url is None):
         if connection.batch:
@@ -95,7 +95,7 @@ def policy_of(
     return Policy(chat, chat_backend(chat, reached), reached.limits(), record)
 
 
-def first_threads(items: pl.DataFrame, groups: Sequence[Group]) -> list[Thread]:
+def initial_threads(items: pl.DataFrame, groups: Sequence[Group]) -> list[Thread]:
     """The first turn of every item. groups: the items, with what is said about the person."""
     rows = items.select("config", "id", "cluster").iter_rows()
     return [_thread(row, group, 0, turns_of(group)[0]) for row, group in zip(rows, groups, strict=True)]

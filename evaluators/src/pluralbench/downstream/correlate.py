@@ -12,15 +12,15 @@ from pluralbench_measures.rank_intervals import (
     FEWEST,
     Difference,
     differences,
-    fewest,
     interval,
+    interval_from_null,
+    min_models,
     models_to_detect,
-    models_to_tell_apart,
+    models_to_distinguish,
     reliability,
-    told,
 )
 
-from pluralbench.downstream.sides import Side, read_side, some
+from pluralbench.downstream.score_series import ScoreSeries, read_series, some
 from pluralbench.errors import DataError
 
 
@@ -66,8 +66,8 @@ class Correlation:
     of 100 studies, if it is as large as it is here; None where it is not positive. warnings: a sentence each.
     """
 
-    benchmark: Side
-    downstream: Side
+    benchmark: ScoreSeries
+    downstream: ScoreSeries
     statistics: Mapping[str, Statistic]
     exact: bool
     orders: int
@@ -126,22 +126,23 @@ class Correlation:
 
 
 def correlate(
-    benchmark: Side | str | Path,
-    downstream: Side | str | Path,
+    benchmark: ScoreSeries | str | Path,
+    downstream: ScoreSeries | str | Path,
     *,
     columns: Sequence[str] = (),
     downstream_columns: Sequence[str] = (),
     baseline_columns: Sequence[str] = (),
-    baselines: Mapping[str, Side | str | Path] | None = None,
+    baselines: Mapping[str, ScoreSeries | str | Path] | None = None,
     seed: int = 0,
 ) -> Correlation:
     """Correlate a benchmark's ranking of models with that of a downstream result, and compare it with other benchmarks.
 
-    benchmark, downstream, baselines: a `Side`, or where one is read from (see `read_side`); models are matched by their
-    exact names, or, where none is on both sides, by the last parts of names that are paths. columns: of the benchmark's
-    table; downstream_columns, baseline_columns: of the others. seed: of items, models and orders that are drawn.
+    benchmark, downstream, baselines: a `ScoreSeries`, or where one is read from (see `read_series`); models are
+    matched by their exact names, or, where none is on both sides, by the last parts of names that are paths.
+    columns: of the benchmark's table; downstream_columns, baseline_columns: of the others. seed: of items, models and
+    orders that are drawn.
 
-    Raises `DataError` where fewer than two models are on both sides, and as `read_side` does.
+    Raises `DataError` where fewer than two models are on both sides, and as `read_series` does.
     """
     first = _side(benchmark, columns, seed, "columns")
     second = _side(downstream, downstream_columns, seed, "downstream_columns")
@@ -165,11 +166,11 @@ def correlate(
     )
 
 
-def _side(given: Side | str | Path, columns: Sequence[str], seed: int, parameter: str) -> Side:
-    return given if isinstance(given, Side) else read_side(given, columns, seed=seed, parameter=parameter)
+def _side(given: ScoreSeries | str | Path, columns: Sequence[str], seed: int, parameter: str) -> ScoreSeries:
+    return given if isinstance(given, ScoreSeries) else read_series(given, columns, seed=seed, parameter=parameter)
 
 
-def _named_alike(first: Side, second: Side) -> tuple[Side, Side]:
+def _named_alike(first: ScoreSeries, second: ScoreSeries) -> tuple[ScoreSeries, ScoreSeries]:
     """Both sides, with the last parts of names that are paths where no name is on both."""
     if set(first.names) & set(second.names):
         return first, second
@@ -180,7 +181,7 @@ def _named_alike(first: Side, second: Side) -> tuple[Side, Side]:
     return replace(first, names=short[0], warnings=[*first.warnings, said]), replace(second, names=short[1])
 
 
-def _shared(sides: Sequence[Side]) -> list[str]:
+def _shared(sides: Sequence[ScoreSeries]) -> list[str]:
     """The models that all sides have, in the order of the first. Raises `DataError` for fewer than two."""
     first, *others = sides
     names = [name for name in first.names if all(name in other.names for other in others)]
@@ -192,25 +193,25 @@ def _shared(sides: Sequence[Side]) -> list[str]:
     raise DataError(f"Only the model {names[0]} is on both sides, and a correlation needs two or more: {told_of}.")
 
 
-def _left_out(sides: Sequence[Side], names: Sequence[str]) -> Iterator[str]:
+def _left_out(sides: Sequence[ScoreSeries], names: Sequence[str]) -> Iterator[str]:
     for side in sides:
         gone = [name for name in side.names if name not in names]
         if gone:
             yield f"Only in {side.source}, and left out: {some(gone)}."
 
 
-def _reliability(side: Side) -> float | None:
+def _reliability(side: ScoreSeries) -> float | None:
     return None if side.resampled is None else reliability(side.resampled)
 
 
-def _kept(sides: Sequence[Side]) -> float:
+def _kept(sides: Sequence[ScoreSeries]) -> float:
     """The product of both sides' reliabilities, 1 where one is not known; 0 where noise is all that there is."""
     shares = [_reliability(side) for side in sides]
     return float(np.prod([1.0 if share is None else max(0.0, share) for share in shares]))
 
 
 def _statistics(
-    benchmark: Side, downstream: Side, p_values: Mapping[str, float | None], seed: int
+    benchmark: ScoreSeries, downstream: ScoreSeries, p_values: Mapping[str, float | None], seed: int
 ) -> dict[str, Statistic]:
     models, kept = len(benchmark.names), _kept([benchmark, downstream])
     noisy = benchmark.resampled is not None or downstream.resampled is not None
@@ -221,19 +222,26 @@ def _statistics(
             found[name] = Statistic(None, None, None, None, None)
             continue
         one = interval(name, value, models, kept, seed)
-        without = told(name, value, models, kept=kept, seed=seed) if noisy and one.low is not None else None
+        without = (
+            interval_from_null(name, value, models, kept=kept, seed=seed) if noisy and one.low is not None else None
+        )
         found[name] = Statistic(value, one.low, one.high, without, p_values[name])
     return found
 
 
-def _warnings(benchmark: Side, downstream: Side, reliabilities: Mapping[str, float | None]) -> Iterator[str]:
+def _warnings(
+    benchmark: ScoreSeries, downstream: ScoreSeries, reliabilities: Mapping[str, float | None]
+) -> Iterator[str]:
     models = len(benchmark.names)
     if models == 2:
         yield "Two models can only be in the same order or in the other one, so the statistics say next to nothing."
     elif models < FEWEST:
         yield f"There are no intervals: {models} models are too few for any that would hold; it takes {FEWEST}."
-    elif models < fewest("rbo"):
-        yield f"RBO has too few values among {models} models for an interval that would hold; it takes {fewest('rbo')}."
+    elif models < min_models("rbo"):
+        yield (
+            f"RBO has too few values among {models} models for an interval that would hold; "
+            + f"it takes {min_models('rbo')}."
+        )
     for side in (benchmark, downstream):
         yield from _ties(side)
     for what, side in (("benchmark", benchmark), ("downstream", downstream)):
@@ -245,7 +253,7 @@ def _warnings(benchmark: Side, downstream: Side, reliabilities: Mapping[str, flo
             )
 
 
-def _ties(side: Side) -> Iterator[str]:
+def _ties(side: ScoreSeries) -> Iterator[str]:
     values, counts = np.unique(side.scores, return_counts=True)
     if len(values) == 1:
         yield f"All models have the same score in {side.source}, so there is no order to correlate."
@@ -260,7 +268,9 @@ def _ties(side: Side) -> Iterator[str]:
         )
 
 
-def _baseline(name: str, side: Side, benchmark: Side, downstream: Side, seed: int) -> tuple[Baseline, list[str]]:
+def _baseline(
+    name: str, side: ScoreSeries, benchmark: ScoreSeries, downstream: ScoreSeries, seed: int
+) -> tuple[Baseline, list[str]]:
     """The baseline on the models that it has, and what has to be known of it."""
     names = _shared([benchmark, side])
     ours, theirs, result = benchmark.of(names), side.of(names), downstream.of(names)
@@ -273,7 +283,7 @@ def _baseline(name: str, side: Side, benchmark: Side, downstream: Side, seed: in
         float(rank_statistics(one.scores, other.scores)["spearman"][0])
         for one, other in ((ours, result), (theirs, result), (ours, theirs))
     ]
-    needed = None if np.isnan(rhos).any() else models_to_tell_apart(*rhos)
+    needed = None if np.isnan(rhos).any() else models_to_distinguish(*rhos)
     said = [f"Baseline {name}: {warning}" for warning in warnings]
     return Baseline(side.source, len(names), statistics, gaps, needed), said
 

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, mean_of, resample, sums_of
-from pluralbench_measures.intervals import tilt
+from pluralbench_measures.intervals import perturb
 
 from pluralbench.downstream.selection import expected, weights_of_best
 from pluralbench.results.downstream import START
@@ -27,7 +27,7 @@ Key = tuple[str | None, str, int | None]
 """A reward model (None for the policy itself), a metric, and of how many the best is taken."""
 
 
-class Table(NamedTuple):
+class OutcomeTable(NamedTuple):
     """What is known of each item. Items and samples are in the same order everywhere; NaN is what is missing.
 
     config, cluster: of each item, numbered from 0. rewards: of the candidates by reward model, [items, candidates].
@@ -44,7 +44,7 @@ class Table(NamedTuple):
     selected: Mapping[tuple[str, int], Array]
 
 
-def curve_numbers(table: Table, sizes: Sequence[int], *, by_config: bool) -> Iterator[tuple[Place, Estimate]]:
+def curve_numbers(table: OutcomeTable, sizes: Sequence[int], *, by_config: bool) -> Iterator[tuple[Place, Estimate]]:
     """All numbers of best-of-k at their places; see `pluralbench.results.metrics_frame`.
 
     by_config: the overall number is the unweighted mean over configs, else over all items.
@@ -60,7 +60,7 @@ def curve_numbers(table: Table, sizes: Sequence[int], *, by_config: bool) -> Ite
         yield from _changes(means, model, sizes)
 
 
-def level_numbers(start: Table, end: Table, *, by_config: bool) -> Iterator[tuple[Place, Estimate]]:
+def level_numbers(start: OutcomeTable, end: OutcomeTable, *, by_config: bool) -> Iterator[tuple[Place, Estimate]]:
     """The level of a policy, what it was at the start, and the difference, on the same items in the same order."""
     levels: dict[Key, Array] = {(None, "outcome", None): _level(end), (START, "outcome", None): _level(start)}
     columns = {key: values for key, values in levels.items() if not np.isnan(values).all()}
@@ -84,14 +84,16 @@ def mean_numbers(
 ) -> Iterator[tuple[Place, Estimate]]:
     """The means of some columns of one value an item, overall and by config.
 
-    config, cluster, configs: see `Table`. within: the least and the largest that a value can be.
+    config, cluster, configs: see `OutcomeTable`. within: the least and the largest that a value can be.
     """
-    means = _Estimates(Table(config, cluster, configs, {}, None, {}), columns, by_config=by_config, within=within)
+    means = _Estimates(
+        OutcomeTable(config, cluster, configs, {}, None, {}), columns, by_config=by_config, within=within
+    )
     for key in columns:
         yield from means.places(group, key)
 
 
-def _columns(table: Table, sizes: Sequence[int]) -> Iterator[tuple[Key, Array]]:
+def _columns(table: OutcomeTable, sizes: Sequence[int]) -> Iterator[tuple[Key, Array]]:
     """A value for each item, NaN where it has none.
 
     Differences are taken item by item, so that both sides are of the same items: of a conversation the policy, a model,
@@ -126,21 +128,21 @@ def _columns(table: Table, sizes: Sequence[int]) -> Iterator[tuple[Key, Array]]:
             yield (model, "agreement", None), np.array([_rank_correlation(own, values) for own, values in pairs])
 
 
-def outcomes_at(table: Table, models: Sequence[str], k: int, *, by_config: bool, seed: int) -> Array:
+def outcomes_at(table: OutcomeTable, models: Sequence[str], k: int, *, by_config: bool, seed: int) -> Array:
     """The outcome of the best of k by each reward model, as it is and in each resample: [1 + resamples, models]."""
     columns = {key: values for key, values in _columns(table, (k,)) if key[1:] == ("outcome", k)}
     means = _resampled(table, columns, by_config=by_config, seed=seed)
     return np.stack([means.overall((model, "outcome", k)) for model in models], axis=1)
 
 
-def levels(tables: Sequence[Table], *, by_config: bool, seed: int) -> Array:
+def levels(tables: Sequence[OutcomeTable], *, by_config: bool, seed: int) -> Array:
     """The levels of some policies on the same items in one order: [1 + resamples, policies]."""
     columns: dict[Key, Array] = {(str(number), "outcome", None): _level(table) for number, table in enumerate(tables)}
     means = _resampled(tables[0], columns, by_config=by_config, seed=seed)
     return np.stack([means.overall(key) for key in columns], axis=1)
 
 
-def _level(table: Table) -> Array:
+def _level(table: OutcomeTable) -> Array:
     """What a policy's own candidates are worth, [items]; of several turns, or where few were judged, its first ones."""
     if table.values is not None:
         return _means(table.values)
@@ -152,7 +154,7 @@ def _level(table: Table) -> Array:
 class _Means:
     """Means over items, by config and overall, in each row of what is made of their sums."""
 
-    def __init__(self, table: Table, columns: Mapping[Key, Array], drawn: Resampled, *, by_config: bool) -> None:
+    def __init__(self, table: OutcomeTable, columns: Mapping[Key, Array], drawn: Resampled, *, by_config: bool) -> None:
         self._configs, self._by_config = table.configs, by_config
         self._place = {key: number for number, key in enumerate(columns)}
         self._drawn = drawn
@@ -177,14 +179,14 @@ class _Estimates(_Means):
 
     def __init__(
         self,
-        table: Table,
+        table: OutcomeTable,
         columns: Mapping[Key, Array],
         *,
         by_config: bool,
         within: tuple[float, float] = (-inf, inf),
     ) -> None:
         self._within = within
-        self._tilted = tilt(_sums(table, columns))
+        self._tilted = perturb(_sums(table, columns))
         super().__init__(table, columns, self._tilted.sources[0], by_config=by_config)
 
     def estimate(self, values: Array, key: Key, config: int | None = None) -> Estimate:
@@ -208,11 +210,11 @@ class _Estimates(_Means):
             yield Place(group, metric, config, model, subset), self.estimate(values, key, number)
 
 
-def _resampled(table: Table, columns: Mapping[Key, Array], *, by_config: bool, seed: int) -> _Means:
+def _resampled(table: OutcomeTable, columns: Mapping[Key, Array], *, by_config: bool, seed: int) -> _Means:
     return _Means(table, columns, resample(_sums(table, columns), seed), by_config=by_config)
 
 
-def _sums(table: Table, columns: Mapping[Key, Array]) -> Sums:
+def _sums(table: OutcomeTable, columns: Mapping[Key, Array]) -> Sums:
     """The sums of each column by cluster and config; the leaves are the configs of the first column, then the next."""
     width = len(table.configs)
     values = np.stack(list(columns.values()))

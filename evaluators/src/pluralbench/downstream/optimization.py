@@ -4,27 +4,35 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pluralbench_calls.chat import ChatConnection
+from pluralbench_calls.chat import ConnectionConfig
 from pluralbench_local import LocalModel
-from pluralbench_policies.description import OptimizeOptions, Task
-from pluralbench_rewards import Scoring
+from pluralbench_policies.config import OptimizeConfig, Task
+from pluralbench_rewards import ScoringConfig
 from pluralbench_runs import Output, digest
 
-from pluralbench.descriptions import Data, DownstreamPrompt, Outcome, Prompt, Sampling
-from pluralbench.downstream.candidates import SYSTEM, first_threads, policy_of, turns_of
+from pluralbench.config import DataConfig, DownstreamPromptConfig, OutcomeConfig, PromptConfig, SamplingConfig
+from pluralbench.downstream.candidates import SYSTEM, initial_threads, policy_of, turns_of
 from pluralbench.downstream.curves import level_numbers
-from pluralbench.downstream.outcomes import aspects_of, juror_of
+from pluralbench.downstream.outcomes import aspects_of, outcome_judge
 from pluralbench.downstream.records import curves_of, outcome_record, sampling_record
-from pluralbench.downstream.walk import Found, Setup, known_of, opened_name, reused_ledger, scoring_for, walk
+from pluralbench.downstream.rollout import (
+    Rollout,
+    RolloutSetup,
+    default_model_name,
+    model_record,
+    reused_ledger,
+    rollout,
+    scoring_config,
+)
 from pluralbench.evaluation.folders import run_folder
-from pluralbench.evaluation.models import Scorable, opened
-from pluralbench.evaluation.settings import Loaded, load_benchmark, run_directory
-from pluralbench.results.downstream import POLICY_FOLDER, DownstreamResult, OptimizeConfig, RewardedRecord
+from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark, run_directory
+from pluralbench.evaluation.models import Scorable, resolve_model
+from pluralbench.results.downstream import POLICY_FOLDER, DownstreamResult, OptimizeRunConfig, RewardedRecord
 from pluralbench.results.metrics_frame import metrics_frame
 from pluralbench.results.record import ScoringRecord
 from pluralbench.results.runs import LEDGER_FILE, Run, load_run, write_run
 
-ONE = Sampling(n=1)
+ONE = SamplingConfig(n=1)
 """What a policy is judged by: one answer to each prompt."""
 
 
@@ -34,19 +42,19 @@ def optimize(
     *,
     name: str | None = None,
     benchmark: str = "personalized",
-    data: str | Path | Data | None = None,
-    train: str | Path | Data | None = None,
-    prompt: Prompt | None = None,
-    options: OptimizeOptions | None = None,
-    sampling: Sampling | None = None,
-    scoring: Scoring | None = None,
-    outcome: Outcome | None = None,
-    judge_connection: ChatConnection | None = None,
+    data: str | Path | DataConfig | None = None,
+    train: str | Path | DataConfig | None = None,
+    prompt: PromptConfig | None = None,
+    options: OptimizeConfig | None = None,
+    sampling: SamplingConfig | None = None,
+    scoring: ScoringConfig | None = None,
+    outcome: OutcomeConfig | None = None,
+    judge_connection: ConnectionConfig | None = None,
     seed: int = 0,
     reuse_from: Path | None = None,
     out: str | Path | None = None,
     fresh: bool = False,
-) -> Run[OptimizeConfig, DownstreamResult]:
+) -> Run[OptimizeRunConfig, DownstreamResult]:
     """Optimise a policy against a reward model, and judge what it answers, before and after.
 
     Personalized RewardBench, section 5.1 and appendix B.
@@ -59,18 +67,18 @@ def optimize(
     The result's folder `policy` holds the optimised policy with its log and curves. What was interrupted goes on with
     the same call. Raises a `UserError` for every mistake of the caller.
     """
-    prompt, options = prompt or DownstreamPrompt(), options or OptimizeOptions()
-    sampling, outcome, scoring = sampling or ONE, outcome or Outcome(), scoring or Scoring()
+    prompt, options = prompt or DownstreamPromptConfig(), options or OptimizeConfig()
+    sampling, outcome, scoring = sampling or ONE, outcome or OutcomeConfig(), scoring or ScoringConfig()
     loaded = load_benchmark(benchmark, data, prompt, sampled=True)
     trained = loaded if train is None else load_benchmark(benchmark, train, prompt, sampled=True)
     start = policy if isinstance(policy, LocalModel) else LocalModel(name=str(policy))
-    name = name or opened_name(reward)
-    juror = juror_of(outcome, judge_connection)
+    name = name or default_model_name(reward)
+    juror = outcome_judge(outcome, judge_connection)
     # Now, since what lacks them would be told only after hours of optimising.
     aspects = aspects_of(loaded.items.frame) if juror is not None and outcome.measure == "rubric" else {}
-    config = OptimizeConfig(
+    config = OptimizeRunConfig(
         policy=start.record().model_copy(update={"kind": "policy"}),
-        reward=known_of(reward, scoring),
+        reward=model_record(reward, scoring),
         train=trained.data_record(),
         **loaded.records(),
         options=options,
@@ -93,8 +101,8 @@ def optimize(
                 found = []
                 for which, model in (("start", start), ("end", end)):
                     asked, work = policy_of(model, sampling), output.work / which
-                    setup = Setup(asked, {}, scoring, sampling, juror, ledger, work, seed)
-                    found.append(walk(setup, items, groups, aspects))
+                    setup = RolloutSetup(asked, {}, scoring, sampling, juror, ledger, work, seed)
+                    found.append(rollout(setup, items, groups, aspects))
                 before, after = found
                 result = DownstreamResult(
                     policy=config.policy,
@@ -105,29 +113,31 @@ def optimize(
                 )
                 ledger.export(output.work / LEDGER_FILE, ledger.used)
             _write(output, config, result, before, after)
-    return load_run(target, OptimizeConfig)
+    return load_run(target, OptimizeRunConfig)
 
 
-def tasks_of(loaded: Loaded) -> list[Task]:
+def tasks_of(loaded: LoadedBenchmark) -> list[Task]:
     """The prompts as a policy reads them, and as a reward model is given them; of conversations the first turn."""
     items = loaded.items.frame
-    threads = first_threads(items, loaded.groups())
+    threads = initial_threads(items, loaded.groups())
     return [Task(thread.messages, replace(thread.group, id=f"{thread.config}/{thread.id}")) for thread in threads]
 
 
 def _optimized(
-    start: LocalModel, reward: Scorable, trained: Loaded, config: OptimizeConfig, work: Path
+    start: LocalModel, reward: Scorable, trained: LoadedBenchmark, config: OptimizeRunConfig, work: Path
 ) -> tuple[LocalModel, RewardedRecord, dict[str, Any]]:
     """The optimised policy, the reward model behind it, and the record of the optimisation."""
     from pluralbench_policies import optimize as run  # noqa: PLC0415 - needs torch
 
-    model = opened(reward, scoring_for(reward, config.scoring))[1]()
+    model = resolve_model(reward, scoring_config(reward, config.scoring))[1]()
     done = run(start, model, tasks_of(trained), work / POLICY_FOLDER, options=config.options)
     rewarded = RewardedRecord(model=model.record(), scoring=ScoringRecord(), missing=0, alike=0)
     return start.model_copy(update={"name": str(done.folder), "revision": None}), rewarded, done.record
 
 
-def _write(output: Output, config: OptimizeConfig, result: DownstreamResult, before: Found, after: Found) -> None:
+def _write(
+    output: Output, config: OptimizeRunConfig, result: DownstreamResult, before: Rollout, after: Rollout
+) -> None:
     by_config = config.benchmark.description.overall != "items"
     tables = (curves_of(found, config.sampling.n, result.sampling.turns) for found in (before, after))
     numbers = [] if after.outcomes is None else level_numbers(*tables, by_config=by_config)

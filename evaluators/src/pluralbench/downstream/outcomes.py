@@ -7,16 +7,16 @@ from typing import Any, NamedTuple
 
 import polars as pl
 from pluralbench_calls import Ledger
-from pluralbench_calls.chat import ChatConnection, ChatModel
-from pluralbench_rewards import Case, Comparison, Group, cover, mean_score, overlap
+from pluralbench_calls.chat import ChatModel, ConnectionConfig
+from pluralbench_rewards import Comparison, Group, RubricCase, mean_score, overlap, score_aspects
 from pluralbench_rewards.judge import PROMPTS, Judge
 from pluralbench_rewards.rubric import PROMPTS as RUBRIC_PROMPTS
-from pluralbench_runs import digest, stream
+from pluralbench_runs import digest, rng_for
 
-from pluralbench.descriptions import Judging, Outcome
+from pluralbench.config import JudgeConfig, OutcomeConfig
 from pluralbench.downstream.candidates import Thread
 from pluralbench.errors import DataError, EvaluationError
-from pluralbench.evaluation.judge import chat_of
+from pluralbench.evaluation.judge import judge_chat_model
 from pluralbench.results.downstream import OUTCOMES
 
 OVERLAP = "rubric-overlap"
@@ -33,7 +33,7 @@ Aspects = Mapping[tuple[str, str], Sequence[str]]
 """Titles of rubric aspects by config and id."""
 
 
-class Answered(NamedTuple):
+class JudgedCandidate(NamedTuple):
     """A candidate to be judged. against: what it is compared with, for the measure "win"."""
 
     thread: Thread
@@ -42,10 +42,10 @@ class Answered(NamedTuple):
     against: str | None = None
 
 
-class Juror(NamedTuple):
+class OutcomeJudge(NamedTuple):
     """Who judges outcomes. judge: None where words are counted."""
 
-    outcome: Outcome
+    outcome: OutcomeConfig
     judge: Judge | None
 
     @property
@@ -65,7 +65,9 @@ class Juror(NamedTuple):
             return None
         return digest(dict(RUBRIC_PROMPTS if self.outcome.measure == "rubric" else PROMPTS))
 
-    def values(self, answered: Sequence[Answered], aspects: Aspects, ledger: Ledger, *, seed: int) -> pl.DataFrame:
+    def values(
+        self, answered: Sequence[JudgedCandidate], aspects: Aspects, ledger: Ledger, *, seed: int
+    ) -> pl.DataFrame:
         """The outcome of each candidate (`OUTCOMES`). ledger: of its calls. seed: of the order of a comparison.
 
         Raises a `CallsError` where the judge cannot be asked.
@@ -75,7 +77,7 @@ class Juror(NamedTuple):
         else:
             judge = replace(self.judge, ledger=ledger)
             if self.outcome.measure == "rubric":
-                values = [_value_of(one.value, one.reason) for one in cover(judge, _cases(answered, aspects))]
+                values = [_value_of(one.value, one.reason) for one in score_aspects(judge, _cases(answered, aspects))]
             else:
                 values = (_rated if self.outcome.measure == "rating" else _compared)(judge, answered, seed)
         rows = [
@@ -91,22 +93,22 @@ def _value_of(scores: list[float] | None, reason: str = "") -> dict[str, Any]:
     return {"reason": reason} if scores is None else {"value": mean_score(scores), "scores": scores}
 
 
-def _cases(answered: Sequence[Answered], aspects: Aspects) -> list[Case]:
+def _cases(answered: Sequence[JudgedCandidate], aspects: Aspects) -> list[RubricCase]:
     return [
-        Case(one.thread.group.id, shown(one.thread.group), one.text, aspects[one.thread.config, one.thread.id])
+        RubricCase(one.thread.group.id, shown(one.thread.group), one.text, aspects[one.thread.config, one.thread.id])
         for one in answered
     ]
 
 
-def _rated(judge: Judge, answered: Sequence[Answered], _: int) -> list[dict[str, Any]]:
+def _rated(judge: Judge, answered: Sequence[JudgedCandidate], _: int) -> list[dict[str, Any]]:
     groups = [Group(one.thread.group.id, one.thread.group.prompt, [one.text]) for one in answered]
     told = ["\n".join(one.thread.group.context) for one in answered]
     return [{"value": one.value, "reason": one.reason or None} for [one] in judge.rate(groups, told)]
 
 
-def _compared(judge: Judge, answered: Sequence[Answered], seed: int) -> list[dict[str, Any]]:
+def _compared(judge: Judge, answered: Sequence[JudgedCandidate], seed: int) -> list[dict[str, Any]]:
     # Whether the judge sees the candidate first.
-    firsts = [stream(seed, "order", *one.thread.key, one.sample).random() < 0.5 for one in answered]
+    firsts = [rng_for(seed, "order", *one.thread.key, one.sample).random() < 0.5 for one in answered]
     comparisons = [
         Comparison(
             one.thread.group.id,
@@ -130,18 +132,18 @@ def shown(group: Group) -> str:
     return "\n\n".join(f"{message['role']}: {message['content']}" for message in group.prompt)
 
 
-def juror_of(outcome: Outcome, connection: ChatConnection | None) -> Juror | None:
+def outcome_judge(outcome: OutcomeConfig, connection: ConnectionConfig | None) -> OutcomeJudge | None:
     """Who judges; None where nobody is to. Raises `RecipeError`, `CallsError` and `EvaluationError`."""
     if outcome.judge is None:
         return None
     if outcome.judge == OVERLAP:
         if outcome.measure != "rubric":
             raise EvaluationError(f"{OVERLAP} counts words of rubric aspects; give no --measure {outcome.measure}.")
-        return Juror(outcome, None)
-    judging = Judging(max_tokens=outcome.max_tokens)
-    chat, reached = chat_of(outcome.judge, judging, connection, seeded=False)
+        return OutcomeJudge(outcome, None)
+    judging = JudgeConfig(max_tokens=outcome.max_tokens)
+    chat, reached = judge_chat_model(outcome.judge, judging, connection, seeded=False)
     # Its ledger is that of the candidates, which `values` is given.
-    return Juror(outcome, Judge(chat, reached, Path("ledger.sqlite"), attempts=outcome.attempts))
+    return OutcomeJudge(outcome, Judge(chat, reached, Path("ledger.sqlite"), attempts=outcome.attempts))
 
 
 def aspects_of(items: pl.DataFrame) -> dict[tuple[str, str], list[str]]:

@@ -15,7 +15,7 @@ from pluralbench_measures.agreement import clustered_share
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_rewards import ModelRecord
 from pluralbench_runs import Place as Location
-from pluralbench_runs import digest, stream
+from pluralbench_runs import digest, rng_for
 from pluralbench_studies import (
     Answers,
     Form,
@@ -32,16 +32,16 @@ from pluralbench_studies import (
 )
 from pydantic import Field
 
+from pluralbench.config import OutcomeConfig, PromptConfig
 from pluralbench.data.items import Items
-from pluralbench.data.prompts import Told, groups_of
-from pluralbench.descriptions import Outcome, Prompt
+from pluralbench.data.prompts import UserContext, groups_of
 from pluralbench.downstream.candidates import WHERE
 from pluralbench.downstream.curves import curve_numbers
 from pluralbench.downstream.outcomes import SCALES, shown
 from pluralbench.downstream.records import curves_from
 from pluralbench.errors import DataError, RunError
-from pluralbench.evaluation.settings import run_directory
-from pluralbench.results.downstream import OUTCOMES, BestOfNConfig, OutcomeRecord
+from pluralbench.evaluation.loading import run_directory
+from pluralbench.results.downstream import OUTCOMES, BestOfNRunConfig, OutcomeRecord
 from pluralbench.results.examples import place_of, read_again
 from pluralbench.results.metrics_frame import Place, metrics_frame
 from pluralbench.results.runs import Downstream, load_run, write_run
@@ -79,7 +79,7 @@ class WinRecipe(StudyRecipe):
     limit: int | None = Field(None, ge=1)
 
 
-def export(
+def export_sheets(
     found: Downstream, folder: Path, settings: WinRecipe, *, data: str | None = None, fresh: bool = False
 ) -> tuple[WinRecipe, int, bool]:
     """Write the study's sheets to `folder`; the settings with the digest, how many pairs there are, and whether it was
@@ -98,9 +98,9 @@ def export(
     names, firsts = [], []
     for config, item_id, number in asked.select("config", "id", "sample").iter_rows():
         names.append(digest([settings.seed, settings.digest, config, item_id, number])[:12])
-        firsts.append(stream(settings.seed, "order", config, item_id, number).random() < 0.5)
+        firsts.append(rng_for(settings.seed, "order", config, item_id, number).random() < 0.5)
     asked = asked.with_columns(item=pl.Series(names, dtype=pl.String), chosen_first=pl.Series(firsts, dtype=pl.Boolean))
-    asked = asked.join(_told(found, asked, data), on=["config", "id"], how="left", maintain_order="left")
+    asked = asked.join(_user_context(found, asked, data), on=["config", "id"], how="left", maintain_order="left")
     first = pl.col("chosen_first")
     sheet = asked.select(
         "item",
@@ -155,7 +155,7 @@ def _prompts(pairs: pl.DataFrame, settings: WinRecipe) -> pl.DataFrame:
     return pl.concat(parts)
 
 
-def _told(found: Downstream, asked: pl.DataFrame, data: str | None) -> pl.DataFrame:
+def _user_context(found: Downstream, asked: pl.DataFrame, data: str | None) -> pl.DataFrame:
     """The question of each prompt, and what the policy read of the person: `config`, `id`, `question`, `person`."""
     told = found.config.prompt
     if told.profile not in {None, "none", "raw"}:
@@ -166,15 +166,15 @@ def _told(found: Downstream, asked: pl.DataFrame, data: str | None) -> pl.DataFr
         place = place_of(found, data)
         raise DataError(f"{place} has changed since {found.path} was made; give the data as it was (`data`).")
     rows = items.frame.join(asked.select("config", "id").unique(), on=["config", "id"], how="semi")
-    prompt = Prompt.model_validate({"profile": told.profile or "none", "profile_size": told.profile_size or 10})
-    groups = groups_of(rows, Told(prompt, {}, {}, items.history), several=False)
+    prompt = PromptConfig.model_validate({"profile": told.profile or "none", "profile_size": told.profile_size or 10})
+    groups = groups_of(rows, UserContext(prompt, {}, {}, items.history), several=False)
     return rows.select("config", "id").with_columns(
         question=pl.Series([shown(group) for group in groups], dtype=pl.String),
         person=pl.Series(["\n".join(group.context) for group in groups], dtype=pl.String),
     )
 
 
-def rated(found: Downstream, study: Study[WinRecipe], answers: Answers, out: Path) -> Downstream:
+def write_ratings(found: Downstream, study: Study[WinRecipe], answers: Answers, out: Path) -> Downstream:
     """Write what people said of a directory's answers to `out`, in place of what a judge said; that directory.
 
     A pair is worth the mean over the people who compared it: 1 where the selected answer is better, else -1, as for one
@@ -205,7 +205,12 @@ def rated(found: Downstream, study: Study[WinRecipe], answers: Answers, out: Pat
     )
     by_config = config.benchmark.description.overall != "items"
     numbers = [*curve_numbers(table, (last,), by_config=by_config), *_agreement(better)]
-    by_people = {"outcome": Outcome(measure="win"), "judge": None, "prompts_digest": None, "seed": study.settings.seed}
+    by_people = {
+        "outcome": OutcomeConfig(measure="win"),
+        "judge": None,
+        "prompts_digest": None,
+        "seed": study.settings.seed,
+    }
     config = config.model_copy(update=by_people)
     result = result.model_copy(
         update={
@@ -216,7 +221,7 @@ def rated(found: Downstream, study: Study[WinRecipe], answers: Answers, out: Pat
     with run_directory(out, config, fresh=True) as output:
         assert output is not None  # noqa: S101 - it starts over
         write_run(output, config, result, metrics_frame(numbers), frames)
-    return load_run(out, BestOfNConfig)
+    return load_run(out, BestOfNRunConfig)
 
 
 def _outcomes(pairs: pl.DataFrame, key: pl.DataFrame, own: pl.DataFrame) -> pl.DataFrame:

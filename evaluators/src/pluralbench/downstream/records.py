@@ -8,21 +8,21 @@ from pluralbench_measures.bootstrap import Array
 from pluralbench_rewards import ModelRecord
 
 from pluralbench.downstream.candidates import WHERE
-from pluralbench.downstream.curves import Table, arrays_of, numbered
-from pluralbench.downstream.walk import Found, Rewarded, Setup
+from pluralbench.downstream.curves import OutcomeTable, arrays_of, numbered
+from pluralbench.downstream.rollout import RewardedCandidates, Rollout, RolloutSetup
 from pluralbench.errors import RunError
 from pluralbench.results.downstream import OutcomeRecord, RewardedRecord, SamplingRecord
 from pluralbench.results.record import ScoringRecord
 from pluralbench.results.runs import Downstream
 
 
-def curves_of(found: Found, n: int, turns: int) -> Table:
+def curves_of(found: Rollout, n: int, turns: int) -> OutcomeTable:
     """What the curves are made of. n: candidates to choose from. turns: the most of a conversation."""
     candidates = found.candidates.filter(pl.col("sample") < n)
     return curves_from(candidates, found.rewards, found.selected, found.outcomes, list(found.rewarded), turns)
 
 
-def read_curves(found: Downstream) -> Table:
+def read_curves(found: Downstream) -> OutcomeTable:
     """The same of a finished directory of `best-of-n` or `optimize`, its items in an order that their ids give."""
     outcomes = None if found.result.outcome is None else found.frame("outcomes")
     rewards, selected = found.frame("rewards"), found.frame("selected")
@@ -49,18 +49,18 @@ def curves_from(
     outcomes: pl.DataFrame | None,
     names: Sequence[str],
     turns: int,
-) -> Table:
+) -> OutcomeTable:
     """What the curves are made of, from the frames of a directory. names: of the reward models that select."""
     items, by_model, values = arrays_of(candidates, rewards, outcomes, names)
     config, configs = numbered(items["config"])
     cluster, _ = numbered(items["cluster"])
     if outcomes is None:
-        return Table(config, cluster, configs, by_model, None, {})
+        return OutcomeTable(config, cluster, configs, by_model, None, {})
     # Whether every candidate with a text was judged, in conversations in which any was.
     texts = candidates.drop_nulls("text").join(outcomes.select(WHERE).unique(), on=WHERE, how="semi")
     complete = turns == 1 and texts.join(outcomes, on=[*WHERE, "sample"], how="anti").is_empty()
     chosen = _values_of_selected(selected, outcomes, items)
-    return Table(config, cluster, configs, by_model, values if complete else None, chosen)
+    return OutcomeTable(config, cluster, configs, by_model, values if complete else None, chosen)
 
 
 def _values_of_selected(
@@ -82,7 +82,7 @@ def _values_of_selected(
     }
 
 
-def sampling_record(setup: Setup, candidates: pl.DataFrame, turns: int) -> SamplingRecord:
+def sampling_record(setup: RolloutSetup, candidates: pl.DataFrame, turns: int) -> SamplingRecord:
     """How candidates were sampled, and what came. turns: the most of a conversation."""
     counts = candidates["outcome"].value_counts().sort("outcome")
     lost = candidates.filter(pl.col("text").is_null())
@@ -99,7 +99,7 @@ def sampling_record(setup: Setup, candidates: pl.DataFrame, turns: int) -> Sampl
     )
 
 
-def outcome_record(setup: Setup, outcomes: pl.DataFrame | None) -> OutcomeRecord | None:
+def outcome_record(setup: RolloutSetup, outcomes: pl.DataFrame | None) -> OutcomeRecord | None:
     """What was judged, and how; None where nobody judged."""
     juror = setup.juror
     if juror is None or outcomes is None:
@@ -122,7 +122,7 @@ def outcome_record(setup: Setup, outcomes: pl.DataFrame | None) -> OutcomeRecord
     )
 
 
-def rewarded_record(found: Found, name: str, given: Rewarded) -> RewardedRecord:
+def rewarded_record(found: Rollout, name: str, given: RewardedCandidates) -> RewardedRecord:
     """A reward model and how it scored the candidates."""
     frame = found.rewards.filter(model=name)
     by_prompt = frame.drop_nulls("reward").group_by(WHERE).agg(pl.col("reward").n_unique(), count=pl.len())

@@ -18,25 +18,25 @@ from pluralbench_rewards import Message
 from pluralbench_runs import (
     OutputError,
     check_recipe,
-    difference,
+    describe_difference,
     read_recipe,
-    stream,
+    rng_for,
     write_recipe,
 )
 from pluralbench_tables import write_jsonl
 
-from pluralbench.descriptions import Data, TrainingOptions
+from pluralbench.config import DataConfig, TrainingConfig
 from pluralbench.downstream.best_of_n import best_of_n
 from pluralbench.downstream.candidates import WHERE
 from pluralbench.downstream.correlate import Correlation, correlate
 from pluralbench.downstream.optimization import optimize
-from pluralbench.downstream.sides import side_of_downstream, side_of_optimized, side_of_runs
+from pluralbench.downstream.score_series import downstream_series, optimized_series, runs_series
 from pluralbench.downstream.study_recipe import Items, Model, StudyRecipe, Training, read_study
 from pluralbench.errors import DataError, EvaluationError
-from pluralbench.evaluation.models import to_begin_with
+from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark
+from pluralbench.evaluation.models import base_model_path
 from pluralbench.evaluation.score import score
-from pluralbench.evaluation.settings import Loaded, load_benchmark
-from pluralbench.evaluation.train import flipped, origin_of, rankings_of
+from pluralbench.evaluation.train import flip_labels, origin_of, rankings_of
 from pluralbench.results.runs import Downstream, Run
 
 RECIPE_FILE, PAGE_FILE, LOCK = "study.toml", "README.md", ".lock"
@@ -60,7 +60,7 @@ class Study:
 
 
 @contextmanager
-def carried_out(
+def run_study(
     recipe: str | Path | StudyRecipe, *, out: str | Path | None = None, fresh: bool = False
 ) -> Iterator[Study]:
     """Make what a study is missing; while the context lasts, no other process is at work in its directory.
@@ -70,7 +70,7 @@ def carried_out(
     read = recipe if isinstance(recipe, StudyRecipe) else read_study(recipe)
     target = Path(out or Path("studies") / (Path(recipe).stem if isinstance(recipe, str | Path) else "study"))
     with _directory(target, read, fresh=fresh):
-        work = _Work(target, read)
+        work = _StudySteps(target, read)
         work.check()
         found = Study(target, read)
         for name, items in read.benchmarks.items():
@@ -105,7 +105,7 @@ def _directory(target: Path, recipe: StudyRecipe, *, fresh: bool) -> Iterator[No
                 elif path.name not in {LOCK, RECIPE_FILE}:
                     path.unlink()
         elif made.exists():
-            differs = difference(recipe, read_recipe(StudyRecipe, made))
+            differs = describe_difference(recipe, read_recipe(StudyRecipe, made))
             if differs:
                 raise OutputError(
                     f"The study in {target} was begun with other settings ({differs}); give the same again to go on, "
@@ -117,7 +117,7 @@ def _directory(target: Path, recipe: StudyRecipe, *, fresh: bool) -> Iterator[No
         lock.release()
 
 
-class _Work:
+class _StudySteps:
     """The steps of a study. Each makes its directory, or reads the one that is there."""
 
     def __init__(self, target: Path, recipe: StudyRecipe) -> None:
@@ -196,7 +196,7 @@ class _Work:
         return LocalModel(name=name, **self._recipe.running.model_dump(exclude_defaults=True, exclude={"dtype"}))
 
     def _policy(self) -> str:
-        return to_begin_with(str(self._recipe.policy))
+        return base_model_path(str(self._recipe.policy))
 
     def _model(self, model: Model) -> str:
         """The folder or name of a reward model, trained where the study trains it."""
@@ -207,17 +207,17 @@ class _Work:
         items = self._learned(training.items)
         rankings = rankings_of(items)
         origin = origin_of(items, rankings) | {"limit": training.pairs, "flip": training.flip}
-        rankings = flipped(rankings, training.flip, self._recipe.seed)
+        rankings = flip_labels(rankings, training.flip, self._recipe.seed)
         if training.pairs == 0:
-            return str(untrained(self._changeable(to_begin_with(training.base)), folder, seed=self._recipe.seed))
+            return str(untrained(self._changeable(base_model_path(training.base)), folder, seed=self._recipe.seed))
         if training.pairs is not None:
-            rankings.sort(key=lambda one: (stream(self._recipe.seed, "learned", one.id).random(), one.id))
+            rankings.sort(key=lambda one: (rng_for(self._recipe.seed, "learned", one.id).random(), one.id))
             rankings = rankings[: training.pairs]
-        options = check_recipe(TrainingOptions, {"seed": self._recipe.seed, **training.options}, "of the training")
-        base = self._changeable(to_begin_with(training.base))
+        options = check_recipe(TrainingConfig, {"seed": self._recipe.seed, **training.options}, "of the training")
+        base = self._changeable(base_model_path(training.base))
         return str(train(base, rankings, folder, options=options, origin=origin).folder)
 
-    def _learned(self, items: Items) -> Loaded:
+    def _learned(self, items: Items) -> LoadedBenchmark:
         return load_benchmark(**self._asked(items), learned=True)
 
     def _asked(self, items: Items) -> dict[str, Any]:
@@ -231,12 +231,12 @@ class _Work:
             loaded = load_benchmark(**sample.items.asked, sampled=True)
             keys = loaded.items.frame.select("config", "id").iter_rows()
             prompts = {key: group.messages for key, group in zip(keys, loaded.groups(), strict=True)}
-            write_jsonl(judged_pairs(found, prompts, sample.pairs, seed=self._recipe.seed), place)
-        data = Data(location=str(place), columns=("cluster=cluster",), limit=items.limit)
+            write_jsonl(preference_pairs(found, prompts, sample.pairs, seed=self._recipe.seed), place)
+        data = DataConfig(location=str(place), columns=("cluster=cluster",), limit=items.limit)
         return {"benchmark": "pairs", "data": data, "prompt": None}
 
 
-def judged_pairs(
+def preference_pairs(
     found: Downstream, prompts: Mapping[tuple[str, str], Sequence[Message]], most: int, *, seed: int
 ) -> list[dict[str, Any]]:
     """At most so many pairs of each prompt, drawn by the seed: `id`, `cluster`, `prompt`, `chosen`, `rejected`.
@@ -253,7 +253,7 @@ def judged_pairs(
     for (config, item_id), own in judged.partition_by("config", "id", as_dict=True, maintain_order=True).items():
         texts = list(own.select("sample", "text", "value", "cluster").iter_rows())
         several = [(a, b) for a in texts for b in texts if a[2] > b[2] and a[1] != b[1]]
-        draw = stream(seed, "pairs", str(config), str(item_id))
+        draw = rng_for(seed, "pairs", str(config), str(item_id))
         for better, worse in draw.sample(several, min(most, len(several))):
             rows.append(
                 {
@@ -273,7 +273,7 @@ def _correlations(found: Study) -> Iterator[tuple[str, Correlation]]:
     """The first benchmark with each downstream result. Raises `DataError` where two sides share too few models."""
     seed = found.recipe.seed
     sides = {
-        benchmark: side_of_runs(list(runs.values()), benchmark, names=list(runs), seed=seed)
+        benchmark: runs_series(list(runs.values()), benchmark, names=list(runs), seed=seed)
         for benchmark, runs in found.runs.items()
     }
     if not sides or len(found.recipe.models) < 2:
@@ -281,8 +281,8 @@ def _correlations(found: Study) -> Iterator[tuple[str, Correlation]]:
     first, *others = sides.values()
     baselines = dict(zip([*sides][1:], others, strict=True))
     if found.best_of_n is not None:
-        side = replace(side_of_downstream(found.best_of_n, seed=seed), source="best-of-n")
+        side = replace(downstream_series(found.best_of_n, seed=seed), source="best-of-n")
         yield "best-of-n", correlate(first, side, baselines=baselines, seed=seed)
     if found.optimized:
-        side = side_of_optimized(list(found.optimized.values()), "optimization", seed=seed)
+        side = optimized_series(list(found.optimized.values()), "optimization", seed=seed)
         yield "optimization", correlate(first, side, baselines=baselines, seed=seed)

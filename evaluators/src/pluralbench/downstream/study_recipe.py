@@ -3,20 +3,20 @@
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
-from pluralbench_calls.chat import ChatConnection
-from pluralbench_policies.description import OptimizeOptions
-from pluralbench_runs import Recipe, Table, check_recipe, read_recipe, recipe_path
+from pluralbench_calls.chat import ConnectionConfig
+from pluralbench_policies.config import OptimizeConfig
+from pluralbench_runs import FrozenModel, Recipe, check_recipe, read_recipe, recipe_path
 from pydantic import Field, field_validator, model_validator
 
-from pluralbench.descriptions import (
-    Data,
-    DownstreamPrompt,
-    Outcome,
+from pluralbench.config import (
+    DataConfig,
+    DownstreamPromptConfig,
+    OutcomeConfig,
     Profile,
-    Running,
-    Sampling,
-    Scoring,
-    TrainingOptions,
+    RuntimeConfig,
+    SamplingConfig,
+    ScoringConfig,
+    TrainingConfig,
 )
 
 FOLDER = Path(__file__).parent / "studies"
@@ -25,8 +25,8 @@ COLUMNS = {"model", "best-of-n", "optimization"}
 """What `scores.csv` has beside a column for each benchmark."""
 
 
-class Items(Table):
-    """Items of a benchmark: where they are, and what is told about the person. See `Data` and `Prompt`.
+class Items(FrozenModel):
+    """Items of a benchmark: where they are, and what is told about the person. See `DataConfig` and `PromptConfig`.
 
     sample: in place of a location, the pairs of candidates that the judge tells apart in this sample of the study.
     """
@@ -44,14 +44,14 @@ class Items(Table):
     @property
     def asked(self) -> dict[str, Any]:
         """Which items, and what is told about the person, as the verbs take it."""
-        data = Data(
+        data = DataConfig(
             location=self.location, configs=self.configs, split=self.split, columns=self.columns, limit=self.limit
         )
-        prompt = DownstreamPrompt(profile=self.profile, profile_size=self.profile_size)
+        prompt = DownstreamPromptConfig(profile=self.profile, profile_size=self.profile_size)
         return {"benchmark": self.benchmark, "data": data, "prompt": prompt}
 
 
-class Sample(Table):
+class Sample(FrozenModel):
     """Candidates of the study's policy for some prompts, and the pairs of them that the judge tells apart.
 
     pairs: the most of each prompt, drawn by the seed.
@@ -61,11 +61,11 @@ class Sample(Table):
     pairs: int = Field(32, ge=1)
 
 
-class Training(Table):
+class Training(FrozenModel):
     """A reward model trained in the study. base: a language model, or "local", the embedded one's weights.
 
     pairs: the most of the items, drawn by the seed; with 0 the head stays as it is drawn. flip: this share of them is
-    learned the wrong way round. options: of `TrainingOptions`.
+    learned the wrong way round. options: of `TrainingConfig`.
     """
 
     base: str = "local"
@@ -77,7 +77,7 @@ class Training(Table):
     @field_validator("options")
     @classmethod
     def _known(cls, options: dict[str, Any]) -> dict[str, Any]:
-        check_recipe(TrainingOptions, options, "of the training")
+        check_recipe(TrainingConfig, options, "of the training")
         return options
 
 
@@ -85,7 +85,7 @@ Name = Annotated[str, Field(min_length=1, pattern=r"^[^/\\]+$")]
 """What is a directory of the study, too."""
 
 
-class Model(Table):
+class Model(FrozenModel):
     """A reward model of the study: a folder or ORG/NAME, or what is trained. at: its place on the study's `axis`."""
 
     name: Name
@@ -100,18 +100,18 @@ class Model(Table):
         return self
 
 
-class BestOfN(Table):
+class BestOfN(FrozenModel):
     """Best-of-N by every reward model. items: whose prompts are answered."""
 
     items: Items
 
 
-class Optimization(Table):
+class Optimization(FrozenModel):
     """The policy optimised against every reward model. train: prompts to optimise on. items: those that are judged."""
 
     train: Items | None = None
     items: Items
-    options: OptimizeOptions = OptimizeOptions()
+    options: OptimizeConfig = OptimizeConfig()
 
 
 class StudyRecipe(Recipe):
@@ -136,13 +136,13 @@ class StudyRecipe(Recipe):
     samples: dict[Name, Sample] = Field(default_factory=dict)
     best_of_n: BestOfN | None = None
     optimization: Optimization | None = None
-    sampling: Sampling = Sampling()
-    outcome: Outcome = Outcome()
-    scoring: Scoring = Scoring()
-    running: Running = Running()
+    sampling: SamplingConfig = SamplingConfig()
+    outcome: OutcomeConfig = OutcomeConfig()
+    scoring: ScoringConfig = ScoringConfig()
+    running: RuntimeConfig = RuntimeConfig()
     axis: str | None = None
-    policy_connection: ChatConnection = ChatConnection()
-    judge_connection: ChatConnection = ChatConnection()
+    policy_connection: ConnectionConfig = ConnectionConfig()
+    judge_connection: ConnectionConfig = ConnectionConfig()
 
     @model_validator(mode="before")
     @classmethod

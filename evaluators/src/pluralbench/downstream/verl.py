@@ -3,14 +3,14 @@
 from pathlib import Path
 
 from pluralbench_local import LocalModel
-from pluralbench_policies.description import OptimizeOptions
-from pluralbench_policies.verl import VerlOptions, run_verl, verl_files
-from pluralbench_rewards import Scoring
-from pluralbench_runs import Cluster
+from pluralbench_policies.config import OptimizeConfig
+from pluralbench_policies.verl import VerlConfig, run_verl, verl_files
+from pluralbench_rewards import ScoringConfig
+from pluralbench_runs import ClusterConfig
 
-from pluralbench.descriptions import Data, DownstreamPrompt, Prompt
+from pluralbench.config import DataConfig, DownstreamPromptConfig, PromptConfig
 from pluralbench.downstream.optimization import tasks_of
-from pluralbench.evaluation.settings import load_benchmark
+from pluralbench.evaluation.loading import load_benchmark
 
 
 def optimize_by_verl(
@@ -19,12 +19,12 @@ def optimize_by_verl(
     out: Path,
     *,
     benchmark: str = "personalized",
-    data: str | Path | Data | None = None,
-    prompt: Prompt | None = None,
-    options: OptimizeOptions | None = None,
-    scoring: Scoring | None = None,
-    verl: VerlOptions | None = None,
-    cluster: Cluster | None = None,
+    data: str | Path | DataConfig | None = None,
+    prompt: PromptConfig | None = None,
+    options: OptimizeConfig | None = None,
+    scoring: ScoringConfig | None = None,
+    verl: VerlConfig | None = None,
+    cluster: ClusterConfig | None = None,
 ) -> Path:
     """Write what verl reads into `out`, let verl check it, and start verl on it; the folder.
 
@@ -34,7 +34,7 @@ def optimize_by_verl(
     (`python -m verl.model_merger merge`). Raises a `UserError`, also where verl is not installed; then the files are
     there all the same.
     """
-    loaded = load_benchmark(benchmark, data, prompt or DownstreamPrompt(), sampled=True)
+    loaded = load_benchmark(benchmark, data, prompt or DownstreamPromptConfig(), sampled=True)
     tasks = tasks_of(loaded)
     folder = verl_files(policy, reward, tasks, out, options=options, verl=verl, scoring=scoring, cluster=cluster)
     run_verl(folder)

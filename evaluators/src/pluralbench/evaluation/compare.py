@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 import polars as pl
 from pluralbench_measures.bootstrap import Array, Estimate
-from pluralbench_measures.intervals import Tilted
+from pluralbench_measures.intervals import Perturbed
 from pluralbench_measures.paired import exchange, holm, p_value
 
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench.data.clusters import firsts
+from pluralbench.data.clusters import connected_groups
 from pluralbench.errors import RunError
 from pluralbench.metrics.accuracy import (
     COUNTED,
     Counts,
     Drawn,
     Leaf,
-    Number,
+    ResampledAccuracy,
     count,
     leaves_of,
     numbers,
@@ -98,7 +98,7 @@ def compare(first: Run, second: Run, *, seed: int = 0, differing_text: bool = Fa
     differ in content, or with no decision in common.
     """
     benchmark = shared_benchmark(first, second)
-    ours, theirs = (decided(run) for run in (first, second))
+    ours, theirs = (counted_decisions(run) for run in (first, second))
     both = _both(ours, theirs, first, second, differing_text=differing_text)
     shared = both.filter(pl.col("outcome") != "equal")
     leaves, counts = _counts(benchmark, both)
@@ -134,7 +134,7 @@ def overall_difference(
 ) -> Estimate:
     """The overall number of the second run less that of the first on what both have, with its interval and no test.
 
-    ours, theirs: their decisions, see `decided`. Raises `RunError` as `compare` does.
+    ours, theirs: their decisions, see `counted_decisions`. Raises `RunError` as `compare` does.
     """
     benchmark = shared_benchmark(first, second)
     leaves, counts = _counts(benchmark, _both(ours, theirs, first, second, differing_text=differing_text))
@@ -174,7 +174,7 @@ def shared_benchmark(first: Run, second: Run) -> Benchmark:
     return one.description
 
 
-def decided(run: Run) -> pl.DataFrame:
+def counted_decisions(run: Run) -> pl.DataFrame:
     """Decisions that count, and those between responses that the benchmark calls equal."""
     found = decisions_of(run.items).filter(pl.col("outcome").is_in([*COUNTED, "equal"]))
     return found.select(*BASE, "chosen", "rejected", "outcome")
@@ -214,7 +214,7 @@ def _with_shared_clusters(both: pl.DataFrame, first: Run, second: Run) -> pl.Dat
             first,
             second,
         )
-    return both.with_columns(cluster=both["cluster"][firsts(both.select("cluster", "cluster_second"))])
+    return both.with_columns(cluster=both["cluster"][connected_groups(both.select("cluster", "cluster_second"))])
 
 
 def _clusters_of(run: Run) -> str:
@@ -234,7 +234,7 @@ def _refuse_items(other: pl.DataFrame, what: str, first: Run, second: Run) -> No
 
 def _differences(
     benchmark: Benchmark, leaves: Sequence[Leaf], first: Counts, second: Counts, seed: int
-) -> list[tuple[Place, Difference, Number]]:
+) -> list[tuple[Place, Difference, ResampledAccuracy]]:
     """The overall number first, then the parts."""
     found, sides = tilted(first, second)
     raised = [numbers(benchmark, leaves, one) for one in sides]
@@ -257,7 +257,7 @@ def _exchanged(first: Counts, second: Counts, seed: int) -> tuple[Drawn, Drawn]:
     return {name: one for name, (one, _) in pairs.items()}, {name: other for name, (_, other) in pairs.items()}
 
 
-def _difference(tilted: Tilted, first: Number, second: Number, exchanged: Array) -> Difference:
+def _difference(tilted: Perturbed, first: ResampledAccuracy, second: ResampledAccuracy, exchanged: Array) -> Difference:
     found = tilted.difference(second.values - first.values, first.strata, first.n, first.clusters)
     ours, theirs = (None if np.isnan(one.values[0]) else float(one.values[0]) for one in (first, second))
     return Difference(ours, theirs, found.value, found.low, found.high, found.method, p_value(exchanged))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pluralbench_runs import Recipe, Table, content_values, digest, is_made_by
+from pluralbench_runs import FrozenModel, Recipe, content_values, digest, is_made_by
 
 from pluralbench.data.samples import SAMPLE
 from pluralbench.data.shards import Shard
@@ -42,7 +42,12 @@ SAID = {
 
 
 def run_folder(
-    name: str, config: Recipe, *choices: Table, seed: int = 0, said: tuple[str, ...] = (), shard: Shard | None = None
+    name: str,
+    config: Recipe,
+    *choices: FrozenModel,
+    seed: int = 0,
+    said: tuple[str, ...] = (),
+    shard: Shard | None = None,
 ) -> Path:
     """The folder of a run under `runs/`, such as `personalized-my-model-limit20-raw`.
 
@@ -66,7 +71,7 @@ def file_name(name: str) -> str:
     return "".join(letter if letter.isalnum() or letter in "-_.@" else "-" for letter in name).strip("-")
 
 
-def _words(choice: Table, said: tuple[str, ...]) -> Iterator[str]:
+def _words(choice: FrozenModel, said: tuple[str, ...]) -> Iterator[str]:
     for field, info in type(choice).model_fields.items():
         value = getattr(choice, field)
         if field == "location" and value == SAMPLE:

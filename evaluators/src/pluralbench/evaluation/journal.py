@@ -14,7 +14,7 @@ JOURNAL = "scores.jsonl"
 
 
 @contextmanager
-def journal(work: Path) -> Iterator[tuple[dict[int, list[float]], OnScored]]:
+def open_journal(work: Path) -> Iterator[tuple[dict[int, list[float]], OnScored]]:
     """What an interrupted run had scored, by the place of the group, and what records a further one."""
     path = work / JOURNAL
     known = _read(path)

@@ -7,25 +7,33 @@ from typing import Any, NamedTuple
 
 import polars as pl
 from pluralbench_calls import Choice, read_ledger
-from pluralbench_calls.chat import ChatConnection, ChatModel
+from pluralbench_calls.chat import ChatModel, ConnectionConfig
 from pluralbench_calls.verdicts import legacy_points, readings
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_measures.rankings import pairs_of
 from pluralbench_rewards.contract import Group, Scored
 from pluralbench_rewards.judge import Comparison, Judge, prompts_digest, scores_of
-from pluralbench_runs import stream
+from pluralbench_runs import rng_for
 
-from pluralbench.data.prompts import languages_told, told_to_judge
-from pluralbench.descriptions import Data, Judging, Orders, PersonaJudging, Prompt, Synthesizing
+from pluralbench.config import DataConfig, JudgeConfig, Orders, PersonaJudgeConfig, PromptConfig, SynthesizeConfig
+from pluralbench.data.prompts import judge_context, language_context
 from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.folders import run_folder
+from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark, run_directory
 from pluralbench.evaluation.models import chat_at
-from pluralbench.evaluation.settings import Loaded, load_benchmark, run_directory
-from pluralbench.evaluation.timing import timed
-from pluralbench.evaluation.verdicts import CHANGED, INVALID, Columns, agreed, answered, came_of, export_calls
+from pluralbench.evaluation.timing import stopwatch
+from pluralbench.evaluation.verdicts import (
+    CHANGED,
+    INVALID,
+    Columns,
+    combined_verdict,
+    export_calls,
+    judge_result,
+    record_replies,
+)
 from pluralbench.results.columns import CALLS
 from pluralbench.results.decisions import BASE, JUDGED, decide, decisions_of, score_items
-from pluralbench.results.evaluations import JudgeConfig, JudgeResult
+from pluralbench.results.evaluations import JudgeResult, JudgeRunConfig
 from pluralbench.results.metrics_frame import Place, metrics_frame
 from pluralbench.results.runs import LEDGER_FILE, Run, load_run, write_run
 
@@ -34,7 +42,7 @@ VERDICTS = {"A": ("chosen", "win"), "B": ("rejected", "loss"), CHANGED: ("tie", 
 """By what the replies amount to, A for the chosen response: the verdict, and the outcome."""
 
 
-class Said(NamedTuple):
+class JudgeVerdicts(NamedTuple):
     """What a judge said of all items. frame: of a run's items. readings: how many verdicts each rule reads."""
 
     frame: pl.DataFrame
@@ -46,15 +54,15 @@ def judge(
     model: str,
     *,
     benchmark: str | None = None,
-    data: str | Path | Data | None = None,
-    prompt: Prompt | None = None,
-    judging: Judging | None = None,
-    connection: ChatConnection | None = None,
+    data: str | Path | DataConfig | None = None,
+    prompt: PromptConfig | None = None,
+    judging: JudgeConfig | None = None,
+    connection: ConnectionConfig | None = None,
     seed: int = 0,
     shard: str | None = None,
     out: str | Path | None = None,
     fresh: bool = False,
-) -> Run[JudgeConfig, JudgeResult]:
+) -> Run[JudgeRunConfig, JudgeResult]:
     """Let a model judge a benchmark; returns the run, which lies in `out`.
 
     model: of the OpenAI-compatible endpoint of the connection (without a base URL, OpenAI's), or "local", the small
@@ -64,7 +72,7 @@ def judge(
     Every call is recorded; an interrupted run goes on where it was. A verdict that cannot be read after all attempts
     is invalid. Of rankings by category that are counted in the legacy way, pairs are asked about in one order.
     """
-    given = judging or Judging()
+    given = judging or JudgeConfig()
     judging = given.asked_of(model)
     loaded = load_benchmark(benchmark, data, prompt, shard=shard)
     if not loaded.benchmark.strict and not judging.pointwise:
@@ -75,9 +83,9 @@ def judge(
         raise EvaluationError(
             "The benchmark has no pair of responses that it tells apart, so there is nothing to judge."
         )
-    contexts = Contexts.of(loaded, judging)
-    chat, connection = chat_of(model, judging, connection, seeded=False)
-    config = JudgeConfig(
+    contexts = JudgeContexts.of(loaded, judging)
+    chat, connection = judge_chat_model(model, judging, connection, seeded=False)
+    config = JudgeRunConfig(
         **loaded.records(),
         model=chat,
         prompts_digest=prompts_digest(),
@@ -98,60 +106,62 @@ def judge(
     )
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
-            with timed(output.work) as seconds:
-                said = said_of(the_judge, loaded, contexts, judging, seed)
+            with stopwatch(output.work) as seconds:
+                said = judge_items(the_judge, loaded, contexts, judging, seed)
                 usage = export_calls(the_judge, output)
                 result = JudgeResult(
-                    **came_of(config, usage, seconds()),
+                    **judge_result(config, usage, seconds()),
                     invalid_reasons=dict(sorted(Counter(said.reasons).items())),
                     readings=said.readings,
                 )
                 metrics = measured(loaded, said.frame, read_ledger(output.work / LEDGER_FILE))
                 write_run(output, config, result, metrics, {"items": said.frame})
-    return load_run(target, JudgeConfig, part=True)
+    return load_run(target, JudgeRunConfig, part=True)
 
 
-def chat_of(
+def judge_chat_model(
     model: str,
-    judging: Judging | PersonaJudging | Synthesizing,
-    connection: ChatConnection | None,
+    judging: JudgeConfig | PersonaJudgeConfig | SynthesizeConfig,
+    connection: ConnectionConfig | None,
     *,
     seeded: bool = True,
-) -> tuple[ChatModel, ChatConnection]:
+) -> tuple[ChatModel, ConnectionConfig]:
     """The chat model of a name with a judge's sampling, and how it is reached; see `chat_at`. Raises `RecipeError`."""
     sampling = {name: getattr(judging, name) for name in ("temperature", "top_p", "max_tokens")}
     return chat_at(model, connection, sampling, "judge", seeded=seeded)
 
 
-class Contexts(NamedTuple):
+class JudgeContexts(NamedTuple):
     """What a judge is told of each item beside the question: about the person, and about languages."""
 
     person: list[str]
     language: list[str]
 
     @classmethod
-    def of(cls, loaded: Loaded, judging: Judging) -> "Contexts":
+    def of(cls, loaded: LoadedBenchmark, judging: JudgeConfig) -> "JudgeContexts":
         """Of all items. Raises `DataError` where something that was asked for is missing."""
         items = list(loaded.frame.iter_rows(named=True))
         answers = judging.answer_language
         return cls(
-            [told_to_judge(item, loaded.told, oracle=judging.oracle) for item in items],
-            [languages_told(loaded.benchmark, item["config"], item["subset"] or "", answers) for item in items],
+            [judge_context(item, loaded.told, oracle=judging.oracle) for item in items],
+            [language_context(loaded.benchmark, item["config"], item["subset"] or "", answers) for item in items],
         )
 
 
-def said_of(the_judge: Judge, loaded: Loaded, contexts: Contexts, judging: Judging, seed: int) -> Said:
+def judge_items(
+    the_judge: Judge, loaded: LoadedBenchmark, contexts: JudgeContexts, judging: JudgeConfig, seed: int
+) -> JudgeVerdicts:
     """What a judge says of the items of `loaded.frame`: asked, or taken from its ledger where that knows it."""
     return (_rated if judging.pointwise else _compared)(the_judge, loaded, contexts, judging.orders, seed)
 
 
-def measured(loaded: Loaded, frame: pl.DataFrame, ledger: pl.DataFrame) -> pl.DataFrame:
+def measured(loaded: LoadedBenchmark, frame: pl.DataFrame, ledger: pl.DataFrame) -> pl.DataFrame:
     """The metrics of what a judge said; of a share none. frame, ledger: a run's items and calls."""
     metrics = loaded.measured(decisions_of(frame))
     return metrics if loaded.shard is not None else with_legacy(metrics, frame, ledger)
 
 
-def _rated(the_judge: Judge, loaded: Loaded, contexts: Contexts, _: Orders, __: int) -> Said:
+def _rated(the_judge: Judge, loaded: LoadedBenchmark, contexts: JudgeContexts, _: Orders, __: int) -> JudgeVerdicts:
     """Ratings as scores, and why some are missing."""
     items = loaded.frame
     groups = [
@@ -168,10 +178,12 @@ def _rated(the_judge: Judge, loaded: Loaded, contexts: Contexts, _: Orders, __: 
         calls = {"calls": [own for group in keys for own in group]}
     else:
         calls = {f"calls_{side}": [group[place] for group in keys] for place, side in enumerate(("chosen", "rejected"))}
-    return Said(frame.hstack(pl.DataFrame(calls, schema=dict.fromkeys(calls, CALLS))), reasons, {})
+    return JudgeVerdicts(frame.hstack(pl.DataFrame(calls, schema=dict.fromkeys(calls, CALLS))), reasons, {})
 
 
-def _compared(the_judge: Judge, loaded: Loaded, contexts: Contexts, orders: Orders, seed: int) -> Said:
+def _compared(
+    the_judge: Judge, loaded: LoadedBenchmark, contexts: JudgeContexts, orders: Orders, seed: int
+) -> JudgeVerdicts:
     """A row for each pair of responses that the benchmark tells apart, with the verdicts in each order asked."""
     rows: list[dict[str, Any]] = []
     asked: list[tuple[int, bool]] = []
@@ -184,7 +196,7 @@ def _compared(the_judge: Judge, loaded: Loaded, contexts: Contexts, orders: Orde
         for better, worse in pairs:
             names = {"chosen": item["response_ids"][better], "rejected": item["response_ids"][worse]}
             rows.append(base | names | {"attempts": 0})
-            draw = stream(seed, "order", item["config"], item["id"], *names.values()).random()
+            draw = rng_for(seed, "order", item["config"], item["id"], *names.values()).random()
             for swapped in (False, True) if orders == "both" else (draw >= 0.5,):
                 first, second = (worse, better) if swapped else (better, worse)
                 asked.append((len(rows) - 1, swapped))
@@ -192,7 +204,7 @@ def _compared(the_judge: Judge, loaded: Loaded, contexts: Contexts, orders: Orde
                 name = f"{item['config']}/{item['id']}"
                 comparisons.append(Comparison(name, item["prompt"], *shown, person, language))
     verdicts = the_judge.compare(comparisons)
-    answered(rows, asked, verdicts, [settled.value for settled in verdicts], SIDES)
+    record_replies(rows, asked, verdicts, [settled.value for settled in verdicts], SIDES)
     for row in rows:
         if row.get("outcome") != "equal":
             row["verdict"], row["outcome"] = verdict(row)
@@ -201,7 +213,7 @@ def _compared(the_judge: Judge, loaded: Loaded, contexts: Contexts, orders: Orde
     for settled in verdicts:
         found = readings(settled.answer.text)
         read.update({rule: int(letter is not None) for rule, letter in found.items()})
-    return Said(frame, frame["reason"].drop_nulls().to_list(), dict(read))
+    return JudgeVerdicts(frame, frame["reason"].drop_nulls().to_list(), dict(read))
 
 
 def with_legacy(metrics: pl.DataFrame, frame: pl.DataFrame, ledger: pl.DataFrame) -> pl.DataFrame:
@@ -225,4 +237,4 @@ def with_legacy(metrics: pl.DataFrame, frame: pl.DataFrame, ledger: pl.DataFrame
 
 def verdict(row: Mapping[str, Any]) -> tuple[str, str]:
     """What a judge's replies in a row amount to, "chosen", "rejected", "tie" or "invalid", and the outcome of it."""
-    return VERDICTS[agreed({name: row.get(name) for name, _ in SIDES}, SIDES)]
+    return VERDICTS[combined_verdict({name: row.get(name) for name, _ in SIDES}, SIDES)]

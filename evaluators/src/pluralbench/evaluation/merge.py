@@ -12,25 +12,25 @@ from typing import Any
 
 import polars as pl
 from pluralbench_calls import read_ledger, working_ledger
-from pluralbench_rewards import ModelRecord, Work, added
-from pluralbench_runs import Output, Table, difference
+from pluralbench_rewards import ModelRecord, Work, sum_work
+from pluralbench_runs import FrozenModel, Output, describe_difference
 
-from pluralbench.data.persona_items import Personas
+from pluralbench.data.persona_items import PersonaItemSet
 from pluralbench.data.shards import Shard, shard_of
-from pluralbench.data.texts import named
+from pluralbench.data.texts import first_ids
 from pluralbench.errors import DataError, RunError
 from pluralbench.evaluation.judge import with_legacy
+from pluralbench.evaluation.loading import run_directory
 from pluralbench.evaluation.personas import drawn_of, measured, without_persona
 from pluralbench.evaluation.score import within
-from pluralbench.evaluation.settings import run_directory
 from pluralbench.metrics import measure
 from pluralbench.results.decisions import decisions_of
 from pluralbench.results.evaluations import (
-    EvaluationConfig,
     EvaluationResult,
+    EvaluationRunConfig,
     JudgeResult,
-    PersonaConfig,
-    PersonaResult,
+    PersonaJudgeResult,
+    PersonaJudgeRunConfig,
     ScoreResult,
 )
 from pluralbench.results.examples import place_of, read_again
@@ -69,13 +69,15 @@ def merge(
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
             _join(output, config, shards, model, data)
-    return load_run(target, EvaluationConfig)
+    return load_run(target, EvaluationRunConfig)
 
 
 def _shards(paths: Sequence[Path]) -> list[Run]:
     """The shards at these paths, by their numbers: all of one run, each once. Raises `RunError`."""
     # A shell's `runs/a-shard*` has the working directories of unfinished runs among its paths.
-    found = [load_run(path, EvaluationConfig, part=True) for path in dict.fromkeys(paths) if path.suffix != UNFINISHED]
+    found = [
+        load_run(path, EvaluationRunConfig, part=True) for path in dict.fromkeys(paths) if path.suffix != UNFINISHED
+    ]
     if not found:
         raise RunError("There is no finished shard to join; give the directories that --shard made.")
     first = found[0]
@@ -83,7 +85,7 @@ def _shards(paths: Sequence[Path]) -> list[Run]:
     for run in found:
         if run.config.data.shard is None:
             raise RunError(f"{run.path} is a whole run and no shard of one; leave it out.")
-        differs = difference(_whole(run), _whole(first)) if run.verb == first.verb else ""
+        differs = describe_difference(_whole(run), _whole(first)) if run.verb == first.verb else ""
         if differs or run.verb != first.verb:
             why = (
                 f"settings differ ({differs})" if differs else f"the first is of {first.verb}, the second of {run.verb}"
@@ -102,7 +104,7 @@ def _shards(paths: Sequence[Path]) -> list[Run]:
     missing = [str(shard) for shard in (Shard(number + 1, of) for number in range(of)) if shard not in numbers]
     if missing:
         raise RunError(
-            f"Of {of:,} shards {len(missing):,} are missing ({named(missing)}): run them, or go on with those that "
+            f"Of {of:,} shards {len(missing):,} are missing ({first_ids(missing)}): run them, or go on with those that "
             "were interrupted, by their own commands, and give all."
         )
     return [numbers[shard] for shard in sorted(numbers)]
@@ -112,7 +114,7 @@ def _shard(run: Run) -> Shard:
     return shard_of(str(run.config.data.shard))
 
 
-def _whole(run: Run) -> EvaluationConfig:
+def _whole(run: Run) -> EvaluationRunConfig:
     """What a shard was asked, without its share: what the whole run was asked."""
     return run.config.model_copy(update={"data": run.config.data.model_copy(update={"shard": None})})
 
@@ -142,7 +144,7 @@ def _folder(shards: Sequence[Run]) -> Path:
 
 
 def _join(
-    output: Output, config: EvaluationConfig, shards: Sequence[Run], model: ModelRecord, data: str | None
+    output: Output, config: EvaluationRunConfig, shards: Sequence[Run], model: ModelRecord, data: str | None
 ) -> None:
     some = next((run for run in shards if run.items.height), shards[0])
     read = read_again(some, data, "pluralbench merge RUN... --data PLACE")
@@ -151,7 +153,7 @@ def _join(
             f"{place_of(some, data)} has other content than what the shards are of; give it as it was with --data."
         )
     items = read.frame
-    if isinstance(config, PersonaConfig) and isinstance(read, Personas):
+    if isinstance(config, PersonaJudgeRunConfig) and isinstance(read, PersonaItemSet):
         items = drawn_of(config, read).frame
     frame = _in_order([run.items for run in shards], items)
     result = joined([run.result for run in shards])
@@ -170,7 +172,7 @@ def _join(
     if isinstance(result, JudgeResult):
         calls, prompt_tokens, completion_tokens = _ledger(output, shards)
         changes |= {"calls": calls.height, "prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens}
-    if isinstance(config, PersonaConfig):
+    if isinstance(config, PersonaJudgeRunConfig):
         metrics = measured(config, frame, items, output.work)
         changes["without_persona"] = without_persona(frame, config.judging.variables)
     else:
@@ -189,7 +191,7 @@ def _in_order(parts: Sequence[pl.DataFrame], items: pl.DataFrame) -> pl.DataFram
         ids = wrong["id"].unique(maintain_order=True).to_list()
         if ids:
             raise RunError(
-                f"The shards {said.format(f'{len(ids):,} items (ids {named(ids)})')}, so their files are no longer "
+                f"The shards {said.format(f'{len(ids):,} items (ids {first_ids(ids)})')}, so their files are no longer "
                 "those that were written; run them again."
             )
     # A column of which a shard has no value has no type there.
@@ -223,7 +225,7 @@ def _ledger(output: Output, shards: Sequence[Run]) -> tuple[pl.DataFrame, int, i
 
 def joined(results: Sequence[EvaluationResult]) -> EvaluationResult:
     """What came of all shards: what they counted, added up. What follows from the settings is of the first."""
-    same = {"model", "shards", *(PersonaResult.model_fields.keys() - JudgeResult.model_fields.keys())}
+    same = {"model", "shards", *(PersonaJudgeResult.model_fields.keys() - JudgeResult.model_fields.keys())}
     return results[0].model_copy(update=_by_field(results, set(type(results[0]).model_fields) - same))
 
 
@@ -245,10 +247,10 @@ def _joined(name: str, given: Sequence[Any]) -> Any:
         found = dict(sorted(counts.items()))
     elif isinstance(first, list | tuple):
         found = type(first)(sorted({*chain(*values)}))
-    elif isinstance(first, Table):
+    elif isinstance(first, FrozenModel):
         found = first.model_copy(update=_by_field(values, type(first).model_fields))
     elif isinstance(first, Work):
-        found = added(values)
+        found = sum_work(values)
     elif isinstance(first, int | float):
         found = sum(values)
     return found

@@ -6,23 +6,23 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, cast
 
-from pluralbench_calls.chat import LOCAL, ChatConnection, ChatModel, chosen_model
+from pluralbench_calls.chat import LOCAL, ChatModel, ConnectionConfig, chosen_model
 from pluralbench_local import LocalModel, ServedModel
-from pluralbench_rewards import Description, FunctionModel, ModelRecord, RewardModel, Scoring
+from pluralbench_rewards import FunctionModel, ModelConfig, ModelRecord, RewardModel, ScoringConfig
 from pluralbench_rewards.cluster import OnCluster, loaded
-from pluralbench_runs import Cluster, check_recipe
+from pluralbench_runs import ClusterConfig, check_recipe
 
-from pluralbench.descriptions import Running
+from pluralbench.config import RuntimeConfig
 from pluralbench.errors import EvaluationError
 
 EMBEDDED = "SmolLM2-135M-Instruct"
 TWICE = "Two reward models are named {name}; give each a name of its own, as NAME=MODEL."
 
-Scorable = str | Path | Description | RewardModel | Callable[..., Any]
+Scorable = str | Path | ModelConfig | RewardModel | Callable[..., Any]
 
 
-def opened(
-    model: Scorable, scoring: Scoring, cluster: Cluster | None = None
+def resolve_model(
+    model: Scorable, scoring: ScoringConfig, cluster: ClusterConfig | None = None
 ) -> tuple[ModelRecord, Callable[[], RewardModel]]:
     """What is known of a model before it is loaded, and how to load it. Raises `EvaluationError`.
 
@@ -31,11 +31,11 @@ def opened(
     if cluster is not None and cluster.on is not None:
         known, load = _sent(model, scoring)
         return known, lambda: OnCluster(cluster, load, known)
-    model = named(model)
-    if isinstance(model, Description):
+    model = model_config(model)
+    if isinstance(model, ModelConfig):
         described = model
         return described.record(), lambda: cast("RewardModel", resolve_name(described.loader)(described, scoring))
-    if scoring != Scoring():
+    if scoring != ScoringConfig():
         raise EvaluationError("`scoring` says how a model is run that is loaded here; this one runs in its own way.")
     if isinstance(model, RewardModel):
         given = model
@@ -49,16 +49,16 @@ def opened(
     )
 
 
-def _sent(model: Scorable, scoring: Scoring) -> tuple[ModelRecord, Callable[[], RewardModel]]:
+def _sent(model: Scorable, scoring: ScoringConfig) -> tuple[ModelRecord, Callable[[], RewardModel]]:
     """What is known of a model, and what loads it in a worker of a cluster. Raises `EvaluationError`."""
-    model = named(model)
-    known, load = opened(model, scoring)
+    model = model_config(model)
+    known, load = resolve_model(model, scoring)
     if isinstance(model, ServedModel):
         raise EvaluationError(
             f"The reward model {known.name} is in servers already, so workers of a cluster are of no use to it; leave "
             "out one of the two."
         )
-    if isinstance(model, Description):
+    if isinstance(model, ModelConfig):
         return known, partial(loaded, model, scoring, known)
     if isinstance(model, RewardModel):
         raise EvaluationError(
@@ -68,24 +68,24 @@ def _sent(model: Scorable, scoring: Scoring) -> tuple[ModelRecord, Callable[[], 
     return known, load
 
 
-def named(model: Scorable) -> Scorable:
+def model_config(model: Scorable) -> Scorable:
     """A model that may be given by its name, as its description; "local" is the embedded model's implicit reward."""
     if isinstance(model, str | Path):
         model = LocalModel(name=str(model))
     if isinstance(model, LocalModel) and model.name == LOCAL:
-        return model.model_copy(update={"name": to_begin_with(LOCAL), "kind": "implicit"})
+        return model.model_copy(update={"name": base_model_path(LOCAL), "kind": "implicit"})
     return model
 
 
 def chat_at(
-    name: str, connection: ChatConnection | None, sampling: Mapping[str, Any], what: str, *, seeded: bool = True
-) -> tuple[ChatModel, ChatConnection]:
+    name: str, connection: ConnectionConfig | None, sampling: Mapping[str, Any], what: str, *, seeded: bool = True
+) -> tuple[ChatModel, ConnectionConfig]:
     """The chat model of a name, sampled so, and how it is reached. Raises `RecipeError`.
 
     name: of a model of the connection's endpoint (without a base URL, OpenAI's), or "local". what: it is, for errors.
     seeded: whether the embedded one is sent seeds.
     """
-    connection = connection or ChatConnection()
+    connection = connection or ConnectionConfig()
     tables: dict[str, dict[str, Any]] = {"model": dict(sampling), "connection": connection.given()}
     chosen = chosen_model("model", name, connection.base_url, connection.api_key_env, {"seeded": seeded})
     for dotted, value in chosen.items():
@@ -93,24 +93,24 @@ def chat_at(
         tables[table][key] = value
     return (
         check_recipe(ChatModel, tables["model"], f"of the {what}"),
-        check_recipe(ChatConnection, tables["connection"], f"of the {what}'s connection"),
+        check_recipe(ConnectionConfig, tables["connection"], f"of the {what}'s connection"),
     )
 
 
-def described_here(model: Scorable) -> LocalModel | None:
+def as_local_model(model: Scorable) -> LocalModel | None:
     """What describes a model in this process, also where servers hold it; None for anything else."""
     if isinstance(model, ServedModel):
         return model.model
     return model if isinstance(model, LocalModel) else None
 
 
-def here(name: str, running: Running, connection: ChatConnection) -> str | LocalModel:
+def policy_config(name: str, running: RuntimeConfig, connection: ConnectionConfig) -> str | LocalModel:
     """A policy by its name on a command line: described to run in this process, unless an endpoint serves it."""
     served = name == LOCAL or connection.base_url is not None
     return name if served else LocalModel(name=name, **running.model_dump())
 
 
-def to_begin_with(name: str) -> str:
+def base_model_path(name: str) -> str:
     """The folder or name of a model; "local" is the embedded model, whose weights are kept in the cache.
 
     They are written there in half a minute at first (`pluralbench_policies.embedded_folder`).
@@ -123,7 +123,7 @@ def to_begin_with(name: str) -> str:
     return str(embedded_folder(user_cache_path("pluralbench") / EMBEDDED))
 
 
-def named_here(names: Sequence[str], running: Running) -> dict[str, LocalModel]:
+def reward_model_configs(names: Sequence[str], running: RuntimeConfig) -> dict[str, LocalModel]:
     """Reward models from a command line, "MODEL" or "NAME=MODEL", by name. Raises `EvaluationError`."""
     pairs = [name.partition("=") if "=" in name else (Path(name).name, "=", name) for name in names]
     twice = next((name for name, _, _ in pairs if [pair[0] for pair in pairs].count(name) > 1), None)

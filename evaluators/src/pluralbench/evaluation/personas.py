@@ -12,28 +12,36 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
-from pluralbench_calls import Backend, Ledger, Message, Request, Settled
-from pluralbench_calls.chat import ChatConnection, ChatModel
+from pluralbench_calls import Backend, Ledger, Message, ParsedReply, Request
+from pluralbench_calls.chat import ChatModel, ConnectionConfig
 from pluralbench_calls.verdicts import Verdict, one_marker, parse_certain_choice, parse_choice, parse_verdict
 from pluralbench_rewards.judge import Judge
 from pluralbench_runs import Output
 
+from pluralbench.config import PersonaDataConfig, PersonaJudgeConfig, Setting, Variables
 from pluralbench.data.benchmarks import PERSONA_JUDGE, known_benchmarks
-from pluralbench.data.persona_items import TIE, Drawn, Personas, draw, load_personas
-from pluralbench.data.persona_prompts import VERSION, messages_of, persona_digest, told_of, wanted_of
+from pluralbench.data.persona_items import TIE, PersonaItemSet, SampledItems, load_personas, sample_items
+from pluralbench.data.persona_prompts import VERSION, persona_digest, persona_messages, persona_sentences, reply_schema
 from pluralbench.data.shards import Shard, shard_of
 from pluralbench.data.verdict_tables import COLUMNS as VERDICT_COLUMNS
 from pluralbench.data.verdict_tables import check_verdicts
-from pluralbench.descriptions import PersonaData, PersonaJudging, Setting, Variables
 from pluralbench.evaluation.folders import run_folder
-from pluralbench.evaluation.judge import chat_of
-from pluralbench.evaluation.settings import run_directory
-from pluralbench.evaluation.timing import timed
-from pluralbench.evaluation.verdicts import CHANGED, INVALID, Columns, agreed, answered, came_of, export_calls
+from pluralbench.evaluation.judge import judge_chat_model
+from pluralbench.evaluation.loading import run_directory
+from pluralbench.evaluation.timing import stopwatch
+from pluralbench.evaluation.verdicts import (
+    CHANGED,
+    INVALID,
+    Columns,
+    combined_verdict,
+    export_calls,
+    judge_result,
+    record_replies,
+)
 from pluralbench.metrics import measure_personas
 from pluralbench.metrics.accuracy import rule_of
 from pluralbench.results.decisions import JUDGED_PERSONAS
-from pluralbench.results.evaluations import PersonaConfig, PersonaResult, WithoutPersona
+from pluralbench.results.evaluations import PersonaJudgeResult, PersonaJudgeRunConfig, WithoutPersona
 from pluralbench.results.metrics_frame import metrics_frame
 from pluralbench.results.record import BenchmarkRecord, DataRecord
 from pluralbench.results.runs import VERDICTS_FILE, Run, load_run, write_run
@@ -42,14 +50,14 @@ NAMED = 20
 COLUMNS: Columns = (("said", "calls"), ("said_swapped", "calls_swapped"))
 
 
-class Said(NamedTuple):
+class PersonaReply(NamedTuple):
     """A valid reply, with A and B as the judge saw them. certainty: None where none was asked for."""
 
     letter: Verdict
     certainty: int | None = None
 
 
-class Question(NamedTuple):
+class PersonaQuestion(NamedTuple):
     """What is asked once. place: the item's. copy: how many questions before it read the same."""
 
     place: int
@@ -62,35 +70,37 @@ class Question(NamedTuple):
 def judge_personas(
     model: str,
     *,
-    data: str | Path | PersonaData | None = None,
-    judging: PersonaJudging | None = None,
-    connection: ChatConnection | None = None,
+    data: str | Path | PersonaDataConfig | None = None,
+    judging: PersonaJudgeConfig | None = None,
+    connection: ConnectionConfig | None = None,
     seed: int = 0,
     shard: str | None = None,
     out: str | Path | None = None,
     fresh: bool = False,
-) -> Run[PersonaConfig, PersonaResult]:
+) -> Run[PersonaJudgeRunConfig, PersonaJudgeResult]:
     """Let a model judge for persons it knows by a persona alone; returns the run, which lies in `out`.
 
     model: of the OpenAI-compatible endpoint of the connection (without a base URL, OpenAI's), or "local", the small
-    embedded one. data: a release of `build-persona-judge`, or `PersonaData`; see `load_personas`. judging: how it is
-    asked; see `draw` for what each setting leaves out. A person of whom the variables tell nothing is judged as with
-    "none", and counted. Asked in both orders, a verdict that changes with the order is right nowhere, also where the
-    truth is a tie; a certainty is then the mean of the two. shard: judge for a share of the persons alone, such as
-    "2/8", which `merge` joins with the others.
+    embedded one. data: a release of `build-persona-judge`, or `PersonaDataConfig`; see `load_personas`. judging: how it
+    is asked; see `sample_items` for what each setting leaves out. A person of whom the variables tell nothing is judged
+    as with "none", and counted. Asked in both orders, a verdict that changes with the order is right nowhere, also
+    where the truth is a tie; a certainty is then the mean of the two. shard: judge for a share of the persons alone,
+    such as "2/8", which `merge` joins with the others.
 
     An interrupted run goes on with the same call and asks nothing twice. Raises a `UserError` for every mistake of the
     caller.
     """
     part = None if shard is None else shard_of(shard)
-    data = data if isinstance(data, PersonaData) else PersonaData(location=None if data is None else str(data))
-    given = judging or PersonaJudging()
+    data = (
+        data if isinstance(data, PersonaDataConfig) else PersonaDataConfig(location=None if data is None else str(data))
+    )
+    given = judging or PersonaJudgeConfig()
     judging = given.asked_of(model)
-    chat, connection = chat_of(model, judging, connection)
-    the_judge = judge_of(chat, connection, Path(), judging, seed)
+    chat, connection = judge_chat_model(model, judging, connection)
+    the_judge = make_persona_judge(chat, connection, Path(), judging, seed)
     personas = load_personas(data.location, configs=data.configs or None, split=data.split)
     benchmark = known_benchmarks()[PERSONA_JUDGE]
-    config = PersonaConfig(
+    config = PersonaJudgeRunConfig(
         benchmark=BenchmarkRecord(
             name=PERSONA_JUDGE,
             title=benchmark.title_on(personas.location, personas.revision),
@@ -121,27 +131,27 @@ def judge_personas(
     target = Path(out or run_folder(name, config, data, given, seed=seed, said=said, shard=part))
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
-            with timed(output.work) as seconds:
+            with stopwatch(output.work) as seconds:
                 the_judge = replace(the_judge, ledger=output.work / "ledger.sqlite")
                 _judge(output, config, the_judge, drawn, part, seconds)
-    return load_run(target, PersonaConfig, part=True)
+    return load_run(target, PersonaJudgeRunConfig, part=True)
 
 
 def _judge(
     output: Output,
-    config: PersonaConfig,
+    config: PersonaJudgeRunConfig,
     the_judge: Judge,
-    drawn: Drawn,
+    drawn: SampledItems,
     part: Shard | None,
     seconds: Callable[[], float],
 ) -> None:
     mine = [part is None or part.has(user) for user in drawn.frame["user"]]
     items = drawn.frame.filter(pl.Series(mine, dtype=pl.Boolean))
-    frame = said_of(the_judge, config.judging, drawn.frame, mine)
+    frame = judge_persona_items(the_judge, config.judging, drawn.frame, mine)
     usage = export_calls(the_judge, output)
     metrics = metrics_frame(()) if part is not None else measured(config, frame, items, output.work)
-    result = PersonaResult(
-        **came_of(config, usage, seconds()),
+    result = PersonaJudgeResult(
+        **judge_result(config, usage, seconds()),
         invalid_reasons=dict(sorted(Counter(frame["reason"].drop_nulls()).items())),
         ties_left_out=drawn.ties,
         tasks_left_out=drawn.skipped,
@@ -150,10 +160,10 @@ def _judge(
     write_run(output, config, result, metrics, {"items": frame})
 
 
-def drawn_of(config: PersonaConfig, personas: Personas) -> Drawn:
-    """The items that a run of these settings asks about. Raises `DataError` as `draw` does."""
+def drawn_of(config: PersonaJudgeRunConfig, personas: PersonaItemSet) -> SampledItems:
+    """The items that a run of these settings asks about. Raises `DataError` as `sample_items` does."""
     judging = config.judging
-    return draw(
+    return sample_items(
         personas,
         setting=judging.setting,
         variables=judging.variables,
@@ -163,11 +173,11 @@ def drawn_of(config: PersonaConfig, personas: Personas) -> Drawn:
     )
 
 
-def judge_of(
+def make_persona_judge(
     model: ChatModel,
-    connection: ChatConnection,
+    connection: ConnectionConfig,
     ledger: Path | Ledger,
-    judging: PersonaJudging,
+    judging: PersonaJudgeConfig,
     seed: int,
     answered_by: Backend | None = None,
 ) -> Judge:
@@ -178,14 +188,16 @@ def judge_of(
     )
 
 
-def said_of(the_judge: Judge, judging: PersonaJudging, items: pl.DataFrame, mine: Sequence[bool]) -> pl.DataFrame:
+def judge_persona_items(
+    the_judge: Judge, judging: PersonaJudgeConfig, items: pl.DataFrame, mine: Sequence[bool]
+) -> pl.DataFrame:
     """What a judge says of items, a row each: asked, or taken from its ledger where that knows it.
 
-    items: all that the run is of, as `draw` gives them. mine: which of them are judged here.
+    items: all that the run is of, as `sample_items` gives them. mine: which of them are judged here.
     """
-    questions, wanted = _questions(items, mine, judging), wanted_of(judging.setting)
+    questions, wanted = _questions(items, mine, judging), reply_schema(judging.setting)
 
-    def request(question: Question, attempt: int) -> Request:
+    def request(question: PersonaQuestion, attempt: int) -> Request:
         made = the_judge.asked(question.messages, wanted, question.label, attempt)
         # Without a persona many items read the same; each is a draw of its own, as its row in the metrics is.
         return replace(made, sample=attempt + judging.attempts * question.copy)
@@ -195,7 +207,7 @@ def said_of(the_judge: Judge, judging: PersonaJudging, items: pl.DataFrame, mine
 
 
 def measured(
-    config: PersonaConfig, frame: pl.DataFrame, items: pl.DataFrame | None = None, folder: Path | None = None
+    config: PersonaJudgeRunConfig, frame: pl.DataFrame, items: pl.DataFrame | None = None, folder: Path | None = None
 ) -> pl.DataFrame:
     """The metrics of all verdicts.
 
@@ -215,31 +227,34 @@ def measured(
     return measure_personas(config.benchmark.description, frame, check_verdicts(verdicts), items=items)
 
 
-def _questions(items: pl.DataFrame, mine: Sequence[bool], judging: PersonaJudging) -> list[Question]:
+def _questions(items: pl.DataFrame, mine: Sequence[bool], judging: PersonaJudgeConfig) -> list[PersonaQuestion]:
     """What is asked about the items that are in the share; of the others it is counted what reads the same."""
     seen: Counter[tuple[str, ...]] = Counter()
     questions = []
     places = accumulate(mine, initial=0)
     for item, asked, place in zip(items.iter_rows(named=True), mine, places, strict=False):
         for swapped in (False, True) if judging.orders == "both" else (False,):
-            messages = messages_of(item, judging.variables, judging.setting, judging.form, swapped=swapped)
+            messages = persona_messages(item, judging.variables, judging.setting, judging.form, swapped=swapped)
             text = tuple(message["content"] for message in messages)
             label = f"the verdict on {item['config']}/{item['id']}{', swapped' if swapped else ''}"
             if asked:
-                questions.append(Question(place, label, messages, swapped, seen[text]))
+                questions.append(PersonaQuestion(place, label, messages, swapped, seen[text]))
             seen[text] += 1
     return questions
 
 
-def parse_reply(reply: str, setting: Setting) -> Said:
+def parse_reply(reply: str, setting: Setting) -> PersonaReply:
     """What a reply says in this setting. Raises `InvalidAnswer`."""
     if setting == "certainty":
-        return Said(*parse_certain_choice(reply))
-    return Said((parse_verdict if setting == TIE else parse_choice)(one_marker(reply)))
+        return PersonaReply(*parse_certain_choice(reply))
+    return PersonaReply((parse_verdict if setting == TIE else parse_choice)(one_marker(reply)))
 
 
 def _decided(
-    items: pl.DataFrame, questions: Sequence[Question], settled: Sequence[Settled[Said]], judging: PersonaJudging
+    items: pl.DataFrame,
+    questions: Sequence[PersonaQuestion],
+    settled: Sequence[ParsedReply[PersonaReply]],
+    judging: PersonaJudgeConfig,
 ) -> pl.DataFrame:
     """A row an item, with what the judge said in each order and what that amounts to."""
     rows: list[dict[str, Any]] = []
@@ -249,10 +264,10 @@ def _decided(
             {name: item[name] for name in ("config", "id", "digest", "task", "row", "user")}
             | {"cluster": f"{item['task']}/{item['user']}", "truncated": False, "attempts": 0}
             | {"truth": truth, "chosen": truth, "rejected": {"A": "B", "B": "A"}.get(truth)}
-            | {"sentences": len(told_of(item, judging.variables))}
+            | {"sentences": len(persona_sentences(item, judging.variables))}
         )
     asked = [(question.place, question.swapped) for question in questions]
-    valid = answered(rows, asked, settled, [one.value and one.value.letter for one in settled], COLUMNS)
+    valid = record_replies(rows, asked, settled, [one.value and one.value.letter for one in settled], COLUMNS)
     for row, said in zip(rows, valid, strict=True):
         row["verdict"], row["outcome"] = verdict(row)
         if row["verdict"] not in {INVALID, CHANGED}:
@@ -263,7 +278,7 @@ def _decided(
 
 def verdict(row: Mapping[str, Any]) -> tuple[str, str]:
     """What the replies in a row amount to, with A and B as the data places them, and the outcome of it."""
-    found = agreed({name: row.get(name) for name, _ in COLUMNS}, COLUMNS)
+    found = combined_verdict({name: row.get(name) for name, _ in COLUMNS}, COLUMNS)
     outcome = {INVALID: "invalid", CHANGED: "tie", row["truth"]: "win"}
     return found, outcome.get(found, "loss")
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pluralbench_calls.chat import ChatConnection
+from pluralbench_calls.chat import ConnectionConfig
 from pluralbench_rewards import Person
 from pluralbench_rewards.judge import Judge
 from pluralbench_rewards.judge import prompts_digest as judge_digest
@@ -13,17 +13,17 @@ from pluralbench_rewards.synthesize_me import Synthesized, prompts_digest
 from pluralbench_rewards.synthesize_me import synthesize as synthesize_people
 from pluralbench_runs import Output
 
+from pluralbench.config import DataConfig, SynthesizeConfig
 from pluralbench.data.personas import PERSONAS_FILE
-from pluralbench.data.prompts import Told
-from pluralbench.descriptions import Data, Synthesizing
+from pluralbench.data.prompts import UserContext
 from pluralbench.errors import DataError
 from pluralbench.evaluation.folders import run_folder
-from pluralbench.evaluation.judge import chat_of
-from pluralbench.evaluation.settings import Loaded, load_benchmark, run_directory
-from pluralbench.evaluation.timing import timed
-from pluralbench.evaluation.verdicts import came_of, export_calls
+from pluralbench.evaluation.judge import judge_chat_model
+from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark, run_directory
+from pluralbench.evaluation.timing import stopwatch
+from pluralbench.evaluation.verdicts import export_calls, judge_result
 from pluralbench.results.metrics_frame import metrics_frame
-from pluralbench.results.plans import SynthesizeConfig, SynthesizeResult
+from pluralbench.results.plans import SynthesizeResult, SynthesizeRunConfig
 from pluralbench.results.runs import Synthesis, load_run, write_run
 
 
@@ -31,16 +31,16 @@ def synthesize(
     model: str,
     *,
     benchmark: str | None = None,
-    data: str | Path | Data | None = None,
-    synthesizing: Synthesizing | None = None,
-    connection: ChatConnection | None = None,
+    data: str | Path | DataConfig | None = None,
+    synthesizing: SynthesizeConfig | None = None,
+    connection: ConnectionConfig | None = None,
     seed: int = 0,
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> Synthesis:
     """Find a persona and demonstrations for everybody whose items a benchmark has; returns what lies in `out`.
 
-    model, connection: as of `judge`. benchmark, data: as of `score`. synthesizing: how; see `SynthesisOptions`. seed:
+    model, connection: as of `judge`. benchmark, data: as of `score`. synthesizing: how; see `SynthesisConfig`. seed:
     of every draw.
 
     A persona is of a person where the same is known of them at all of their items, else of each item, so that nothing
@@ -48,7 +48,7 @@ def synthesize(
 
     Raises `DataError` where the data has neither earlier pairs nor posts of anybody.
     """
-    given = synthesizing or Synthesizing()
+    given = synthesizing or SynthesizeConfig()
     synthesizing = given.asked_of(model)
     loaded = load_benchmark(benchmark, data, None)
     people = list(people_of(loaded))
@@ -58,8 +58,8 @@ def synthesize(
             "persona from; take a benchmark that has (see `pluralbench list`), or name a column of posts with "
             "--column profile=COLUMN."
         )
-    chat, connection = chat_of(model, synthesizing, connection)
-    config = SynthesizeConfig(
+    chat, connection = judge_chat_model(model, synthesizing, connection)
+    config = SynthesizeRunConfig(
         model=chat,
         prompts_digest=prompts_digest(),
         judge_digest=judge_digest(),
@@ -81,18 +81,18 @@ def synthesize(
     )
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
-            with timed(output.work) as seconds:
+            with stopwatch(output.work) as seconds:
                 found = synthesize_people(people, the_judge, synthesizing)
                 _write(output, config, the_judge, found, seconds())
-    return load_run(target, SynthesizeConfig)
+    return load_run(target, SynthesizeRunConfig)
 
 
-def people_of(loaded: Loaded) -> Iterator[Person]:
+def people_of(loaded: LoadedBenchmark) -> Iterator[Person]:
     """Everybody whose items these are, in their order, with all that is known of them before their items.
 
     Their id is that of the person, or of the item where less or more is known at another of their items.
     """
-    told = Told(history=loaded.items.history)
+    told = UserContext(history=loaded.items.history)
     columns = loaded.items.frame.select("config", "id", "person", "prompt", "profile", "earlier")
     items = list(columns.iter_rows(named=True))
     known: dict[str, list[Any]] = {}
@@ -109,11 +109,11 @@ def people_of(loaded: Loaded) -> Iterator[Person]:
 
 
 def _write(
-    output: Output, config: SynthesizeConfig, the_judge: Judge, found: Sequence[Synthesized], seconds: float
+    output: Output, config: SynthesizeRunConfig, the_judge: Judge, found: Sequence[Synthesized], seconds: float
 ) -> None:
     rates = [one.accuracy for one in found if one.accuracy is not None]
     result = SynthesizeResult(
-        **came_of(config, export_calls(the_judge, output), seconds),
+        **judge_result(config, export_calls(the_judge, output), seconds),
         people=len(found),
         choices=sum(one.source == "choices" for one in found),
         posts=sum(one.source == "posts" for one in found),

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pluralbench_calls import ChatConnection
+from pluralbench_calls import ConnectionConfig
 from pluralbench_runs import write_text
 
 from pluralbench.errors import RunError
@@ -18,7 +18,7 @@ OURS = {"lock", "recipe.toml", "recipe.json", TIMES}
 
 
 @contextmanager
-def timed(work: Path) -> Iterator[Callable[[], float]]:
+def stopwatch(work: Path) -> Iterator[Callable[[], float]]:
     """Measure work in a run's working directory; yields a function that gives the seconds so far, of all parts.
 
     Of a part that was killed what counts is until the last answer or score that it recorded.
@@ -58,7 +58,9 @@ def _write(path: Path, seconds: float, began: float | None) -> None:
     write_text(path, json.dumps({"seconds": seconds, "began": began}))
 
 
-def cost_of_calls(seconds: float, connection: ChatConnection, prompt_tokens: int, completion_tokens: int) -> CostRecord:
+def cost_of_calls(
+    seconds: float, connection: ConnectionConfig, prompt_tokens: int, completion_tokens: int
+) -> CostRecord:
     """What calls cost by the price of their connection, where it has one."""
     price = connection.price
     if not (price.input or price.output):

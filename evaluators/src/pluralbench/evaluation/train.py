@@ -5,14 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pluralbench_local import LocalModel, Ranking, Trained, TrainingOptions
+from pluralbench_local import LocalModel, Ranking, Trained, TrainingConfig
 from pluralbench_local import train as train_on
-from pluralbench_runs import stream
+from pluralbench_runs import rng_for
 
-from pluralbench.descriptions import Data, Prompt
+from pluralbench.config import DataConfig, PromptConfig
 from pluralbench.errors import DataError
-from pluralbench.evaluation.models import to_begin_with
-from pluralbench.evaluation.settings import Loaded, load_benchmark
+from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark
+from pluralbench.evaluation.models import base_model_path
 
 Item = TypeVar("Item")
 
@@ -21,12 +21,12 @@ def train(
     base: str | Path | LocalModel,
     out: str | Path,
     *,
-    data: str | Path | Data | None = None,
+    data: str | Path | DataConfig | None = None,
     benchmark: str = "pairs",
-    prompt: Prompt | None = None,
+    prompt: PromptConfig | None = None,
     held_out: float | str | Path | None = None,
     flip: float = 0.0,
-    options: TrainingOptions | None = None,
+    options: TrainingConfig | None = None,
     fresh: bool = False,
 ) -> Trained:
     """Train a reward model on the items of a benchmark, each of which is a ranking, into the folder `out`.
@@ -41,7 +41,7 @@ def train(
     Training that was interrupted goes on with the same call. `out` holds a classifier, `training.json` with the data
     and the accuracy, and a log. Raises a `UserError` for every mistake of the caller.
     """
-    options = options or TrainingOptions()
+    options = options or TrainingConfig()
     if not 0 <= flip <= 1:
         raise DataError(f"--flip {flip} is no share from 0 to 1.")
     base = base if isinstance(base, LocalModel) else LocalModel(name=str(base))
@@ -53,17 +53,17 @@ def train(
     elif held_out is not None:
         place = loaded.data.model_copy(update={"location": str(held_out), "limit": None})
         judged = rankings_of(load_benchmark(benchmark, place, loaded.prompt, learned=True))
-    turned = flipped(learned, flip, options.seed)
+    turned = flip_labels(learned, flip, options.seed)
     origin |= {
         "held_out": None if held_out is None else held_out if isinstance(held_out, float | int) else str(held_out),
         "flip": flip,
         "flipped": [one.id for one, other in zip(learned, turned, strict=True) if one is not other],
     }
-    base = base.model_copy(update={"name": to_begin_with(base.name)})
+    base = base.model_copy(update={"name": base_model_path(base.name)})
     return train_on(base, turned, out, held_out=judged, options=options, origin=origin, fresh=fresh)
 
 
-def rankings_of(loaded: Loaded) -> list[Ranking]:
+def rankings_of(loaded: LoadedBenchmark) -> list[Ranking]:
     """The items as rankings, with what the prompt says about the person.
 
     Where the benchmark names the pairs to train on, a ranking has these, and the responses that are in one.
@@ -84,7 +84,7 @@ def rankings_of(loaded: Loaded) -> list[Ranking]:
     return rankings
 
 
-def origin_of(loaded: Loaded, rankings: Sequence[Ranking]) -> dict[str, Any]:
+def origin_of(loaded: LoadedBenchmark, rankings: Sequence[Ranking]) -> dict[str, Any]:
     """Where all rankings of a benchmark come from, for `training.json`, and how much of it is in no pair."""
     return {
         "benchmark": loaded.name,
@@ -101,7 +101,7 @@ def origin_of(loaded: Loaded, rankings: Sequence[Ranking]) -> dict[str, Any]:
     }
 
 
-def clusters_of(loaded: Loaded) -> list[str]:
+def clusters_of(loaded: LoadedBenchmark) -> list[str]:
     """The cluster of each item, such as its user."""
     return loaded.items.frame["cluster"].to_list()
 
@@ -120,7 +120,7 @@ def split(rankings: Sequence[Item], clusters: Sequence[str], share: float, seed:
 
 def held_out_clusters(clusters: Sequence[str], share: float, seed: int) -> set[str]:
     """This share of the clusters, drawn by the seed. Raises `DataError` where that is none of them, or all."""
-    names = sorted(set(clusters), key=lambda cluster: (stream(seed, "held out", cluster).random(), cluster))
+    names = sorted(set(clusters), key=lambda cluster: (rng_for(seed, "held out", cluster).random(), cluster))
     number = round(share * len(names)) if 0 < share < 1 else 0
     if not 0 < number < len(names):
         raise DataError(
@@ -130,10 +130,10 @@ def held_out_clusters(clusters: Sequence[str], share: float, seed: int) -> set[s
     return set(names[:number])
 
 
-def flipped(rankings: Sequence[Ranking], share: float, seed: int) -> list[Ranking]:
+def flip_labels(rankings: Sequence[Ranking], share: float, seed: int) -> list[Ranking]:
     """The rankings, this share of those with a pair the wrong way round: what was best is worst."""
     paired = [place for place, ranking in enumerate(rankings) if ranking.learned()]
-    paired.sort(key=lambda place: (stream(seed, "flipped", rankings[place].id).random(), place))
+    paired.sort(key=lambda place: (rng_for(seed, "flipped", rankings[place].id).random(), place))
     chosen = set(paired[: round(share * len(paired))])
     return [
         replace(

@@ -6,14 +6,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from pluralbench_calls import Settled, working_ledger
+from pluralbench_calls import ParsedReply, working_ledger
 from pluralbench_rewards import ModelRecord
 from pluralbench_rewards.judge import Judge
 from pluralbench_runs import Output
 
 from pluralbench.evaluation.timing import cost_of_calls
-from pluralbench.results.evaluations import JudgeConfig, PersonaConfig
-from pluralbench.results.plans import SynthesizeConfig
+from pluralbench.results.evaluations import JudgeRunConfig, PersonaJudgeRunConfig
+from pluralbench.results.plans import SynthesizeRunConfig
 from pluralbench.results.runs import LEDGER_FILE
 
 Value = TypeVar("Value")
@@ -24,7 +24,7 @@ INVALID, CHANGED = "invalid", "changed"
 SWAPPED = {"A": "B", "B": "A", "C": "C"}
 
 
-class Usage(NamedTuple):
+class TokenUsage(NamedTuple):
     """What a judge's calls took."""
 
     calls: int
@@ -32,10 +32,10 @@ class Usage(NamedTuple):
     completion_tokens: int
 
 
-def answered(
+def record_replies(
     rows: Sequence[dict[str, Any]],
     asked: Iterable[tuple[int, bool]],
-    settled: Iterable[Settled[Value]],
+    settled: Iterable[ParsedReply[Value]],
     letters: Iterable[str | None],
     columns: Columns,
 ) -> list[list[Value]]:
@@ -54,7 +54,7 @@ def answered(
     return valid
 
 
-def agreed(row: Mapping[str, Any], columns: Columns) -> str:
+def combined_verdict(row: Mapping[str, Any], columns: Columns) -> str:
     """What the replies in the orders asked amount to: a letter, `INVALID` or `CHANGED`, with A and B as the item has
     them.
 
@@ -68,14 +68,16 @@ def agreed(row: Mapping[str, Any], columns: Columns) -> str:
     return str(letters.pop()) if len(letters) == 1 else CHANGED
 
 
-def export_calls(judge: Judge, output: Output) -> Usage:
+def export_calls(judge: Judge, output: Output) -> TokenUsage:
     """Keep a judge's calls for its run."""
     with working_ledger(judge.ledger) as ledger:
         ledger.export(output.work / LEDGER_FILE)
-        return Usage(len(ledger), *ledger.usage())
+        return TokenUsage(len(ledger), *ledger.usage())
 
 
-def came_of(config: JudgeConfig | PersonaConfig | SynthesizeConfig, usage: Usage, seconds: float) -> dict[str, Any]:
+def judge_result(
+    config: JudgeRunConfig | PersonaJudgeRunConfig | SynthesizeRunConfig, usage: TokenUsage, seconds: float
+) -> dict[str, Any]:
     """What came of a judge by any verb, as fields of its result."""
     return {
         "model": ModelRecord(name=config.model.model, kind="generative", provider=config.model.provider),

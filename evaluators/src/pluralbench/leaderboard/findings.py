@@ -36,7 +36,7 @@ class Finding(NamedTuple):
     text: str
 
 
-class Checked(NamedTuple):
+class CheckResult(NamedTuple):
     """What the checks of a run came to. findings: what refuses it first. rescored: how many items were scored again."""
 
     state: State
@@ -61,12 +61,12 @@ class Checked(NamedTuple):
         return STATES[self.state] + more
 
 
-def refused(about: str, text: str) -> Finding:
+def error_finding(about: str, text: str) -> Finding:
     """A finding for which a run cannot be accepted."""
     return Finding("refused", about, text)
 
 
-def unusual(about: str, text: str) -> Finding:
+def warning_finding(about: str, text: str) -> Finding:
     """A finding that a reader should know of."""
     return Finding("unusual", about, text)
 
@@ -76,7 +76,7 @@ def is_refused(findings: Iterable[Finding]) -> bool:
     return any(found.level == "refused" for found in findings)
 
 
-def lines_of(run: Run, checked: Checked) -> Iterator[str]:
+def lines_of(run: Run, checked: CheckResult) -> Iterator[str]:
     """A line of what the run is and how far it was checked, and one for each finding."""
     headline = run.headline.value
     number = "no overall number" if headline is None else f"{headline:.1%}"

@@ -12,22 +12,22 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import polars as pl
-from pluralbench_calls import ChatConnection, Ledger, chat_backend
+from pluralbench_calls import ConnectionConfig, Ledger, chat_backend
 from pluralbench_calls.chat import LOCAL
-from pluralbench_local.served.description import described
+from pluralbench_local.served.config import described
 from pluralbench_rewards import ModelRecord
-from pluralbench_rewards.served.serving import Serving
+from pluralbench_rewards.served.serving import ServingConfig
 from pluralbench_runs import UserError
 
-from pluralbench.data.texts import named
-from pluralbench.descriptions import LocalModel
+from pluralbench.config import LocalModel
+from pluralbench.data.texts import first_ids
 from pluralbench.errors import RunError
-from pluralbench.evaluation.judge import chat_of
-from pluralbench.evaluation.models import Scorable, opened
-from pluralbench.leaderboard.findings import Finding, refused, unusual
-from pluralbench.leaderboard.remade import Source, check_prompts, judged_again, key_of, recorded_scores
+from pluralbench.evaluation.judge import judge_chat_model
+from pluralbench.evaluation.models import Scorable, resolve_model
+from pluralbench.leaderboard.findings import Finding, error_finding, warning_finding
+from pluralbench.leaderboard.reproduction import RunData, check_prompts, judge_from_ledger, key_of, recorded_scores
 from pluralbench.leaderboard.unusual import chance_of
-from pluralbench.results.evaluations import JudgeConfig, PersonaConfig, ScoreConfig
+from pluralbench.results.evaluations import JudgeRunConfig, PersonaJudgeRunConfig, ScoreRunConfig
 from pluralbench.results.runs import Run
 
 EPSILON = {"float32": 2**-23, "float16": 2**-10, "bfloat16": 2**-7}
@@ -53,8 +53,8 @@ class Rescoring:
     items: int
     seed: int
     model: Scorable | None = None
-    serving: Serving = field(default_factory=Serving)
-    connection: ChatConnection | None = None
+    serving: ServingConfig = field(default_factory=ServingConfig)
+    connection: ConnectionConfig | None = None
     trust_remote_code: bool = False
 
     def places(self, of: int) -> list[int]:
@@ -62,17 +62,17 @@ class Rescoring:
         return sorted(random.Random(self.seed).sample(range(of), min(self.items, of)))  # noqa: S311 - no secret
 
 
-def check_rescored(run: Run, source: Source, how: Rescoring) -> tuple[list[Finding], str]:
+def check_rescored(run: Run, source: RunData, how: Rescoring) -> tuple[list[Finding], str]:
     """Whether drawn items get the scores or verdicts that the run has; and in a few words what was done, "" where it
     does not verify the run."""
     places = how.places(source.items.height)
     try:
-        return (_scored if isinstance(run.config, ScoreConfig) else _judged)(run, source, how, places)
+        return (_scored if isinstance(run.config, ScoreRunConfig) else _judged)(run, source, how, places)
     except UserError as error:
-        return [unusual("rescored", f"It was not scored again. {error}")], ""
+        return [warning_finding("rescored", f"It was not scored again. {error}")], ""
 
 
-def model_of(run: Run, config: ScoreConfig, how: Rescoring | None = None) -> Scorable:
+def model_of(run: Run, config: ScoreRunConfig, how: Rescoring | None = None) -> Scorable:
     """The model that a run names, described to be loaded here. Raises a `UserError` where it cannot be."""
     given = None if how is None else how.model
     if given is not None and not isinstance(given, str | Path):
@@ -94,7 +94,7 @@ def model_of(run: Run, config: ScoreConfig, how: Rescoring | None = None) -> Sco
     return model if how is None else described(model, how.serving)
 
 
-def check_lengths(run: Run, source: Source) -> list[Finding]:
+def check_lengths(run: Run, source: RunData) -> list[Finding]:
     """Whether what was dropped or cut for its length is what the model's tokenizer finds too long.
 
     Raises a `UserError` where something was, and the tokenizer or the prompts are not to be had.
@@ -102,10 +102,12 @@ def check_lengths(run: Run, source: Source) -> list[Finding]:
     scored, config, items = run.scored, run.config, run.items
     if scored is None or not (items["truncated"].any() or items["reason"].is_not_null().any()):
         return []
-    assert isinstance(config, ScoreConfig)  # noqa: S101 - it scored
+    assert isinstance(config, ScoreRunConfig)  # noqa: S101 - it scored
     if (scored.work or scored.served) and config.scoring.on_overflow == "error":
         return [
-            refused("items", "Items are cut or dropped, and the run's settings allow neither (`on_overflow` error).")
+            error_finding(
+                "items", "Items are cut or dropped, and the run's settings allow neither (`on_overflow` error)."
+            )
         ]
     groups = check_prompts(config, source).groups()
     model = model_of(run, config)
@@ -126,10 +128,10 @@ def check_lengths(run: Run, source: Source) -> list[Finding]:
     if not wrong:
         return []
     return [
-        refused(
+        error_finding(
             "items",
             f"What is cut or dropped is not what the model's tokenizer finds too long in {len(wrong):,} items (ids "
-            f"{named(wrong)}).",
+            f"{first_ids(wrong)}).",
         )
     ]
 
@@ -146,11 +148,11 @@ def check_same(run: Run, known: ModelRecord) -> None:
             )
 
 
-def _scored(run: Run, source: Source, how: Rescoring, places: Sequence[int]) -> tuple[list[Finding], str]:
+def _scored(run: Run, source: RunData, how: Rescoring, places: Sequence[int]) -> tuple[list[Finding], str]:
     config = run.config
-    assert isinstance(config, ScoreConfig)  # noqa: S101 - the caller looked
+    assert isinstance(config, ScoreRunConfig)  # noqa: S101 - the caller looked
     loaded = check_prompts(config, source)
-    known, open_model = opened(model_of(run, config, how), config.scoring)
+    known, open_model = resolve_model(model_of(run, config, how), config.scoring)
     check_same(run, known)
     groups = loaded.groups()
     model = open_model()
@@ -172,10 +174,10 @@ def _scored(run: Run, source: Source, how: Rescoring, places: Sequence[int]) -> 
         name, kept, made = other[0]
         ids = [one for one, _, _ in other]
         return [
-            refused(
+            error_finding(
                 "rescored",
                 f"{len(other):,} of {len(places):,} items that were scored again (seed {how.seed}) have other scores "
-                f"(ids {named(ids)}): {name} has {_listed(kept)}, and now {_listed(made)}.",
+                f"(ids {first_ids(ids)}): {name} has {_listed(kept)}, and now {_listed(made)}.",
             )
         ], ""
     return [], f"{len(places):,} of {loaded.frame.height:,} items were scored again (seed {how.seed})"
@@ -192,20 +194,20 @@ def _listed(scores: Sequence[float]) -> str:
     return ", ".join(f"{score:.6g}" for score in scores) or "none"
 
 
-def _judged(run: Run, source: Source, how: Rescoring, places: Sequence[int]) -> tuple[list[Finding], str]:
+def _judged(run: Run, source: RunData, how: Rescoring, places: Sequence[int]) -> tuple[list[Finding], str]:
     config = run.config
-    assert isinstance(config, JudgeConfig | PersonaConfig)  # noqa: S101 - the caller looked
+    assert isinstance(config, JudgeRunConfig | PersonaJudgeRunConfig)  # noqa: S101 - the caller looked
     if how.connection is None and config.model.provider != LOCAL:
         raise RunError(
             f"The judge {config.model.model} is behind an endpoint; say which one is asked (`base_url`), since that "
             "of the run is its author's choice."
         )
-    _, connection = chat_of(
+    _, connection = judge_chat_model(
         config.model.model if config.model.provider != LOCAL else LOCAL, config.judging, how.connection
     )
     with TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger.sqlite") as ledger:
         backend = chat_backend(config.model, connection)
-        again = judged_again(run, source, ledger, backend, places=places, connection=connection)
+        again = judge_from_ledger(run, source, ledger, backend, places=places, connection=connection)
     key = key_of(again)
     said = next([name, "outcome"] for name in ("verdict", "margin", "score") if name in again.columns)
     both = again.select(*key, *said).join(
@@ -224,7 +226,7 @@ def _judged(run: Run, source: Source, how: Rescoring, places: Sequence[int]) -> 
         f"{len(rows):,} verdicts alike"
     )
     if chance_of(rose, rose + fell) < RARE:
-        return [refused("rescored", f"{told}; {fell:,} were right in the run alone, and {rose:,} now alone.")], ""
+        return [error_finding("rescored", f"{told}; {fell:,} were right in the run alone, and {rose:,} now alone.")], ""
     if same < SAME_VERDICTS * len(rows):
-        return [unusual("rescored", f"{told}, which verifies nothing.")], ""
+        return [warning_finding("rescored", f"{told}, which verifies nothing.")], ""
     return [], told

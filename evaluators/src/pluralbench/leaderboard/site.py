@@ -10,9 +10,9 @@ from pluralbench_runs import Recipe, output_directory
 from pluralbench_runs.progress import progress
 
 from pluralbench.errors import RunError
-from pluralbench.leaderboard.findings import UNREAD, Checked
-from pluralbench.leaderboard.remade import Files, LastRead
-from pluralbench.leaderboard.submission import check_submission, files_digest, place_in, runs_at
+from pluralbench.leaderboard.checks import check_submission, files_digest, place_in, runs_at
+from pluralbench.leaderboard.findings import UNREAD, CheckResult
+from pluralbench.leaderboard.reproduction import DataCache, RunInputs
 from pluralbench.reports.html.board import Listed
 from pluralbench.reports.html.report import html_report
 from pluralbench.results.finding import Found
@@ -27,7 +27,7 @@ class SiteRecipe(Recipe):
     site: Literal["pluralbench leaderboard"] = "pluralbench leaderboard"
 
 
-class Written(NamedTuple):
+class WrittenSite(NamedTuple):
     """What was written: the page, its runs, and how many directories have no place in it.
 
     other_data: runs that were left out since they are not of a benchmark's published data.
@@ -59,8 +59,8 @@ def write_site(
     *,
     any_data: bool = False,
     places: Mapping[str, str] | None = None,
-    known: Mapping[str, Checked] | None = None,
-) -> Written:
+    known: Mapping[str, CheckResult] | None = None,
+) -> WrittenSite:
     """Write the leaderboard of all runs below a folder; an older one of the same place is replaced when it is whole.
 
     Runs that are refused, and those that were not checked against their data, are named with the reasons, and are in no
@@ -83,7 +83,7 @@ def write_site(
         (staged / INDEX).write_text(text, encoding="utf-8")
         (staged / RECIPE_FILE).write_bytes((output.work / "recipe.toml").read_bytes())
         output.publish(staged)
-    return Written(out / INDEX, listed, len(found.downstream) + len(found.personalized), other)
+    return WrittenSite(out / INDEX, listed, len(found.downstream) + len(found.personalized), other)
 
 
 def is_published(run: Run) -> bool:
@@ -93,23 +93,23 @@ def is_published(run: Run) -> bool:
 
 
 def checked_runs(
-    runs: Sequence[Run], folder: Path, places: Mapping[str, str], known: Mapping[str, Checked]
+    runs: Sequence[Run], folder: Path, places: Mapping[str, str], known: Mapping[str, CheckResult]
 ) -> list[Listed]:
     """The runs of a folder with what their checks found, in the order of their paths, which name no machine.
 
     places: see `place_in`. known: runs that `submit` checked before, see `read_checked`; what that found of their data
     and their scores holds while their files are the same.
     """
-    found, last = [], LastRead()
+    found, last = [], DataCache()
     with progress("Checking runs", len(runs)) as meter:
         for run in sorted(runs, key=lambda run: (run.config.benchmark.name, run.config.data.digest)):
             inside = run.path.relative_to(folder)
             shown = replace(run, path=inside if inside.name else Path(folder.resolve().name))
-            checked = check_submission(run, runs, files=Files(place_in(places, run)), last=last)
+            checked = check_submission(run, runs, files=RunInputs(place_in(places, run)), last=last)
             before = known.get(files_digest(run.path)) if checked.state != "refused" else None
             if before is not None:
                 findings = [finding for finding in checked.findings if finding.about != UNREAD]
-                checked = Checked(before.state, findings, before.rescored)
+                checked = CheckResult(before.state, findings, before.rescored)
             # A page names no place on this machine.
             texts = [one.text.replace(str(run.path), shown.path.as_posix()) for one in checked.findings]
             findings = [one._replace(text=text) for one, text in zip(checked.findings, texts, strict=True)]

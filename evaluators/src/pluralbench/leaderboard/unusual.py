@@ -6,16 +6,16 @@ from typing import Any
 
 import polars as pl
 from pluralbench_calls import read_ledger
-from pluralbench_rewards import Scoring
-from pluralbench_runs import Table, UserError
+from pluralbench_rewards import ScoringConfig
+from pluralbench_runs import FrozenModel, UserError
 
+from pluralbench.config import ReplyConfig
 from pluralbench.data.benchmarks import Benchmark, known_benchmarks
 from pluralbench.data.samples import SAMPLE
-from pluralbench.data.texts import named
-from pluralbench.descriptions import Asking
-from pluralbench.leaderboard.findings import Finding, unusual
+from pluralbench.data.texts import first_ids
+from pluralbench.leaderboard.findings import Finding, warning_finding
 from pluralbench.results.decisions import decisions_of
-from pluralbench.results.evaluations import ScoreConfig
+from pluralbench.results.evaluations import ScoreRunConfig
 from pluralbench.results.runs import LEDGER_FILE, Run
 
 Findings = Iterator[Finding]
@@ -46,24 +46,24 @@ def check_data_asked(run: Run) -> Findings:
     """Whether the run is of all items of the benchmark, counted by its rules."""
     data, benchmark = run.config.data, run.config.benchmark
     if data.location == SAMPLE:
-        yield unusual("sample", "It is of the few rows that come with the package, which are no benchmark.")
+        yield warning_finding("sample", "It is of the few rows that come with the package, which are no benchmark.")
     if data.limit is not None:
-        yield unusual("limit", f"It is of the first {data.limit:,} items of each config.")
+        yield warning_finding("limit", f"It is of the first {data.limit:,} items of each config.")
     samples = run.config.asked("samples")
     if samples is not None:
-        yield unusual("limit", f"It is of at most {samples:,} items of each task.")
+        yield warning_finding("limit", f"It is of at most {samples:,} items of each task.")
     if data.configs:
-        yield unusual("configs", f"It is of these configs alone: {', '.join(data.configs)}.")
+        yield warning_finding("configs", f"It is of these configs alone: {', '.join(data.configs)}.")
     if data.split is not None and data.split != benchmark.description.split:
-        yield unusual(
+        yield warning_finding(
             "split", f"It is of the split {data.split}, and the benchmark's is {benchmark.description.split}."
         )
     if data.empty:
         done = "left out" if data.on_empty == "drop" else "scored as they are"
-        yield unusual("empty", f"{len(data.empty):,} items with an empty prompt or response are {done}.")
+        yield warning_finding("empty", f"{len(data.empty):,} items with an empty prompt or response are {done}.")
     known = known_benchmarks().get(benchmark.name)
     if known is None:
-        yield unusual(
+        yield warning_finding(
             "benchmark", f"`{benchmark.name}` is no benchmark of pluralbench, but one that was described by hand."
         )
         return
@@ -75,7 +75,9 @@ def check_data_asked(run: Run) -> Findings:
     if other:
         legacy = not benchmark.description.strict or bool(known.legacy and "sections" in other)
         why = " (legacy rules)" if legacy else ""
-        yield unusual("rules", f"It is counted in another way than `{benchmark.name}` is: {', '.join(other)}{why}.")
+        yield warning_finding(
+            "rules", f"It is counted in another way than `{benchmark.name}` is: {', '.join(other)}{why}."
+        )
 
 
 def _other_data(run: Run, known: Benchmark) -> Findings:
@@ -84,21 +86,23 @@ def _other_data(run: Run, known: Benchmark) -> Findings:
     if known.data is None or data.location == SAMPLE:
         return
     if data.location != known.data:
-        yield unusual("data", f"Its data is {data.location}, and the benchmark's own is {known.data}.")
+        yield warning_finding("data", f"Its data is {data.location}, and the benchmark's own is {known.data}.")
     if columns.model_copy(update={"named": ()}) != known.columns:
-        yield unusual("columns", "It reads other columns than the benchmark does.")
+        yield warning_finding("columns", "It reads other columns than the benchmark does.")
 
 
 def check_settings(run: Run) -> Findings:
     """What was set to other values than the defaults are."""
     config = run.config
-    asked: Table = config.scoring if isinstance(config, ScoreConfig) else getattr(config, "judging")  # noqa: B009
+    asked: FrozenModel = config.scoring if isinstance(config, ScoreRunConfig) else getattr(config, "judging")  # noqa: B009
     for name, field in type(asked).model_fields.items():
         value, usual = getattr(asked, name), field.default
-        if name == "reply" and isinstance(asked, Asking):
+        if name == "reply" and isinstance(asked, ReplyConfig):
             usual = asked.usual
-        if value is not None and value != usual and name not in CHOSEN | Scoring.operational:
-            yield unusual("settings", f"{name.replace('_', ' ')} is {_word(value)}; the default is {_word(usual)}.")
+        if value is not None and value != usual and name not in CHOSEN | ScoringConfig.operational:
+            yield warning_finding(
+                "settings", f"{name.replace('_', ' ')} is {_word(value)}; the default is {_word(usual)}."
+            )
 
 
 def _word(value: Any) -> str:
@@ -109,29 +113,31 @@ def check_model(run: Run) -> Findings:
     """Whether others could run the same model."""
     model, scored = run.result.model, run.scored
     if model.kind == "function":
-        yield unusual("model", "The model is a function, which others do not have.")
+        yield warning_finding("model", "The model is a function, which others do not have.")
     elif scored is not None and scored.work is None and scored.served is None:
-        yield unusual("model", f"It does not say how {model.name} computed its scores: neither here nor by servers.")
+        yield warning_finding(
+            "model", f"It does not say how {model.name} computed its scores: neither here nor by servers."
+        )
     if model.digest is not None and model.commit is None and model.kind != "function":
-        yield unusual("model", "The model is a folder of its author's, and no revision on the Hub.")
+        yield warning_finding("model", "The model is a folder of its author's, and no revision on the Hub.")
     if model.trust_remote_code:
-        yield unusual("model", "It ran code that comes with the model.")
+        yield warning_finding("model", "It ran code that comes with the model.")
     if model.dtype is not None and model.dtype not in {"float32", "bfloat16", "float16"}:
-        yield unusual("model", f"It ran in {model.dtype}.")
+        yield warning_finding("model", f"It ran in {model.dtype}.")
     if run.verb == "score" and model.architecture is not None and model.chat_template_digest is None:
-        yield unusual("template", "The model has no chat template, so conversations are put together plainly.")
+        yield warning_finding("template", "The model has no chat template, so conversations are put together plainly.")
 
 
 def check_software(run: Run) -> Findings:
     """Whether the software that made it is one that others can have."""
     made = run.provenance
     if made.git is not None and made.git.changed:
-        yield unusual("software", f"It was made by code with changes beside the commit {made.git.commit[:7]}.")
+        yield warning_finding("software", f"It was made by code with changes beside the commit {made.git.commit[:7]}.")
     version = made.packages.get("pluralbench", "")
     if any(word in version for word in ("dev", "dirty", "+")):
-        yield unusual("software", f"It was made by pluralbench {version}, which is no release.")
+        yield warning_finding("software", f"It was made by pluralbench {version}, which is no release.")
     if not version:
-        yield unusual("software", "It does not say by which version of pluralbench it was made.")
+        yield warning_finding("software", "It does not say by which version of pluralbench it was made.")
 
 
 def check_outcomes(run: Run) -> Findings:
@@ -140,30 +146,30 @@ def check_outcomes(run: Run) -> Findings:
     n = decisions.height
     cut = decisions.filter("truncated").select("config", "id").n_unique()
     if cut:
-        yield unusual("truncated", f"{cut:,} inputs were truncated to fit the model.")
+        yield warning_finding("truncated", f"{cut:,} inputs were truncated to fit the model.")
     for outcome, said in (("dropped", "were too long and left out"), ("invalid", "have no valid score or verdict")):
         own = decisions.filter(outcome=outcome)
         if own.height:
             ids = own["id"].unique(maintain_order=True).to_list()
-            yield unusual(outcome, f"{own.height:,} of {n:,} decisions {said} (ids {named(ids)}).")
+            yield warning_finding(outcome, f"{own.height:,} of {n:,} decisions {said} (ids {first_ids(ids)}).")
     ties = decisions.filter(outcome="tie").height
     if n and ties == n:
-        yield unusual("ties", "Every decision is a tie.")
+        yield warning_finding("ties", "Every decision is a tie.")
     elif ties > n / 2:
-        yield unusual("ties", f"{ties:,} of {n:,} decisions are ties.")
+        yield warning_finding("ties", f"{ties:,} of {n:,} decisions are ties.")
     scores = pl.concat(
         [run.items[name].drop_nulls() for name in run.items.columns if name in SCORES] or [pl.Series([])]
     )
     if len(scores) > 1 and scores.n_unique() == 1:
-        yield unusual("scores", f"All scores are the same, {scores[0]:g}.")
+        yield warning_finding("scores", f"All scores are the same, {scores[0]:g}.")
     first = run.estimate("share_of_first", "position").value
     if first is not None and not 1 - ONE_SIDED <= first <= ONE_SIDED:
-        yield unusual(
+        yield warning_finding(
             "position", f"The judge chose the response that is shown first in {first:.0%} of its valid verdicts."
         )
     coin, high = run.estimate("overall_of_coin", "overall").value, run.headline.high
     if coin is not None and high is not None and high < coin:
-        yield unusual("coin", "It is surely worse than a coin, as where chosen and rejected are exchanged.")
+        yield warning_finding("coin", "It is surely worse than a coin, as where chosen and rejected are exchanged.")
 
 
 def check_margins(run: Run) -> Findings:
@@ -176,7 +182,7 @@ def check_margins(run: Run) -> Findings:
     decided = decisions_of(run.items).filter(pl.col("outcome").is_in(["win", "loss", "tie", "invalid"]))
     wins = decided.filter(outcome="win").height
     if wins >= FEW and not decided.filter(outcome="loss").height:
-        yield unusual("right", f"Of its {decided.height:,} decisions {wins:,} are right and none is wrong.")
+        yield warning_finding("right", f"Of its {decided.height:,} decisions {wins:,} are right and none is wrong.")
     margins = decided["margin"].drop_nulls()
     margins = margins.filter(margins.is_finite() & (margins != 0))
     if run.verb != "score" or len(margins) < FEW:
@@ -184,16 +190,18 @@ def check_margins(run: Run) -> Findings:
     sizes = margins.abs()
     kinds = sizes.round_sig_figs(6).n_unique()
     if kinds <= LABELS:
-        yield unusual("margins", "Its margins have no more than two sizes, as labels have.")
+        yield warning_finding("margins", "Its margins have no more than two sizes, as labels have.")
         return
     least, middle = float(sizes.min()), float(sizes.median())  # type: ignore[arg-type]
     # Ratings have few sizes, and none near 0.
     if least > APART * middle and len(margins) >= MANY and kinds > len(margins) / 2:
-        yield unusual("margins", f"None of its {len(margins):,} margins is near 0, where those of models are densest.")
+        yield warning_finding(
+            "margins", f"None of its {len(margins):,} margins is near 0, where those of models are densest."
+        )
     near = margins.filter(sizes <= NEAR * middle)
     won = int((near > 0).sum())
     if chance_of(len(near) - won, len(near)) < RARE:
-        yield unusual(
+        yield warning_finding(
             "margins",
             f"Of its {len(near):,} margins nearest to 0, where models are right half the time, {won:,} are right.",
         )
@@ -208,14 +216,14 @@ def check_among(run: Run, others: Sequence[Run]) -> Findings:
     """Whether the run is of the same data as most others of its benchmark, and its scores are those of no other."""
     others = [other for other in others if other.config.benchmark.name == run.config.benchmark.name]
     for name in dict.fromkeys(other.name for other in others if other.name != run.name and _alike(run, other)):
-        yield unusual("twice", f"It has the very scores or replies of {name}.")
+        yield warning_finding("twice", f"It has the very scores or replies of {name}.")
     contents = [other.config.data.digest for other in others]
     if len(contents) < 2:
         return
     most = max(sorted(set(contents)), key=contents.count)
     if contents.count(most) > 1 and run.config.data.digest != most:
         at = f" at revision {run.config.data.revision[:12]}" if run.config.data.revision else ""
-        yield unusual(
+        yield warning_finding(
             "data",
             f"Its data ({run.config.data.location}{at}) is not that of {contents.count(most):,} of the "
             f"{len(contents):,} runs of this benchmark.",

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from pluralbench_measures import rankings
 from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, mean_of, sums_of
-from pluralbench_measures.intervals import Strata, Tilted, tilt
+from pluralbench_measures.intervals import Perturbed, Strata, perturb
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.results.decisions import OUTCOMES
@@ -32,7 +32,7 @@ Drawn = Mapping[str, Resampled]
 
 
 @dataclass(frozen=True)
-class Number:
+class ResampledAccuracy:
     """A share at its place, as it is and in each row of what it was made of: values, [rows].
 
     strata: the leaves that it is made of (see `Tilted.share`). n, clusters: of its decisions.
@@ -106,9 +106,9 @@ def sums_by_leaf(
     )
 
 
-def tilted(*sides: Counts) -> tuple[Tilted, list[Drawn]]:
-    """The counts of some runs, on the same clusters and leaves, with each sum raised in turn; see `Tilted`."""
-    found = tilt(*(sums for counts in sides for sums in counts.values()))
+def tilted(*sides: Counts) -> tuple[Perturbed, list[Drawn]]:
+    """The counts of some runs, on the same clusters and leaves, with each sum raised in turn; see `Perturbed`."""
+    found = perturb(*(sums for counts in sides for sums in counts.values()))
     sources = iter(found.sources)
     return found, [{name: next(sources) for name in counts} for counts in sides]
 
@@ -120,7 +120,7 @@ def estimates(benchmark: Benchmark, leaves: Sequence[Leaf], decisions: pl.DataFr
         yield one.place, found.share(one.values, one.strata, one.n, one.clusters)
 
 
-def numbers(benchmark: Benchmark, leaves: Sequence[Leaf], found: Drawn) -> list[Number]:
+def numbers(benchmark: Benchmark, leaves: Sequence[Leaf], found: Drawn) -> list[ResampledAccuracy]:
     """Each share that the benchmark says of some decisions, the overall number first."""
     configs = list(dict.fromkeys(config for config, _ in leaves))
     ours = [config for config in configs if config not in benchmark.outside]
@@ -133,8 +133,12 @@ def numbers(benchmark: Benchmark, leaves: Sequence[Leaf], found: Drawn) -> list[
 
 
 def _overall(
-    benchmark: Benchmark, parts: Iterable[Number], ours: Sequence[str], leaves: Sequence[Leaf], pairs: Resampled
-) -> Number:
+    benchmark: Benchmark,
+    parts: Iterable[ResampledAccuracy],
+    ours: Sequence[str],
+    leaves: Sequence[Leaf],
+    pairs: Resampled,
+) -> ResampledAccuracy:
     places, place = places_of(leaves, ours), Place("overall", "overall")
     if benchmark.overall == "items":
         return _number(place, pairs.pooled(places), pairs, [places])
@@ -143,7 +147,7 @@ def _overall(
     return _number(place, mean_of([one.values for one in configs]), pairs, strata)
 
 
-def _config(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pairs: Resampled) -> Iterator[Number]:
+def _config(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pairs: Resampled) -> Iterator[ResampledAccuracy]:
     """A config's own number, and its sections."""
     places = counting(benchmark, leaves, [config])
     group = "apart" if config in benchmark.outside else "config"
@@ -169,10 +173,10 @@ def section_values(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pa
     return sections
 
 
-def _by_category(leaves: Sequence[Leaf], found: Drawn, ours: Sequence[str]) -> Iterator[Number]:
+def _by_category(leaves: Sequence[Leaf], found: Drawn, ours: Sequence[str]) -> Iterator[ResampledAccuracy]:
     """The overall number of rankings by category, and accuracy and exact match as means over configs and categories."""
     pairs, exact = found["pairs"], found["exact"]
-    means: dict[str, list[Number]] = {"accuracy": [], "exact_match": []}
+    means: dict[str, list[ResampledAccuracy]] = {"accuracy": [], "exact_match": []}
     for config in ours:
         places = places_of(leaves, [config])
         for (metric, values), source in zip(means.items(), (pairs, exact), strict=True):
@@ -189,7 +193,7 @@ def _by_category(leaves: Sequence[Leaf], found: Drawn, ours: Sequence[str]) -> I
 
 def _pooled(
     benchmark: Benchmark, leaves: Sequence[Leaf], found: Drawn, configs: Sequence[str], ours: Sequence[str]
-) -> Iterator[Number]:
+) -> Iterator[ResampledAccuracy]:
     """Accuracy, and of rankings by category exact match, over all decisions of each part."""
     section = benchmark.sectioned
     kind = "category" if benchmark.by_category else "subset"
@@ -210,10 +214,10 @@ def _pooled(
 
 def _number(
     place: Place, values: Array, source: Resampled, strata: Strata, clustered: Resampled | None = None
-) -> Number:
+) -> ResampledAccuracy:
     """clustered: where the clusters are counted, where that is not the source."""
     places = [leaf for leaves in strata for leaf in leaves]
-    return Number(place, values, strata, source.decisions(places), (clustered or source).clusters(places))
+    return ResampledAccuracy(place, values, strata, source.decisions(places), (clustered or source).clusters(places))
 
 
 def apart(places: Iterable[int]) -> list[list[int]]:

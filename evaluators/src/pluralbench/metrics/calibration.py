@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 from pluralbench_measures.bootstrap import Estimate, sums_of
 from pluralbench_measures.calibration import BINS, bins_of, calibration_error
-from pluralbench_measures.intervals import tilt
+from pluralbench_measures.intervals import perturb
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.results.metrics_frame import Numbers, Place
@@ -37,7 +37,7 @@ def _calibration(benchmark: Benchmark, decisions: pl.DataFrame, config: str | No
     shape = int(cluster.max()) + 1, BINS
     won = (scored["outcome"] == "win").to_numpy().astype(np.float64)
     margins = scored["margin"].abs().to_numpy()
-    tilted = tilt(*(sums_of(bins, cluster, values, shape=shape) for values in (won, margins)))
+    tilted = perturb(*(sums_of(bins, cluster, values, shape=shape) for values in (won, margins)))
     pairs, apart = tilted.sources[0], tilted.sources[1].won
     errors = calibration_error(pairs.won, pairs.counts, apart)
     yield place, tilted.spread(errors, [range(BINS)], len(bins), shape[0], within=(0.0, 1.0))

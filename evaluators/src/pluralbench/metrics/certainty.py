@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, sums_of
-from pluralbench_measures.intervals import EFFECTIVE, STUDENT, Tilted, tilt
+from pluralbench_measures.intervals import EFFECTIVE, STUDENT, Perturbed, perturb
 
 from pluralbench.data.verdict_tables import GROUP, TIE
 from pluralbench.results.metrics_frame import Numbers, Place
@@ -104,7 +104,7 @@ def verdict_metrics(verdicts: pl.DataFrame, *, threshold: float = THRESHOLD) -> 
     }
 
 
-def _by_threshold(found: Tilted, every: Mask, high: Mask, low: Mask) -> dict[str, Any]:
+def _by_threshold(found: Perturbed, every: Mask, high: Mask, low: Mask) -> dict[str, Any]:
     """The answers of high and of low certainty, and the share of high ones where any has a certainty."""
     return {
         "high": _count(found, high),
@@ -163,7 +163,7 @@ def compare_verdicts(first: pl.DataFrame, second: pl.DataFrame) -> dict[str, Any
         )
         for number, side in enumerate(sides)
     )
-    tilted = tilt(*_by_side(together))
+    tilted = perturb(*_by_side(together))
     accuracies = [source.pooled([0]) for source in tilted.sources]
     clusters = [source.clusters([0]) for source in tilted.sources]
     difference = tilted.difference(accuracies[0] - accuracies[1], [[0]], None, min(clusters))
@@ -186,7 +186,7 @@ def _by_side(together: pl.DataFrame) -> list[Sums]:
     return [sums_of(np.zeros(int(on.sum()), dtype=np.int64), cluster[on], won[on], shape=shape) for on in sides]
 
 
-def _tilted(verdicts: pl.DataFrame) -> tuple[Tilted, pl.DataFrame]:
+def _tilted(verdicts: pl.DataFrame) -> tuple[Perturbed, pl.DataFrame]:
     """Right answers and rows by kind of answer: whether it is valid, whether it is A, and its certainty."""
     rows = verdicts.select(
         "cluster",
@@ -199,7 +199,7 @@ def _tilted(verdicts: pl.DataFrame) -> tuple[Tilted, pl.DataFrame]:
     kinds = rows.select(names).unique().sort(names)
     rows = rows.join(kinds.with_row_index("place"), on=names, how="left", nulls_equal=True, maintain_order="left")
     leaf = rows["place"].cast(pl.Int64).to_numpy()
-    return tilt(sums_of(leaf, _numbered(rows["cluster"]), rows["won"].to_numpy())), kinds
+    return perturb(sums_of(leaf, _numbered(rows["cluster"]), rows["won"].to_numpy())), kinds
 
 
 def _numbered(names: pl.Series) -> NDArray[np.int64]:
@@ -207,12 +207,12 @@ def _numbered(names: pl.Series) -> NDArray[np.int64]:
     return names.rank("dense").cast(pl.Int64).to_numpy() - 1
 
 
-def _count(found: Tilted, mask: Mask) -> dict[str, int]:
+def _count(found: Perturbed, mask: Mask) -> dict[str, int]:
     source = found.sources[0]
     return {"correct": int(source.won[0, mask].sum()), "total": int(source.counts[0, mask].sum())}
 
 
-def _share(found: Tilted, mask: Mask, won: Mask | None = None) -> Estimate:
+def _share(found: Perturbed, mask: Mask, won: Mask | None = None) -> Estimate:
     """How many of the rows of some kinds are right, or are of the kinds that `won` says."""
     source, places = found.sources[0], np.flatnonzero(mask).tolist()
     counted = source if won is None else replace(source, won=source.counts * won)
@@ -224,7 +224,7 @@ def _named(name: str, found: Estimate) -> dict[str, Any]:
     return {name: found.value, f"{name}_interval": bounds}
 
 
-def _spread(name: str, tilted: Tilted, values: Array) -> dict[str, Any]:
+def _spread(name: str, tilted: Perturbed, values: Array) -> dict[str, Any]:
     """A value from 0 to 1 that is no share of rows, and its interval."""
     kinds = range(tilted.sums[0].counts.shape[1])
     clusters = tilted.sources[0].clusters(kinds)
@@ -274,7 +274,7 @@ def _area(found: Resampled, certainty: Array, rated: Mask) -> Array:
     return _over(e + (errors - before * rate) * passed, n)
 
 
-def _deciles(found: Tilted, certainty: Array, rated: Mask) -> list[dict[str, Any]]:
+def _deciles(found: Perturbed, certainty: Array, rated: Mask) -> list[dict[str, Any]]:
     """The deciles that are not empty, by their lower bound: 0, 10, ..., 90; certainty: the mean."""
     deciles = []
     for decile in np.unique(_decile(certainty)[rated]).tolist():

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import polars as pl
 from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, mean_of
-from pluralbench_measures.intervals import Strata, Tilted, tilt
+from pluralbench_measures.intervals import Perturbed, Strata, perturb
 from pluralbench_measures.kappa import cohens_kappa
 from pluralbench_schemas import LANGUAGES
 
@@ -63,7 +63,7 @@ def language_accuracies(benchmark: Benchmark, decisions: pl.DataFrame) -> Number
         return
     codes, counted = _languages(benchmark, decisions.select(READ))
     leaves = leaves_of(counted)
-    tilted = tilt(_sums(counted, leaves, counted))
+    tilted = perturb(_sums(counted, leaves, counted))
     languages = tilted.sources[0]
     sections = {code: section_values(benchmark, code, leaves, languages) for code in codes}
     values = {code: _whole(code, found, leaves, languages) for code, found in sections.items()}
@@ -128,7 +128,7 @@ def _drops(
     shared: Iterable[tuple[pl.DataFrame, pl.DataFrame]],
 ) -> Numbers:
     rows = [pl.concat(side) for side in zip(*shared, strict=True)]
-    tilted = tilt(*(_sums(own, leaves, pl.concat(rows)) for own in rows))
+    tilted = perturb(*(_sums(own, leaves, pl.concat(rows)) for own in rows))
     del rows  # which are as large as all decisions, twice
     ours, theirs = tilted.sources
     names: list[str | None] = [None, *benchmark.sections]
@@ -184,7 +184,7 @@ def _variance(values: Mapping[str, Array]) -> float | None:
     return float(np.var(found, ddof=1)) if len(found) > 1 and not np.isnan(found).any() else None
 
 
-def _kinds(benchmark: Benchmark, values: Mapping[str, Array], leaves: list[Leaf], tilted: Tilted) -> Numbers:
+def _kinds(benchmark: Benchmark, values: Mapping[str, Array], leaves: list[Leaf], tilted: Perturbed) -> Numbers:
     """The mean accuracy of the languages of each kind, and how many these are."""
     known = {code: LANGUAGES[code] for code in values if code in LANGUAGES}
     for kind, field in KINDS.items():

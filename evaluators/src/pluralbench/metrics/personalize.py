@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, mean_of, sums_of
-from pluralbench_measures.intervals import Strata, tilt
+from pluralbench_measures.intervals import Strata, perturb
 from pluralbench_measures.paired import exchange, holm, p_value
 
 from pluralbench.metrics.accuracy import apart
@@ -94,13 +94,13 @@ def _values(source: Resampled, strata: Strata) -> Array:
 
 
 def _accuracy(part: _Part) -> Estimate:
-    tilted = tilt(part.sums)
+    tilted = perturb(part.sums)
     return tilted.share(_values(tilted.sources[0], part.strata), part.strata, part.n, part.clusters)
 
 
 def _gain(first: _Part, second: _Part) -> Estimate:
     """The second less the first, on the same decisions."""
-    tilted = tilt(first.sums, second.sums)
+    tilted = perturb(first.sums, second.sums)
     one, other = (_values(source, first.strata) for source in tilted.sources)
     return tilted.difference(other - one, first.strata, first.n, first.clusters)
 

@@ -13,7 +13,7 @@ of the paper of Personalized RewardBench does.
 import numpy as np
 import polars as pl
 from pluralbench_measures.bootstrap import Estimate, sums_of
-from pluralbench_measures.intervals import tilt
+from pluralbench_measures.intervals import perturb
 
 from pluralbench.results.metrics_frame import Numbers, Place
 
@@ -59,7 +59,7 @@ def _over(cluster: pl.Series, hits: pl.Series, of: pl.Series) -> Estimate:
         return Estimate(None, n=0)
     numbered = asked["cluster"].rank("dense").cast(pl.Int64).to_numpy() - 1
     leaf = np.zeros(asked.height, dtype=np.int64)
-    tilted = tilt(sums_of(leaf, numbered, asked["hits"].to_numpy(), asked["of"].to_numpy()))
+    tilted = perturb(sums_of(leaf, numbered, asked["hits"].to_numpy(), asked["of"].to_numpy()))
     [source] = tilted.sources
     return tilted.share(source.pooled([0]), [[0]], source.decisions([0]), source.clusters([0]))
 

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pluralbench.data.verdict_tables import certainty_columns, letter, read_one, refuse, texts
+from pluralbench.data.verdict_tables import certainty_columns, normalize_letter, raise_for_row, read_one, texts
 from pluralbench.errors import DataError
 from pluralbench.metrics.certainty import THRESHOLD, compare_verdicts, groups_of, verdict_metrics
 
@@ -36,10 +36,10 @@ def check_labels(frame: pl.DataFrame, where: str = "The table of labels") -> pl.
     frame = texts(frame, (*item, "annotator", "answer", "certainty"), ("task", "truth"), where)
     named = [name for name in ("task", *item, "annotator") if name in frame.columns]
     for name in named:
-        refuse(frame, pl.col(name).is_null(), f"has no `{name}`; give one, or take the row out", where)
+        raise_for_row(frame, pl.col(name).is_null(), f"has no `{name}`; give one, or take the row out", where)
     twice = "is the second label of {annotator} for the item {" + item[0] + "}; keep one of them"
-    refuse(frame, ~pl.struct(named).is_first_distinct(), twice, where)
-    letters = {name: letter(name) for name in ("answer", "truth") if name in frame.columns}
+    raise_for_row(frame, ~pl.struct(named).is_first_distinct(), twice, where)
+    letters = {name: normalize_letter(name) for name in ("answer", "truth") if name in frame.columns}
     return frame.with_columns(**letters, **certainty_columns()).sort(named)
 
 

@@ -9,29 +9,29 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import polars as pl
 from pluralbench_local import LocalModel
-from pluralbench_local.personal.options import PersonalOptions
-from pluralbench_rewards import Scoring, model_digest
-from pluralbench_runs import Output, Table, announce, write_text
+from pluralbench_local.personal.options import PersonalConfig
+from pluralbench_rewards import ScoringConfig, model_digest
+from pluralbench_runs import FrozenModel, Output, log_status, write_text
 
-from pluralbench.descriptions import Data, Personalizing, Prompt
+from pluralbench.config import DataConfig, PersonalizeConfig, PromptConfig
 from pluralbench.errors import DataError
 from pluralbench.evaluation.folders import file_name, run_folder
-from pluralbench.evaluation.models import to_begin_with
-from pluralbench.evaluation.settings import data_of, run_directory
-from pluralbench.evaluation.timing import timed
+from pluralbench.evaluation.loading import data_of, run_directory
+from pluralbench.evaluation.models import base_model_path
+from pluralbench.evaluation.timing import stopwatch
 from pluralbench.metrics.personalize import personalize_numbers
 from pluralbench.personalizing.users import (
     HAS,
     TEST,
     TRAIN,
     VALIDATION,
-    Needs,
-    Part,
+    ContextNeeds,
     Users,
-    about,
+    UserSplit,
+    context_sizes,
     kept,
     load_users,
-    telling,
+    with_context,
 )
 from pluralbench.reports.figures.personalize import draw_personalized
 from pluralbench.reports.personalize import page
@@ -47,8 +47,8 @@ from pluralbench.results.personalize import (
     PERSONALIZE_ITEMS,
     SCORED,
     Condition,
-    PersonalizeConfig,
     PersonalizeResult,
+    PersonalizeRunConfig,
     SetRecord,
     Told,
     TrainedOn,
@@ -71,13 +71,13 @@ CONDITIONS: dict[str, tuple[Condition, ...]] = {
 }
 
 
-class Model(Table):
+class Model(FrozenModel):
     """A model to train. told: how it is told of the person, by their posts (raw) or by their persona."""
 
     method: str
     condition: Condition
     seed: int
-    options: PersonalOptions
+    options: PersonalConfig
     told: Told
 
     @property
@@ -86,25 +86,25 @@ class Model(Table):
         return f"{self.method}-{self.condition}-{self.seed}"
 
 
-class Embedded(NamedTuple):
+class EmbeddedSplits(NamedTuple):
     """Items and their vectors, in the same order."""
 
-    part: Part
+    part: UserSplit
     corpus: "Corpus"
 
 
 def personalize(
     backbone: str | Path | LocalModel,
     *,
-    data: str | Path | Data | None,
+    data: str | Path | DataConfig | None,
     benchmark: str = BENCHMARK,
     held_out: float | str | Path | None = None,
-    score_on: str | Path | Data | None = None,
+    score_on: str | Path | DataConfig | None = None,
     score_benchmark: str = "personalized",
-    personalizing: Personalizing | None = None,
-    options: PersonalOptions | None = None,
+    personalizing: PersonalizeConfig | None = None,
+    options: PersonalConfig | None = None,
     personas: Path | None = None,
-    scoring: Scoring | None = None,
+    scoring: ScoringConfig | None = None,
     embeddings: Path | None = None,
     out: str | Path | None = None,
     fresh: bool = False,
@@ -124,7 +124,7 @@ def personalize(
     `out` holds `report.md`, the numbers, each decision, and the models in folders that `score` takes. What was
     interrupted goes on with the same call. Raises a `UserError` for every mistake of the caller.
     """
-    personalizing, options = personalizing or Personalizing(), options or PersonalOptions()
+    personalizing, options = personalizing or PersonalizeConfig(), options or PersonalConfig()
     held_out = str(held_out) if isinstance(held_out, Path) else held_out
     models = models_of(personalizing, options)
     users = load_users(
@@ -136,8 +136,8 @@ def personalize(
         personas=personas,
     )
     described = backbone if isinstance(backbone, LocalModel) else LocalModel(name=str(backbone))
-    described = described.model_copy(update={"name": to_begin_with(described.name)})
-    config = PersonalizeConfig(
+    described = described.model_copy(update={"name": base_model_path(described.name)})
+    config = PersonalizeRunConfig(
         backbone=described.record().model_copy(update={"kind": "backbone"}),
         benchmark=users.loaded[TEST].benchmark_record(),
         data={name: loaded.data_record() for name, loaded in users.loaded.items()},
@@ -147,14 +147,14 @@ def personalize(
         held_out=None if held_out is None else str(held_out),
         personalizing=personalizing,
         options=options,
-        scoring=scoring or Scoring(),
+        scoring=scoring or ScoringConfig(),
     )
     name = f"personalize-{file_name(Path(described.name).name)}"
     target = Path(out or run_folder(name, config, users.loaded[TEST].data, personalizing))
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
             _carried_out(output, config, described, users, models, embeddings)
-    done: Personalized = load_run(target, PersonalizeConfig)
+    done: Personalized = load_run(target, PersonalizeRunConfig)
     if not (target / PAGE_FILE).exists():
         drawn = draw_personalized(done, target / FIGURES_FOLDER)
         figures = [path.relative_to(target) for path in drawn if path.suffix == ".png"]
@@ -162,7 +162,7 @@ def personalize(
     return done
 
 
-def conditions_of(personalizing: Personalizing) -> tuple[Condition, ...]:
+def conditions_of(personalizing: PersonalizeConfig) -> tuple[Condition, ...]:
     """The conditions in their order; where models with a profile read the persona too, `posts` is that without it."""
     conditions = CONDITIONS[personalizing.profile]
     if not personalizing.persona or "with" not in conditions:
@@ -171,7 +171,7 @@ def conditions_of(personalizing: Personalizing) -> tuple[Condition, ...]:
     return (*conditions[:place], "posts", *conditions[place:])
 
 
-def models_of(personalizing: Personalizing, options: PersonalOptions) -> list[Model]:
+def models_of(personalizing: PersonalizeConfig, options: PersonalConfig) -> list[Model]:
     """The models to train; shuffled profiles are told to those with one."""
     trained = [one for one in conditions_of(personalizing) if one != "shuffled"]
     models = []
@@ -179,28 +179,28 @@ def models_of(personalizing: Personalizing, options: PersonalOptions) -> list[Mo
         # Beside posts SynthesizeMe reads the persona as every other method does (appendix B), else in their place.
         how: Told = "persona" if method == "synthesizeme" and not personalizing.persona else "raw"
         told = {"profile": condition != "without", "persona": condition == "with" and personalizing.persona}
-        own = PersonalOptions.model_validate(options.model_dump() | {"method": method, "seed": seed} | told)
+        own = PersonalConfig.model_validate(options.model_dump() | {"method": method, "seed": seed} | told)
         models.append(Model(method=method, condition=condition, seed=seed, options=own, told=how))
     return models
 
 
-def needs_of(models: Sequence[Model]) -> Needs:
+def needs_of(models: Sequence[Model]) -> ContextNeeds:
     """What has to be known of people, so that these models can be told of them."""
     told = {model.told for model in models if model.options.profile}
     second = any(model.options.persona for model in models)
     posts = ("posts",) if "raw" in told else ()
-    return Needs(
+    return ContextNeeds(
         told=(*posts, *(("persona",) if "persona" in told or second else ())),
-        prompt=Prompt(profile="raw" if "raw" in told else "none"),
+        prompt=PromptConfig(profile="raw" if "raw" in told else "none"),
         # Personas are rare in benchmarks: who has none is told by posts there.
         scored=(("posts",) if told else ()) + (("persona",) if second else ()),
-        scored_prompt=Prompt(profile="raw" if told else "none"),
+        scored_prompt=PromptConfig(profile="raw" if told else "none"),
     )
 
 
 def _carried_out(
     output: Output,
-    config: PersonalizeConfig,
+    config: PersonalizeRunConfig,
     described: LocalModel,
     users: Users,
     models: list[Model],
@@ -212,15 +212,15 @@ def _carried_out(
     from pluralbench_local.personal.store import EmbeddingStore  # noqa: PLC0415 - the same
     from pluralbench_local.personal.training import train_personal  # noqa: PLC0415 - the same
 
-    with timed(output.work) as seconds:
+    with stopwatch(output.work) as seconds:
         backbone = load_backbone(described, scoring=config.scoring)
         store = EmbeddingStore(embeddings or output.work / EMBEDDINGS_FOLDER, backbone.record)
 
-        def embedded(name: str, part: Part, told: Told) -> Embedded:
-            announce(f"Vectors of {name} (--profile {told}): {len(part.groups):,} items")
-            part = telling(part, told)
+        def embedded(name: str, part: UserSplit, told: Told) -> EmbeddedSplits:
+            log_status(f"Vectors of {name} (--profile {told}): {len(part.groups):,} items")
+            part = with_context(part, told)
             corpus = embed(part.groups, part.items["rank"].to_list(), backbone, posts=config.options.posts, store=store)
-            return Embedded(kept(part, corpus.places), corpus)
+            return EmbeddedSplits(kept(part, corpus.places), corpus)
 
         parts = {TRAIN: users.train, VALIDATION: users.validation, **users.sets}
         vectors = {
@@ -231,7 +231,7 @@ def _carried_out(
         trained: list[TrainedRecord] = []
         decided: list[pl.DataFrame] = []
         for number, model in enumerate(models, 1):
-            announce(f"Model {number} of {len(models)}: {model.name}")
+            log_status(f"Model {number} of {len(models)}: {model.name}")
             folder, own = output.work / MODELS_FOLDER / model.name, vectors[model.told]
             done = train_personal(
                 own[TRAIN].corpus,
@@ -254,10 +254,10 @@ def _carried_out(
 
 
 def _decided(
-    model: Model, saved: "SavedPersonal", sets: Mapping[str, Embedded], config: PersonalizeConfig
+    model: Model, saved: "SavedPersonal", sets: Mapping[str, EmbeddedSplits], config: PersonalizeRunConfig
 ) -> Iterator[pl.DataFrame]:
     """The decisions of a model on all sets, and with other users' profiles where that is asked."""
-    from pluralbench_local.personal.items import with_others_profiles  # noqa: PLC0415 - the same
+    from pluralbench_local.personal.items import shuffle_profiles  # noqa: PLC0415 - the same
     from pluralbench_local.personal.saved import rewards_of  # noqa: PLC0415 - needs torch
 
     also = model.condition == "with" and config.personalizing.profile == "all"
@@ -268,7 +268,7 @@ def _decided(
                 f"The set {TITLES.get(name, name)!r} has a single user, so nobody else's profile can be shown; choose "
                 "--profile both."
             )
-        shown = with_others_profiles(corpus, model.seed) if condition == "shuffled" else corpus
+        shown = shuffle_profiles(corpus, model.seed) if condition == "shuffled" else corpus
         yield _rows(part, rewards_of(saved, shown), _told_of(part, corpus, config.options.posts)).select(
             *(
                 pl.lit(value).cast(PERSONALIZE_ITEMS[column]).alias(column)
@@ -279,7 +279,7 @@ def _decided(
         )
 
 
-def _rows(part: Part, rewards: list[list[float]], told: pl.DataFrame) -> pl.DataFrame:
+def _rows(part: UserSplit, rewards: list[list[float]], told: pl.DataFrame) -> pl.DataFrame:
     """A row a decision."""
     decisions = decide(part.items, rewards).filter(pl.col("outcome") != "equal")
     rows = decisions.select(
@@ -294,7 +294,7 @@ def _rows(part: Part, rewards: list[list[float]], told: pl.DataFrame) -> pl.Data
     return rows.join(keys.hstack(told), on=["config", "item"], how="left", maintain_order="left")
 
 
-def _told_of(part: Part, corpus: "Corpus", posts: int) -> pl.DataFrame:
+def _told_of(part: UserSplit, corpus: "Corpus", posts: int) -> pl.DataFrame:
     """How many posts a user has, how much is told, and how far that is from the question."""
     vectors = corpus.vectors.numpy().astype(np.float64)
     directions = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float64).tiny)
@@ -302,7 +302,7 @@ def _told_of(part: Part, corpus: "Corpus", posts: int) -> pl.DataFrame:
         None if told is None else float(1 - directions[query] @ directions[told])
         for query, told in zip(corpus.query, corpus.about, strict=True)
     ]
-    counts = list(about(part, posts))
+    counts = list(context_sizes(part, posts))
     columns = {"posts": [one for one, _ in counts], "words": [one for _, one in counts], "distance": distances}
     return pl.DataFrame(columns, {name: PERSONALIZE_ITEMS[name] for name in columns})
 
@@ -321,7 +321,7 @@ def _trained_record(model: Model, folder: Path, record: Mapping[str, object]) ->
 
 
 def _result(
-    config: PersonalizeConfig, users: Users, trained: list[TrainedRecord], embedding: dict[str, Any], seconds: float
+    config: PersonalizeRunConfig, users: Users, trained: list[TrainedRecord], embedding: dict[str, Any], seconds: float
 ) -> PersonalizeResult:
     return PersonalizeResult(
         embedding=embedding,
@@ -334,7 +334,7 @@ def _result(
     )
 
 
-def _set_record(name: str, part: Part, users: Users) -> SetRecord:
+def _set_record(name: str, part: UserSplit, users: Users) -> SetRecord:
     other = users.scored if name == SCORED else None
     return SetRecord(
         title=TITLES.get(name) or ("" if other is None else other.benchmark_record().title),

@@ -11,10 +11,10 @@ from pluralbench_release.errors import NoSplit
 from pluralbench_rewards import Group
 from pluralbench_rewards.personas import persona_block
 
-from pluralbench.data.personas import Persona, read_personas
-from pluralbench.descriptions import Data, Prompt
+from pluralbench.config import DataConfig, PromptConfig
+from pluralbench.data.personas import UserPersona, read_personas
 from pluralbench.errors import DataError
-from pluralbench.evaluation.settings import Loaded, load_benchmark
+from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark
 from pluralbench.evaluation.train import held_out_clusters
 from pluralbench.results.personalize import KNOWN, NEW, SCORED, SETS, Told
 
@@ -40,7 +40,7 @@ HAS: dict[str, Callable[[Group], bool]] = {
 """Whether what a model needs to be told is known of the person of a group."""
 
 
-class Part(NamedTuple):
+class UserSplit(NamedTuple):
     """Items and the groups of them, in the same order. left_out: items of whose person nothing is known to tell."""
 
     items: pl.DataFrame
@@ -52,35 +52,35 @@ class Part(NamedTuple):
 class Users:
     """All items. loaded: the splits they are from. sets: what is decided, by the names of `SETS`."""
 
-    train: Part
-    validation: Part | None
-    sets: dict[str, Part]
-    loaded: dict[str, Loaded]
-    scored: Loaded | None
-    personas: Mapping[str, Persona] = field(default_factory=dict)
+    train: UserSplit
+    validation: UserSplit | None
+    sets: dict[str, UserSplit]
+    loaded: dict[str, LoadedBenchmark]
+    scored: LoadedBenchmark | None
+    personas: Mapping[str, UserPersona] = field(default_factory=dict)
 
-    def described(self) -> Loaded:
+    def described(self) -> LoadedBenchmark:
         """New users, with all that is known of people."""
         loaded = self.loaded[TEST]
         return loaded._replace(told=replace(loaded.told, personas=self.personas))
 
 
-class Needs(NamedTuple):
+class ContextNeeds(NamedTuple):
     """What models are told of: keys of `NOT_TOLD`, and the prompt that says it, here and in another benchmark."""
 
     told: tuple[str, ...]
-    prompt: Prompt
+    prompt: PromptConfig
     scored: tuple[str, ...]
-    scored_prompt: Prompt
+    scored_prompt: PromptConfig
 
 
 def load_users(
     benchmark: str,
-    data: Data,
-    needs: Needs,
+    data: DataConfig,
+    needs: ContextNeeds,
     *,
     held_out: float | str | None = None,
-    scored: tuple[str, Data] | None = None,
+    scored: tuple[str, DataConfig] | None = None,
     personas: Path | None = None,
 ) -> Users:
     """Read the users to train on, and the sets that are decided.
@@ -118,11 +118,11 @@ def load_users(
 
 
 def _splits(
-    benchmark: str, data: Data, prompt: Prompt, held_out: float | str | None
-) -> tuple[dict[str, Loaded], dict[str, pl.DataFrame]]:
+    benchmark: str, data: DataConfig, prompt: PromptConfig, held_out: float | str | None
+) -> tuple[dict[str, LoadedBenchmark], dict[str, pl.DataFrame]]:
     """The splits as they were read, and the items of each part."""
 
-    def read(split: str, location: str | None = data.location) -> Loaded:
+    def read(split: str, location: str | None = data.location) -> LoadedBenchmark:
         return load_benchmark(benchmark, data.model_copy(update={"split": split, "location": location}), prompt)
 
     one_table = data.location is not None and Path(data.location).is_file()
@@ -182,7 +182,9 @@ def _newest(items: pl.DataFrame) -> pl.Series:
     return items.select((number >= ENOUGH) & (place >= number.cast(pl.Int64) - latest)).to_series()
 
 
-def _told(loaded: Loaded, items: pl.DataFrame, needed: Sequence[str], personas: Mapping[str, Persona]) -> Part:
+def _told(
+    loaded: LoadedBenchmark, items: pl.DataFrame, needed: Sequence[str], personas: Mapping[str, UserPersona]
+) -> UserSplit:
     """The items of whose person is known what is needed. Raises `DataError` where there is none."""
     told = replace(loaded.told, personas=personas) if personas else loaded.told
     groups = loaded._replace(items=replace(loaded.items, frame=items), frame=items, told=told).groups(whole=True)
@@ -196,16 +198,16 @@ def _told(loaded: Loaded, items: pl.DataFrame, needed: Sequence[str], personas: 
             "methods at a time."
         )
     kept = [group for group, has in zip(groups, there, strict=True) if has]
-    return Part(items.filter(pl.Series(there)), kept, there.count(False))
+    return UserSplit(items.filter(pl.Series(there)), kept, there.count(False))
 
 
-def kept(part: Part, places: Sequence[int]) -> Part:
+def kept(part: UserSplit, places: Sequence[int]) -> UserSplit:
     """The items at these places; the others are left out too, as those that are longer than the backbone reads."""
     left = part.left_out + part.items.height - len(places)
-    return Part(part.items[list(places)], [part.groups[place] for place in places], left)
+    return UserSplit(part.items[list(places)], [part.groups[place] for place in places], left)
 
 
-def telling(part: Part, told: Told) -> Part:
+def with_context(part: UserSplit, told: Told) -> UserSplit:
     """The part as a model is told of its users: by posts (raw), or by a persona, and by posts who has none."""
     if told == "raw":
         return part
@@ -217,7 +219,7 @@ def telling(part: Part, told: Told) -> Part:
     return part._replace(groups=groups)
 
 
-def about(part: Part, posts: int) -> Iterator[tuple[int, int | None]]:
+def context_sizes(part: UserSplit, posts: int) -> Iterator[tuple[int, int | None]]:
     """Of each item how many posts its user has, and how many words are told; None where nothing is.
 
     posts: the most blocks of what is told that a model reads.

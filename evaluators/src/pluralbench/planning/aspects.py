@@ -29,7 +29,7 @@ class Pair(NamedTuple):
     planned: Sequence[str]
 
 
-class Found(NamedTuple):
+class AspectMatches(NamedTuple):
     """Of one item: how many true aspects and planned ones are the same, and the two shares.
 
     recall: of the true aspects. precision: of the planned ones, None where there is none.
@@ -53,16 +53,16 @@ def matched(similarity: Array, threshold: float) -> int:
     return int(above[rows, columns].sum())
 
 
-def compared(pairs: Sequence[Pair], similarities: Sequence[Array], threshold: float) -> list[Found]:
+def match_aspects(pairs: Sequence[Pair], similarities: Sequence[Array], threshold: float) -> list[AspectMatches]:
     """What is found of each item. similarities: of its true aspects to its planned ones, [true, planned]."""
     found = []
     for pair, similarity in zip(pairs, similarities, strict=True):
         same = matched(similarity, threshold) if pair.planned else 0
-        found.append(Found(same, same / len(pair.true), same / len(pair.planned) if pair.planned else None))
+        found.append(AspectMatches(same, same / len(pair.true), same / len(pair.planned) if pair.planned else None))
     return found
 
 
-def by_words(pairs: Sequence[Pair]) -> list[Array]:
+def word_similarity(pairs: Sequence[Pair]) -> list[Array]:
     """Twice the words that two titles share over the words that both have (Dice); words are compared by their stems."""
 
     def alike(one: str, other: str) -> float:
@@ -73,7 +73,7 @@ def by_words(pairs: Sequence[Pair]) -> list[Array]:
     return [np.array(table, dtype=np.float64) for table in tables]
 
 
-def by_embeddings(pairs: Sequence[Pair], encoder: str, ledger: Ledger) -> list[Array]:
+def embedding_similarity(pairs: Sequence[Pair], encoder: str, ledger: Ledger) -> list[Array]:
     """Cosines of the titles' embeddings by a model of sentence-transformers; each is a recorded call.
 
     encoder: a folder, or ORG/NAME on the Hub. Raises `RetrievalError`, `MissingExtra`.
@@ -89,7 +89,7 @@ def by_embeddings(pairs: Sequence[Pair], encoder: str, ledger: Ledger) -> list[A
 
 
 def aspect_numbers(
-    items: pl.DataFrame, found: Mapping[str, Sequence[Found]], *, by_config: bool
+    items: pl.DataFrame, found: Mapping[str, Sequence[AspectMatches]], *, by_config: bool
 ) -> Iterator[tuple[Place, Estimate]]:
     """Mean recall and precision by each way of matching, overall and by config, with intervals over clusters.
 

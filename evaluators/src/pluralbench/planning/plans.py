@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 from pluralbench_calls import Ledger, ask, chat_request, working_ledger
-from pluralbench_calls.chat import ChatConnection
+from pluralbench_calls.chat import ConnectionConfig
 from pluralbench_local import LocalModel
 from pluralbench_policies.planner_options import PLANNER_FILE
 from pluralbench_policies.planner_prompts import planner_prompts_digest, read_plan
@@ -15,26 +15,26 @@ from pluralbench_rewards import model_digest
 from pluralbench_runs import Output
 from pluralbench_tables import parse_json, read_text
 
-from pluralbench.descriptions import AspectMatching, Data, Planning
+from pluralbench.config import AspectMatchingConfig, DataConfig, PlanConfig
 from pluralbench.downstream.candidates import Policy, came_of_call, policy_of
 from pluralbench.errors import DataError, EvaluationError
 from pluralbench.evaluation.folders import file_name, run_folder
-from pluralbench.evaluation.settings import Loaded, data_of, run_directory
-from pluralbench.evaluation.timing import cost_of_calls, timed
+from pluralbench.evaluation.loading import LoadedBenchmark, data_of, run_directory
+from pluralbench.evaluation.timing import cost_of_calls, stopwatch
 from pluralbench.planning.aspects import (
     EMBEDDINGS,
     WORDS,
-    Found,
+    AspectMatches,
     Pair,
     aspect_numbers,
-    by_embeddings,
-    by_words,
-    compared,
+    embedding_similarity,
+    match_aspects,
+    word_similarity,
 )
 from pluralbench.planning.prompts import load_people, marks_of, prompts_of
 from pluralbench.results.columns import schema_of
 from pluralbench.results.metrics_frame import metrics_frame
-from pluralbench.results.plans import PLANS_FILE, PlanConfig, PlanResult
+from pluralbench.results.plans import PLANS_FILE, PlanResult, PlanRunConfig
 from pluralbench.results.runs import LEDGER_FILE, Plans, load_run, write_run
 
 PLANNED = schema_of("config", "id", "cluster", "text", "aspects", "outcome", "reason", "tokens", "call")
@@ -46,11 +46,11 @@ def plan(
     planner: str | Path | LocalModel,
     *,
     benchmark: str = "personalized",
-    data: str | Path | Data | None = None,
+    data: str | Path | DataConfig | None = None,
     posts: int = 10,
-    sampling: Planning | None = None,
-    matching: AspectMatching | None = None,
-    connection: ChatConnection | None = None,
+    sampling: PlanConfig | None = None,
+    matching: AspectMatchingConfig | None = None,
+    connection: ConnectionConfig | None = None,
     seed: int = 0,
     out: str | Path | None = None,
     fresh: bool = False,
@@ -69,15 +69,15 @@ def plan(
     on with the same call. Raises a `UserError` for every mistake of the caller.
     """
     sampling, matching, connection = (
-        sampling or Planning(),
-        matching or AspectMatching(),
-        connection or ChatConnection(),
+        sampling or PlanConfig(),
+        matching or AspectMatchingConfig(),
+        connection or ConnectionConfig(),
     )
     loaded = load_people(benchmark, data_of(data), posts)
     _check_ids(loaded.items.frame)
     checked = _check_unlearned(planner, loaded)
     asked = policy_of(planner, sampling, connection)
-    config = PlanConfig(
+    config = PlanRunConfig(
         planner=asked.chat,
         benchmark=loaded.benchmark_record(),
         data=loaded.data_record(),
@@ -94,7 +94,7 @@ def plan(
     target = Path(out or run_folder(name, config, loaded.data, *choices, seed=seed, said=("encoder",)))
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
-            with timed(output.work) as seconds, working_ledger(output.work / "ledger.sqlite") as ledger:
+            with stopwatch(output.work) as seconds, working_ledger(output.work / "ledger.sqlite") as ledger:
                 planned = _planned(loaded, asked, ledger, seed)
                 usage = ledger.usage()
                 found = _found(loaded.items.frame, planned, matching, ledger)
@@ -109,7 +109,7 @@ def plan(
                     cost=cost_of_calls(seconds(), connection, *usage),
                 )
             _write(output, config, result, planned, found)
-    return load_run(target, PlanConfig)
+    return load_run(target, PlanRunConfig)
 
 
 def _check_ids(items: pl.DataFrame) -> None:
@@ -122,7 +122,7 @@ def _check_ids(items: pl.DataFrame) -> None:
         )
 
 
-def _check_unlearned(planner: str | Path | LocalModel, loaded: Loaded) -> bool:
+def _check_unlearned(planner: str | Path | LocalModel, loaded: LoadedBenchmark) -> bool:
     """Whether the planner's folder records what it learned from. Raises `DataError` where that has an item to plan."""
     name = planner.name if isinstance(planner, LocalModel) else str(planner)
     path = Path(name) / PLANNER_FILE
@@ -144,7 +144,7 @@ def _check_unlearned(planner: str | Path | LocalModel, loaded: Loaded) -> bool:
     return True
 
 
-def _planned(loaded: Loaded, planner: Policy, ledger: Ledger, seed: int) -> pl.DataFrame:
+def _planned(loaded: LoadedBenchmark, planner: Policy, ledger: Ledger, seed: int) -> pl.DataFrame:
     """The plans of all items, a frame of `PLANNED`. Raises `EvaluationError` where none has a text."""
     items = loaded.items.frame.select("config", "id", "cluster")
     requests = [
@@ -169,16 +169,16 @@ def _planned(loaded: Loaded, planner: Policy, ledger: Ledger, seed: int) -> pl.D
 
 
 def _found(
-    items: pl.DataFrame, planned: pl.DataFrame, matching: AspectMatching, ledger: Ledger
-) -> dict[str, list[Found]]:
+    items: pl.DataFrame, planned: pl.DataFrame, matching: AspectMatchingConfig, ledger: Ledger
+) -> dict[str, list[AspectMatches]]:
     """What the plans have of the true aspects, by the way of matching; nothing where the items have none."""
     if any(not aspects for aspects in items["aspects"].to_list()):
         return {}
     titles = ([aspect["aspect"] for aspect in aspects] for aspects in items["aspects"].to_list())
     pairs = [Pair(*row) for row in zip(items["id"], titles, planned["aspects"].to_list(), strict=True)]
-    found = {WORDS: compared(pairs, by_words(pairs), matching.words)}
+    found = {WORDS: match_aspects(pairs, word_similarity(pairs), matching.words)}
     if matching.encoder is not None:
-        found[EMBEDDINGS] = compared(pairs, by_embeddings(pairs, matching.encoder, ledger), matching.cosine)
+        found[EMBEDDINGS] = match_aspects(pairs, embedding_similarity(pairs, matching.encoder, ledger), matching.cosine)
     return found
 
 
@@ -195,7 +195,11 @@ def _counts(planned: pl.DataFrame) -> dict[str, Any]:
 
 
 def _write(
-    output: Output, config: PlanConfig, result: PlanResult, planned: pl.DataFrame, found: dict[str, list[Found]]
+    output: Output,
+    config: PlanRunConfig,
+    result: PlanResult,
+    planned: pl.DataFrame,
+    found: dict[str, list[AspectMatches]],
 ) -> None:
     by_config = config.benchmark.description.overall == "configs"
     numbers = aspect_numbers(planned, found, by_config=by_config) if found else []

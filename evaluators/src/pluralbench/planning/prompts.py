@@ -4,26 +4,26 @@ from collections.abc import Iterable
 from typing import Any
 
 from pluralbench_policies.planner_prompts import planner_messages
-from pluralbench_release.audit import normalised
+from pluralbench_release.audit import normalized
 from pluralbench_rewards import Message
 from pluralbench_runs import digest
 from pluralbench_schemas import render_posts
 
-from pluralbench.descriptions import Data, Prompt
+from pluralbench.config import DataConfig, PromptConfig
 from pluralbench.downstream.outcomes import shown
 from pluralbench.errors import DataError
-from pluralbench.evaluation.settings import Loaded, load_benchmark
+from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark
 
 LEARNED = "learned"
 """Of a planner's origin: the marks of the items that it learned from."""
 
 
-def load_people(benchmark: str, data: Data, posts: int) -> Loaded:
+def load_people(benchmark: str, data: DataConfig, posts: int) -> LoadedBenchmark:
     """The items whose answers a planner plans; of them the prompts alone are read. posts: of a profile, at most.
 
     Raises `DataError` where an item has no profile.
     """
-    loaded = load_benchmark(benchmark, data, Prompt(profile="raw", profile_size=posts), sampled=True)
+    loaded = load_benchmark(benchmark, data, PromptConfig(profile="raw", profile_size=posts), sampled=True)
     for item, posts_of_it in zip(loaded.items.frame["id"], _posts(loaded), strict=True):
         if not posts_of_it:
             raise DataError(
@@ -33,7 +33,7 @@ def load_people(benchmark: str, data: Data, posts: int) -> Loaded:
     return loaded
 
 
-def prompts_of(loaded: Loaded) -> list[list[Message]]:
+def prompts_of(loaded: LoadedBenchmark) -> list[list[Message]]:
     """The messages of each item, in the items' order."""
     return [
         planner_messages(shown(group), render_posts(posts))
@@ -41,16 +41,16 @@ def prompts_of(loaded: Loaded) -> list[list[Message]]:
     ]
 
 
-def marks_of(loaded: Loaded) -> list[set[str]]:
+def marks_of(loaded: LoadedBenchmark) -> list[set[str]]:
     """By what each item is known again in other data: its question with its person's posts, or with what their aspects
     are founded on.
 
-    Neither ids nor the order of posts count, nor does what `normalised` leaves out. A question alone
+    Neither ids nor the order of posts count, nor does what `normalized` leaves out. A question alone
     is no mark, nor with titles of aspects, since several people may ask and expect the same.
     """
 
     def mark(question: str, texts: Iterable[str]) -> str:
-        return digest([normalised(question), sorted({*map(normalised, texts)})])[:16]
+        return digest([normalized(question), sorted({*map(normalized, texts)})])[:16]
 
     marks = []
     for group, item in zip(loaded.groups(), loaded.items.frame.iter_rows(named=True), strict=True):
@@ -60,7 +60,7 @@ def marks_of(loaded: Loaded) -> list[set[str]]:
     return marks
 
 
-def _posts(loaded: Loaded) -> list[list[dict[str, Any]]]:
+def _posts(loaded: LoadedBenchmark) -> list[list[dict[str, Any]]]:
     """The first posts of each item's person."""
     size = loaded.prompt.profile_size
     return [loaded.told.posts(item)[:size] for item in loaded.items.frame.iter_rows(named=True)]

@@ -4,14 +4,14 @@ from pathlib import Path
 from typing import Any
 
 from pluralbench_local import LocalModel
-from pluralbench_policies.planner_options import PlanExample, PlannerOptions
+from pluralbench_policies.planner_options import PlanExample, PlannerConfig
 from pluralbench_policies.planner_prompts import plan_text
 
+from pluralbench.config import DataConfig
 from pluralbench.data.benchmarks import described_benchmarks
-from pluralbench.descriptions import Data
 from pluralbench.errors import DataError
-from pluralbench.evaluation.models import to_begin_with
-from pluralbench.evaluation.settings import Loaded, data_of
+from pluralbench.evaluation.loading import LoadedBenchmark, data_of
+from pluralbench.evaluation.models import base_model_path
 from pluralbench.evaluation.train import clusters_of, split
 from pluralbench.planning.prompts import LEARNED, load_people, marks_of, prompts_of
 
@@ -22,11 +22,11 @@ def train_planner(
     base: str | Path | LocalModel,
     out: str | Path,
     *,
-    data: str | Path | Data | None = None,
+    data: str | Path | DataConfig | None = None,
     benchmark: str = "personalized",
     posts: int = 10,
     held_out: float | None = None,
-    options: PlannerOptions | None = None,
+    options: PlannerConfig | None = None,
     fresh: bool = False,
 ) -> Any:
     """Train a planner on the items of a benchmark that have a profile and rubric aspects, into the folder `out`.
@@ -42,7 +42,7 @@ def train_planner(
     Returns `pluralbench_local.Trained`. Training that was interrupted goes on with the same call. Raises a
     `UserError` for every mistake of the caller.
     """
-    options = options or PlannerOptions()
+    options = options or PlannerConfig()
     data = _to_learn(benchmark, data_of(data))
     source = base if isinstance(base, LocalModel) else LocalModel(name=str(base))
     loaded = load_people(benchmark, data, posts)
@@ -62,7 +62,7 @@ def train_planner(
     }
     from pluralbench_policies.planner import train_planner as train_on  # noqa: PLC0415 - needs torch
 
-    source = source.model_copy(update={"name": to_begin_with(source.name)})
+    source = source.model_copy(update={"name": base_model_path(source.name)})
     examples, measured = ([one for one, _ in part] for part in (learned, judged or []))
     return train_on(
         source,
@@ -75,7 +75,7 @@ def train_planner(
     )
 
 
-def _to_learn(benchmark: str, data: Data) -> Data:
+def _to_learn(benchmark: str, data: DataConfig) -> DataConfig:
     """The data with its location and split spelled out. Raises `DataError` where nobody says where it is."""
     place = data.location or described_benchmarks([benchmark])[benchmark].learn
     if place is None:
@@ -86,7 +86,7 @@ def _to_learn(benchmark: str, data: Data) -> Data:
     return data.model_copy(update={"location": place, "split": data.split or TRAIN})
 
 
-def examples_of(loaded: Loaded) -> list[PlanExample]:
+def examples_of(loaded: LoadedBenchmark) -> list[PlanExample]:
     """What a planner learns of each item. Raises `DataError` where one has no aspects."""
     items = loaded.items.frame
     known = items["aspects"].to_list()

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
-from pluralbench_release.commits import Head, address, commit, commit_twice, opened, text_at
+from pluralbench_release.commits import Head, address, commit, commit_twice, open_remote, text_at
 from pluralbench_release.tables import HUB_REPOSITORY
 from pluralbench_runs import one_line, open_file, write_text
 from yaml import YAMLError
@@ -48,7 +48,7 @@ def write_model_card(runs: Sequence[Run], model: str) -> str:
         return str(path)
     if not HUB_REPOSITORY.fullmatch(model):
         raise RunError(f"{model} is neither the folder of a model nor a model on the Hub, which is ORG/NAME.")
-    remote = opened(model, kind="model")
+    remote = open_remote(model, kind="model")
 
     def send(head: Head) -> str:
         before = text_at(remote, head.commit, CARD)

@@ -14,9 +14,9 @@ from pathlib import Path
 import polars as pl
 from huggingface_hub import DatasetCardData
 from pluralbench_release import markdown_table
-from pluralbench_release.commits import Head, Remote, address, commit, commit_twice, opened, text_at
+from pluralbench_release.commits import Head, Remote, address, commit, commit_twice, open_remote, text_at
 from pluralbench_release.content import write_parquet
-from pluralbench_release.hub import asking_for, commit_of
+from pluralbench_release.hub import commit_of, translate_read_errors
 from pluralbench_release.leaks import leaks
 from pluralbench_release.merging import merged
 from pluralbench_release.tables import HUB_REPOSITORY
@@ -32,7 +32,7 @@ RUNS, CARD, METRICS_CONFIG = "runs", "README.md", "metrics"
 
 
 @dataclass(frozen=True)
-class Pushed:
+class PushResult:
     """What was pushed. new: names of the runs that were not there before; all of them: `names`."""
 
     address: str
@@ -40,7 +40,7 @@ class Pushed:
     names: list[str]
 
 
-def push_results(paths: Sequence[Path], repository: str, *, create: bool = False, private: bool = False) -> Pushed:
+def push_results(paths: Sequence[Path], repository: str, *, create: bool = False, private: bool = False) -> PushResult:
     """Add runs to the Hub's dataset `repository` (ORG/NAME) in one commit, and make its tables and card anew.
 
     paths: directories of runs, and folders with some. Those of `best-of-n`, `optimize` and `personalize` are left out:
@@ -51,8 +51,8 @@ def push_results(paths: Sequence[Path], repository: str, *, create: bool = False
     `pluralbench_release.ReleaseError` for what the Hub does not take.
     """
     runs = _named(find_runs(paths).runs)
-    remote = opened(repository, create=create, private=private)
-    pushed: dict[str, Pushed] = {}
+    remote = open_remote(repository, create=create, private=private)
+    pushed: dict[str, PushResult] = {}
 
     def send(head: Head) -> str:
         with tempfile.TemporaryDirectory(prefix="pluralbench-results-") as temporary:
@@ -68,7 +68,7 @@ def push_results(paths: Sequence[Path], repository: str, *, create: bool = False
             files = {path: folder / path for path in _files(folder) if path.rpartition("/")[0] not in kept}
             title = f"Add {', '.join(new)}" if new else "Make the tables anew"
             made = commit(remote, head.commit, files, title=title if len(title) < 72 else f"Add {len(new)} runs")
-            pushed[made] = Pushed(address(remote, made), new, sorted({*there, *new}))
+            pushed[made] = PushResult(address(remote, made), new, sorted({*there, *new}))
             return made
 
     return pushed[commit_twice(send, remote)]
@@ -85,7 +85,7 @@ def fetch_results(repository: str, revision: str | None = None) -> Path:
     if not HUB_REPOSITORY.fullmatch(repository):
         raise RunError(f"{repository!r} is no name of a dataset on the Hub, which is ORG/NAME.")
     found = commit_of(repository, revision)
-    with asking_for(repository, found):
+    with translate_read_errors(repository, found):
         folder = Path(snapshot_download(repository, repo_type="dataset", revision=found))
     if not (folder / RUNS).is_dir():
         raise RunError(f"{repository} on the Hub has no folder `{RUNS}`, so there are no runs in it.")
@@ -132,7 +132,7 @@ def _fetched(remote: Remote, head: Head, to: Path) -> list[str]:
     to.mkdir(parents=True)
     if not any(path.startswith(f"{RUNS}/") for path in head.files):
         return []
-    with asking_for(remote.name, head.commit):
+    with translate_read_errors(remote.name, head.commit):
         kept = snapshot_download(remote.name, repo_type="dataset", revision=head.commit, allow_patterns=f"{RUNS}/*")
     shutil.copytree(Path(kept) / RUNS, to, dirs_exist_ok=True)
     return sorted(path.name for path in to.iterdir() if path.is_dir())

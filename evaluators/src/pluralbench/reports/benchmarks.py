@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pluralbench.data.benchmarks import Benchmark, Described
+from pluralbench.data.benchmarks import Benchmark, BenchmarkEntry
 from pluralbench.metrics.accuracy import rule_of
 
 Row = dict[str, Any]
 
 
-def benchmark_rows(benchmarks: Mapping[str, Described]) -> list[Row]:
+def benchmark_rows(benchmarks: Mapping[str, BenchmarkEntry]) -> list[Row]:
     """A row a benchmark, as plain values that JSON takes.
 
     name: what `--benchmark` takes. items: how many of what `unit` says; null where the data is one's own. overall: how

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 from pluralbench_measures.correlation import PAPER, PERSISTENCE, STANDARD
-from pluralbench_measures.rank_intervals import FEWEST, Difference, fewest
+from pluralbench_measures.rank_intervals import FEWEST, Difference, min_models
 
 from pluralbench.downstream.correlate import Baseline, Correlation, Statistic
 from pluralbench.reports.numbers import change, p_value, three_digits
@@ -121,7 +121,7 @@ def _about_baseline(name: str, found: Baseline) -> Iterator[str]:
     gap = found.differences["spearman"]
     if gap.value is None or gap.p_value is None:
         return
-    if found.n < (least := fewest("spearman", difference=True)):
+    if found.n < (least := min_models("spearman", difference=True)):
         yield (
             f"There are no intervals of the differences from {name}: {found.n} models are too few for any that would "
             f"hold; it takes {least}."

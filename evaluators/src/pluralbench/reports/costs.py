@@ -6,17 +6,17 @@ from pluralbench.results.record import CostRecord
 from pluralbench.results.runs import Run
 
 
-def took(runs: Sequence[Run]) -> str:
+def cost_summary(runs: Sequence[Run]) -> str:
     """What some runs took, as "64 calls, 12,345 tokens, $0.12 at 0.25/2 a million, 31 s"; empty where none says it."""
     judged = [run.judged for run in runs if run.judged is not None]
     costs = [run.result.cost for run in runs if run.result.cost is not None]
     calls = sum(one.calls for one in judged) if judged else None
-    said = work_told(calls, sum(one.prompt_tokens + one.completion_tokens for one in judged), costs)
+    said = cost_text(calls, sum(one.prompt_tokens + one.completion_tokens for one in judged), costs)
     return f"{said} in {len(runs)} runs" if said and len(runs) > 1 else said
 
 
-def work_told(calls: int | None, tokens: int, costs: Sequence[CostRecord]) -> str:
-    """Calls, tokens, money and time, as in `took`; calls are None where none were made."""
+def cost_text(calls: int | None, tokens: int, costs: Sequence[CostRecord]) -> str:
+    """Calls, tokens, money and time, as in `cost_summary`; calls are None where none were made."""
     priced = [(cost.dollars, cost.price) for cost in costs if cost.dollars is not None and cost.price is not None]
     parts = [] if calls is None else [f"{calls:,} calls", f"{tokens:,} tokens"]
     if priced:

@@ -4,14 +4,18 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pluralbench.results.evaluations import ScoreConfig
+from pluralbench.results.evaluations import ScoreRunConfig
 from pluralbench.results.runs import Run
 
 
 def cut_by(run: Run) -> str | None:
     """The overflow rule that an item of the run met; None where none did, so that every rule gives the same run."""
     scored = run.scored
-    if not isinstance(run.config, ScoreConfig) or scored is None or not scored.items_truncated + scored.items_dropped:
+    if (
+        not isinstance(run.config, ScoreRunConfig)
+        or scored is None
+        or not scored.items_truncated + scored.items_dropped
+    ):
         return None
     return run.config.scoring.on_overflow
 
@@ -33,7 +37,7 @@ TOLD: dict[str, Callable[[Run], Any]] = {
     "pointwise {}": lambda run: run.config.asked("pointwise"),
     "verdicts {}": lambda run: run.config.asked("verdicts"),
     "temperature {}": lambda run: run.config.asked("temperature"),
-    "mode {}": lambda run: isinstance(run.config, ScoreConfig) and run.config.scoring.mode,
+    "mode {}": lambda run: isinstance(run.config, ScoreRunConfig) and run.config.scoring.mode,
     "{} if too long": cut_by,
     "seed {}": lambda run: getattr(run.config, "seed", None),
     "{} rules": lambda run: "its own" if run.config.benchmark.description.strict else "legacy",

@@ -9,12 +9,12 @@ from typing import NamedTuple
 import polars as pl
 from pluralbench_measures.bootstrap import CONFIDENCE
 
-from pluralbench.reports.costs import took
+from pluralbench.reports.costs import cost_summary
 from pluralbench.reports.layout import clean, shortened
 from pluralbench.reports.numbers import DASH, three_digits, with_interval
 from pluralbench.reports.sheets import Row, Sheet
 from pluralbench.results.decisions import decisions_of
-from pluralbench.results.evaluations import PersonaResult
+from pluralbench.results.evaluations import PersonaJudgeResult
 from pluralbench.results.runs import Run, items_text
 
 LONGEST = 44  # columns of a name in a sentence
@@ -62,7 +62,7 @@ def _cost_notes(sheets: Sequence[Sheet]) -> Iterator[str]:
     for run in (run for sheet in sheets for run in sheet.runs):
         by_model.setdefault(run.name, []).append(run)
     names = shortened([clean(Path(name).name) for name in by_model], LONGEST)
-    told = [(name, text) for name, ours in zip(names, by_model.values(), strict=True) if (text := took(ours))]
+    told = [(name, text) for name, ours in zip(names, by_model.values(), strict=True) if (text := cost_summary(ours))]
     if len(by_model) == 1 and told:
         yield f"Took {told[0][1]}."
     elif told:
@@ -190,17 +190,17 @@ def _changed(run: Run) -> str:
 
 
 def _ties_left_out(run: Run) -> str:
-    ties = run.result.ties_left_out if isinstance(run.result, PersonaResult) else {}
+    ties = run.result.ties_left_out if isinstance(run.result, PersonaJudgeResult) else {}
     return ", ".join(f"{task} {count:,}" for task, count in ties.items())
 
 
 def _tasks_left_out(run: Run) -> str:
-    tasks = run.result.tasks_left_out if isinstance(run.result, PersonaResult) else {}
+    tasks = run.result.tasks_left_out if isinstance(run.result, PersonaJudgeResult) else {}
     return ", ".join(f"{task} ({why})" for task, why in tasks.items())
 
 
 def _bare(run: Run) -> str:
-    bare = run.result.without_persona if isinstance(run.result, PersonaResult) else None
+    bare = run.result.without_persona if isinstance(run.result, PersonaJudgeResult) else None
     return f"{bare.items:,} items" if bare and bare.items else ""
 
 
@@ -276,7 +276,7 @@ def _calibration(run: Run) -> str:
 
 
 def _bare_ids(run: Run) -> str:
-    bare = run.result.without_persona if isinstance(run.result, PersonaResult) else None
+    bare = run.result.without_persona if isinstance(run.result, PersonaJudgeResult) else None
     return f"ids {named(bare.ids, bare.items)}" if bare and bare.items else ""
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pluralbench_measures.bootstrap import CONFIDENCE
 
 from pluralbench.planning.aspects import EMBEDDINGS, WORDS
-from pluralbench.reports.costs import work_told
+from pluralbench.reports.costs import cost_text
 from pluralbench.reports.numbers import DASH, with_interval
 from pluralbench.results.plans import PLANS_FILE
 from pluralbench.results.runs import ITEMS_FILE, METRICS_FILE, RUN_FILE, Plans
@@ -28,7 +28,7 @@ def plan_lines(plans: Plans) -> Iterator[str]:
         yield "What the planner learned from is not recorded with it, so these items may be among that."
     yield from _numbers(plans)
     tokens = record.prompt_tokens + record.completion_tokens
-    yield f"Took {work_told(record.calls, tokens, [record.cost] if record.cost else [])}."
+    yield f"Took {cost_text(record.calls, tokens, [record.cost] if record.cost else [])}."
     yield f"{plans.path}: {PLANS_FILE}, {ITEMS_FILE}, {METRICS_FILE}, {RUN_FILE}"
 
 

@@ -14,7 +14,7 @@ from pluralbench.reports.names import TOLD, cut_by, row_names
 from pluralbench.reports.numbers import p_value, points
 from pluralbench.reports.sheets import Sheet
 from pluralbench.reports.tables import Column, Row, Table, Value
-from pluralbench.results.evaluations import ScoreConfig
+from pluralbench.results.evaluations import ScoreRunConfig
 from pluralbench.results.runs import Run
 
 NONE = "none"
@@ -78,7 +78,7 @@ def _order(run: Run) -> tuple[int, str, str]:
 
 
 def _rule(run: Run) -> str | None:
-    return run.config.scoring.on_overflow if isinstance(run.config, ScoreConfig) else None
+    return run.config.scoring.on_overflow if isinstance(run.config, ScoreRunConfig) else None
 
 
 def mode_table(sheet: Sheet, models: Sequence[Sequence[Told]]) -> Table:

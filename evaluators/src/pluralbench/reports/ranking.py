@@ -5,10 +5,10 @@ from itertools import combinations
 from typing import NamedTuple
 
 from pluralbench_measures.bootstrap import Estimate
-from pluralbench_measures.ranks import Pair, Rank, ranks
+from pluralbench_measures.ranks import Pair, RankInterval, ranks
 
 from pluralbench.errors import RunError
-from pluralbench.evaluation.compare import decided, overall_difference
+from pluralbench.evaluation.compare import counted_decisions, overall_difference
 from pluralbench.reports.sheets import Sheet
 
 RANKS = (
@@ -23,7 +23,7 @@ class Ranked(NamedTuple):
     why_not: where rows cannot be compared, a sentence that says why; then there are no ranks.
     """
 
-    ranks: Sequence[Rank | None]
+    ranks: Sequence[RankInterval | None]
     differences: Mapping[Pair, Estimate]
     why_not: str = ""
 
@@ -31,7 +31,7 @@ class Ranked(NamedTuple):
 def ranked(sheet: Sheet) -> Ranked:
     """The ranks of the runs of a sheet; None of one without an overall number."""
     numbered = [place for place, run in enumerate(sheet.runs) if run.headline.value is not None]
-    decisions = {place: decided(sheet.runs[place]) for place in numbered}
+    decisions = {place: counted_decisions(sheet.runs[place]) for place in numbered}
     try:
         found = {
             (one, other): overall_difference(sheet.runs[one], sheet.runs[other], decisions[one], decisions[other])
@@ -42,7 +42,7 @@ def ranked(sheet: Sheet) -> Ranked:
     return Ranked(spread_over(len(sheet.runs), numbered, found), found)
 
 
-def spread_over(rows: int, numbered: Sequence[int], differences: Mapping[Pair, Estimate]) -> list[Rank | None]:
+def spread_over(rows: int, numbered: Sequence[int], differences: Mapping[Pair, Estimate]) -> list[RankInterval | None]:
     """The ranks of those rows that have a number, at their places among all of so many rows.
 
     differences: by the places of two rows, see `pluralbench_measures.ranks`.

@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import polars as pl
-from pluralbench_local.description import TRAINING_FILE
+from pluralbench_local.config import TRAINING_FILE
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_runs import write_text
 

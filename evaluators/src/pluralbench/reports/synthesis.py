@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from pluralbench.data.personas import PERSONAS_FILE
-from pluralbench.reports.costs import work_told
+from pluralbench.reports.costs import cost_text
 from pluralbench.results.runs import Synthesis
 
 NAMED = 5
@@ -28,4 +28,4 @@ def synthesis_notes(done: Synthesis) -> Iterator[str]:
             f"{100 * record.accuracy:.1f} % of the pairs set apart (a mean over people)."
         )
     tokens = record.prompt_tokens + record.completion_tokens
-    yield f"Took {work_told(record.calls, tokens, [record.cost] if record.cost else [])}."
+    yield f"Took {cost_text(record.calls, tokens, [record.cost] if record.cost else [])}."

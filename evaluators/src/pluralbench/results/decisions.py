@@ -14,7 +14,7 @@ from pluralbench_rewards import Scored
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.errors import RunError
 from pluralbench.results.columns import schema_of
-from pluralbench.results.evaluations import EvaluationConfig
+from pluralbench.results.evaluations import EvaluationRunConfig
 
 OUTCOMES = ("win", "loss", "tie", "invalid", "dropped", "equal")
 """What came of a pair. invalid: no number, or no verdict that could be parsed; dropped: too long to be scored; equal:
@@ -137,7 +137,7 @@ def _own(column: pl.Series) -> pl.Series:
     return column if column.null_count() < len(column) else pl.Series(column.name, [None] * len(column))
 
 
-def columns_of(config: EvaluationConfig) -> pl.Schema:
+def columns_of(config: EvaluationRunConfig) -> pl.Schema:
     """The columns that `items.parquet` has by what was asked of a run, and their types."""
     judged = config.verb == "judge"
     if config.verb == "judge-personas":
@@ -150,7 +150,7 @@ def columns_of(config: EvaluationConfig) -> pl.Schema:
     return schema_of(*names, *(calls if judged else ()))
 
 
-def check_items(items: pl.DataFrame, config: EvaluationConfig, where: str = "The items") -> pl.DataFrame:
+def check_items(items: pl.DataFrame, config: EvaluationRunConfig, where: str = "The items") -> pl.DataFrame:
     """The frame of `items.parquet`, each column of the type that `columns_of` gives. Raises `RunError`, see `typed`.
 
     A row is a pair with its `outcome` and `margin`, or, for rankings, a response with its `rank` and `score`. What a

@@ -3,12 +3,12 @@
 from typing import Any
 
 from pluralbench_calls import ChatModel
-from pluralbench_policies.description import OptimizeOptions
-from pluralbench_rewards import ModelRecord, Scoring
-from pluralbench_runs import Table
+from pluralbench_policies.config import OptimizeConfig
+from pluralbench_rewards import ModelRecord, ScoringConfig
+from pluralbench_runs import FrozenModel
 from pydantic import Field
 
-from pluralbench.descriptions import Outcome, Sampling
+from pluralbench.config import OutcomeConfig, SamplingConfig
 from pluralbench.results.columns import schema_of
 from pluralbench.results.record import (
     BenchmarkRecord,
@@ -35,7 +35,7 @@ POLICY_FOLDER = "policy"
 """Where `optimize` leaves the optimised policy, in its directory."""
 
 
-class DownstreamConfig(RunConfig):
+class DownstreamRunConfig(RunConfig):
     """What the numbers of both verbs depend on: whose prompts are answered, how, and how the answers are judged.
 
     judge: None where words are counted, or nobody judges. prompts_digest, system_digest: of what judge and policy are
@@ -45,16 +45,16 @@ class DownstreamConfig(RunConfig):
     benchmark: BenchmarkRecord
     data: DataRecord
     prompt: PromptRecord
-    sampling: Sampling
-    scoring: Scoring
-    outcome: Outcome
+    sampling: SamplingConfig
+    scoring: ScoringConfig
+    outcome: OutcomeConfig
     judge: ChatModel | None = None
     prompts_digest: str | None = None
     system_digest: str
     seed: int
 
 
-class BestOfNConfig(DownstreamConfig):
+class BestOfNRunConfig(DownstreamRunConfig):
     """All that the numbers of `best_of_n` depend on. rewards: what was known of the models before they were loaded."""
 
     verb = "best-of-n"
@@ -63,7 +63,7 @@ class BestOfNConfig(DownstreamConfig):
     rewards: dict[str, ModelRecord]
 
 
-class OptimizeConfig(DownstreamConfig):
+class OptimizeRunConfig(DownstreamRunConfig):
     """All that the numbers of `optimize` depend on. reward: what was known of the model before it was loaded."""
 
     verb = "optimize"
@@ -71,10 +71,10 @@ class OptimizeConfig(DownstreamConfig):
     policy: ModelRecord
     reward: ModelRecord
     train: DataRecord
-    options: OptimizeOptions
+    options: OptimizeConfig
 
 
-class SamplingRecord(Table):
+class SamplingRecord(FrozenModel):
     """What came of sampling. sizes: of how many candidates the best was taken. turns: the most of a conversation.
 
     seeded: whether the policy takes seeds. outcomes: candidates by what came of the call; "length" was cut at the most
@@ -91,7 +91,7 @@ class SamplingRecord(Table):
     completion_tokens: int
 
 
-class RewardedRecord(Table):
+class RewardedRecord(FrozenModel):
     """A reward model and how it scored the candidates.
 
     missing: candidates with a text and without a reward, which it never selects. alike: prompts whose candidates all
@@ -104,7 +104,7 @@ class RewardedRecord(Table):
     alike: int
 
 
-class OutcomeRecord(Table):
+class OutcomeRecord(FrozenModel):
     """What came of judging. scale: what a value means. judged: candidates; invalid: those without a value."""
 
     judge: ModelRecord

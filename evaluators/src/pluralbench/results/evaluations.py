@@ -2,12 +2,12 @@
 
 from typing import Any, ClassVar
 
-from pluralbench_calls import ChatConnection, ChatModel
-from pluralbench_rewards import ModelRecord, Scoring
-from pluralbench_runs import Table
+from pluralbench_calls import ChatModel, ConnectionConfig
+from pluralbench_rewards import ModelRecord, ScoringConfig
+from pluralbench_runs import FrozenModel
 from pydantic import Field
 
-from pluralbench.descriptions import Judging, PersonaJudging
+from pluralbench.config import JudgeConfig, PersonaJudgeConfig
 from pluralbench.results.record import (
     BenchmarkRecord,
     DataRecord,
@@ -19,7 +19,7 @@ from pluralbench.results.record import (
 )
 
 
-class EvaluationConfig(RunConfig):
+class EvaluationRunConfig(RunConfig):
     """What a benchmark's run is of."""
 
     benchmark: BenchmarkRecord
@@ -36,16 +36,16 @@ class EvaluationConfig(RunConfig):
         return getattr(judging, name, None)
 
 
-class ScoreConfig(EvaluationConfig):
+class ScoreRunConfig(EvaluationRunConfig):
     """All that the numbers of `score` depend on. model: what was known of it before it was loaded."""
 
     verb = "score"
 
     model: ModelRecord
-    scoring: Scoring
+    scoring: ScoringConfig
 
 
-class JudgeConfig(EvaluationConfig):
+class JudgeRunConfig(EvaluationRunConfig):
     """All that a judge's verdicts depend on. seed: of its draws."""
 
     verb = "judge"
@@ -53,12 +53,12 @@ class JudgeConfig(EvaluationConfig):
 
     model: ChatModel
     prompts_digest: str
-    judging: Judging
+    judging: JudgeConfig
     seed: int
-    connection: ChatConnection = ChatConnection()
+    connection: ConnectionConfig = ConnectionConfig()
 
 
-class PersonaConfig(EvaluationConfig):
+class PersonaJudgeRunConfig(EvaluationRunConfig):
     """All that the verdicts of a judge for persons depend on."""
 
     verb = "judge-personas"
@@ -67,9 +67,9 @@ class PersonaConfig(EvaluationConfig):
     model: ChatModel
     prompts_version: str
     prompts_digest: str
-    judging: PersonaJudging
+    judging: PersonaJudgeConfig
     seed: int
-    connection: ChatConnection = ChatConnection()
+    connection: ConnectionConfig = ConnectionConfig()
 
 
 class EvaluationResult(RunResult):
@@ -97,15 +97,15 @@ class JudgeResult(EvaluationResult):
     readings: dict[str, int] = Field(default_factory=dict)
 
 
-class WithoutPersona(Table):
+class WithoutPersona(FrozenModel):
     """Items whose person the variable set tells nothing of, though it should; the first of their ids."""
 
     items: int = 0
     ids: tuple[str, ...] = ()
 
 
-class PersonaResult(JudgeResult):
-    """What came of a judge for persons; see `pluralbench.data.persona_items.draw` for what is left out."""
+class PersonaJudgeResult(JudgeResult):
+    """What came of a judge for persons; see `pluralbench.data.persona_items.sample_items` for what is left out."""
 
     ties_left_out: dict[str, int] = Field(default_factory=dict)
     tasks_left_out: dict[str, str] = Field(default_factory=dict)

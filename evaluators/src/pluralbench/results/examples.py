@@ -13,10 +13,10 @@ import polars as pl
 from pluralbench_calls import read_ledger
 from pluralbench_release import TablesError
 
+from pluralbench.config import DataConfig
 from pluralbench.data.items import Items, load_items
-from pluralbench.data.persona_items import Personas, load_personas
-from pluralbench.data.persona_prompts import told_of
-from pluralbench.descriptions import Data
+from pluralbench.data.persona_items import PersonaItemSet, load_personas
+from pluralbench.data.persona_prompts import persona_sentences
 from pluralbench.errors import DataError, RunError
 from pluralbench.metrics.languages import ARE_LABELS, beside_english
 from pluralbench.results.columns import CALLS
@@ -38,7 +38,7 @@ OF_TEXT = {"classifier", "implicit", "generative"}
 """The kinds of models that read text alone, and nothing of the person as data."""
 
 
-class Texts(NamedTuple):
+class ItemTexts(NamedTuple):
     """The texts of a run's items, by id and digest of prompt and answers. same: whether all the data is as it was."""
 
     items: dict[tuple[str, str], Row]
@@ -95,7 +95,7 @@ def selected(
     return [(config, item, content) for config, item, content in found.rows()[:closest]]
 
 
-def examples(run: Run, keys: Sequence[Key], texts: Texts) -> list[Row]:
+def examples(run: Run, keys: Sequence[Key], texts: ItemTexts) -> list[Row]:
     """Items with their texts, each as plain values that JSON takes.
 
     Each has `config`, `id`, `subset`, `outcomes` (how many decisions had which), `prompt` (messages), `person`,
@@ -131,11 +131,11 @@ def examples(run: Run, keys: Sequence[Key], texts: Texts) -> list[Row]:
     ]
 
 
-def read_texts(run: Run, data: str | None = None) -> Texts:
+def read_texts(run: Run, data: str | None = None) -> ItemTexts:
     """The texts of a run's data, read again; see `read_again`."""
     read = read_again(run, data, "pluralbench show RUN --data PLACE")
     items = {(row["id"], row["digest"]): row for row in read.frame.iter_rows(named=True)}
-    return Texts(items, place_of(run, data), read.digest == run.config.data.digest)
+    return ItemTexts(items, place_of(run, data), read.digest == run.config.data.digest)
 
 
 def place_of(run: Run | Downstream, data: str | None = None) -> str:
@@ -143,7 +143,7 @@ def place_of(run: Run | Downstream, data: str | None = None) -> str:
     return data or _at(run.config.data.location, run.config.data.revision)
 
 
-def read_again(run: Run | Downstream, data: str | None, command: str) -> Items | Personas:
+def read_again(run: Run | Downstream, data: str | None, command: str) -> Items | PersonaItemSet:
     """The items of a run's data, which may have changed since.
 
     data: where it is now, if it is not where the run found it. command: one that takes such a place. Raises `DataError`
@@ -156,7 +156,7 @@ def read_again(run: Run | Downstream, data: str | None, command: str) -> Items |
         if run.verb == "judge-personas":
             return load_personas(place, configs=configs or None, split=record.split or "test")
         reference = record.reference
-        asked = Data.model_validate(
+        asked = DataConfig.model_validate(
             {
                 "location": place,
                 "configs": configs,
@@ -273,7 +273,7 @@ def _persona_example(run: Run, item: Row, rows: pl.DataFrame, decided: pl.DataFr
         if row[said] is not None
     ]
     variables = run.config.asked("variables")
-    told = told_of(item, variables or "all")
+    told = persona_sentences(item, variables or "all")
     untold = [entry["sentence"] for entry in item["persona"] if entry["sentence"] and entry["sentence"] not in told]
     return _common(item, decided) | {
         "prompt": [{"role": "user", "content": item["context"]}] if item["context"].strip() else [],

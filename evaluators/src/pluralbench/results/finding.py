@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pluralbench_runs import announce
+from pluralbench_runs import log_status
 
 from pluralbench.errors import RunError
-from pluralbench.results.downstream import DownstreamConfig
-from pluralbench.results.evaluations import EvaluationConfig
-from pluralbench.results.personalize import PersonalizeConfig
+from pluralbench.results.downstream import DownstreamRunConfig
+from pluralbench.results.evaluations import EvaluationRunConfig
+from pluralbench.results.personalize import PersonalizeRunConfig
 from pluralbench.results.runs import RUN_FILE, Downstream, Personalized, Run, load_run
 
 UNFINISHED = ".work"
@@ -42,14 +42,14 @@ def find_runs(paths: Sequence[Path]) -> Found:
         for folder in below:
             known.setdefault(folder.resolve(), folder)
     found = [one for path in known.values() if (one := _read(path, given=path in paths)) is not None]
-    runs: list[Run] = [one for one in found if isinstance(one.config, EvaluationConfig)]
+    runs: list[Run] = [one for one in found if isinstance(one.config, EvaluationRunConfig)]
     shards = [one.path for one in runs if one.config.data.shard is not None]
     for path in shards[:1] if len(shards) == len(found) else (one for one in shards if one in paths):
         load_run(path)  # which says why it is none
     return Found(
         [one for one in runs if one.path not in shards],
-        [one for one in found if isinstance(one.config, DownstreamConfig)],
-        [one for one in found if isinstance(one.config, PersonalizeConfig)],
+        [one for one in found if isinstance(one.config, DownstreamRunConfig)],
+        [one for one in found if isinstance(one.config, PersonalizeRunConfig)],
     )
 
 
@@ -61,9 +61,9 @@ def _read(path: Path, *, given: bool) -> Run[Any, Any] | None:
     except RunError as error:
         if given:
             raise
-        announce(f"Left out: {error}")
+        log_status(f"Left out: {error}")
         return None
-    if isinstance(run.config, EvaluationConfig | DownstreamConfig | PersonalizeConfig):
+    if isinstance(run.config, EvaluationRunConfig | DownstreamRunConfig | PersonalizeRunConfig):
         return run
     if given:
         raise RunError(f"{path} is of `pluralbench {run.verb}`, and has no numbers to report.")

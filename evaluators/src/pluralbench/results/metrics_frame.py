@@ -67,7 +67,7 @@ from typing import Literal, NamedTuple
 
 import polars as pl
 from pluralbench_measures.bootstrap import Estimate
-from pluralbench_runs import Table
+from pluralbench_runs import FrozenModel
 from pydantic import ConfigDict, Field, ValidationError
 
 from pluralbench.errors import RunError
@@ -93,7 +93,7 @@ Numbers = Iterator[tuple[Place, Estimate]]
 """Numbers at their places, as metrics give them."""
 
 
-class MetricRow(Table):
+class MetricRow(FrozenModel):
     """A row of the frame."""
 
     model_config = ConfigDict(allow_inf_nan=False)
@@ -111,7 +111,7 @@ class MetricRow(Table):
     method: str | None = None
 
 
-class MetricsFile(Table):
+class MetricsFile(FrozenModel):
     """`metrics.json`."""
 
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)

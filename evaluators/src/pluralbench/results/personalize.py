@@ -2,12 +2,12 @@
 
 from typing import Any, Literal
 
-from pluralbench_local.personal.options import Method, PersonalOptions
-from pluralbench_rewards import ModelRecord, Scoring
-from pluralbench_runs import Table
+from pluralbench_local.personal.options import Method, PersonalConfig
+from pluralbench_rewards import ModelRecord, ScoringConfig
+from pluralbench_runs import FrozenModel
 from pydantic import Field
 
-from pluralbench.descriptions import Personalizing
+from pluralbench.config import PersonalizeConfig
 from pluralbench.results.columns import schema_of
 from pluralbench.results.record import BenchmarkRecord, DataRecord, PromptRecord, RunConfig, RunResult
 
@@ -30,7 +30,7 @@ posts, how many their profile has; words, how long the text is; distance, 1 less
 two are null where nothing is told."""
 
 
-class PersonalizeConfig(RunConfig):
+class PersonalizeRunConfig(RunConfig):
     """All that the numbers depend on. backbone: what was known of it before it was loaded.
 
     data: by part (train, validation, test). scored: the other benchmark and its data.
@@ -45,12 +45,12 @@ class PersonalizeConfig(RunConfig):
     scored_benchmark: BenchmarkRecord | None = None
     scored_data: DataRecord | None = None
     prompt: PromptRecord
-    personalizing: Personalizing
-    options: PersonalOptions
-    scoring: Scoring
+    personalizing: PersonalizeConfig
+    options: PersonalConfig
+    scoring: ScoringConfig
 
 
-class SetRecord(Table):
+class SetRecord(FrozenModel):
     """What is decided: how many items of how many users, and of how many items the user has a persona.
 
     by_config: its overall number is the mean over configs.
@@ -64,10 +64,10 @@ class SetRecord(Table):
     by_config: bool = False
 
 
-class TrainedRecord(Table):
+class TrainedRecord(FrozenModel):
     """A trained model. folder: in the directory of the run. digest: of its files. training: what its own record says.
 
-    told: how its method is told of the person, see `pluralbench.descriptions.Prompt`.
+    told: how its method is told of the person, see `pluralbench.config.PromptConfig`.
     """
 
     method: Method
@@ -79,7 +79,7 @@ class TrainedRecord(Table):
     training: dict[str, Any] = Field(default_factory=dict)
 
 
-class TrainedOn(Table):
+class TrainedOn(FrozenModel):
     """What all models were trained on."""
 
     pairs: int

@@ -2,11 +2,11 @@
 
 from typing import ClassVar
 
-from pluralbench_calls import ChatConnection, ChatModel
+from pluralbench_calls import ChatModel, ConnectionConfig
 from pluralbench_rewards import ModelRecord
 from pydantic import Field
 
-from pluralbench.descriptions import AspectMatching, Planning, Synthesizing
+from pluralbench.config import AspectMatchingConfig, PlanConfig, SynthesizeConfig
 from pluralbench.results.record import BenchmarkRecord, DataRecord, RunConfig, RunResult
 
 PLANS_FILE = "plans.jsonl"
@@ -14,7 +14,7 @@ PLANS_FILE = "plans.jsonl"
 written, the aspects read from it, and what it has of the true ones."""
 
 
-class PlanConfig(RunConfig):
+class PlanRunConfig(RunConfig):
     """All that plans and their numbers depend on. posts: of a profile, at most. encoder: digest of its folder.
 
     prompts_digest: of what the planner is told.
@@ -27,12 +27,12 @@ class PlanConfig(RunConfig):
     benchmark: BenchmarkRecord
     data: DataRecord
     posts: int
-    sampling: Planning
-    matching: AspectMatching
+    sampling: PlanConfig
+    matching: AspectMatchingConfig
     encoder: str | None = None
     prompts_digest: str
     seed: int
-    connection: ChatConnection = ChatConnection()
+    connection: ConnectionConfig = ConnectionConfig()
 
 
 class PlanResult(RunResult):
@@ -57,7 +57,7 @@ class PlanResult(RunResult):
     completion_tokens: int
 
 
-class SynthesizeConfig(RunConfig):
+class SynthesizeRunConfig(RunConfig):
     """All that personas and demonstrations depend on."""
 
     verb = "synthesize"
@@ -68,9 +68,9 @@ class SynthesizeConfig(RunConfig):
     judge_digest: str
     benchmark: BenchmarkRecord
     data: DataRecord
-    synthesizing: Synthesizing
+    synthesizing: SynthesizeConfig
     seed: int
-    connection: ChatConnection = ChatConnection()
+    connection: ConnectionConfig = ConnectionConfig()
 
 
 class SynthesizeResult(RunResult):

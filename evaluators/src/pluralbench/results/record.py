@@ -9,12 +9,12 @@ from typing import ClassVar
 
 from pluralbench_calls import Price
 from pluralbench_rewards import ServedRecord, Work
-from pluralbench_runs import Recipe, Table, versions
+from pluralbench_runs import FrozenModel, Recipe, versions
 from pydantic import Field
 
+from pluralbench.config import OnEmpty, Profile
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.clusters import Clusters
-from pluralbench.descriptions import OnEmpty, Profile
 
 PACKAGES = (
     "pluralbench",
@@ -39,7 +39,7 @@ class RunConfig(Recipe):
     verb: ClassVar[str]
 
 
-class BenchmarkRecord(Table):
+class BenchmarkRecord(FrozenModel):
     """The benchmark as it was used. rule: how its overall number is made, as a sentence.
 
     `DataRecord.benchmark_digest` stands for the description where a run goes on.
@@ -53,7 +53,7 @@ class BenchmarkRecord(Table):
     description: Benchmark
 
 
-class ReferenceRecord(Table):
+class ReferenceRecord(FrozenModel):
     """Where the items in the original language come from, if not from the data itself."""
 
     location: str
@@ -61,14 +61,14 @@ class ReferenceRecord(Table):
     rows: int
 
 
-class EarlierRecord(Table):
+class EarlierRecord(FrozenModel):
     """Pairs that people decided before. rows: how many the data has. items_without: of people who have none before."""
 
     rows: int
     items_without: int
 
 
-class DataRecord(Table):
+class DataRecord(FrozenModel):
     """Where the items come from. digest: of their content. rows: items by config. empty: ids with an empty text.
 
     benchmark_digest: of the benchmark's description, as it fits these items; null for the persona judge. on_empty: what
@@ -102,7 +102,7 @@ class DataRecord(Table):
     shard: str | None = None
 
 
-class PromptRecord(Table):
+class PromptRecord(FrozenModel):
     """What a prompt says about the person: null where the verb says it in other ways.
 
     plans_digest, personas_digest: of what a file tells. wordings_digest: of the sentences around it.
@@ -115,7 +115,7 @@ class PromptRecord(Table):
     wordings_digest: str | None = None
 
 
-class ScoringRecord(Table):
+class ScoringRecord(FrozenModel):
     """How scores came out. work: null where the model is a function or runs elsewhere; served: null where no servers
     scored.
 
@@ -135,7 +135,7 @@ class ScoringRecord(Table):
     served: ServedRecord | None = None
 
 
-class CostRecord(Table):
+class CostRecord(FrozenModel):
     """What a run took; how many calls and tokens a judge needed is in its result.
 
     seconds: of the work, models' loading included, over all parts of a run that was interrupted. price: US dollars for
@@ -147,20 +147,20 @@ class CostRecord(Table):
     price: Price | None = None
 
 
-class RunResult(Table):
+class RunResult(FrozenModel):
     """What came of a run. cost: what it took; of joined shards their sum."""
 
     cost: CostRecord | None = None
 
 
-class GitRecord(Table):
+class GitRecord(FrozenModel):
     """The checkout that the code lay in. changed: whether tracked files differed from the commit."""
 
     commit: str
     changed: bool
 
 
-class ProvenanceRecord(Table):
+class ProvenanceRecord(FrozenModel):
     """What made a run: when, by which command, with which software. git: null where the package is installed."""
 
     finished: str
@@ -171,7 +171,7 @@ class ProvenanceRecord(Table):
     git: GitRecord | None = None
 
 
-class ShardRecord(Table):
+class ShardRecord(FrozenModel):
     """A share of the items from which a run was joined: where and by what it was scored. items: may be none."""
 
     shard: str

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar, Union, overload
 
 import polars as pl
 from pluralbench_measures.bootstrap import Estimate
-from pluralbench_runs import Output, Table
+from pluralbench_runs import FrozenModel, Output
 from pluralbench_tables import read_json, read_parquet
 from pydantic import ConfigDict, Discriminator, Field, TypeAdapter, ValidationError, create_model
 from typing_extensions import TypeVar as TypeVarWithDefault
@@ -20,20 +20,20 @@ from pluralbench.results.decisions import check_items, typed
 from pluralbench.results.downstream import (
     FRAMES,
     START,
-    BestOfNConfig,
-    DownstreamConfig,
+    BestOfNRunConfig,
     DownstreamResult,
-    OptimizeConfig,
+    DownstreamRunConfig,
+    OptimizeRunConfig,
 )
 from pluralbench.results.evaluations import (
-    EvaluationConfig,
     EvaluationResult,
-    JudgeConfig,
+    EvaluationRunConfig,
     JudgeResult,
-    PersonaConfig,
-    PersonaResult,
-    ScoreConfig,
+    JudgeRunConfig,
+    PersonaJudgeResult,
+    PersonaJudgeRunConfig,
     ScoreResult,
+    ScoreRunConfig,
 )
 from pluralbench.results.metrics_frame import (
     NUMBERS,
@@ -43,8 +43,8 @@ from pluralbench.results.metrics_frame import (
     frame_of_rows,
     metrics_text,
 )
-from pluralbench.results.personalize import PERSONALIZE_ITEMS, PersonalizeConfig, PersonalizeResult
-from pluralbench.results.plans import PlanConfig, PlanResult, SynthesizeConfig, SynthesizeResult
+from pluralbench.results.personalize import PERSONALIZE_ITEMS, PersonalizeResult, PersonalizeRunConfig
+from pluralbench.results.plans import PlanResult, PlanRunConfig, SynthesizeResult, SynthesizeRunConfig
 from pluralbench.results.record import ProvenanceRecord, RunConfig, RunResult, provenance
 
 SCHEMA_VERSION: Literal[2] = 2
@@ -55,27 +55,27 @@ MISSING = Estimate(None)
 VERBS: Mapping[str, tuple[type[RunConfig], type[RunResult]]] = {
     config.verb: (config, result)
     for config, result in (
-        (ScoreConfig, ScoreResult),
-        (JudgeConfig, JudgeResult),
-        (PersonaConfig, PersonaResult),
-        (BestOfNConfig, DownstreamResult),
-        (OptimizeConfig, DownstreamResult),
-        (PersonalizeConfig, PersonalizeResult),
-        (PlanConfig, PlanResult),
-        (SynthesizeConfig, SynthesizeResult),
+        (ScoreRunConfig, ScoreResult),
+        (JudgeRunConfig, JudgeResult),
+        (PersonaJudgeRunConfig, PersonaJudgeResult),
+        (BestOfNRunConfig, DownstreamResult),
+        (OptimizeRunConfig, DownstreamResult),
+        (PersonalizeRunConfig, PersonalizeResult),
+        (PlanRunConfig, PlanResult),
+        (SynthesizeRunConfig, SynthesizeResult),
     )
 }
 """What the runs of each verb were asked, and what came of them."""
 
-EAGER = (EvaluationConfig, PersonalizeConfig)
+EAGER = (EvaluationRunConfig, PersonalizeRunConfig)
 """Of whose runs the items are read, and checked, with all else."""
 
-File = TypeVar("File", bound=Table)
-Config_co = TypeVarWithDefault("Config_co", bound=RunConfig, default=EvaluationConfig, covariant=True)
+File = TypeVar("File", bound=FrozenModel)
+Config_co = TypeVarWithDefault("Config_co", bound=RunConfig, default=EvaluationRunConfig, covariant=True)
 Result_co = TypeVarWithDefault("Result_co", bound=RunResult, default=EvaluationResult, covariant=True)
 
 
-class RunFile(Table):
+class RunFile(FrozenModel):
     """`run.json`. `$schema` in it names the JSON Schema, and `schema_version` its version."""
 
     # Written and read by the names of the JSON: `$schema` is no name for an attribute.
@@ -161,7 +161,7 @@ class Run(Generic[Config_co, Result_co]):
         """How many items the benchmark has for the overall number, those included that could not count."""
         data, result = self.config.data, self.result
         empty = len(data.empty) if data.on_empty == "drop" else 0
-        ties = result.ties_left_out if isinstance(result, PersonaResult) else {}
+        ties = result.ties_left_out if isinstance(result, PersonaJudgeResult) else {}
         return self.count("items") + empty + sum(ties.values())
 
     def estimate(
@@ -207,10 +207,10 @@ class Run(Generic[Config_co, Result_co]):
         return f"<p>{escape(title)}</p>{table}"
 
 
-Downstream = Run[DownstreamConfig, DownstreamResult]
-Personalized = Run[PersonalizeConfig, PersonalizeResult]
-Plans = Run[PlanConfig, PlanResult]
-Synthesis = Run[SynthesizeConfig, SynthesizeResult]
+Downstream = Run[DownstreamRunConfig, DownstreamResult]
+Personalized = Run[PersonalizeRunConfig, PersonalizeResult]
+Plans = Run[PlanRunConfig, PlanResult]
+Synthesis = Run[SynthesizeRunConfig, SynthesizeResult]
 
 
 def policy_number(
@@ -272,7 +272,7 @@ def load_run(path: str | Path, of: type[RunConfig] = RunConfig, *, part: bool = 
     if not isinstance(file.config, of):
         verbs = [verb for verb, (config, _) in VERBS.items() if issubclass(config, of)]
         raise RunError(f"{path} is a run of {file.verb}, and this takes one of {', '.join(verbs)}.")
-    shard = file.config.data.shard if isinstance(file.config, EvaluationConfig) else None
+    shard = file.config.data.shard if isinstance(file.config, EvaluationRunConfig) else None
     if shard is not None and not part:
         every = shard.partition("/")[2]
         raise RunError(
@@ -289,15 +289,15 @@ def load_run(path: str | Path, of: type[RunConfig] = RunConfig, *, part: bool = 
 
 def check_frame(name: str, frame: pl.DataFrame, config: RunConfig, where: str) -> pl.DataFrame:
     """A frame of a run, its columns of their types. Raises `RunError` for one that is not what its verb makes."""
-    if isinstance(config, EvaluationConfig) and name == "items":
+    if isinstance(config, EvaluationRunConfig) and name == "items":
         return check_items(frame, config, where)
-    if isinstance(config, PersonalizeConfig) and name == "items":
+    if isinstance(config, PersonalizeRunConfig) and name == "items":
         if dict(frame.schema) != dict(PERSONALIZE_ITEMS):
             wanted, there = ", ".join(PERSONALIZE_ITEMS), ", ".join(frame.columns)
             raise RunError(f"{where} need the columns {wanted}, and have {there}.")
         if frame.is_empty():
             raise RunError(f"{where}: there is no row.")
-    if isinstance(config, DownstreamConfig):
+    if isinstance(config, DownstreamRunConfig):
         kinds = FRAMES.get(name.removesuffix(f"_{START}"), pl.Schema())
         return typed(frame, kinds, where, kinds)
     return frame

@@ -1,17 +1,17 @@
 """Ask a model, record the answer, replay it."""
 
 from pluralbench_calls.ask import Limits, Price, ask
+from pluralbench_calls.backends.canned import CannedBackend, Replay
 from pluralbench_calls.backends.endpoint import provider_of
 from pluralbench_calls.backends.local import MODEL as LOCAL_MODEL
 from pluralbench_calls.backends.local import EmbeddedModel
 from pluralbench_calls.backends.openai import OpenAIChat
-from pluralbench_calls.backends.written import Replay, Written
 from pluralbench_calls.batches.backend import OpenAIBatches
-from pluralbench_calls.batches.filed import FiledCalls
+from pluralbench_calls.batches.file_backend import FileBackend
 from pluralbench_calls.chat import (
     OPENAI,
-    ChatConnection,
     ChatModel,
+    ConnectionConfig,
     Message,
     chat_backend,
     chat_request,
@@ -23,19 +23,19 @@ from pluralbench_calls.errors import (
     BatchFileError,
     CallsError,
     CallsPending,
-    CeilingReached,
+    CannedReplyMissing,
     ConnectionFailed,
     Interrupted,
     LedgerError,
+    MaxCostReached,
     MissingAnswers,
-    NotServed,
-    NotWritten,
+    ModelNotServed,
     RequestsRejected,
 )
 from pluralbench_calls.ledger import Ledger, Recording, recording, working_ledger
 from pluralbench_calls.ledger_files import read_ledger
 from pluralbench_calls.records import Answer, Backend, Outcome, PackingBackend, Request
-from pluralbench_calls.retry import InvalidAnswer, Settled, after_thinking, ask_until_valid
+from pluralbench_calls.retry import InvalidAnswer, ParsedReply, ask_until_valid, strip_thinking
 from pluralbench_calls.verdicts import (
     Choice,
     Rule,
@@ -57,36 +57,35 @@ __all__ = [
     "BatchFileError",
     "CallsError",
     "CallsPending",
-    "CeilingReached",
-    "ChatConnection",
+    "CannedBackend",
+    "CannedReplyMissing",
     "ChatModel",
     "Choice",
+    "ConnectionConfig",
     "ConnectionFailed",
     "EmbeddedModel",
-    "FiledCalls",
+    "FileBackend",
     "Interrupted",
     "InvalidAnswer",
     "Ledger",
     "LedgerError",
     "Limits",
+    "MaxCostReached",
     "Message",
     "MissingAnswers",
-    "NotServed",
-    "NotWritten",
+    "ModelNotServed",
     "OpenAIBatches",
     "OpenAIChat",
     "Outcome",
     "PackingBackend",
+    "ParsedReply",
     "Price",
     "Recording",
     "Replay",
     "Request",
     "RequestsRejected",
     "Rule",
-    "Settled",
     "Verdict",
-    "Written",
-    "after_thinking",
     "ask",
     "ask_until_valid",
     "chat_backend",
@@ -102,5 +101,6 @@ __all__ = [
     "read_ledger",
     "readings",
     "recording",
+    "strip_thinking",
     "working_ledger",
 ]

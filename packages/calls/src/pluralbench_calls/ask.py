@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from aiolimiter import AsyncLimiter
-from pluralbench_runs import Json, Meter, Table, one_line, progress
+from pluralbench_runs import FrozenModel, Json, Meter, one_line, progress
 from pydantic import Field
 
 from pluralbench_calls.batches.backend import OpenAIBatches
-from pluralbench_calls.batches.filed import FiledCalls
-from pluralbench_calls.batches.kept import KeptBatches
-from pluralbench_calls.errors import CallsError, CeilingReached, Interrupted, RequestsRejected
+from pluralbench_calls.batches.file_backend import FileBackend
+from pluralbench_calls.batches.store import BatchStore
+from pluralbench_calls.errors import CallsError, Interrupted, MaxCostReached, RequestsRejected
 from pluralbench_calls.ledger import Ledger
 from pluralbench_calls.loops import run
 from pluralbench_calls.records import Answer, Backend, PackingBackend, Request, most_tokens
@@ -23,7 +23,7 @@ TOO_LARGE = "413"  # the HTTP status of a request that is longer than a server t
 WRONG_FORM = {"400", "422", TOO_LARGE}  # of all that a server finds wrong
 
 
-class Price(Table):
+class Price(FrozenModel):
     """US dollars for a million tokens."""
 
     input: float = Field(0.0, ge=0, allow_inf_nan=False, description="US dollars for a million tokens that are sent.")
@@ -69,7 +69,7 @@ def ask(
     Where the backend packs several requests into a message, each still has its own key and answer. Each new answer is
     in the ledger before the next message of its worker goes out. At the first error that concerns every request, what
     is in flight is finished and recorded and the error raised; so are the first rejections where nothing is answered
-    (see `_Trial`). Inside a running event loop, such as a notebook's, it works in a thread of its own.
+    (see `_RejectionGuard`). Inside a running event loop, such as a notebook's, it works in a thread of its own.
 
     label: what the requests are, in the plural. answered: requests of this form have been answered before, so a
     rejection is the trouble of one request.
@@ -84,13 +84,13 @@ def ask(
             with progress(label, len(missing)) as meter:
                 answered = answered or any(outcome != "error" for outcome in known.values())
                 limits = limits or Limits()
-                if isinstance(backend, FiledCalls):
+                if isinstance(backend, FileBackend):
                     missing = _filed(missing, ledger, backend, limits.price, meter, label, answered=answered)
                     backend = backend.online
                 else:
                     _mind_batches(missing, ledger, backend, meter)
                 if missing:
-                    trial = _Trial(ledger, missing, answered=answered)
+                    trial = _RejectionGuard(ledger, missing, answered=answered)
                     run(_send_all(missing, ledger, backend, limits, meter, trial))
         except (CallsError, KeyboardInterrupt) as error:
             said = error if isinstance(error, CallsError) else Interrupted("Interrupted.")
@@ -104,7 +104,7 @@ def ask(
 def _filed(
     missing: list[Request],
     ledger: Ledger,
-    backend: FiledCalls,
+    backend: FileBackend,
     price: Price,
     meter: Meter,
     label: str,
@@ -112,7 +112,7 @@ def _filed(
     answered: bool,
 ) -> list[Request]:
     """Record the answers that files hold; the requests that are to be sent. Raises `CallsPending` for written ones."""
-    trial = _Trial(ledger, missing, answered=answered)
+    trial = _RejectionGuard(ledger, missing, answered=answered)
     for answers in backend.take(missing, ledger):
         trial.record(answers)
         for answer in answers:
@@ -128,7 +128,7 @@ def _filed(
 
 def _mind_batches(missing: Sequence[Request], ledger: Ledger, backend: Backend, meter: Meter) -> None:
     """Tell a backend of batches where it keeps them. Raises `CallsError` for another where one of them is out."""
-    batches = KeptBatches(ledger.path.with_suffix(".batches"))
+    batches = BatchStore(ledger.path.with_suffix(".batches"))
     if isinstance(backend, OpenAIBatches):
         backend.keep(batches.folder, meter.elsewhere)
     elif out := batches.out_for(missing):
@@ -139,10 +139,10 @@ def _mind_batches(missing: Sequence[Request], ledger: Ledger, backend: Backend, 
 
 
 async def _send_all(
-    missing: list[Request], ledger: Ledger, backend: Backend, limits: Limits, meter: Meter, trial: "_Trial"
+    missing: list[Request], ledger: Ledger, backend: Backend, limits: Limits, meter: Meter, trial: "_RejectionGuard"
 ) -> None:
     size = backend.size if isinstance(backend, PackingBackend) else most_tokens
-    gate = _Gate(limits, size, spent=limits.price.cost(*ledger.usage()))
+    gate = _Throttle(limits, size, spent=limits.price.cost(*ledger.usage()))
     failures: list[CallsError] = []
     entering: set[asyncio.Task[float]] = set()
 
@@ -201,7 +201,7 @@ async def _send(backend: Backend, message: list[Request]) -> AsyncIterator[list[
             yield [await backend.send(request)]
 
 
-class _Trial:
+class _RejectionGuard:
     """Records answers, but holds rejections back until it is clear that the server takes requests of this form.
 
     One text may be too long: its rejection is recorded, and the rest of the run goes on. But where every request is
@@ -248,7 +248,7 @@ class _Trial:
             raise RequestsRejected(f"{said.provider} rejects these requests: {one_line(said.text, LONGEST)}.")
 
 
-class _Gate:
+class _Throttle:
     """Lets a message pass when the rates and the ceiling allow it."""
 
     def __init__(self, limits: Limits, size: Callable[[Request], int], spent: float) -> None:
@@ -288,7 +288,7 @@ class _Gate:
         async with self._changed:
             if ceiling is not None:
                 if unbounded:
-                    raise CeilingReached(
+                    raise MaxCostReached(
                         "A request without a limit of tokens may cost any amount, so the spending ceiling of "
                         f"${ceiling:.2f} cannot be kept; set the limit."
                     )
@@ -297,7 +297,7 @@ class _Gate:
                     lambda: self._spent + self._reserved + cost <= ceiling or self._in_flight == 0
                 )
                 if self._spent + cost > ceiling:
-                    raise CeilingReached(
+                    raise MaxCostReached(
                         f"The spending ceiling of ${ceiling:.2f} is reached: ${self._spent:.4f} is spent and the next "
                         f"call could cost ${cost:.4f}; raise `max_cost` to go on."
                     )

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pluralbench_runs import RecipeError, Table, stream
+from pluralbench_runs import FrozenModel, RecipeError, rng_for
 from pluralbench_runs.options import Overrides
 from pydantic import Field, field_validator
 
@@ -15,7 +15,7 @@ from pluralbench_calls.backends.local import MODEL as LOCAL_MODEL
 from pluralbench_calls.backends.local import EmbeddedModel
 from pluralbench_calls.backends.openai import OpenAIChat
 from pluralbench_calls.batches.backend import OpenAIBatches
-from pluralbench_calls.batches.filed import FiledCalls
+from pluralbench_calls.batches.file_backend import FileBackend
 from pluralbench_calls.errors import CallsError
 from pluralbench_calls.records import Backend, Request
 
@@ -27,7 +27,7 @@ Message = dict[str, str]
 """A message with `role` and `content`."""
 
 
-class ChatModel(Table):
+class ChatModel(FrozenModel):
     """A model that answers chat requests, and how it is sampled."""
 
     provider: str = Field(
@@ -50,7 +50,7 @@ class ChatModel(Table):
     extra: dict[str, Any] = Field(default_factory=dict, description="Further fields of each request, sent as they are.")
 
 
-class ChatConnection(Table):
+class ConnectionConfig(FrozenModel):
     """How a chat model is reached, how fast it is asked and what it may cost. A run may go on under other values."""
 
     base_url: str | None = Field(
@@ -154,7 +154,7 @@ class ChatConnection(Table):
         )
 
 
-def check_reachable(model: ChatModel, connection: ChatConnection, own: Sequence[str] = ()) -> None:
+def check_reachable(model: ChatModel, connection: ConnectionConfig, own: Sequence[str] = ()) -> None:
     """Raise `ValueError`, one sentence for a recipe's reader, where the connection does not fit the model.
 
     own: providers that the builder serves itself.
@@ -205,13 +205,13 @@ def chat_request(
     if model.top_p is not None:
         body["top_p"] = model.top_p
     if model.seeded:
-        body["seed"] = stream(seed, "llm", label, attempt).randrange(2**31)
+        body["seed"] = rng_for(seed, "llm", label, attempt).randrange(2**31)
     if schema is not None and model.structured_output:
         body["response_format"] = {"type": "json_schema", "json_schema": dict(schema)}
     return Request("chat", model.provider, model.model, body, sample=attempt, label=f"{label}, attempt {attempt + 1}")
 
 
-def chat_backend(model: ChatModel, connection: ChatConnection) -> Backend:
+def chat_backend(model: ChatModel, connection: ConnectionConfig) -> Backend:
     """Who answers for the model: the embedded one, or the endpoint of the connection, or files in its place."""
     if model.provider == LOCAL:
         return EmbeddedModel()
@@ -219,7 +219,7 @@ def chat_backend(model: ChatModel, connection: ChatConnection) -> Backend:
     online = (OpenAIBatches if connection.batch else OpenAIChat)(connection.base_url or "", **options)
     if connection.pending is None and not connection.results:
         return online
-    return FiledCalls(
+    return FileBackend(
         online, pending=connection.pending, results=connection.results, max_answer_bytes=connection.max_answer_bytes
     )
 

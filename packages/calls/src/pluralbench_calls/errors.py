@@ -17,11 +17,11 @@ class AccessDenied(CallsError):
     """The endpoint does not accept the key, or the key is missing."""
 
 
-class NotServed(CallsError):
+class ModelNotServed(CallsError):
     """The endpoint does not know the model or an option of the request."""
 
 
-class NotTaken(NotServed):
+class BatchRejected(ModelNotServed):
     """The endpoint does not take a batch, so there is none."""
 
 
@@ -29,7 +29,7 @@ class RequestsRejected(CallsError):
     """The endpoint rejects each of the first requests of a run, for something that they have in common."""
 
 
-class CeilingReached(CallsError):
+class MaxCostReached(CallsError):
     """The next call could cost more than what is left under the spending ceiling."""
 
 
@@ -65,5 +65,5 @@ class Interrupted(CallsError):
     exit_status = 130
 
 
-class NotWritten(UserError):
+class CannedReplyMissing(UserError):
     """A call to a sample's own texts that nobody wrote an answer for. Asking again would not help."""

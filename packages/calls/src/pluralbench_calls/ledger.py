@@ -19,11 +19,11 @@ from pluralbench_calls.ledger_files import (
     OUTCOMES,
     Row,
     check_sqlite,
-    checked,
     frame_of,
-    guarded,
+    hardened,
     ledger_rows,
     readable,
+    validate_rows,
 )
 from pluralbench_calls.records import Answer
 
@@ -60,7 +60,7 @@ class Ledger:
         self.holds_work = bool(self._rows("SELECT 1 FROM calls LIMIT 1"))
 
     def _make(self) -> None:
-        guarded(self._database)
+        hardened(self._database)
         self._database.execute("PRAGMA journal_mode = WAL")
         self._database.execute("PRAGMA synchronous = NORMAL")
         columns = ", ".join(f"{name} {'INTEGER' if kind is int else 'TEXT'} NOT NULL" for name, kind in COLUMNS.items())
@@ -128,7 +128,7 @@ class Ledger:
 
     def _recorded(self, keys: Sequence[str]) -> list[Row]:
         """The rows of these keys, a slice of `_slices`."""
-        return checked(self._rows_of(NAMES, keys), self.path)
+        return validate_rows(self._rows_of(NAMES, keys), self.path)
 
     def _rows_of(self, names: str, keys: Sequence[str]) -> list[Row]:
         marks = ", ".join("?" * len(keys))
@@ -191,7 +191,7 @@ class Ledger:
         with readable(self.path):
             every = self._database.execute(f"SELECT {NAMES} FROM calls ORDER BY key")  # noqa: S608 - the same
             while rows := every.fetchmany(AT_ONCE):
-                yield frame_of(checked(rows, self.path))
+                yield frame_of(validate_rows(rows, self.path))
 
     def take(self, path: Path) -> int:
         """Add the answers of another ledger (SQLite or Parquet) that are not known here; how many it holds.

@@ -70,7 +70,7 @@ def _sqlite_rows(path: Path) -> Iterator[list[Row]]:
         # The names are ours alone, see `check_sqlite`.
         found = database.execute(f"SELECT {', '.join(columns)} FROM calls ORDER BY key COLLATE BINARY")  # noqa: S608
         while rows := found.fetchmany(AT_ONCE):
-            yield checked(rows if ADAPTED in columns else [(*row, "") for row in rows], path)
+            yield validate_rows(rows if ADAPTED in columns else [(*row, "") for row in rows], path)
 
 
 def _parquet_parts(path: Path) -> "Iterator[pl.DataFrame]":
@@ -90,7 +90,7 @@ def _parquet_parts(path: Path) -> "Iterator[pl.DataFrame]":
         yield frame
 
 
-def checked(rows: list[Row], path: Path) -> list[Row]:
+def validate_rows(rows: list[Row], path: Path) -> list[Row]:
     """The same rows of SQLite, in which any value may stand in any column.
 
     Raises `LedgerError` where one does not belong.
@@ -139,10 +139,10 @@ def readable(path: Path) -> Iterator[None]:
             raise LedgerError(f"The disk is full (writing {path}); free some space.") from None
         damaged = "UTF-8" in str(error)  # Python's, for bytes that are no text
         raise LedgerError(
-            f"The ledger {path} {'is damaged' if damaged else 'cannot be used'} ({_said(error)})."
+            f"The ledger {path} {'is damaged' if damaged else 'cannot be used'} ({_sqlite_error(error)})."
         ) from None
     except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:  # the last for names that are no text
-        raise LedgerError(f"The ledger {path} is damaged ({_said(error)}).") from None
+        raise LedgerError(f"The ledger {path} is damaged ({_sqlite_error(error)}).") from None
 
 
 def check_sqlite(path: Path) -> list[str]:
@@ -157,7 +157,7 @@ def check_sqlite(path: Path) -> list[str]:
     except (sqlite3.Error, UnicodeDecodeError) as error:
         if getattr(error, "sqlite_errorname", "") != "SQLITE_READONLY_ROLLBACK":
             raise LedgerError(
-                f"{path} is no ledger: it is not a SQLite file that can be read ({_said(error)})."
+                f"{path} is no ledger: it is not a SQLite file that can be read ({_sqlite_error(error)})."
             ) from None
         # Whoever was making it was killed at that: only who may write it can undo what they began.
         with readable(path):
@@ -185,10 +185,10 @@ def _version_and_columns(path: Path, mode: str) -> tuple[int, set[str], set[str]
 
 
 def _open(path: Path, mode: str) -> sqlite3.Connection:
-    return guarded(sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True))
+    return hardened(sqlite3.connect(f"{path.resolve().as_uri()}?mode={mode}", uri=True))
 
 
-def guarded(database: sqlite3.Connection) -> sqlite3.Connection:
+def hardened(database: sqlite3.Connection) -> sqlite3.Connection:
     """The connection, with what SQLite offers against files of unknown origin (https://sqlite.org/security.html)."""
     database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 8 * LONGEST_TEXT)
     database.execute("PRAGMA trusted_schema = OFF")
@@ -206,5 +206,5 @@ def _check_format(path: Path, found: str | None) -> None:
         )
 
 
-def _said(error: BaseException) -> str:
+def _sqlite_error(error: BaseException) -> str:
     return one_line(error, 100)

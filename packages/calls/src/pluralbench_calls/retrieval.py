@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
-from pluralbench_runs import UserError, check_model_folder, how_to_install, one_line, public_place
+from pluralbench_runs import UserError, check_model_folder, install_command, one_line, public_place
 
 from pluralbench_calls.ask import Limits, ask
 from pluralbench_calls.ledger import Ledger
@@ -177,7 +177,7 @@ def _only_here(model: str, extra: str, *libraries: str) -> bool:
     `MissingExtra` without the libraries, `RetrievalError` for a model that is neither here nor on the Hub.
     """
     if not all(map(find_spec, libraries)):
-        how = how_to_install("pluralbench-calls", extra)
+        how = install_command("pluralbench-calls", extra)
         raise MissingExtra(f"The retriever `{extra}` needs an extra: {how}.")
     if Path(model).is_dir():
         check_model_folder(Path(model), RetrievalError)

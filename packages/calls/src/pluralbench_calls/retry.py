@@ -11,20 +11,20 @@ from pluralbench_calls.records import TOO_LONG, Answer, Backend, Request
 Item = TypeVar("Item")
 Value = TypeVar("Value")
 
-NOT_AN_ANSWER = {
+INCOMPLETE_REPLY = {
     "empty": "empty answer",
     "refusal": "refused",
     "content_filter": "stopped by a content filter",
     "length": "cut off at the token limit",
 }
-NOT_READ = "longer than an answer may be"
+UNPARSED_REPLY = "longer than an answer may be"
 
 
 class InvalidAnswer(Exception):
     """Raised by a parser: the answer cannot be used, for this reason; another draw may be."""
 
 
-def after_thinking(text: str) -> str:
+def strip_thinking(text: str) -> str:
     """What a reply says after the model's thinking. Raises `InvalidAnswer` for thinking that never ends."""
     if "<think>" in text and "</think>" not in text:
         raise InvalidAnswer("thinking without an answer")
@@ -32,7 +32,7 @@ def after_thinking(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Settled(Generic[Value]):
+class ParsedReply(Generic[Value]):
     """What came of an item: a value with the answer it was parsed from, or a reason why there is none.
 
     calls: the keys of all answers that were asked for, in their order; the last is that of `answer`.
@@ -59,14 +59,14 @@ def ask_until_valid(
     attempts: int,
     limits: Limits | None = None,
     label: str = "calls",
-) -> list[Settled[Value]]:
+) -> list[ParsedReply[Value]]:
     """Ask for each item until `parse` takes the answer, at most `attempts` times; results in the items' order.
 
     request: the request for an item's attempt (0, 1, ...); it must differ by attempt, by its `sample` at least.
     parse: turns an answer's text into a value or raises `InvalidAnswer`. Refusals, length stops, content filters
     and empty answers never reach it. A request that the server rejects is not asked again: it would be again.
     """
-    settled: dict[int, Settled[Value]] = {}
+    settled: dict[int, ParsedReply[Value]] = {}
     for attempt in range(attempts):
         waiting = [index for index in range(len(items)) if index not in settled or _may_retry(settled[index])]
         requests = [request(items[index], attempt) for index in waiting]
@@ -78,17 +78,19 @@ def ask_until_valid(
     return [settled[index] for index in range(len(items))]
 
 
-def _may_retry(settled: Settled[Value]) -> bool:
+def _may_retry(settled: ParsedReply[Value]) -> bool:
     return bool(settled.reason) and settled.answer.outcome != "error"
 
 
-def _settle(item: Item, answer: Answer, parse: Callable[[Item, str], Value], calls: tuple[str, ...]) -> Settled[Value]:
+def _settle(
+    item: Item, answer: Answer, parse: Callable[[Item, str], Value], calls: tuple[str, ...]
+) -> ParsedReply[Value]:
     if answer.outcome == "error":
-        return Settled(None, answer, "rejected by the server", calls)
+        return ParsedReply(None, answer, "rejected by the server", calls)
     if answer.outcome != "answer":
         too_long = answer.finish_reason == TOO_LONG
-        return Settled(None, answer, NOT_READ if too_long else NOT_AN_ANSWER[answer.outcome], calls)
+        return ParsedReply(None, answer, UNPARSED_REPLY if too_long else INCOMPLETE_REPLY[answer.outcome], calls)
     try:
-        return Settled(parse(item, answer.text), answer, "", calls)
+        return ParsedReply(parse(item, answer.text), answer, "", calls)
     except InvalidAnswer as invalid:
-        return Settled(None, answer, str(invalid) or "invalid", calls)
+        return ParsedReply(None, answer, str(invalid) or "invalid", calls)

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
-from pluralbench_calls.retry import InvalidAnswer, after_thinking
+from pluralbench_calls.retry import InvalidAnswer, strip_thinking
 
 Choice = Literal["A", "B"]
 Verdict = Literal["A", "B", "C"]
@@ -146,7 +146,7 @@ def parse_certain_choice(reply: str, rule: Rule = "strict") -> CertainChoice:
             choice = parse_choice(reply, rule)
             certainty = _marked(reply, NUMBER, "certainty")
             return CertainChoice(choice, _certainty(certainty and re.sub(r"\s*(?:%|/\s*100)$", "", certainty)))
-    text = after_thinking(one_marker(reply)).strip()
+    text = strip_thinking(one_marker(reply)).strip()
     if text.startswith("{"):
         return CertainChoice(parse_choice(text), _certainty(_json(text).get("certainty")))
     lines = [line.strip() for line in text.split("\n") if line.strip()]
@@ -166,7 +166,7 @@ def one_marker(reply: str) -> str:
     Raises `InvalidAnswer` for `[[A]]` beside `[[B]]` wherever they stand after the thinking, and for JSON that has a
     key twice.
     """
-    text = after_thinking(reply)
+    text = strip_thinking(reply)
     if any(len({found.upper() for found in marker.findall(text)}) > 1 for marker in MARKERS):
         raise InvalidAnswer(TWO_MARKERS)
     if text.strip().startswith("{"):
@@ -200,7 +200,7 @@ def _json(text: str) -> dict[str, Any]:
 
 
 def _said(reply: str, marker: re.Pattern[str], key: str) -> str | None:
-    text = after_thinking(reply).strip()
+    text = strip_thinking(reply).strip()
     if text.startswith("{"):
         return _value(text, key)
     matched = marker.match(text.rsplit("\n", 1)[-1].strip())
@@ -212,7 +212,7 @@ def _marked(reply: str, marker: re.Pattern[str], key: str) -> str | None:
 
     The closing line is the last one with a word in it, so a fence or a rule below it does no harm. JSON may be fenced.
     """
-    text = after_thinking(reply).strip()
+    text = strip_thinking(reply).strip()
     fenced = FENCED.fullmatch(text)
     if fenced or text.startswith("{"):
         return _value(fenced[1] if fenced else text, key)

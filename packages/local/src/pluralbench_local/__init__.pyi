@@ -1,19 +1,19 @@
 from .classifiers import Classifier, Implicit
-from .description import Dtype, Kind, LocalModel
+from .config import Dtype, Kind, LocalModel
 from .errors import ConversationError, DeviceError, LocalError, ModelError, TrainingError
 from .loading import load
 from .models import SPECIAL
 from .personal.backbones import load_backbone
 from .personal.contract import Backbone, BackboneRecord
-from .personal.embedding import Embedded, embed
+from .personal.embedding import EmbeddedCorpus, embed
 from .personal.scoring import Personal
 from .personal.store import EmbeddingStore
-from .scoring import Options, score, tolerance
-from .served.description import ServedModel
+from .scoring import RunOptions, score, tolerance
+from .served.config import ServedModel
 from .training import train
 from .training_batches import Ranking
 from .training_job import Trained
-from .training_options import Lora, TrainingOptions
+from .training_options import LoraOptions, TrainingConfig
 from .untrained import untrained
 
 __all__ = [
@@ -24,21 +24,21 @@ __all__ = [
     "ConversationError",
     "DeviceError",
     "Dtype",
-    "Embedded",
+    "EmbeddedCorpus",
     "EmbeddingStore",
     "Implicit",
     "Kind",
     "LocalError",
     "LocalModel",
-    "Lora",
+    "LoraOptions",
     "ModelError",
-    "Options",
     "Personal",
     "Ranking",
+    "RunOptions",
     "ServedModel",
     "Trained",
+    "TrainingConfig",
     "TrainingError",
-    "TrainingOptions",
     "embed",
     "load",
     "load_backbone",

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 from transformers import AttentionInterface, AttentionMaskInterface
 
-from pluralbench_local.measured import fastest
+from pluralbench_local.autotune import fastest
 from pluralbench_local.packing import Packed, Segment, Tokens, pack
 from pluralbench_local.varlen import by_varlen
 

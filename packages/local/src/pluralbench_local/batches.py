@@ -11,13 +11,13 @@ from pluralbench_rewards import Group, Mode, OnScored, Overflow, Scored, Work
 from pluralbench_runs import progress
 from torch import Tensor
 
-from pluralbench_local.conversations import Template, Tokenized, rendered_alike, tokenize
+from pluralbench_local.conversations import Template, Tokenized, identical_renderings, tokenize
 from pluralbench_local.errors import DeviceError
-from pluralbench_local.network import Network, read_packed, read_padded
+from pluralbench_local.network import ReadableNetwork, read_packed, read_padded
 from pluralbench_local.packing import ROWS_FOR_A_TOKEN, Tokens, common_prefix
 
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
-Read = Callable[[Network, Sequence[Sequence[Tokens]]], tuple[Tensor, list[list[int]], int]]
+Read = Callable[[ReadableNetwork, Sequence[Sequence[Tokens]]], tuple[Tensor, list[list[int]], int]]
 T = TypeVar("T")
 Compute = Callable[[Sequence[Sequence[Tokens]], Read], tuple[Sequence[T], int]]
 """From conversations by group, and the way to read a network, to a value for each, and how many tokens it took."""
@@ -39,7 +39,7 @@ class Tally:
         known: Mapping[int, list[float]],
     ) -> None:
         self.tokenized = tokenize(groups, template, limit, on_overflow)
-        self._alike = rendered_alike(groups, self.tokenized)
+        self._alike = identical_renderings(groups, self.tokenized)
         kept = [place for place, result in enumerate(self.tokenized) if not result.dropped]
         self.known = {place: list(known[place]) for place in kept if place in known}
         self.twins = {place: _twins(self.tokenized[place]) for place in kept if place not in known}

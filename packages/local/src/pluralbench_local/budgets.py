@@ -7,8 +7,8 @@ from pluralbench_rewards import Mode
 from torch import Tensor, nn
 
 from pluralbench_local.attention import attending
-from pluralbench_local.measured import fastest, remembered, seconds
-from pluralbench_local.network import Network
+from pluralbench_local.autotune import fastest, remembered, seconds
+from pluralbench_local.network import ReadableNetwork
 from pluralbench_local.packing import Packed
 
 USUAL = {"cpu": 2048, "cuda": 32768}
@@ -19,7 +19,7 @@ PROBED = 512
 BRIEF = 0.01  # seconds that so few may take; of a model for which they take longer the usual budget is good enough
 
 
-def usual_budget(network: Network, strategy: str) -> int:
+def usual_budget(network: ReadableNetwork, strategy: str) -> int:
     """Tokens of a batch: on a CPU as many as are fastest there, measured on a feed-forward block of the model."""
     kind = network.device.type
     layers = getattr(network.body, "layers", None)

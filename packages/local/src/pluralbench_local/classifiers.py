@@ -10,9 +10,9 @@ from torch import Tensor
 from pluralbench_local.batches import Read
 from pluralbench_local.conversations import Template
 from pluralbench_local.errors import ModelError
-from pluralbench_local.network import AGREEMENT, Network, usual_attention
+from pluralbench_local.network import AGREEMENT, ReadableNetwork, usual_attention
 from pluralbench_local.packing import Tokens
-from pluralbench_local.scoring import Options, record_of, score_locally, tolerance, unmeasured
+from pluralbench_local.scoring import RunOptions, record_of, score_locally, tolerance, unmeasured
 
 RULE = re.compile(r"^(logit|softmax):(-?\d+)$")
 VOCABULARY_ROWS = 256  # hidden states that are read through the vocabulary at a time, to bound memory
@@ -27,15 +27,15 @@ class Classifier:
     """
 
     name: str
-    network: Network
+    network: ReadableNetwork
     template: Template
     label: str | None = None
-    options: Options = field(default_factory=Options)
+    options: RunOptions = field(default_factory=RunOptions)
     kind = "classifier"
     record, score, unmeasured, tolerance = record_of, score_locally, unmeasured, tolerance
 
     @property
-    def networks(self) -> list[Network]:
+    def networks(self) -> list[ReadableNetwork]:
         """What has to run."""
         return [self.network]
 
@@ -69,15 +69,15 @@ class Implicit:
     """
 
     name: str
-    policy: Network
-    reference: Network | None
+    policy: ReadableNetwork
+    reference: ReadableNetwork | None
     template: Template
-    options: Options = field(default_factory=Options)
+    options: RunOptions = field(default_factory=RunOptions)
     kind = "implicit"
     record, score, unmeasured, tolerance = record_of, score_locally, unmeasured, tolerance
 
     @property
-    def networks(self) -> list[Network]:
+    def networks(self) -> list[ReadableNetwork]:
         """What has to run."""
         return [self.policy] if self.reference is None else [self.policy, self.reference]
 
@@ -94,7 +94,7 @@ class Implicit:
         return sums.tolist(), computed
 
 
-def logits_of(network: Network) -> int:
+def logits_of(network: ReadableNetwork) -> int:
     """How many logits the head of a classifier gives."""
     weight = getattr(network.head, "weight", None)
     return weight.shape[0] if isinstance(weight, Tensor) else int(network.model.config.num_labels or 1)
@@ -123,7 +123,7 @@ def reward_of(logits: Tensor, label: str | None) -> Tensor:
 
 
 @torch.inference_mode()
-def check_vocabulary(name: str, network: Network) -> None:
+def check_vocabulary(name: str, network: ReadableNetwork) -> None:
     """Raise `ModelError` where the logits that are computed here are not those of the model's own forward pass."""
     ids = torch.arange(1, 9, device=network.device).unsqueeze(0)
     with usual_attention(network):
@@ -136,7 +136,7 @@ def check_vocabulary(name: str, network: Network) -> None:
         )
 
 
-def _log_probabilities(network: Network, groups: Sequence[Sequence[Tokens]], read: Read) -> tuple[Tensor, int]:
+def _log_probabilities(network: ReadableNetwork, groups: Sequence[Sequence[Tokens]], read: Read) -> tuple[Tensor, int]:
     """Summed log-probability of the tokens after each read position, a conversation each; in float64."""
     states, rows, computed = read(network, groups)
     conversations = [tokens for group in groups for tokens in group]
@@ -158,7 +158,7 @@ def _log_probabilities(network: Network, groups: Sequence[Sequence[Tokens]], rea
     return sums, computed
 
 
-def _vocabulary_logits(network: Network, states: Tensor) -> Tensor:
+def _vocabulary_logits(network: ReadableNetwork, states: Tensor) -> Tensor:
     """Logits as the model's own forward pass makes them: some families scale or cap them."""
     assert network.head is not None  # noqa: S101 - a language model has one
     config = network.model.config.get_text_config()

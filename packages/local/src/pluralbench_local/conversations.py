@@ -113,7 +113,7 @@ def tokenize(groups: Sequence[Group], template: Template, limit: int, on_overflo
     return tokenized
 
 
-def rendered_alike(groups: Sequence[Group], tokenized: Sequence[Tokenized]) -> int:
+def identical_renderings(groups: Sequence[Group], tokenized: Sequence[Tokenized]) -> int:
     """In how many groups responses that differ make the same tokens, so that nothing tells them apart.
 
     Raises `ConversationError` where that is so in each group whose responses differ: the template drops what they say.
@@ -143,10 +143,10 @@ def _tokenized(groups: Sequence[Group], template: Template) -> Iterator[Tokenize
 
 
 def _rendered(group: Group, response: str, template: Template) -> str:
-    return within_bounds(group.id, template.render([*group.messages, {"role": "assistant", "content": response}]))
+    return check_text_size(group.id, template.render([*group.messages, {"role": "assistant", "content": response}]))
 
 
-def within_bounds(name: str, text: str) -> str:
+def check_text_size(name: str, text: str) -> str:
     """A text as it is. name: the id of its prompt. Raises `ConversationError` for one that is not tokenized."""
     if len(text) > TEXT_CHARACTERS:
         raise ConversationError(f"The prompt of id {name} makes a conversation of {too_long(len(text))}.")

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from pluralbench_local.attention import computing_fast
-from pluralbench_local.measured import fastest
+from pluralbench_local.autotune import fastest
 
 PARTS = ("gate_proj", "up_proj", "down_proj")
 # What oneDNN calls the activation, and which of its algorithms: by what they compute, as libraries name it variously.
@@ -23,7 +23,7 @@ ACTIVATIONS: dict[tuple[str, str], Callable[[Tensor], Tensor]] = {
 PROBED_ROWS = 256
 
 
-def fuse_gates(model: nn.Module) -> int:
+def fuse_gated_mlps(model: nn.Module) -> int:
     """Give gated blocks on a CPU their faster form, for batches in mode `fast`; how many have one now."""
     kinds: dict[str, list[Any]] = {}
     for module in model.modules():

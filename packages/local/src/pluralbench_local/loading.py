@@ -4,11 +4,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pluralbench_rewards import Scoring
+from pluralbench_rewards import ScoringConfig
 
 from pluralbench_local.classifiers import Classifier, Implicit, check_label, check_vocabulary, logits_of
+from pluralbench_local.config import LocalModel, described
 from pluralbench_local.conversations import Template
-from pluralbench_local.description import LocalModel, described
 from pluralbench_local.errors import ModelError
 from pluralbench_local.models import (
     appended,
@@ -20,12 +20,12 @@ from pluralbench_local.models import (
 )
 from pluralbench_local.network import unpacked
 from pluralbench_local.personal.scoring import Personal, load_personal
-from pluralbench_local.scoring import Options, token_limit
+from pluralbench_local.scoring import RunOptions, token_limit
 
 AnyModel = Classifier | Implicit | Personal
 
 
-def load(model: str | Path | LocalModel, *, scoring: Scoring | None = None, **fields: Any) -> AnyModel:
+def load(model: str | Path | LocalModel, *, scoring: ScoringConfig | None = None, **fields: Any) -> AnyModel:
     """Load a reward model from a folder or the Hub into this process; a personalized one from its folder.
 
     model: its description, or its name, with the other fields of `LocalModel` by keyword. scoring: how it runs when it
@@ -35,14 +35,14 @@ def load(model: str | Path | LocalModel, *, scoring: Scoring | None = None, **fi
     """
     model = described(model, **fields)
     if model.personal() is not None:
-        return load_personal(model, scoring or Scoring())
-    options = Options.of(scoring or Scoring(), model)
+        return load_personal(model, scoring or ScoringConfig())
+    options = RunOptions.of(scoring or ScoringConfig(), model)
     if model.kind == "classifier":
         return _classifier(model, options)
     return _implicit(model, options)
 
 
-def template_of(model: LocalModel, scoring: Scoring) -> tuple[Template, int]:
+def template_of(model: LocalModel, scoring: ScoringConfig) -> tuple[Template, int]:
     """How a model reads conversations, and the most tokens of one; no weights are read. Raises `ModelError`."""
     sources = [model]
     if model.reference is not None:
@@ -53,13 +53,13 @@ def template_of(model: LocalModel, scoring: Scoring) -> tuple[Template, int]:
     return template, scoring.max_length or token_limit(tokenizer, configs)
 
 
-def load_to_score(model: LocalModel, scoring: Scoring) -> AnyModel:
+def load_to_score(model: LocalModel, scoring: ScoringConfig) -> AnyModel:
     """A described model for a run: it also measures the tolerance of its scores."""
     loaded = load(model, scoring=scoring)
     return replace(loaded, options=replace(loaded.options, measure_tolerance=True))
 
 
-def _classifier(model: LocalModel, options: Options) -> Classifier:
+def _classifier(model: LocalModel, options: RunOptions) -> Classifier:
     if model.reference is not None:
         raise ModelError("A classifier has no `reference` model; that belongs to the kind implicit.")
     tokenizer = load_tokenizer(model, model.template())
@@ -69,7 +69,7 @@ def _classifier(model: LocalModel, options: Options) -> Classifier:
     return Classifier(model.name, network, template, model.label, options)
 
 
-def _implicit(model: LocalModel, options: Options) -> Implicit:
+def _implicit(model: LocalModel, options: RunOptions) -> Implicit:
     if model.label is not None:
         raise ModelError("An implicit reward has no `label`; that belongs to the kind classifier.")
     tokenizer = load_tokenizer(model, model.template())

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
-from pluralbench_runs import check_model_folder, config_fault, one_line
+from pluralbench_runs import check_model_folder, config_error, one_line
 from torch import nn
 from transformers import (
     AutoConfig,
@@ -25,9 +25,9 @@ from transformers import (
 )
 from transformers.utils import logging
 
-from pluralbench_local.description import LocalModel
+from pluralbench_local.config import LocalModel
 from pluralbench_local.errors import DeviceError, ModelError
-from pluralbench_local.network import Network, network_of
+from pluralbench_local.network import ReadableNetwork, network_of
 
 library: Any = logging  # untyped
 LANGUAGE_MODEL = "it looks like a language model: score with it as of the kind implicit, or judge with it"
@@ -64,7 +64,7 @@ def from_pretrained(model: LocalModel) -> dict[str, Any]:
 
 def load_tokenizer(source: LocalModel, chat_template: str | None) -> PreTrainedTokenizerBase:
     """The model's tokenizer, with another chat template if one is given. Raises `ModelError`."""
-    tokenizer = loaded(
+    tokenizer = load_or_raise(
         "tokenizer", source, lambda: AutoTokenizer.from_pretrained(source.name, **from_pretrained(source))
     )
     if chat_template is not None:
@@ -112,7 +112,7 @@ def _tried(asked: str) -> str:
     )
 
 
-def load_classifier(source: LocalModel) -> tuple[Network, tuple[int, ...]]:
+def load_classifier(source: LocalModel) -> tuple[ReadableNetwork, tuple[int, ...]]:
     """The network of a sequence classifier, and the token ids it wants after a conversation. Raises `ModelError`."""
     config = load_config(source)
     special = special_of(config)
@@ -125,7 +125,7 @@ def load_classifier(source: LocalModel) -> tuple[Network, tuple[int, ...]]:
 
 def load_config(source: LocalModel) -> PretrainedConfig:
     """A model's configuration. Raises `ModelError`."""
-    read: PretrainedConfig = loaded(
+    read: PretrainedConfig = load_or_raise(
         "configuration", source, lambda: AutoConfig.from_pretrained(source.name, **from_pretrained(source))
     )
     return read
@@ -142,7 +142,7 @@ def appended(config: PretrainedConfig) -> tuple[int, ...]:
     return () if special is None else (int(getattr(config, special.append)),)
 
 
-def load_language_model(source: LocalModel) -> Network:
+def load_language_model(source: LocalModel) -> ReadableNetwork:
     """The network of a causal language model, read through its vocabulary. Raises `ModelError`."""
     model = language_model(source)
     embeddings: Callable[[], nn.Module] = model.get_output_embeddings
@@ -154,8 +154,8 @@ def language_model(source: LocalModel) -> PreTrainedModel:
     return _model(AutoModelForCausalLM, source)
 
 
-def _read(model: PreTrainedModel, head: nn.Module | None) -> Network:
-    with quiet():
+def _read(model: PreTrainedModel, head: nn.Module | None) -> ReadableNetwork:
+    with silence_transformers():
         return network_of(model, head)
 
 
@@ -205,13 +205,13 @@ def _model(kind: Any, source: LocalModel) -> PreTrainedModel:
 def load_weights(kind: Any, source: LocalModel, **options: Any) -> tuple[Any, dict[str, Any]]:
     """A model of this class of the library, and what loading showed of its weights. Raises `ModelError`."""
     given = {"output_loading_info": True} | from_pretrained(source) | options
-    with quiet():
-        model, info = loaded("model", source, lambda: kind.from_pretrained(source.name, **given))
+    with silence_transformers():
+        model, info = load_or_raise("model", source, lambda: kind.from_pretrained(source.name, **given))
     return model, info
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def silence_transformers() -> Iterator[None]:
     """Keep the library from warning of what is checked here, and from drawing bars where nobody looks."""
     verbosity, bars = library.get_verbosity(), library.is_progress_bar_enabled()
     library.set_verbosity_error()
@@ -225,14 +225,14 @@ def quiet() -> Iterator[None]:
             library.enable_progress_bar()
 
 
-def loaded(what: str, source: LocalModel, load: Callable[[], Any]) -> Any:
+def load_or_raise(what: str, source: LocalModel, load: Callable[[], Any]) -> Any:
     """What `load` gives. what: its name in a sentence, "model", "tokenizer". Raises `ModelError` for anything."""
     if Path(source.name).is_dir():
         _check_folder(Path(source.name), what)
     elif Path(source.name).exists() or source.name.count("/") != 1 or source.name.startswith((".", "/", "~")):
         raise ModelError(f"There is no model folder {source.name} (give a folder, or ORG/NAME on the Hub).")
     try:
-        fault = "" if Path(source.name).is_dir() else config_fault(_hub_config(source.name, source.revision))
+        fault = "" if Path(source.name).is_dir() else config_error(_hub_config(source.name, source.revision))
         if not fault:
             return load()
     except Exception as error:  # noqa: BLE001 - whatever the library raises, the user gets a sentence

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from pluralbench_local.attention import PACKED, NotPackable, attending, read_only_last_rows
-from pluralbench_local.gates import fuse_gates
+from pluralbench_local.gates import fuse_gated_mlps
 from pluralbench_local.packing import Packed, Tokens, pack
 
 PACKABLE_LAYERS = {"full_attention", "sliding_attention"}
@@ -19,7 +19,7 @@ AGREEMENT = {torch.float32: 1e-3, torch.float16: 0.05, torch.bfloat16: 0.15}  # 
 
 
 @dataclass(frozen=True)
-class Network:
+class ReadableNetwork:
     """A model in use.
 
     body: gives last hidden states. head: reads them; None where the model pools by itself (encoders).
@@ -44,7 +44,7 @@ class Network:
         return self.model.dtype
 
 
-def positions_of(network: Network) -> int | None:
+def positions_of(network: ReadableNetwork) -> int | None:
     """How many positions the model has an embedding for; None where positions are not embedded."""
     limit = getattr(network.model.config.get_text_config(), "max_position_embeddings", None)
     tokens = network.model.get_input_embeddings()
@@ -59,24 +59,24 @@ def _device(model: PreTrainedModel) -> torch.device:
     return weight.device
 
 
-def network_of(model: PreTrainedModel, head: nn.Module | None) -> Network:
+def network_of(model: PreTrainedModel, head: nn.Module | None) -> ReadableNetwork:
     """Find out how a loaded model can be read, by trying it on a few tokens."""
     body = model.base_model
     usual = model.config._attn_implementation  # noqa: SLF001 - there is no public name for it
     if head is None or body is model:
-        return Network(model, model, None, usual, "the model pools its tokens by itself")
-    fuse_gates(model)
-    return Network(model, body, head, usual, _why_not_packable(model, body, usual))
+        return ReadableNetwork(model, model, None, usual, "the model pools its tokens by itself")
+    fuse_gated_mlps(model)
+    return ReadableNetwork(model, body, head, usual, _why_not_packable(model, body, usual))
 
 
-def unpacked(network: Network, why: str) -> Network:
+def unpacked(network: ReadableNetwork, why: str) -> ReadableNetwork:
     """The network as one that is not to be packed."""
     network.model.set_attn_implementation(network.usual)
     return replace(network, unpackable=why)
 
 
 @contextmanager
-def usual_attention(network: Network) -> Iterator[None]:
+def usual_attention(network: ReadableNetwork) -> Iterator[None]:
     """Within this context the network computes as it does when nothing is packed."""
     if not network.unpackable:
         network.model.set_attn_implementation(network.usual)
@@ -88,7 +88,7 @@ def usual_attention(network: Network) -> Iterator[None]:
 
 
 def read_packed(
-    network: Network, groups: Sequence[Sequence[Tokens]], mode: Mode
+    network: ReadableNetwork, groups: Sequence[Sequence[Tokens]], mode: Mode
 ) -> tuple[Tensor, list[list[int]], int]:
     """Last hidden states [n, width] of the rows that are read, for each conversation its places among them, and how
     many tokens were computed."""
@@ -106,7 +106,7 @@ def _packed_states(body: nn.Module, packed: Packed, device: torch.device) -> Ten
     return states
 
 
-def read_padded(network: Network, conversations: Sequence[Tokens]) -> tuple[Tensor, list[list[int]], int]:
+def read_padded(network: ReadableNetwork, conversations: Sequence[Tokens]) -> tuple[Tensor, list[list[int]], int]:
     """The same in a right-padded batch; where the model pools by itself, its logits [conversations, labels]."""
     longest = max(len(tokens.ids) for tokens in conversations)
     # Any id will do: the mask says which tokens count, so no pad token is needed.

@@ -18,9 +18,9 @@ from pluralbench_rewards import (
     Overflow,
     RewardModel,
     Scored,
-    Scoring,
+    ScoringConfig,
     Work,
-    compared,
+    tolerance_sample,
 )
 from pluralbench_runs import digest
 from torch import Tensor
@@ -28,10 +28,10 @@ from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
 from pluralbench_local.batches import Read, Tally, in_batches
 from pluralbench_local.budgets import usual_budget
+from pluralbench_local.config import LocalModel
 from pluralbench_local.conversations import Template, tokenize
-from pluralbench_local.description import LocalModel
 from pluralbench_local.errors import ConversationError
-from pluralbench_local.network import Network, positions_of, read_padded, usual_attention
+from pluralbench_local.network import ReadableNetwork, positions_of, read_padded, usual_attention
 from pluralbench_local.packing import Tokens
 
 UNLIMITED = 10**9  # tokenizers without a limit of their own state a far greater one
@@ -39,10 +39,10 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 
 
 @dataclass(frozen=True)
-class Options:
+class RunOptions:
     """How a model scores.
 
-    mode, max_length, on_overflow, token_budget: see `Scoring`. described: from what it was loaded, where that
+    mode, max_length, on_overflow, token_budget: see `ScoringConfig`. described: from what it was loaded, where that
     is known.
     measure_tolerance: measure how far scores of another mode may lie from these (see `tolerance`).
     """
@@ -55,7 +55,7 @@ class Options:
     measure_tolerance: bool = False
 
     @classmethod
-    def of(cls, scoring: Scoring, described: LocalModel) -> Self:
+    def of(cls, scoring: ScoringConfig, described: LocalModel) -> Self:
         """The options that a description and the way to run make."""
         told = (scoring.mode, scoring.max_length, scoring.on_overflow, scoring.token_budget)
         return cls(*told, described)
@@ -69,7 +69,7 @@ class Runnable(Protocol):
         """What to call it."""
 
     @property
-    def options(self) -> Options:
+    def options(self) -> RunOptions:
         """How it runs."""
 
     @property
@@ -77,11 +77,11 @@ class Runnable(Protocol):
         """How conversations become its tokens."""
 
     @property
-    def networks(self) -> list[Network]:
+    def networks(self) -> list[ReadableNetwork]:
         """What has to run."""
 
 
-class Local(Runnable, Protocol):
+class LocalRewardModel(Runnable, Protocol):
     """What a model in this process gives to `score_locally`."""
 
     @property
@@ -100,7 +100,7 @@ class Scorer(RewardModel, Protocol):
     """A loaded reward model that can be run in other ways than it was loaded for."""
 
     @property
-    def options(self) -> Options:
+    def options(self) -> RunOptions:
         """How it scores."""
 
 
@@ -115,7 +115,7 @@ def score(
     on_scored: OnScored | None = None,
     **options: Any,
 ) -> Scored:
-    """Score the responses of every group with other `Options` than the model was loaded with, such as mode="exact".
+    """Score the responses of every group with other `RunOptions` than the model was loaded with, such as mode="exact".
 
     Raises `ConversationError` for a missing template or overflow, `DeviceError` when one conversation does not fit.
     """
@@ -125,7 +125,7 @@ def score(
 
 
 def score_locally(
-    model: Local,
+    model: LocalRewardModel,
     groups: Sequence[Group],
     *,
     known: Mapping[int, list[float]] | None = None,
@@ -167,7 +167,7 @@ def work_of(model: Runnable, limit: int) -> Work:
     return Work(strategy, unpackable, model.options.token_budget or usual_budget(network, strategy), limit)
 
 
-def record_of(model: Local) -> ModelRecord:
+def record_of(model: LocalRewardModel) -> ModelRecord:
     """What a loaded model is: what its description says, and what loading showed."""
     described = model.options.described
     known = ModelRecord(name=model.name, kind=model.kind) if described is None else described.record()
@@ -198,7 +198,7 @@ def token_limit(tokenizer: PreTrainedTokenizerBase, configs: Sequence[Pretrained
     return min((int(limit) for limit in limits if limit and 0 < limit < UNLIMITED), default=UNLIMITED)
 
 
-def tolerance(model: Local, groups: Sequence[Group], scored: Scored) -> float:
+def tolerance(model: LocalRewardModel, groups: Sequence[Group], scored: Scored) -> float:
     """How far scores of another mode, or of one conversation at a time, may lie from these: measured.
 
     Some conversations, evenly spread over those that were scored, are computed alone under the model's usual attention;
@@ -209,7 +209,7 @@ def tolerance(model: Local, groups: Sequence[Group], scored: Scored) -> float:
     if scored.work is None:
         return 0.0
     limit = scored.work.max_length
-    picked = [(place, part % len(scored.scores[place])) for part, place in enumerate(compared(scored.scores))]
+    picked = [(place, part % len(scored.scores[place])) for part, place in enumerate(tolerance_sample(scored.scores))]
     differences, sizes = [0.0], [0.0]
     for place, response in picked:
         group = groups[place]
@@ -236,7 +236,7 @@ def bound(differences: Sequence[float], sizes: Sequence[float], precision: torch
     return max(8 * spread, 4 * torch.finfo(precision).eps * usual)
 
 
-def _read_alone(network: Network, groups: Sequence[Sequence[Tokens]]) -> tuple[Tensor, list[list[int]], int]:
+def _read_alone(network: ReadableNetwork, groups: Sequence[Sequence[Tokens]]) -> tuple[Tensor, list[list[int]], int]:
     with usual_attention(network):
         return read_padded(network, [tokens for group in groups for tokens in group])
 

@@ -17,8 +17,8 @@ from pluralbench_runs import Json, Recipe, digest, recipe_values
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
+from pluralbench_local.config import TRAINING_FILE, LocalModel, described
 from pluralbench_local.conversations import Template
-from pluralbench_local.description import TRAINING_FILE, LocalModel, described
 from pluralbench_local.errors import ModelError, TrainingError
 from pluralbench_local.models import load_tokenizer
 from pluralbench_local.network import positions_of
@@ -36,8 +36,8 @@ from pluralbench_local.training_job import (
     saved_network,
     step_log,
 )
-from pluralbench_local.training_model import Trainee, finished, load_trainee, set_pad_token
-from pluralbench_local.training_options import TrainingOptions
+from pluralbench_local.training_model import TrainableModel, finished, load_trainee, set_pad_token
+from pluralbench_local.training_options import TrainingConfig
 from pluralbench_local.training_rewards import Rewards
 
 HELD_OUT = "held-out rankings"
@@ -58,7 +58,7 @@ class TrainingSettings(Recipe):
     model: ModelRecord
     data: str
     held_out: str | None = None
-    options: TrainingOptions
+    options: TrainingConfig
 
 
 def train(
@@ -67,7 +67,7 @@ def train(
     out: Path | str,
     *,
     held_out: Sequence[Ranking] | None = None,
-    options: TrainingOptions | None = None,
+    options: TrainingConfig | None = None,
     origin: Mapping[str, Json] | None = None,
     fresh: bool = False,
     **fields: Any,
@@ -86,7 +86,7 @@ def train(
     Raises `TrainingError`, `ModelError`, `DeviceError`, `ConversationError`, and `OutputError` where `out` was made by
     other settings, or of a base whose files are others by now.
     """
-    options = options or TrainingOptions()
+    options = options or TrainingConfig()
     base = described(model, **fields)
     check_base(base, {"kind", "label", "reference", "dtype"}, UNUSED)
     check(rankings, "rankings")
@@ -114,7 +114,7 @@ def _learned(
     source: LocalModel,
     rankings: Sequence[Ranking],
     held_out: Sequence[Ranking] | None,
-    options: TrainingOptions,
+    options: TrainingConfig,
     work: Path,
     facts: dict[str, Any],
 ) -> Result:
@@ -164,7 +164,7 @@ def ranking_loss(rewards: Tensor, pairs: Sequence[tuple[int, int]], weight: floa
     return loss + weight * regulariser, regulariser
 
 
-def _steps(epochs: Sequence[Sequence[Batch]], data: Data, options: TrainingOptions) -> list[list[Batch]]:
+def _steps(epochs: Sequence[Sequence[Batch]], data: Data, options: TrainingConfig) -> list[list[Batch]]:
     """The batches of each step. Raises `TrainingError` where all steps are warm-up, the first of which has rate 0."""
     line = [batch for epoch in epochs for batch in epoch]
     steps = [line[start : start + options.accumulation] for start in range(0, len(line), options.accumulation)]
@@ -176,17 +176,17 @@ def _steps(epochs: Sequence[Sequence[Batch]], data: Data, options: TrainingOptio
     return steps
 
 
-def _warmup(steps: int, options: TrainingOptions) -> int:
+def _warmup(steps: int, options: TrainingConfig) -> int:
     return math.ceil(options.warmup * steps)
 
 
 def _run(
     accelerator: Accelerator,
-    trainee: Trainee,
+    trainee: TrainableModel,
     data: Data,
     judged: Data | None,
     steps: Sequence[Sequence[Batch]],
-    options: TrainingOptions,
+    options: TrainingConfig,
     work: Path,
 ) -> None:
     """Take all steps that the checkpoint in `work` does not have."""
@@ -226,7 +226,7 @@ def _step(
     rewards_of: Rewards,
     data: Data,
     step: Sequence[Batch],
-    options: TrainingOptions,
+    options: TrainingConfig,
     trained: Sequence[nn.Parameter],
 ) -> dict[str, Any]:
     """The gradient of a step's batches, and what to log of it."""

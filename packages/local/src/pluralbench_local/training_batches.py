@@ -8,7 +8,7 @@ from typing import Literal
 
 from pluralbench_measures.rankings import pairs_of
 from pluralbench_rewards import Group, Message
-from pluralbench_runs import stream
+from pluralbench_runs import rng_for
 
 from pluralbench_local.conversations import NAMED, Template, tokenize
 from pluralbench_local.errors import TrainingError
@@ -65,7 +65,7 @@ def batches(rankings: Sequence[Ranking], size: int, seed: int, epoch: int) -> li
     """
     filling = _Filling(size)
     left: deque[tuple[int, int]] = deque()
-    drawn = [(stream(seed, "batches", epoch, ranking.id), place) for place, ranking in enumerate(rankings)]
+    drawn = [(rng_for(seed, "batches", epoch, ranking.id), place) for place, ranking in enumerate(rankings)]
     for _, place, draw in sorted((draw.random(), place, draw) for draw, place in drawn):
         for part in _parts(rankings[place].rank, size, draw):
             members = [(place, response) for response in part]
@@ -77,7 +77,7 @@ def batches(rankings: Sequence[Ranking], size: int, seed: int, epoch: int) -> li
     for members in made:
         while left and len(members) < size:
             members.append(left.popleft())
-    stream(seed, "order of batches", epoch).shuffle(made)
+    rng_for(seed, "order of batches", epoch).shuffle(made)
     return [Batch(members, _pairs(members, rankings)) for members in made]
 
 

@@ -25,9 +25,9 @@ from pluralbench_runs import Json, Recipe, file_digest, output_directory, progre
 from transformers import PreTrainedModel
 
 from pluralbench_local.batches import is_out_of_memory
-from pluralbench_local.description import LocalModel
+from pluralbench_local.config import LocalModel
 from pluralbench_local.errors import DeviceError, TrainingError
-from pluralbench_local.models import quiet
+from pluralbench_local.models import silence_transformers
 
 LOG_FILE, SETTINGS_FILE = "log.jsonl", "settings.toml"
 CHECKPOINT = "checkpoint-"
@@ -149,7 +149,7 @@ def saved_network(
     def save(folder: Path) -> None:
         for path in beside:
             shutil.copyfile(path, folder / path.name)
-        with quiet():
+        with silence_transformers():
             model.save_pretrained(folder)
             tokenizer.save_pretrained(folder)
 

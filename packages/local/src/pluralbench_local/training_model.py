@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
-from pluralbench_runs import how_to_install
+from pluralbench_runs import install_command
 from torch import Tensor, nn
 from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
+from pluralbench_local.config import LocalModel
 from pluralbench_local.conversations import Template
-from pluralbench_local.description import LocalModel
 from pluralbench_local.errors import DeviceError, ModelError
 from pluralbench_local.models import REWARD_HEADS, device_of, load_weights
-from pluralbench_local.network import Network, read_padded
+from pluralbench_local.network import ReadableNetwork, read_padded
 from pluralbench_local.packing import Tokens
-from pluralbench_local.training_options import Lora
+from pluralbench_local.training_options import LoraOptions
 
 SMALL_HEAD = 0.02  # the deviation with which transformers draws a head
 # Tokens of a forward pass. On a CPU what pads least is fastest, measured; for a GPU it is an estimate.
@@ -25,13 +25,13 @@ BUDGET = {"cpu": 512, "cuda": 8192}
 
 
 @dataclass(frozen=True)
-class Trainee:
+class TrainableModel:
     """A model in training. whole: the module that holds all weights, adapters included. base: their type as loaded.
 
     budget: tokens, padding included, of a forward pass.
     """
 
-    network: Network
+    network: ReadableNetwork
     whole: nn.Module
     base: torch.dtype
     budget: int
@@ -40,13 +40,13 @@ class Trainee:
 def load_trainee(
     source: LocalModel,
     *,
-    lora: Lora | None,
+    lora: LoraOptions | None,
     gradient_checkpointing: bool,
     token_budget: int | None,
     seed: int,
     new_head: Literal["small", "large"] = "small",
     head_alone: bool = False,
-) -> Trainee:
+) -> TrainableModel:
     """The model with a head of one logit, on its device; without adapters in float32, whatever it was saved in.
 
     A language model gets a linear head without bias, drawn from a normal distribution with a deviation of 0.02, or the
@@ -80,20 +80,20 @@ def load_trainee(
         whole.to(device)
     except torch.OutOfMemoryError:
         raise DeviceError(f"{source.name} does not fit into the memory of {device}; try lora.") from None
-    return Trainee(_network(model), whole, base, token_budget or BUDGET.get(device.type, BUDGET["cpu"]))
+    return TrainableModel(_network(model), whole, base, token_budget or BUDGET.get(device.type, BUDGET["cpu"]))
 
 
-def finished(trainee: Trainee, dtype: torch.dtype) -> Trainee:
+def finished(trainee: TrainableModel, dtype: torch.dtype) -> TrainableModel:
     """The model as it is to be saved: adapters merged, weights rounded to `dtype`."""
     merge: Callable[[], PreTrainedModel] | None = getattr(trainee.whole, "merge_and_unload", None)
     model = trainee.network.model if merge is None else merge()
     for weights in model.parameters():
         weights.data = weights.data.to(dtype)
-    return Trainee(_network(model), model, trainee.base, trainee.budget)
+    return TrainableModel(_network(model), model, trainee.base, trainee.budget)
 
 
 def states_of(
-    trainee: Trainee, conversations: Sequence[Tokens], precision: Callable[[], AbstractContextManager[Any]]
+    trainee: TrainableModel, conversations: Sequence[Tokens], precision: Callable[[], AbstractContextManager[Any]]
 ) -> Tensor:
     """What the head reads of each conversation, [conversations, width], with a gradient; each is encoded once.
 
@@ -116,7 +116,7 @@ def states_of(
     return torch.cat(last)[torch.tensor(order, device=network.device).argsort()]
 
 
-def read_by_head(trainee: Trainee, states: Tensor) -> Tensor:
+def read_by_head(trainee: TrainableModel, states: Tensor) -> Tensor:
     """The reward of each of some states in float32, [states]. The head computes in its own precision."""
     head = trainee.network.head
     logits = states if head is None else head(states.to(next(head.parameters()).dtype))
@@ -125,7 +125,7 @@ def read_by_head(trainee: Trainee, states: Tensor) -> Tensor:
 
 
 def rewards_of(
-    trainee: Trainee, conversations: Sequence[Tokens], precision: Callable[[], AbstractContextManager[Any]]
+    trainee: TrainableModel, conversations: Sequence[Tokens], precision: Callable[[], AbstractContextManager[Any]]
 ) -> Tensor:
     """The reward of each conversation in float32, [conversations], with a gradient; see `states_of`."""
     return read_by_head(trainee, states_of(trainee, conversations, precision))
@@ -166,17 +166,17 @@ def _freeze(name: str, model: PreTrainedModel) -> None:
     head.requires_grad_(requires_grad=True)
 
 
-def _network(model: PreTrainedModel) -> Network:
+def _network(model: PreTrainedModel) -> ReadableNetwork:
     head = getattr(model, "score", None)
     body = model if head is None else model.base_model
-    return Network(model, body, head, "", "training pads its batches")
+    return ReadableNetwork(model, body, head, "", "training pads its batches")
 
 
-def _with_adapters(model: PreTrainedModel, lora: Lora) -> nn.Module:
+def _with_adapters(model: PreTrainedModel, lora: LoraOptions) -> nn.Module:
     try:
         from peft import LoraConfig, get_peft_model  # noqa: PLC0415 - an extra
     except ImportError:
-        raise ModelError(f"LoRA needs an extra: {how_to_install('pluralbench-local', 'lora')}.") from None
+        raise ModelError(f"LoRA needs an extra: {install_command('pluralbench-local', 'lora')}.") from None
     targets = lora.targets if isinstance(lora.targets, str) else list(lora.targets)
     settings = LoraConfig(
         task_type="SEQ_CLS", r=lora.rank, lora_alpha=lora.alpha, lora_dropout=lora.dropout, target_modules=targets

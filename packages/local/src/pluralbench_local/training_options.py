@@ -1,12 +1,12 @@
-"""How to train: `TrainingOptions`. Nothing here needs torch."""
+"""How to train: `TrainingConfig`. Nothing here needs torch."""
 
 from typing import Literal, Self
 
-from pluralbench_runs import Table
+from pluralbench_runs import FrozenModel
 from pydantic import Field, field_validator, model_validator
 
 
-class Lora(Table):
+class LoraOptions(FrozenModel):
     """Low-rank adapters instead of all weights (the extra `lora`), merged into the weights when saved.
 
     The rest of the weights stays in the type it was saved in; adapters and head train in float32.
@@ -19,7 +19,7 @@ class Lora(Table):
     targets: str | tuple[str, ...] = "all-linear"
 
 
-class TrainingOptions(Table):
+class TrainingConfig(FrozenModel):
     """How to train; the defaults are those of CHEEMS (section 5, Table 9): 256 responses a step, for a large set.
 
     Only `new_head` has another default than CHEEMS, which draws it "large", from N(0, 1 / (width + 1)), the second the
@@ -50,7 +50,7 @@ class TrainingOptions(Table):
         description="How a language model's new head is drawn: with a deviation of 0.02, or of (width + 1) ** -0.5, "
         "the way of CHEEMS.",
     )
-    lora: Lora | None = Field(
+    lora: LoraOptions | None = Field(
         None,
         description="Adapters in place of all weights, such as 16/32; they want a rate some twenty times higher.",
         json_schema_extra={"metavar": "RANK/ALPHA"},

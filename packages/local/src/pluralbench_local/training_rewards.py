@@ -9,7 +9,7 @@ from pluralbench_runs import progress
 from torch import Tensor
 
 from pluralbench_local.training_batches import Data
-from pluralbench_local.training_model import Trainee, read_by_head, rewards_of, states_of
+from pluralbench_local.training_model import TrainableModel, read_by_head, rewards_of, states_of
 
 TOGETHER = 128  # responses that are sorted by length and encoded between two looks at the clock
 
@@ -20,7 +20,7 @@ class Rewards:
     What the head reads is then kept, in float32: as many numbers a response as the model is wide.
     """
 
-    def __init__(self, trainee: Trainee, accelerator: Accelerator, *, once: bool = False) -> None:
+    def __init__(self, trainee: TrainableModel, accelerator: Accelerator, *, once: bool = False) -> None:
         self._trainee, self._precision, self._once = trainee, accelerator.autocast, once
         self._states: dict[int, tuple[Data, dict[tuple[int, int], int], Tensor]] = {}
 

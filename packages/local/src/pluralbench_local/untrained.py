@@ -6,9 +6,9 @@ from typing import Any
 
 from pluralbench_runs import readable
 
+from pluralbench_local.config import LocalModel, described
 from pluralbench_local.conversations import Template
-from pluralbench_local.description import LocalModel, described
-from pluralbench_local.models import load_tokenizer, quiet
+from pluralbench_local.models import load_tokenizer, silence_transformers
 from pluralbench_local.training_batches import Ranking, fitting
 from pluralbench_local.training_model import finished, load_trainee, set_pad_token
 
@@ -32,7 +32,7 @@ def untrained(model: str | Path | LocalModel, out: Path | str, *, seed: int = 0,
     trainee = finished(trainee, trainee.base)
     work = target.with_name(f"{target.name}.new")
     shutil.rmtree(work, ignore_errors=True)
-    with quiet():
+    with silence_transformers():
         trainee.network.model.save_pretrained(work)
         tokenizer.save_pretrained(work)
     return readable(work).replace(target)

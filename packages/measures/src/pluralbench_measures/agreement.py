@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 
 from pluralbench_measures.bootstrap import Sums
-from pluralbench_measures.intervals import tilt
+from pluralbench_measures.intervals import perturb
 
 Level = Literal["nominal", "ordinal", "interval"]
 LEVELS: tuple[Level, ...] = ("nominal", "ordinal", "interval")
@@ -34,7 +34,7 @@ def clustered_share(counts: Sequence[int], of: Sequence[int]) -> dict[str, float
     if not sum(of):
         return {"share": None, "low": None, "high": None}
     hits, totals = (np.asarray(values, dtype=np.float64)[:, None] for values in (counts, of))
-    tilted = tilt(Sums(hits, totals))
+    tilted = perturb(Sums(hits, totals))
     found = tilted.share(tilted.sources[0].pooled([0]), [[0]], None, int((totals > 0).sum()))
     return {"share": found.value, "low": found.low, "high": found.high}
 

@@ -45,7 +45,7 @@ Strata = Sequence[Sequence[int]]
 
 
 @dataclass(frozen=True)
-class Pulls:
+class Influence:
     """How clusters pull a number.
 
     variance: what their residuals show of it, of which `shown` is the share if all clusters vary alike. clusters,
@@ -71,7 +71,7 @@ class Pulls:
 
 
 @dataclass(frozen=True)
-class Tilted:
+class Perturbed:
     """Sums as they are (row 0) and with one of them raised a little (each other row), of one or several tables.
 
     sums: the tables, on the same clusters and leaves. sources: of each table all rows, [1 + 2 * tables * leaves]. What
@@ -116,7 +116,7 @@ class Tilted:
         n: int | None,
         clusters: int,
         within: tuple[float, float],
-        bounds_of: Callable[[float, Pulls], tuple[float, float] | None],
+        bounds_of: Callable[[float, Influence], tuple[float, float] | None],
     ) -> Estimate:
         value = float(values[0])
         none = Estimate(None if np.isnan(value) else value, None, None, n, clusters)
@@ -128,7 +128,7 @@ class Tilted:
             return none
         return Estimate(value, max(bounds[0], within[0]), min(bounds[1], within[1]), n, clusters, STUDENT)
 
-    def _pulls(self, values: Array, strata: Strata) -> Pulls:
+    def _pulls(self, values: Array, strata: Strata) -> Influence:
         strata = [leaves for leaves in strata if len(leaves)]
         leaves = [leaf for inner in strata for leaf in inner]
         starts = np.cumsum([0, *(len(inner) for inner in strata)])[:-1]
@@ -152,7 +152,7 @@ class Tilted:
         )
 
 
-def tilt(*sums: Sums) -> Tilted:
+def perturb(*sums: Sums) -> Perturbed:
     """Some tables of sums on the same clusters and leaves, each sum raised in turn."""
     leaves = sums[0].won.shape[1]
     rows = 1 + 2 * leaves * len(sums)
@@ -164,7 +164,7 @@ def tilt(*sums: Sums) -> Tilted:
         won[first + each, each] += step
         counts[first + leaves + each, each] += step
         sources.append(Resampled(won, counts, one.counts > 0))
-    return Tilted(sums, tuple(sources))
+    return Perturbed(sums, tuple(sources))
 
 
 class _Table(NamedTuple):
@@ -197,7 +197,7 @@ def _of_table(sums: Sums, leaves: Sequence[int], starts: NDArray[np.int64], move
     return _Table(pull, part, np.add.reduceat(moved[0], starts), decisions, shares)
 
 
-def _summed(pull: Array, part: Array, weights: Array, decisions: Array, shares: Array) -> Pulls:
+def _summed(pull: Array, part: Array, weights: Array, decisions: Array, shares: Array) -> Influence:
     """pull, part: [clusters, strata], the latter the cluster's share of the stratum."""
     squares = part**2
     whole = (part @ weights) ** 2
@@ -212,7 +212,7 @@ def _summed(pull: Array, part: Array, weights: Array, decisions: Array, shares: 
     residuals = 1 + part
     np.sqrt(residuals, out=residuals)
     residuals *= pull
-    return Pulls(
+    return Influence(
         unit=_usual(even) * (_usual(pulled) if pulled.max() > ROUNDING**0.5 else 1.0),
         variance=float((residuals.sum(1) ** 2).sum()),
         clusters=1 / float(whole.sum()),
@@ -230,14 +230,14 @@ def _usual(sizes: Array) -> float:
     return float((sizes**3).sum() / (sizes**2).sum())
 
 
-def _drawn_in(value: float, pulls: Pulls) -> Array:
+def _drawn_in(value: float, pulls: Influence) -> Array:
     """The variance of a cluster in each stratum, by its own share drawn to that of the whole by one cluster."""
     middle = (pulls.clusters * value + 0.5) / (pulls.clusters + 1)
     shares = (pulls.strata_clusters * pulls.shares + middle) / (pulls.strata_clusters + 1)
     return np.asarray(shares * (1 - shares))
 
 
-def _around(value: float, pulls: Pulls) -> tuple[float, float] | None:
+def _around(value: float, pulls: Influence) -> tuple[float, float] | None:
     """The t interval of any number, None where nothing pulls it."""
     if pulls.variance / pulls.shown <= ROUNDING * max(1.0, value**2):
         return None
@@ -245,7 +245,7 @@ def _around(value: float, pulls: Pulls) -> tuple[float, float] | None:
     return value - half, value + half
 
 
-def _between(value: float, pulls: Pulls) -> tuple[float, float]:
+def _between(value: float, pulls: Influence) -> tuple[float, float]:
     """The t interval of a difference, and all that the differences at its ends would themselves reach."""
     quantile, half = _quantile(pulls.degrees), _half(pulls)
     bounds = [value - half, value + half]
@@ -259,7 +259,7 @@ def _between(value: float, pulls: Pulls) -> tuple[float, float]:
     return min(bounds), max(bounds)
 
 
-def _half(pulls: Pulls) -> float:
+def _half(pulls: Influence) -> float:
     return _quantile(pulls.degrees) * float((pulls.variance / pulls.shown + pulls.unit**2) ** 0.5)
 
 
@@ -269,7 +269,7 @@ def _quantile(degrees: float) -> float:
     return float(stdtrit(max(degrees, 1.0), 1 - TAIL))
 
 
-def _effective(value: float, variance: float, pulls: Pulls) -> float:
+def _effective(value: float, variance: float, pulls: Influence) -> float:
     """How many independent decisions would say as much."""
     clusters, one = pulls.clusters, pulls.one
     middle = (clusters * value + one / 2) / (clusters + one)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pluralbench_measures.bootstrap import Array, Estimate, sums_of
-from pluralbench_measures.intervals import tilt
+from pluralbench_measures.intervals import perturb
 
 
 def cohens_kappa(first: Sequence[str], second: Sequence[str], clusters: Sequence[str] | None = None) -> Estimate:
@@ -23,7 +23,7 @@ def cohens_kappa(first: Sequence[str], second: Sequence[str], clusters: Sequence
     one, other = (np.searchsorted(labels, side) for side in (first, second))
     cluster = np.unique(names, return_inverse=True)[1]
     cells = len(labels) ** 2
-    tilted = tilt(sums_of(one * len(labels) + other, cluster, np.ones(n), shape=(among, cells)))
+    tilted = perturb(sums_of(one * len(labels) + other, cluster, np.ones(n), shape=(among, cells)))
     values = _kappa(tilted.sources[0].counts.reshape(-1, len(labels), len(labels)))
     return tilted.spread(values, [range(cells)], n, among, within=(-1.0, 1.0))
 

@@ -51,7 +51,7 @@ class Difference:
     p_value: float | None
 
 
-class Strengths:
+class StatisticDistributions:
     """How the statistics are distributed over draws of so many models from a Gaussian copula, strength by strength.
 
     All strengths share their draws, and one is computed when it is first asked for.
@@ -96,9 +96,9 @@ class Strengths:
 
 
 @lru_cache(maxsize=16)
-def strengths(models: int, seed: int = 0) -> Strengths:
-    """The `Strengths` of so many models, the same ones each time."""
-    return Strengths(models, seed)
+def statistic_distributions(models: int, seed: int = 0) -> StatisticDistributions:
+    """The `StatisticDistributions` of so many models, the same ones each time."""
+    return StatisticDistributions(models, seed)
 
 
 def reliability(resampled: Array) -> float:
@@ -112,7 +112,7 @@ def reliability(resampled: Array) -> float:
     return 1 - float(moved.var(axis=1, ddof=1).mean()) / between if between > 0 else 0.0
 
 
-def fewest(name: str, *, difference: bool = False) -> int:
+def min_models(name: str, *, difference: bool = False) -> int:
     """How many models an interval of this statistic needs, or one of a difference between two benchmarks."""
     if difference:
         return FEWEST_OF_DIFFERENCE
@@ -120,23 +120,25 @@ def fewest(name: str, *, difference: bool = False) -> int:
 
 
 def interval(name: str, value: float, models: int, kept: float = 1.0, seed: int = 0) -> Estimate:
-    """The value with its interval; without one for fewer than `fewest` models and where the noise leaves nothing.
+    """The value with its interval; without one for fewer than `min_models` models and where the noise leaves nothing.
 
     name: of `NAMES`. kept: the product of both sides' reliabilities (see `reliability`), 1 where they are not known;
     the interval is then of the scores with their noise.
     """
-    if models < fewest(name) or kept <= 0:
+    if models < min_models(name) or kept <= 0:
         return Estimate(value, n=models)
-    low, high = (told(name, value, models, tail, kept, seed) for tail in (TAIL, 1 - TAIL))
+    low, high = (interval_from_null(name, value, models, tail, kept, seed) for tail in (TAIL, 1 - TAIL))
     return Estimate(value, low, high, models, method="test inversion")
 
 
-def told(name: str, value: float, models: int, above: float = 0.5, kept: float = 1.0, seed: int = 0) -> float:
+def interval_from_null(
+    name: str, value: float, models: int, above: float = 0.5, kept: float = 1.0, seed: int = 0
+) -> float:
     """What the statistic amounts to at the strength under which a value above this one is as likely as `above`.
 
     At 0.5 this is the estimate that is as often too high as too low, without the noise of the items.
     """
-    drawn = strengths(models, seed)
+    drawn = statistic_distributions(models, seed)
     strength = drawn.strength(name, value, above) / sqrt(kept)
     return drawn.told(name, min(1.0, max(-1.0, strength)))
 
@@ -164,7 +166,7 @@ def differences(
             found[name] = Difference(None, None, None, None)
             continue
         bounds: tuple[float | None, float | None] = (None, None)
-        if models >= fewest(name, difference=True) and min(kept) > 0:
+        if models >= min_models(name, difference=True) and min(kept) > 0:
             bounds = _bounds(name, values, models, kept, together[name], seed)
         found[name] = Difference(values[0] - values[1], *bounds, p_value(exchanged[name]))
     return found
@@ -174,7 +176,7 @@ def _bounds(
     name: str, values: Sequence[float], models: int, kept: Sequence[float], together: float, seed: int
 ) -> tuple[float, float]:
     (low, middle, high), (low_2, middle_2, high_2) = (
-        [told(name, value, models, tail, share, seed) for tail in (TAIL, 0.5, 1 - TAIL)]
+        [interval_from_null(name, value, models, tail, share, seed) for tail in (TAIL, 0.5, 1 - TAIL)]
         for value, share in zip(values, kept, strict=True)
     )
     difference = middle - middle_2
@@ -223,7 +225,7 @@ def models_to_detect(spearman: float) -> int | None:
     return ceil(3 + 1.06 * (wanted / atanh(min(spearman, NEARLY_ONE))) ** 2)
 
 
-def models_to_tell_apart(first: float, second: float, between: float) -> int | None:
+def models_to_distinguish(first: float, second: float, between: float) -> int | None:
     """How many models it takes to tell two benchmarks' Spearman correlations apart in 80 of 100 studies; None if equal.
 
     first, second: with one downstream result. between: of the two benchmarks. For the two-sided test at 5 % of Meng,

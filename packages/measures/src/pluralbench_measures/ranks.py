@@ -10,7 +10,7 @@ from pluralbench_measures.paired import holm
 Pair = tuple[int, int]
 
 
-class Rank(NamedTuple):
+class RankInterval(NamedTuple):
     """The ranks that a model may have. best: one more than the models that are surely better; 1 is the first.
 
     worst: the number of models less those that are surely worse.
@@ -20,7 +20,7 @@ class Rank(NamedTuple):
     worst: int
 
 
-def ranks(models: int, differences: Mapping[Pair, Estimate]) -> list[Rank]:
+def ranks(models: int, differences: Mapping[Pair, Estimate]) -> list[RankInterval]:
     """The ranks of so many models; those that cannot be told apart share the best one.
 
     differences: by (first, second), numbered from 0, the second one's value less that of the first, with its interval.
@@ -36,7 +36,7 @@ def ranks(models: int, differences: Mapping[Pair, Estimate]) -> list[Rank]:
             up, down = (second, first) if found.value > 0 else (first, second)
             better[down] += 1
             worse[up] += 1
-    return [Rank(1 + above, models - below) for above, below in zip(better, worse, strict=True)]
+    return [RankInterval(1 + above, models - below) for above, below in zip(better, worse, strict=True)]
 
 
 def p_of(difference: Estimate) -> float | None:

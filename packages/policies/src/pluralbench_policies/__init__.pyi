@@ -1,24 +1,24 @@
-from .description import Algorithm, OptimizeOptions, OptimizeSettings, Task
+from .config import Algorithm, OptimizeConfig, OptimizeSettings, Task
 from .embedded import embedded_folder
 from .errors import PolicyError
 from .generation import Generation, chat_model_of
 from .optimization import optimize
 from .planner import train_planner
-from .planner_options import PlanExample, PlannerOptions, PlannerSettings
+from .planner_options import PlanExample, PlannerConfig, PlannerSettings
 from .planner_prompts import plan_text, planner_messages, read_plan
-from .verl import VerlOptions, run_verl, verl_files
+from .verl import VerlConfig, run_verl, verl_files
 
 __all__ = [
     "Algorithm",
     "Generation",
-    "OptimizeOptions",
+    "OptimizeConfig",
     "OptimizeSettings",
     "PlanExample",
-    "PlannerOptions",
+    "PlannerConfig",
     "PlannerSettings",
     "PolicyError",
     "Task",
-    "VerlOptions",
+    "VerlConfig",
     "chat_model_of",
     "embedded_folder",
     "optimize",

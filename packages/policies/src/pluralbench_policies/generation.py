@@ -16,17 +16,17 @@ from pathlib import Path
 from typing import Any, Self
 
 import torch
-from pluralbench_calls import Answer, ChatModel, NotServed, Outcome, PackingBackend, Request
+from pluralbench_calls import Answer, ChatModel, ModelNotServed, Outcome, PackingBackend, Request
 from pluralbench_local import LocalModel
 from pluralbench_local.batches import is_out_of_memory
+from pluralbench_local.config import described
 from pluralbench_local.conversations import Template
-from pluralbench_local.description import described
 from pluralbench_local.models import language_model, load_config, load_tokenizer
 from pluralbench_local.scoring import UNLIMITED, token_limit
 from pluralbench_rewards import model_commit, model_digest
 from pluralbench_runs import canonical_json, digest
 
-from pluralbench_policies.decoding import Decoder, Sampling
+from pluralbench_policies.decoding import Decoder, DecodingParams
 from pluralbench_policies.errors import PolicyError
 
 PROVIDER = "transformers"
@@ -64,7 +64,7 @@ class _Asked:
 
     request: Request
     prompt: tuple[int, ...]
-    sampling: Sampling
+    sampling: DecodingParams
     seed: int
     most: int
 
@@ -149,7 +149,7 @@ class Generation(PackingBackend):
                 left = [request for request in part if request.key not in done]
                 if len(left) == 1:
                     tokens = len(self._prompt(left[0]))
-                    raise NotServed(
+                    raise ModelNotServed(
                         f"One sample for a prompt of {tokens:,} tokens does not fit into memory; lower `max_tokens`, "
                         "or choose a smaller `dtype` or another device."
                     ) from None
@@ -185,19 +185,21 @@ class Generation(PackingBackend):
             yield Answer.to(one.request, outcome, text, finish_reason="stop" if ended else "length", tokens=used)
 
     def _asked(self, request: Request) -> _Asked:
-        """What a request asks for. Raises `NotServed` for what this model does not do."""
+        """What a request asks for. Raises `ModelNotServed` for what this model does not do."""
         body: Any = request.body
         if (request.provider, request.model) != (PROVIDER, self._name):
-            raise NotServed(
+            raise ModelNotServed(
                 f"A request is for {request.model} of {request.provider}, but the model here is {self._name}."
             )
         unknown = sorted(body.keys() - FIELDS)
         if request.kind != "chat" or unknown:
             what = unknown[0] if unknown else request.kind
-            raise NotServed(f"A model in this process does not know {what!r} of a request; leave it out.")
-        sampling = Sampling(float(body.get("temperature", 1.0)), body.get("top_p"))
+            raise ModelNotServed(f"A model in this process does not know {what!r} of a request; leave it out.")
+        sampling = DecodingParams(float(body.get("temperature", 1.0)), body.get("top_p"))
         if sampling.temperature and "seed" not in body:
-            raise NotServed("A sample in this process is drawn by a seed of its own; make its `ChatModel` `seeded`.")
+            raise ModelNotServed(
+                "A sample in this process is drawn by a seed of its own; make its `ChatModel` `seeded`."
+            )
         prompt = self._prompt(request)
         wanted = min((int(body[name]) for name in LIMITS if name in body), default=UNLIMITED)
         return _Asked(request, prompt, sampling, int(body.get("seed", 0)), min(wanted, self._limit - len(prompt)))

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from pluralbench_local import LocalModel
-from pluralbench_local.description import described
+from pluralbench_local.config import described
 from pluralbench_local.models import device_of
 from pluralbench_local.training_job import Kind, Result, Trained, at_commit, check_names, run_job, saved_network
 from pluralbench_rewards import RewardModel
-from pluralbench_runs import recipe_values, stream
+from pluralbench_runs import recipe_values, rng_for
 
-from pluralbench_policies.base_models import chat_tokenizer, check_begin, rendering
+from pluralbench_policies.base_models import chat_tokenizer, check_base_model, rendering
+from pluralbench_policies.config import OptimizeConfig, OptimizeSettings, Task, tasks_digest
 from pluralbench_policies.curves import CURVES_FILE, draw_curves, warnings_of
-from pluralbench_policies.description import OptimizeOptions, OptimizeSettings, Task, tasks_digest
 from pluralbench_policies.errors import PolicyError
 from pluralbench_policies.scorer import Scorer
 from pluralbench_policies.trainable import load_policy, prompt_ids
@@ -41,7 +41,7 @@ def optimize(
     tasks: Sequence[Task],
     out: Path | str,
     *,
-    options: OptimizeOptions | None = None,
+    options: OptimizeConfig | None = None,
     fresh: bool = False,
     **fields: Any,
 ) -> Trained:
@@ -58,7 +58,7 @@ def optimize(
     Raises `PolicyError`, `ModelError`, `DeviceError`, whatever `reward` raises, and `OutputError` where `out` was made
     by other settings, or of a base whose files are others by now.
     """
-    options = options or OptimizeOptions()
+    options = options or OptimizeConfig()
     base = described(policy, **fields)
     _check(base, tasks, options)
     settings = OptimizeSettings(
@@ -90,7 +90,7 @@ def optimize(
     return run_job(POLICY, out, settings, learn, too_large=TOO_LARGE, fresh=fresh)
 
 
-def _by(options: OptimizeOptions) -> Callable[..., None]:
+def _by(options: OptimizeConfig) -> Callable[..., None]:
     """What takes the steps; its libraries are imported here, since they are an extra."""
     if options.algorithm == "ppo":
         from pluralbench_policies.ppo import optimize_by_ppo  # noqa: PLC0415
@@ -101,8 +101,8 @@ def _by(options: OptimizeOptions) -> Callable[..., None]:
     return optimize_by_trl
 
 
-def _check(base: LocalModel, tasks: Sequence[Task], options: OptimizeOptions) -> None:
-    check_begin(
+def _check(base: LocalModel, tasks: Sequence[Task], options: OptimizeConfig) -> None:
+    check_base_model(
         base,
         what=f"Policy optimisation by {options.algorithm}",
         needed=(*NEEDED[options.algorithm], "matplotlib"),
@@ -119,7 +119,7 @@ def _check(base: LocalModel, tasks: Sequence[Task], options: OptimizeOptions) ->
 
 
 def _fitting(
-    name: str, model: Any, tokenizer: Any, tasks: Sequence[Task], options: OptimizeOptions
+    name: str, model: Any, tokenizer: Any, tasks: Sequence[Task], options: OptimizeConfig
 ) -> tuple[list[list[int]], list[int]]:
     """The tokens of each task's prompt, and the places of the tasks whose prompt is short enough."""
     positions = getattr(model.config.get_text_config(), "max_position_embeddings", None)
@@ -145,7 +145,7 @@ def _fitting(
     return prompts, kept
 
 
-def _steps(kept: Sequence[int], tasks: Sequence[Task], options: OptimizeOptions) -> list[list[int]]:
+def _steps(kept: Sequence[int], tasks: Sequence[Task], options: OptimizeConfig) -> list[list[int]]:
     """The tasks of each step by their places; each epoch has an order of its own, and leaves out what fills no step."""
     if len(kept) < options.prompts:
         raise PolicyError(
@@ -155,7 +155,7 @@ def _steps(kept: Sequence[int], tasks: Sequence[Task], options: OptimizeOptions)
     epochs = options.epochs if options.steps is None else -(-options.steps // whole)
     steps = []
     for epoch in range(epochs):
-        order = sorted(kept, key=lambda place: stream(options.seed, "tasks", epoch, tasks[place].group.id).random())
+        order = sorted(kept, key=lambda place: rng_for(options.seed, "tasks", epoch, tasks[place].group.id).random())
         steps += [
             order[begin : begin + options.prompts] for begin in range(0, whole * options.prompts, options.prompts)
         ]

@@ -10,19 +10,19 @@ from pathlib import Path
 from typing import Any
 
 from pluralbench_local import LocalModel, ModelError
-from pluralbench_local.description import described
+from pluralbench_local.config import described
 from pluralbench_local.models import language_model
 from pluralbench_local.training_job import Kind, Result, Trained, at_commit, check_names, run_job, saved_network
-from pluralbench_runs import Json, recipe_values, stream
+from pluralbench_runs import Json, recipe_values, rng_for
 
-from pluralbench_policies.base_models import chat_tokenizer, check_begin, rendering
+from pluralbench_policies.base_models import chat_tokenizer, check_base_model, rendering
 from pluralbench_policies.errors import PolicyError
 from pluralbench_policies.planner_options import (
     PLANNER_FILE,
     PlanExample,
-    PlannerOptions,
+    PlannerConfig,
     PlannerSettings,
-    Read,
+    TokenizedExample,
     examples_digest,
 )
 from pluralbench_policies.trainable import prompt_ids
@@ -41,7 +41,7 @@ def train_planner(
     out: Path | str,
     *,
     held_out: Sequence[PlanExample] | None = None,
-    options: PlannerOptions | None = None,
+    options: PlannerConfig | None = None,
     origin: Mapping[str, Json] | None = None,
     fresh: bool = False,
     **fields: Any,
@@ -60,7 +60,7 @@ def train_planner(
     Raises `PolicyError`, `ModelError`, `DeviceError`, and `OutputError` where `out` was made by other settings, or of a
     base whose files are others by now.
     """
-    options = options or PlannerOptions()
+    options = options or PlannerConfig()
     begin = described(base, **fields)
     _check(begin, examples, held_out)
     settings = PlannerSettings(
@@ -96,7 +96,7 @@ def train_planner(
 
 
 def _check(base: LocalModel, examples: Sequence[PlanExample], held_out: Sequence[PlanExample] | None) -> None:
-    check_begin(
+    check_base_model(
         base,
         what="Training a planner",
         needed=("trl", "datasets", "peft"),
@@ -111,7 +111,7 @@ def _check(base: LocalModel, examples: Sequence[PlanExample], held_out: Sequence
             check_names((one.id for one in some), what)
 
 
-def _limit(name: str, model: Any, options: PlannerOptions) -> int:
+def _limit(name: str, model: Any, options: PlannerConfig) -> int:
     """The most tokens of an example. Raises `ModelError` where the model has too few positions for it."""
     positions = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     if positions is not None and options.max_length > positions and options.on_overflow == "error":
@@ -122,8 +122,8 @@ def _limit(name: str, model: Any, options: PlannerOptions) -> int:
 
 
 def _fitting(
-    name: str, tokenizer: Any, examples: Sequence[PlanExample], limit: int, options: PlannerOptions
-) -> list[Read]:
+    name: str, tokenizer: Any, examples: Sequence[PlanExample], limit: int, options: PlannerConfig
+) -> list[TokenizedExample]:
     """The examples that are short enough, as tokens. Raises `PolicyError`."""
     read = [_read(name, tokenizer, one) for one in examples]
     kept = [one for one in read if len(one.ids) <= limit]
@@ -142,7 +142,7 @@ def _fitting(
     return kept
 
 
-def _read(name: str, tokenizer: Any, example: PlanExample) -> Read:
+def _read(name: str, tokenizer: Any, example: PlanExample) -> TokenizedExample:
     messages = [dict(message) for message in example.messages]
     with rendering(name):
         prompt = prompt_ids(tokenizer, messages)
@@ -153,22 +153,22 @@ def _read(name: str, tokenizer: Any, example: PlanExample) -> Read:
             f"The chat template of {name} writes a prompt otherwise once its answer is there (the example "
             f"{example.id}), so that the answer cannot be told from it; give another one by `chat_template`."
         )
-    return Read(example.id, ids, len(prompt))
+    return TokenizedExample(example.id, ids, len(prompt))
 
 
-def _order(learned: Sequence[Read], options: PlannerOptions) -> list[int]:
+def _order(learned: Sequence[TokenizedExample], options: PlannerConfig) -> list[int]:
     """The places of all items that are learned from, in their order: each epoch has one of its own."""
     wanted = options.steps * options.items
     order: list[int] = []
     epoch = 0
     while len(order) < wanted:
-        draws = [stream(options.seed, "plans", epoch, one.id).random() for one in learned]
+        draws = [rng_for(options.seed, "plans", epoch, one.id).random() for one in learned]
         order += sorted(range(len(learned)), key=lambda place: (draws[place], place))
         epoch += 1
     return order[:wanted]
 
 
-def _counts(examples: Sequence[PlanExample], read: Sequence[Read]) -> dict[str, int]:
+def _counts(examples: Sequence[PlanExample], read: Sequence[TokenizedExample]) -> dict[str, int]:
     return {
         "given": len(examples),
         "too_long": len(examples) - len(read),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, Self
 
 from pluralbench_rewards import Message, ModelRecord
-from pluralbench_runs import Recipe, Table, digest
+from pluralbench_runs import FrozenModel, Recipe, digest
 from pydantic import Field, model_validator
 
 PLANNER_FILE = "planner.json"
@@ -21,7 +21,7 @@ class PlanExample:
     plan: str
 
 
-class Read(NamedTuple):
+class TokenizedExample(NamedTuple):
     """A `PlanExample` as the model reads it. ids: its tokens. prompt: how many of them are the prompt's."""
 
     id: str
@@ -29,7 +29,7 @@ class Read(NamedTuple):
     prompt: int
 
 
-class PlannerOptions(Table):
+class PlannerConfig(FrozenModel):
     """How to train a planner by LoRA; the defaults are those of Personalized RewardBench's planner (LaMP-QA's code).
 
     A step reads `items` items, `batch` at a time; each token of their plans counts the same. The rate rises in a line
@@ -92,7 +92,7 @@ class PlannerSettings(Recipe):
     base: ModelRecord
     examples: str
     held_out: str | None = None
-    options: PlannerOptions
+    options: PlannerConfig
 
 
 def examples_digest(examples: Sequence[PlanExample]) -> str:

@@ -13,15 +13,15 @@ from pluralbench_runs import one_line
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
-from pluralbench_policies.planner_options import PlannerOptions, Read
-from pluralbench_policies.trl_run import Silent, Steps, arguments, trainer_of, under_trl
+from pluralbench_policies.planner_options import PlannerConfig, TokenizedExample
+from pluralbench_policies.trl_run import SilentTrainerMixin, Steps, arguments, trainer_of, under_trl
 
 UNLEARNED = -100  # the label of a token that no loss is taken over
 PART_LOG = {"loss": "loss", "grad_norm": "gradient_norm", "learning_rate": "learning_rate"}
 """What a line takes from the log of the library, by the names there."""
 
 
-class _Sft(Silent, SFTTrainer):
+class _Sft(SilentTrainerMixin, SFTTrainer):
     """order: the places of the items, all steps of them; the library would draw them anew for each epoch."""
 
     order: Sequence[int] = ()
@@ -33,10 +33,10 @@ class _Sft(Silent, SFTTrainer):
 def fit(
     model: Any,
     tokenizer: Any,
-    learned: Sequence[Read],
-    judged: Sequence[Read] | None,
+    learned: Sequence[TokenizedExample],
+    judged: Sequence[TokenizedExample] | None,
     order: Sequence[int],
-    options: PlannerOptions,
+    options: PlannerConfig,
     work: Path,
 ) -> tuple[Any, tuple[float | None, float | None]]:
     """Take all steps that the checkpoint in `work` does not have.
@@ -66,9 +66,9 @@ def fit(
 def _trainer(
     model: Any,
     tokenizer: Any,
-    learned: Sequence[Read],
-    judged: Sequence[Read] | None,
-    options: PlannerOptions,
+    learned: Sequence[TokenizedExample],
+    judged: Sequence[TokenizedExample] | None,
+    options: PlannerConfig,
     folder: Path,
 ) -> Any:
     args = SFTConfig(
@@ -110,7 +110,7 @@ def _trainer(
         ) from None
 
 
-def _dataset(read: Sequence[Read]) -> Dataset:
+def _dataset(read: Sequence[TokenizedExample]) -> Dataset:
     return Dataset.from_list(
         [{"input_ids": one.ids, "labels": [UNLEARNED] * one.prompt + one.ids[one.prompt :]} for one in read]
     )

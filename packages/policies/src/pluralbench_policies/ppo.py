@@ -24,8 +24,8 @@ from torch.distributions import Categorical
 from torchrl.objectives import ClipPPOLoss
 from torchrl.objectives.value import GAE
 
+from pluralbench_policies.config import OptimizeConfig
 from pluralbench_policies.curves import draw_curves, lengths, step_lines
-from pluralbench_policies.description import OptimizeOptions
 from pluralbench_policies.scorer import Scorer
 from pluralbench_policies.trainable import (
     Rows,
@@ -46,7 +46,7 @@ TINY = 1e-8  # of a variance, as in verl
 class Critic(nn.Module):
     """The base with a linear head: the value before each token. It begins at 0, so that only rewards count at first."""
 
-    def __init__(self, body: Any, options: OptimizeOptions) -> None:
+    def __init__(self, body: Any, options: OptimizeConfig) -> None:
         super().__init__()
         self.options = options
         self.body = body
@@ -63,7 +63,7 @@ class Critic(nn.Module):
 
 
 @dataclass(frozen=True)
-class Learner:
+class PPOState:
     """What learns, and with what it is compared. start: the policy before the first step, where that is asked for."""
 
     policy: Any
@@ -73,7 +73,7 @@ class Learner:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class SampledStep:
     """A step's completions with all that their updates need, [rows, completion tokens] each.
 
     counts: the tokens to learn from, which are those of completions that have a reward. log_probs, values: of the
@@ -95,7 +95,7 @@ def optimize_by_ppo(
     scorer: Scorer,
     steps: Sequence[Sequence[int]],
     prompts: Sequence[Sequence[int]],
-    options: OptimizeOptions,
+    options: OptimizeConfig,
     work: Path,
 ) -> None:
     """Take all steps that the checkpoint in `work` does not have; the critic begins as `source`, as the policy does.
@@ -115,7 +115,7 @@ def optimize_by_ppo(
         torch.optim.AdamW(each.parameters(), lr=rate, weight_decay=options.weight_decay) for each, rate in rates
     ]
     accelerator.prepare(nn.ModuleList([model, critic]))  # for its checkpoints
-    learner = Learner(model, critic, start, accelerator.prepare(*optimizers))
+    learner = PPOState(model, critic, start, accelerator.prepare(*optimizers))
     ends = end_ids(model, tokenizer)
     done = restore(accelerator, work)
     with step_lines(work, done, len(steps)) as write:
@@ -129,7 +129,7 @@ def optimize_by_ppo(
             line: dict[str, Any] = {**scorer.line, **lengths(drawn, ends)}
             if options.kl_every and number % options.kl_every == 0:
                 line["kl"] = divergence(model, start, rows, options)
-            step, line["entropy"] = prepared(learner, rows, torch.tensor(rewards, device=rows.ids.device), options)
+            step, line["entropy"] = prepare_step(learner, rows, torch.tensor(rewards, device=rows.ids.device), options)
             line |= _update(learner, step, options)
             write(line | {"seconds": time.perf_counter() - began})
             if number % options.checkpoint_every == 0 and number < len(steps):
@@ -138,7 +138,7 @@ def optimize_by_ppo(
 
 
 @torch.no_grad()
-def prepared(learner: Learner, rows: Rows, rewards: Tensor, options: OptimizeOptions) -> tuple[Drawn, float]:
+def prepare_step(learner: PPOState, rows: Rows, rewards: Tensor, options: OptimizeConfig) -> tuple[SampledStep, float]:
     """Advantages and returns of a step, and the policy's mean entropy in nats a token.
 
     rewards: [rows]; a completion whose reward is NaN counts for nothing.
@@ -160,11 +160,11 @@ def prepared(learner: Learner, rows: Rows, rewards: Tensor, options: OptimizeOpt
     last = rows.tokens.sum(1, keepdim=True) - 1
     by_token.scatter_add_(1, last, rewards.nan_to_num(nan=0.0)[:, None])
     advantages, returns = advantages_of(by_token, values, rows.tokens, options)
-    drawn = Drawn(rows, counts, log_probs, values, standardised(advantages, counts), returns)
+    drawn = SampledStep(rows, counts, log_probs, values, whiten(advantages, counts), returns)
     return drawn, float(entropy[rows.tokens].mean())
 
 
-def advantages_of(rewards: Tensor, values: Tensor, tokens: Tensor, options: OptimizeOptions) -> tuple[Tensor, Tensor]:
+def advantages_of(rewards: Tensor, values: Tensor, tokens: Tensor, options: OptimizeConfig) -> tuple[Tensor, Tensor]:
     """Advantage and return of each token by GAE, [rows, completion tokens]; only those of `tokens` mean something.
 
     rewards: of each token. values: before each token. A completion ends with its last token, also where it was cut.
@@ -184,14 +184,14 @@ def advantages_of(rewards: Tensor, values: Tensor, tokens: Tensor, options: Opti
     return made["advantage"].squeeze(-1), made["value_target"].squeeze(-1)
 
 
-def standardised(advantages: Tensor, counts: Tensor) -> Tensor:
+def whiten(advantages: Tensor, counts: Tensor) -> Tensor:
     """Less their mean, over their standard deviation, both over the tokens that count."""
     chosen = advantages[counts]
     variance = chosen.var(correction=min(1, len(chosen) - 1))  # that of a sample, as in verl; of one token it is 0
     return (advantages - chosen.mean()) * (variance + TINY).rsqrt()
 
 
-def loss_module(options: OptimizeOptions) -> ClipPPOLoss:
+def loss_module(options: OptimizeConfig) -> ClipPPOLoss:
     """Torchrl's losses of each token; it reads the logits and the new values that were computed for it."""
     actor = ProbabilisticTensorDictModule(in_keys=["logits"], out_keys=["action"], distribution_class=Categorical)
     critic = TensorDictModule(nn.Identity(), in_keys=["new_value"], out_keys=["state_value"])
@@ -204,7 +204,7 @@ def loss_module(options: OptimizeOptions) -> ClipPPOLoss:
 
 
 def losses(
-    module: ClipPPOLoss, drawn: Drawn, part: slice, logits: Tensor, values: Tensor, dual_clip: float
+    module: ClipPPOLoss, drawn: SampledStep, part: slice, logits: Tensor, values: Tensor, dual_clip: float
 ) -> dict[str, Any]:
     """The losses of some rows, `loss_objective` and `loss_critic` summed over their tokens that count.
 
@@ -231,7 +231,7 @@ def losses(
     }
 
 
-def _update(learner: Learner, drawn: Drawn, options: OptimizeOptions) -> dict[str, float]:
+def _update(learner: PPOState, drawn: SampledStep, options: OptimizeConfig) -> dict[str, float]:
     """Take the updates of a step. Returns what to log of them: their means."""
     module = loss_module(options).to(drawn.rows.ids.device)
     sums = {"loss": 0.0, "value_loss": 0.0, "clipped": 0.0, "gradient_norm": 0.0}

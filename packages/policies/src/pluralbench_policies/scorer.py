@@ -8,7 +8,7 @@ from typing import Any
 
 from pluralbench_rewards import RewardModel
 
-from pluralbench_policies.description import Task
+from pluralbench_policies.config import Task
 from pluralbench_policies.errors import PolicyError
 
 ALIKE = "the reward model scored all completions alike, so there was nothing to learn"

@@ -8,12 +8,12 @@ from typing import Any
 
 import torch
 from pluralbench_local import LocalModel, ModelError
-from pluralbench_local.models import load_weights, quiet
+from pluralbench_local.models import load_weights, silence_transformers
 from pluralbench_rewards import Message
 from torch import Tensor, nn
 from transformers import AutoModel, AutoModelForCausalLM, GenerationConfig
 
-from pluralbench_policies.description import OptimizeOptions
+from pluralbench_policies.config import OptimizeConfig
 from pluralbench_policies.errors import PolicyError
 
 
@@ -93,7 +93,7 @@ def laid_out(prompts: Sequence[Sequence[int]], completions: Sequence[Sequence[in
 
 @torch.no_grad()
 def sample(
-    model: Any, prompts: Sequence[Sequence[int]], ends: Sequence[int], options: OptimizeOptions
+    model: Any, prompts: Sequence[Sequence[int]], ends: Sequence[int], options: OptimizeConfig
 ) -> list[list[int]]:
     """A completion of each prompt as token ids, with the end token where it ended.
 
@@ -106,7 +106,7 @@ def sample(
         disable_compile=True, eos_token_id=list(ends), pad_token_id=ends[0],
         bos_token_id=model.generation_config.bos_token_id,
     )  # fmt: skip
-    with _generating(model, config), quiet(), autocast(model.device, options):
+    with _generating(model, config), silence_transformers(), autocast(model.device, options):
         drawn = model.generate(input_ids=rows.ids, attention_mask=rows.mask)[:, rows.ids.shape[1] :].tolist()
     completions = []
     for ids in drawn:
@@ -136,20 +136,20 @@ def inputs(model: Any, rows: Rows) -> dict[str, Any]:
     return given
 
 
-def logits_of(model: Any, rows: Rows, options: OptimizeOptions) -> Tensor:
+def logits_of(model: Any, rows: Rows, options: OptimizeConfig) -> Tensor:
     """The logits by which each token of the completions was drawn, [rows, completion tokens, vocabulary], float32."""
     with autocast(rows.ids.device, options):
         logits: Tensor = model(**inputs(model, rows), logits_to_keep=rows.tokens.shape[1] + 1).logits
     return logits[:, -rows.tokens.shape[1] - 1 : -1].float() / options.temperature
 
 
-def autocast(device: torch.device, options: OptimizeOptions) -> torch.autocast:
+def autocast(device: torch.device, options: OptimizeConfig) -> torch.autocast:
     """Within this context, matrices are multiplied in bfloat16 where the options say so."""
     return torch.autocast(device.type, torch.bfloat16, enabled=options.in_bfloat16(device.type))
 
 
 @torch.no_grad()
-def divergence(model: Any, start: Any, rows: Rows, options: OptimizeOptions) -> float:
+def divergence(model: Any, start: Any, rows: Rows, options: OptimizeConfig) -> float:
     """Kullback-Leibler divergence of the policy from its start, nats a token: the mean over the completions' tokens.
 
     Of the whole distributions at each token, and not of the drawn tokens alone.

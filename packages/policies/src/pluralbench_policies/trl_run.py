@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pluralbench_local.models import quiet
+from pluralbench_local.models import silence_transformers
 from pluralbench_local.training_job import CHECKPOINT, keep_checkpoint
 from transformers import PrinterCallback, TrainerCallback
 
 
-class Silent:
+class SilentTrainerMixin:
     """TRL would report each trainer that is made to the Hub, and write a model card into each checkpoint."""
 
     def _send_telemetry(self) -> None:
@@ -99,7 +99,7 @@ def under_trl(model: Any, work: Path) -> Iterator[Path]:
     configs = [model.config.get_text_config(), model.generation_config]
     pads, level = [config.pad_token_id for config in configs], logger.level
     logger.setLevel(logging.ERROR)
-    with quiet(), warnings.catch_warnings():
+    with silence_transformers(), warnings.catch_warnings():
         # Of what is chosen here on purpose.
         warnings.simplefilter("ignore")
         try:

@@ -18,17 +18,17 @@ from trl.trainer.grpo_trainer import GRPOTrainer
 from trl.trainer.rloo_config import RLOOConfig
 from trl.trainer.rloo_trainer import RLOOTrainer
 
+from pluralbench_policies.config import OptimizeConfig
 from pluralbench_policies.curves import draw_curves, lengths, step_lines
-from pluralbench_policies.description import OptimizeOptions
 from pluralbench_policies.scorer import Scorer
 from pluralbench_policies.trainable import divergence, end_ids, laid_out, load_policy
-from pluralbench_policies.trl_run import Silent, Steps, arguments, trainer_of, under_trl
+from pluralbench_policies.trl_run import SilentTrainerMixin, Steps, arguments, trainer_of, under_trl
 
 PART_LOG = {"entropy": "entropy", "loss": "loss", "grad_norm": "gradient_norm", "clip_ratio/region_mean": "clipped"}
 """What a line takes from TRL's log, by the names there."""
 
 
-class _Adapted(Silent):
+class _Adapted(SilentTrainerMixin):
     def _generate_single_turn(self, *given: Any) -> Any:
         # Without this, the weights are rounded to bfloat16 anew for each token.
         args: Any = self.args  # type: ignore[attr-defined]
@@ -51,7 +51,7 @@ def optimize_by_trl(
     scorer: Scorer,
     steps: Sequence[Sequence[int]],
     prompts: Sequence[Sequence[int]],
-    options: OptimizeOptions,
+    options: OptimizeConfig,
     work: Path,
 ) -> None:
     """Take all steps that the checkpoint in `work` does not have.
@@ -82,7 +82,7 @@ class _Reward:
     scorer: Scorer
     prompts: Sequence[Sequence[int]]
     ends: Sequence[int]
-    options: OptimizeOptions
+    options: OptimizeConfig
     step: int
     model: Any
     start: Any
@@ -107,7 +107,7 @@ def _trainer(
     tokenizer: Any,
     reward: _Reward,
     steps: Sequence[Sequence[int]],
-    options: OptimizeOptions,
+    options: OptimizeConfig,
     folder: Path,
 ) -> Any:
     tasks = reward.scorer.tasks

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from pluralbench_local import LocalModel
-from pluralbench_local.description import described
-from pluralbench_rewards import Description, Scoring
-from pluralbench_runs import Cluster, Table, replacing, write_text
+from pluralbench_local.config import described
+from pluralbench_rewards import ModelConfig, ScoringConfig
+from pluralbench_runs import ClusterConfig, FrozenModel, replacing, write_text
 from pluralbench_runs.cluster import HERE
 from pydantic import Field
 
-from pluralbench_policies.description import OptimizeOptions, Task
+from pluralbench_policies.config import OptimizeConfig, Task
 from pluralbench_policies.errors import PolicyError
 
 CONFIG, TASKS, REWARD, FUNCTION = "optimize.yaml", "tasks.parquet", "reward.json", "reward.py"
@@ -36,7 +36,7 @@ compute_score = scorer_of(Path(__file__).with_name("{reward}"))
 '''
 
 
-class VerlOptions(Table):
+class VerlConfig(FrozenModel):
     """Where verl runs. The paper had 4 GPUs, and a fifth for its reward server."""
 
     gpus: int = Field(4, ge=1, description="GPUs of each machine.")
@@ -48,14 +48,14 @@ class VerlOptions(Table):
 
 def verl_files(
     policy: str | Path | LocalModel,
-    reward: Description,
+    reward: ModelConfig,
     tasks: Sequence[Task],
     folder: Path,
     *,
-    options: OptimizeOptions | None = None,
-    verl: VerlOptions | None = None,
-    scoring: Scoring | None = None,
-    cluster: Cluster | None = None,
+    options: OptimizeConfig | None = None,
+    verl: VerlConfig | None = None,
+    scoring: ScoringConfig | None = None,
+    cluster: ClusterConfig | None = None,
     **fields: Any,
 ) -> Path:
     """Write what verl reads into `folder`: tasks (Parquet), configuration, and the reward function with its model.
@@ -65,7 +65,7 @@ def verl_files(
     `gradient_checkpointing` (always on) are verl's own matter. cluster: where verl runs; without an address where Ray
     finds a cluster, or on this machine. Returns the folder. Raises `PolicyError`.
     """
-    options, verl, scoring = options or OptimizeOptions(), verl or VerlOptions(), scoring or Scoring()
+    options, verl, scoring = options or OptimizeConfig(), verl or VerlConfig(), scoring or ScoringConfig()
     base = described(policy, **fields)
     if not tasks:
         raise PolicyError("There are no tasks to optimise on.")
@@ -107,7 +107,7 @@ def _write_tasks(tasks: Sequence[Task], path: Path) -> None:
         write_table(pa.Table.from_pylist(rows), new)
 
 
-def verl_config(base: LocalModel, folder: Path, options: OptimizeOptions, verl: VerlOptions) -> dict[str, Any]:
+def verl_config(base: LocalModel, folder: Path, options: OptimizeConfig, verl: VerlConfig) -> dict[str, Any]:
     """What differs from verl's own configuration, as a file beside it that Hydra reads."""
     mini = options.prompts // options.updates
     part = {"ppo_mini_batch_size": mini, "ppo_micro_batch_size_per_gpu": options.micro_batch}

@@ -8,7 +8,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
-from pluralbench_rewards import EarlierPair, Group, Person, RewardModel, Scoring
+from pluralbench_rewards import EarlierPair, Group, Person, RewardModel, ScoringConfig
 
 from pluralbench_policies.errors import PolicyError
 
@@ -21,7 +21,9 @@ def scorer_of(path: Path) -> Callable[..., float]:
     def model() -> RewardModel:
         kind: Any = resolve_name(given["description"])
         description: Any = kind.model_validate(given["values"])
-        loaded: RewardModel = resolve_name(description.loader)(description, Scoring.model_validate(given["scoring"]))
+        loaded: RewardModel = resolve_name(description.loader)(
+            description, ScoringConfig.model_validate(given["scoring"])
+        )
         return loaded
 
     def compute_score(solution_str: str, extra_info: dict[str, Any], **_: Any) -> float:

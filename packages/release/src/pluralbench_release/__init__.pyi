@@ -10,7 +10,7 @@ from .manifest import LEDGER, RECIPE, Built, Manifest, Source, read_manifest
 from .publishing import Published, check_publishable, publish
 from .rebuild import Rebuild, rebuild, rebuild_of
 from .recipe import LICENCE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe
-from .summary import tell, tell_table
+from .summary import print_summary, print_table
 from .tables import Tables, manifest_at, pinned, read_tables
 from .verify import verify
 from .versions import Version
@@ -53,6 +53,8 @@ __all__ = [
     "manifest_at",
     "markdown_table",
     "pinned",
+    "print_summary",
+    "print_table",
     "publish",
     "read_card",
     "read_manifest",
@@ -62,8 +64,6 @@ __all__ = [
     "release_at",
     "release_digest",
     "share_text",
-    "tell",
-    "tell_table",
     "text_table",
     "verify",
     "write",

@@ -27,15 +27,15 @@ def release_files(manifest: Manifest) -> list[str]:
     return sorted((CARD, MANIFEST, *manifest.provenance, *(table.path for table in manifest.tables)))
 
 
-def sums_text(digests: Mapping[str, str]) -> str:
+def checksums_text(digests: Mapping[str, str]) -> str:
     """The text of `SHA256SUMS` for digests by path."""
     return "".join(f"{digests[path]}  {path}\n" for path in sorted(digests))
 
 
-def write_sums(directory: Path, manifest: Manifest) -> None:
+def write_checksums(directory: Path, manifest: Manifest) -> None:
     """Write `SHA256SUMS` for the files that lie in `directory`."""
     digests = {path: existing_digest(directory, path) for path in release_files(manifest)}
-    write_text(directory / SUMS, sums_text(digests))
+    write_text(directory / SUMS, checksums_text(digests))
 
 
 def release_digest(directory: Path) -> str:
@@ -49,7 +49,7 @@ def release_digest(directory: Path) -> str:
         raise ReleaseError(f"{directory} has no {SUMS}, so it has no release digest.") from None
 
 
-def read_sums(directory: Path, files: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+def read_checksums(directory: Path, files: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     """What `SHA256SUMS` says: digests by path, and a sentence for each thing that is wrong with it.
 
     files: the paths that it has to name.
@@ -64,7 +64,7 @@ def read_sums(directory: Path, files: Sequence[str]) -> tuple[dict[str, str], li
     digests = {line[2]: line[1] for line in found if line is not None}
     problems = [f"{SUMS} names {path}, which is not of this release." for path in sorted(digests.keys() - set(files))]
     problems += [f"{SUMS} does not name {path}." for path in files if path not in digests]
-    if not problems and sums_text(digests) != text:
+    if not problems and checksums_text(digests) != text:
         problems.append(f"{SUMS} is not what `sha256sum` writes: a line for each file, sorted by their paths.")
     return digests, problems
 

@@ -47,7 +47,7 @@ class Head:
     files: frozenset[str]
 
 
-def opened(name: str, *, kind: Kind = "dataset", create: bool = False, private: bool = False) -> Remote:
+def open_remote(name: str, *, kind: Kind = "dataset", create: bool = False, private: bool = False) -> Remote:
     """The repository `name` (ORG/NAME) on the Hub, to write to.
 
     create: make it, where it is not there yet. private: as a private one.
@@ -63,7 +63,7 @@ def opened(name: str, *, kind: Kind = "dataset", create: bool = False, private: 
     if get_token() is None:
         raise ReleaseError(f"There is no token to write to {name} on the Hub: {LOG_IN}, or set HF_TOKEN.")
     remote = Remote(name, kind)
-    with asking(remote):
+    with translate_hub_errors(remote):
         try:
             about = remote.api.repo_info(name, repo_type=kind)
         except RepositoryNotFoundError:
@@ -84,7 +84,7 @@ def opened(name: str, *, kind: Kind = "dataset", create: bool = False, private: 
 
 def head_of(remote: Remote) -> Head:
     """The main branch of a repository now. Raises `ReleaseError`."""
-    with asking(remote):
+    with translate_hub_errors(remote):
         about = remote.api.repo_info(remote.name, repo_type=remote.kind)
         files = remote.api.list_repo_files(remote.name, repo_type=remote.kind, revision=about.sha)
         return Head(about.sha or "", frozenset(files))
@@ -92,7 +92,7 @@ def head_of(remote: Remote) -> Head:
 
 def tags_of(remote: Remote) -> list[str]:
     """The tags of a repository. Raises `ReleaseError`."""
-    with asking(remote):
+    with translate_hub_errors(remote):
         return [tag.name for tag in remote.api.list_repo_refs(remote.name, repo_type=remote.kind).tags]
 
 
@@ -102,7 +102,7 @@ def text_at(remote: Remote, revision: str, path: str) -> str | None:
 
     from pluralbench_release.files import text_of  # noqa: PLC0415 - beside its one use
 
-    with asking(remote):
+    with translate_hub_errors(remote):
         try:
             found = remote.api.hf_hub_download(remote.name, path, repo_type=remote.kind, revision=revision)
         except EntryNotFoundError:
@@ -146,7 +146,7 @@ def commit(
 
     added = [CommitOperationAdd(path, content) for path, content in files.items()]
     gone = [CommitOperationDelete(path, is_folder=False) for path in sorted(deleted)]
-    with asking(remote):
+    with translate_hub_errors(remote):
         made = remote.api.create_commit(
             remote.name,
             [*added, *gone],
@@ -160,7 +160,7 @@ def commit(
 
 def put_tag(remote: Remote, tag: str, commit_id: str, message: str) -> None:
     """Tag a commit. Raises `ReleaseError`, also where the tag is there."""
-    with asking(remote):
+    with translate_hub_errors(remote):
         remote.api.create_tag(remote.name, tag=tag, tag_message=message, revision=commit_id, repo_type=remote.kind)
 
 
@@ -173,7 +173,7 @@ def address(remote: Remote, revision: str) -> str:
 
 
 @contextmanager
-def asking(remote: Remote) -> Iterator[None]:
+def translate_hub_errors(remote: Remote) -> Iterator[None]:
     """Turn whatever the Hub's client raises into a sentence with a mend."""
     from huggingface_hub.errors import HfHubHTTPError  # noqa: PLC0415 - as above
 

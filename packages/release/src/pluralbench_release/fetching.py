@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pluralbench_release.checksums import release_files
 from pluralbench_release.errors import ReleaseError
-from pluralbench_release.hub import asking_for, file_at
+from pluralbench_release.hub import file_at, translate_read_errors
 from pluralbench_release.manifest import MANIFEST, SUMS, manifest_in
 from pluralbench_release.tables import HUB_REPOSITORY, pinned
 
@@ -42,7 +42,7 @@ def _fetch(repository: str, commit: str, revision: str, folder: Path) -> None:
     if found is None:
         raise ReleaseError(f"{shown} is no release: it has no {MANIFEST}.")
     files = [*release_files(manifest_in(found)), SUMS]
-    with asking_for(repository, commit):
+    with translate_read_errors(repository, commit):
         kept = Path(snapshot_download(repository, repo_type="dataset", revision=commit, allow_patterns=files))
     for path in files:
         if (kept / path).is_file():  # what is missing is for `verify` to tell

@@ -15,7 +15,7 @@ LONGEST_SHOWN = 300  # characters of a name in a sentence
 LONGEST_TEXT = 16 * 2**20  # bytes of a manifest, card or recipe; those of the largest releases have some 100 kB
 
 
-def held(directory: Path) -> tuple[list[str], list[str]]:
+def directory_contents(directory: Path) -> tuple[list[str], list[str]]:
     """What lies in `directory`, at any depth, each by its path there. No link is followed.
 
     First the files that are not left alone, then a sentence for each link, wherever it is, and for each thing that is

@@ -37,7 +37,7 @@ class Repository:
 
 def commit_of(repo: str, revision: str | None) -> str:
     """The commit that a revision of a Hub dataset stands at now, None for its main branch. Raises `TablesError`."""
-    with asking_for(repo, revision, f"The Hub cannot be asked for {repo} ({{}}); {MEND}."):
+    with translate_read_errors(repo, revision, f"The Hub cannot be asked for {repo} ({{}}); {MEND}."):
         from huggingface_hub import HfApi  # noqa: PLC0415 - reads its settings from the environment when imported
 
         return HfApi().dataset_info(repo, revision=revision).sha or ""
@@ -45,7 +45,7 @@ def commit_of(repo: str, revision: str | None) -> str:
 
 def open_repository(repo: str, commit: str) -> Repository:
     """The card and the configs of a dataset, from the cache where there is no network. Raises `TablesError`."""
-    with asking_for(repo, commit):
+    with translate_read_errors(repo, commit):
         from datasets import get_dataset_config_names  # noqa: PLC0415 - two seconds that local tables save
 
         card = _card(repo, commit)
@@ -59,7 +59,7 @@ def read_config(repository: Repository, config: str, split: str) -> pl.DataFrame
 
     Raises `TablesError`, and of it `NoSplit` where the config has other splits.
     """
-    with asking_for(repository.repo, repository.commit):
+    with translate_read_errors(repository.repo, repository.commit):
         builder = _builder(repository, config)
         builder.download_and_prepare()
         splits = list(builder.info.splits or [])
@@ -116,7 +116,7 @@ def file_at(repo: str, commit: str, path: str) -> Path | None:
     from huggingface_hub import _CACHED_NO_EXIST, hf_hub_download, try_to_load_from_cache  # noqa: PLC0415 - as above
     from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError  # noqa: PLC0415 - the same
 
-    with asking_for(repo, commit):
+    with translate_read_errors(repo, commit):
         try:
             return Path(hf_hub_download(repo, path, repo_type="dataset", revision=commit))
         except LocalEntryNotFoundError:
@@ -136,7 +136,7 @@ def _not_here(repo: str, commit: str) -> TablesError:
 
 
 @contextmanager
-def asking_for(repo: str, revision: str | None, otherwise: str = "") -> Iterator[None]:
+def translate_read_errors(repo: str, revision: str | None, otherwise: str = "") -> Iterator[None]:
     """Turn whatever a client raises into a `TablesError`.
 
     otherwise: the sentence, with a place for the error, where no other is known; that the commit cannot be loaded.

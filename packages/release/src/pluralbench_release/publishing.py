@@ -8,9 +8,19 @@ from pluralbench_runs import replacing
 
 from pluralbench_release.audit.limits import check_audit
 from pluralbench_release.changelog import change_lines, first_lines, with_entry
-from pluralbench_release.checksums import read_sums, release_files, sums_text
+from pluralbench_release.checksums import checksums_text, read_checksums, release_files
 from pluralbench_release.citation import as_published
-from pluralbench_release.commits import Head, Remote, address, commit, commit_twice, opened, put_tag, tags_of, text_at
+from pluralbench_release.commits import (
+    Head,
+    Remote,
+    address,
+    commit,
+    commit_twice,
+    open_remote,
+    put_tag,
+    tags_of,
+    text_at,
+)
 from pluralbench_release.diff import TableDiff, diff
 from pluralbench_release.errors import ReleaseError
 from pluralbench_release.fetching import release_at
@@ -96,7 +106,7 @@ def publish(
     problems = verify(directory)
     if problems:
         raise ReleaseError(f"{directory} does not verify, so it is not published: {problems[0]}")
-    remote = opened(repository, create=create, private=private)
+    remote = open_remote(repository, create=create, private=private)
     tags = tags_of(remote)
     last = latest(tags)
     there = asked if asked is not None and asked.tag in tags else last
@@ -179,9 +189,9 @@ def _prepared(
     provenance = old.provenance | {CHANGELOG: hashlib.sha256(made[CHANGELOG]).hexdigest()}
     manifest = old.model_copy(update={"version": str(version), "provenance": provenance})
     made[MANIFEST] = manifest_text(manifest).encode()
-    digests, _ = read_sums(directory, release_files(old))
+    digests, _ = read_checksums(directory, release_files(old))
     digests |= {path: hashlib.sha256(content).hexdigest() for path, content in made.items()}
-    return _Prepared(manifest, made | {SUMS: sums_text(digests).encode()})
+    return _Prepared(manifest, made | {SUMS: checksums_text(digests).encode()})
 
 
 def _as_published(directory: Path, remote: Remote, version: Version) -> _Prepared | None:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, ClassVar
 
-from pluralbench_runs import PathName, Recipe, Table
+from pluralbench_runs import FrozenModel, PathName, Recipe
 from pydantic import Field
 
 ReleaseName = Annotated[PathName, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
@@ -37,7 +37,7 @@ class ReleaseRecipe(Recipe):
         return self.title or (own if name.is_required() or self.name == name.default else self.name)
 
 
-class PairLimits(Table):
+class PairLimits(FrozenModel):
     """Limits of an audit; what is unset is only reported. A build that breaks one fails, its calls kept.
 
     max_chosen_longer: share of pairs whose chosen text has more characters; one minus it holds for the rejected.

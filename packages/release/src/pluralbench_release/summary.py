@@ -13,7 +13,7 @@ from pluralbench_release.card import counted
 from pluralbench_release.manifest import Manifest
 
 
-def tell(
+def print_summary(
     console: Console,
     target: Path,
     manifest: Manifest,
@@ -36,7 +36,7 @@ def tell(
         grid.add_row(table.config, table.split, f"{table.rows:,}", table.digest[:16] + "…")
     console.print(grid)
     for title, frame in figures.items():
-        tell_table(console, title, frame)
+        print_table(console, title, frame)
     for note in notes:
         console.print(note)
     first = manifest.tables[0]
@@ -50,7 +50,7 @@ def tell(
         console.print(f"  {line}")
 
 
-def tell_table(console: Console, title: str, frame: pl.DataFrame) -> None:
+def print_table(console: Console, title: str, frame: pl.DataFrame) -> None:
     """Print a small frame of strings as a table."""
     grid = Grid(*frame.columns, title=title, title_justify="left")
     for row in frame.iter_rows():

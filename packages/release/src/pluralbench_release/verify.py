@@ -10,10 +10,10 @@ from pluralbench_tables import TableFileError, parquet_parts
 from polars.exceptions import PolarsError
 
 from pluralbench_release.card import card_configs, read_card_configs
-from pluralbench_release.checksums import pin_problems, read_sums, release_files
+from pluralbench_release.checksums import pin_problems, read_checksums, release_files
 from pluralbench_release.content import digests, in_order, read_rows, read_table
 from pluralbench_release.errors import ReleaseError
-from pluralbench_release.files import held, kind_of, shown, text_of
+from pluralbench_release.files import directory_contents, kind_of, shown, text_of
 from pluralbench_release.leaks import leaks
 from pluralbench_release.manifest import (
     CARD,
@@ -43,8 +43,8 @@ def verify(directory: Path, *, digest: str | None = None) -> list[str]:
     manifest = read_manifest(directory)
     pinned = [] if digest is None else pin_problems(directory, digest)
     files = release_files(manifest)
-    there, strange = held(directory)
-    sums, wrong = read_sums(directory, files)
+    there, strange = directory_contents(directory)
+    sums, wrong = read_checksums(directory, files)
     found = {path: file_digest(directory / path) for path in files if path in there}
     # Who records other bytes of a file than there are.
     records = {SUMS: sums, "the manifest": _recorded(manifest)}
@@ -79,7 +79,7 @@ def _wrong_files(directory: Path, files: Sequence[str], there: Sequence[str]) ->
     problems = [
         f"{path} is a folder, where the release has a file." if kind == "folder" else f"{path} is missing."
         for path, kind in kinds.items()
-        if kind in {None, "folder"}  # of the others `held` speaks
+        if kind in {None, "folder"}  # of the others `directory_contents` speaks
     ]
     more = [path for path in there if path not in {*files, SUMS}]
     return problems + [f"{shown(path)} is not of this release: its manifest does not name it." for path in more]

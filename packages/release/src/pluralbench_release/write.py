@@ -13,7 +13,7 @@ from pluralbench_runs import file_digest, inside, path_name, recipe_values, spli
 from pluralbench_schemas import SCHEMAS, validate
 
 from pluralbench_release.card import Card, write_card
-from pluralbench_release.checksums import write_sums
+from pluralbench_release.checksums import write_checksums
 from pluralbench_release.content import ReleaseTable, digests, write_parquet
 from pluralbench_release.errors import ReleaseError
 from pluralbench_release.manifest import (
@@ -115,7 +115,7 @@ def write(
     card = contents.card.model_copy(update={"pretty_name": recipe.titled(contents.card.pretty_name)})
     write_card(directory, card, manifest, contents.tables, place=place or directory.resolve().name)
     (directory / MANIFEST).write_text(manifest_text(manifest), encoding="utf-8")
-    write_sums(directory, manifest)
+    write_checksums(directory, manifest)
     return manifest
 
 

@@ -6,19 +6,19 @@ from functools import partial
 from pkgutil import resolve_name
 
 from pluralbench_runs import progress
-from pluralbench_runs.cluster import Cluster, Workers
+from pluralbench_runs.cluster import ClusterConfig, Workers
 
 from pluralbench_rewards.contract import (
-    Description,
     Group,
-    Measured,
+    MeasuresTolerance,
+    ModelConfig,
     ModelRecord,
     OnScored,
     RewardModel,
     Scored,
-    Scoring,
-    added,
-    compared,
+    ScoringConfig,
+    sum_work,
+    tolerance_sample,
 )
 from pluralbench_rewards.errors import RewardsError
 
@@ -38,10 +38,10 @@ class OnCluster:
     load: gives it there. known: what is known of it here, and afterwards what a worker's says.
 
     What is scored does not depend on the number of workers where each conversation is computed by itself
-    (`Scoring(mode="exact")`, in float32 to the bit); in mode fast scores lie within the tolerance of one process's.
+    (`ScoringConfig(mode="exact")`, in float32 to the bit); in mode fast they lie within the tolerance of one process's.
     """
 
-    cluster: Cluster
+    cluster: ClusterConfig
     load: Callable[[], RewardModel]
     known: ModelRecord
 
@@ -78,14 +78,14 @@ class OnCluster:
                     meter.advance()
                     if on_scored is not None and place not in whole.dropped:
                         on_scored(place, whole.scores[place])
-            chosen = compared(whole.scores)
+            chosen = tolerance_sample(whole.scores)
             few = Scored([whole.scores[place] for place in chosen], work=whole.work)
             ends = workers.results("end", [([groups[place] for place in chosen], few)])
             [(_, (self.known, whole.tolerance))] = ends
         return whole
 
 
-def on_cluster(cluster: Cluster, description: Description, scoring: Scoring) -> OnCluster:
+def on_cluster(cluster: ClusterConfig, description: ModelConfig, scoring: ScoringConfig) -> OnCluster:
     """A described reward model on a cluster."""
     known = description.record()
     return OnCluster(cluster, partial(loaded, description, scoring, known), known)
@@ -96,8 +96,8 @@ class Scorer:
 
     def __init__(self, load: Callable[[], RewardModel]) -> None:
         model = load()
-        self._measured = model if isinstance(model, Measured) else None
-        self._model = model.unmeasured() if isinstance(model, Measured) else model
+        self._measured = model if isinstance(model, MeasuresTolerance) else None
+        self._model = model.unmeasured() if isinstance(model, MeasuresTolerance) else model
 
     def score(self, groups: Sequence[Group], known: Mapping[int, list[float]]) -> Scored:
         """Score some groups."""
@@ -108,7 +108,7 @@ class Scorer:
         return self._model.record(), 0.0 if self._measured is None else self._measured.tolerance(groups, scored)
 
 
-def loaded(description: Description, scoring: Scoring, here: ModelRecord) -> RewardModel:
+def loaded(description: ModelConfig, scoring: ScoringConfig, here: ModelRecord) -> RewardModel:
     """A described reward model, where it is the one that is described here. Raises `RewardsError` for another."""
     there = description.record()
     fields = [name for name in ModelRecord.model_fields if getattr(there, name) != getattr(here, name)]
@@ -133,4 +133,4 @@ def _join(whole: Scored, scored: Scored, part: range) -> None:
     whole.dropped |= {start + place: why for place, why in scored.dropped.items()}
     whole.reasons += scored.reasons
     whole.alike += scored.alike
-    whole.work = added([work for work in (whole.work, scored.work) if work is not None])
+    whole.work = sum_work([work for work in (whole.work, scored.work) if work is not None])

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
-from pluralbench_runs import Table
+from pluralbench_runs import FrozenModel
 from pydantic import Field
 
 Message = dict[str, str]
@@ -18,7 +18,7 @@ Overflow = Literal["error", "drop", "truncate-left", "truncate-prompt"]
 
 COMPARED = 16  # conversations that are computed alone to measure a tolerance
 
-TOLD = "{context}\n\nMy question:\n{question}"
+MODEL_FIELDS = "{context}\n\nMy question:\n{question}"
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Group:
         messages = [dict(message) for message in self.prompt]
         if self.context:
             question = messages[-1]["content"]
-            messages[-1]["content"] = TOLD.format(context="\n".join(self.context), question=question)
+            messages[-1]["content"] = MODEL_FIELDS.format(context="\n".join(self.context), question=question)
         return messages
 
     def without_least_relevant(self) -> Self:
@@ -75,7 +75,7 @@ class Group:
         return replace(self, context=self.context[:-1])
 
 
-class ModelRecord(Table):
+class ModelRecord(FrozenModel):
     """What a reward model is, as a run records it. What says nothing about a kind of model is left out.
 
     name: a folder, ORG/NAME on the Hub, a model of an endpoint, or the function's name. kind: "classifier",
@@ -122,7 +122,7 @@ class Work:
     seconds: float = 0.0
 
 
-def added(works: Sequence[Work]) -> Work | None:
+def sum_work(works: Sequence[Work]) -> Work | None:
     """What several parts of the work took; the budget is the smallest. None where none was seen."""
     if not works:
         return None
@@ -134,7 +134,7 @@ def added(works: Sequence[Work]) -> Work | None:
     )
 
 
-class CheckRecord(Table):
+class CheckRecord(FrozenModel):
     """How scores of servers were compared before the first.
 
     against: "weights" (in the process that asked), "servers" (among one another), null where nothing was compared.
@@ -150,7 +150,7 @@ class CheckRecord(Table):
     decisions_changed: int = 0
 
 
-class ServedRecord(Table):
+class ServedRecord(FrozenModel):
     """The servers that scored. engines: with their versions, such as "vllm 0.32.0". servers: how many, those of a
     reference not counted; left_out: how many of them did not last. model: its name there.
     """
@@ -205,23 +205,23 @@ class RewardModel(Protocol):
 
 
 @runtime_checkable
-class Measured(Protocol):
+class MeasuresTolerance(Protocol):
     """A reward model that measures how far its scores may lie from those of another mode, as `Scored.tolerance`."""
 
     def unmeasured(self) -> RewardModel:
         """The same, which measures nothing when it scores."""
 
     def tolerance(self, groups: Sequence[Group], scored: Scored) -> float:
-        """How far scores of another mode may lie from these, measured on those of the groups that `compared` takes."""
+        """How far scores of another mode may lie from these, measured on the groups of `tolerance_sample`."""
 
 
-def compared(scores: Sequence[Sequence[float]]) -> list[int]:
+def tolerance_sample(scores: Sequence[Sequence[float]]) -> list[int]:
     """The places of the groups on which a tolerance is measured: `COMPARED`, evenly spread over those with scores."""
     places = [place for place, values in enumerate(scores) if values]
     return [places[len(places) * part // COMPARED] for part in range(min(COMPARED, len(places)))]
 
 
-class Scoring(Table):
+class ScoringConfig(FrozenModel):
     """How a model in this process runs."""
 
     operational: ClassVar[frozenset[str]] = frozenset({"token_budget"})
@@ -235,12 +235,12 @@ class Scoring(Table):
 
 
 @runtime_checkable
-class Description(Protocol):
+class ModelConfig(Protocol):
     """A frozen description of a reward model, from which it is loaded. Each kind of model has one."""
 
     @property
     def loader(self) -> str:
-        """What loads it, "module:function", called with the description and a `Scoring`; it gives a `RewardModel`.
+        """What loads it, "module:function", called with the description and a `ScoringConfig`, for a `RewardModel`.
 
         A name, so that to describe a model imports nothing of what runs it.
         """

@@ -10,12 +10,12 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from pluralbench_calls import (
     Backend,
     CallsError,
-    ChatConnection,
     ChatModel,
+    ConnectionConfig,
     Ledger,
+    ParsedReply,
     Request,
     Rule,
-    Settled,
     ask_until_valid,
     chat_backend,
     chat_request,
@@ -26,7 +26,7 @@ from pluralbench_calls.verdicts import HIGHEST, Choice, parse_choice, parse_rati
 from pluralbench_runs import Json, digest
 
 from pluralbench_rewards.contract import Group, Message, ModelRecord, OnScored, Scored
-from pluralbench_rewards.personas import question_of
+from pluralbench_rewards.personas import prompt_text
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -123,7 +123,7 @@ class Comparison:
     language: str = ""
 
 
-class Wanted(NamedTuple):
+class ReplySchema(NamedTuple):
     """What a structured reply has: the name of the whole, and the JSON schema of each part by its name."""
 
     name: str
@@ -143,7 +143,7 @@ class Judge:
     """
 
     model: ChatModel
-    connection: ChatConnection
+    connection: ConnectionConfig
     ledger: Path | Ledger
     attempts: int = 4
     reply: Reply = "reasoned"
@@ -169,7 +169,7 @@ class Judge:
     def _backend(self) -> Backend:  # one for all that it judges: it remembers what the endpoint refuses
         return self.answered_by or chat_backend(self.model, self.connection)
 
-    def compare(self, comparisons: Sequence[Comparison]) -> list[Settled[Choice]]:
+    def compare(self, comparisons: Sequence[Comparison]) -> list[ParsedReply[Choice]]:
         """Which response is better, "A" the first or "B" the second, in the order of the comparisons."""
 
         def request(item: Comparison, attempt: int) -> Request:
@@ -186,7 +186,7 @@ class Judge:
 
     def rate(
         self, groups: Sequence[Group], contexts: Sequence[str] = (), languages: Sequence[str] = ()
-    ) -> list[list[Settled[float]]]:
+    ) -> list[list[ParsedReply[float]]]:
         """How good each response is, from 1 to 10. contexts, languages: as of a `Comparison`, a text a group."""
         nothing = [""] * len(groups)
         items = [
@@ -238,7 +238,7 @@ class Judge:
         request: Callable[[Item, int], Request],
         parse: Callable[[Item, str], Value],
         label: str,
-    ) -> list[Settled[Value]]:
+    ) -> list[ParsedReply[Value]]:
         """Ask its model anything, until `parse` takes the reply; see `ask_until_valid`."""
         with working_ledger(self.ledger) as ledger:
             return ask_until_valid(
@@ -254,7 +254,7 @@ class Judge:
 
     def request(
         self,
-        wanted: Wanted,
+        wanted: ReplySchema,
         system: str,
         shown: Mapping[str, str],
         label: str,
@@ -274,7 +274,7 @@ class Judge:
     def asked(
         self,
         messages: Sequence[Message],
-        wanted: Wanted,
+        wanted: ReplySchema,
         label: str,
         attempt: int,
         *,
@@ -298,18 +298,18 @@ class Judge:
         )
 
 
-def _alone(name: str) -> Wanted:
-    return Wanted(name, {name: SCHEMAS[name]})
+def _alone(name: str) -> ReplySchema:
+    return ReplySchema(name, {name: SCHEMAS[name]})
 
 
 def _told(prompt: Sequence[Message], context: str, language: str) -> dict[str, str]:
     """What is shown before the responses."""
     told = {"about_the_person": context, "language": language}
     question = "question" if len(prompt) == 1 else "conversation"
-    return {name: text for name, text in told.items() if text} | {question: question_of(prompt)}
+    return {name: text for name, text in told.items() if text} | {question: prompt_text(prompt)}
 
 
-def scores_of(ratings: Sequence[Sequence[Settled[float]]]) -> Scored:
+def scores_of(ratings: Sequence[Sequence[ParsedReply[float]]]) -> Scored:
     """Ratings by group and response as scores; not a number where no reply could be parsed."""
     scores = [[math.nan if rating.value is None else rating.value for rating in group] for group in ratings]
     reasons = [rating.reason for group in ratings for rating in group if rating.reason]

@@ -21,7 +21,7 @@ Earlier this person chose between two answers.
 WORDINGS: dict[str, Json] = {"persona": PERSONA, "demonstration": DEMONSTRATION}
 
 
-def question_of(prompt: Sequence[Message]) -> str:
+def prompt_text(prompt: Sequence[Message]) -> str:
     """A prompt as one text: the message where it has one, else what each side said."""
     if len(prompt) == 1:
         return prompt[0]["content"]
@@ -35,9 +35,9 @@ def persona_block(sentences: Sequence[str]) -> str:
 
 def demonstration_block(pair: EarlierPair) -> str:
     """A pair that a person decided, as a judge is told of it."""
-    return DEMONSTRATION.format(question=question_of(pair.prompt), chosen=pair.chosen, rejected=pair.rejected)
+    return DEMONSTRATION.format(question=prompt_text(pair.prompt), chosen=pair.chosen, rejected=pair.rejected)
 
 
-def told_of(sentences: Sequence[str], demonstrations: Sequence[EarlierPair] = ()) -> str:
+def persona_context(sentences: Sequence[str], demonstrations: Sequence[EarlierPair] = ()) -> str:
     """All that a judge is told of a person: the persona, and then each demonstration."""
     return "\n\n".join([persona_block(sentences), *map(demonstration_block, demonstrations)])

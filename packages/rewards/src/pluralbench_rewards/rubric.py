@@ -12,10 +12,10 @@ from functools import cache
 from statistics import fmean
 from typing import Any
 
-from pluralbench_calls import InvalidAnswer, Request, Settled, after_thinking
+from pluralbench_calls import InvalidAnswer, ParsedReply, Request, strip_thinking
 from pluralbench_runs import Json
 
-from pluralbench_rewards.judge import SECTION, Judge, Wanted
+from pluralbench_rewards.judge import SECTION, Judge, ReplySchema
 
 MOST = 2  # of an aspect
 SYSTEM = """\
@@ -32,7 +32,7 @@ SHORTEST = 5  # letters of a word that counts: most shorter ones say nothing of 
 
 
 @dataclass(frozen=True)
-class Case:
+class RubricCase:
     """An answer to be checked. question: the conversation up to the answer, as text. aspects: what is expected."""
 
     id: str
@@ -41,15 +41,15 @@ class Case:
     aspects: Sequence[str]
 
 
-def cover(judge: Judge, cases: Sequence[Case]) -> list[Settled[list[float]]]:
+def score_aspects(judge: Judge, cases: Sequence[RubricCase]) -> list[ParsedReply[list[float]]]:
     """For each case the score of each aspect, 0, 1 or 2, by a judge, or why there is none."""
 
-    def request(case: Case, attempt: int) -> Request:
+    def request(case: RubricCase, attempt: int) -> Request:
         count = len(case.aspects)
         aspects = "\n".join(f"{number}. {aspect}" for number, aspect in enumerate(case.aspects, start=1))
         shown = {"question": case.question, "answer": case.answer, "aspects": aspects}
         scores = {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": MOST}}
-        wanted = Wanted("scores", {"scores": scores | {"minItems": count, "maxItems": count}})
+        wanted = ReplySchema("scores", {"scores": scores | {"minItems": count, "maxItems": count}})
         return judge.request(wanted, SYSTEM, shown, f"the aspects of an answer to {case.id}", attempt, structured=True)
 
     return judge.ask(cases, request, lambda case, reply: parse_scores(reply, len(case.aspects)), "rubrics")
@@ -60,7 +60,7 @@ def parse_scores(reply: str, aspects: int) -> list[float]:
 
     Raises `InvalidAnswer` for a list of another length, other numbers, and two lists that differ.
     """
-    text = after_thinking(reply).strip()
+    text = strip_thinking(reply).strip()
     found = {json.dumps(scores): scores for scores in _lists(text)}
     if not found:
         raise InvalidAnswer("no list of scores")
@@ -89,7 +89,7 @@ def mean_score(scores: Sequence[float]) -> float:
     return fmean(scores)
 
 
-def overlap(case: Case) -> list[float]:
+def overlap(case: RubricCase) -> list[float]:
     """For each aspect twice the share of its words that the answer has, 0 to 2: words are compared by their stems.
 
     No measure of quality: it sees words and no sense. It needs no model, so that machinery can be checked with it.

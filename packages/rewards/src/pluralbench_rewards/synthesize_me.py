@@ -14,14 +14,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from pluralbench_calls import InvalidAnswer, Request, Settled, after_thinking, working_ledger
+from pluralbench_calls import InvalidAnswer, ParsedReply, Request, strip_thinking, working_ledger
 from pluralbench_calls.verdicts import FENCED
-from pluralbench_runs import Json, Table, digest, stream
+from pluralbench_runs import FrozenModel, Json, digest, rng_for
 from pydantic import Field
 
 from pluralbench_rewards.contract import EarlierPair, Person
-from pluralbench_rewards.judge import SECTION, Comparison, Judge, Wanted
-from pluralbench_rewards.personas import WORDINGS, question_of, told_of
+from pluralbench_rewards.judge import SECTION, Comparison, Judge, ReplySchema
+from pluralbench_rewards.personas import WORDINGS, persona_context, prompt_text
 
 CHOICE_SYSTEM = """\
 You find out what one person values in answers. You see what they asked and two answers, the first and the second; one \
@@ -57,7 +57,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         }
     },
 }
-CHOICE, PERSONA = (Wanted(name, properties) for name, properties in SCHEMAS.items())
+CHOICE, PERSONA = (ReplySchema(name, properties) for name, properties in SCHEMAS.items())
 PROMPTS: dict[str, Json] = {
     "choice": CHOICE_SYSTEM,
     "persona": PERSONA_SYSTEM,
@@ -75,7 +75,7 @@ def prompts_digest() -> str:
     return digest(dict(PROMPTS))
 
 
-class SynthesisOptions(Table):
+class SynthesisConfig(FrozenModel):
     """How personas and demonstrations are found. The defaults are those of SynthesizeMe's code."""
 
     candidates: int = Field(10, ge=1, description="Sets of demonstrations that are tried, the first of them empty.")
@@ -130,7 +130,7 @@ class _Case:
     tried: int = 0
 
 
-def synthesize(people: Sequence[Person], judge: Judge, options: SynthesisOptions) -> list[Synthesized]:
+def synthesize(people: Sequence[Person], judge: Judge, options: SynthesisConfig) -> list[Synthesized]:
     """A persona and demonstrations for each person, by their earlier pairs or else by their posts.
 
     judge: who predicts, writes and judges. All is asked through its ledger, so an interrupted synthesis goes on where
@@ -153,9 +153,9 @@ def split_in_order(pairs: Sequence[EarlierPair], share: float) -> tuple[Sequence
     return pairs[:first], pairs[first:]
 
 
-def candidate_sets(number: int, options: SynthesisOptions, seed: int, name: str) -> list[tuple[int, ...]]:
+def candidate_sets(number: int, options: SynthesisConfig, seed: int, name: str) -> list[tuple[int, ...]]:
     """Different sets of the places of so many pairs, in order: the empty set, then sets drawn by the seed and name."""
-    draw = stream(seed, "demonstrations", name)
+    draw = rng_for(seed, "demonstrations", name)
     sets: list[tuple[int, ...]] = [()]
     most = min(options.demonstrations, number)
     for _ in range(10 * options.candidates if most else 0):
@@ -166,7 +166,7 @@ def candidate_sets(number: int, options: SynthesisOptions, seed: int, name: str)
     return sets
 
 
-def _case(person: Person, number: str, options: SynthesisOptions) -> _Case:
+def _case(person: Person, number: str, options: SynthesisConfig) -> _Case:
     learned, apart = split_in_order(person.earlier, options.training_share)
     return _Case(person.id or number, person, learned, apart, [])
 
@@ -174,13 +174,13 @@ def _case(person: Person, number: str, options: SynthesisOptions) -> _Case:
 def _bootstrap(cases: Sequence[_Case], judge: Judge) -> None:
     """Keep the reasons of right predictions."""
     asked = [(case, place, pair) for case in cases for place, pair in enumerate(case.learned)]
-    turned = [stream(judge.seed, "first or second", case.id, place).random() < 0.5 for case, place, _ in asked]
+    turned = [rng_for(judge.seed, "first or second", case.id, place).random() < 0.5 for case, place, _ in asked]
     items = [(*item, swapped) for item, swapped in zip(asked, turned, strict=True)]
 
     def request(item: tuple[_Case, int, EarlierPair, bool], attempt: int) -> Request:
         case, place, pair, swapped = item
         first, second = (pair.rejected, pair.chosen) if swapped else (pair.chosen, pair.rejected)
-        shown = {"question": question_of(pair.prompt), "first_answer": first, "second_answer": second}
+        shown = {"question": prompt_text(pair.prompt), "first_answer": first, "second_answer": second}
         return judge.request(CHOICE, CHOICE_SYSTEM, shown, f"choice {place + 1} of {case.id}", attempt)
 
     found = judge.ask(items, request, lambda _, reply: _parse_choice(reply), "predictions")
@@ -189,7 +189,7 @@ def _bootstrap(cases: Sequence[_Case], judge: Judge) -> None:
             case.reasons.append((pair, settled.value[0]))
 
 
-def _describe(cases: Sequence[_Case], judge: Judge, options: SynthesisOptions) -> None:
+def _describe(cases: Sequence[_Case], judge: Judge, options: SynthesisConfig) -> None:
     """Write a persona from the reasons, or where there are none from the posts."""
     told = [case for case in cases if case.reasons or case.person.profile]
 
@@ -197,7 +197,9 @@ def _describe(cases: Sequence[_Case], judge: Judge, options: SynthesisOptions) -
         system, shown = (PERSONA_SYSTEM, _reasons(case)) if case.reasons else (POSTS_SYSTEM, _posts(case, options))
         return judge.request(PERSONA, system, shown, f"persona of {case.id}", attempt)
 
-    found: list[Settled[tuple[str, ...]]] = judge.ask(told, request, lambda _, reply: _parse_persona(reply), "personas")
+    found: list[ParsedReply[tuple[str, ...]]] = judge.ask(
+        told, request, lambda _, reply: _parse_persona(reply), "personas"
+    )
     for case, settled in zip(told, found, strict=True):
         case.persona, case.call, case.reason = settled.value or (), settled.answer.key, settled.reason
     for case in cases:
@@ -205,14 +207,14 @@ def _describe(cases: Sequence[_Case], judge: Judge, options: SynthesisOptions) -
             case.reason = "neither an earlier pair whose prediction was right nor a post"
 
 
-def _demonstrate(cases: Sequence[_Case], judge: Judge, options: SynthesisOptions) -> None:
+def _demonstrate(cases: Sequence[_Case], judge: Judge, options: SynthesisConfig) -> None:
     """Take the first of the best sets by the pairs set apart; without such pairs nothing decides for any."""
     sets = {case.id: candidate_sets(len(case.learned), options, judge.seed, case.id) for case in cases if case.persona}
     for number in range(options.candidates):
         open_ = [case for case in cases if number < len(sets.get(case.id, ())) and not _is_settled(case, options)]
         questions = [(case, place, pair) for case in open_ for place, pair in enumerate(case.apart)]
         shown = {case.id: [case.learned[place] for place in sets[case.id][number]] for case in open_}
-        turned = [stream(judge.seed, "validation", case.id, place).random() < 0.5 for case, place, _ in questions]
+        turned = [rng_for(judge.seed, "validation", case.id, place).random() < 0.5 for case, place, _ in questions]
         comparisons = [
             _comparison(case, place, pair, shown[case.id], swapped=swapped)
             for (case, place, pair), swapped in zip(questions, turned, strict=True)
@@ -227,7 +229,7 @@ def _demonstrate(cases: Sequence[_Case], judge: Judge, options: SynthesisOptions
                 case.best, case.right = tuple(shown[case.id]), right[case.id]
 
 
-def _is_settled(case: _Case, options: SynthesisOptions) -> bool:
+def _is_settled(case: _Case, options: SynthesisConfig) -> bool:
     return case.tried > 0 and (not case.apart or case.right / len(case.apart) >= options.stop_at)
 
 
@@ -236,7 +238,7 @@ def _comparison(
 ) -> Comparison:
     first, second = (pair.rejected, pair.chosen) if swapped else (pair.chosen, pair.rejected)
     name = f"pair {len(case.learned) + place + 1} of {case.id}"
-    return Comparison(name, pair.prompt, first, second, told_of(case.persona, shown))
+    return Comparison(name, pair.prompt, first, second, persona_context(case.persona, shown))
 
 
 def _result(case: _Case) -> Synthesized:
@@ -258,18 +260,18 @@ def _result(case: _Case) -> Synthesized:
 
 def _reasons(case: _Case) -> dict[str, str]:
     return {
-        f"case_{number}": f"They asked: {question_of(pair.prompt)}\nWhy they preferred one answer: {reason}"
+        f"case_{number}": f"They asked: {prompt_text(pair.prompt)}\nWhy they preferred one answer: {reason}"
         for number, (pair, reason) in enumerate(case.reasons, start=1)
     }
 
 
-def _posts(case: _Case, options: SynthesisOptions) -> dict[str, str]:
+def _posts(case: _Case, options: SynthesisConfig) -> dict[str, str]:
     return {f"post_{number}": post["text"] for number, post in enumerate(case.person.profile[: options.posts], start=1)}
 
 
 def _object(reply: str) -> dict[str, Any]:
     """The JSON object in a reply, which may be fenced or have words before it. Raises `InvalidAnswer`."""
-    text = after_thinking(reply).strip()
+    text = strip_thinking(reply).strip()
     fenced = FENCED.fullmatch(text)
     text = fenced[1] if fenced else text[max(text.find("{"), 0) :]
     try:

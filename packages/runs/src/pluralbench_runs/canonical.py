@@ -9,7 +9,7 @@ import orjson
 import rfc8785
 
 from pluralbench_runs.errors import RecipeError, one_line
-from pluralbench_runs.opening import open_file
+from pluralbench_runs.regular_files import open_file
 
 SCALARS = frozenset((str, int, bool, type(None)))  # and no float
 
@@ -74,7 +74,7 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def stream(seed: int, *names: str | int) -> random.Random:
+def rng_for(seed: int, *names: str | int) -> random.Random:
     """The random generator of this seed and these names.
 
     What it draws depends on them alone, so adding a row to a table changes no other row's draw.

@@ -17,9 +17,9 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator, model_validator
 
 from pluralbench_runs.errors import UserError, one_line
-from pluralbench_runs.installing import how_to_install
-from pluralbench_runs.progress import announce
-from pluralbench_runs.recipe import Table
+from pluralbench_runs.installing import install_command
+from pluralbench_runs.progress import log_status
+from pluralbench_runs.recipe import FrozenModel
 from pluralbench_runs.software import versions
 
 Made = TypeVar("Made")
@@ -41,7 +41,7 @@ SAME = (
 )
 """Distributions on which results depend: a worker has those that are installed here, in the same versions."""
 
-MISSING = f"Work on a Ray cluster needs an extra: {how_to_install('pluralbench-runs', 'ray')}."
+MISSING = f"Work on a Ray cluster needs an extra: {install_command('pluralbench-runs', 'ray')}."
 NOBODY = "Nobody answers at {address} ({why}); give the address that `ray start` names, or start a cluster there."
 NOT_RAY = "What answers at {address} is no Ray cluster that can be used from here ({why}); check the address."
 ELSEWHERE = "This process works on the Ray cluster at {there} already; use that one, or start another process."
@@ -72,7 +72,7 @@ class ClusterError(UserError):
     """A cluster that cannot be used."""
 
 
-class Cluster(Table):
+class ClusterConfig(FrozenModel):
     """Where models run: in this process, or in workers on a Ray cluster. Nothing that is found depends on it."""
 
     on: str | None = Field(
@@ -111,7 +111,7 @@ def _host_and_port(on: str) -> tuple[str, int]:
     raise ValueError(f"{on!r} is not ray, HOST:PORT or ray://HOST:PORT")
 
 
-class Lost(Exception):
+class WorkerLostError(Exception):
     """A worker went, by whatever fault, and with it what it had in hand."""
 
 
@@ -126,7 +126,7 @@ class Workers(Generic[Made]):
     look at a worker that is restarting counts as a try.
     """
 
-    def __init__(self, cluster: Cluster, make: Callable[[], Made]) -> None:
+    def __init__(self, cluster: ClusterConfig, make: Callable[[], Made]) -> None:
         self._cluster, self._make = cluster, make
         self._ray: Any = None
         self._worker: Any = None
@@ -148,7 +148,7 @@ class Workers(Generic[Made]):
             for _ in range(self._cluster.workers):
                 self._start()
             if not ray.wait([*self._starting], timeout=PATIENCE)[0]:
-                announce(AWAITED.format(seconds=PATIENCE, **self._room()))
+                log_status(AWAITED.format(seconds=PATIENCE, **self._room()))
             while not self._free:
                 self._take(ray.wait([*self._starting])[0][0])
         except BaseException:
@@ -182,7 +182,7 @@ class Workers(Generic[Made]):
             one, place = doing.pop(done)
             try:
                 value = self._value(done)
-            except Lost:
+            except WorkerLostError:
                 tries[place] += 1
                 if tries[place] == TRIES:
                     raise ClusterError(ENDED.format(tries=TRIES, when=AT_WORK)) from None
@@ -203,7 +203,7 @@ class Workers(Generic[Made]):
         one = self._starting.pop(started)
         try:
             self._value(started)
-        except Lost:
+        except WorkerLostError:
             self._stillborn += 1
             if self._stillborn == TRIES:
                 raise ClusterError(ENDED.format(tries=TRIES, when=AT_START)) from None
@@ -213,7 +213,7 @@ class Workers(Generic[Made]):
             self._free.append(one)
 
     def _value(self, call: Any) -> Any:
-        """What a call returned. Raises what it raised, `Lost`, and `ClusterError`."""
+        """What a call returned. Raises what it raised, `WorkerLostError`, and `ClusterError`."""
         errors = self._ray.exceptions
         try:
             same, value = self._ray.get(call)
@@ -223,7 +223,7 @@ class Workers(Generic[Made]):
                 raise ClusterError(LACKING.format(module=cause.name)) from None
             raise (cause if isinstance(cause, Exception) else error) from None
         except (errors.RayActorError, errors.ObjectLostError, errors.NodeDiedError, errors.OutOfMemoryError):
-            raise Lost from None
+            raise WorkerLostError from None
         except (errors.RayError, ConnectionError) as error:
             raise ClusterError(LOST.format(why=one_line(error))) from None
         if not same:
@@ -275,7 +275,7 @@ def _worker() -> type:
     return Worker
 
 
-def connect(cluster: Cluster) -> Any:
+def connect(cluster: ClusterConfig) -> Any:
     """Ray, connected to the cluster, or to one that is started here and ends with this process.
 
     Raises `ClusterError` where nobody answers, and without the extra.
@@ -331,7 +331,7 @@ def _alike(address: str, there: str) -> bool:
     return _host_and_port(address)[1] == _host_and_port(there)[1]
 
 
-def _start(ray: Any, cluster: Cluster, quiet: dict[str, Any]) -> None:
+def _start(ray: Any, cluster: ClusterConfig, quiet: dict[str, Any]) -> None:
     """A cluster of this machine alone, for as long as this process lasts. Ray lets in whoever has the user's token."""
     os.environ.setdefault("RAY_worker_niceness", "0")  # else workers step back behind all else
     cores = max(os.cpu_count() or 1, cluster.workers)

@@ -20,7 +20,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from pluralbench_runs.errors import RecipeError
-from pluralbench_runs.guard import guarded
+from pluralbench_runs.guard import run_cli
 
 SHOWN: Literal["rich"] = "rich"
 EXAMPLE = "Example"
@@ -51,8 +51,8 @@ class Program(NamedTuple):
 
 
 def run(command: Callable[[], object], distribution: str, *, mistakes: tuple[type[Exception], ...] = ()) -> NoReturn:
-    """Run a command and exit: with 0 on success, otherwise with a sentence and the status that `guarded` describes."""
-    sys.exit(guarded(command, distribution, mistakes))
+    """Run a command and exit: with 0 on success, otherwise with a sentence and the status that `run_cli` describes."""
+    sys.exit(run_cli(command, distribution, mistakes))
 
 
 def command_of(program: Program) -> Any:

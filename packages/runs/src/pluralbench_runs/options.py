@@ -22,7 +22,7 @@ from pydantic import BaseModel, Field, ValidationError
 from pydantic.fields import FieldInfo
 
 from pluralbench_runs.errors import RecipeError
-from pluralbench_runs.recipe import Recipe, Table, models_in
+from pluralbench_runs.recipe import FrozenModel, Recipe, models_in
 
 RESULT = "Result"
 MANY = 3
@@ -41,7 +41,7 @@ Overrides = dict[str, Any]
 """What the command line says otherwise than a recipe's file, by dotted key, as `read_recipe` takes it."""
 
 
-class Building(Table):
+class Building(FrozenModel):
     """How a release is built: where to, and which answers are known. Nothing of it changes what is built."""
 
     out: Path | None = Field(None, description="Release directory; without it dist/NAME.")
@@ -127,7 +127,7 @@ def _marked(hint: Any) -> "_OfModel | _OfRecipe | None":
 
 
 class _OfModel(NamedTuple):
-    model: type[Table]
+    model: type[FrozenModel]
     options: Options
 
     @property
@@ -148,7 +148,7 @@ class _OfModel(NamedTuple):
         extra = _extra(self.model.model_fields[field])
         return str(extra.get("flag", f"--{self.options.prefix}{field.replace('_', '-')}"))
 
-    def built(self, values: Mapping[str, Any]) -> Table:
+    def built(self, values: Mapping[str, Any]) -> FrozenModel:
         given = {field: values[parameter] for field, parameter in self.options.given.items()}
         own = {field: values[name] for field, name in self.names.items()}
         # What was not given is left to the model, whose default may be another than the option's None.
@@ -208,7 +208,7 @@ class _OfRecipe(NamedTuple):
 
     def built(self, values: Mapping[str, Any]) -> Overrides:
         flags = self.flags
-        given = {flag: _said(flag, flags[flag][0].info, values[_name(flag)]) for flag in flags}
+        given = {flag: _parse_option(flag, flags[flag][0].info, values[_name(flag)]) for flag in flags}
         given = {flag: value for flag, value in given.items() if value is not None}
         found = {place.dotted: given[flag] for flag in given for place in flags[flag] if not place.owner}
         for key, texts in found.items():
@@ -274,7 +274,7 @@ def _parameter(
         rich_help_panel=panel or None,
         show_default=shown or True,
     )
-    if isinstance(default, tuple | Table) or info.is_required():
+    if isinstance(default, tuple | FrozenModel) or info.is_required():
         default = None
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option])
 
@@ -312,7 +312,7 @@ def _bare(annotation: Any) -> tuple[Any, bool]:
     return (get_args(kind)[0] if get_origin(kind) is Annotated else kind), types.NoneType in parts
 
 
-def _said(flag: str, info: FieldInfo, value: Any) -> Any:
+def _parse_option(flag: str, info: FieldInfo, value: Any) -> Any:
     """What an option says, as a recipe has it; None where it is not given."""
     if value in (None, []) or (value is False and "/" not in flag):
         return None

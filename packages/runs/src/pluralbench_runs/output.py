@@ -13,14 +13,14 @@ from filelock import FileLock, Timeout
 from pluralbench_runs.errors import OutputError, RecipeError
 from pluralbench_runs.recipe import (
     Recipe,
-    difference,
+    describe_difference,
     differing_keys,
     read_recipe,
     recipe_values,
     refuse_secrets,
     write_recipe,
 )
-from pluralbench_runs.toml_files import value_fault
+from pluralbench_runs.toml_files import value_error
 
 LOCK = "lock"
 RECIPES = ("recipe.toml", "recipe.json")  # of which a working directory has one, like the finished one
@@ -91,7 +91,7 @@ def output_directory(target: Path, recipe: Recipe, *, recipe_file: str, fresh: b
     it, or when it is or holds the current directory. Nothing in `target` changes before `publish`.
     """
     refuse_secrets(recipe, f"of {target}")
-    if fault := value_fault(recipe_values(recipe)):  # or the finished directory could not be read
+    if fault := value_error(recipe_values(recipe)):  # or the finished directory could not be read
         raise RecipeError(f"Recipe of {target}: {fault}.")
     target = replaceable(target)
     try:
@@ -181,7 +181,7 @@ def _check(target: Path, work: Path, recipe: Recipe, recipe_file: str, *, fresh:
         return
     for made, what in ((_begun(work, recipe_file), "An unfinished run in "), (finished, "")):
         if made.exists():
-            differs = difference(recipe, _made_by(type(recipe), made, target))
+            differs = describe_difference(recipe, _made_by(type(recipe), made, target))
             if differs:
                 raise OutputError(
                     f"{what}{target} was made with other settings ({differs}); give the same again to go on, choose "

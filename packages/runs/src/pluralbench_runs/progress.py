@@ -129,6 +129,6 @@ def progress(label: str, total: int, console: Console | None = None) -> Iterator
         meter.stop()
 
 
-def announce(line: str) -> None:
+def log_status(line: str) -> None:
     """Write to standard error what comes next, where pieces of work that show their progress follow one another."""
     make_console(stderr=True).print(line)

@@ -9,13 +9,13 @@ from typing import Any, ClassVar, TypeVar, get_args
 import tomli_w
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from pluralbench_runs.atomic_files import write_text
 from pluralbench_runs.errors import RecipeError, did_you_mean, one_line
-from pluralbench_runs.replacing import write_text
 from pluralbench_runs.secrets import first_secret
-from pluralbench_runs.toml_files import leaves, read_toml, shown_key, value_fault
+from pluralbench_runs.toml_files import leaves, read_toml, shown_key, value_error
 
 
-class Table(BaseModel):
+class FrozenModel(BaseModel):
     """A table of a recipe: frozen, and an unknown key is an error.
 
     operational: its fields that say how fast or at what price, never what, or that follow from the others; an entry may
@@ -28,7 +28,7 @@ class Table(BaseModel):
     operational: ClassVar[frozenset[str]] = frozenset()
 
 
-class Recipe(Table):
+class Recipe(FrozenModel):
     """A recipe: the table of all that was asked."""
 
 
@@ -39,7 +39,7 @@ VAGUE = {DIGEST, "name", "model", "location", "kind", "revision"}  # what says n
 DIGITS = re.compile(r"(?:[0-9a-f]{24})?[0-9a-f]{40}")  # SHA-256, or a commit
 
 R = TypeVar("R", bound=Recipe)
-Model = TypeVar("Model", bound=Table)
+Model = TypeVar("Model", bound=FrozenModel)
 
 
 def read_recipe(model: type[R], path: Path, overrides: Mapping[str, object] | None = None) -> R:
@@ -76,14 +76,14 @@ def _read_config(path: Path) -> dict[str, Any]:
 def check_recipe(model: type[Model], values: Mapping[str, object], origin: str) -> Model:
     """Validate `values` as a recipe or a table of one; `origin` names them in the error.
 
-    Raises `RecipeError`, also for values that `value_fault` tells of, and where one holds a secret of the environment.
+    Raises `RecipeError`, also for values that `value_error` tells of, and where one holds a secret of the environment.
     """
-    if fault := value_fault(values) or _secret(values):
+    if fault := value_error(values) or _secret(values):
         raise RecipeError(f"Recipe {origin}: {fault}.")
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise RecipeError(f"Recipe {origin}: {first_fault(model, error)}") from None
+        raise RecipeError(f"Recipe {origin}: {first_validation_error(model, error)}") from None
 
 
 def refuse_secrets(recipe: Recipe, origin: str) -> None:
@@ -105,7 +105,7 @@ def _secret(values: Mapping[str, object]) -> str:
     return f"`{key}` holds the value of {owner}; take it out, since a recipe goes into what is published"
 
 
-def first_fault(model: type[BaseModel], error: ValidationError) -> str:
+def first_validation_error(model: type[BaseModel], error: ValidationError) -> str:
     """One of the faults that values of `model` have, with its key, in words that end with a full stop.
 
     An unknown key comes first: it may be why another is missing.
@@ -174,7 +174,7 @@ def differing_keys(ours: Recipe, theirs: Recipe) -> list[str]:
     return sorted(key for key in a.keys() | b.keys() if a.get(key) != b.get(key))
 
 
-def difference(ours: Recipe, theirs: Recipe) -> str:
+def describe_difference(ours: Recipe, theirs: Recipe) -> str:
     """In which content two recipes differ, in words: "limit 20, now none; seed 1, now 2; and 3 more". "" in none.
 
     At most `NAMED` values are named. A digest is left out where something else in its table differs, as the digest of
@@ -214,9 +214,9 @@ def _short(value: object) -> str:
 
 def _operational(values: object, prefix: str = "") -> Iterator[str]:
     """The dotted keys that tables of a recipe leave out of its content."""
-    if isinstance(values, Table):
+    if isinstance(values, FrozenModel):
         yield from (f"{prefix}{name}" for name in values.operational)
-    if isinstance(values, Table | Mapping):
+    if isinstance(values, FrozenModel | Mapping):
         for name, value in values.items() if isinstance(values, Mapping) else values:
             yield from _operational(value, f"{prefix}{name}.")
 

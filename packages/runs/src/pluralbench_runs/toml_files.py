@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pluralbench_runs.errors import RecipeError, UserError, one_line
-from pluralbench_runs.opening import open_file
+from pluralbench_runs.regular_files import open_file
 
 LARGEST = 500_000  # bytes of a file: the parser takes about a second for them
 DEEPEST = 32  # tables and lists within each other, and parts of a dotted key
@@ -25,7 +25,7 @@ def read_toml(path: Path, what: str = "recipe", error: type[UserError] = RecipeE
     what: what kind of file it is, for a sentence: "The recipe PATH is not valid TOML".
 
     Raises `error` for a file that is missing, a folder, not UTF-8, no TOML, larger than `LARGEST` bytes, deeper than
-    `DEEPEST`, and for values that `value_fault` tells of.
+    `DEEPEST`, and for values that `value_error` tells of.
     """
     try:
         with open_file(path) as file:
@@ -66,12 +66,12 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise
     except ValueError:  # what Python refuses to read as an integer
         raise ValueError("an integer has too many digits") from None
-    if fault := value_fault(values):
+    if fault := value_error(values):
         raise ValueError(fault)
     return values
 
 
-def value_fault(values: Mapping[str, object]) -> str:
+def value_error(values: Mapping[str, object]) -> str:
     """What is wrong with values of a recipe, whatever its keys mean, in words without a full stop; "" for nothing.
 
     They are more than `DEEPEST` deep, or hold an integer beyond 2**53, a number that is not finite, a date (JSON has

@@ -12,7 +12,7 @@ from functools import partial
 from multiprocessing import get_context, parent_process
 from typing import Protocol, TypeVar
 
-from pluralbench_runs.cluster import Cluster, Workers
+from pluralbench_runs.cluster import ClusterConfig, Workers
 from pluralbench_runs.errors import UserError
 
 Item = TypeVar("Item")
@@ -67,7 +67,7 @@ def workers(processes: int) -> Iterator[Each]:
 
 
 @contextmanager
-def cluster_workers(cluster: Cluster) -> Iterator[Each]:
+def cluster_workers(cluster: ClusterConfig) -> Iterator[Each]:
     """The same on a Ray cluster, to which all items go at once. Raises `ClusterError`."""
     with Workers(cluster, _Caller) as crew:
         yield partial(_in_their_order, crew)

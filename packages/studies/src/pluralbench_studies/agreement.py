@@ -35,7 +35,7 @@ def agreement(
         *(pl.col("answer").eq(pl.lit(value)).sum().alias(str(place)) for place, value in enumerate(scale))
     )
     units = counts.filter(pl.sum_horizontal(pl.exclude(keys)) > 1).sort(keys)
-    both = met(answers)
+    both = answer_pairs(answers)
     same = pl.col("answer") == pl.col("answer_other")
     by_cluster = both.group_by(cluster).agg(same.sum() // 2, of=pl.len() // 2).sort(cluster)
     agreeing, of = by_cluster["answer"].to_list(), by_cluster["of"].to_list()
@@ -53,7 +53,7 @@ def agreement(
     }
 
 
-def met(answers: pl.DataFrame) -> pl.DataFrame:
+def answer_pairs(answers: pl.DataFrame) -> pl.DataFrame:
     """Each two answers of different annotators to the same: with `annotator_other` and `answer_other`, both ways
     round."""
     own = own_answers(answers)
@@ -109,7 +109,7 @@ def consensus(answers: pl.DataFrame, known: pl.DataFrame | None = None) -> pl.Da
     )
 
 
-def settled(found: pl.DataFrame) -> dict[str, Any]:
+def consensus_counts(found: pl.DataFrame) -> dict[str, Any]:
     """How many answers of a `consensus` more than one annotator gave, and what came of them, as plain JSON values.
 
     `agreed` is a share with its interval; `differed` are the others, of which some were settled by `discussion`, by a

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TypeVar
 
 import polars as pl
-from pluralbench_runs import stream
+from pluralbench_runs import rng_for
 
 from pluralbench_studies.errors import AssignmentError
 
@@ -97,7 +97,7 @@ def draw(ids: Collection[Id], count: int, seed: int, *names: str) -> list[Id]:
 
     names: what they are drawn for, such as "overlap": each purpose has draws of its own.
     """
-    return sorted(ids, key=lambda one: (stream(seed, *names, one).random(), one))[:count]
+    return sorted(ids, key=lambda one: (rng_for(seed, *names, one).random(), one))[:count]
 
 
 def _give(
@@ -105,7 +105,7 @@ def _give(
 ) -> Given:
     """Give the items of a group, going round the annotators; those with the fewest items come first."""
     people = [*load]
-    stream(seed, "annotators", group).shuffle(people)
+    rng_for(seed, "annotators", group).shuffle(people)
     people.sort(key=load.__getitem__)
     given: Given = {}
     slot = 0
@@ -140,7 +140,7 @@ def _check_items(
             f"{wanted:,} check items are asked for, and {len(set(checks)):,} known answers make {there:,} for these "
             f"annotators; give more, or a `check_share` of {there / len(given):.3f} at most."
         )
-    drawn = stream(seed, "checks")
+    drawn = rng_for(seed, "checks")
     found: Given = {}
     for _ in range(wanted):
         able = [name for name in load if left[name]]

@@ -35,7 +35,7 @@ def write_sheet(path: Path, rows: pl.DataFrame, answers: Sequence[str]) -> None:
 
     A text that a spreadsheet would take for a formula begins with an apostrophe.
     """
-    texts = {column.name: [guarded(text) for text in column.cast(pl.String).fill_null("")] for column in rows}
+    texts = {column.name: [escape_formula(text) for text in column.cast(pl.String).fill_null("")] for column in rows}
     empty = {name: [""] * rows.height for name in answers}
     # A spreadsheet takes the mark at the beginning to know that this is UTF-8.
     frame = pl.DataFrame(texts | empty, schema=dict.fromkeys([*texts, *empty], pl.String))
@@ -47,7 +47,7 @@ def read_rows(path: Path) -> pl.DataFrame:
     """The cells of a sheet as texts, without what guards them; an empty one is "". Raises `AnswersError`."""
     frame = read_csv(path, AnswersError)
     frame = frame.rename({name: normalize("NFKC", name).strip() for name in frame.columns})
-    return pl.DataFrame({column.name: [unguarded(text or "") for text in column] for column in frame})
+    return pl.DataFrame({column.name: [unescape_formula(text or "") for text in column] for column in frame})
 
 
 def read_sheet(path: Path, form: Form, *, by_assignment: bool = False) -> list[Submission]:
@@ -84,11 +84,11 @@ def new_files(folder: Path, names: Sequence[str]) -> list[Path]:
     return paths
 
 
-def guarded(text: str) -> str:
+def escape_formula(text: str) -> str:
     """The text as a spreadsheet may have it: what looks like a formula gets an apostrophe."""
     return f"'{text}" if FORMULA.match(text) else text
 
 
-def unguarded(text: str) -> str:
-    """The text as it was before `guarded`."""
+def unescape_formula(text: str) -> str:
+    """The text as it was before `escape_formula`."""
     return text.removeprefix("'")

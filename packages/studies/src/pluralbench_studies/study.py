@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 
 import polars as pl
-from pluralbench_runs import Recipe, Table, digest, output_directory, read_recipe, write_recipe
+from pluralbench_runs import FrozenModel, Recipe, digest, output_directory, read_recipe, write_recipe
 from pluralbench_tables import read_csv
 from pydantic import Field
 
@@ -45,7 +45,7 @@ class StudyRecipe(Recipe):
     key_digest: str = ""
 
 
-class Share(Table):
+class ProportionRecord(FrozenModel):
     """A share with its 95 % interval, as the results of a study hold it. count: how many, of `of`."""
 
     count: int
@@ -91,7 +91,7 @@ def write_study(
     replaced whose sheets somebody has filled in.
     """
     if fresh:
-        refuse_filled(folder / SHEETS, form.names)
+        check_unfilled(folder / SHEETS, form.names)
     with output_directory(folder, settings, recipe_file=SETTINGS, fresh=fresh) as output:
         if (folder / SETTINGS).exists() and not fresh:
             return False
@@ -164,14 +164,14 @@ def read_returned(
     return found
 
 
-def how_far(assigned: pl.DataFrame, answers: pl.DataFrame) -> pl.DataFrame:
+def annotator_progress(assigned: pl.DataFrame, answers: pl.DataFrame) -> pl.DataFrame:
     """How far each annotator is: `annotator`, `given` (items) and `answered` (those of them with an answer)."""
     done = own_answers(answers).group_by("annotator").agg(answered=pl.col("item").n_unique())
     given = assigned.group_by("annotator").agg(given=pl.len())
     return given.join(done, on="annotator", how="left").with_columns(pl.col("answered").fill_null(0)).sort("annotator")
 
 
-def refuse_filled(folder: Path, names: Sequence[str]) -> None:
+def check_unfilled(folder: Path, names: Sequence[str]) -> None:
     """Raise `AssignmentError` where somebody has filled in one of the columns `names` of a sheet in `folder`."""
     for path in sorted(folder.glob("*.csv")):
         if is_filled(path, names):

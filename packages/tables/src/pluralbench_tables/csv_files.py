@@ -36,7 +36,7 @@ MEND = "give the table as JSON lines or Parquet"
 NAME_QUOTING = f"name the file's `quoting` ({', '.join(FORMATS)}), or {MEND}"
 
 
-class Unreadable(Exception):
+class CsvError(Exception):
     """Where and why a file cannot be read, and whether another `quoting` may read it."""
 
     def __init__(self, line: int, cause: str, *, of_quoting: bool = False) -> None:
@@ -65,7 +65,7 @@ def read_csv(path: Path, error: type[UserError] = TableFileError, dialect: Diale
         if separator is None:
             separator = "tab" if tabbed else _separator(text, quoting)
         rows, lines = _read(text, separator, quoting)
-    except Unreadable as fault:
+    except CsvError as fault:
         hint = f"; {NAME_QUOTING}" if fault.of_quoting else ""
         raise error(f"{path}, line {fault.line:,}: {fault}{hint}.") from None
     finally:
@@ -74,17 +74,17 @@ def read_csv(path: Path, error: type[UserError] = TableFileError, dialect: Diale
 
 
 def _separator(text: str, quoting: Quoting) -> Separator:
-    """The only one that the header has, or else a comma. Raises `Unreadable` for several."""
+    """The only one that the header has, or else a comma. Raises `CsvError` for several."""
     found: list[Separator] = []
     for separator in get_args(Separator):
         try:
             header = next(_records(text, separator, quoting), (1, []))[1]
-        except Unreadable:
+        except CsvError:
             continue
         if len(header) > 1:
             found.append(separator)
     if len(found) > 1:
-        raise Unreadable(1, f"the header can be divided at each {' and at each '.join(found)}; name the `separator`")
+        raise CsvError(1, f"the header can be divided at each {' and at each '.join(found)}; name the `separator`")
     return found[0] if found else "comma"
 
 
@@ -95,14 +95,14 @@ def _read(text: str, separator: Separator, quoting: Quoting) -> tuple[list[list[
     cells = 0
     for line, row in _records(text, separator, quoting):
         if rows and len(row) != len(rows[0]):
-            raise Unreadable(
+            raise CsvError(
                 line,
                 f"{len(row):,} cells between {separator}s, where the header has {len(rows[0]):,}; mend the row",
             )
         cells += len(row)
         if len(row) > COLUMNS or cells > CELLS:
             most = f"{COLUMNS:,} columns" if len(row) > COLUMNS else f"{CELLS:,} cells"
-            raise Unreadable(line, f"more than {most}, which are as many as are read")
+            raise CsvError(line, f"more than {most}, which are as many as are read")
         rows.append(row)
         lines.append(line)
     return rows, lines
@@ -121,8 +121,8 @@ def _records(text: str, separator: Separator, quoting: Quoting) -> Iterator[tupl
         except csv.Error as fault:
             reason = str(fault)
             if "field limit" in reason:
-                raise Unreadable(start, _long_cell(text, start, separator, quoting)) from None
-            raise Unreadable(start, _cause(reason, separator), of_quoting=True) from None
+                raise CsvError(start, _long_cell(text, start, separator, quoting)) from None
+            raise CsvError(start, _error_cause(reason, separator), of_quoting=True) from None
         lines.check_end()
         if row:
             yield start, row
@@ -156,23 +156,23 @@ class _Lines:
         self._last = next(self._lines)
         self._number += 1
         if len(self._last) > LINE_CHARACTERS:
-            raise Unreadable(
+            raise CsvError(
                 self._number,
                 f"{len(self._last):,} characters in a line, and at most {LINE_CHARACTERS:,} are read; {MEND}",
             )
         return self._last
 
     def check_end(self) -> None:
-        """Raise `Unreadable` where a row ends in another way than those before: its last cell could be longer."""
+        """Raise `CsvError` where a row ends in another way than those before: its last cell could be longer."""
         end = self._last[len(self._last.rstrip("\r\n")) :]
         if end and end not in self._ends:
             self._ends.append(end)
         if len(self._ends) > 1:
             one, other = (ENDS[end] for end in self._ends)
-            raise Unreadable(self._number, f"this line ends with {other}, those before with {one}; end all alike")
+            raise CsvError(self._number, f"this line ends with {other}, those before with {one}; end all alike")
 
 
-def _cause(reason: str, separator: Separator) -> str:
+def _error_cause(reason: str, separator: Separator) -> str:
     """What `csv` reports, for a reader."""
     if "unexpected end of data" in reason:
         return "a quotation mark opens a cell here and none closes it"

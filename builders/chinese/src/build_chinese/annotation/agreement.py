@@ -4,7 +4,7 @@ from typing import Any
 
 import polars as pl
 from pluralbench_measures.agreement import share_of
-from pluralbench_studies import CONSENSUS, agreement, met
+from pluralbench_studies import CONSENSUS, agreement, answer_pairs
 
 VALUES = (-1, 0, 1)
 
@@ -26,7 +26,7 @@ def mark_agreement(
     marks = marks.filter(pl.col("annotator") != CONSENSUS)
     values = _values(marks if thirds is None else marks.join(thirds, on=thirds.columns, how="anti"))
     found = agreement(values, VALUES, cluster="prompt", seed=seed)
-    both = met(values)
+    both = answer_pairs(values)
     opposite = both.filter(pl.col("answer") * pl.col("answer_other") == -1).height
     found["pairs"]["opposite"] = opposite / both.height if both.height else None
     found["annotators"] = _by_annotator(marks, found["annotators"], checks)

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 from pluralbench_measures.agreement import share_of
-from pluralbench_runs import stream
+from pluralbench_runs import rng_for
 from pluralbench_studies import CONSENSUS, draw
 from pluralbench_studies.agreement import OPEN
 
@@ -146,7 +146,7 @@ def to_third(
     for task in tasks:
         others = sorted(set(annotators) - set(marks.filter(task=task)["annotator"]))
         if others:
-            rows.append((task, stream(SEED, "third annotator", task).choice(others)))
+            rows.append((task, rng_for(SEED, "third annotator", task).choice(others)))
     return pl.DataFrame(rows, schema=GIVEN, orient="row")
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from pluralbench_runs import stream
+from pluralbench_runs import rng_for
 from pluralbench_studies import CONSENSUS, annotator_names, assign
 from pluralbench_tables import read_jsonl, write_jsonl
 
@@ -118,7 +118,7 @@ def _tasks(prompt: str, responses: Sequence[str], seed: int) -> dict[str, list[s
         ids = [responses[place] for place in block]
         # Along the ring each response stands once in each place.
         if len(responses) != 5:
-            stream(seed, "shown", prompt, number).shuffle(ids)
+            rng_for(seed, "shown", prompt, number).shuffle(ids)
         found[f"{prompt}-t{number}"] = ids
     return found
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from pluralbench_calls import AccessDenied, Answer, CallsError, ConnectionFailed, NotServed, Request
+from pluralbench_calls import AccessDenied, Answer, CallsError, ConnectionFailed, ModelNotServed, Request
 from pluralbench_runs import Json, one_line
 from pluralbench_runs.secrets import redacted
 from pluralbench_schemas import Language
@@ -106,7 +106,7 @@ class GoogleTranslator(Translator):
             yield await self._translate(requests)
         except exceptions.InvalidArgument as error:
             if "language" in error.message.lower():  # of all texts alike
-                raise NotServed(f"Google Cloud Translation refuses what is asked ({_line(error)}).") from None
+                raise ModelNotServed(f"Google Cloud Translation refuses what is asked ({_line(error)}).") from None
             if len(requests) > 1:
                 half = len(requests) // 2
                 for part in (requests[:half], requests[half:]):
@@ -115,12 +115,12 @@ class GoogleTranslator(Translator):
                 return
             self._refused += 1
             if self._refused >= REFUSED_IN_A_ROW:
-                raise NotServed(f"Google Cloud Translation refuses what is asked ({_line(error)}).") from None
+                raise ModelNotServed(f"Google Cloud Translation refuses what is asked ({_line(error)}).") from None
             yield [Answer.to(requests[0], "error", _line(error), finish_reason="INVALID_ARGUMENT")]
         except (exceptions.Unauthenticated, exceptions.PermissionDenied, GoogleAuthError) as error:
             raise AccessDenied(f"Google Cloud Translation does not accept the credentials ({_line(error)}).") from None
         except exceptions.NotFound as error:
-            raise NotServed(f"Google Cloud Translation does not know what is asked ({_line(error)}).") from None
+            raise ModelNotServed(f"Google Cloud Translation does not know what is asked ({_line(error)}).") from None
         except (exceptions.GoogleAPIError, OSError) as error:
             raise self._failure(error) from None
 

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any, Self
 
 from pluralbench_calls import Answer, Request
-from pluralbench_runs import Json, how_to_install, one_line, public_place
+from pluralbench_runs import Json, install_command, one_line, public_place
 from pluralbench_schemas import ENGLISH, LANGUAGES, Language
 
 from build_multilingual.errors import TranslatorError, UnsupportedLanguage
@@ -56,7 +56,9 @@ class Nllb(Translator):
                 import torch  # noqa: PLC0415 - an extra
                 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer  # noqa: PLC0415 - an extra
             except ImportError:
-                raise TranslatorError(f"NLLB needs an extra: {how_to_install('build-multilingual', 'nllb')}.") from None
+                raise TranslatorError(
+                    f"NLLB needs an extra: {install_command('build-multilingual', 'nllb')}."
+                ) from None
             try:
                 self._tokenizer = AutoTokenizer.from_pretrained(self._place, src_lang=LANGUAGES[ENGLISH].nllb)
                 network = AutoModelForSeq2SeqLM.from_pretrained(self._place)

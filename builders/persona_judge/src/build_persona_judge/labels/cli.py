@@ -82,7 +82,7 @@ def _export(folder: Path, asked: dict[str, Any], *, fresh: bool) -> None:
 def _import(folder: Path, files: list[Path], account: list[str] | None, *, assigned: bool) -> None:
     import json  # noqa: PLC0415 - --help needs none of it
 
-    from pluralbench_release import tell_table  # noqa: PLC0415 - the same
+    from pluralbench_release import print_table  # noqa: PLC0415 - the same
     from pluralbench_studies import read_returned, read_study  # noqa: PLC0415 - the same
 
     from build_persona_judge.labels import results  # noqa: PLC0415 - the same
@@ -96,8 +96,8 @@ def _import(folder: Path, files: list[Path], account: list[str] | None, *, assig
     problems = [row for row in found.problems.iter_rows(named=True) if row["kind"] != "missing"]
     values = {"format": "labels-1", "figures": [one.model_dump() for one in figures], "problems": problems}
     write_text(folder / RESULTS, json.dumps(values, ensure_ascii=False, indent=2) + "\n")
-    tell_table(console, "Third-person labels (95 % intervals over people)", results.figures_table(figures))
-    tell_table(console, "Annotators", results.progress_table(study, found))
+    print_table(console, "Third-person labels (95 % intervals over people)", results.figures_table(figures))
+    print_table(console, "Annotators", results.progress_table(study, found))
     for problem in problems:
         console.print(f"{problem['kind']}: {problem['annotator']}, {problem['item']}: {problem['detail']}")
     console.print(f"\n{folder / RESULTS} holds these numbers, {folder / results.LABELS_FILE} the labels. Next:")

@@ -6,14 +6,14 @@ from typing import Any
 import polars as pl
 from pluralbench_release import read_tables, share_text, text_table
 from pluralbench_release.errors import SourceError
-from pluralbench_runs import Table
+from pluralbench_runs import FrozenModel
 from pluralbench_studies import (
     Answers,
     AnswersError,
-    Share,
+    ProportionRecord,
     Study,
     agreement,
-    how_far,
+    annotator_progress,
     majority,
     own_answers,
     share_over,
@@ -44,7 +44,7 @@ ROWS = (
 HIGH = 80  # the paper's high certainty, at least
 
 
-class LabelFigures(Table):
+class LabelFigures(FrozenModel):
     """What people answered on the items of a task. Intervals are over people (`user`).
 
     items: with an answer. no_majority: those left out of `majority` and what follows, since no answer has more votes
@@ -58,11 +58,11 @@ class LabelFigures(Table):
     annotators: int
     labels: int
     no_majority: int
-    majority: Share
-    high: Share
-    low: Share
-    single: Share
-    agreeing: Share
+    majority: ProportionRecord
+    high: ProportionRecord
+    low: ProportionRecord
+    single: ProportionRecord
+    agreeing: ProportionRecord
     alpha: float | None
 
 
@@ -132,7 +132,7 @@ def progress_table(study: Study[LabelRecipe], found: Answers) -> pl.DataFrame:
     """How far each annotator is, as texts."""
     rows = [
         (name, f"{answered:,} of {given:,}" + ("" if answered else ": nothing yet"))
-        for name, given, answered in how_far(study.assigned, found.answers).iter_rows()
+        for name, given, answered in annotator_progress(study.assigned, found.answers).iter_rows()
     ]
     return text_table(["annotator", "answered"], rows)
 
@@ -153,11 +153,11 @@ def _figures(task: str, labels: pl.DataFrame) -> LabelFigures:
         annotators=labels["annotator"].n_unique(),
         labels=labels.height,
         no_majority=voted.height - settled.height,
-        majority=Share(**share_over(settled, "user", right)),
-        high=Share(**share_over(settled.filter(high), "user", right)),
-        low=Share(**share_over(settled.filter(~high), "user", right)),
-        single=Share(**share_over(labels, "user", right)),
-        agreeing=Share(count=pairs["agreeing"], of=pairs["compared"], **_interval(pairs)),
+        majority=ProportionRecord(**share_over(settled, "user", right)),
+        high=ProportionRecord(**share_over(settled.filter(high), "user", right)),
+        low=ProportionRecord(**share_over(settled.filter(~high), "user", right)),
+        single=ProportionRecord(**share_over(labels, "user", right)),
+        agreeing=ProportionRecord(count=pairs["agreeing"], of=pairs["compared"], **_interval(pairs)),
         alpha=found["alpha"]["nominal"],
     )
 

@@ -130,7 +130,7 @@ def rate(
 
 
 def _plan(asked: dict[str, float | None], pilot: Path | None) -> None:
-    from pluralbench_release import tell_table  # noqa: PLC0415 - --help needs none of it
+    from pluralbench_release import print_table  # noqa: PLC0415 - --help needs none of it
     from pluralbench_runs import check_recipe  # noqa: PLC0415 - the same
 
     from build_personalized.rating import planning, tables  # noqa: PLC0415 - the same
@@ -140,7 +140,7 @@ def _plan(asked: dict[str, float | None], pilot: Path | None) -> None:
         between, within = planning.spread_of(read_results(pilot))
         given = {"sd_pairs": between, "sd_raters": within} | given
     assumed = check_recipe(planning.Assumed, given, "of the plan")
-    tell_table(console, tables.PLAN, tables.plan_table(planning.plan(assumed)))
+    print_table(console, tables.PLAN, tables.plan_table(planning.plan(assumed)))
     for note in tables.plan_notes(assumed):
         console.print(note)
 
@@ -167,7 +167,7 @@ def _export(
 
 
 def _import(folder: Path, files: list[Path], account: list[str] | None, *, assigned: bool) -> None:
-    from pluralbench_release import tell_table  # noqa: PLC0415 - --help needs none of it
+    from pluralbench_release import print_table  # noqa: PLC0415 - --help needs none of it
     from pluralbench_studies import read_returned, read_study  # noqa: PLC0415 - the same
 
     from build_personalized.rating import tables  # noqa: PLC0415 - the same
@@ -181,7 +181,7 @@ def _import(folder: Path, files: list[Path], account: list[str] | None, *, assig
     write_text(folder / RESULTS, found.model_dump_json(indent=2) + "\n")
     write_text(folder / REPORT, tables.report(found))
     for title, table in tables.shown_tables(found).items():
-        tell_table(console, title, table)
+        print_table(console, title, table)
     for claim in found.claims:
         console.print(tables.verdict(found, claim))
     console.print(f"\n{folder / RESULTS} and {folder / REPORT} hold all of it.")

@@ -11,7 +11,7 @@ from pluralbench_measures.equivalence import (
     pairs_for_difference,
     pairs_for_equivalence,
 )
-from pluralbench_runs import Table
+from pluralbench_runs import FrozenModel
 from pydantic import Field
 
 from build_personalized.rating.form import DIMENSIONS, GENERAL
@@ -26,7 +26,7 @@ PLAN = pl.Schema(dict.fromkeys(COUNTS, pl.Int64) | {"power": pl.Float64})
 PAPER_LEAST, PAPER_MOST = 0.27, 0.67
 
 
-class Assumed(Table):
+class Assumed(FrozenModel):
     """What a plan takes for true. sd_pairs, sd_raters: see `results.Spread`; ratings from 1 to 5.
 
     difference: in general quality, chosen less rejected; rubric: by how much the rubric's ratings differ. power: that

@@ -8,9 +8,9 @@ import polars as pl
 from pluralbench_measures.agreement import share_of
 from pluralbench_measures.bootstrap import sums_of
 from pluralbench_measures.equivalence import difference_test, equivalence_test
-from pluralbench_measures.intervals import tilt
-from pluralbench_runs import Table
-from pluralbench_studies import Answers, Share, Study, agreement, how_far
+from pluralbench_measures.intervals import perturb
+from pluralbench_runs import FrozenModel
+from pluralbench_studies import Answers, ProportionRecord, Study, agreement, annotator_progress
 
 from build_personalized.rating.form import DIMENSIONS, GENERAL, HIGHEST, LOWEST, RUBRIC
 from build_personalized.rating.study import CHECK, SIDES, RatingRecipe
@@ -19,7 +19,7 @@ ALL = "all pairs"
 POOR = 2  # the most that the relevance of an answer to another question should get
 
 
-class Rater(Table):
+class Rater(FrozenModel):
     """How far a rater is, in answers.
 
     checks_seen: on how many check items they saw that the answer is to another question (Wilson's interval).
@@ -28,10 +28,10 @@ class Rater(Table):
     annotator: str
     given: int
     answered: int
-    checks_seen: Share
+    checks_seen: ProportionRecord
 
 
-class Mean(Table):
+class Mean(FrozenModel):
     """A mean rating with its 95 % interval over questions. ratings, pairs: how many it is of."""
 
     config: str
@@ -44,7 +44,7 @@ class Mean(Table):
     high: float | None
 
 
-class Test(Table):
+class Test(FrozenModel):
     """A test on the differences, chosen less rejected, of pairs; each is the mean over the raters of both answers.
 
     kind: "equivalence" (two one-sided tests, within the margin) or "difference". low, high: the interval of 1 - 2 alpha
@@ -64,7 +64,7 @@ class Test(Table):
     shown: bool | None
 
 
-class Claim(Table):
+class Claim(FrozenModel):
     """The paper's claim: `general_quality`, equivalent in all three dimensions, and `rubric`, chosen rated higher.
 
     As all tests have to succeed, each is at the study's level (an intersection-union test). None where a test could not
@@ -77,7 +77,7 @@ class Claim(Table):
     holds: bool | None
 
 
-class Agreement(Table):
+class Agreement(FrozenModel):
     """How far raters agree on a dimension: the share of equal ratings (95 % interval over pairs), and alpha."""
 
     dimension: str
@@ -89,7 +89,7 @@ class Agreement(Table):
     alpha_interval: float | None
 
 
-class Spread(Table):
+class Spread(FrozenModel):
     """Standard deviations of differences, to plan a study by: of true ones `between` pairs, of raters `within` one.
 
     None where no pair has two raters of both answers.
@@ -100,7 +100,7 @@ class Spread(Table):
     within: float | None
 
 
-class Problem(Table):
+class Problem(FrozenModel):
     """Something that was not as given out; see `pluralbench_studies.read_answers`."""
 
     kind: str
@@ -109,7 +109,7 @@ class Problem(Table):
     detail: str
 
 
-class RatingResults(Table):
+class RatingResults(FrozenModel):
     """All that a rating study found, and the settings that it was made under."""
 
     format: str = "ratings-1"
@@ -164,7 +164,7 @@ def _mean(rated: pl.DataFrame, group: str, side: str, dimension: str) -> Mean:
     pairs = ours["pair"].unique(maintain_order=True)
     place = {pair: number for number, pair in enumerate(pairs)}
     cluster = np.array([place[pair] for pair in ours["pair"]], dtype=np.int64)
-    tilted = tilt(
+    tilted = perturb(
         sums_of(np.zeros_like(cluster), cluster, ours["rating"].cast(pl.Float64).to_numpy(), shape=(len(pairs), 1))
     )
     within = (float(LOWEST), float(HIGHEST))
@@ -253,6 +253,6 @@ def _raters(study: Study[RatingRecipe], found: Answers, checks: pl.DataFrame) ->
     seen = checks.filter(question="relevance").group_by("annotator").agg((pl.col("rating") <= POOR).sum(), pl.len())
     counts = {name: (hits, of) for name, hits, of in seen.iter_rows()}
     return [
-        Rater(**row, checks_seen=Share(**share_of(*counts.get(row["annotator"], (0, 0)))))
-        for row in how_far(study.assigned, found.answers).iter_rows(named=True)
+        Rater(**row, checks_seen=ProportionRecord(**share_of(*counts.get(row["annotator"], (0, 0)))))
+        for row in annotator_progress(study.assigned, found.answers).iter_rows(named=True)
     ]

@@ -47,7 +47,7 @@ def training(
 
     build-personalized training --source table:mine.jsonl --column user=who --against sample --out dist/mine
     """
-    from pluralbench_release import tell  # noqa: PLC0415 - --help needs none of it
+    from pluralbench_release import print_summary  # noqa: PLC0415 - --help needs none of it
 
     from build_personalized.training.build import build  # noqa: PLC0415 - the same
     from build_personalized.training.card import figures_tables, persona_note  # noqa: PLC0415 - the same
@@ -58,4 +58,4 @@ def training(
     target = how.target(asked.name)
     built = build(asked, target, **how.known)
     notes = ["", persona_note(asked)]
-    tell(console, target, built.manifest, built.new_calls, figures_tables(built.figures), notes=notes)
+    print_summary(console, target, built.manifest, built.new_calls, figures_tables(built.figures), notes=notes)

@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 from pluralbench_release import read_tables
-from pluralbench_release.audit import near_texts, normalised
+from pluralbench_release.audit import near_texts, normalized
 from pluralbench_release.errors import SourceError
 from pluralbench_runs import digest, public_place
 
@@ -56,7 +56,7 @@ def read_benchmark(location: str) -> Benchmark:
     questions: list[str] = []
     posts: list[str] = []
     for config, frame in tables.frames.items():
-        questions += [text for cell in frame[column_asked(frame, tables.paths[config])] for text in asked(cell)]
+        questions += [text for cell in frame[column_asked(frame, tables.paths[config])] for text in all_prompts(cell)]
         posts += [text for cell in frame["profile"] for text in _texts(cell)] if "profile" in frame.columns else []
     shown = "sample" if location == "sample" else public_place(tables.location)
     return Benchmark(shown, tables.revision, list(dict.fromkeys(questions)), list(dict.fromkeys(posts)))
@@ -80,7 +80,7 @@ def leave_out(found: Preferences, benchmarks: Sequence[Benchmark]) -> tuple[Pref
     does. Of a text of several lines the first is compared too, since it may be a title. Figures: `against`, an entry a
     benchmark; `pairs` and `posts`, how many went by kind.
     """
-    said = [asked(prompt) for prompt in found.pairs["prompt"]]
+    said = [all_prompts(prompt) for prompt in found.pairs["prompt"]]
     posts = [post["text"] for post in found.posts["post"]]
     kinds = _kinds(list(dict.fromkeys([*(text for texts in said for text in texts), *posts])), benchmarks)
     of_pairs = [min((kinds[text] for text in texts if text in kinds), key=KINDS.index, default=None) for texts in said]
@@ -110,8 +110,8 @@ def _kinds(texts: Sequence[str], benchmarks: Sequence[Benchmark]) -> dict[str, s
     for what, others in (("question", questions), ("post", posts)):
         if not others:
             continue
-        known = set(map(normalised, others))
-        exact = [text for text, part in parts if normalised(part) in known]
+        known = set(map(normalized, others))
+        exact = [text for text, part in parts if normalized(part) in known]
         places = near_texts([part for _, part in parts], others)
         near = [text for (text, _), found_at in zip(parts, places, strict=True) if found_at]
         for kind, theirs in ((f"exact {what}", exact), (f"near {what}", near)):
@@ -119,7 +119,7 @@ def _kinds(texts: Sequence[str], benchmarks: Sequence[Benchmark]) -> dict[str, s
     return found
 
 
-def asked(cell: Any) -> list[str]:
+def all_prompts(cell: Any) -> list[str]:
     """What the user says in a prompt: a text, a list of messages, or of what they say turn by turn."""
     if cell is None or isinstance(cell, str):
         return [cell] if cell else []

@@ -10,12 +10,12 @@ from typing import Any
 import polars as pl
 from pluralbench_calls import (
     Backend,
+    CannedBackend,
     InvalidAnswer,
     Ledger,
     Message,
     Replay,
     Request,
-    Written,
     ask_until_valid,
     chat_backend,
     chat_request,
@@ -61,7 +61,7 @@ def writer_of(recipe: TrainingRecipe, *, replay: bool) -> Backend:
     if replay or recipe.persona.provider == NOBODY:
         return Replay()
     if recipe.persona.provider == WRITTEN:
-        return Written(_written, NOT_OF_THE_SAMPLE)
+        return CannedBackend(_written, NOT_OF_THE_SAMPLE)
     return chat_backend(recipe.persona, recipe.connection)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import polars as pl
-from pluralbench_release.audit import normalised
+from pluralbench_release.audit import normalized
 from pluralbench_schemas import POST
 
 from build_personalized.sources.loaded import drops_frame
@@ -26,7 +26,7 @@ def add_profiles(
     newest = {user: _once(reversed(theirs)) for user, theirs in asked.items()}
     profiles, enough, dropped = [], [], []
     for row in pairs.iter_rows(named=True):
-        own = {normalised(message["content"]) for message in row["prompt"] if message["role"] == "user"}
+        own = {normalized(message["content"]) for message in row["prompt"] if message["role"] == "user"}
         others = newest.get(row["user_id"], {})
         profile = [post for text, post in others.items() if text not in own and post["id"] != row["source_id"]]
         profiles.append(profile[:max_posts])
@@ -41,7 +41,7 @@ def _once(posts: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Each text's first post."""
     found: dict[str, dict[str, Any]] = {}
     for post in posts:
-        found.setdefault(normalised(post["text"]), post)
+        found.setdefault(normalized(post["text"]), post)
     return found
 
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Annotated, ClassVar, Self
 
-from pluralbench_calls import ChatConnection, ChatModel, check_reachable
+from pluralbench_calls import ChatModel, ConnectionConfig, check_reachable
 from pluralbench_release import LICENCE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe
-from pluralbench_runs import PathName, Place, Table
+from pluralbench_runs import FrozenModel, PathName, Place
 from pluralbench_runs.options import COLUMNS as COLUMN_NAMES
 from pydantic import Field, PlainSerializer, field_validator, model_validator
 
@@ -17,7 +17,7 @@ NOBODY, WRITTEN = "none", "hand-written"
 OF_AGAINST = "a benchmark of --against"
 
 
-class TrainingSource(Table):
+class TrainingSource(FrozenModel):
     """Where people and what they preferred come from.
 
     columns: of a table, other names of `user`, `prompt`, `chosen`, `rejected` and, where it has them, `id`,
@@ -79,7 +79,7 @@ class PersonaTable(ChatModel):
     attempts: int = Field(5, ge=1)
 
 
-class SplitsTable(Table):
+class SplitsTable(FrozenModel):
     """How users are divided among the splits.
 
     train, validation, test: the share of the users of each config; where it is above 0, at least one user.
@@ -152,7 +152,7 @@ class TrainingRecipe(ReleaseRecipe):
         "model of --base-url.",
         json_schema_extra={"as_text": True, "flag": "--persona-llm", "metavar": "MODEL", "text_key": "model"},
     )
-    connection: ChatConnection = ChatConnection()
+    connection: ConnectionConfig = ConnectionConfig()
     audit: PairLimits = PairLimits()
 
     @field_validator("against")

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 from pluralbench_release.errors import SourceError
-from pluralbench_runs import stream
+from pluralbench_runs import rng_for
 
 from build_personalized.training.recipe import SplitsTable
 
@@ -46,7 +46,7 @@ def divided(users: Sequence[str], shares: Mapping[str, float], seed: int, config
             f"{config} has {len(users)} user{'' if len(users) == 1 else 's'} to divide among {', '.join(wanted)}; give "
             "a source with more users, or other shares (`--shares 1/0/0` puts all into train)."
         )
-    order = sorted(users, key=lambda user: (stream(seed, "split", user).random(), user))
+    order = sorted(users, key=lambda user: (rng_for(seed, "split", user).random(), user))
     small = [split for split in wanted if split != "train"]
     sizes = {split: max(1, round(len(users) * shares[split])) for split in small}
     for split in sorted(sizes, key=lambda name: -sizes[name]):  # one user is left for train

@@ -9,7 +9,7 @@ import numpy as np
 from pluralbench_measures.bootstrap import CONFIDENCE, spread
 
 from pluralbench.downstream.correlate import Correlation
-from pluralbench.downstream.sides import Side
+from pluralbench.downstream.score_series import ScoreSeries
 from pluralbench.reports.figures import Figure, style
 from pluralbench.reports.figures.files import write
 from pluralbench.reports.figures.fonts import readable
@@ -79,7 +79,7 @@ def scatter(found: Correlation, models: Sequence[Series]) -> Figure:
     return heading(figure, f"Scores: {_told(found)}", note)
 
 
-def _points(side: Side) -> list[Point]:
+def _points(side: ScoreSeries) -> list[Point]:
     if side.resampled is None:
         return [Point(score) for score in side.scores.tolist()]
     # The items that all models share may be fewer than a model's own, so the spread is put around its own score.

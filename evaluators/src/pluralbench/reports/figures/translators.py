@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from pluralbench.evaluation.compare import decided, overall_difference
+from pluralbench.evaluation.compare import counted_decisions, overall_difference
 from pluralbench.reports.figures import Axes, Figure, style
 from pluralbench.reports.figures.fonts import readable
 from pluralbench.reports.figures.kinds import by_kind, kind_name
@@ -99,7 +99,7 @@ def _pair(own: Sequence[RunSeries], names: Mapping[str, str]) -> Pair:
     sides = [Side(names[first.run.config.data.digest], point(first.run.headline))]
     for one in others:
         if _same_items(first.run, one.run):
-            both = decided(first.run), decided(one.run)
+            both = counted_decisions(first.run), counted_decisions(one.run)
             change = point(overall_difference(first.run, one.run, *both, differing_text=True))
             sides.append(Side(names[one.run.config.data.digest], point(one.run.headline), change))
     # Named as a model, since what tells its runs apart is what the figure shows.

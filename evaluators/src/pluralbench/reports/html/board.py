@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from pluralbench.leaderboard.findings import STATES, Checked
+from pluralbench.leaderboard.findings import STATES, CheckResult
 from pluralbench.reports.figures.kinds import kind_name
 from pluralbench.reports.layout import clean
 from pluralbench.reports.ranking import Ranked
@@ -43,7 +43,7 @@ class Listed(NamedTuple):
     key: str
     run: Run
     original: Run
-    checked: Checked | None = None
+    checked: CheckResult | None = None
 
     @property
     def accepted(self) -> bool:

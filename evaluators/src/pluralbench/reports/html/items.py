@@ -22,7 +22,7 @@ from pluralbench.reports.items import CAME_OUT, VERDICTS, cut
 from pluralbench.reports.layout import clean
 from pluralbench.reports.sheets import Sheet
 from pluralbench.results.decisions import decisions_of
-from pluralbench.results.examples import KEYS, Key, Texts, examples, flipped, read_texts
+from pluralbench.results.examples import KEYS, ItemTexts, Key, examples, flipped, read_texts
 from pluralbench.results.runs import Run
 
 Floats = NDArray[np.float64]
@@ -158,7 +158,7 @@ def _first(values: Floats, then: Floats | None = None) -> list[int]:
     return [int(place) for place in order if not np.isnan(values[place])][:LISTED]
 
 
-def _texts(runs: Sequence[Run]) -> tuple[Texts | None, str]:
+def _texts(runs: Sequence[Run]) -> tuple[ItemTexts | None, str]:
     """The texts of the sheet's data, or why there are none: the first run's data that can be read."""
     said = ""
     for run in runs:
@@ -169,7 +169,9 @@ def _texts(runs: Sequence[Run]) -> tuple[Texts | None, str]:
     return None, f"Texts are not shown. {said}"
 
 
-def _chunks(sheet: Sheet, found: Decided, wanted: Sequence[int], texts: Texts) -> Iterator[tuple[Sequence[int], bytes]]:
+def _chunks(
+    sheet: Sheet, found: Decided, wanted: Sequence[int], texts: ItemTexts
+) -> Iterator[tuple[Sequence[int], bytes]]:
     """Items with their texts, so many together."""
     known = [place for place in wanted if found.keys[place][1:] in texts.items]
     by_run = [_of_run(run, [found.keys[place] for place in known], texts) for run in sheet.runs]
@@ -178,7 +180,7 @@ def _chunks(sheet: Sheet, found: Decided, wanted: Sequence[int], texts: Texts) -
         yield places, _json({place: _merged([one.get(found.keys[place]) for one in by_run]) for place in places})
 
 
-def _of_run(run: Run, keys: Sequence[Key], texts: Texts) -> dict[Key, Mapping[str, Any]]:
+def _of_run(run: Run, keys: Sequence[Key], texts: ItemTexts) -> dict[Key, Mapping[str, Any]]:
     own = set(run.items.select(KEYS).unique().rows())
     asked = [key for key in keys if key in own]
     return dict(zip(asked, examples(run, asked, texts), strict=True)) if asked else {}

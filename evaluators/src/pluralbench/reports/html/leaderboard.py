@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
-from pluralbench_measures.ranks import Rank, mean_of_independent
+from pluralbench_measures.ranks import RankInterval, mean_of_independent
 
 from pluralbench.reports.figures.kinds import kind_name
 from pluralbench.reports.html.board import Board, Listed, facets_of, many, size_of, table_key, told_of
@@ -152,7 +152,7 @@ def _mean(entry: Entry, board: Board, main: Sequence[int]) -> Estimate:
     return mean_of_independent([board.sheets[at].runs[entry.rows[at]].headline for at in main])
 
 
-def _ranks(entries: Sequence[Entry], board: Board, means: Mapping[int, Estimate]) -> dict[int, Rank | None]:
+def _ranks(entries: Sequence[Entry], board: Board, means: Mapping[int, Estimate]) -> dict[int, RankInterval | None]:
     """Ranks by the mean, from the mean of the differences on each benchmark."""
     numbered = [place for place, mean in means.items() if mean.value is not None]
     differences = {}

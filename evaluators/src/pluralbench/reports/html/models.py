@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from markupsafe import Markup
 from pluralbench_schemas.languages import LANGUAGES
 
-from pluralbench.leaderboard.findings import Checked, State
+from pluralbench.leaderboard.findings import CheckResult, State
 from pluralbench.reports.figures.kinds import kind_name
 from pluralbench.reports.html.board import Board, Listed, told_of
 from pluralbench.reports.html.components import (
@@ -76,7 +76,7 @@ def _run(one: Listed, board: Board) -> Markup:
     return section(heading, one.key, *parts, sources([one.run], [sheet.rows[place].name]), level=3)
 
 
-def _checks(checked: Checked) -> Iterator[Markup]:
+def _checks(checked: CheckResult) -> Iterator[Markup]:
     """How far a run was checked, and what was found, a line each."""
     yield paragraph(f"{CHECKED[checked.state]} {checked.rescored}".strip())
     if checked.findings:

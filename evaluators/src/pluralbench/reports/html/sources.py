@@ -5,9 +5,9 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from pluralbench.reports.costs import took
+from pluralbench.reports.costs import cost_summary
 from pluralbench.reports.html.components import details, facts, join, paragraph
-from pluralbench.results.evaluations import ScoreConfig
+from pluralbench.results.evaluations import ScoreRunConfig
 from pluralbench.results.record import DataRecord, ProvenanceRecord
 from pluralbench.results.runs import Run
 
@@ -43,7 +43,7 @@ def facts_of(run: Run) -> Facts:
     yield "Digest of the model", (model.digest or "")[:DIGITS]
     yield "Provider", model.provider or ""
     yield "Device", ", ".join(filter(None, (model.device, model.dtype)))
-    yield "Mode", config.scoring.mode if isinstance(config, ScoreConfig) and run.scored and run.scored.work else ""
+    yield "Mode", config.scoring.mode if isinstance(config, ScoreRunConfig) and run.scored and run.scored.work else ""
     if run.judged is not None:
         asked = {name: config.asked(name) for name in ("reply", "orders", "criterion", "temperature", "attempts")}
         yield "Judge asked by", ", ".join(f"{name} {value}" for name, value in asked.items() if value is not None)
@@ -55,7 +55,7 @@ def facts_of(run: Run) -> Facts:
     wordings = getattr(config, "prompts_digest", "") or config.prompt.wordings_digest or ""
     yield "Digest of the prompts", wordings[:DIGITS]
     yield "Seed", str(getattr(config, "seed", ""))
-    yield "Took", took([run])
+    yield "Took", cost_summary([run])
     yield from software_facts(run.provenance)
 
 

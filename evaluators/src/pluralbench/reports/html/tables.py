@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 from pluralbench_measures.bootstrap import Estimate
-from pluralbench_measures.ranks import Rank
+from pluralbench_measures.ranks import RankInterval
 
 from pluralbench.reports.html.board import Board, table_key
 from pluralbench.reports.html.components import Cell, Head, Row, Scale, number, scale_of, table
@@ -38,7 +38,7 @@ def sheet_table(board: Board, at: int) -> Markup:
     return table(table_key(at), sheet.heading, heads, lines, notes=notes, provenance=provenance)
 
 
-def rank_cell(rank: Rank | None) -> Cell:
+def rank_cell(rank: RankInterval | None) -> Cell:
     """The rank that a model shares with those it cannot be told from, and the last one that it may have."""
     if rank is None:
         return Cell("", "")

@@ -20,7 +20,7 @@ LONGEST_MESSAGE = 1_000  # characters of a server's sentence that are recorded
 MOST_TOKENS = 100_000_000  # of one answer; no model takes or writes as many
 
 
-class Said(NamedTuple):
+class CompletionReply(NamedTuple):
     """What a completion says; tokens are (prompt, completion), 0 where the server does not say a possible number."""
 
     outcome: Outcome
@@ -38,16 +38,16 @@ class Said(NamedTuple):
             model=self.model,
             finish_reason=self.finish_reason,
             tokens=self.tokens,
-            adapted=adapted(request, refused),
+            adapted=describe_adaptation(request, refused),
             secrets=secrets,
         )
 
 
-LONGER = Said("length", "", TOO_LONG)
+LONGER = CompletionReply("length", "", TOO_LONG)
 """What is recorded of an answer that is longer than what is read of one."""
 
 
-def said_by(completion: Any) -> Said | None:
+def parse_completion(completion: Any) -> CompletionReply | None:
     """What a completion says; None for what is no completion."""
     choices: Any = getattr(completion, "choices", None)
     choice = choices[0] if isinstance(choices, list) and choices else None
@@ -57,7 +57,7 @@ def said_by(completion: Any) -> Said | None:
         return None
     refusal, reason = _text(getattr(message, "refusal", None)), _text(getattr(choice, "finish_reason", None))
     usage = getattr(completion, "usage", None)
-    return Said(
+    return CompletionReply(
         outcome=_outcome(content or "", refusal, reason),
         text=content or refusal,
         finish_reason=reason,
@@ -102,20 +102,20 @@ class Rejection(NamedTuple):
         """Whether it is about the JSON schema of the request, which some servers do not take."""
         return "response_format" in request.body and any(word in self.sentence.lower() for word in SCHEMA_WORDS)
 
-    def recorded_as(self, sentence: str) -> Said:
+    def recorded_as(self, sentence: str) -> CompletionReply:
         """What is recorded of it; some endpoints reject a text where others stop an answer."""
         if self.code == "content_filter":
-            return Said("content_filter", sentence, "content_filter")
-        return Said("error", sentence, str(self.status))
+            return CompletionReply("content_filter", sentence, "content_filter")
+        return CompletionReply("error", sentence, str(self.status))
 
 
-def body_without(request: Request, refused: Collection[str]) -> dict[str, Json]:
+def drop_parameters(request: Request, refused: Collection[str]) -> dict[str, Json]:
     """The body of a request as a model takes it that refuses these parameters."""
     named = {INSTEAD[name] if name in refused else name: value for name, value in request.body.items()}
     return {name: value for name, value in named.items() if name is not None}
 
 
-def adapted(request: Request, refused: Collection[str]) -> str:
+def describe_adaptation(request: Request, refused: Collection[str]) -> str:
     """How that body differs from the request's, in words; "" where it does not."""
     said = [
         f"{name} as {other}" if other else f"without {name}"

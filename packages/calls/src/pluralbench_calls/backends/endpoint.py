@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from pluralbench_runs import one_line
 from pluralbench_runs.secrets import redacted
 
-from pluralbench_calls.errors import AccessDenied, CallsError, ConnectionFailed, NotServed
+from pluralbench_calls.errors import AccessDenied, CallsError, ConnectionFailed, ModelNotServed
 from pluralbench_calls.records import Backend
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Endpoint(Backend):
     @property
     def headers(self) -> dict[str, Any]:
         """Headers that each request is to have: what the client would add by itself is left out."""
-        return withheld(authorization=not self._key)
+        return omit_headers(authorization=not self._key)
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -141,10 +141,10 @@ class Endpoint(Backend):
             case openai.APIStatusError(status_code=402):
                 kind, said = AccessDenied, f"wants to be paid first ({message})"
             case openai.NotFoundError():
-                kind, said = NotServed, f"{absent} ({message})"
+                kind, said = ModelNotServed, f"{absent} ({message})"
             case openai.APIStatusError(status_code=status) if status < 400:
                 place = self.line(error.response.headers.get("location", "nowhere"))
-                kind = NotServed
+                kind = ModelNotServed
                 said = f"redirects to {place}, where nothing is sent; give the base URL that answers itself"
             case openai.APITimeoutError():
                 said = f"did not answer in full within {self.timeout:g} s, in {_times(tries)}"
@@ -170,7 +170,7 @@ def _times(tries: int) -> str:
     return "1 try" if tries == 1 else f"{tries} tries"
 
 
-def withheld(*, authorization: bool) -> dict[str, Any]:
+def omit_headers(*, authorization: bool) -> dict[str, Any]:
     """Headers that the client would add from its environment, or without a key; each is left out instead."""
     lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n")
     names = [line.partition(":")[0].strip() for line in lines if ":" in line]

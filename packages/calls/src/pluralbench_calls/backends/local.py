@@ -4,16 +4,16 @@ import importlib.util
 from pathlib import Path
 from typing import Any, Self
 
-from pluralbench_runs import how_to_install_weights
+from pluralbench_runs import install_weights_command
 
 from pluralbench_calls.backends.openai import OpenAIChat
-from pluralbench_calls.errors import NotServed
+from pluralbench_calls.errors import ModelNotServed
 from pluralbench_calls.records import Answer, Request
 
 PROVIDER = "local"
 MODEL = "SmolLM2-135M-Instruct-Q4_1"
 CONTEXT_TOKENS = 8192
-MISSING = f"The embedded model is not installed: {how_to_install_weights('pluralbench-calls', 'local')}."
+MISSING = f"The embedded model is not installed: {install_weights_command('pluralbench-calls', 'local')}."
 
 
 class EmbeddedModel:
@@ -29,7 +29,7 @@ class EmbeddedModel:
         self._server: Any = None
 
     async def __aenter__(self) -> Self:
-        """Start the server, once. Raises `NotServed` naming the install command."""
+        """Start the server, once. Raises `ModelNotServed` naming the install command."""
         if self._server is None:
             self._server = _start(_weights())
         # The first request of a process waits for the prompt's evaluation, which a long profile makes long.
@@ -51,7 +51,7 @@ def _weights() -> Path:
     folders = list(package.submodule_search_locations or []) if package is not None else []
     files = [file for folder in folders for file in Path(folder).glob("*.gguf")]
     if not files:
-        raise NotServed(MISSING)
+        raise ModelNotServed(MISSING)
     return files[0]
 
 
@@ -59,7 +59,7 @@ def _start(weights: Path) -> Any:
     try:
         import xllamacpp  # noqa: PLC0415 - an extra
     except ImportError:
-        raise NotServed(MISSING) from None
+        raise ModelNotServed(MISSING) from None
     params = xllamacpp.CommonParams()
     params.model.path = str(weights)
     params.model_alias = {MODEL}  # otherwise each answer would carry the path of the file

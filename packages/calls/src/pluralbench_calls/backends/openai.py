@@ -3,9 +3,9 @@
 from collections.abc import Collection
 from typing import Any, cast
 
-from pluralbench_calls.backends.completions import LONGER, LONGEST_MESSAGE, Rejection, body_without, said_by
+from pluralbench_calls.backends.completions import LONGER, LONGEST_MESSAGE, Rejection, drop_parameters, parse_completion
 from pluralbench_calls.backends.endpoint import Endpoint
-from pluralbench_calls.errors import ConnectionFailed, NotServed
+from pluralbench_calls.errors import ConnectionFailed, ModelNotServed
 from pluralbench_calls.records import Answer, Request
 
 
@@ -24,7 +24,7 @@ class OpenAIChat(Endpoint):
 
         learned = self._refused.setdefault(request.model, set())
         refused = frozenset(learned)  # another request may learn more while this one is out
-        body = body_without(request, refused)
+        body = drop_parameters(request, refused)
         messages = cast("Any", body.pop("messages"))
         try:
             completion = await self.client.chat.completions.create(
@@ -55,7 +55,7 @@ class OpenAIChat(Endpoint):
         failed = getattr(completion, "error", None)
         if failed:
             raise ConnectionFailed(f"{self.host} sent an error as if it were an answer ({self.line(failed)}).")
-        said = said_by(completion)
+        said = parse_completion(completion)
         if said is None:
             raise self._no_completion(str(completion))
         return said.answer(request, refused, self.secrets)
@@ -66,7 +66,7 @@ class OpenAIChat(Endpoint):
         sentence = self.line(rejection.sentence, LONGEST_MESSAGE)
         if rejection.of_the_schema(request):
             said = self.line(sentence)
-            raise NotServed(
+            raise ModelNotServed(
                 f"{self.host} takes no JSON schema ({said}); set `structured_output` of the model to false."
             ) from None
         return rejection.recorded_as(sentence).answer(request, refused, self.secrets)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pluralbench_calls.backends.endpoint import Endpoint
 from pluralbench_calls.batches.files import MOST_REQUESTS, batch_lines, batches
-from pluralbench_calls.batches.kept import Kept, KeptBatches
-from pluralbench_calls.batches.results import Result, Tally, in_parts, read_results
-from pluralbench_calls.errors import CallsError, ConnectionFailed, Interrupted, NotServed, NotTaken
+from pluralbench_calls.batches.results import BatchResult, Tally, in_parts, read_results
+from pluralbench_calls.batches.store import BatchState, BatchStore
+from pluralbench_calls.errors import BatchRejected, CallsError, ConnectionFailed, Interrupted, ModelNotServed
 from pluralbench_calls.records import Answer, Request, most_tokens
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class OpenAIBatches(Endpoint):
         super().__init__(base_url, **options)
         self._pauses = first_pause, longest_pause
         self._most_requests = most_requests
-        self._known: dict[str, Kept] = {}  # by the key of a message's first call, what is out for the message
+        self._known: dict[str, BatchState] = {}  # by the key of a message's first call, what is out for the message
         self._seen: dict[str, Batch] = {}  # what is out now, as it was last seen
 
     def keep(self, folder: Path, tell: Callable[[int, str], None]) -> None:
@@ -54,7 +54,7 @@ class OpenAIBatches(Endpoint):
 
         tell: takes how many requests are finished of those that are out, and a note of a few words.
         """
-        self._kept, self._tell = KeptBatches(folder), tell
+        self._kept, self._tell = BatchStore(folder), tell
 
     def pack(self, requests: Sequence[Request]) -> list[list[Request]]:
         """What is out already, as it went out, and the rest in as few batches as an endpoint takes."""
@@ -122,13 +122,13 @@ class OpenAIBatches(Endpoint):
         except asyncio.CancelledError:
             raise Interrupted(f"Interrupted.{self._what_is_out()}") from None
 
-    async def _out(self, kept: Kept | None, requests: list[Request]) -> Kept:
+    async def _out(self, kept: BatchState | None, requests: list[Request]) -> BatchState:
         """A batch of these calls that is out: the known one, or a new one. Each step is kept before the next."""
         found = None
         if kept is None or not kept.file:
             without = {model: tuple(sorted(refused)) for model, refused in self._refused.items() if refused}
             calls = tuple(request.key for request in requests)
-            kept = self._kept.save(Kept(base_url=self.base_url, calls=calls, without=without))
+            kept = self._kept.save(BatchState(base_url=self.base_url, calls=calls, without=without))
             file = await self._service.upload(kept.name, batch_lines(requests, without))
             kept = self._kept.save(kept.model_copy(update={"file": file}))
         elif not kept.batch:
@@ -139,12 +139,12 @@ class OpenAIBatches(Endpoint):
             return kept
         try:
             batch = found or await self._service.create(kept.file, kept.name, self._kept.path(kept))
-        except NotTaken:
+        except BatchRejected:
             self._kept.forget(kept)
             raise
         return self._kept.save(kept.model_copy(update={"batch": batch}))
 
-    async def _done(self, kept: Kept) -> "Batch":
+    async def _done(self, kept: BatchState) -> "Batch":
         """The batch when nothing more comes of it. Raises `Interrupted` where another one fails meanwhile."""
         for pause in self._service.pauses():
             batch = await self._service.look(kept.batch, self._kept.path(kept))
@@ -159,7 +159,7 @@ class OpenAIBatches(Endpoint):
             raise Interrupted(f"Stopped.{self._what_is_out()}")
         raise AssertionError("pauses without end")
 
-    async def _results(self, kept: Kept, batch: "Batch", waiting: dict[str, Request]) -> Iterator[Result]:
+    async def _results(self, kept: BatchState, batch: "Batch", waiting: dict[str, Request]) -> Iterator[BatchResult]:
         """What a batch says of the calls that are waited for: its own file, and that of its errors."""
         paths = []
         for number, file in enumerate(file for file in (batch.output_file_id, batch.error_file_id) if file):
@@ -183,10 +183,10 @@ class OpenAIBatches(Endpoint):
         return len(refused) > before
 
     def _check(self, batch: "Batch", tally: Tally, count: int, times: int) -> None:
-        """Raise `NotServed` or `ConnectionFailed` where the calls that are left should not go out once more."""
+        """Raise `ModelNotServed` or `ConnectionFailed` where the calls that are left should not go out once more."""
         host = self.host
         if batch.status == "failed" and not tally.answered:
-            raise NotServed(f"{host} refuses the batch {batch.id}: {self._first_error(batch)}.")
+            raise ModelNotServed(f"{host} refuses the batch {batch.id}: {self._first_error(batch)}.")
         in_vain = batch.status == "completed" and not tally.answered
         if in_vain or times == MOST_TIMES:
             why = next(iter(tally.whys.values()), "")

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pluralbench_runs import one_line, replacing
 
-from pluralbench_calls.backends.completions import body_without
+from pluralbench_calls.backends.completions import drop_parameters
 from pluralbench_calls.errors import BatchFileError
 from pluralbench_calls.records import Request
 
@@ -27,7 +27,7 @@ def batch_lines(requests: Iterable[Request], refused: Refused | None = None) -> 
     refused: goes out as the model takes it, or not at all.
     """
     for request in requests:
-        body = body_without(request, (refused or {}).get(request.model, ()))
+        body = drop_parameters(request, (refused or {}).get(request.model, ()))
         line = {
             "custom_id": request.key,
             "method": "POST",

@@ -11,7 +11,7 @@ from pluralbench_runs import one_line, open_file
 from pluralbench_runs.secrets import redacted
 from pluralbench_tables.limits import parsed_bytes
 
-from pluralbench_calls.backends.completions import INSTEAD, LONGER, LONGEST_MESSAGE, Rejection, said_by
+from pluralbench_calls.backends.completions import INSTEAD, LONGER, LONGEST_MESSAGE, Rejection, parse_completion
 from pluralbench_calls.backends.endpoint import MAX_ANSWER_BYTES
 from pluralbench_calls.batches.files import Refused
 from pluralbench_calls.errors import BatchFileError
@@ -27,7 +27,7 @@ UNKNOWN = "no call that is waited for"
 Item = TypeVar("Item")
 
 
-class Result(NamedTuple):
+class BatchResult(NamedTuple):
     """What came of one call.
 
     answer: to be recorded; None where the call is still to be answered, and then `why` says what came of it instead.
@@ -47,7 +47,7 @@ def read_results(
     refused: Refused | None = None,
     max_answer_bytes: int = MAX_ANSWER_BYTES,
     secrets: Sequence[str] = (),
-) -> Iterator[Result]:
+) -> Iterator[BatchResult]:
     """What each line of these files says, in their order.
 
     A completion or a rejection becomes the answer that the endpoint itself would have given (`OpenAIChat`). What
@@ -64,12 +64,12 @@ def read_results(
             row = _row(line, where)
             key = row["custom_id"]
             if key not in pending:
-                yield Result(key, None, UNKNOWN)
+                yield BatchResult(key, None, UNKNOWN)
                 continue
             request = pending[key]
             without = frozenset((refused or {}).get(request.model, ()))
             if len(line) > max_answer_bytes and _status(row) == 200:
-                yield Result(key, LONGER.answer(request, without))
+                yield BatchResult(key, LONGER.answer(request, without))
             else:
                 yield _result(request, row, without, secrets)
 
@@ -87,7 +87,7 @@ class Tally:
     whys: dict[str, str] = field(default_factory=dict)
     refused: dict[str, set[str]] = field(default_factory=dict)
 
-    def add(self, results: Iterable[Result], pending: Mapping[str, Request]) -> None:
+    def add(self, results: Iterable[BatchResult], pending: Mapping[str, Request]) -> None:
         """Count these results of `read_results`."""
         for result in results:
             if result.answer is not None:
@@ -107,7 +107,7 @@ def in_parts(items: Iterator[Item]) -> Iterator[list[Item]]:
         yield part
 
 
-def _result(request: Request, row: dict[str, Any], without: frozenset[str], secrets: Sequence[str]) -> Result:
+def _result(request: Request, row: dict[str, Any], without: frozenset[str], secrets: Sequence[str]) -> BatchResult:
     response = row.get("response")
     body = response.get("body") if isinstance(response, dict) else None
     status = _status(row)
@@ -116,34 +116,34 @@ def _result(request: Request, row: dict[str, Any], without: frozenset[str], secr
         return _rejected(request, _rejection(failed, status), without, secrets)
     if status != 200 or failed:
         why = _line(_rejection(failed, status).sentence)
-        return Result(request.key, None, f"{why} (status {status})" if status not in {0, 200} else why)
+        return BatchResult(request.key, None, f"{why} (status {status})" if status not in {0, 200} else why)
     from openai.types.chat import ChatCompletion  # noqa: PLC0415 - a second that a command's --help saves
 
-    said = said_by(_constructed(ChatCompletion, body))
+    said = parse_completion(_constructed(ChatCompletion, body))
     if said is None:
-        return Result(request.key, None, f"no chat completion ({_line(json.dumps(body), 120)})")
-    return Result(request.key, said.answer(request, without, secrets))
+        return BatchResult(request.key, None, f"no chat completion ({_line(json.dumps(body), 120)})")
+    return BatchResult(request.key, said.answer(request, without, secrets))
 
 
-def _rejected(request: Request, rejection: Rejection, without: frozenset[str], secrets: Sequence[str]) -> Result:
+def _rejected(request: Request, rejection: Rejection, without: frozenset[str], secrets: Sequence[str]) -> BatchResult:
     parameter, sentence = rejection.refused or "", _line(rejection.sentence, LONGEST_MESSAGE)
     if parameter in request.body:  # also where that was known: the result may be older
         instead = f"as {INSTEAD[parameter]}" if INSTEAD[parameter] else "not at all"
-        return Result(
+        return BatchResult(
             request.key,
             None,
             f"{request.model} refuses `{parameter}`, which goes out {instead} when the call is written again",
             parameter,
         )
     if rejection.of_the_key:
-        return Result(request.key, None, f"the key is not accepted ({sentence})")
+        return BatchResult(request.key, None, f"the key is not accepted ({sentence})")
     if rejection.of_the_schema(request):
-        return Result(
+        return BatchResult(
             request.key,
             None,
             f"no JSON schema is taken ({_line(sentence)}); set `structured_output` of the model to false",
         )
-    return Result(request.key, rejection.recorded_as(sentence).answer(request, without, secrets))
+    return BatchResult(request.key, rejection.recorded_as(sentence).answer(request, without, secrets))
 
 
 def _constructed(model: Any, body: Any) -> Any:

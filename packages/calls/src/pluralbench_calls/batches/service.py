@@ -12,7 +12,7 @@ from openai.types import Batch
 
 from pluralbench_calls.backends.endpoint import Endpoint
 from pluralbench_calls.batches.files import URL
-from pluralbench_calls.errors import CallsError, ConnectionFailed, NotServed, NotTaken
+from pluralbench_calls.errors import BatchRejected, CallsError, ConnectionFailed, ModelNotServed
 
 WINDOW: Literal["24h"] = "24h"  # in which a batch is worked through; OpenAI takes no other
 SLOWEST = 1_000  # bytes a second of a file that is fetched, after a first wait of `timeout`
@@ -58,7 +58,7 @@ class BatchService:
     async def create(self, file: str, name: str, kept: Path) -> str:
         """Have a file of calls worked through; the endpoint's name for the batch, of which there is one for the file.
 
-        kept: what says so, for whom nobody else can tell. Raises `NotTaken` where there is no batch, and another
+        kept: what says so, for whom nobody else can tell. Raises `BatchRejected` where there is no batch, and another
         `CallsError` where there may be one.
         """
         once = self._endpoint.client.with_options(max_retries=0)
@@ -93,7 +93,7 @@ class BatchService:
         raise AssertionError("pauses without end")
 
     async def find(self, file: str, kept: Path) -> str | None:
-        """The batch that works through a file, where there is one. Raises `NotServed` where no list says it."""
+        """The batch that works through a file, where there is one. Raises `ModelNotServed` where no list says it."""
         try:
             page = await self._endpoint.client.batches.list(limit=LISTED, extra_headers=self._endpoint.headers)
             while isinstance(getattr(page, "data", None), list):
@@ -108,7 +108,7 @@ class BatchService:
                 raise self._failure(error, NO_BATCHES) from None
         except (ValueError, AttributeError):
             pass  # of the client, for a page that is no list
-        raise NotServed(
+        raise ModelNotServed(
             f"{self._endpoint.host} lists no batches, and may or may not work through the file {file} since its answer "
             f"was lost: look there, then write the batch's name into {kept}, or remove that file if there is none."
         )
@@ -164,27 +164,27 @@ class BatchService:
         except (ValueError, openai.OpenAIError) as error:  # no JSON, or more of it than is read
             raise self._nothing("answer of a Batch API", error) from None
 
-    def _not_taken(self, error: openai.APIError) -> NotTaken:
-        return NotTaken(str(self._failure(error, NO_BATCHES)))
+    def _not_taken(self, error: openai.APIError) -> BatchRejected:
+        return BatchRejected(str(self._failure(error, NO_BATCHES)))
 
     def _failure(self, error: openai.APIError, absent: str) -> CallsError:
         status, host = error_status(error), self._endpoint.host
         if status in NOT_THERE:
-            return NotServed(f"{host} {absent} ({self._endpoint.line(error.message)}).")
+            return ModelNotServed(f"{host} {absent} ({self._endpoint.line(error.message)}).")
         if isinstance(error, openai.BadRequestError | openai.UnprocessableEntityError | openai.ConflictError):
-            return NotServed(f"{host} does not take the batch ({self._endpoint.line(error.message)}).")
+            return ModelNotServed(f"{host} does not take the batch ({self._endpoint.line(error.message)}).")
         return self._endpoint.failure(error, absent)
 
     def _name_in(self, said: Any, what: str) -> str:
-        """The name of what the endpoint sent. Raises `NotServed` for what is no such thing, such as a page of HTML."""
+        """The name of what the endpoint sent. Raises `ModelNotServed` for anything else, such as a page of HTML."""
         name = getattr(said, "id", None)
         if not isinstance(name, str) or not name:
             raise self._nothing(what, said)
         return name
 
-    def _nothing(self, what: str, said: object) -> NotServed:
+    def _nothing(self, what: str, said: object) -> ModelNotServed:
         shown = self._endpoint.line(said or type(said).__name__, 120)
-        return NotServed(f"{self._endpoint.host} sent something that is no {what} ({shown}); is the URL right?")
+        return ModelNotServed(f"{self._endpoint.host} sent something that is no {what} ({shown}); is the URL right?")
 
 
 def error_status(error: openai.APIError) -> int:

@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import Any, Self
 
 import torch
-from pluralbench_rewards import Scoring, Work, model_digest
+from pluralbench_rewards import ScoringConfig, Work, model_digest
 from pluralbench_runs import digest
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 from transformers.utils.hub import cached_file
 
 from pluralbench_local.batches import Read, in_batches
+from pluralbench_local.config import LocalModel, described
 from pluralbench_local.conversations import Template, Tokenized, tokenize
-from pluralbench_local.description import LocalModel, described
 from pluralbench_local.errors import ModelError
 from pluralbench_local.models import (
     SPECIAL,
@@ -24,12 +24,12 @@ from pluralbench_local.models import (
     load_tokenizer,
     rows_of,
 )
-from pluralbench_local.network import Network
+from pluralbench_local.network import ReadableNetwork
 from pluralbench_local.packing import Tokens
 from pluralbench_local.personal.contract import Backbone, BackboneRecord, key_of
 from pluralbench_local.personal.encoders import load_encoder
-from pluralbench_local.personal.texts import Left, Reading, Texts, told_tokens
-from pluralbench_local.scoring import Options, limit_of, shown_by, work_of
+from pluralbench_local.personal.texts import Left, Texts, TokenizedTexts, context_tokens
+from pluralbench_local.scoring import RunOptions, limit_of, shown_by, work_of
 
 # Contents alone, a blank line between them and before an answer; behind what the tokenizer begins every text with.
 PLAIN = (
@@ -49,13 +49,13 @@ class Decoder:
     """
 
     name: str
-    network: Network
+    network: ReadableNetwork
     template: Template
-    options: Options
+    options: RunOptions
     record: BackboneRecord
 
     @property
-    def networks(self) -> list[Network]:
+    def networks(self) -> list[ReadableNetwork]:
         """What has to run."""
         return [self.network]
 
@@ -72,22 +72,22 @@ class Decoder:
         """How it will compute."""
         return work_of(self, limit_of(self))
 
-    def running(self, options: Options) -> Self:
+    def running(self, options: RunOptions) -> Self:
         """The same, running in another way."""
         return replace(self, options=options)
 
-    def read(self, texts: Texts) -> Reading:
+    def read(self, texts: Texts) -> TokenizedTexts:
         """Texts in tokens. What is too long is dealt with as the options say; what is told is cut at its end."""
         limit = limit_of(self)
         answered = tokenize(texts.prompts, self.template, limit, self.options.on_overflow)
-        told = told_tokens(texts.told, self.template, limit)
+        told = context_tokens(texts.told, self.template, limit)
         units = [_units(result) for result in answered]
         units += [Tokenized([Tokens(ids, range(len(ids) - 1, len(ids)))], cut) for ids, cut in told]
 
         def vectors(left: Left, work: Work) -> Iterator[tuple[int, dict[int, Tensor]]]:
             return in_batches(self._states, units, left, work, texts.ids)
 
-        return Reading(
+        return TokenizedTexts(
             keys=[[key_of(self.record, tokens.ids.tobytes()) for tokens in unit.conversations] for unit in units],
             cut=[unit.cut for unit in units],
             dropped={place: unit.dropped for place, unit in enumerate(units) if unit.dropped},
@@ -99,7 +99,7 @@ class Decoder:
         return list(states[[places[-1] for places in rows]].cpu()), computed
 
 
-def load_backbone(model: str | Path | LocalModel, *, scoring: Scoring | None = None) -> Backbone:
+def load_backbone(model: str | Path | LocalModel, *, scoring: ScoringConfig | None = None) -> Backbone:
     """Load a backbone from a folder or the Hub.
 
     model: a causal language model, a classifier of which only the body is used, or a sentence encoder that
@@ -109,7 +109,7 @@ def load_backbone(model: str | Path | LocalModel, *, scoring: Scoring | None = N
     source = described(model)
     if Path(source.name).is_dir():
         source = source.model_copy(update={"name": str(Path(source.name).resolve())})
-    options = Options.of(scoring or Scoring(), source)
+    options = RunOptions.of(scoring or ScoringConfig(), source)
     if _is_sentence_encoder(source):
         return load_encoder(source, options)
     return _decoder(source, options)
@@ -129,7 +129,7 @@ def _is_sentence_encoder(source: LocalModel) -> bool:
     return found is not None
 
 
-def _decoder(source: LocalModel, options: Options) -> Decoder:
+def _decoder(source: LocalModel, options: RunOptions) -> Decoder:
     config = load_config(source)
     declared = config.architectures or [""]
     classifier = declared[0].endswith("ForSequenceClassification") or declared[0] in SPECIAL

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
-from pluralbench_local.personal.options import PersonalOptions
+from pluralbench_local.personal.options import PersonalConfig
 from pluralbench_local.personal.points import Points
 
 
@@ -48,7 +48,7 @@ class BT(OneRate):
     responses of a pair have them in common, so they cancel in r_w - r_l. Hence two hidden layers.
     """
 
-    def __init__(self, width: int, about: int, options: PersonalOptions) -> None:
+    def __init__(self, width: int, about: int, options: PersonalConfig) -> None:
         super().__init__()
         self.reward = mlp(2 * width + about, options.chosen.hidden, 1)
 

@@ -5,13 +5,13 @@ from typing import Any, Protocol, Self
 
 import torch
 from pluralbench_rewards import Work
-from pluralbench_runs import Table, digest
+from pluralbench_runs import FrozenModel, digest
 
-from pluralbench_local.personal.texts import Reading, Texts
-from pluralbench_local.scoring import Options
+from pluralbench_local.personal.texts import Texts, TokenizedTexts
+from pluralbench_local.scoring import RunOptions
 
 
-class BackboneRecord(Table):
+class BackboneRecord(FrozenModel):
     """Which backbone made vectors, and how.
 
     name: a folder, or ORG/NAME on the Hub. digest: SHA-256 of the files of a folder. commit: of the Hub's repository.
@@ -68,10 +68,10 @@ class Backbone(Protocol):
     def work(self) -> Work:
         """How it will compute; nothing is computed yet. Raises `ConversationError`."""
 
-    def read(self, texts: Texts) -> Reading:
+    def read(self, texts: Texts) -> TokenizedTexts:
         """Texts as it reads them; their vectors are computed when they are asked for. Raises `ConversationError`."""
 
-    def running(self, options: Options) -> Self:
+    def running(self, options: RunOptions) -> Self:
         """The same, running in another way."""
 
 

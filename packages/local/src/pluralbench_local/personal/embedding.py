@@ -13,14 +13,14 @@ from torch import Tensor
 from pluralbench_local.personal.contract import Backbone
 from pluralbench_local.personal.points import Corpus, Earlier
 from pluralbench_local.personal.store import EmbeddingStore
-from pluralbench_local.personal.texts import Item, Left, Reading, collected
+from pluralbench_local.personal.texts import Item, Left, TokenizedTexts, collect_texts
 
 KEPT_AT_ONCE = 4096  # vectors that are written to the store in one shard
 KEPT_AFTER = 30.0  # seconds after which fewer are
 
 
 @dataclass(frozen=True)
-class Embedded(Corpus):
+class EmbeddedCorpus(Corpus):
     """A corpus, and what embedding took.
 
     places: of each item, the place of its group. cut: of each item, the most tokens that one of its texts lost.
@@ -42,7 +42,7 @@ def embed(
     *,
     posts: int,
     store: EmbeddingStore | None = None,
-) -> Embedded:
+) -> EmbeddedCorpus:
     """Embed prompts, responses, and what is told of the persons.
 
     ranks: of each group's responses, lower is better, ties share a number. posts: the most blocks of a group's context,
@@ -54,37 +54,37 @@ def embed(
     """
     planned = plan(groups, backbone, posts)
     with progress("embedding", len(planned.row)) as meter:
-        return embedded(planned, ranks, backbone, store, backbone.work(), meter.advance)
+        return embed_plan(planned, ranks, backbone, store, backbone.work(), meter.advance)
 
 
 @dataclass(frozen=True)
-class Plan:
+class EmbeddingPlan:
     """What is to be embedded of some items. kept: places of items that are not dropped. row: of each text's vector."""
 
     items: list[Item]
-    reading: Reading
+    reading: TokenizedTexts
     kept: list[int]
     row: dict[bytes, int]
 
 
-def plan(groups: Sequence[Group], backbone: Backbone, posts: int) -> Plan:
+def plan(groups: Sequence[Group], backbone: Backbone, posts: int) -> EmbeddingPlan:
     """Read the texts of items. Raises `ConversationError`."""
-    texts, items = collected(groups, posts)
+    texts, items = collect_texts(groups, posts)
     reading = backbone.read(texts)
     kept = [place for place, item in enumerate(items) if item.unit not in reading.dropped]
     needed = dict.fromkeys(unit for place in kept for unit in items[place].units if unit not in reading.dropped)
     keys = dict.fromkeys(key for unit in needed for key in reading.keys[unit])
-    return Plan(items, reading, kept, {key: number for number, key in enumerate(keys)})
+    return EmbeddingPlan(items, reading, kept, {key: number for number, key in enumerate(keys)})
 
 
-def embedded(
-    planned: Plan,
+def embed_plan(
+    planned: EmbeddingPlan,
     ranks: Sequence[Sequence[int]],
     backbone: Backbone,
     store: EmbeddingStore | None,
     work: Work,
     advance: Callable[[], None],
-) -> Embedded:
+) -> EmbeddedCorpus:
     """The corpus of what was planned. advance: called for each vector."""
     if store is not None:
         store.check(backbone.record)
@@ -98,7 +98,7 @@ def embedded(
     def first(unit: int | None) -> int | None:
         return None if unit is None else row[reading.keys[unit][0]]
 
-    return Embedded(
+    return EmbeddedCorpus(
         vectors=vectors,
         ids=[item.group.id for item in items],
         persons=[_person(item.group) for item in items],
@@ -131,7 +131,7 @@ def _pair(rows: list[int]) -> Earlier:
 
 
 def _vectors(
-    planned: Plan, width: int, store: EmbeddingStore | None, work: Work, advance: Callable[[], None]
+    planned: EmbeddingPlan, width: int, store: EmbeddingStore | None, work: Work, advance: Callable[[], None]
 ) -> Tensor:
     reading, row = planned.reading, planned.row
     vectors = torch.empty(len(row), width)

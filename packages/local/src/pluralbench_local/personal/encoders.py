@@ -7,15 +7,15 @@ from typing import Any, Literal, Self
 
 import torch
 from pluralbench_rewards import Work, model_digest
-from pluralbench_runs import how_to_install
+from pluralbench_runs import install_command
 from torch import Tensor
 
-from pluralbench_local.description import LocalModel
+from pluralbench_local.config import LocalModel
 from pluralbench_local.errors import ConversationError, ModelError
-from pluralbench_local.models import device_of, loaded, quiet
+from pluralbench_local.models import device_of, load_or_raise, silence_transformers
 from pluralbench_local.personal.contract import BackboneRecord, key_of
-from pluralbench_local.personal.texts import Left, Reading, Texts, fitting
-from pluralbench_local.scoring import UNLIMITED, Options
+from pluralbench_local.personal.texts import Left, Texts, TokenizedTexts, fitting
+from pluralbench_local.scoring import UNLIMITED, RunOptions
 
 BATCH = 32  # texts of a forward pass
 WHY = "a sentence encoder reads each text by itself"
@@ -32,7 +32,7 @@ class SentenceEncoder:
     """
 
     encoder: Any
-    options: Options
+    options: RunOptions
     record: BackboneRecord
     limit: int
 
@@ -61,11 +61,11 @@ class SentenceEncoder:
             )
         return Work("padded", WHY, self.options.token_budget or BATCH * asked, asked)
 
-    def running(self, options: Options) -> Self:
+    def running(self, options: RunOptions) -> Self:
         """The same, running in another way; batches have as many texts as fit into `token_budget` at the limit."""
         return replace(self, options=options)
 
-    def read(self, texts: Texts) -> Reading:
+    def read(self, texts: Texts) -> TokenizedTexts:
         """Texts as strings, of what is told as many blocks as it can read."""
         limit = self.work().max_length
         units: list[list[tuple[Kind, str]]] = []
@@ -82,7 +82,7 @@ class SentenceEncoder:
             }
             return self._vectors(units, sizes, work)
 
-        return Reading(
+        return TokenizedTexts(
             keys=[[key_of(self.record, f"{limit} {kind} {text}".encode()) for kind, text in unit] for unit in units],
             cut=[max(0, max(counts) - limit) for counts in lengths],
             dropped={},
@@ -117,16 +117,16 @@ class SentenceEncoder:
                     yield unit, {place: state}
 
 
-def load_encoder(source: LocalModel, options: Options) -> SentenceEncoder:
+def load_encoder(source: LocalModel, options: RunOptions) -> SentenceEncoder:
     """A sentence encoder from a folder or the Hub. Raises `ModelError`, `DeviceError`."""
     if find_spec("sentence_transformers") is None:
-        how = how_to_install("pluralbench-local", "sentence-transformers")
+        how = install_command("pluralbench-local", "sentence-transformers")
         raise ModelError(f"{source.name} is a sentence encoder, which needs an extra: {how}.")
     from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - an extra
 
     device = device_of(source.device)
-    with quiet():
-        encoder = loaded(
+    with silence_transformers():
+        encoder = load_or_raise(
             "sentence encoder",
             source,
             lambda: SentenceTransformer(

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.functional import gaussian_nll_loss, softplus
 
 from pluralbench_local.personal.bt import OneRate, beside
-from pluralbench_local.personal.options import HEADS, PersonalOptions
+from pluralbench_local.personal.options import HEADS, PersonalConfig
 from pluralbench_local.personal.points import Points
 
 EMBEDDER = 4  # linear layers of the embedder
@@ -40,7 +40,7 @@ class GPO(OneRate):
     smaller in each of its 4 layers.
     """
 
-    def __init__(self, width: int, about: int, options: PersonalOptions) -> None:
+    def __init__(self, width: int, about: int, options: PersonalConfig) -> None:
         super().__init__()
         hidden = options.chosen.hidden
         self.outcome = math.sqrt(width)

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
-from pluralbench_runs import stream
+from pluralbench_runs import rng_for
 from torch import Tensor
 
 from pluralbench_local.errors import ModelError, TrainingError
 from pluralbench_local.personal.contract import BackboneRecord
-from pluralbench_local.personal.options import PersonalOptions
+from pluralbench_local.personal.options import PersonalConfig
 from pluralbench_local.personal.points import Corpus, Earlier, Points
 
 NAMES = {"about": "context", "persona": "persona"}
@@ -21,7 +21,7 @@ def shown_points(
     items: Sequence[int],
     responses: Sequence[Sequence[int]],
     earlier: Sequence[Sequence[Earlier]],
-    options: PersonalOptions,
+    options: PersonalConfig,
 ) -> Points:
     """The batch of these items (`Corpus.points`), with what the options' model reads of the person beside `earlier`."""
     told = [[getattr(corpus, slot)[item] for slot in options.told] for item in items]
@@ -49,7 +49,7 @@ def standards(corpus: Corpus) -> tuple[Tensor, Tensor]:
     return torch.stack(mean), torch.where(deviation > 0, deviation, 1.0)
 
 
-def standardised(corpus: Corpus, mean: Tensor, deviation: Tensor) -> Corpus:
+def standardize(corpus: Corpus, mean: Tensor, deviation: Tensor) -> Corpus:
     """The corpus with its vectors less the mean, in standard deviations, both as `standards` gives them."""
     kind = torch.zeros(len(corpus.vectors), dtype=torch.long)
     kind[torch.tensor(sorted(_told(corpus)), dtype=torch.long)] = 1
@@ -61,10 +61,10 @@ def _told(corpus: Corpus) -> set[int]:
     return {row for row in (*corpus.about, *corpus.persona) if row is not None}
 
 
-def with_others_profiles(corpus: Corpus, seed: int = 0) -> Corpus:
+def shuffle_profiles(corpus: Corpus, seed: int = 0) -> Corpus:
     """The corpus with what is told of a person, and their earlier pairs, taken from another person's item."""
     whose = list(dict.fromkeys(corpus.persons))
-    mixed = stream(seed, "others").sample(whose, len(whose))
+    mixed = rng_for(seed, "others").sample(whose, len(whose))
     other = dict(zip(mixed, [*mixed[1:], *mixed[:1]], strict=True))  # so that nobody has their own
     of_person: dict[str, list[int]] = {}
     for item, person in enumerate(corpus.persons):
@@ -81,7 +81,7 @@ def with_others_profiles(corpus: Corpus, seed: int = 0) -> Corpus:
     )
 
 
-def check_told(corpus: Corpus, options: PersonalOptions) -> None:
+def check_user_context(corpus: Corpus, options: PersonalConfig) -> None:
     """Raise `ModelError` where a model that reads a profile is told nothing of an item's person."""
     for slot in options.told:
         without = [name for name, row in zip(corpus.ids, getattr(corpus, slot), strict=True) if row is None]
@@ -141,7 +141,7 @@ def check_pairs(corpus: Corpus, what: str) -> None:
         )
 
 
-def check_apart(corpus: Corpus, held_out: Corpus) -> None:
+def check_disjoint_users(corpus: Corpus, held_out: Corpus) -> None:
     """Raise `TrainingError` where a person has both items to train on and held-out ones."""
     persons = set(corpus.persons)
     both = next((person for person in held_out.persons if person in persons), None)

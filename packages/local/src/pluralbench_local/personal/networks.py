@@ -1,11 +1,11 @@
 """Which network is which method's."""
 
 import torch
-from pluralbench_runs import stream
+from pluralbench_runs import rng_for
 
 from pluralbench_local.personal.bt import BT
 from pluralbench_local.personal.gpo import GPO
-from pluralbench_local.personal.options import Method, PersonalOptions
+from pluralbench_local.personal.options import Method, PersonalConfig
 from pluralbench_local.personal.pal import PAL
 from pluralbench_local.personal.vpl import VPL
 
@@ -19,9 +19,9 @@ evidence. Without a profile it is BT without one, weight by weight.
 """
 
 
-def new_network(width: int, options: PersonalOptions) -> Network:
+def new_network(width: int, options: PersonalConfig) -> Network:
     """The method's network for vectors of this width, its weights drawn by the options' seed."""
     with torch.random.fork_rng(devices=[]):
         kind = NETWORKS[options.method]
-        torch.manual_seed(stream(options.seed, "network", kind.__name__.lower()).getrandbits(63))
+        torch.manual_seed(rng_for(options.seed, "network", kind.__name__.lower()).getrandbits(63))
         return kind(width, width * len(options.told), options)

@@ -1,8 +1,8 @@
-"""How a personalized reward model is trained: `PersonalOptions`. Nothing here needs torch."""
+"""How a personalized reward model is trained: `PersonalConfig`. Nothing here needs torch."""
 
 from typing import Literal, NamedTuple, Self, get_args
 
-from pluralbench_runs import Table
+from pluralbench_runs import FrozenModel
 from pydantic import Field, model_validator
 
 Method = Literal["bt", "gpo", "vpl", "pal", "synthesizeme"]
@@ -11,7 +11,7 @@ METHODS: tuple[Method, ...] = get_args(Method)
 READS_PAIRS = frozenset({"gpo", "vpl"})  # the others know a person by vectors alone
 HEADS = 4  # of GPO's attention
 
-Told = Literal["about", "persona"]
+ContextSource = Literal["about", "persona"]
 
 
 class Defaults(NamedTuple):
@@ -34,7 +34,7 @@ DEFAULTS: dict[Method, Defaults] = {
 }
 
 
-class PersonalOptions(Table):
+class PersonalConfig(FrozenModel):
     """What is trained, and how. What is None takes its method's default (`DEFAULTS`).
 
     Rates, decay, warm-up and widths are those of the methods' own repositories; batches of GPO and VPL too. The paper
@@ -81,7 +81,7 @@ class PersonalOptions(Table):
         return DEFAULTS[self.method]._replace(**{name: value for name, value in given.items() if value is not None})
 
     @property
-    def told(self) -> tuple[Told, ...]:
+    def told(self) -> tuple[ContextSource, ...]:
         """The vectors of a person that are read: of what is told of them (`about`), of their persona, or none."""
         if not self.profile:
             return ()

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, normalize
 
 from pluralbench_local.personal.bt import mlp
-from pluralbench_local.personal.options import PersonalOptions
+from pluralbench_local.personal.options import PersonalConfig
 from pluralbench_local.personal.points import Points
 
 TEMPERATURE, LARGEST_SCALE = 0.07, 100.0
@@ -30,7 +30,7 @@ class PAL(nn.Module):
     left out, since the original computes it but does not add it.
     """
 
-    def __init__(self, width: int, about: int, options: PersonalOptions) -> None:
+    def __init__(self, width: int, about: int, options: PersonalConfig) -> None:
         super().__init__()
         hidden, prototypes = options.chosen.hidden, options.prototypes
         self.options = options

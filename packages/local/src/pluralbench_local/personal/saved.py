@@ -14,12 +14,12 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save_file
 from torch import Tensor
 
-from pluralbench_local.description import PERSONAL_FILE
+from pluralbench_local.config import PERSONAL_FILE
 from pluralbench_local.errors import ModelError
 from pluralbench_local.personal.contract import BackboneRecord
-from pluralbench_local.personal.items import check_told, check_vectors, latest, shown_points, standardised
+from pluralbench_local.personal.items import check_user_context, check_vectors, latest, shown_points, standardize
 from pluralbench_local.personal.networks import Network, new_network
-from pluralbench_local.personal.options import PersonalOptions
+from pluralbench_local.personal.options import PersonalConfig
 from pluralbench_local.personal.points import Corpus, Points
 
 WEIGHTS_FILE = "model.safetensors"
@@ -35,7 +35,7 @@ class SavedPersonal:
     backbone: what made the vectors that it was trained on. record: what `personal.json` holds.
     """
 
-    options: PersonalOptions
+    options: PersonalConfig
     backbone: BackboneRecord
     network: Network
     mean: Tensor
@@ -57,7 +57,7 @@ def read_personal(folder: Path | str) -> SavedPersonal:
                 f"{folder / PERSONAL_FILE} is of format {one_line(record['format'], 20)}, and this version reads "
                 f"{FORMAT}; train the model again."
             )
-        options = PersonalOptions.model_validate(record["options"])
+        options = PersonalConfig.model_validate(record["options"])
         backbone = BackboneRecord.model_validate(record["backbone"])
         with open_file(folder / WEIGHTS_FILE) as file:
             weights = load(file.read())
@@ -88,12 +88,12 @@ def rewards_of(saved: SavedPersonal, corpus: Corpus) -> list[list[float]]:
     its backbone, or not finite, and where a model with a profile is told nothing of a person.
     """
     check_vectors(corpus, saved.backbone, "items")
-    check_told(corpus, saved.options)
-    return rewards(saved.network, standardised(corpus, saved.mean, saved.deviation), saved.options)
+    check_user_context(corpus, saved.options)
+    return rewards(saved.network, standardize(corpus, saved.mean, saved.deviation), saved.options)
 
 
 @torch.no_grad()
-def rewards(network: Network, corpus: Corpus, options: PersonalOptions) -> list[list[float]]:
+def rewards(network: Network, corpus: Corpus, options: PersonalConfig) -> list[list[float]]:
     """The reward of each response of each item. corpus: standardised."""
     network.eval()
     found: list[list[float]] = [[] for _ in corpus.ids]
@@ -103,7 +103,7 @@ def rewards(network: Network, corpus: Corpus, options: PersonalOptions) -> list[
     return found
 
 
-def batches_of(corpus: Corpus, options: PersonalOptions) -> Iterator[tuple[Sequence[int], Points]]:
+def batches_of(corpus: Corpus, options: PersonalConfig) -> Iterator[tuple[Sequence[int], Points]]:
     """All items in batches of those with as many responses, and which they are. corpus: standardised."""
     alike = defaultdict(list)
     for item, responses in enumerate(corpus.responses):

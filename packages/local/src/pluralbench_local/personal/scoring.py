@@ -5,16 +5,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pluralbench_rewards import Group, ModelRecord, OnScored, Person, Scored, Scoring, Work, compared
+from pluralbench_rewards import Group, ModelRecord, OnScored, Person, Scored, ScoringConfig, Work, tolerance_sample
 from pluralbench_runs import progress
 
-from pluralbench_local.description import PERSONAL_FILE, LocalModel
+from pluralbench_local.config import PERSONAL_FILE, LocalModel
 from pluralbench_local.errors import ConversationError, ModelError
 from pluralbench_local.personal.backbones import load_backbone
 from pluralbench_local.personal.contract import Backbone, BackboneRecord
-from pluralbench_local.personal.embedding import Embedded, embedded, plan
+from pluralbench_local.personal.embedding import EmbeddedCorpus, embed_plan, plan
 from pluralbench_local.personal.saved import SavedPersonal, read_personal, rewards_of
-from pluralbench_local.scoring import Options, bound, unmeasured
+from pluralbench_local.scoring import RunOptions, bound, unmeasured
 
 AT_ONCE = 1024  # responses that are embedded before they are scored, to bound memory
 
@@ -30,7 +30,7 @@ class Personal:
     saved: SavedPersonal
     backbone: Backbone
     described: LocalModel
-    options: Options
+    options: RunOptions
     kind = "personal"
     unmeasured = unmeasured
 
@@ -93,11 +93,11 @@ class Personal:
                 "data with personas, or a model that was trained without them."
             )
 
-    def _embedded(self, groups: Sequence[Group], backbone: Backbone, work: Work) -> Embedded:
+    def _embedded(self, groups: Sequence[Group], backbone: Backbone, work: Work) -> EmbeddedCorpus:
         read = [self._as_trained(group) for group in groups]
         unknown = [[0] * len(group.responses) for group in groups]
         planned = plan(read, backbone, self.saved.options.posts)
-        return embedded(planned, unknown, backbone, None, work, lambda: None)
+        return embed_plan(planned, unknown, backbone, None, work, lambda: None)
 
     def _as_trained(self, group: Group) -> Group:
         """The group with what the model reads of the person, and nothing else."""
@@ -116,7 +116,7 @@ class Personal:
         """How far scores may lie from those of texts that are embedded one at a time; see `scoring.tolerance`."""
         differences, sizes = [0.0], [0.0]
         alone = self.backbone.running(replace(self.options, mode="exact", token_budget=1))
-        for place in compared(scored.scores):
+        for place in tolerance_sample(scored.scores):
             corpus = self._embedded([groups[place]], alone, alone.work())
             for reward, value in zip(rewards_of(self.saved, corpus)[0], scored.scores[place], strict=True):
                 if math.isfinite(reward):
@@ -141,13 +141,13 @@ def _parts(groups: Sequence[Group], places: Sequence[int]) -> Iterator[list[int]
         yield part
 
 
-def load_personal(model: LocalModel, scoring: Scoring) -> Personal:
+def load_personal(model: LocalModel, scoring: ScoringConfig) -> Personal:
     """A personalized reward model from its folder, with its backbone from where it was. Raises `ModelError`."""
     folder = Path(model.name)
     saved = read_personal(folder)
     backbone = load_backbone(_backbone_of(model, folder, saved.backbone), scoring=scoring)
     check_backbone(folder, saved.backbone, backbone.record)
-    return Personal(model.name, saved, backbone, model, Options.of(scoring, model))
+    return Personal(model.name, saved, backbone, model, RunOptions.of(scoring, model))
 
 
 def check_backbone(folder: Path, trained: BackboneRecord, loaded: BackboneRecord) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pluralbench_rewards import Group, Message, Work
 from torch import Tensor
 
-from pluralbench_local.conversations import Template, encoded, within_bounds
+from pluralbench_local.conversations import Template, check_text_size, encoded
 from pluralbench_local.errors import ConversationError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ Left = dict[int, list[int]]
 
 
 @dataclass(frozen=True)
-class Told:
+class UserContextText:
     """What is told of a person, in blocks, in the data's order. id: of an item of theirs."""
 
     id: str
@@ -38,7 +38,7 @@ class Texts:
     """
 
     prompts: list[Group] = field(default_factory=list)
-    told: list[Told] = field(default_factory=list)
+    told: list[UserContextText] = field(default_factory=list)
 
     @property
     def ids(self) -> list[str]:
@@ -47,7 +47,7 @@ class Texts:
 
 
 @dataclass(frozen=True)
-class Reading:
+class TokenizedTexts:
     """Texts as a backbone reads them.
 
     keys: of each text by unit, 32 bytes; texts with the same key have the same vector. cut: by unit, how many tokens
@@ -82,7 +82,7 @@ class Item:
         return [unit for unit in (self.told, self.persona) if unit is not None]
 
 
-def collected(groups: Sequence[Group], posts: int) -> tuple[Texts, list[Item]]:
+def collect_texts(groups: Sequence[Group], posts: int) -> tuple[Texts, list[Item]]:
     """The different texts of items, and where each item's are. posts: the most blocks of an item's context."""
     asked: dict[tuple[object, ...], int] = {}
     told: dict[tuple[str, ...], int] = {}
@@ -98,7 +98,7 @@ def collected(groups: Sequence[Group], posts: int) -> tuple[Texts, list[Item]]:
     def tell(name: str, blocks: Sequence[str]) -> int | None:
         if any(block.strip() for block in blocks) and tuple(blocks) not in told:
             told[tuple(blocks)] = len(texts.told)
-            texts.told.append(Told(name, tuple(blocks)))
+            texts.told.append(UserContextText(name, tuple(blocks)))
         return told.get(tuple(blocks))
 
     found = []
@@ -120,24 +120,26 @@ def collected(groups: Sequence[Group], posts: int) -> tuple[Texts, list[Item]]:
     ]
 
 
-def told_tokens(told: Sequence[Told], template: Template, limit: int) -> "Iterator[tuple[array[int], int]]":
+def context_tokens(
+    told: Sequence[UserContextText], template: Template, limit: int
+) -> "Iterator[tuple[array[int], int]]":
     """Token ids of what is told, each as one message of the user, and how many tokens it lost to keep to `limit`.
 
     The last blocks go first, and whole; of one that is too long alone, the end goes.
     Raises `ConversationError`.
     """
-    whole = encoded((within_bounds(one.id, _rendered(one.text(), template)) for one in told), template)
+    whole = encoded((check_text_size(one.id, _rendered(one.text(), template)) for one in told), template)
     for one, ids in zip(told, whole, strict=True):
         yield (ids, 0) if len(ids) <= limit else _shortened(one, template, limit, len(ids))
 
 
-def fitting(told: Told, limit: int, length: Callable[[str], int]) -> str:
+def fitting(told: UserContextText, limit: int, length: Callable[[str], int]) -> str:
     """As many of the first blocks as have a `length` of at most `limit` together, and the first in any case."""
     numbers = range(1, len(told.blocks) + 1)
     return told.text(max(bisect_right(numbers, limit, key=lambda blocks: length(told.text(blocks))), 1))
 
 
-def _shortened(told: Told, template: Template, limit: int, before: int) -> "tuple[array[int], int]":
+def _shortened(told: UserContextText, template: Template, limit: int, before: int) -> "tuple[array[int], int]":
     def tokens(text: str) -> "array[int]":
         return next(template.encode([_rendered(text, template)]))
 

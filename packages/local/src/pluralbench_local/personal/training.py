@@ -15,22 +15,22 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from pluralbench_runs import Json, Recipe, digest, recipe_values, stream
+from pluralbench_runs import Json, Recipe, digest, recipe_values, rng_for
 from torch import Tensor
 
-from pluralbench_local.description import PERSONAL_FILE
+from pluralbench_local.config import PERSONAL_FILE
 from pluralbench_local.personal.contract import BackboneRecord
 from pluralbench_local.personal.items import (
-    check_apart,
+    check_disjoint_users,
     check_pairs,
-    check_told,
+    check_user_context,
     check_vectors,
     shown_points,
-    standardised,
+    standardize,
     standards,
 )
 from pluralbench_local.personal.networks import Network, new_network
-from pluralbench_local.personal.options import PersonalOptions
+from pluralbench_local.personal.options import PersonalConfig
 from pluralbench_local.personal.points import Corpus
 from pluralbench_local.personal.saved import FORMAT, WEIGHTS_FILE, accuracy, rewards, save_weights
 from pluralbench_local.training_job import (
@@ -60,7 +60,7 @@ class PersonalSettings(Recipe):
     backbone: BackboneRecord
     data: str
     held_out: str | None = None
-    options: PersonalOptions
+    options: PersonalConfig
 
 
 @dataclass
@@ -89,7 +89,7 @@ def train_personal(
     corpus: Corpus,
     out: Path | str,
     *,
-    options: PersonalOptions,
+    options: PersonalConfig,
     backbone: BackboneRecord,
     held_out: Corpus | None = None,
     origin: Mapping[str, Json] | None = None,
@@ -115,9 +115,9 @@ def train_personal(
         if part is not None:
             check_pairs(part, what)
             check_vectors(part, backbone, what)
-            check_told(part, options)
+            check_user_context(part, options)
     if held_out is not None:
-        check_apart(corpus, held_out)
+        check_disjoint_users(corpus, held_out)
     settings = PersonalSettings(
         backbone=backbone,
         data=_digest(corpus),
@@ -128,8 +128,8 @@ def train_personal(
     def learn(work: Path) -> Result:
         mean, deviation = standards(corpus)
         network = new_network(corpus.width, options)
-        judged = None if held_out is None else standardised(held_out, mean, deviation)
-        best = _run(network, standardised(corpus, mean, deviation), judged, options, work)
+        judged = None if held_out is None else standardize(held_out, mean, deviation)
+        best = _run(network, standardize(corpus, mean, deviation), judged, options, work)
         network.load_state_dict(best.weights)
         asked = recipe_values(settings)
         facts = {
@@ -159,13 +159,13 @@ def order_of(pairs: Sequence[Pair], persons: Sequence[str], seed: int, epoch: in
         own[persons[pair[0]]].append(pair)
     placed = []
     for person, several in own.items():
-        draw = stream(seed, "order", epoch, person)
+        draw = rng_for(seed, "order", epoch, person)
         draw.shuffle(several)
         placed += [((place + draw.random()) / len(several), pair) for place, pair in enumerate(several)]
     return [pair for _, pair in sorted(placed)]
 
 
-def _run(network: Network, corpus: Corpus, judged: Corpus | None, options: PersonalOptions, work: Path) -> Best:
+def _run(network: Network, corpus: Corpus, judged: Corpus | None, options: PersonalConfig, work: Path) -> Best:
     """Take all epochs that the checkpoint in `work` does not have. Corpora are standardised."""
     from transformers import get_cosine_schedule_with_warmup  # noqa: PLC0415 - imports peft, where that is installed
 
@@ -195,7 +195,7 @@ def _run(network: Network, corpus: Corpus, judged: Corpus | None, options: Perso
     return best
 
 
-def _steps(corpus: Corpus, options: PersonalOptions) -> int:
+def _steps(corpus: Corpus, options: PersonalConfig) -> int:
     return math.ceil(len(corpus.pairs()) / options.chosen.batch_size) * options.chosen.epochs
 
 
@@ -203,7 +203,7 @@ def _epoch(
     network: Network,
     corpus: Corpus,
     order: Sequence[Pair],
-    options: PersonalOptions,
+    options: PersonalConfig,
     epoch: int,
     way: tuple[Any, Any],
 ) -> dict[str, float]:
@@ -214,7 +214,7 @@ def _epoch(
     """
     optimizer, schedule = way
     chosen = options.chosen
-    draw = stream(options.seed, "epoch", epoch)
+    draw = rng_for(options.seed, "epoch", epoch)
     network.train()
     total, norms, starts = 0.0, 0.0, range(0, len(order), chosen.batch_size)
     with torch.random.fork_rng(devices=[]):

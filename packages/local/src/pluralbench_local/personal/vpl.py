@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
 from pluralbench_local.personal.bt import OneRate, beside, bradley_terry, mlp
-from pluralbench_local.personal.options import PersonalOptions
+from pluralbench_local.personal.options import PersonalConfig
 from pluralbench_local.personal.points import Points
 
 CYCLES, BASELINE = 4, 0.1  # of the weight of the divergence
@@ -43,7 +43,7 @@ class VPL(OneRate):
     training and not 10,000 steps, which this training seldom has.
     """
 
-    def __init__(self, width: int, about: int, options: PersonalOptions) -> None:
+    def __init__(self, width: int, about: int, options: PersonalConfig) -> None:
         super().__init__()
         hidden, latent = options.chosen.hidden, options.latent
         self.kl_weight = options.kl_weight

@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pluralbench_rewards import CheckRecord, Group, Overflow, Scoring
-from pluralbench_rewards.served.comparing import Compared, Scores, compare, squashed
+from pluralbench_rewards import CheckRecord, Group, Overflow, ScoringConfig
+from pluralbench_rewards.served.comparing import Compared, Scores, compare, detect_activation
 from pluralbench_rewards.served.engine import Conversation, ServerError
 from pluralbench_rewards.served.site import Rows, Site
-from pluralbench_runs import announce
+from pluralbench_runs import log_status
 
 from pluralbench_local.loading import load
-from pluralbench_local.served.description import ServedModel
+from pluralbench_local.served.config import ServedModel
 from pluralbench_local.served.weights import fits
 
 BIAS = (
@@ -48,7 +48,9 @@ async def check(
         return CheckRecord()
     truth = _by_weights(described, items, limit, on_overflow)
     for site, (scores, rows) in zip(sites, found, strict=True):
-        looks = squashed(rows) if site.server.engine.gives == "logits" and site.server.kind == "classifier" else ""
+        looks = (
+            detect_activation(rows) if site.server.engine.gives == "logits" and site.server.kind == "classifier" else ""
+        )
         if looks and (truth is None or not compare(truth, scores, precision).agree):
             raise ServerError(
                 f"{site.url} gives no raw logits: {looks}; {site.server.engine.raw} ({site.server.engine.title})."
@@ -66,7 +68,7 @@ async def check(
             for site, (scores, _) in zip(sites[1:], others, strict=True)
         ]
         return _record("servers", items, compared)
-    announce(
+    log_status(
         f"The scores of {sites[0].url} are compared with nothing, and the run's record says so: the weights of {name} "
         "are not here or do not fit, and there is no second server."
     )
@@ -125,7 +127,7 @@ async def goes_on(
 def _by_weights(described: ServedModel, items: Items, limit: int, on_overflow: Overflow) -> list[list[float]] | None:
     if not fits(described.model):
         return None
-    scoring = Scoring(mode="exact", max_length=limit, on_overflow=on_overflow)
+    scoring = ScoringConfig(mode="exact", max_length=limit, on_overflow=on_overflow)
     return load(described.model, scoring=scoring).score(items.groups).scores
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 from pluralbench_calls.loops import run
-from pluralbench_rewards import CheckRecord, Group, ModelRecord, OnScored, Scored, Scoring, ServedRecord
+from pluralbench_rewards import CheckRecord, Group, ModelRecord, OnScored, Scored, ScoringConfig, ServedRecord
 from pluralbench_rewards.served.client import Client
 from pluralbench_rewards.served.engine import Conversation, ServerError
 from pluralbench_rewards.served.pool import Batch, share
@@ -22,7 +22,7 @@ from pluralbench_local.models import appended, load_config, load_tokenizer
 from pluralbench_local.packing import Tokens
 from pluralbench_local.scoring import token_limit
 from pluralbench_local.served.checking import Items, check, goes_on
-from pluralbench_local.served.description import ServedModel
+from pluralbench_local.served.config import ServedModel
 from pluralbench_local.served.texts import text_of
 from pluralbench_local.served.weights import head_of
 
@@ -35,7 +35,7 @@ class Served:
     """A reward model behind servers. config: of the model here."""
 
     described: ServedModel
-    scoring: Scoring
+    scoring: ScoringConfig
     template: Template
     config: PretrainedConfig
 
@@ -184,7 +184,7 @@ class _Sendable:
         return text_of(self.template.tokenizer, tokens.ids, self.groups[place].id)
 
 
-def load(described: ServedModel, scoring: Scoring) -> Served:
+def load(described: ServedModel, scoring: ScoringConfig) -> Served:
     """A described model behind servers; none of them is asked yet. Raises `ModelError`."""
     model = described.model
     tokenizer = load_tokenizer(model, model.template())

@@ -10,7 +10,7 @@ from huggingface_hub.errors import LocalEntryNotFoundError
 from pluralbench_rewards.served import ServerError
 from safetensors import safe_open
 
-from pluralbench_local.description import LocalModel
+from pluralbench_local.config import LocalModel
 from pluralbench_local.errors import ModelError
 from pluralbench_local.models import REWARD_HEADS, device_of
 

@@ -2,7 +2,7 @@
 
 from pluralbench_release.audit.figures import means, pair_figures, wins, wins_text, word_count
 from pluralbench_release.audit.limits import check_limits, limited
-from pluralbench_release.audit.texts import alike, content_words, near_duplicates, near_texts, normalised, overlap
+from pluralbench_release.audit.texts import alike, content_words, near_duplicates, near_texts, normalized, overlap
 from pluralbench_release.errors import AuditFailed
 from pluralbench_release.recipe import PairLimits
 
@@ -16,7 +16,7 @@ __all__ = [
     "means",
     "near_duplicates",
     "near_texts",
-    "normalised",
+    "normalized",
     "overlap",
     "pair_figures",
     "wins",

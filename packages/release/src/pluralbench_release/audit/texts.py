@@ -25,14 +25,14 @@ RUN = re.compile(f"{UNSPACED}+")
 CHARACTER_OR_WORD = re.compile(rf"{UNSPACED}|[^\s{UNSPACED[1:-1]}]+")
 
 
-def normalised(text: str) -> str:
+def normalized(text: str) -> str:
     """A text without what makes no difference to a reader: its form in Unicode (NFKC), white space, and case."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def content_words(text: str) -> set[str]:
     """The words of a normalised text but for English stop words; of scripts without blanks, pairs of characters."""
-    text = normalised(text)
+    text = normalized(text)
     runs = RUN.findall(text)
     words = set(WORD.findall(RUN.sub(" ", text) if runs else text)) - _stop_words()
     return words.union(run[start : start + 2] for run in runs for start in range(max(len(run) - 1, 1)))
@@ -144,7 +144,7 @@ def _hashes(shingles: Iterable[str]) -> list[int]:
 
 def _shingles(text: str) -> frozenset[str]:
     # Each character of a script without blanks is taken for a word.
-    words = CHARACTER_OR_WORD.findall(normalised(text))
+    words = CHARACTER_OR_WORD.findall(normalized(text))
     if len(words) <= SHINGLE_WORDS:
         return frozenset([" ".join(words)])
     return frozenset(map(" ".join, zip(*(words[start:] for start in range(SHINGLE_WORDS)), strict=False)))

@@ -2,26 +2,26 @@
 
 from pluralbench_rewards.served.engine import (
     PAGES,
-    About,
-    Call,
     Conversation,
     Engine,
     EngineName,
+    EngineRequest,
     Kind,
     Pages,
     ReplyError,
     ServerError,
+    ServerInfo,
 )
 
 __all__ = [
     "PAGES",
-    "About",
-    "Call",
     "Conversation",
     "Engine",
     "EngineName",
+    "EngineRequest",
     "Kind",
     "Pages",
     "ReplyError",
     "ServerError",
+    "ServerInfo",
 ]

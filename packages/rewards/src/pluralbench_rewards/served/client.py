@@ -9,8 +9,8 @@ from pluralbench_runs import one_line
 from pluralbench_runs.secrets import redacted
 from pluralbench_tables.limits import parsed_bytes
 
-from pluralbench_rewards.served.engine import PAGES, Call, Pages, ServerError
-from pluralbench_rewards.served.serving import Serving
+from pluralbench_rewards.served.engine import PAGES, EngineRequest, Pages, ServerError
+from pluralbench_rewards.served.serving import ServingConfig
 
 if TYPE_CHECKING:
     import httpx2
@@ -27,7 +27,7 @@ class Unavailable(ServerError):
 class Client:
     """A connection to the server at a URL; it opens and closes itself."""
 
-    def __init__(self, url: str, serving: Serving) -> None:
+    def __init__(self, url: str, serving: ServingConfig) -> None:
         self.url = url
         self._serving = serving
         self._key = ""
@@ -87,7 +87,7 @@ class Client:
             )
         return pages
 
-    async def asked(self, call: Call) -> tuple[int, Any]:
+    async def asked(self, call: EngineRequest) -> tuple[int, Any]:
         """The status of one try and the JSON that came with it, None where it is none. Raises `Unavailable`."""
         response = await self._once("post", call.path, body=call.body)
         try:
@@ -104,7 +104,7 @@ class Client:
         except openai.APIStatusError as error:
             return error.response
 
-    async def post(self, call: Call) -> Any:
+    async def post(self, call: EngineRequest) -> Any:
         """The JSON of a reply. Raises `Unavailable`, and `Rejected` for a request that the server does not take."""
         import openai  # noqa: PLC0415 - as above
 
@@ -113,7 +113,7 @@ class Client:
         except (openai.AuthenticationError, openai.PermissionDeniedError):
             raise self._denied() from None
         except openai.APIStatusError as error:
-            said = self._line(said_by(error.response.text) or f"status {error.status_code}")
+            said = self._line(error_message(error.response.text) or f"status {error.status_code}")
             if error.status_code == 429 or error.status_code >= 500:
                 raise Unavailable(f"{self.url} keeps failing ({said}).") from None
             raise Rejected(self.url, call.path, error.status_code, said) from None
@@ -130,9 +130,9 @@ class Client:
         import httpx2  # noqa: PLC0415 - as above
         import openai  # noqa: PLC0415 - as above
         from pluralbench_calls.backends.bounded import AnswerTooLong, Unreachable  # noqa: PLC0415 - as above
-        from pluralbench_calls.backends.endpoint import withheld  # noqa: PLC0415 - it imports openai when it is called
+        from pluralbench_calls.backends.endpoint import omit_headers  # noqa: PLC0415 - it imports openai when it is called
 
-        options = {"headers": withheld(authorization=not self._key)}
+        options = {"headers": omit_headers(authorization=not self._key)}
         try:
             response: httpx2.Response = await getattr(client, method)(
                 path, cast_to=httpx2.Response, options=options, **body
@@ -185,7 +185,7 @@ def _json(text: str) -> Any:
         raise ValueError from None
 
 
-def said_by(text: str) -> str:
+def error_message(text: str) -> str:
     """The sentence of an error: vLLM nests it, SGLang too, TEI does not."""
     try:
         body = _json(text)

@@ -64,7 +64,7 @@ def noise(scale: float, precision: str) -> float:
     return NOISE.get(precision, NOISE["bfloat16"]) * max(scale, 1e-3)
 
 
-def squashed(rows: Scores) -> str:
+def detect_activation(rows: Scores) -> str:
     """How rows of logits look that passed an activation, the end of a sentence; "" where they do not."""
     values = [value for row in rows for value in row]
     if len(rows) < 2:

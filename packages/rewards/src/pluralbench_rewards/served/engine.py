@@ -48,7 +48,7 @@ class Conversation:
 
 
 @dataclass(frozen=True)
-class Call:
+class EngineRequest:
     """A request: a POST of this JSON to this path below the server's URL."""
 
     path: str
@@ -56,7 +56,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class About:
+class ServerInfo:
     """What a server's pages say of it.
 
     models: names that a request may give; once one is chosen, that alone. root: the folder or ORG/NAME that it loaded,
@@ -77,13 +77,13 @@ class About:
         return self.models[0]
 
 
-Request = Callable[[Sequence[Conversation], About], Call]
+Request = Callable[[Sequence[Conversation], ServerInfo], EngineRequest]
 """From conversations, at most `About.at_once`, to one request for all of them."""
 
-Read = Callable[[Any, Sequence[Conversation], About], list[list[float]]]
+Read = Callable[[Any, Sequence[Conversation], ServerInfo], list[list[float]]]
 """From the JSON of a reply of status 200 to a row for each conversation, in order. Raises `ReplyError`."""
 
-Examination = Generator[Call, tuple[int, Any], None]
+Examination = Generator[EngineRequest, tuple[int, Any], None]
 """Requests to be sent one after the other, each answered with the status and the JSON (or None) of its reply."""
 
 
@@ -110,13 +110,13 @@ class Engine:
     title: str
     raw: str
     starts: Mapping[Kind, str]
-    about: Callable[[Pages], About | None]
+    about: Callable[[Pages], ServerInfo | None]
     request: Request
     read: Read
     request_implicit: Request | None = None
     read_implicit: Read | None = None
-    examine: Callable[[Sequence[int], About], Examination] | None = None
-    tokenize: Callable[[str, About], Call] | None = None
+    examine: Callable[[Sequence[int], ServerInfo], Examination] | None = None
+    tokenize: Callable[[str, ServerInfo], EngineRequest] | None = None
     tokens: Callable[[Any], list[int]] = lambda reply: token_ids(field(reply, "tokens"))
     gives: Gives = "logits"
     texts: bool = False
@@ -172,9 +172,9 @@ def token_ids(values: Any) -> list[int]:
     return [int(number(value, "a token id")) for value in values]
 
 
-def tokenize(text: str, about: About) -> Call:
+def tokenize(text: str, about: ServerInfo) -> EngineRequest:
     """The token ids of a text, none added, of a server with the page of vLLM."""
-    return Call("/tokenize", {"model": about.model, "prompt": text, "add_special_tokens": False})
+    return EngineRequest("/tokenize", {"model": about.model, "prompt": text, "add_special_tokens": False})
 
 
 def check_tokens(reply: Any, name: str, conversations: Sequence[Conversation]) -> None:

@@ -1,6 +1,6 @@
 """Which engine a server is, told by its pages."""
 
-from pluralbench_rewards.served.engine import About, Engine, EngineName, Pages, ServerError
+from pluralbench_rewards.served.engine import Engine, EngineName, Pages, ServerError, ServerInfo
 from pluralbench_rewards.served.llamacpp import LLAMACPP
 from pluralbench_rewards.served.sglang import SGLANG
 from pluralbench_rewards.served.tei import TEI
@@ -9,7 +9,7 @@ from pluralbench_rewards.served.vllm import VLLM
 ENGINES: tuple[Engine, ...] = (VLLM, SGLANG, TEI, LLAMACPP)
 
 
-def told(url: str, pages: Pages, named: EngineName | None) -> tuple[Engine, About]:
+def detect_engine(url: str, pages: Pages, named: EngineName | None) -> tuple[Engine, ServerInfo]:
     """The engine that answers at a URL, and what it says of itself. named: the one that it should be.
 
     Raises `ServerError` for pages of no engine, or of another one than was named, and `ReplyError` as `Engine.about`.

@@ -12,13 +12,13 @@ from itertools import cycle, islice
 from typing import Any
 
 from pluralbench_rewards.served.engine import (
-    About,
-    Call,
     Conversation,
     Engine,
+    EngineRequest,
     Examination,
     Pages,
     ReplyError,
+    ServerInfo,
     field,
     in_order,
     vector,
@@ -29,7 +29,7 @@ SHARED = 64  # tokens that two inputs of the examination have in common
 ROUNDING = 1e-3  # how far from 1 the length of a vector may be that was divided by its length
 
 
-def about(pages: Pages) -> About | None:
+def about(pages: Pages) -> ServerInfo | None:
     """What the pages say; None where they are not llama.cpp's."""
     try:
         models = [model for model in pages["/v1/models"]["data"] if model["owned_by"] == "llamacpp"]
@@ -40,27 +40,27 @@ def about(pages: Pages) -> About | None:
     except (AttributeError, KeyError, TypeError):
         return None
     # An input that fills its slot is refused.
-    return About(version, names, max_length=int(slot) - 1) if names else None
+    return ServerInfo(version, names, max_length=int(slot) - 1) if names else None
 
 
-def request(conversations: Sequence[Conversation], _: About) -> Call:
+def request(conversations: Sequence[Conversation], _: ServerInfo) -> EngineRequest:
     """The hidden states of token ids, as they are."""
     return _states([list(conversation.ids) for conversation in conversations])
 
 
-def read(reply: Any, conversations: Sequence[Conversation], _: About) -> list[list[float]]:
+def read(reply: Any, conversations: Sequence[Conversation], _: ServerInfo) -> list[list[float]]:
     """The hidden state of each conversation's last token."""
     return _rows(reply, len(conversations))
 
 
-def examine(ids: Sequence[int], about: About) -> Examination:
+def examine(ids: Sequence[int], about: ServerInfo) -> Examination:
     """Find out whether the server gives the last token's state.
 
     Two tokens are sent alone, and each after the same others. The states of the last tokens differ about as much
     both times; a mean over all tokens hardly differs, the first token's state not at all.
     """
     # Asked for embeddings, a server that ranks reads memory beyond its own results and may end.
-    status, _ = yield Call("/rerank", {"query": "a", "documents": ["b"]})
+    status, _ = yield EngineRequest("/rerank", {"query": "a", "documents": ["b"]})
     if status == 200:
         raise ReplyError(f"pools for ranking, which hides the logits; start it with {OPTIONS}")
     one = ids[-1]
@@ -76,8 +76,8 @@ def examine(ids: Sequence[int], about: About) -> Examination:
         raise ReplyError(f"does not pool the last token; start it with {OPTIONS}")
 
 
-def _states(inputs: list[list[int]]) -> Call:
-    return Call("/embedding", {"content": inputs, "embd_normalize": -1})
+def _states(inputs: list[list[int]]) -> EngineRequest:
+    return EngineRequest("/embedding", {"content": inputs, "embd_normalize": -1})
 
 
 def _rows(reply: Any, count: int) -> list[list[float]]:
@@ -96,9 +96,9 @@ def _state(rows: Any) -> list[float]:
     return vector(rows[0])
 
 
-def tokenize(text: str, _: About) -> Call:
+def tokenize(text: str, _: ServerInfo) -> EngineRequest:
     """The token ids of a text, none added."""
-    return Call("/tokenize", {"content": text, "add_special": False, "parse_special": True})
+    return EngineRequest("/tokenize", {"content": text, "add_special": False, "parse_special": True})
 
 
 LLAMACPP = Engine(

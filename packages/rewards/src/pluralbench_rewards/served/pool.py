@@ -5,11 +5,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
-from pluralbench_runs import announce
+from pluralbench_runs import log_status
 
 from pluralbench_rewards.served.client import Unavailable
 from pluralbench_rewards.served.engine import Conversation, ServerError
-from pluralbench_rewards.served.site import Restarted, Site
+from pluralbench_rewards.served.site import ServerRestarted, Site
 
 Name = TypeVar("Name")
 
@@ -40,12 +40,12 @@ async def share(
             batch = waiting.popleft()
             try:
                 rewards = await site.rewards(batch.conversations)
-            except (Unavailable, Restarted) as error:
+            except (Unavailable, ServerRestarted) as error:
                 waiting.appendleft(batch)
                 if site.url not in lost:
                     lost[site.url] = error
                     if len(lost) < len(sites):
-                        announce(f"{str(error).rstrip('.')}; it is left out, and the others do its work.")
+                        log_status(f"{str(error).rstrip('.')}; it is left out, and the others do its work.")
             except ServerError as error:
                 failures.append(error)
             else:
@@ -64,7 +64,7 @@ async def share(
 
 def _none_left(errors: Sequence[ServerError]) -> ServerError:
     said = " ".join(map(str, errors))
-    if any(isinstance(error, Restarted) for error in errors):
+    if any(isinstance(error, ServerRestarted) for error in errors):
         return ServerError(
             f"{said} What was scored before is kept, but goes on only with scores that agree; else start over with "
             "`fresh`."

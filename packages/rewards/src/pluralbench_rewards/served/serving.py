@@ -1,10 +1,10 @@
-"""`Serving`: the servers that hold a reward model, and how they are asked."""
+"""`ServingConfig`: the servers that hold a reward model, and how they are asked."""
 
 from typing import Any
 
 from pluralbench_calls.backends.endpoint import provider_of
 from pluralbench_calls.errors import CallsError
-from pluralbench_runs import Table
+from pluralbench_runs import FrozenModel
 from pydantic import Field, field_validator
 
 from pluralbench_rewards.served.engine import EngineName
@@ -12,7 +12,7 @@ from pluralbench_rewards.served.engine import EngineName
 ADDRESSES = "URL[,URL...]"
 
 
-class Serving(Table):
+class ServingConfig(FrozenModel):
     """The servers that hold a reward model, and how they are asked. A run may go on under other values.
 
     server: addresses of servers that hold the same model; they share the work. reference_server: likewise of an

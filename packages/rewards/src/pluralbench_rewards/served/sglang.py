@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from pluralbench_rewards.served.engine import (
-    About,
-    Call,
     Conversation,
     Engine,
+    EngineRequest,
     Pages,
     ReplyError,
+    ServerInfo,
     check_tokens,
     count,
     field,
@@ -23,7 +23,7 @@ from pluralbench_rewards.served.engine import (
 )
 
 
-def about(pages: Pages) -> About | None:
+def about(pages: Pages) -> ServerInfo | None:
     """What the pages say; None where they are not SGLang's. Raises `ReplyError` for one that generates."""
     info = pages.get("/model_info") or pages.get("/get_model_info") or {}
     try:
@@ -36,15 +36,15 @@ def about(pages: Pages) -> About | None:
         raise ReplyError("generates text, so it gives no scores; start it with --is-embedding")
     told = pages.get("/server_info")
     version = str(told["version"]) if isinstance(told, dict) and "version" in told else "of unknown version"
-    return About(version=version, models=names, root=root, max_length=longest)
+    return ServerInfo(version=version, models=names, root=root, max_length=longest)
 
 
-def request(conversations: Sequence[Conversation], _: About) -> Call:
+def request(conversations: Sequence[Conversation], _: ServerInfo) -> EngineRequest:
     """Raw logits of token ids."""
-    return Call("/classify", {"input_ids": [list(conversation.ids) for conversation in conversations]})
+    return EngineRequest("/classify", {"input_ids": [list(conversation.ids) for conversation in conversations]})
 
 
-def read(reply: Any, conversations: Sequence[Conversation], _: About) -> list[list[float]]:
+def read(reply: Any, conversations: Sequence[Conversation], _: ServerInfo) -> list[list[float]]:
     """The logits of each conversation."""
     rows = [reply] if isinstance(reply, dict) else reply
     if not isinstance(rows, list) or len(rows) != len(conversations):

@@ -7,8 +7,16 @@ from dataclasses import dataclass
 
 from pluralbench_rewards.served.client import Client, Rejected
 from pluralbench_rewards.served.comparing import noise
-from pluralbench_rewards.served.engine import About, Conversation, Engine, EngineName, Kind, ReplyError, ServerError
-from pluralbench_rewards.served.engines import told
+from pluralbench_rewards.served.engine import (
+    Conversation,
+    Engine,
+    EngineName,
+    Kind,
+    ReplyError,
+    ServerError,
+    ServerInfo,
+)
+from pluralbench_rewards.served.engines import detect_engine
 
 Rows = list[list[float]]
 Reward = Callable[[Rows], list[float]]
@@ -17,7 +25,7 @@ Reward = Callable[[Rows], list[float]]
 NO_PAGE = {404, 405}
 
 
-class Restarted(ServerError):
+class ServerRestarted(ServerError):
     """A server that gives other scores than at the start of the run. Another may do its work."""
 
 
@@ -27,7 +35,7 @@ class Server:
 
     client: Client
     engine: Engine
-    about: About
+    about: ServerInfo
     kind: Kind
 
     @property
@@ -86,7 +94,7 @@ async def server_at(
 ) -> Server:
     """What answers at a client's URL. name: of the model, a folder or ORG/NAME. Raises `ServerError`."""
     try:
-        found, about = told(client.url, await client.pages(), engine)
+        found, about = detect_engine(client.url, await client.pages(), engine)
     except ReplyError as error:
         raise ServerError(f"{client.url} {error}.") from None
     if kind == "implicit" and found.request_implicit is None:
@@ -95,10 +103,10 @@ async def server_at(
             "model with vLLM."
         )
     chosen = _chosen(client.url, about, served_name, name)
-    return Server(client, found, About(**(vars(about) | {"models": (chosen,)})), kind)
+    return Server(client, found, ServerInfo(**(vars(about) | {"models": (chosen,)})), kind)
 
 
-def _chosen(url: str, about: About, served_name: str | None, name: str) -> str:
+def _chosen(url: str, about: ServerInfo, served_name: str | None, name: str) -> str:
     held = ", ".join(about.models)
     if served_name is not None:
         if served_name not in about.models:
@@ -153,13 +161,13 @@ class Site:
         return [self.server] if self.reference is None else [self.server, self.reference]
 
     async def rewards(self, conversations: Sequence[Conversation]) -> list[float]:
-        """A reward for each conversation. Raises `ServerError`, and `Restarted` where the probe has another one."""
+        """A reward for each conversation. Raises `ServerError`, and `ServerRestarted` if the probe differs."""
         if self.probe is None:
             return self.combined(await self.rows(conversations))
         conversation, expected = self.probe
         *rewards, came = self.combined(await self.rows([*conversations, conversation]))
         if abs(came - expected) > noise(self.scale, self.precision):
-            raise Restarted(
+            raise ServerRestarted(
                 f"{self.url} gives other scores than when it was checked ({came - expected:+.4g} for the same "
                 "conversation): it was restarted within the run, or serves another model now."
             )

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from pluralbench_rewards.served.engine import (
-    About,
-    Call,
     Conversation,
     Engine,
+    EngineRequest,
     Pages,
     ReplyError,
+    ServerInfo,
     count,
     field,
     number,
@@ -23,7 +23,7 @@ from pluralbench_rewards.served.engine import (
 HEADS = ("classifier", "reranker")  # what it calls a head of several logits, and of one
 
 
-def about(pages: Pages) -> About | None:
+def about(pages: Pages) -> ServerInfo | None:
     """What the page /info says; None where it is not TEI's. Raises `ReplyError` for a model that embeds."""
     info = pages.get("/info")
     if not isinstance(info, dict) or "model_id" not in info or "max_client_batch_size" not in info:
@@ -36,7 +36,7 @@ def about(pages: Pages) -> About | None:
         labels = sorted((int(place), str(label)) for place, label in head["id2label"].items())
     except (AttributeError, KeyError, TypeError, ValueError):
         raise ReplyError("does not say what its labels are (`id2label` of /info)") from None
-    return About(
+    return ServerInfo(
         version=str(info.get("version")),
         models=(str(info["model_id"]),),
         root=str(info["model_id"]),
@@ -46,13 +46,13 @@ def about(pages: Pages) -> About | None:
     )
 
 
-def request(conversations: Sequence[Conversation], _: About) -> Call:
+def request(conversations: Sequence[Conversation], _: ServerInfo) -> EngineRequest:
     """Raw logits of texts. Each stands in a list of its own: of two in one list TEI makes a pair."""
     texts = [[conversation.text] for conversation in conversations]
-    return Call("/predict", {"inputs": texts, "raw_scores": True, "truncate": False})
+    return EngineRequest("/predict", {"inputs": texts, "raw_scores": True, "truncate": False})
 
 
-def read(reply: Any, conversations: Sequence[Conversation], about: About) -> list[list[float]]:
+def read(reply: Any, conversations: Sequence[Conversation], about: ServerInfo) -> list[list[float]]:
     """The logits of each conversation, in the order of the labels."""
     if not isinstance(reply, list) or len(reply) != len(conversations):
         came = len(reply) if isinstance(reply, list) else 0
@@ -60,9 +60,9 @@ def read(reply: Any, conversations: Sequence[Conversation], about: About) -> lis
     return [_by_label(row, about.labels) for row in reply]
 
 
-def tokenize(text: str, _: About) -> Call:
+def tokenize(text: str, _: ServerInfo) -> EngineRequest:
     """The token ids of a text, with the special tokens that a prediction adds."""
-    return Call("/tokenize", {"inputs": [text], "add_special_tokens": True})
+    return EngineRequest("/tokenize", {"inputs": [text], "add_special_tokens": True})
 
 
 def tokens(reply: Any) -> list[int]:

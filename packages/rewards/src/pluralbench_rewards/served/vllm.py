@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from pluralbench_rewards.served.engine import (
-    About,
-    Call,
     Conversation,
     Engine,
+    EngineRequest,
     Pages,
     ReplyError,
+    ServerInfo,
     check_tokens,
     count,
     field,
@@ -24,11 +24,11 @@ from pluralbench_rewards.served.engine import (
 )
 
 
-def about(pages: Pages) -> About | None:
+def about(pages: Pages) -> ServerInfo | None:
     """What the pages say; None where they are not vLLM's."""
     try:
         models = [model for model in pages["/v1/models"]["data"] if model["owned_by"] == "vllm"]
-        return About(
+        return ServerInfo(
             version=str(pages["/version"]["version"]),
             models=tuple(str(model["id"]) for model in models),
             root=str(models[0].get("root") or models[0]["id"]),
@@ -38,13 +38,13 @@ def about(pages: Pages) -> About | None:
         return None
 
 
-def request(conversations: Sequence[Conversation], about: About) -> Call:
+def request(conversations: Sequence[Conversation], about: ServerInfo) -> EngineRequest:
     """Raw logits of token ids."""
     ids = [list(conversation.ids) for conversation in conversations]
-    return Call("/classify", {"model": about.model, "input": ids, "use_activation": False})
+    return EngineRequest("/classify", {"model": about.model, "input": ids, "use_activation": False})
 
 
-def read(reply: Any, conversations: Sequence[Conversation], _: About) -> list[list[float]]:
+def read(reply: Any, conversations: Sequence[Conversation], _: ServerInfo) -> list[list[float]]:
     """The logits of each conversation."""
     rows = in_order(field(reply, "data"), len(conversations))
     values = [vector(field(row, "probs")) for row in rows]
@@ -52,14 +52,14 @@ def read(reply: Any, conversations: Sequence[Conversation], _: About) -> list[li
     return values
 
 
-def request_implicit(conversations: Sequence[Conversation], about: About) -> Call:
+def request_implicit(conversations: Sequence[Conversation], about: ServerInfo) -> EngineRequest:
     """The log-probability of each token that is sent. One more is generated, since none at all is refused."""
     ids = [list(conversation.ids) for conversation in conversations]
     body = {"model": about.model, "prompt": ids, "prompt_logprobs": 0, "max_tokens": 1, "temperature": 0}
-    return Call("/v1/completions", body)
+    return EngineRequest("/v1/completions", body)
 
 
-def read_implicit(reply: Any, conversations: Sequence[Conversation], _: About) -> list[list[float]]:
+def read_implicit(reply: Any, conversations: Sequence[Conversation], _: ServerInfo) -> list[list[float]]:
     """The log-probability of the token after each position that is read."""
     rows = in_order(field(reply, "choices"), len(conversations))
     return [

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 from pluralbench_release import Source
 from pluralbench_release.errors import SourceError
-from pluralbench_runs import stream
+from pluralbench_runs import rng_for
 
 from build_personalized.recipe import public_source, site_of
 from build_personalized.sources.dump import STEP, Drop, by_licence, post_of, posts_of, text_of
@@ -106,4 +106,4 @@ def _pair(
     others = [answer for answer in answers if answer["user"] != question["user"] and answer["text"] != accepted["text"]]
     if not others:
         return accepted, None, "no other answer"
-    return accepted, stream(seed, "rejected", question["site"], question["id"]).choice(others), ""
+    return accepted, rng_for(seed, "rejected", question["site"], question["id"]).choice(others), ""

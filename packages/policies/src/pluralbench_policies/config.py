@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal, Self
 
 from pluralbench_rewards import Group, Message, ModelRecord
-from pluralbench_runs import Recipe, Table, digest
+from pluralbench_runs import FrozenModel, Recipe, digest
 from pydantic import Field, model_validator
 
 Algorithm = Literal["ppo", "rloo", "grpo"]
@@ -24,7 +24,7 @@ class Task:
     group: Group
 
 
-class OptimizeOptions(Table):
+class OptimizeConfig(FrozenModel):
     """How to optimise; the defaults are those of Personalized RewardBench (appendix B and its PPO scripts), and where
     these set nothing those of verl, which they run.
 
@@ -114,7 +114,7 @@ class OptimizeSettings(Recipe):
     policy: ModelRecord
     reward: ModelRecord
     tasks: str
-    options: OptimizeOptions
+    options: OptimizeConfig
 
 
 def tasks_digest(tasks: Sequence[Task]) -> str:

@@ -1,14 +1,14 @@
 """What the command that made a run says of it before its row."""
 
 from pluralbench.reports.notes import named
-from pluralbench.results.evaluations import ScoreConfig
+from pluralbench.results.evaluations import ScoreRunConfig
 from pluralbench.results.runs import VERDICTS_FILE, Run
 
 
-def closing(run: Run) -> list[str]:
+def run_header(run: Run) -> list[str]:
     """What the command that made a run says of it before its row: its work, its data, and its files."""
     said, data, scoring = [], run.config.data, run.scored
-    if isinstance(run.config, ScoreConfig) and scoring and scoring.work and scoring.work.seconds:
+    if isinstance(run.config, ScoreRunConfig) and scoring and scoring.work and scoring.work.seconds:
         work = scoring.work
         saved = work.computed_tokens / max(work.unique_tokens, 1)
         said.append(

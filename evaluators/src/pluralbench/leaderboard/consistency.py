@@ -9,18 +9,18 @@ from pluralbench_calls import InvalidAnswer, read_ledger
 from pluralbench_calls.verdicts import parse_choice, parse_rating
 from pluralbench_runs import UserError, digest
 
-from pluralbench.data.texts import named
+from pluralbench.data.texts import first_ids
 from pluralbench.evaluation.judge import verdict
 from pluralbench.evaluation.personas import measured as measured_personas
 from pluralbench.evaluation.personas import parse_reply
 from pluralbench.evaluation.personas import verdict as verdict_for_persona
 from pluralbench.evaluation.verdicts import INVALID
-from pluralbench.leaderboard.findings import Finding, refused
-from pluralbench.leaderboard.remade import key_of
+from pluralbench.leaderboard.findings import Finding, error_finding
+from pluralbench.leaderboard.reproduction import key_of
 from pluralbench.metrics import measure
 from pluralbench.metrics.references import REFERENCES
 from pluralbench.results.decisions import columns_of, decisions_of
-from pluralbench.results.evaluations import JudgeConfig, PersonaConfig, ScoreConfig
+from pluralbench.results.evaluations import JudgeRunConfig, PersonaJudgeRunConfig, ScoreRunConfig
 from pluralbench.results.metrics_frame import PLACE
 from pluralbench.results.runs import ITEMS_FILE, LEDGER_FILE, METRICS_FILE, RUN_FILE, Run
 
@@ -40,14 +40,14 @@ def check_columns(run: Run) -> Findings:
     judges = run.judged is not None
     if judges != (run.path / LEDGER_FILE).is_file():
         said = "is no file of a run of `score`" if not judges else "is missing, so no verdict can be traced to a reply"
-        yield refused("replies", f"{LEDGER_FILE} {said}.")
+        yield error_finding("replies", f"{LEDGER_FILE} {said}.")
     wanted, found = columns_of(run.config), run.items.schema
     for names, said in (
         (wanted.keys() - found.keys(), "lacks"),
         (found.keys() - wanted.keys(), "has, and other than this version makes,"),
     ):
         if names:
-            yield refused("items", f"{ITEMS_FILE} {said} the columns {', '.join(sorted(names))} of `{run.verb}`.")
+            yield error_finding("items", f"{ITEMS_FILE} {said} the columns {', '.join(sorted(names))} of `{run.verb}`.")
 
 
 def check_items(run: Run) -> Findings:
@@ -55,7 +55,7 @@ def check_items(run: Run) -> Findings:
     items = run.items
     twice = items.filter(items.select(key_of(items)).is_duplicated())
     if twice.height:
-        yield refused("items", f"{ITEMS_FILE} has {_rows(twice)} more than once.")
+        yield error_finding("items", f"{ITEMS_FILE} has {_rows(twice)} more than once.")
     for what, columns, wrong in (
         ("scores", ("score_chosen", "score_rejected"), _other_than_scores),
         ("verdicts", ("verdict_chosen_first", "verdict_rejected_first"), _other_than_verdicts),
@@ -64,12 +64,12 @@ def check_items(run: Run) -> Findings:
         if {*columns} <= {*items.columns}:
             found = items.filter(pl.Series([wrong(row) for row in items.iter_rows(named=True)], dtype=pl.Boolean))
             if found.height:
-                yield refused("items", f"{ITEMS_FILE} has outcomes that its {what} do not give: {_rows(found)}.")
+                yield error_finding("items", f"{ITEMS_FILE} has outcomes that its {what} do not give: {_rows(found)}.")
 
 
 def _rows(items: pl.DataFrame) -> str:
     ids = items["id"].unique(maintain_order=True).to_list()
-    return f"{items.height:,} row{'s' * (items.height > 1)} (ids {named(ids)})"
+    return f"{items.height:,} row{'s' * (items.height > 1)} (ids {first_ids(ids)})"
 
 
 def _other_than_scores(row: Mapping[str, Any]) -> bool:
@@ -96,12 +96,12 @@ def check_metrics(run: Run, again: pl.DataFrame | None = None) -> Findings:
     """
     unchecked = set() if again is not None else FROM_TEXTS
     try:
-        if again is None and isinstance(run.config, PersonaConfig):
+        if again is None and isinstance(run.config, PersonaJudgeRunConfig):
             again = measured_personas(run.config, run.items)
         elif again is None:
             again = measure(run.config.benchmark.description, decisions_of(run.items))
     except UserError as error:
-        yield refused("metrics", f"The metrics cannot be computed from {ITEMS_FILE}: {error}")
+        yield error_finding("metrics", f"The metrics cannot be computed from {ITEMS_FILE}: {error}")
         return
     both = run.metrics.join(again, on=PLACE, how="full", suffix="_again", nulls_equal=True, coalesce=False)
     kept, made = pl.col("group").is_not_null(), pl.col("group_again").is_not_null()
@@ -113,13 +113,13 @@ def check_metrics(run: Run, again: pl.DataFrame | None = None) -> Findings:
         if wrong.height:
             row = wrong.row(0, named=True)
             rather = f": {_said(row, '')} rather than {_said(row, '_again')}" if row["group_again"] else ""
-            yield refused(
+            yield error_finding(
                 "metrics", f"{METRICS_FILE} has {wrong.height:,} {said.format(ITEMS_FILE)} {_place(row)}{rather}."
             )
     missing = both.filter(made & ~kept)
     if missing.height:
         row = {name: missing[f"{name}_again"][0] for name in PLACE}
-        yield refused("metrics", f"{METRICS_FILE} lacks {missing.height:,} numbers, such as {_place(row)}.")
+        yield error_finding("metrics", f"{METRICS_FILE} lacks {missing.height:,} numbers, such as {_place(row)}.")
 
 
 def _alike(name: str) -> pl.Expr:
@@ -146,30 +146,32 @@ def check_record(run: Run) -> Findings:
     # The persona judge is asked about some of the data's items.
     wrong = any(counts[name] > said.get(name, 0) for name in counts)
     if wrong or (run.verb != "judge-personas" and counts != said):
-        yield refused(
+        yield error_finding(
             "record",
             f"{RUN_FILE} tells of {sum(said.values()):,} items, and {ITEMS_FILE} has {sum(counts.values()):,}.",
         )
     if run.scored is not None and "truncated" in items.columns:
         cut = items.filter("truncated").select("config", "id").n_unique() if items["truncated"].any() else 0
         if cut != run.scored.items_truncated:
-            yield refused(
+            yield error_finding(
                 "record",
                 f"{RUN_FILE} tells of {run.scored.items_truncated:,} truncated items; {ITEMS_FILE} has {cut:,}.",
             )
     told: dict[str, tuple[Any, Any]] = {
         "benchmark": (config.data.benchmark_digest, digest(config.benchmark.description.model_dump(mode="json")))
     }
-    if isinstance(config, ScoreConfig):
+    if isinstance(config, ScoreRunConfig):
         told |= {
             name: (getattr(config.model, name), getattr(result.model, name)) for name in ("name", "kind", "digest")
         }
-    elif isinstance(config, JudgeConfig | PersonaConfig):
+    elif isinstance(config, JudgeRunConfig | PersonaJudgeRunConfig):
         told |= {"name": (config.model.model, result.model.name)}
         told |= {"provider": (config.model.provider, result.model.provider)}
     for place, (asked, answered) in told.items():
         if asked != answered and not (place == "benchmark" and asked is None):
-            yield refused("settings", f"{RUN_FILE} says of the {place} {asked} as asked, and {answered} as it was.")
+            yield error_finding(
+                "settings", f"{RUN_FILE} says of the {place} {asked} as asked, and {answered} as it was."
+            )
 
 
 def check_replies(run: Run) -> Findings:
@@ -179,10 +181,10 @@ def check_replies(run: Run) -> Findings:
     try:
         ledger = read_ledger(run.path / LEDGER_FILE)
     except UserError as error:
-        yield refused("replies", str(error))
+        yield error_finding("replies", str(error))
         return
     if ledger.height != run.judged.calls:
-        yield refused(
+        yield error_finding(
             "replies",
             f"{RUN_FILE} tells of {run.judged.calls:,} calls, and {LEDGER_FILE} has {ledger.height:,}.",
         )
@@ -196,9 +198,13 @@ def check_replies(run: Run) -> Findings:
             elif calls and said != _parsed(parse, *replies[calls[-1]]):
                 other.append(row["id"])
     if gone:
-        yield refused("replies", f"{LEDGER_FILE} lacks the calls of {len(gone):,} verdicts (ids {named(gone)}).")
+        yield error_finding(
+            "replies", f"{LEDGER_FILE} lacks the calls of {len(gone):,} verdicts (ids {first_ids(gone)})."
+        )
     if other:
-        yield refused("replies", f"{len(other):,} verdicts are not what their replies say (ids {named(other)}).")
+        yield error_finding(
+            "replies", f"{len(other):,} verdicts are not what their replies say (ids {first_ids(other)})."
+        )
 
 
 def _asked(run: Run, row: Mapping[str, Any]) -> Iterator[tuple[list[str], Any, Callable[[str], Any]]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pluralbench_rewards import ModelRecord, model_commit, model_digest
-from pluralbench_runs import Table, check_recipe, digest, one_line, open_file, public_place
+from pluralbench_runs import FrozenModel, check_recipe, digest, one_line, open_file, public_place
 from pydantic import Field
 
 from pluralbench_local.errors import ModelError
@@ -16,7 +16,7 @@ PERSONAL_FILE, TRAINING_FILE = "personal.json", "training.json"
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 
 
-class LocalModel(Table):
+class LocalModel(FrozenModel):
     """A reward model that runs in this process.
 
     name: a folder, or ORG/NAME on the Hub. kind: "classifier" is a sequence classifier (or an entry of `SPECIAL`),

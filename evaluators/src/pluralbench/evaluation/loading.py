@@ -10,13 +10,13 @@ from pluralbench_release import manifest_at
 from pluralbench_rewards import Group
 from pluralbench_runs import Output, did_you_mean, digest, output_directory
 
+from pluralbench.config import DataConfig, PromptConfig
 from pluralbench.data.benchmarks import Benchmark, find_benchmark, known_benchmarks
 from pluralbench.data.items import Items, load_items
 from pluralbench.data.personas import personas_digest
-from pluralbench.data.prompts import Told, groups_of, personas_for, plans_for, wordings_digest
+from pluralbench.data.prompts import UserContext, groups_of, personas_for, plans_for, prompts_digest
 from pluralbench.data.samples import SAMPLE
 from pluralbench.data.shards import Shard, shard_of
-from pluralbench.descriptions import Data, Prompt
 from pluralbench.errors import BenchmarkError, DataError
 from pluralbench.metrics import measure
 from pluralbench.metrics.accuracy import rule_of
@@ -28,7 +28,7 @@ DEFAULT = "personalized"
 NAMED = 5  # subsets in an error
 
 
-class Loaded(NamedTuple):
+class LoadedBenchmark(NamedTuple):
     """A benchmark with its items, as it is scored.
 
     told: what is known of people, and what a prompt tells of it. shard: the share that is scored, None for all items.
@@ -38,13 +38,13 @@ class Loaded(NamedTuple):
     name: str
     benchmark: Benchmark
     items: Items
-    data: Data
-    told: Told
+    data: DataConfig
+    told: UserContext
     shard: Shard | None
     frame: pl.DataFrame
 
     @property
-    def prompt(self) -> Prompt:
+    def prompt(self) -> PromptConfig:
         """What a prompt says of the person."""
         return self.told.prompt
 
@@ -84,24 +84,24 @@ class Loaded(NamedTuple):
             profile_size=self.prompt.profile_size,
             plans_digest=digest(dict(told.plans)) if told.plans else None,
             personas_digest=personas_digest(told.personas),
-            wordings_digest=wordings_digest(told.prompt.profile),
+            wordings_digest=prompts_digest(told.prompt.profile),
         )
 
 
-def data_of(place: str | Path | Data | None) -> Data:
+def data_of(place: str | Path | DataConfig | None) -> DataConfig:
     """Which items are meant by a place alone, or by the choices that are given with it."""
-    return place if isinstance(place, Data) else Data(location=None if place is None else str(place))
+    return place if isinstance(place, DataConfig) else DataConfig(location=None if place is None else str(place))
 
 
 def load_benchmark(
     benchmark: str | None,
-    data: str | Path | Data | None,
-    prompt: Prompt | None,
+    data: str | Path | DataConfig | None,
+    prompt: PromptConfig | None,
     *,
     sampled: bool = False,
     learned: bool = False,
     shard: str | None = None,
-) -> Loaded:
+) -> LoadedBenchmark:
     """A benchmark's description and items. Raises a `UserError` for every mistake of the caller.
 
     benchmark: without one that which the manifest of the data names, or else `DEFAULT`.
@@ -112,7 +112,7 @@ def load_benchmark(
     part = None if shard is None else shard_of(shard)
     data = data_of(data)
     benchmark = benchmark or _benchmark_of(data.location) or DEFAULT
-    prompt = prompt or Prompt()
+    prompt = prompt or PromptConfig()
     described = find_benchmark(benchmark, data.columns, data.labels, legacy=data.legacy, learned=learned)
     if described.prompts and not sampled:
         raise BenchmarkError(
@@ -124,12 +124,14 @@ def load_benchmark(
     items = _items(benchmark, described, data)
     if benchmark.endswith(".toml") and not (sampled or data.limit or data.configs):
         _check_sections(benchmark, described, items)
-    told = Told(prompt, plans_for(prompt), personas_for(prompt), items.history)
+    told = UserContext(prompt, plans_for(prompt), personas_for(prompt), items.history)
     frame = items.frame if part is None else part.of_items(items.frame)
-    return Loaded(Path(benchmark).stem, described.fitted(items.frame["subset"]), items, data, told, part, frame)
+    return LoadedBenchmark(
+        Path(benchmark).stem, described.fitted(items.frame["subset"]), items, data, told, part, frame
+    )
 
 
-def _items(name: str, benchmark: Benchmark, data: Data) -> Items:
+def _items(name: str, benchmark: Benchmark, data: DataConfig) -> Items:
     """The items; where they are not of the benchmark's shape, the error says what the data's manifest says it is."""
     try:
         return load_items(benchmark, data)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from pluralbench_runs import announce, one_line, write_text
+from pluralbench_runs import log_status, one_line, write_text
 from pluralbench_tables import read_json
 
 from pluralbench_calls.backends.endpoint import MAX_ANSWER_BYTES
@@ -19,7 +19,7 @@ from pluralbench_calls.records import Answer, Backend, Request
 SHOWN = 12  # characters of a key
 
 
-class FiledCalls:
+class FileBackend:
     """A backend whose answers are in result files, and whose other calls are written to files instead of sent.
 
     online: who answers what no file has, where nothing is to be written. pending: where the calls go that have no
@@ -73,7 +73,7 @@ class FiledCalls:
         _check_ours(files, sum(map(len, (survey.answered, survey.unknown, survey.whys))), foreign)
         if failed := Counter(survey.whys.values()):
             are = "result is no answer and is" if failed.total() == 1 else "results are no answers and are"
-            announce(f"{failed.total():,} {are} to be asked again: {_most_common(failed)}.")
+            log_status(f"{failed.total():,} {are} to be asked again: {_most_common(failed)}.")
         learned = any(names - {*known.get(model, ())} for model, names in survey.refused.items())
         self._nothing_came = "" if survey.answered or learned or not failed else _most_common(failed)
         for model, names in survey.refused.items():
@@ -116,7 +116,7 @@ def _check_ours(files: Sequence[Path], results: int, foreign: Sequence[str]) -> 
         return
     example = one_line(foreign[0], SHOWN)
     if len(foreign) < results:
-        announce(
+        log_status(
             f"{len(foreign):,} of {results:,} results are of calls that are not asked for here, such as {example}…, "
             "and are left out."
         )
@@ -134,7 +134,7 @@ def _files(path: Path) -> list[Path]:
         return [path]
     files = sorted(path.glob("*.jsonl"))
     if not files:
-        announce(f"There are no results in the folder {path} yet: no file in it ends in .jsonl.")
+        log_status(f"There are no results in the folder {path} yet: no file in it ends in .jsonl.")
     return files
 
 

@@ -13,14 +13,14 @@ import numpy as np
 import polars as pl
 from pluralbench_measures.bootstrap import Array, resample
 
-from pluralbench.data.verdict_tables import read_one, refuse, texts
+from pluralbench.data.verdict_tables import raise_for_row, read_one, texts
 from pluralbench.downstream.curves import levels, outcomes_at
 from pluralbench.downstream.records import read_curves
 from pluralbench.errors import DataError, RunError
-from pluralbench.evaluation.compare import decided, shared_benchmark
+from pluralbench.evaluation.compare import counted_decisions, shared_benchmark
 from pluralbench.metrics.accuracy import count, leaves_of, numbers
-from pluralbench.results.downstream import DownstreamConfig
-from pluralbench.results.evaluations import EvaluationConfig
+from pluralbench.results.downstream import DownstreamRunConfig
+from pluralbench.results.evaluations import EvaluationRunConfig
 from pluralbench.results.runs import RUN_FILE, Downstream, Run, load_run, policy_number
 
 MODEL = "model"
@@ -29,7 +29,7 @@ IDENTITY = ["config", "id", "chosen", "rejected", "digest", "cluster", "subset"]
 
 
 @dataclass(frozen=True)
-class Side:
+class ScoreSeries:
     """Models and their scores, higher being better.
 
     source: where they are from. measure: what the scores are. names: of the models, each once. scores: [models].
@@ -45,15 +45,15 @@ class Side:
     resampled: Array | None = None
     warnings: Sequence[str] = field(default=())
 
-    def of(self, names: Sequence[str]) -> "Side":
+    def of(self, names: Sequence[str]) -> "ScoreSeries":
         """The same side with these models only, in this order."""
         known = {name: place for place, name in enumerate(self.names)}
         places = [known[name] for name in names]
         resampled = None if self.resampled is None else self.resampled[:, places]
-        return Side(self.source, self.measure, list(names), self.scores[places], resampled, self.warnings)
+        return ScoreSeries(self.source, self.measure, list(names), self.scores[places], resampled, self.warnings)
 
 
-def side_of_downstream(found: Downstream, *, seed: int = 0) -> Side:
+def downstream_series(found: Downstream, *, seed: int = 0) -> ScoreSeries:
     """What best-of-n made of each reward model: the outcome at the largest k. Raises `RunError` where nobody judged."""
     last, names = found.result.sampling.sizes[-1], list(found.result.rewards)
     if found.result.outcome is None:
@@ -64,10 +64,12 @@ def side_of_downstream(found: Downstream, *, seed: int = 0) -> Side:
             raise RunError(f"{found.path} has no outcome for the reward model {name}.")
     drawn = outcomes_at(read_curves(found), names, last, by_config=_by_config(found), seed=seed)
     measure = f"outcome of best of {last}, judged by {found.result.outcome.judge.name}"
-    return Side(str(found.path), measure, names, np.array(list(values.values()), dtype=np.float64), _whole(drawn))
+    return ScoreSeries(
+        str(found.path), measure, names, np.array(list(values.values()), dtype=np.float64), _whole(drawn)
+    )
 
 
-def side_of_optimized(several: Sequence[Downstream], source: str, *, seed: int = 0) -> Side:
+def optimized_series(several: Sequence[Downstream], source: str, *, seed: int = 0) -> ScoreSeries:
     """What became of a policy under each reward model: the outcome of the optimised one.
 
     Raises `RunError` where two are of one reward model, where nobody judged, and where they were judged otherwise.
@@ -99,7 +101,7 @@ def side_of_optimized(several: Sequence[Downstream], source: str, *, seed: int =
     drawn = levels(tables, by_config=_by_config(several[0]), seed=seed) if shared else None
     measure = f"outcome of the optimised policy, judged by {judged[0]['judge']}"
     warnings = () if shared else (f"{source}: the policies answered other prompts, so the noise of these is unknown.",)
-    return Side(source, measure, names, scores, None if drawn is None else _whole(drawn), warnings)
+    return ScoreSeries(source, measure, names, scores, None if drawn is None else _whole(drawn), warnings)
 
 
 def _by_config(found: Downstream) -> bool:
@@ -112,7 +114,9 @@ def _whole(drawn: Array) -> Array | None:
     return whole if len(whole) > 1 else None
 
 
-def read_side(location: str | Path, columns: Sequence[str] = (), *, seed: int = 0, parameter: str = "columns") -> Side:
+def read_series(
+    location: str | Path, columns: Sequence[str] = (), *, seed: int = 0, parameter: str = "columns"
+) -> ScoreSeries:
     """The models and scores of a table, of a run, or of a folder (or a shell's pattern) of runs; or of `best-of-n`, or
     of one or several of `optimize`.
 
@@ -128,20 +132,20 @@ def read_side(location: str | Path, columns: Sequence[str] = (), *, seed: int = 
     if columns:
         raise DataError(f"{location} holds runs, whose score is their overall number; leave out `{parameter}`.")
     read: list[Run[Any, Any]] = [load_run(path) for path in paths]
-    runs: list[Run] = [run for run in read if isinstance(run.config, EvaluationConfig)]
-    downstream: list[Downstream] = [run for run in read if isinstance(run.config, DownstreamConfig)]
+    runs: list[Run] = [run for run in read if isinstance(run.config, EvaluationRunConfig)]
+    downstream: list[Downstream] = [run for run in read if isinstance(run.config, DownstreamRunConfig)]
     if downstream and runs:
         raise DataError(f"{location} holds both runs and directories of best-of-n or optimize; give them apart.")
     verbs = {found.verb for found in downstream}
     if len(verbs) > 1:
         raise DataError(f"{location} holds directories of best-of-n and of optimize; give them apart.")
     if verbs == {"optimize"}:
-        return side_of_optimized(downstream, str(location), seed=seed)
+        return optimized_series(downstream, str(location), seed=seed)
     if len(downstream) > 1:
         raise DataError(f"{location} holds several directories of best-of-n; give one of them.")
     if downstream:
-        return side_of_downstream(downstream[0], seed=seed)
-    return side_of_runs(runs or [load_run(path, EvaluationConfig) for path in paths], str(location), seed=seed)
+        return downstream_series(downstream[0], seed=seed)
+    return runs_series(runs or [load_run(path, EvaluationRunConfig) for path in paths], str(location), seed=seed)
 
 
 def _run_directories(location: str | Path) -> list[Path]:
@@ -168,7 +172,7 @@ def _is_made(path: Path) -> bool:
     return (path / RUN_FILE).is_file()
 
 
-def side_of_runs(runs: Sequence[Run], source: str, *, names: Sequence[str] | None = None, seed: int = 0) -> Side:
+def runs_series(runs: Sequence[Run], source: str, *, names: Sequence[str] | None = None, seed: int = 0) -> ScoreSeries:
     """The overall numbers of some runs of one benchmark, and the same for items drawn anew.
 
     names: of their models; without them those that the runs have. Raises `RunError`.
@@ -185,12 +189,12 @@ def side_of_runs(runs: Sequence[Run], source: str, *, names: Sequence[str] | Non
     scores = np.array([run.headline.value for run in runs], dtype=np.float64)
     resampled, warnings = _resampled(runs, source, seed)
     measure = f"{runs[0].config.benchmark.title}: {runs[0].config.benchmark.rule}"
-    return Side(source, measure, list(by_name), scores, resampled, warnings)
+    return ScoreSeries(source, measure, list(by_name), scores, resampled, warnings)
 
 
 def _resampled(runs: Sequence[Run], source: str, seed: int) -> tuple[Array | None, list[str]]:
     """The overall numbers on the decisions that all runs have, as they are and with clusters drawn anew together."""
-    every = [decided(run) for run in runs]
+    every = [counted_decisions(run) for run in runs]
     shared = reduce(lambda one, other: one.join(other, on=IDENTITY, how="semi", nulls_equal=True), every)
     left_out = sum(one.height - shared.height for one in every)
     if shared["cluster"].n_unique() < 2:
@@ -209,14 +213,14 @@ def _resampled(runs: Sequence[Run], source: str, seed: int) -> tuple[Array | Non
     return whole, warnings if left_out else []
 
 
-def _of_table(frame: pl.DataFrame, where: str, columns: Sequence[str], parameter: str) -> Side:
+def _of_table(frame: pl.DataFrame, where: str, columns: Sequence[str], parameter: str) -> ScoreSeries:
     stripped = [name.strip() for name in frame.columns]
     if len(set(stripped)) < len(stripped):
         raise DataError(f"{where} has two columns of one name; it has {', '.join(stripped)}.")
     frame.columns = stripped
     wanted = list(dict.fromkeys(columns))
     table = texts(frame, [MODEL, *wanted], [name for name, kind in frame.schema.items() if not kind.is_nested()], where)
-    refuse(table, pl.col(MODEL).is_null(), f"has no `{MODEL}`; give one, or take the row out", where)
+    raise_for_row(table, pl.col(MODEL).is_null(), f"has no `{MODEL}`; give one, or take the row out", where)
     twice = table.group_by(MODEL, maintain_order=True).len().filter(pl.col("len") > 1)
     if twice.height:
         raise DataError(f"{where} has the model {twice[MODEL][0]} {twice['len'][0]} times; keep one of them.")
@@ -230,7 +234,7 @@ def _of_table(frame: pl.DataFrame, where: str, columns: Sequence[str], parameter
             raise DataError(f"{where}: row {row['number']} ({row[MODEL]}): the score in the column `{name}` {said}.")
     scores = table.select(pl.col(wanted).cast(pl.Float64)).to_numpy().mean(1)
     measure = wanted[0] if len(wanted) == 1 else f"mean of {', '.join(wanted)}"
-    return Side(where, measure, table[MODEL].to_list(), scores)
+    return ScoreSeries(where, measure, table[MODEL].to_list(), scores)
 
 
 def _only_numeric(table: pl.DataFrame, where: str, parameter: str) -> list[str]:

@@ -11,12 +11,12 @@ from pluralbench_runs.console import plain
 from pluralbench.commands.terminal import console
 from pluralbench.errors import EvaluationError
 from pluralbench.reports import Format
-from pluralbench.reports.closing import closing
 from pluralbench.reports.downstream import curve_table, downstream_notes
 from pluralbench.reports.layout import WIDTH
 from pluralbench.reports.overview import overview
 from pluralbench.reports.personalize import report_personalized
 from pluralbench.reports.report import reports_of
+from pluralbench.reports.run_header import run_header
 from pluralbench.reports.tables import Table
 from pluralbench.reports.writing import Report, shown, written
 from pluralbench.results.downstream import POLICY_FOLDER
@@ -25,23 +25,23 @@ from pluralbench.results.personalize import PAGE_FILE
 from pluralbench.results.runs import ITEMS_FILE, LEDGER_FILE, METRICS_FILE, RUN_FILE, Downstream, Personalized, Run
 
 
-def tell(done: Run) -> None:
+def print_run(done: Run) -> None:
     """Print where a run lies and how it was made, then its row, what a reader has to know of it, and what it took."""
     console.print()
-    for line in closing(done):
+    for line in run_header(done):
         console.print(line)
     if done.config.data.shard is not None:  # which has no row
         return
     console.print()
-    tell_report(overview([done]))
+    print_report(overview([done]))
 
 
-def tell_downstream(done: Downstream, plots: Path | None = None) -> None:
+def print_downstream(done: Downstream, plots: Path | None = None) -> None:
     """Print what best-of-n found, draw its curves where they are asked for, and say which files there are."""
     console.print()
     sampled = done.verb == "best-of-n" and bool(done.result.rewards)
     if sampled:
-        tell_tables([curve_table(done)])
+        print_tables([curve_table(done)])
     for line in downstream_notes(done):
         console.print(line)
     if plots is not None and sampled:
@@ -54,10 +54,10 @@ def tell_downstream(done: Downstream, plots: Path | None = None) -> None:
     console.print(f"{done.path}: {', '.join([RUN_FILE, METRICS_FILE, *sorted(files), *policy])}")
 
 
-def tell_personalized(done: Personalized) -> None:
+def print_personalized(done: Personalized) -> None:
     """Print what personalized reward models decide with and without a profile, and how to score one of them."""
     console.print()
-    tell_report(report_personalized([done]))
+    print_report(report_personalized([done]))
     console.print(f"{done.path}: {', '.join([PAGE_FILE, RUN_FILE, METRICS_FILE, ITEMS_FILE])}")
     model = done.result.models[-1]
     told = "none" if model.condition == "without" else model.told
@@ -65,7 +65,7 @@ def tell_personalized(done: Personalized) -> None:
     console.print(f"Score a model: pluralbench score {folder} --profile {told} --benchmark ... --data ...")
 
 
-def tell_found(found: Found, form: Format, out: Path | None, *, detail: bool, wide: bool) -> None:
+def print_runs(found: Found, form: Format, out: Path | None, *, detail: bool, wide: bool) -> None:
     """Print the report of some runs, or write it to a file. Raises `EvaluationError` where there is no run.
 
     Directories of `personalize`, and those of `best-of-n` and `optimize`, have tables of their own, in another form
@@ -73,10 +73,10 @@ def tell_found(found: Found, form: Format, out: Path | None, *, detail: bool, wi
     """
     reports = reports_of(found, detail=detail, wide=wide)
     for place, report in enumerate(reports if form == "table" else reports[:1]):
-        tell_report(report, form, None if place else out, width=None if wide else WIDTH)
+        print_report(report, form, None if place else out, width=None if wide else WIDTH)
 
 
-def tell_report(report: Report, form: Format = "table", out: Path | None = None, *, width: int | None = WIDTH) -> None:
+def print_report(report: Report, form: Format = "table", out: Path | None = None, *, width: int | None = WIDTH) -> None:
     """Print a report, or write it to a file, where a table is one in Markdown. width: the most columns it takes."""
     form = "markdown" if out is not None and form == "table" else form
     text = written(report, form, None if width is None else min(width, console.width))
@@ -92,6 +92,6 @@ def tell_report(report: Report, form: Format = "table", out: Path | None = None,
         console.print(text)
 
 
-def tell_tables(tables: Iterable[Table]) -> None:
+def print_tables(tables: Iterable[Table]) -> None:
     """Print tables alone."""
     console.print(*shown([*tables], min(WIDTH, console.width)), sep="\n")

@@ -13,29 +13,29 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 from pluralbench_calls import Ledger, working_ledger
-from pluralbench_rewards import Group, ModelRecord, Scored, Scoring
-from pluralbench_runs import Cluster, digest
+from pluralbench_rewards import Group, ModelRecord, Scored, ScoringConfig
+from pluralbench_runs import ClusterConfig, digest
 
-from pluralbench.descriptions import Sampling
+from pluralbench.config import SamplingConfig
 from pluralbench.downstream.candidates import (
     WHERE,
     Policy,
     Thread,
     check_candidates,
-    first_threads,
+    initial_threads,
     next_thread,
     sample,
 )
-from pluralbench.downstream.outcomes import Answered, Aspects, Juror
+from pluralbench.downstream.outcomes import Aspects, JudgedCandidate, OutcomeJudge
 from pluralbench.downstream.selection import best_of_first
-from pluralbench.evaluation.journal import journal
-from pluralbench.evaluation.models import Scorable, described_here, opened
+from pluralbench.evaluation.journal import open_journal
+from pluralbench.evaluation.models import Scorable, as_local_model, resolve_model
 from pluralbench.results.downstream import REWARDS, SELECTED
 from pluralbench.results.runs import LEDGER_FILE
 
 
 @dataclass(frozen=True)
-class Setup:
+class RolloutSetup:
     """What a walk needs. models: reward models by name. work: a folder for the scores on the way.
 
     cluster: where reward models run, if not in this process.
@@ -43,17 +43,17 @@ class Setup:
 
     policy: Policy
     models: Mapping[str, Scorable]
-    scoring: Scoring
-    sampling: Sampling
-    juror: Juror | None
+    scoring: ScoringConfig
+    sampling: SamplingConfig
+    juror: OutcomeJudge | None
     ledger: Ledger
     work: Path
     seed: int
-    cluster: Cluster | None = None
+    cluster: ClusterConfig | None = None
 
 
 @dataclass
-class Rewarded:
+class RewardedCandidates:
     """What a reward model is, and what it gave the candidates of each turn."""
 
     record: ModelRecord
@@ -64,31 +64,31 @@ Standing = Mapping[tuple[str, int], Mapping[tuple[str, str], Thread]]
 """The conversation in which each reward model stands with each k, by config and id."""
 
 
-class Found(NamedTuple):
+class Rollout(NamedTuple):
     """What was found, as frames. outcomes: None where nobody judged."""
 
     candidates: pl.DataFrame
     rewards: pl.DataFrame
     selected: pl.DataFrame
     outcomes: pl.DataFrame | None
-    rewarded: Mapping[str, Rewarded]
+    rewarded: Mapping[str, RewardedCandidates]
 
 
-def known_of(model: Scorable, scoring: Scoring) -> ModelRecord:
+def model_record(model: Scorable, scoring: ScoringConfig) -> ModelRecord:
     """What is known of a reward model before it is loaded. scoring: only what runs in this process takes it."""
-    return opened(model, scoring_for(model, scoring))[0]
+    return resolve_model(model, scoring_config(model, scoring))[0]
 
 
-def scoring_for(model: Scorable, scoring: Scoring) -> Scoring:
+def scoring_config(model: Scorable, scoring: ScoringConfig) -> ScoringConfig:
     """How a reward model is run: only what is made into tokens in this process takes any choices."""
-    return scoring if isinstance(model, str | Path) or described_here(model) is not None else Scoring()
+    return scoring if isinstance(model, str | Path) or as_local_model(model) is not None else ScoringConfig()
 
 
-def opened_name(model: Scorable) -> str:
+def default_model_name(model: Scorable) -> str:
     """What a reward model is called where nobody gave it a name."""
-    described = described_here(model)
+    described = as_local_model(model)
     name = model if described is None else described.name
-    return Path(name).name if isinstance(name, str | Path) else known_of(model, Scoring()).name
+    return Path(name).name if isinstance(name, str | Path) else model_record(model, ScoringConfig()).name
 
 
 @contextmanager
@@ -100,15 +100,15 @@ def reused_ledger(work: Path, reuse_from: Path | None) -> Iterator[Ledger]:
         yield ledger
 
 
-def walk(setup: Setup, items: pl.DataFrame, groups: Sequence[Group], aspects: Aspects) -> Found:
+def rollout(setup: RolloutSetup, items: pl.DataFrame, groups: Sequence[Group], aspects: Aspects) -> Rollout:
     """Take all turns of all conversations. items, groups: in one order. Raises a `UserError`."""
     wholes = dict(zip(items.select("config", "id").iter_rows(), groups, strict=True))
-    rewarded: dict[str, Rewarded] = {}
-    threads = first_threads(items, groups)
+    rewarded: dict[str, RewardedCandidates] = {}
+    threads = initial_threads(items, groups)
     # Where each reward model stands with each k, by conversation; in the first turn all stand at the same place.
     places = [(name, k) for name in setup.models for k in setup.sampling.sizes] or [("", 1)]
     standing: Standing = {place: {thread.key[:2]: thread for thread in threads} for place in places}
-    parts: list[Found] = []
+    parts: list[Rollout] = []
     while threads:
         part = _turn(setup, threads, standing, aspects, rewarded)
         parts.append(part)
@@ -124,7 +124,7 @@ def walk(setup: Setup, items: pl.DataFrame, groups: Sequence[Group], aspects: As
         }
         threads = list({thread.key: thread for own in standing.values() for thread in own.values()}.values())
     judged = [part.outcomes for part in parts if part.outcomes is not None]
-    return Found(
+    return Rollout(
         pl.concat([part.candidates for part in parts]),
         pl.concat([part.rewards for part in parts]),
         pl.concat([part.selected for part in parts]),
@@ -134,8 +134,12 @@ def walk(setup: Setup, items: pl.DataFrame, groups: Sequence[Group], aspects: As
 
 
 def _turn(
-    setup: Setup, threads: Sequence[Thread], standing: Standing, aspects: Aspects, rewarded: dict[str, Rewarded]
-) -> Found:
+    setup: RolloutSetup,
+    threads: Sequence[Thread],
+    standing: Standing,
+    aspects: Aspects,
+    rewarded: dict[str, RewardedCandidates],
+) -> Rollout:
     """One turn of some conversations; what reward models gave is added to `rewarded`."""
     n = setup.sampling.n
     compared = setup.juror is not None and setup.juror.outcome.measure == "win"
@@ -150,17 +154,21 @@ def _turn(
     rewards = pl.concat([pl.DataFrame(schema=REWARDS), *parts])
     selected = _selected(setup, standing, candidates, rewards)
     if setup.juror is None:
-        return Found(sampled, rewards, selected, None, rewarded)
+        return Rollout(sampled, rewards, selected, None, rewarded)
     wanted = _judgeable(threads, sampled, n, compared=compared)
     if setup.juror.outcome.judged == "selected":
         chosen = set(selected.drop_nulls("sample").select(*WHERE, "sample").iter_rows())
         wanted = [one for one in wanted if (*one.thread.key, one.sample) in chosen]
     outcomes = setup.juror.values(wanted, aspects, setup.ledger, seed=setup.seed)
-    return Found(sampled, rewards, selected, outcomes, rewarded)
+    return Rollout(sampled, rewards, selected, outcomes, rewarded)
 
 
 def _scored(
-    setup: Setup, name: str, threads: Sequence[Thread], candidates: pl.DataFrame, rewarded: dict[str, Rewarded]
+    setup: RolloutSetup,
+    name: str,
+    threads: Sequence[Thread],
+    candidates: pl.DataFrame,
+    rewarded: dict[str, RewardedCandidates],
 ) -> pl.DataFrame:
     """The rewards of the candidates that have a text, scored as groups (`REWARDS`)."""
     with_text = candidates.drop_nulls("text").group_by(WHERE, maintain_order=True).agg("sample", "text")
@@ -168,14 +176,14 @@ def _scored(
     there = [thread for thread in threads if thread.key in texts]
     if not there:
         return pl.DataFrame(schema=REWARDS)
-    scoring = scoring_for(setup.models[name], setup.scoring)
-    model = opened(setup.models[name], scoring, setup.cluster)[1]()
+    scoring = scoring_config(setup.models[name], setup.scoring)
+    model = resolve_model(setup.models[name], scoring, setup.cluster)[1]()
     groups = [replace(thread.group, responses=texts[thread.key][1]) for thread in there]
     folder = setup.work / "rewards" / digest([name, threads[0].turn])[:16]
     folder.mkdir(parents=True, exist_ok=True)
-    with journal(folder) as (known, record):
+    with open_journal(folder) as (known, record):
         scored = model.score(groups, known=known, on_scored=record)
-    rewarded.setdefault(name, Rewarded(model.record())).scored.append(scored)
+    rewarded.setdefault(name, RewardedCandidates(model.record())).scored.append(scored)
     missing: list[float | None] = [None] * setup.sampling.n  # of a prompt that was dropped
     rows = [
         {"model": name, **dict(zip(WHERE, thread.key, strict=True)), "sample": number, "reward": value}
@@ -186,7 +194,7 @@ def _scored(
     return frame.with_columns(reward=pl.when(pl.col("reward").is_finite()).then("reward"))
 
 
-def _selected(setup: Setup, standing: Standing, candidates: pl.DataFrame, rewards: pl.DataFrame) -> pl.DataFrame:
+def _selected(setup: RolloutSetup, standing: Standing, candidates: pl.DataFrame, rewards: pl.DataFrame) -> pl.DataFrame:
     """What each reward model takes of the first k candidates of the conversations in which it stands (`SELECTED`).
 
     Without reward models, as the model "", the first candidate.
@@ -211,11 +219,11 @@ def _selected(setup: Setup, standing: Standing, candidates: pl.DataFrame, reward
     return pl.DataFrame(rows, schema=SELECTED)
 
 
-def _judgeable(threads: Sequence[Thread], sampled: pl.DataFrame, n: int, *, compared: bool) -> list[Answered]:
+def _judgeable(threads: Sequence[Thread], sampled: pl.DataFrame, n: int, *, compared: bool) -> list[JudgedCandidate]:
     """The candidates that have a text, and, where they are compared, something to be compared with."""
     texts = {tuple(key): text for *key, text in sampled.select(*WHERE, "sample", "text").iter_rows()}
     return [
-        Answered(thread, number, text, texts.get((*thread.key, n)))
+        JudgedCandidate(thread, number, text, texts.get((*thread.key, n)))
         for thread in threads
         if not compared or texts[(*thread.key, n)] is not None
         for number in range(n)
@@ -223,7 +231,7 @@ def _judgeable(threads: Sequence[Thread], sampled: pl.DataFrame, n: int, *, comp
     ]
 
 
-def _said(part: Found) -> dict[tuple[Any, ...], str]:
+def _said(part: Rollout) -> dict[tuple[Any, ...], str]:
     """The text that each reward model selects with each k, by model, k and conversation."""
     texts = {tuple(key): text for *key, text in part.candidates.select(*WHERE, "sample", "text").iter_rows()}
     chosen = part.selected.drop_nulls("sample").select("model", "k", *WHERE, "sample")

@@ -9,12 +9,12 @@ from pluralbench_calls import (
     Ledger,
     Replay,
     Request,
-    after_thinking,
     ask_until_valid,
     chat_backend,
     chat_request,
+    strip_thinking,
 )
-from pluralbench_runs import digest, stream
+from pluralbench_runs import digest, rng_for
 
 from build_chinese.rankings import Row
 from build_chinese.recipe import ChineseRecipe, Writer
@@ -23,7 +23,7 @@ from build_chinese.screening import DROPS
 NOT_ANSWERED, SAME_TEXT = "not answered", "the same text as another model's"
 
 
-def add_written(
+def add_model_responses(
     rows: Sequence[Row], recipe: ChineseRecipe, ledger: Ledger, *, replaying: bool
 ) -> tuple[list[Row], pl.DataFrame]:
     """The rows with each writer's response, and what was not answered, as `screening.screen` lists what was dropped.
@@ -63,13 +63,13 @@ def add_written(
     found = []
     for row in rows:
         own = sorted(written[row["id"]], key=lambda response: response["id"])
-        stream(recipe.seed, "ring", row["id"]).shuffle(own)
+        rng_for(recipe.seed, "ring", row["id"]).shuffle(own)
         found.append(row | {"responses": [*row["responses"], *own]})
     return found, pl.DataFrame(failed, schema=DROPS, orient="row")
 
 
 def _parse(_: Row, reply: str) -> str:
-    answer = after_thinking(reply).strip()
+    answer = strip_thinking(reply).strip()
     if not answer:
         raise InvalidAnswer("empty answer")
     return answer

@@ -11,7 +11,7 @@ from pluralbench_tables import typed_frame
 
 from pluralbench.data.benchmarks import ROW_NUMBER, Benchmark, Columns
 from pluralbench.data.labels import SECOND, TIE
-from pluralbench.data.profiles import posts, sentences, structs
+from pluralbench.data.profiles import parse_persona, parse_posts, parse_structs
 from pluralbench.data.texts import Row, as_texts, messages_of, pairs_in, responses_of
 from pluralbench.errors import DataError
 
@@ -41,7 +41,7 @@ VISIBLE = r"[^\s\x1c-\x1f]"
 """What a text has that is not blank: white space is what Python takes for it."""
 
 
-class Source(NamedTuple):
+class SourceRows(NamedTuple):
     """Some rows of a table that are made items. ids: of the rows. where: the table, as errors name it."""
 
     frame: pl.DataFrame
@@ -69,14 +69,14 @@ class Source(NamedTuple):
         return made
 
 
-def shaped(benchmark: Benchmark, config: str, frame: pl.DataFrame, columns: Columns, where: str) -> pl.DataFrame:
+def rows_to_items(benchmark: Benchmark, config: str, frame: pl.DataFrame, columns: Columns, where: str) -> pl.DataFrame:
     """The rows of a table as items, with the columns of `ITEMS`. Raises `DataError` for rows of another shape.
 
     frame: with the ids of `with_ids`. where: the table, as errors name it.
     """
     parts = [pl.DataFrame(schema=ITEMS)]
     for part in frame.iter_slices(AT_ONCE):
-        source = Source(part, columns, where, part[ID].to_list())
+        source = SourceRows(part, columns, where, part[ID].to_list())
         own = part[ID] if columns.cluster not in part.columns else as_texts(part[columns.cluster]).fill_null(str(None))
         if columns.cluster not in part.columns and columns.id not in part.columns:
             own = f"{config}, row " + own  # an id may be shared across configs, the number of a row never is
@@ -88,9 +88,9 @@ def shaped(benchmark: Benchmark, config: str, frame: pl.DataFrame, columns: Colu
             "subset": _subsets(part, columns),
             "prompt": _prompts(source),
             **_responses(benchmark, source),
-            "profile": source.each(lambda row: posts(row, columns.profile), columns.profile),
-            "aspects": source.each(lambda row: structs(row, columns.aspects, "aspect"), columns.aspects),
-            "persona": source.each(lambda row: sentences(row, columns.persona), columns.persona),
+            "profile": source.each(lambda row: parse_posts(row, columns.profile), columns.profile),
+            "aspects": source.each(lambda row: parse_structs(row, columns.aspects, "aspect"), columns.aspects),
+            "persona": source.each(lambda row: parse_persona(row, columns.persona), columns.persona),
         }
         items = typed_frame(made, ITEMS)
         parts.append(items.with_columns(digest=_digests(items)))
@@ -123,7 +123,7 @@ def _subsets(frame: pl.DataFrame, columns: Columns) -> pl.Series | None:
     return as_texts(values.list.first() if isinstance(values.dtype, pl.List) else values)
 
 
-def _prompts(source: Source) -> pl.Series | list[Any]:
+def _prompts(source: SourceRows) -> pl.Series | list[Any]:
     """The prompts as messages; texts are joined to one."""
     columns = source.columns
     system = columns.system if columns.system in source.frame.columns else None
@@ -139,7 +139,7 @@ def _prompts(source: Source) -> pl.Series | list[Any]:
     return source.frame.select(pl.concat_list(messages).list.drop_nulls()).to_series()
 
 
-def _responses(benchmark: Benchmark, source: Source) -> dict[str, Any]:
+def _responses(benchmark: Benchmark, source: SourceRows) -> dict[str, Any]:
     """The names, texts and ranks of the responses, and the pairs to train on, by the columns of `ITEMS`."""
     columns, frame = source.columns, source.frame
     none: list[list[Any]] = [[]] * frame.height
@@ -161,7 +161,7 @@ def _responses(benchmark: Benchmark, source: Source) -> dict[str, Any]:
     return frame.select(pl.lit(["chosen", "rejected"]).alias("response_ids"), responses=both, rank=ranks).to_dict()
 
 
-def _row_by_row(benchmark: Benchmark, source: Source, sides: Sequence[str | None]) -> dict[str, Any]:
+def _row_by_row(benchmark: Benchmark, source: SourceRows, sides: Sequence[str | None]) -> dict[str, Any]:
     columns = source.columns
 
     def read(row: Row) -> tuple[Any, ...]:

@@ -17,7 +17,7 @@ HALF_WIDTH = {wide: narrow for narrow, wide in FULL_WIDTH.items()}
 MARK = re.compile(f" ?([{''.join(FULL_WIDTH)}{''.join(HALF_WIDTH)}]) ?")
 
 
-def detokenised(tokens: str, direction: str | None) -> str:
+def detokenize(tokens: str, direction: str | None) -> str:
     """A tokenised translation of a direction such as `en-zh` as running text."""
     target = (direction or "").partition("-")[2]
     tokens = tokens.translate(SAME)

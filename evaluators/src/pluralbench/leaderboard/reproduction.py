@@ -14,27 +14,27 @@ from typing import Any, NamedTuple
 
 import polars as pl
 from pluralbench_calls import Backend, CallsError, Ledger, Replay
-from pluralbench_calls.chat import ChatConnection
+from pluralbench_calls.chat import ConnectionConfig
 from pluralbench_rewards import Scored
 from pluralbench_rewards.judge import Judge, prompts_digest
-from pluralbench_runs import Table, UserError, digest
+from pluralbench_runs import FrozenModel, UserError, digest
 
+from pluralbench.config import DataConfig, PromptConfig
 from pluralbench.data.items import Items
-from pluralbench.data.persona_items import Drawn, Personas
+from pluralbench.data.persona_items import PersonaItemSet, SampledItems
 from pluralbench.data.persona_prompts import persona_digest
 from pluralbench.data.personas import read_personas
-from pluralbench.data.prompts import Told, read_plans
-from pluralbench.data.texts import named
-from pluralbench.descriptions import Data, Prompt
+from pluralbench.data.prompts import UserContext, read_plans
+from pluralbench.data.texts import first_ids
 from pluralbench.errors import DataError
-from pluralbench.evaluation.judge import Contexts, measured, said_of
-from pluralbench.evaluation.personas import drawn_of, judge_of
+from pluralbench.evaluation.judge import JudgeContexts, judge_items, measured
+from pluralbench.evaluation.loading import LoadedBenchmark
+from pluralbench.evaluation.personas import drawn_of, make_persona_judge
+from pluralbench.evaluation.personas import judge_persona_items as said_for_personas
 from pluralbench.evaluation.personas import measured as measured_personas
-from pluralbench.evaluation.personas import said_of as said_for_personas
-from pluralbench.evaluation.settings import Loaded
-from pluralbench.leaderboard.findings import Finding, refused
+from pluralbench.leaderboard.findings import Finding, error_finding
 from pluralbench.results.decisions import decide, score_items
-from pluralbench.results.evaluations import EvaluationConfig, JudgeConfig, PersonaConfig
+from pluralbench.results.evaluations import EvaluationRunConfig, JudgeRunConfig, PersonaJudgeRunConfig
 from pluralbench.results.examples import place_of, read_again
 from pluralbench.results.runs import ITEMS_FILE, LEDGER_FILE, RUN_FILE, Run
 
@@ -42,7 +42,7 @@ OTHER_PROMPTS = "The judge was asked by other prompts than those of this version
 COMMAND = "pluralbench check RUN --data PLACE"
 
 
-class Files(NamedTuple):
+class RunInputs(NamedTuple):
     """What a run is made again from, and does not keep itself.
 
     data: where its data is now, if it is not where the run found it. plans, personas: the files that its prompts tell
@@ -54,16 +54,16 @@ class Files(NamedTuple):
     personas: Path | None = None
 
 
-class Source(NamedTuple):
+class RunData(NamedTuple):
     """A run's data, read again. place: where. loaded: with what prompts tell; None for the persona judge.
 
     drawn: of the persona judge's items those that the run is of; None for other verbs.
     """
 
     place: str
-    read: Items | Personas
-    loaded: Loaded | None
-    drawn: Drawn | None
+    read: Items | PersonaItemSet
+    loaded: LoadedBenchmark | None
+    drawn: SampledItems | None
 
     @property
     def items(self) -> pl.DataFrame:
@@ -71,11 +71,11 @@ class Source(NamedTuple):
         return self.read.frame if self.drawn is None else self.drawn.frame
 
 
-LastRead = dict[str, Items | Personas | UserError]
+DataCache = dict[str, Items | PersonaItemSet | UserError]
 """Data as it was read last, or why it was not, for runs that were made from the same one after another."""
 
 
-def _read(run: Run, data: str | None, last: LastRead) -> Items | Personas:
+def _read(run: Run, data: str | None, last: DataCache) -> Items | PersonaItemSet:
     """The items of a run's data; see `read_again`. Raises a `UserError` for data that cannot be read."""
     asked = run.config.data.model_dump(mode="json", include={"configs", "split", "limit", "on_empty", "reference"})
     described = run.config.benchmark.description.model_dump(mode="json")
@@ -92,24 +92,24 @@ def _read(run: Run, data: str | None, last: LastRead) -> Items | Personas:
     return found
 
 
-def source_of(run: Run, files: Files, last: LastRead | None = None) -> Source:
+def run_data(run: Run, files: RunInputs, last: DataCache | None = None) -> RunData:
     """The data of a run, with what its prompts tell. Raises a `UserError` for what cannot be read."""
     read = _read(run, files.data, {} if last is None else last)
     place, config = place_of(run, files.data), run.config
-    if isinstance(read, Personas) or isinstance(config, PersonaConfig):
-        assert isinstance(read, Personas) and isinstance(config, PersonaConfig)  # noqa: S101, PT018 - of one verb
-        return Source(place, read, None, drawn_of(config, read))
-    prompt = Prompt.model_validate(config.prompt.model_dump(include={"profile", "profile_size"}))
-    asked = Data(configs=config.data.configs, split=config.data.split, limit=config.data.limit)
+    if isinstance(read, PersonaItemSet) or isinstance(config, PersonaJudgeRunConfig):
+        assert isinstance(read, PersonaItemSet) and isinstance(config, PersonaJudgeRunConfig)  # noqa: S101, PT018 - of one verb
+        return RunData(place, read, None, drawn_of(config, read))
+    prompt = PromptConfig.model_validate(config.prompt.model_dump(include={"profile", "profile_size"}))
+    asked = DataConfig(configs=config.data.configs, split=config.data.split, limit=config.data.limit)
     plans = read_plans(files.plans) if files.plans is not None and prompt.profile == "plan" else {}
     of_file = files.personas if config.prompt.personas_digest is not None else None
     personas = {} if of_file is None else read_personas(of_file)
-    told = Told(prompt, plans, personas, read.history)
-    loaded = Loaded(config.benchmark.name, config.benchmark.description, read, asked, told, None, read.frame)
-    return Source(place, read, loaded, None)
+    told = UserContext(prompt, plans, personas, read.history)
+    loaded = LoadedBenchmark(config.benchmark.name, config.benchmark.description, read, asked, told, None, read.frame)
+    return RunData(place, read, loaded, None)
 
 
-def check_rows(run: Run, source: Source) -> list[Finding]:
+def check_rows(run: Run, source: RunData) -> list[Finding]:
     """Whether the run is of all items of its data, and of no other, and its record says of the data what it is."""
     found: list[Finding] = []
     key = ["config", "id", "digest"]
@@ -120,24 +120,24 @@ def check_rows(run: Run, source: Source) -> list[Finding]:
     ):
         ids = one.join(other, on=key, how="anti", maintain_order="left")["id"].to_list()
         if ids:
-            found.append(refused("data", said.format(f"{len(ids):,} items (ids {named(ids)})")))
+            found.append(error_finding("data", said.format(f"{len(ids):,} items (ids {first_ids(ids)})")))
     data = run.config.data
     told: dict[str, Any] = {"digest": source.read.digest}
     if isinstance(source.read, Items):
         told |= {name: source.read.source[name] for name in ("rows", "empty", "on_empty", "clusters", "earlier")}
     else:
         told["rows"] = dict(source.read.frame["config"].value_counts().iter_rows())
-    plain = {name: value.model_dump() if isinstance(value, Table) else value for name, value in told.items()}
+    plain = {name: value.model_dump() if isinstance(value, FrozenModel) else value for name, value in told.items()}
     again = data.model_validate(data.model_dump() | plain)
     found += [
-        refused("data", f"{RUN_FILE} says {name} of the data, and {source.place} has another.")
+        error_finding("data", f"{RUN_FILE} says {name} of the data, and {source.place} has another.")
         for name in told
         if getattr(again, name) != getattr(data, name)
     ]
     return found
 
 
-def remade(run: Run, source: Source) -> tuple[pl.DataFrame, pl.DataFrame]:
+def reproduce_run(run: Run, source: RunData) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Items and metrics of the run made again; its rows are those of the data (see `check_rows`).
 
     Raises `CallsError` for a call that the ledger lacks, `DataError` for prompts that cannot be made again.
@@ -145,8 +145,8 @@ def remade(run: Run, source: Source) -> tuple[pl.DataFrame, pl.DataFrame]:
     if run.judged is not None:
         with TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger.sqlite") as ledger:
             ledger.take(run.path / LEDGER_FILE)
-            items = judged_again(run, source, ledger, Replay())
-            if isinstance(run.config, PersonaConfig):
+            items = judge_from_ledger(run, source, ledger, Replay())
+            if isinstance(run.config, PersonaJudgeRunConfig):
                 return items, measured_personas(run.config, items, source.items)
             assert source.loaded is not None  # noqa: S101 - only the persona judge has none
             return items, measured(source.loaded, items, ledger.frame())
@@ -157,7 +157,7 @@ def remade(run: Run, source: Source) -> tuple[pl.DataFrame, pl.DataFrame]:
     return score_items(loaded.benchmark, loaded.frame, scored, decisions), loaded.measured(decisions)
 
 
-def check_prompts(config: EvaluationConfig, source: Source) -> Loaded:
+def check_prompts(config: EvaluationRunConfig, source: RunData) -> LoadedBenchmark:
     """The items with what the run's prompts tell, which have to be those that are made now. Raises `DataError`."""
     loaded = source.loaded
     assert loaded is not None  # noqa: S101 - only the persona judge has none
@@ -172,26 +172,26 @@ def check_prompts(config: EvaluationConfig, source: Source) -> Loaded:
     return loaded
 
 
-def judged_again(
+def judge_from_ledger(
     run: Run,
-    source: Source,
+    source: RunData,
     ledger: Ledger,
     backend: Backend,
     *,
     places: Sequence[int] | None = None,
-    connection: ChatConnection | None = None,
+    connection: ConnectionConfig | None = None,
 ) -> pl.DataFrame:
     """What a judge says of the items at some places, or of all. Raises `CallsError`, `DataError`."""
     config = run.config
-    if isinstance(config, PersonaConfig):
+    if isinstance(config, PersonaJudgeRunConfig):
         if config.prompts_digest != persona_digest():
             raise DataError(OTHER_PROMPTS)
         frame, wanted = source.items, None if places is None else set(places)
         mine = [wanted is None or place in wanted for place in range(frame.height)]
         reached = connection or config.connection
-        persona_judge = judge_of(config.model, reached, ledger, config.judging, config.seed, backend)
+        persona_judge = make_persona_judge(config.model, reached, ledger, config.judging, config.seed, backend)
         return said_for_personas(persona_judge, config.judging, frame, mine)
-    assert isinstance(config, JudgeConfig)  # noqa: S101 - `score` has no ledger
+    assert isinstance(config, JudgeRunConfig)  # noqa: S101 - `score` has no ledger
     if config.prompts_digest != prompts_digest():
         raise DataError(OTHER_PROMPTS)
     loaded = check_prompts(config, source)
@@ -208,7 +208,7 @@ def judged_again(
         judging.verdicts,
         answered_by=backend,
     )
-    return said_of(the_judge, loaded, Contexts.of(loaded, judging), judging, config.seed).frame
+    return judge_items(the_judge, loaded, JudgeContexts.of(loaded, judging), judging, config.seed).frame
 
 
 def recorded_scores(run: Run, items: pl.DataFrame) -> Scored:
@@ -250,7 +250,9 @@ def check_items_again(run: Run, again: pl.DataFrame, place: str) -> list[Finding
     found = []
     if ours.height != again.height or ours.join(again, on=key, how="anti", nulls_equal=True).height:
         found.append(
-            refused("items", f"{ITEMS_FILE} has other rows than {place} gives: {ours.height:,}, not {again.height:,}.")
+            error_finding(
+                "items", f"{ITEMS_FILE} has other rows than {place} gives: {ours.height:,}, not {again.height:,}."
+            )
         )
     for name in again.columns:
         if name in key:
@@ -259,9 +261,10 @@ def check_items_again(run: Run, again: pl.DataFrame, place: str) -> list[Finding
         ids = [item for item, a, b in zip(both["id"], made, kept, strict=True) if a != b and not (_nan(a) and _nan(b))]
         if ids:
             found.append(
-                refused(
+                error_finding(
                     "items",
-                    f"{ITEMS_FILE} has in {len(ids):,} rows another `{name}` than {place} gives (ids {named(ids)}).",
+                    f"{ITEMS_FILE} has in {len(ids):,} rows another `{name}` than {place} gives "
+                    f"(ids {first_ids(ids)}).",
                 )
             )
     return found
@@ -271,13 +274,13 @@ def _nan(value: Any) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 
-def check_remade(run: Run, source: Source) -> tuple[list[Finding], pl.DataFrame | None]:
+def check_reproduced(run: Run, source: RunData) -> tuple[list[Finding], pl.DataFrame | None]:
     """Whether the run's rows are what its data, its scores and its recorded replies give; with the metrics of these."""
     found = check_rows(run, source)
     if found:
         return found, None
     try:
-        items, metrics = remade(run, source)
+        items, metrics = reproduce_run(run, source)
     except CallsError as error:
-        return [refused("replies", f"{LEDGER_FILE} does not hold what {source.place} asks. {error}")], None
+        return [error_finding("replies", f"{LEDGER_FILE} does not hold what {source.place} asks. {error}")], None
     return check_items_again(run, items, source.place), metrics

@@ -7,42 +7,42 @@ A run's settings record them, and the options of the command are made from them.
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
-from pluralbench_calls.chat import LOCAL, ChatConnection
+from pluralbench_calls.chat import LOCAL, ConnectionConfig
 from pluralbench_local import LocalModel, ServedModel
-from pluralbench_local.personal.options import METHODS, PersonalOptions
-from pluralbench_local.training_options import TrainingOptions
-from pluralbench_policies.description import OptimizeOptions
-from pluralbench_policies.planner_options import PlannerOptions
-from pluralbench_rewards import Scoring
-from pluralbench_rewards.served.serving import Serving
-from pluralbench_rewards.synthesize_me import SynthesisOptions
-from pluralbench_runs import Cluster, Table, did_you_mean
+from pluralbench_local.personal.options import METHODS, PersonalConfig
+from pluralbench_local.training_options import TrainingConfig
+from pluralbench_policies.config import OptimizeConfig
+from pluralbench_policies.planner_options import PlannerConfig
+from pluralbench_rewards import ScoringConfig
+from pluralbench_rewards.served.serving import ServingConfig
+from pluralbench_rewards.synthesize_me import SynthesisConfig
+from pluralbench_runs import ClusterConfig, FrozenModel, did_you_mean
 from pydantic import Field, field_validator, model_validator
 
 __all__ = [
-    "AspectMatching",
-    "ChatConnection",
-    "Cluster",
-    "Data",
-    "DownstreamPrompt",
-    "Judging",
+    "AspectMatchingConfig",
+    "ClusterConfig",
+    "ConnectionConfig",
+    "DataConfig",
+    "DownstreamPromptConfig",
+    "JudgeConfig",
     "LocalModel",
-    "OptimizeOptions",
-    "Outcome",
-    "PersonaData",
-    "PersonaJudging",
-    "PersonalOptions",
-    "Personalizing",
-    "PlannerOptions",
-    "Planning",
-    "Prompt",
-    "Running",
-    "Sampling",
-    "Scoring",
+    "OptimizeConfig",
+    "OutcomeConfig",
+    "PersonaDataConfig",
+    "PersonaJudgeConfig",
+    "PersonalConfig",
+    "PersonalizeConfig",
+    "PlanConfig",
+    "PlannerConfig",
+    "PromptConfig",
+    "RuntimeConfig",
+    "SamplingConfig",
+    "ScoringConfig",
     "ServedModel",
-    "Serving",
-    "Synthesizing",
-    "TrainingOptions",
+    "ServingConfig",
+    "SynthesizeConfig",
+    "TrainingConfig",
 ]
 
 OnEmpty = Literal["error", "drop", "keep"]
@@ -89,7 +89,7 @@ def _parts(value: Any) -> Any:
     return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else value
 
 
-class Data(Table):
+class DataConfig(FrozenModel):
     """Which items of a benchmark are scored, and where they are.
 
     location: a release or another directory, a file (.parquet, .jsonl, .json, .csv), or ORG/NAME[@REVISION] on the Hub.
@@ -126,7 +126,7 @@ class Data(Table):
     legacy: bool = Field(default=False, description="Count as the authors' code does: multilingual, chinese.")
 
 
-class Prompt(Table):
+class PromptConfig(FrozenModel):
     """What the prompt says about the person."""
 
     profile: Profile = Field("none", description=PROFILE)
@@ -135,8 +135,8 @@ class Prompt(Table):
     personas: Path | None = Field(None, description=PERSONAS)
 
 
-class PersonaData(Table):
-    """Which items of the persona judge are asked about, and where they are; see `Data`."""
+class PersonaDataConfig(FrozenModel):
+    """Which items of the persona judge are asked about, and where they are; see `DataConfig`."""
 
     location: str | None = Field(
         None,
@@ -147,7 +147,7 @@ class PersonaData(Table):
     split: str = Field("test", description=SPLIT)
 
 
-class Asking(Table):
+class ReplyConfig(FrozenModel):
     """In which form a judge replies. usual: what is asked of a model where nobody says.
 
     The embedded model is then asked for JSON by a schema: it is too small to keep to a form by itself, and would write
@@ -168,15 +168,15 @@ class Asking(Table):
         return self.model_copy(update={"reply": self.reply or ("structured" if model == LOCAL else self.usual)})
 
 
-class Judging(Asking):
+class JudgeConfig(ReplyConfig):
     """How a judge is asked.
 
     orders: "both" asks twice with the responses swapped, and calls it a tie where the verdicts disagree; "one" asks
     once, in an order drawn by the seed (the way of the paper of Personalized RewardBench, section 4.1). criterion:
     what the judge goes by, see `pluralbench_rewards.judge.Criterion`. oracle: show it the rubric aspects that the
     benchmark scores by, their titles alone or with the reasons; the paper's oracle (appendix A.4) sees the posts too
-    (`Prompt(profile="raw")`). answer_language: of a benchmark in many languages, see
-    `pluralbench.data.prompts.languages_told`.
+    (`PromptConfig(profile="raw")`). answer_language: of a benchmark in many languages, see
+    `pluralbench.data.prompts.language_context`.
     """
 
     orders: Orders = Field("both", description=ORDERS)
@@ -205,8 +205,8 @@ class Judging(Asking):
     attempts: int = Field(4, ge=1, description=ATTEMPTS)
 
 
-class Synthesizing(Asking, SynthesisOptions):
-    """How personas and demonstrations are found; see `SynthesisOptions`."""
+class SynthesizeConfig(ReplyConfig, SynthesisConfig):
+    """How personas and demonstrations are found; see `SynthesisConfig`."""
 
     temperature: float = Field(0.0, ge=0, description=TEMPERATURE)
     top_p: float | None = Field(None, gt=0, le=1, description=TOP_P)
@@ -214,7 +214,7 @@ class Synthesizing(Asking, SynthesisOptions):
     attempts: int = Field(4, ge=1, description=ATTEMPTS)
 
 
-class PersonaJudging(Asking):
+class PersonaJudgeConfig(ReplyConfig):
     """How a judge for persons is asked. The sampling is that of "Can LLM be a Personalized Judge?" (section 4).
 
     setting: "standard" asks for a choice, "certainty" also for a certainty from 1 to 100, "tie" allows a tie as an
@@ -236,13 +236,13 @@ class PersonaJudging(Asking):
     attempts: int = Field(4, ge=1, description=ATTEMPTS)
 
 
-class DownstreamPrompt(Prompt):
+class DownstreamPromptConfig(PromptConfig):
     """What policy and reward models are told about the person: the same (Personalized RewardBench, section 5.1)."""
 
     profile: Profile = Field("raw", description=PROFILE)
 
 
-class Running(Table):
+class RuntimeConfig(FrozenModel):
     """How models run that are loaded into this process; see `LocalModel`."""
 
     device: str = Field("auto", description="auto, cpu, cuda, cuda:1, or spread over all GPUs.")
@@ -254,7 +254,7 @@ class Running(Table):
     )
 
 
-class Sampling(Table):
+class SamplingConfig(FrozenModel):
     """How candidates are sampled from a policy; the defaults are those of Personalized RewardBench's code.
 
     n: candidates of each prompt. k: of how many the best is taken, without it the powers of 2 up to n, and n.
@@ -286,7 +286,7 @@ class Sampling(Table):
         return tuple(sorted({1, *self.k} if self.k else {*powers, self.n}))
 
 
-class Planning(Table):
+class PlanConfig(FrozenModel):
     """How plans are sampled: as LaMP-QA's code does (Personalized RewardBench builds on it), but for `max_tokens`.
 
     There it is 4096; a plan is a list of few words a line, and what is longer than 512 tokens repeats itself.
@@ -297,7 +297,7 @@ class Planning(Table):
     max_tokens: int = Field(512, ge=1, description=MAX_TOKENS)
 
 
-class AspectMatching(Table):
+class AspectMatchingConfig(FrozenModel):
     """When an aspect of a plan counts as one of the true aspects; see `pluralbench.planning.aspects`."""
 
     words: float = Field(
@@ -321,7 +321,7 @@ class AspectMatching(Table):
     )
 
 
-class Outcome(Table):
+class OutcomeConfig(FrozenModel):
     """What is judged of the candidates, and how.
 
     judge: a model of the judge's endpoint, "local", "rubric-overlap" (see `pluralbench_rewards.rubric.overlap`), or
@@ -350,7 +350,7 @@ class Outcome(Table):
     attempts: int = Field(4, ge=1, description=ATTEMPTS)
 
 
-class Personalizing(Table):
+class PersonalizeConfig(FrozenModel):
     """Which personalized reward models are trained, and what they are compared under.
 
     methods: of `pluralbench_local.personal`. profile: "without" and "with" train models that know nothing of the person

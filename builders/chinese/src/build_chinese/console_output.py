@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from pluralbench_release import tell_table, text_table
+from pluralbench_release import print_table, text_table
 from pluralbench_runs import shell_line
 from rich.console import Console
 
@@ -25,7 +25,7 @@ from build_chinese.steps import (
 )
 
 
-def tell_tasks(console: Console, made: Prepared, folder: Path) -> None:
+def print_tasks(console: Console, made: Prepared, folder: Path) -> None:
     """Say what tasks there are, for whom, and what was dropped."""
     tasks = made.tasks
     distinct = tasks["task"].n_unique()
@@ -33,9 +33,9 @@ def tell_tasks(console: Console, made: Prepared, folder: Path) -> None:
     console.print(f"\n{folder}: {distinct:,} tasks on {made.prompts.height:,} prompts{more}")
     loads = tasks.group_by("annotator").agg(pl.len(), (pl.col("kind") == "check").sum().alias("checks"))
     names = ["annotator", "tasks", "check items"]
-    tell_table(console, "Who annotates", text_table(names, loads.sort("annotator").iter_rows()))
+    print_table(console, "Who annotates", text_table(names, loads.sort("annotator").iter_rows()))
     if made.dropped.height:
-        tell_table(console, f"What was dropped of {made.responses:,} responses", _drops(made.by_rule))
+        print_table(console, f"What was dropped of {made.responses:,} responses", _drops(made.by_rule))
     console.print(
         f"Next: import {folder / LABEL_STUDIO} into Label Studio, or hand out {folder / SHEETS}; then\n"
         f"  {shell_line('build-chinese', 'annotations', '--tasks', folder, '--out', 'annotated.jsonl')} "
@@ -50,7 +50,7 @@ def _drops(by_rule: pl.DataFrame) -> pl.DataFrame:
     return text_table(["rule", "responses", "of which in"], rules.sort("responses", descending=True).iter_rows())
 
 
-def tell_annotated(console: Console, found: Annotated, out: Path, report: Path) -> None:
+def print_annotated(console: Console, found: Annotated, out: Path, report: Path) -> None:
     """Say how far annotators agree, and what was wrong."""
     pairs, alpha = found.agreement["pairs"], found.agreement["alpha"]
     marks = found.annotations.marks
@@ -83,10 +83,10 @@ def tell_annotated(console: Console, found: Annotated, out: Path, report: Path) 
         for name, entry in found.agreement["annotators"].items()
     ]
     names = ["annotator", "tasks", "agrees with others", "check items right", "prefers what is shown first"]
-    tell_table(console, "Annotators (95 % intervals)", text_table(names, rows))
+    print_table(console, "Annotators (95 % intervals)", text_table(names, rows))
     problems = found.annotations.problems.group_by("kind", maintain_order=True).len()
     if problems.height:
-        tell_table(console, f"Problems ({report})", text_table(["problem", "tasks"], problems.iter_rows()))
+        print_table(console, f"Problems ({report})", text_table(["problem", "tasks"], problems.iter_rows()))
     _tell_rounds(console, found, out)
     if to_discuss(found):
         console.print(
@@ -127,7 +127,7 @@ def _tell_rounds(console: Console, found: Annotated, out: Path) -> None:
         )
 
 
-def tell_resolved(console: Console, ranked: Ranked, out: Path) -> None:
+def print_resolved(console: Console, ranked: Ranked, out: Path) -> None:
     """Say how much was in conflict, and what was dropped."""
     figures = ranked.figures
     ties = sum(len(set(row["rank"].values())) < len(row["rank"]) for row in ranked.rows)
@@ -141,11 +141,11 @@ def tell_resolved(console: Console, ranked: Ranked, out: Path) -> None:
     console.print(f"Next:\n  {shell_line('build-chinese', 'preference', *asked, torch=True)}")
 
 
-def tell_described(console: Console, figures: Mapping[str, Any], figure: Path | None) -> None:
+def print_described(console: Console, figures: Mapping[str, Any], figure: Path | None) -> None:
     """Say what published files have, and draw it where that is asked for."""
     for title, table in figures_tables(figures).items():
         if table.height:
-            tell_table(console, title, table)
+            print_table(console, title, table)
     if figure is not None and figures["annotators"]:
         draw_lengths(figures["annotators"], figure)
         console.print(f"Wrote {figure}")

@@ -4,15 +4,15 @@ from typing import ClassVar
 
 from pluralbench_rewards import ModelRecord
 from pluralbench_rewards.served import ServerError
-from pluralbench_rewards.served.serving import Serving
-from pluralbench_runs import Table
+from pluralbench_rewards.served.serving import ServingConfig
+from pluralbench_runs import FrozenModel
 
-from pluralbench_local.description import LocalModel
+from pluralbench_local.config import LocalModel
 
 NOT_SERVED = "`{}` belongs to a model behind a server; give `server` too, or leave it out."
 
 
-class ServedModel(Table):
+class ServedModel(FrozenModel):
     """A reward model behind servers. model: the same model here, whose tokenizer, chat template and rules are used.
 
     Its weights are read only to check the servers, on its `device`, where they are here and fit.
@@ -21,7 +21,7 @@ class ServedModel(Table):
     loader: ClassVar[str] = "pluralbench_local.served.scoring:load"
 
     model: LocalModel
-    serving: Serving
+    serving: ServingConfig
 
     def record(self) -> ModelRecord:
         """What is known of the model here. Which servers hold it, and of which engine, does not bind a run."""
@@ -29,13 +29,13 @@ class ServedModel(Table):
         return known.model_copy(update={"device": None, "settings": known.settings | {"served": True}})
 
 
-def described(model: LocalModel, serving: Serving) -> LocalModel | ServedModel:
+def described(model: LocalModel, serving: ServingConfig) -> LocalModel | ServedModel:
     """The model behind the servers, or in this process where there is none.
 
     Raises `ServerError` for an option of servers without a server, a reference without one, and personalized models.
     """
     if not serving.server:
-        fields = Serving.model_fields.items()
+        fields = ServingConfig.model_fields.items()
         given = next((name for name, info in fields if getattr(serving, name) != info.default), None)
         if given is not None:
             raise ServerError(NOT_SERVED.format(given))

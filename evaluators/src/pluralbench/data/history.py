@@ -9,7 +9,7 @@ import polars as pl
 from pluralbench_measures.rankings import pairs_of
 from pluralbench_rewards import EarlierPair
 
-from pluralbench.data.benchmarks import Earlier
+from pluralbench.data.benchmarks import HistoryRows
 from pluralbench.data.texts import as_texts
 
 COLUMNS = ("config", "id", "person", "prompt", "responses", "rank")
@@ -18,7 +18,7 @@ COLUMNS = ("config", "id", "person", "prompt", "responses", "rank")
 class History:
     """Pairs that people decided, in the order of the data; an item refers to the first `earlier` ones of its person.
 
-    frame: with `COLUMNS` as of `pluralbench.data.shapes.ITEMS`, a row for each prompt with its responses.
+    frame: with `COLUMNS` as of `pluralbench.data.rows_to_items.ITEMS`, a row for each prompt with its responses.
     """
 
     def __init__(self, frame: pl.DataFrame | None = None) -> None:
@@ -49,14 +49,14 @@ class History:
         return rows
 
 
-def are_earlier(frame: pl.DataFrame, earlier: Earlier | None) -> pl.Series:
+def is_history_row(frame: pl.DataFrame, earlier: HistoryRows | None) -> pl.Series:
     """Which rows of a table are an earlier pair alone, and not scored."""
     if earlier is None or earlier.column is None:
         return pl.repeat(value=False, n=frame.height, eager=True)
     return as_texts(frame[earlier.column]).is_in(earlier.values).fill_null(value=False)
 
 
-def counted(items: pl.DataFrame, history: pl.DataFrame, earlier: Earlier | None) -> pl.DataFrame:
+def with_history_length(items: pl.DataFrame, history: pl.DataFrame, earlier: HistoryRows | None) -> pl.DataFrame:
     """Items of a table with the number of rows of its history that are before them, in the column `earlier`."""
     if earlier is None:
         return items

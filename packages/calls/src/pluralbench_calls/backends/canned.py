@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Self
 
-from pluralbench_calls.errors import MissingAnswers, NotWritten
+from pluralbench_calls.errors import CannedReplyMissing, MissingAnswers
 from pluralbench_calls.records import Answer, Backend, Request
 
 
@@ -20,7 +20,7 @@ class Replay(Backend):
         )
 
 
-class Written(Backend):
+class CannedBackend(Backend):
     """A backend that finds an answer by what the call is for.
 
     read: the answers by the labels of their calls, without the attempt; read when first needed. missing: how to mend a
@@ -38,8 +38,8 @@ class Written(Backend):
         return self
 
     async def send(self, request: Request) -> Answer:
-        """The answer that was written for this call. Raises `NotWritten` when nobody wrote one."""
+        """The answer that was written for this call. Raises `CannedReplyMissing` when nobody wrote one."""
         text = self._answers.get(request.label.rsplit(", ", 1)[0])
         if text is None:
-            raise NotWritten(f"Nobody wrote the {request.label}: {self._missing}.")
+            raise CannedReplyMissing(f"Nobody wrote the {request.label}: {self._missing}.")
         return Answer.to(request, "answer", text, finish_reason="stop")

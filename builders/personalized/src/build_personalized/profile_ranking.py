@@ -17,7 +17,7 @@ from pluralbench_runs import PathName, Place, Recipe, SplitName, digest, output_
 
 from build_personalized.profiles import rank_profiles
 from build_personalized.recipe import check_config
-from build_personalized.training.contamination import asked, column_asked
+from build_personalized.training.contamination import all_prompts, column_asked
 
 AT_ONCE = 1024  # rows that are objects of Python at a time
 CARD = "README.md"
@@ -108,7 +108,7 @@ def _ranked(frame: pl.DataFrame, where: str, ledger: Ledger, identity: Retriever
         questions = pl.DataFrame(
             {
                 "id": [f"row {row + 1:,} of {where}" for row in part["row"]],
-                "question": ["\n\n".join(asked(cell)) for cell in part[column]],
+                "question": ["\n\n".join(all_prompts(cell)) for cell in part[column]],
                 "profile": part["profile"].fill_null([]),
             }
         )

@@ -8,15 +8,15 @@ from pluralbench_runs import UserError, digest, file_digest
 from pluralbench_tables import read_json
 
 from pluralbench.errors import DataError, RunError
-from pluralbench.leaderboard.agreement import (
+from pluralbench.leaderboard.consistency import (
     check_columns,
     check_items,
     check_metrics,
     check_record,
     check_replies,
 )
-from pluralbench.leaderboard.findings import UNREAD, Checked, Finding, State, is_refused, unusual
-from pluralbench.leaderboard.remade import Files, LastRead, Source, check_remade, source_of
+from pluralbench.leaderboard.findings import UNREAD, CheckResult, Finding, State, is_refused, warning_finding
+from pluralbench.leaderboard.reproduction import DataCache, RunData, RunInputs, check_reproduced, run_data
 from pluralbench.leaderboard.rescoring import Rescoring, check_lengths, check_rescored
 from pluralbench.leaderboard.unusual import (
     check_among,
@@ -49,10 +49,10 @@ def check_submission(
     run: Run,
     among: Sequence[Run] = (),
     *,
-    files: Files | None = None,
+    files: RunInputs | None = None,
     rescoring: Rescoring | None = None,
-    last: LastRead | None = None,
-) -> Checked:
+    last: DataCache | None = None,
+) -> CheckResult:
     """Check a run as a leaderboard does: what is wrong with it, what is unusual, and how far that is known.
 
     First the files of its directory have to agree with each other. Then its data is read again, and its items, its
@@ -65,28 +65,28 @@ def check_submission(
     state: State = "consistent"
     said = ""
     if found := [*check_columns(run)]:
-        return Checked("refused", found)
+        return CheckResult("refused", found)
     found = [finding for check in AGREEMENT for finding in check(run)]
     if not found:
         try:
-            source = source_of(run, files or Files(), last)
+            source = run_data(run, files or RunInputs(), last)
         except UserError as error:
-            found = [*check_metrics(run), unusual(UNREAD, f"The data was not read. {error}")]
+            found = [*check_metrics(run), warning_finding(UNREAD, f"The data was not read. {error}")]
         else:
             found, state, said = _check_data(run, source, rescoring)
     if is_refused(found):
         state, said = "refused", ""
     found += [finding for check in REMARKS for finding in check(run)]
     found += check_among(run, among)
-    return Checked(state, sorted(found, key=lambda finding: finding.level), said)
+    return CheckResult(state, sorted(found, key=lambda finding: finding.level), said)
 
 
-def _check_data(run: Run, source: Source, rescoring: Rescoring | None) -> tuple[list[Finding], State, str]:
+def _check_data(run: Run, source: RunData, rescoring: Rescoring | None) -> tuple[list[Finding], State, str]:
     try:
-        found, metrics = check_remade(run, source)
+        found, metrics = check_reproduced(run, source)
     except DataError as error:
         return (
-            [*check_metrics(run), unusual(UNREAD, f"The run was not made again from its data. {error}")],
+            [*check_metrics(run), warning_finding(UNREAD, f"The run was not made again from its data. {error}")],
             "consistent",
             "",
         )
@@ -97,7 +97,11 @@ def _check_data(run: Run, source: Source, rescoring: Rescoring | None) -> tuple[
     try:
         found += check_lengths(run, source)
     except UserError as error:
-        return [*found, unusual(UNREAD, f"What was cut or dropped was not found again. {error}")], "consistent", ""
+        return (
+            [*found, warning_finding(UNREAD, f"What was cut or dropped was not found again. {error}")],
+            "consistent",
+            "",
+        )
     if rescoring is None:
         return found, "checked", ""
     again, said = check_rescored(run, source, rescoring)
@@ -120,7 +124,7 @@ def places_of(given: Sequence[str]) -> dict[str, str]:
     return {name: place for name, _, place in split}
 
 
-def told(run: Run, checked: Checked) -> dict[str, Any]:
+def check_summary(run: Run, checked: CheckResult) -> dict[str, Any]:
     """What is known of a run after its checks, as JSON takes it."""
     findings = [finding._asdict() for finding in checked.findings]
     return {
@@ -135,17 +139,17 @@ def told(run: Run, checked: Checked) -> dict[str, Any]:
     }
 
 
-def read_checked(path: Path) -> dict[str, Checked]:
+def read_checked(path: Path) -> dict[str, CheckResult]:
     """Runs by the digest of their files that were checked against their data, from what `check --json` printed.
 
     Raises `RunError` for another file.
     """
     rows = read_json(path, RunError)
-    found: dict[str, Checked] = {}
+    found: dict[str, CheckResult] = {}
     for row in rows if isinstance(rows, list) else [None]:
         match row:
             case {"digest": str() as name, "state": "checked" | "verified" as state, "rescored": str() as said}:
-                found[name] = Checked(state, [], said)
+                found[name] = CheckResult(state, [], said)
             case {"digest": str(), "state": "refused" | "consistent"}:
                 pass
             case _:
