@@ -26,7 +26,7 @@ def test_a_copied_entry_is_a_benchmark_file(tmp_path: Path) -> None:
 
 
 def test_every_key_of_a_benchmark_is_explained() -> None:
-    page = (ROOT / "evaluators/README.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/reference/benchmarks.md").read_text(encoding="utf-8")
     of_samples = {"sample"}  # those of this package alone
     for model in (Benchmark, Columns, Labels, BenchmarkCard):
         said = inspect.getdoc(model) or ""
