@@ -92,6 +92,7 @@ NOT_RUN = {
 SHOWN = {
     "#!/bin/bash\n#SBATCH": "the script of a job array, which test_shards runs as its tasks do",
     "Personalized RewardBench (sample), 24 items": "what the commands above it print, whose form test_report asserts",
+    "                             overall  Boiling": "what the command above it prints of a small model",
     "Personalized RewardBench\n              Art: Art:": "what a larger model gives, as test_personalize_report",
     "Mode fast: 6,650 tokens": "what the small embedded model gives, as test_score_run",
     "Personalized RewardBench (sample), in brackets the profile": "the same, as test_profile_modes",
