@@ -92,6 +92,7 @@ NOT_RUN = {
 SHOWN = {
     "#!/bin/bash\n#SBATCH": "the script of a job array, which test_shards runs as its tasks do",
     "Personalized RewardBench (sample), 24 items": "what the commands above it print, whose form test_report asserts",
+    "M-RewardBench (sample), 138 items": "the same",
     "                             overall  Boiling": "what the command above it prints of a small model",
     "Personalized RewardBench\n              Art: Art:": "what a larger model gives, as test_personalize_report",
     "Mode fast: 6,650 tokens": "what the small embedded model gives, as test_score_run",
@@ -154,7 +155,8 @@ ELSEWHERE = {
     "pluralbench judge gpt-5-mini": f"--base-url {CHAT}",
     "pluralbench judge path/to/model": f"--base-url {CHAT}",
     "pluralbench judge local": "--limit 1 --config Art_and_Entertainment --reply structured --max-tokens 16",
-    "pluralbench train local": "--out taught --epochs 1 --limit 6 --batch-size 4",
+    "pluralbench train local": "--out taught --epochs 1 --limit 2 --batch-size 2",
+    "my-model --benchmark multilingual": "--limit 2",
     "pluralbench train-planner": "--steps 1 --warmup-steps 0 --items-per-step 1 --profile-size 1",
     "pluralbench plan": "--max-tokens 8 --limit 1 --profile-size 1",
     "pluralbench judge-personas": f"--base-url {CHAT}",
