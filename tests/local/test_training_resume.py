@@ -66,7 +66,7 @@ def test_stopped_twice_it_ends_in_the_same_weights(language_models: Folders, tmp
 KILLED = """
 import json, sys, time
 import torch
-from pluralbench_local import Ranking, TrainingOptions, train, training
+from pluralbench_local import Ranking, TrainingConfig, train, training
 torch.set_num_threads(1)
 step = training._step
 def slow(*values):
@@ -75,7 +75,7 @@ def slow(*values):
 training._step = slow
 base, out, options, *both = json.loads(sys.stdin.read())
 data, held_out = ([Ranking(**ranking) for ranking in several] for several in both)
-train(base, data, out, held_out=held_out, options=TrainingOptions(**options), device="cpu")
+train(base, data, out, held_out=held_out, options=TrainingConfig(**options), device="cpu")
 """
 
 

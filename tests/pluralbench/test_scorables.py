@@ -194,11 +194,11 @@ def test_verbs_work_inside_a_running_event_loop(
 
 NO_TORCH = """
 import sys, pluralbench
-from pluralbench import ChatConnection
+from pluralbench import ConnectionConfig
 data, base_url = sys.argv[1:]
 by = lambda groups: [[float(len(r)) for r in g.responses] for g in groups]
 pluralbench.score(by, benchmark="pairs", data=data, out="scored")
-pluralbench.judge("j", benchmark="pairs", data=data, connection=ChatConnection(base_url=base_url), out="judged")
+pluralbench.judge("j", benchmark="pairs", data=data, connection=ConnectionConfig(base_url=base_url), out="judged")
 print([name for name in ("torch", "transformers", "datasets", "xllamacpp") if name in sys.modules])
 """
 

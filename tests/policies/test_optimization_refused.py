@@ -161,5 +161,5 @@ def test_what_is_missing_is_said_with_how_to_install_it(
 
 
 def test_options_and_tasks_are_described_without_torch() -> None:
-    code = "import sys; from pluralbench_policies import OptimizeOptions, Task; sys.exit('torch' in sys.modules)"
+    code = "import sys; from pluralbench_policies import OptimizeConfig, Task; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], env=environment({}), check=False).returncode == 0

@@ -145,17 +145,22 @@ def _over_limits(request: Any) -> Fault | None:
 
 # ---- Translators
 
-WORDS = (
-    "la casa para pero cuando porque también muchos nosotros ciudad mañana tiempo siempre puede hacer años mejor "
-    "después entonces algunos trabajo gente mundo donde nuestra"
-)
+WORDS = {
+    "es": "la casa para pero cuando porque también muchos nosotros ciudad mañana tiempo siempre puede hacer años "
+    "mejor después entonces algunos trabajo gente mundo donde nuestra",
+    "de": "das Haus für aber wenn weil auch viele wir Stadt morgen Zeit immer kann machen Jahre besser nachher dann "
+    "einige Arbeit Leute Welt wo unsere",
+    "hi": "पुस्तकालय परिवार समाचार जानकारी अध्यापक लेकिन क्योंकि हमेशा अखबार सप्ताह बरसात शहर नगरपालिका समय करना सरकार "
+    "बेहतर मतलब अचानक दरवाज़ा बचपन पर्वत हवाईजहाज़ रसोईघर",
+}
 WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 
 def by_words(texts: Sequence[str], source: str, target: str) -> list[str]:
-    """Each word as a Spanish word (always the same one), the rest as it is: reads as Spanish, means nothing."""
-    assert (source, target) == ("en", "es")
-    words = WORDS.split()
+    """Each word as a word of the language (always the same one), the rest as it is: reads as the language, means
+    nothing."""
+    assert source == "en"
+    words = WORDS[target].split()
     return [WORD.sub(lambda word: words[zlib.crc32(word[0].encode()) % len(words)], text) for text in texts]
 
 

@@ -21,7 +21,10 @@ def messages() -> Iterator[tuple[str, str, str]]:
                 if isinstance(node, ast.JoinedStr):
                     text = "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
                     yield name, str(path.relative_to(ROOT)), text
-                elif isinstance(node, ast.Call) and ast.unparse(node.func).startswith("how_to_install"):
+                elif isinstance(node, ast.Call) and ast.unparse(node.func) in {
+                    "install_command",
+                    "install_weights_command",
+                }:
                     what = [str(one.value) if isinstance(one, ast.Constant) else "{}" for one in node.args]
                     yield name, str(path.relative_to(ROOT)), 'pip install "{}[{}]"'.format(*what)
                 elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts:

@@ -270,7 +270,7 @@ class SamplingConfig(FrozenModel):
     top_p: float | None = Field(0.9, gt=0, le=1, description=TOP_P)
     max_tokens: int = Field(512, ge=1, description=MAX_TOKENS)
 
-    _numbers = field_validator("k", mode="before")(_parts)
+    _numbers: ClassVar[Any] = field_validator("k", mode="before")(_parts)
 
     @model_validator(mode="after")
     def _within(self) -> Self:
@@ -374,7 +374,7 @@ class PersonalizeConfig(FrozenModel):
     )
     seeds: int = Field(3, ge=1, description="Models of each method, by the seeds 0, 1, ...")
 
-    _names = field_validator("methods", mode="before")(_parts)
+    _names: ClassVar[Any] = field_validator("methods", mode="before")(_parts)
 
     @field_validator("methods")
     @classmethod

@@ -55,7 +55,7 @@ def command(
     recipe: Annotated[str, typer.Option(help="`sample`, `paper`, or a TOML file.")] = "sample",
     *,
     given: Annotated[Overrides, RecipeOptions(ChineseRecipe, RECIPES, ("name", "seed", "connection"))],
-    cluster: Annotated[ClusterConfig, Options("ClusterConfig")],
+    cluster: Annotated[ClusterConfig, Options("Cluster")],
     how: Annotated[Building, Options("Result")],
 ) -> None:
     """Build CheemsBench: Chinese prompts whose responses people and models ranked, conflicts resolved.
@@ -125,8 +125,7 @@ def annotations(
 ) -> None:
     """Read annotations, check them against the tasks, and say how far annotators agree.
 
-    What two annotators differ on goes back to them where they agree on less than 90 % (`least_agreement` under [tasks]
-    of the tasks' recipe), then to a third annotator; what is left is discussed. Once nothing is open, a reviewer marks
+    What two annotators differ on goes back to them where they agree on less than 90 % (`tasks.least_agreement` of the recipe), then to a third annotator; what is left is discussed. Once nothing is open, a reviewer marks
     30 % of the tasks, and then another one (`review_share`).
 
     Example: build-chinese annotations export.json --tasks dist/tasks --out annotated.jsonl
@@ -191,7 +190,7 @@ def preference(
     ablate: Annotated[
         bool, typer.Option("--ablate", help="Then train on each variant of the set and measure it on the benchmarks.")
     ] = False,
-    cluster: Annotated[ClusterConfig, Options("ClusterConfig")],
+    cluster: Annotated[ClusterConfig, Options("Cluster")],
     how: Annotated[Building, Options("Result")],
 ) -> None:
     """Build the preference set by distant supervision, and the benchmarks beside it, as a release.

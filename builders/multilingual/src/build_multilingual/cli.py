@@ -44,7 +44,7 @@ def command(
         int | None,
         typer.Option(min=1, help="Rows of a review sheet, drawn; all without it.", rich_help_panel=REVIEW),
     ] = None,
-    cluster: Annotated[ClusterConfig, Options("ClusterConfig")],
+    cluster: Annotated[ClusterConfig, Options("Cluster")],
     processes: Annotated[
         int | None,
         typer.Option(

@@ -22,9 +22,9 @@ def judge(
     model: Model,
     *,
     benchmark: FoundBenchmark = None,
-    data: Annotated[DataConfig, Options("DataConfig")],
-    prompt: Annotated[PromptConfig, Options("PromptConfig")],
-    judging: Annotated[JudgeConfig, Options("JudgeConfig")],
+    data: Annotated[DataConfig, Options("Data")],
+    prompt: Annotated[PromptConfig, Options("Prompt")],
+    judging: Annotated[JudgeConfig, Options("Judging")],
     connection: Annotated[ConnectionConfig, Options("Connection")],
     on: Annotated[
         str | None, typer.Option("--on", help=On.description, metavar="ray|[ray://]HOST:PORT", hidden=True)

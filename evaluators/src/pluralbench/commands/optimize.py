@@ -68,8 +68,8 @@ def optimize(
         typer.Option(help="The split of --train-data, or of --data, to optimise on.", rich_help_panel="DataConfig"),
     ] = None,
     benchmark: Benchmark = "personalized",
-    data: Annotated[DataConfig, Options("DataConfig", left_out=("english", "legacy"))],
-    prompt: Annotated[DownstreamPromptConfig, Options("DataConfig")],
+    data: Annotated[DataConfig, Options("Data", left_out=("english", "legacy"))],
+    prompt: Annotated[DownstreamPromptConfig, Options("Data")],
     sampling: Annotated[SamplingConfig, Options("Judge", prefix="sample-", left_out=("n", "k"))],
     samples: Annotated[
         int, typer.Option("--sample-n", help="Answers to each prompt.", min=1, rich_help_panel="Judge")

@@ -33,7 +33,7 @@ def plan(
     ],
     *,
     benchmark: Benchmark = "personalized",
-    data: Annotated[DataConfig, Options("DataConfig", left_out=("legacy", "english", "on_empty"))],
+    data: Annotated[DataConfig, Options("Data", left_out=("legacy", "english", "on_empty"))],
     prompt: ProfilePrompt,
     sampling: Annotated[PlanConfig, Options("Planner")],
     matching: Annotated[AspectMatchingConfig, Options("True aspects")],

@@ -38,7 +38,7 @@ def train(
     flip: Annotated[
         float, typer.Option(help="Learn this share of the items the wrong way round.", rich_help_panel=DATA)
     ] = 0.0,
-    prompt: Annotated[PromptConfig, Options("PromptConfig")],
+    prompt: Annotated[PromptConfig, Options("Prompt")],
     model: Annotated[
         LocalModel, Options("Model", given={"name": "base"}, left_out=("kind", "reference", "label", "dtype"))
     ],

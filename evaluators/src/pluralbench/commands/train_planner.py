@@ -23,7 +23,7 @@ def train_planner(
     ],
     *,
     benchmark: Benchmark = "personalized",
-    data: Annotated[DataConfig, Options("DataConfig", left_out=("legacy", "english", "on_empty"))],
+    data: Annotated[DataConfig, Options("Data", left_out=("legacy", "english", "on_empty"))],
     prompt: ProfilePrompt,
     held_out: Annotated[
         float | None,
