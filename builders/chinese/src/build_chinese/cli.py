@@ -125,8 +125,9 @@ def annotations(
 ) -> None:
     """Read annotations, check them against the tasks, and say how far annotators agree.
 
-    What two annotators differ on goes back to them where they agree on less than 90 % (`tasks.least_agreement` of the recipe), then to a third annotator; what is left is discussed. Once nothing is open, a reviewer marks
-    30 % of the tasks, and then another one (`review_share`).
+    Tasks go back to the two annotators who agree on less than 90 % (`tasks.least_agreement` of the recipe), then to a
+    third annotator; the rest is discussed. Once no task is open, a reviewer marks 30 % of them, and then another one
+    (`review_share`).
 
     Example: build-chinese annotations export.json --tasks dist/tasks --out annotated.jsonl
     """
