@@ -132,7 +132,7 @@ def test_stopped_while_it_is_judged_it_is_not_optimised_again(
             return rollout(*given)
 
         with monkeypatch.context() as patch:
-            patch.setattr("pluralbench.downstream.optimization.walk", stopping)
+            patch.setattr("pluralbench.downstream.optimization.rollout", stopping)
             assert run(*words, "--out", out)[0] == 130
         assert not out.exists()
     assert len(scored) == 4

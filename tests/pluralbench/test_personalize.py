@@ -159,7 +159,7 @@ def test_an_interrupted_run_goes_on_and_ends_in_the_same_numbers(
     whole = carried_out(language_models(), data, tmp_path / "whole", methods=("bt",), embeddings=shared)
     assert not (whole.path / "embeddings").exists()
     with monkeypatch.context() as patch:
-        patch.setattr(steps, "announce", stopped)
+        patch.setattr(steps, "log_status", stopped)
         with pytest.raises(KeyboardInterrupt):
             carried_out(language_models(), data, tmp_path / "out", methods=("bt",), embeddings=shared)
     weights = tmp_path / "out.work" / "models" / "bt-without-0" / "model.safetensors"
