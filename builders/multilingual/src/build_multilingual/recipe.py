@@ -1,5 +1,6 @@
 """What a build of M-RewardBench can be asked to do."""
 
+import pkgutil
 import re
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -11,8 +12,6 @@ from pluralbench_runs.options import COLUMNS as COLUMN_NAMES
 from pluralbench_schemas import ENGLISH, LANGUAGES, near_languages
 from pluralbench_tables import Quoting, Separator
 from pydantic import Field, field_validator, model_validator
-
-from build_multilingual.translators import known_translators
 
 RECIPES = Path(__file__).parent / "recipes"
 COLUMNS = ("id", "prompt", "chosen", "rejected", "chosen_model", "rejected_model", "subset", "category")
@@ -32,6 +31,12 @@ CATEGORIES = {
     ],
     "Reasoning": ["math-prm", "hep-*"],
 }
+
+
+def known_translators() -> list[str]:
+    """The names of the modules in `build_multilingual.translators`, each of which is a translator; none is imported."""
+    folder = Path(__file__).parent / "translators"
+    return sorted(module.name for module in pkgutil.iter_modules([str(folder)]) if not module.name.startswith("_"))
 
 
 class SourceTable(FrozenModel):

@@ -5,20 +5,15 @@ dependencies it imports when first entered, so that a replay needs nothing of it
 """
 
 import importlib
-import pkgutil
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from pluralbench_calls import PackingBackend, Request
 from pluralbench_runs import Json
 from pluralbench_schemas import Language
 
 from build_multilingual.errors import TranslatorError
+from build_multilingual.recipe import ConnectionTable, TranslatorTable, known_translators
 from build_multilingual.translators._packing import text_length
-
-if TYPE_CHECKING:
-    from build_multilingual.recipe import ConnectionTable, TranslatorTable
-
-__all__ = ["Translator", "known_translators", "translator"]
 
 
 class Translator(PackingBackend, Protocol):
@@ -43,12 +38,7 @@ class Translator(PackingBackend, Protocol):
         return text_length(request)
 
 
-def known_translators() -> list[str]:
-    """The names of the modules here, each of which is a translator; none of them is imported."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
-
-
-def translator(table: "TranslatorTable", connection: "ConnectionTable") -> Translator:
+def translator(table: TranslatorTable, connection: ConnectionTable) -> Translator:
     """The translator of a recipe. Raises `TranslatorError` for a name that is none."""
     if table.name not in known_translators():
         raise TranslatorError(f"There is no translator {table.name!r}; choose {', '.join(known_translators())}.")
