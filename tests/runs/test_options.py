@@ -7,7 +7,16 @@ from typing import Annotated, Any, Literal
 import pytest
 import typer
 from pluralbench_runs import FrozenModel, Recipe, RecipeError
-from pluralbench_runs.options import COLUMNS, Building, Options, Overrides, RecipeOptions, with_options
+from pluralbench_runs.options import (
+    COLUMNS,
+    Building,
+    Options,
+    Overrides,
+    RecipeOptions,
+    field_flags,
+    name_options,
+    with_options,
+)
 from pydantic import Field, field_validator
 from typer.testing import CliRunner
 
@@ -135,3 +144,44 @@ def test_a_value_that_a_model_refuses_is_named_by_its_option() -> None:
     assert got == [Pair(both="1/2")]
     with pytest.raises(RecipeError, match=r"^--two: '1' is not of the form A/B\.$"):
         command(own_both="1")
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ('choose `profile="none"` or `plans=...`', "choose `--profile none` or `--plans`"),
+        ("leave out `legacy=True`, or `human=False`", "leave out `--legacy`, or `--no-human`"),
+        ('name it: `columns=["id=key", "prompt=text"]`', "name it: `--column id=key --column prompt=text`"),
+        ("raise `policy.max_tokens=512`", "raise `--policy-max-tokens 512`"),
+        ("give `model=...`, not `other=1` or `prompt = ...`", "give `MODEL`, not `other=1` or `prompt = ...`"),
+    ],
+)
+def test_errors_of_a_command_name_its_options(message: str, shown: str) -> None:
+    flags = {
+        "profile": "--profile",
+        "plans": "--plans",
+        "legacy": "--legacy",
+        "human": "--human/--no-human",
+        "columns": "--column",
+        "policy.max_tokens": "--policy-max-tokens",
+        "model": "MODEL",
+    }
+    assert name_options(message, flags) == shown
+
+
+def test_each_parameter_of_a_command_has_one_flag() -> None:
+    class Sampling(FrozenModel):
+        n: int = Field(1, description="Number.")
+        texts: tuple[str, ...] = Field((), description="Texts.", json_schema_extra={"flag": "--text"})
+
+    def command(
+        *, own: Annotated[Sampling, Options("Own")], judge: Annotated[Sampling, Options("Judge", prefix="judge-")]
+    ) -> None: ...
+
+    assert field_flags(with_options(command)) == {
+        "own.n": "--n",
+        "judge.n": "--judge-n",
+        "own.texts": "--text",
+        "judge.texts": "--text",
+        "texts": "--text",
+    }

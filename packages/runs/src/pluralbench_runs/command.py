@@ -7,8 +7,8 @@ function's docstring is read, from the file.
 import ast
 import inspect
 import sys
-from collections.abc import Callable, Mapping
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property, wraps
 from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -19,8 +19,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from pluralbench_runs.errors import RecipeError
+from pluralbench_runs.errors import RecipeError, UserError
 from pluralbench_runs.guard import run_cli
+from pluralbench_runs.options import field_flags, name_options
 
 SHOWN: Literal["rich"] = "rich"
 EXAMPLE = "Example"
@@ -116,7 +117,33 @@ def _made(place: str, name: str | None = None, *, complete: bool = False) -> Any
     body, examples = _parts(_paragraphs(inspect.getdoc(function) or ""))
     app = typer.Typer(rich_markup_mode=SHOWN, add_completion=complete)
     app.command(name, help=body, epilog=examples)(function)
-    return get_command(app)
+    command: Any = get_command(app)
+    command.callback = _naming_options(command.callback, _flags(command.params) | field_flags(function))
+    return command
+
+
+def _flags(options: Iterable[Any]) -> dict[str, str]:
+    """The flag of each option by its parameter, and the placeholder of each argument."""
+    return {
+        option.name: "/".join([option.opts[0], *option.secondary_opts[:1]])
+        if option.param_type_name == "option"
+        else option.name.upper()
+        for option in options
+    }
+
+
+def _naming_options(callback: Callable[..., Any], flags: Mapping[str, str]) -> Callable[..., Any]:
+    """Let the errors of a command name its options where the code below it names parameters."""
+
+    @wraps(callback)
+    def run_command(*args: Any, **values: Any) -> Any:
+        try:
+            return callback(*args, **values)
+        except UserError as error:
+            error.args = (name_options(str(error), flags), *error.args[1:])
+            raise
+
+    return run_command
 
 
 def _tidied(command: Any) -> Any:

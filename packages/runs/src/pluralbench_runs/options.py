@@ -8,7 +8,9 @@ A command is asked either for the model itself, whose defaults are then the opti
 which it gets what the command line says otherwise than the recipe's file (`RecipeOptions`).
 """
 
+import ast
 import inspect
+import re
 import tomllib
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,6 +28,8 @@ from pluralbench_runs.recipe import FrozenModel, Recipe, models_in
 
 RESULT = "Result"
 MANY = 3
+# A keyword argument in an error message, such as `on_empty="drop"`.
+ARGUMENT = re.compile(r"`(?P<name>[a-z_][\w.]*)=(?P<value>[^`]+)`")
 
 Seed = Annotated[int, typer.Option(help="Seed of every draw.", rich_help_panel=RESULT)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -114,6 +118,51 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return flat
 
 
+def field_flags(command: Callable[..., Any]) -> dict[str, str]:
+    """The flags that `with_options` gave a command, by the field and by `PARAMETER.FIELD` (of a recipe: its key).
+
+    A field that several parameters have with different flags is listed by `PARAMETER.FIELD` alone.
+    """
+    hints = get_type_hints(getattr(command, "__wrapped__", command), include_extras=True)
+    qualified: dict[str, str] = {}
+    by_field: dict[str, set[str]] = {}
+    for parameter, hint in hints.items():
+        options = _marked(hint)
+        for field, flag in [] if options is None else options.field_flags():
+            qualified[f"{parameter}.{field}"] = flag
+            by_field.setdefault(field, set()).add(flag)
+    return qualified | {field: flags.pop() for field, flags in by_field.items() if len(flags) == 1}
+
+
+def name_options(message: str, flags: Mapping[str, str]) -> str:
+    """Replace keyword arguments in backticks by the options of a command, such as `data=...` by `--data`.
+
+    Args:
+        message: An error message that names parameters, as the functions below the commands write it.
+        flags: The flag of each parameter (`--on/--off` for a switch with both). Other parameters stay as they are.
+    """
+
+    def replace(match: re.Match[str]) -> str:
+        flag = flags.get(match["name"])
+        return match[0] if flag is None else f"`{_as_option(flag, match['value'])}`"
+
+    return ARGUMENT.sub(replace, message)
+
+
+def _as_option(flag: str, value: str) -> str:
+    on, _, off = flag.partition("/")
+    if value in {"...", "True"}:
+        return on
+    if value == "False":
+        return off or f"no {on}"
+    try:
+        parsed = ast.literal_eval(value)
+    except (SyntaxError, ValueError):
+        parsed = value
+    values = parsed if isinstance(parsed, list | tuple) else [parsed]
+    return " ".join(f"{on} {one}" for one in values)
+
+
 def _marked(hint: Any) -> "_OfModel | _OfRecipe | None":
     if get_origin(hint) is not Annotated:
         return None
@@ -147,6 +196,9 @@ class _OfModel(NamedTuple):
     def flag(self, field: str) -> str:
         extra = _extra(self.model.model_fields[field])
         return str(extra.get("flag", f"--{self.options.prefix}{field.replace('_', '-')}"))
+
+    def field_flags(self) -> Iterator[tuple[str, str]]:
+        return ((field, self.flag(field)) for field in self.names)
 
     def built(self, values: Mapping[str, Any]) -> FrozenModel:
         given = {field: values[parameter] for field, parameter in self.options.given.items()}
@@ -205,6 +257,11 @@ class _OfRecipe(NamedTuple):
             _parameter(_name(flag), places[0].info, flag, places[0].panel, shown=shown.of(places[0]))
             for flag, places in self.flags.items()
         ]
+
+    def field_flags(self) -> Iterator[tuple[str, str]]:
+        for flag, places in self.flags.items():
+            for place in places:
+                yield from {(place.key, flag), (place.dotted, flag)}
 
     def built(self, values: Mapping[str, Any]) -> Overrides:
         flags = self.flags
