@@ -151,6 +151,6 @@ def test_prompts_are_sampled_from_with_what_is_known_of_their_people(tmp_path: P
         ("arena-personalized", [3] * 4),
         ("personalized-training", [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]),
     ):
-        groups = load_benchmark(benchmark, data, None, sampled=True).groups()
+        groups = load_benchmark(benchmark, data, None, prompts_only=True).groups()
         assert [len(before(group)) for group in groups] == counts
         assert not any(group.responses for group in groups)

@@ -161,9 +161,9 @@ def test_a_report_shows_drop_and_consistency_and_keeps_sections_of_languages_for
 
 def test_pairs_of_other_subsets_are_averaged_plainly() -> None:
     frame = decisions(8, ["eng_Latn", "spa_Latn"]).with_columns(subset=pl.lit("Grammarly"))
-    plain = BENCHMARK.fitted(frame["subset"])
+    plain = BENCHMARK.fit_to(frame["subset"])
     assert plain.sections == {}
-    assert BENCHMARK.fitted([*frame["subset"], "hep-go"]) is BENCHMARK
+    assert BENCHMARK.fit_to([*frame["subset"], "hep-go"]) is BENCHMARK
     spanish = frame.filter(config="spa_Latn")["outcome"].to_list()
     english = frame.filter(config="eng_Latn")["outcome"].to_list()
     expected = (spanish.count("win") - english.count("win")) / len(spanish)

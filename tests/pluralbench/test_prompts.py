@@ -9,7 +9,7 @@ import pytest
 import verbs
 from chat_server import Reply, serve
 from pluralbench import DataError, Group, PromptConfig, Run, find_benchmark
-from pluralbench.data.prompts import UserContext, context_of
+from pluralbench.data.prompts import UserContext, context_blocks
 from pluralbench.evaluation.loading import load_benchmark
 from verbs import load_items
 from written_tables import write
@@ -146,7 +146,7 @@ def test_a_profile_may_be_plain_text(
     data = write(tmp_path / "p.jsonl", pairs(2, profile=profile))
     items = load_items(find_benchmark("pairs", ["profile=profile"]), str(data))
     for item in items.frame.iter_rows(named=True):
-        first, *others = context_of(item, UserContext(PromptConfig(profile="raw")))
+        first, *others = context_blocks(item, UserContext(PromptConfig(profile="raw")))
         assert [first.partition(":\n")[2], *others] == told
 
 

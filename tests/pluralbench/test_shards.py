@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from persona_tables import release, rows
 from pluralbench import Run, RunError, load_run
-from pluralbench.data.shards import Shard, groups_of_items
+from pluralbench.data.shards import Shard, shard_groups
 from pluralbench.results.evaluations import EvaluationRunConfig
 from pluralbench_calls import Price, read_ledger
 from pluralbench_runs import UserError
@@ -69,18 +69,18 @@ def test_shares_are_disjoint_cover_all_and_keep_together_what_belongs_together(
     frame = pl.DataFrame(items, schema={"cluster": pl.String, "digest": pl.String}, orient="row").with_row_index(
         "place"
     )
-    shares = [Shard(number + 1, of).of_items(frame)["place"].to_list() for number in range(of)]
+    shares = [Shard(number + 1, of).select(frame)["place"].to_list() for number in range(of)]
     assert sorted(place for share in shares for place in share) == list(range(len(items)))
     assert all(share == sorted(share) for share in shares)
     holder = {place: number for number, share in enumerate(shares) for place in share}
     for column in (0, 1):
         for name in {item[column] for item in items}:
             assert len({holder[place] for place, item in enumerate(items) if item[column] == name}) == 1
-    assert len(set(groups_of_items(frame))) <= len({cluster for cluster, _ in items})
+    assert len(set(shard_groups(frame))) <= len({cluster for cluster, _ in items})
 
 
 def test_the_share_of_a_group_is_the_same_for_ever() -> None:
-    shares = [next(number for number in range(1, 5) if Shard(number, 4).has(name)) for name in NAMES]
+    shares = [next(number for number in range(1, 5) if Shard(number, 4).contains(name)) for name in NAMES]
     assert shares == PINNED
 
 

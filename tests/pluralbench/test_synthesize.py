@@ -12,7 +12,7 @@ from chat_server import ChatServer, Reply, serve
 from pluralbench import ConnectionConfig, DataError, PromptConfig, Synthesis, synthesize
 from pluralbench.data.personas import PERSONAS_FILE
 from pluralbench.evaluation.loading import load_benchmark
-from pluralbench.evaluation.synthesize import people_of
+from pluralbench.evaluation.synthesize import iter_people
 from written_tables import write
 
 Rows = list[dict[str, Any]]
@@ -83,12 +83,12 @@ def test_each_person_has_a_line_that_judges_read(data: Path, tmp_path: Path) -> 
 
 def test_where_more_is_known_later_each_item_has_a_persona_of_its_own(data: Path) -> None:
     rows = [json.loads(line) for line in data.read_text(encoding="utf-8").splitlines()]
-    people = list(people_of(load_benchmark("arena-personalized", str(data), None)))
+    people = list(iter_people(load_benchmark("arena-personalized", str(data), None)))
     assert [(person.id, len(person.earlier)) for person in people] == [("ana", 5), ("bo", 5)]
     later = write(
         data.with_name("later.jsonl"), [row | {"id": f"r{n}", "prompt": row["context"]} for n, row in enumerate(rows)]
     )
-    people = list(people_of(load_benchmark("personalized-training", str(later), None)))
+    people = list(iter_people(load_benchmark("personalized-training", str(later), None)))
     assert [person.id for person in people] == [f"r{n}" for n in range(14)]
     assert [len(person.earlier) for person in people] == [*range(7), *range(7)]
 

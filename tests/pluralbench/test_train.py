@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench import DataConfig, DataError, PromptConfig, TrainingConfig
 from pluralbench.evaluation.loading import load_benchmark
-from pluralbench.evaluation.train import flip_labels, rankings_of, split
+from pluralbench.evaluation.train import flip_labels, items_to_rankings, split_by_cluster
 from pluralbench_local import LocalModel, Ranking
 from session_folder import CACHE, session_folder
 from written_tables import write
@@ -59,9 +59,9 @@ def test_no_cluster_is_in_both_parts_and_none_is_lost(clusters: list[str], share
     number = len(set(clusters))
     if not 0 < round(share * number) < number:
         with pytest.raises(DataError, match="clusters leaves a part with none; give a share between 0 and 1 of more"):
-            split(made, clusters, share, seed)
+            split_by_cluster(made, clusters, share, seed)
         return
-    learned, judged = split(made, clusters, share, seed)
+    learned, judged = split_by_cluster(made, clusters, share, seed)
     assert sorted([one.id for one in learned + judged]) == sorted(cluster_of)
     inside = {cluster_of[one.id] for one in judged}
     assert len(inside) == round(share * number)
@@ -119,7 +119,7 @@ def test_what_is_learned_from_is_what_score_would_show(
     data = write(tmp_path / "people.jsonl", people(4))
     prompt = PromptConfig(profile="raw", profile_size=2)
     loaded = load_benchmark("personalized", str(data), prompt)
-    made = rankings_of(loaded)
+    made = items_to_rankings(loaded)
     assert [one.prompt for one in made] == [group.messages for group in loaded.groups()]
     assert "Post no. 2 of 0." in made[0].prompt[-1]["content"]
     assert "Post no. 3 of 0." not in made[0].prompt[-1]["content"]

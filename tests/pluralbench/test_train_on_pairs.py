@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench import BenchmarkError, DataConfig, DataError, TrainingConfig, find_benchmark, train
 from pluralbench.data.benchmarks import Columns
-from pluralbench.data.texts import pairs_in
+from pluralbench.data.texts import training_pairs
 from pluralbench.downstream.study_recipe import FOLDER
 from pluralbench.evaluation.loading import load_benchmark
-from pluralbench.evaluation.train import rankings_of
+from pluralbench.evaluation.train import items_to_rankings
 from pluralbench_local import LocalModel
 from samples import sample
 from small_world import write_study
@@ -45,17 +45,19 @@ def row(**changed: Any) -> Row:
 
 def learned(path: Path) -> list[tuple[list[str], list[tuple[int, int]]]]:
     """The responses and pairs of each item, as they are trained on."""
-    loaded = load_benchmark("chinese", path, None, learned=True)
-    return [(list(one.responses), one.learned()) for one in rankings_of(loaded)]
+    loaded = load_benchmark("chinese", path, None, for_training=True)
+    return [(list(one.responses), one.learned()) for one in items_to_rankings(loaded)]
 
 
 def test_the_kept_pairs_of_the_release_are_trained_on_and_lengths_stay_balanced() -> None:
-    loaded = load_benchmark("chinese", DataConfig(location=str(release()), configs=("preference",)), None, learned=True)
+    loaded = load_benchmark(
+        "chinese", DataConfig(location=str(release()), configs=("preference",)), None, for_training=True
+    )
     rows = {
         one["id"]: one for one in pl.read_parquet(release() / "data/preference/train.parquet").iter_rows(named=True)
     }
     counts = {name: [0, 0, 0] for name in ("people", "invented-judge")}
-    for ranking in rankings_of(loaded):
+    for ranking in items_to_rankings(loaded):
         of_row, texts = rows[ranking.id], ranking.responses
         text = {one["id"]: one["content"] for one in of_row["responses"]}
         gaps = [len(texts[better]) - len(texts[worse]) for better, worse in ranking.learned()]
@@ -109,7 +111,7 @@ def test_what_ranks_have_equal_is_no_pair_and_rows_of_one_prompt_are_joined(tmp_
 def test_annotations_that_cannot_be_trained_on_are_named(tmp_path: Path, annotations: Any, why: str) -> None:
     path = write(tmp_path / "preference.jsonl", [row(annotations=annotations)])
     with pytest.raises(DataError) as refused:
-        load_benchmark("chinese", path, None, learned=True)
+        load_benchmark("chinese", path, None, for_training=True)
     assert str(refused.value) == f"{path} is not of the benchmark's shape at id 0: {why}."
 
 
@@ -122,7 +124,7 @@ def test_however_a_pair_is_written_the_better_response_comes_first(rank: list[in
     ]
     draw.shuffle(written)
     columns = Columns(responses="responses", pairs="annotations")
-    found = pairs_in({"annotations": written * 2}, columns, names, rank)
+    found = training_pairs({"annotations": written * 2}, columns, names, rank)
     assert sorted(map(tuple, found or [])) == every
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 from pluralbench.evaluation.judge import with_legacy
-from pluralbench.evaluation.personas import measured as measured_personas
+from pluralbench.evaluation.personas import compute_persona_metrics
 from pluralbench.leaderboard.reproduction import RunInputs, run_data
 from pluralbench.metrics import measure
 from pluralbench.results.decisions import decisions_of
@@ -32,7 +32,7 @@ def rewritten(run: Run, items: pl.DataFrame) -> Run:
         items.select("config", "id").unique(), on=["config", "id"], how="semi", maintain_order="left"
     )
     if isinstance(run.config, PersonaJudgeRunConfig):
-        metrics = measured_personas(run.config, items, of)
+        metrics = compute_persona_metrics(run.config, items, of)
     else:
         metrics = measure(run.config.benchmark.description, decisions_of(items), of)
         if (run.path / LEDGER_FILE).exists():

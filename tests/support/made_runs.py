@@ -101,7 +101,7 @@ def scored(benchmark: str, data: Path, out: Path, by: Scores = by_length, *, mod
     """
     described = find_benchmark(benchmark, options.get("columns", ()))
     items = load_items(described, DataConfig(location=str(data), **options))
-    described = described.fitted(items.frame["subset"])
+    described = described.fit_to(items.frame["subset"])
     rows = items.frame.select("prompt", "responses").iter_rows()
     scores = [list(by(prompt[-1]["content"], responses)) for prompt, responses in rows]
     decisions = decide(items.frame, scores)

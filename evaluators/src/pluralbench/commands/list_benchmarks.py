@@ -26,10 +26,10 @@ def list_(
 
     pluralbench list personalized my-benchmark.toml --json
     """
-    from pluralbench.data.benchmarks import described_benchmarks  # noqa: PLC0415 - `--help` need not wait for it
+    from pluralbench.data.benchmarks import benchmark_entries  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.reports.benchmarks import benchmark_lines, benchmark_rows  # noqa: PLC0415 - the same
 
-    rows = benchmark_rows(described_benchmarks(names or ()))
+    rows = benchmark_rows(benchmark_entries(names or ()))
     if as_json:
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return

@@ -134,7 +134,7 @@ class Benchmark(FrozenModel):
     earlier: HistoryRows | None = Field(None, exclude_if=_is_none)
 
     @property
-    def outside(self) -> set[str]:
+    def outside_overall(self) -> set[str]:
         """The configs that stay out of the overall number."""
         return {*self.apart, *([self.reference.config] if self.reference else [])}
 
@@ -149,18 +149,18 @@ class Benchmark(FrozenModel):
         return self.several or self.columns.responses is not None
 
     @property
-    def sectioned(self) -> dict[str, str]:
+    def section_of(self) -> dict[str, str]:
         """The section of each subset that is in one."""
         return {subset: name for name, weights in self.sections.items() for subset in weights}
 
-    def fitted(self, subsets: Iterable[str | None]) -> Self:
+    def fit_to(self, subsets: Iterable[str | None]) -> Self:
         """This benchmark for items of these subsets: without sections where none of the subsets is in one.
 
         So pairs of one's own, of which only the shape is the benchmark's, are averaged plainly.
         """
-        return self if self.sectioned.keys() & set(subsets) else self.model_copy(update={"sections": {}})
+        return self if self.section_of.keys() & set(subsets) else self.model_copy(update={"sections": {}})
 
-    def title_on(self, location: str, revision: str | None = None) -> str:
+    def title_for(self, location: str, revision: str | None = None) -> str:
         """The title that a run on this data records: where it is not the published one, with its name.
 
         revision: where the data is on the Hub, its commit.
@@ -206,7 +206,7 @@ def known_benchmarks() -> dict[str, Benchmark]:
     return {name: described.benchmark() for name, described in _known().items()}
 
 
-def described_benchmarks(names: Sequence[str] = ()) -> dict[str, BenchmarkEntry]:
+def benchmark_entries(names: Sequence[str] = ()) -> dict[str, BenchmarkEntry]:
     """Benchmarks as they are described: those named, of which one may be a TOML file, or all of this package.
 
     Raises `BenchmarkError` for an unknown name and a bad file.
@@ -235,14 +235,14 @@ def find_benchmark(
     labels: Sequence[str] = (),
     *,
     legacy: bool = False,
-    learned: bool = False,
+    for_training: bool = False,
 ) -> Benchmark:
     """A benchmark by its name, or from a TOML file that describes one.
 
     columns, labels: changes to its `columns` and `labels`, such as "prompt=text" and "first=A>B".
     legacy: count as the authors' code does where it differs from the paper: M-RewardBench's weighs subsets by the
     counts before filtering (for judges), CHEEMS's is not strict about exact matches (see `Benchmark`).
-    learned: as a reward model is trained on it: its pairs and its split to train on, which nothing else reads.
+    for_training: as a reward model is trained on it: its pairs and its split to train on, which nothing else reads.
 
     Raises `BenchmarkError` for an unknown name, a bad file, a change that names no column or one that is only trained
     on, legacy rules of a benchmark that has none, and the persona judge, whose items have neither pairs nor rankings of
@@ -263,7 +263,7 @@ def find_benchmark(
     changes = dict(_change(change) for change in columns)
     named = benchmark.columns.model_copy(update=changes | {"named": tuple(changes)})
     split = benchmark.train_split or benchmark.split
-    if not learned:
+    if not for_training:
         if "pairs" in changes:
             raise BenchmarkError(f"Only training reads pairs; leave out the column `{changes['pairs']}`.")
         named, split = named.model_copy(update={"pairs": None}), benchmark.split

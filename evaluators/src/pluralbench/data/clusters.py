@@ -36,7 +36,7 @@ class Clusters(FrozenModel):
         """What they are, in the plural."""
         return "prompts" if self.column is None else f"values of the column `{self.column}`"
 
-    def among(self, items: int) -> str:
+    def summary(self, items: int) -> str:
         """How many of so many items, as "2 prompts of 5 items", and plainly where each item is one by itself."""
         one_each = self.clusters == items
         return f"{self.clusters:,} {self.name}{', one an item' if one_each else f' of {items:,} items'}"
@@ -52,7 +52,7 @@ class Clusters(FrozenModel):
         return ", ".join(f"{n:,} {words.split('|')[n != 1]} {which}" for words, (n, which) in counts.items() if n)
 
 
-def clustered(items: pl.DataFrame, columns: Mapping[str, str | None]) -> tuple[pl.DataFrame, Clusters]:
+def assign_clusters(items: pl.DataFrame, columns: Mapping[str, str | None]) -> tuple[pl.DataFrame, Clusters]:
     """The items with those of one cluster under the name of its first, and what was found.
 
     items: with the columns of `pluralbench.data.items.ITEMS`, and in `cluster` the value of a config's column, or where

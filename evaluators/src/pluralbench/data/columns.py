@@ -20,7 +20,7 @@ Names = dict[str, tuple[str, ...]]
 """Columns by what they are."""
 
 
-def columns_in(benchmark: Benchmark, config: str, frame: pl.DataFrame) -> Columns:
+def config_columns(benchmark: Benchmark, config: str, frame: pl.DataFrame) -> Columns:
     """Which column is what in the table of a config."""
     columns = benchmark.columns_of(config)
     if benchmark.reference is None or config != benchmark.reference.config:
@@ -29,7 +29,7 @@ def columns_in(benchmark: Benchmark, config: str, frame: pl.DataFrame) -> Column
     return columns.model_copy(update=changed)
 
 
-def columns_read(benchmark: Benchmark, columns: Columns, frame: pl.DataFrame) -> set[str]:
+def used_columns(benchmark: Benchmark, columns: Columns, frame: pl.DataFrame) -> set[str]:
     """The columns of a table that something is read from."""
     single = columns.model_dump(exclude={"prompt", "labels", "named"}).values()
     earlier = benchmark.earlier.column if benchmark.earlier else None

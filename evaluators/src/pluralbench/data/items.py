@@ -14,8 +14,8 @@ from pluralbench_tables import release_memory
 
 from pluralbench.config import DataConfig, OnEmpty
 from pluralbench.data.benchmarks import ROW_NUMBER, Benchmark, Columns
-from pluralbench.data.clusters import Clusters, clustered
-from pluralbench.data.columns import answered_prompts, check_columns, check_prompts, columns_in, columns_read
+from pluralbench.data.clusters import Clusters, assign_clusters
+from pluralbench.data.columns import answered_prompts, check_columns, check_prompts, config_columns, used_columns
 from pluralbench.data.history import COLUMNS as OF_HISTORY
 from pluralbench.data.history import History, is_history_row, with_history_length
 from pluralbench.data.rows_to_items import AT_ONCE, empty_items, rows_to_items, with_ids
@@ -111,10 +111,10 @@ def load_items(benchmark: Benchmark, data: DataConfig) -> Items:
     del tables  # so that each table goes once its items are made
     for config in list(frames):
         frame = frames.pop(config)
-        columns = columns_in(benchmark, config, frame)
+        columns = config_columns(benchmark, config, frame)
         where, by[config] = paths[config], columns.cluster if columns.cluster in frame.columns else None
         check_columns(benchmark, columns, frame, where)
-        read = columns_read(benchmark, columns, frame)
+        read = used_columns(benchmark, columns, frame)
         ignored |= set(frame.columns) - read - release_columns(frame.columns)
         frame = frame.select(name for name in frame.columns if name in read)
         made, history = _table(benchmark, config, frame, columns, where, data.limit)
@@ -140,7 +140,7 @@ def load_items(benchmark: Benchmark, data: DataConfig) -> Items:
     content = _content(benchmark, parts, before)
     frame = pl.concat(parts.values())
     parts.clear()
-    frame, clusters = clustered(frame, by)
+    frame, clusters = assign_clusters(frame, by)
     release_memory()
     return Items(
         frame,
@@ -201,7 +201,7 @@ def _with_reference(
             raise DataError(f"{benchmark.title} is not translated from English; leave out --english.")
         return tables.frames, tables.paths, None
     place, column = reference.config, benchmark.columns.id
-    others = {config: frame for config, frame in tables.frames.items() if config not in benchmark.outside}
+    others = {config: frame for config, frame in tables.frames.items() if config not in benchmark.outside_overall}
     if data.english is None and (place in tables.frames or data.location is not None):
         frames = tables.frames
         if data.limit is not None and place in frames and others:

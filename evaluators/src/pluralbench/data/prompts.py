@@ -67,19 +67,21 @@ class UserContext:
         return item["profile"] or self.history.questions(item)
 
 
-def groups_of(items: pl.DataFrame, told: UserContext, *, several: bool, whole: bool = False) -> list[Group]:
+def items_to_groups(
+    items: pl.DataFrame, context: UserContext, *, several_configs: bool, full_context: bool = False
+) -> list[Group]:
     """The items as groups, with what a prompt tells of the person, as data and as text. Raises `DataError`.
 
-    several: the data has several configs, so that a group's id names its own. whole: see `person_of`.
+    several_configs: whether group ids start with the config. full_context: see `build_person`.
     """
     rows = items.select("config", "id", "person", "responses", *KNOWN).iter_rows(named=True)
     return [
         Group(
-            f"{item['config']}/{item['id']}" if several else item["id"],
+            f"{item['config']}/{item['id']}" if several_configs else item["id"],
             item["prompt"],
             item["responses"],
-            person_of(item, told, whole=whole),
-            context_of(item, told),
+            build_person(item, context, full_context=full_context),
+            context_blocks(item, context),
         )
         for row, prompt in zip(rows, _messages(items["prompt"]), strict=True)
         for item in (row | {"prompt": prompt},)
@@ -94,41 +96,41 @@ def _messages(prompts: pl.Series) -> Iterator[list[Message]]:
         yield [{"role": role, "content": content} for role, content in islice(messages, size)]
 
 
-def person_of(item: Mapping[str, Any], told: UserContext, *, whole: bool = False) -> Person:
+def build_person(item: Mapping[str, Any], context: UserContext, *, full_context: bool = False) -> Person:
     """Who asks, as data: what the prompt tells of them, so that no model is told more than the run says.
 
     Posts come with the data's persona, since personalized models read both. The id, which is the user where the
     benchmark or the caller names a column of users and else the item itself, and the pairs that they decided before
-    are there whatever the prompt tells: a run says whether its data has such pairs. whole: all that is known.
+    are there whatever the prompt tells: a run says whether its data has such pairs. full_context: all that is known.
     """
-    prompt = told.prompt
-    persona = told.persona(item) if whole or prompt.profile in {"raw", "persona"} else None
-    posts = told.posts(item) if whole or prompt.profile == "raw" else []
+    prompt = context.prompt
+    persona = context.persona(item) if full_context or prompt.profile in {"raw", "persona"} else None
+    posts = context.posts(item) if full_context or prompt.profile == "raw" else []
     return Person(
         id=item["person"],
-        profile=posts if whole else posts[: prompt.profile_size],
+        profile=posts if full_context else posts[: prompt.profile_size],
         persona=() if persona is None else persona.sentences,
-        plan=told.plans.get(item["id"]),
-        earlier=told.history.before(item),
+        plan=context.plans.get(item["id"]),
+        earlier=context.history.before(item),
     )
 
 
-def context_of(item: Mapping[str, Any], told: UserContext) -> tuple[str, ...]:
+def context_blocks(item: Mapping[str, Any], context: UserContext) -> tuple[str, ...]:
     """What is said about the person of an item: a block for each post, in the data's order, or one of all else.
 
     Nothing where the posts are the questions of earlier pairs, of which the person has none yet. Raises `DataError`
     where anything else is missing.
     """
-    prompt = told.prompt
+    prompt = context.prompt
     if prompt.profile == "none":
         return ()
     if prompt.profile == "plan":
-        if item["id"] not in told.plans:
+        if item["id"] not in context.plans:
             raise DataError(f"The plans have none for id {item['id']}; add it, or choose --profile none.")
-        return (PLAN.format(plan=told.plans[item["id"]]),)
+        return (PLAN.format(plan=context.plans[item["id"]]),)
     if prompt.profile == "persona":
-        return (personas.persona_block(_persona(item, told).sentences),)
-    posts = told.posts(item)
+        return (personas.persona_block(_persona(item, context).sentences),)
+    posts = context.posts(item)
     if not posts and item["earlier"] is not None:
         return ()
     if not posts:
@@ -140,10 +142,10 @@ def context_of(item: Mapping[str, Any], told: UserContext) -> tuple[str, ...]:
     return (POSTS.format(posts=first), *others)
 
 
-def _persona(item: Mapping[str, Any], told: UserContext) -> UserPersona:
-    persona = told.persona(item)
+def _persona(item: Mapping[str, Any], context: UserContext) -> UserPersona:
+    persona = context.persona(item)
     if persona is None:
-        where, mend = ("The personas have", "add it") if told.personas else ("There is", "give --personas FILE")
+        where, mend = ("The personas have", "add it") if context.personas else ("There is", "give --personas FILE")
         raise DataError(
             f"{where} no persona for id {item['id']} or the person {item['person']}; {mend}, name the column of one "
             "(--column persona=COLUMN), or choose --profile none."
@@ -151,7 +153,7 @@ def _persona(item: Mapping[str, Any], told: UserContext) -> UserPersona:
     return persona
 
 
-def judge_context(item: Mapping[str, Any], told: UserContext, *, oracle: Oracle | None) -> str:
+def judge_context(item: Mapping[str, Any], context: UserContext, *, oracle: Oracle | None) -> str:
     """What a judge is told about the person of an item, apart from the question. Raises `DataError`.
 
     A persona is followed by its demonstrations, as SynthesizeMe's judge has them.
@@ -159,9 +161,9 @@ def judge_context(item: Mapping[str, Any], told: UserContext, *, oracle: Oracle 
     judge of Personalized RewardBench has them, or the reasons too. The paper's oracle (appendix A.4) sees the posts and
     the aspects.
     """
-    blocks = ["\n".join(context_of(item, told))]
-    if told.prompt.profile == "persona":
-        blocks += map(personas.demonstration_block, _persona(item, told).demonstrations)
+    blocks = ["\n".join(context_blocks(item, context))]
+    if context.prompt.profile == "persona":
+        blocks += map(personas.demonstration_block, _persona(item, context).demonstrations)
     if oracle:
         if not item["aspects"]:
             raise DataError(f"The item of id {item['id']} has no rubric aspects, which an oracle is shown.")
@@ -192,14 +194,14 @@ def _aspect(aspect: Mapping[str, str | None], oracle: Oracle) -> str:
     return f"- {aspect['aspect']}" + (f": {reason}" if reason else "")
 
 
-def plans_for(prompt: PromptConfig) -> dict[str, str]:
+def load_plans(prompt: PromptConfig) -> dict[str, str]:
     """The plans where the profile is "plan". Raises `DataError` where one is given without the other."""
     if (prompt.profile == "plan") != (prompt.plans is not None):
         raise DataError("--profile plan and --plans FILE belong together; give both or neither.")
     return {} if prompt.plans is None else read_plans(prompt.plans)
 
 
-def personas_for(prompt: PromptConfig) -> dict[str, UserPersona]:
+def load_user_personas(prompt: PromptConfig) -> dict[str, UserPersona]:
     """The personas of the prompt's file. Raises `DataError` where it is given for another profile."""
     if prompt.personas is None:
         return {}

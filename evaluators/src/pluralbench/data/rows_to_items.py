@@ -12,7 +12,7 @@ from pluralbench_tables import typed_frame
 from pluralbench.data.benchmarks import ROW_NUMBER, Benchmark, Columns
 from pluralbench.data.labels import SECOND, TIE
 from pluralbench.data.profiles import parse_persona, parse_posts, parse_structs
-from pluralbench.data.texts import Row, as_texts, messages_of, pairs_in, responses_of
+from pluralbench.data.texts import Row, as_texts, messages_of, responses_of, training_pairs
 from pluralbench.errors import DataError
 
 AT_ONCE = 8192  # items that are objects of Python at a time
@@ -166,7 +166,7 @@ def _row_by_row(benchmark: Benchmark, source: SourceRows, sides: Sequence[str | 
 
     def read(row: Row) -> tuple[Any, ...]:
         names, texts, rank = responses_of(row, columns, benchmark.labels, several=benchmark.several)
-        return names, texts, rank, pairs_in(row, columns, names, rank)
+        return names, texts, rank, training_pairs(row, columns, names, rank)
 
     rank = columns.rank or "rank"
     made = source.each(read, *sides, *columns.labels, columns.responses, rank, columns.pairs)

@@ -17,26 +17,26 @@ class Shard(NamedTuple):
     """One of several shares of a run's items, counted from 1."""
 
     number: int
-    of: int
+    total: int
 
     def __str__(self) -> str:
-        return f"{self.number}/{self.of}"
+        return f"{self.number}/{self.total}"
 
     @property
-    def word(self) -> str:
+    def suffix(self) -> str:
         """What ends the name of its run directory, such as "-shard2of8"."""
-        return f"-shard{self.number}of{self.of}"
+        return f"-shard{self.number}of{self.total}"
 
-    def has(self, group: str) -> bool:
+    def contains(self, group: str) -> bool:
         """Whether a group of items is in this share: by a hash of its name, the same in every process and version."""
-        return int(digest(["shard", group])[:16], 16) % self.of == self.number - 1
+        return int(digest(["shard", group])[:16], 16) % self.total == self.number - 1
 
-    def of_items(self, items: pl.DataFrame) -> pl.DataFrame:
+    def select(self, items: pl.DataFrame) -> pl.DataFrame:
         """The items of this share, in their order; may be none. items: with `cluster` and `digest`."""
-        return items.filter(pl.Series([self.has(group) for group in groups_of_items(items)], dtype=pl.Boolean))
+        return items.filter(pl.Series([self.contains(group) for group in shard_groups(items)], dtype=pl.Boolean))
 
 
-def shard_of(text: str) -> Shard:
+def parse_shard(text: str) -> Shard:
     """The share that a text such as "2/8" names. Raises `EvaluationError`."""
     found = NUMBERS.fullmatch(text)
     if found is None or int(found[1]) > int(found[2]):
@@ -46,7 +46,7 @@ def shard_of(text: str) -> Shard:
     return Shard(int(found[1]), int(found[2]))
 
 
-def groups_of_items(items: pl.DataFrame) -> Sequence[str]:
+def shard_groups(items: pl.DataFrame) -> Sequence[str]:
     """The name of the group of each item, in their order.
 
     Items of one cluster (a prompt, a user) are one group, and so are items with the same texts, of which a judge is

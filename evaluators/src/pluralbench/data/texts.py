@@ -86,7 +86,9 @@ def responses_of(row: Row, columns: Columns, labels: Labels | None = None, *, se
     return names, texts, ranks
 
 
-def pairs_in(row: Row, columns: Columns, names: Sequence[str], rank: Sequence[int | None]) -> list[list[int]] | None:
+def training_pairs(
+    row: Row, columns: Columns, names: Sequence[str], rank: Sequence[int | None]
+) -> list[list[int]] | None:
     """The (better, worse) places of a row's compared responses that its ranks keep; None where it names no pairs.
 
     What the ranks have equal is no pair: so conflicts were resolved. Raises `ValueError` and its like for an entry of

@@ -26,7 +26,7 @@ def read_verdicts(location: str) -> pl.DataFrame:
 
     Raises `DataError` as `check_verdicts` does, and `TablesError` for what cannot be read.
     """
-    return check_verdicts(read_one(location, "verdicts"), location)
+    return check_verdicts(read_single_table(location, "verdicts"), location)
 
 
 def check_verdicts(frame: pl.DataFrame, where: str = "The table of verdicts") -> pl.DataFrame:
@@ -105,7 +105,7 @@ def _first(verdicts: pl.DataFrame) -> str:
     return named + (", …" if len(values) > SHOWN else "")
 
 
-def read_one(location: str, what: str) -> pl.DataFrame:
+def read_single_table(location: str, what: str) -> pl.DataFrame:
     """The rows of a place that holds one table. Raises `DataError`, and `TablesError` for what cannot be read."""
     frames = read_tables(location).frames
     if len(frames) > 1:

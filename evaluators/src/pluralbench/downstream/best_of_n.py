@@ -24,7 +24,7 @@ from pluralbench.downstream.rollout import (
 from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.folders import file_name, run_folder
 from pluralbench.evaluation.loading import load_benchmark, run_directory
-from pluralbench.evaluation.models import TWICE, Scorable
+from pluralbench.evaluation.models import DUPLICATE_NAME, Scorable
 from pluralbench.results.downstream import BestOfNRunConfig, DownstreamResult
 from pluralbench.results.metrics_frame import metrics_frame
 from pluralbench.results.runs import LEDGER_FILE, Run, load_run, write_run
@@ -67,7 +67,7 @@ def best_of_n(
         sampling or SamplingConfig(),
         outcome or OutcomeConfig(),
     )
-    loaded = load_benchmark(benchmark, data, prompt, sampled=True)
+    loaded = load_benchmark(benchmark, data, prompt, prompts_only=True)
     groups = loaded.groups()
     scorables = named_models(rewards)
     asked = policy_of(policy, sampling, policy_connection)
@@ -89,7 +89,7 @@ def best_of_n(
     )
     choices = [*([policy] if isinstance(policy, LocalModel) else []), sampling, scoring, outcome]
     name = f"{loaded.name}-{file_name(Path(asked.record.name).name)}-best-of-{sampling.n}"
-    target = Path(out or run_folder(name, config, loaded.data, prompt, *choices, seed=seed, said=("n", "judge")))
+    target = Path(out or run_folder(name, config, loaded.data, prompt, *choices, seed=seed, exclude=("n", "judge")))
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
             with reused_ledger(output.work, reuse_from) as ledger:
@@ -115,7 +115,7 @@ def named_models(rewards: Mapping[str, Scorable] | Sequence[Scorable]) -> dict[s
     for model in rewards:
         name = default_model_name(model)
         if name in named:
-            raise EvaluationError(TWICE.format(name=name))
+            raise EvaluationError(DUPLICATE_NAME.format(name=name))
         named[name] = model
     return named
 

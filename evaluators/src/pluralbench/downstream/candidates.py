@@ -14,7 +14,7 @@ from pluralbench_runs import digest
 
 from pluralbench.config import PlanConfig, SamplingConfig
 from pluralbench.errors import EvaluationError
-from pluralbench.evaluation.models import chat_at
+from pluralbench.evaluation.models import resolve_chat_model
 from pluralbench.results.downstream import CANDIDATES
 
 SYSTEM = """\
@@ -86,7 +86,7 @@ def policy_of(
         chat = chat_model_of(described, **how)
         record = described.record().model_copy(update={"kind": "policy"})
         return Policy(chat, Generation(described), Limits(), record)
-    chat, reached = chat_at(str(name), connection, how, "policy")
+    chat, reached = resolve_chat_model(str(name), connection, how, "policy")
     try:
         check_reachable(chat, reached)
     except ValueError as error:

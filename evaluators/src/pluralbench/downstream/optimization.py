@@ -69,8 +69,8 @@ def optimize(
     """
     prompt, options = prompt or DownstreamPromptConfig(), options or OptimizeConfig()
     sampling, outcome, scoring = sampling or ONE, outcome or OutcomeConfig(), scoring or ScoringConfig()
-    loaded = load_benchmark(benchmark, data, prompt, sampled=True)
-    trained = loaded if train is None else load_benchmark(benchmark, train, prompt, sampled=True)
+    loaded = load_benchmark(benchmark, data, prompt, prompts_only=True)
+    trained = loaded if train is None else load_benchmark(benchmark, train, prompt, prompts_only=True)
     start = policy if isinstance(policy, LocalModel) else LocalModel(name=str(policy))
     name = name or default_model_name(reward)
     juror = outcome_judge(outcome, judge_connection)
@@ -92,7 +92,7 @@ def optimize(
     )
     place = f"{loaded.name}-{Path(start.name).name}-{options.algorithm}-{name}"
     choices = (loaded.data, prompt, start, options, scoring, outcome)
-    target = Path(out or run_folder(place, config, *choices, seed=seed, said=("algorithm", "judge")))
+    target = Path(out or run_folder(place, config, *choices, seed=seed, exclude=("algorithm", "judge")))
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
             end, rewarded, made = _optimized(start, reward, trained, config, output.work)

@@ -34,7 +34,7 @@ from pydantic import Field
 
 from pluralbench.config import OutcomeConfig, PromptConfig
 from pluralbench.data.items import Items
-from pluralbench.data.prompts import UserContext, groups_of
+from pluralbench.data.prompts import UserContext, items_to_groups
 from pluralbench.downstream.candidates import WHERE
 from pluralbench.downstream.curves import curve_numbers
 from pluralbench.downstream.outcomes import SCALES, shown
@@ -167,7 +167,7 @@ def _user_context(found: Downstream, asked: pl.DataFrame, data: str | None) -> p
         raise DataError(f"{place} has changed since {found.path} was made; give the data as it was (`data`).")
     rows = items.frame.join(asked.select("config", "id").unique(), on=["config", "id"], how="semi")
     prompt = PromptConfig.model_validate({"profile": told.profile or "none", "profile_size": told.profile_size or 10})
-    groups = groups_of(rows, UserContext(prompt, {}, {}, items.history), several=False)
+    groups = items_to_groups(rows, UserContext(prompt, {}, {}, items.history), several_configs=False)
     return rows.select("config", "id").with_columns(
         question=pl.Series([shown(group) for group in groups], dtype=pl.String),
         person=pl.Series(["\n".join(group.context) for group in groups], dtype=pl.String),

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from pluralbench_measures.bootstrap import Array, resample
 
-from pluralbench.data.verdict_tables import raise_for_row, read_one, texts
+from pluralbench.data.verdict_tables import raise_for_row, read_single_table, texts
 from pluralbench.downstream.curves import levels, outcomes_at
 from pluralbench.downstream.records import read_curves
 from pluralbench.errors import DataError, RunError
@@ -128,7 +128,7 @@ def read_series(
     """
     paths = _run_directories(location)
     if not paths:
-        return _of_table(read_one(str(location), "scores"), str(location), columns, parameter)
+        return _of_table(read_single_table(str(location), "scores"), str(location), columns, parameter)
     if columns:
         raise DataError(f"{location} holds runs, whose score is their overall number; leave out `{parameter}`.")
     read: list[Run[Any, Any]] = [load_run(path) for path in paths]

@@ -36,7 +36,7 @@ from pluralbench.errors import DataError, EvaluationError
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark
 from pluralbench.evaluation.models import base_model_path
 from pluralbench.evaluation.score import score
-from pluralbench.evaluation.train import flip_labels, origin_of, rankings_of
+from pluralbench.evaluation.train import data_origin, flip_labels, items_to_rankings
 from pluralbench.results.runs import Downstream, Run
 
 RECIPE_FILE, PAGE_FILE, LOCK = "study.toml", "README.md", ".lock"
@@ -205,8 +205,8 @@ class _StudySteps:
     def _trained(self, name: str, training: Training) -> str:
         folder = self._target / MODELS / name
         items = self._learned(training.items)
-        rankings = rankings_of(items)
-        origin = origin_of(items, rankings) | {"limit": training.pairs, "flip": training.flip}
+        rankings = items_to_rankings(items)
+        origin = data_origin(items, rankings) | {"limit": training.pairs, "flip": training.flip}
         rankings = flip_labels(rankings, training.flip, self._recipe.seed)
         if training.pairs == 0:
             return str(untrained(self._changeable(base_model_path(training.base)), folder, seed=self._recipe.seed))
@@ -218,7 +218,7 @@ class _StudySteps:
         return str(train(base, rankings, folder, options=options, origin=origin).folder)
 
     def _learned(self, items: Items) -> LoadedBenchmark:
-        return load_benchmark(**self._asked(items), learned=True)
+        return load_benchmark(**self._asked(items), for_training=True)
 
     def _asked(self, items: Items) -> dict[str, Any]:
         """Which items, as the verbs take it; pairs of a sample are made first."""
@@ -228,7 +228,7 @@ class _StudySteps:
         if not place.exists():
             sample = self._recipe.samples[items.sample]
             found = self._sampled(f"samples/{items.sample}/candidates", sample.items, {})
-            loaded = load_benchmark(**sample.items.asked, sampled=True)
+            loaded = load_benchmark(**sample.items.asked, prompts_only=True)
             keys = loaded.items.frame.select("config", "id").iter_rows()
             prompts = {key: group.messages for key, group in zip(keys, loaded.groups(), strict=True)}
             write_jsonl(preference_pairs(found, prompts, sample.pairs, seed=self._recipe.seed), place)

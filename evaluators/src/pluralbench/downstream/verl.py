@@ -34,7 +34,7 @@ def optimize_by_verl(
     (`python -m verl.model_merger merge`). Raises a `UserError`, also where verl is not installed; then the files are
     there all the same.
     """
-    loaded = load_benchmark(benchmark, data, prompt or DownstreamPromptConfig(), sampled=True)
+    loaded = load_benchmark(benchmark, data, prompt or DownstreamPromptConfig(), prompts_only=True)
     tasks = tasks_of(loaded)
     folder = verl_files(policy, reward, tasks, out, options=options, verl=verl, scoring=scoring, cluster=cluster)
     run_verl(folder)

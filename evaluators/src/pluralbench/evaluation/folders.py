@@ -46,7 +46,7 @@ def run_folder(
     config: Recipe,
     *choices: FrozenModel,
     seed: int = 0,
-    said: tuple[str, ...] = (),
+    exclude: tuple[str, ...] = (),
     shard: Shard | None = None,
 ) -> Path:
     """The folder of a run under `runs/`, such as `personalized-my-model-limit20-raw`.
@@ -55,10 +55,10 @@ def run_folder(
     the fields in `said`, which the name has already. shard: what the name ends with. Where the folder is taken by a run
     of other settings (another model of that name, other data), a digest of the settings is added.
     """
-    words = [word for choice in choices for word in _words(choice, said)] + ([f"seed{seed}"] if seed else [])
+    words = [word for choice in choices for word in _words(choice, exclude)] + ([f"seed{seed}"] if seed else [])
     while words and len("-".join(words)) > LONGEST:
         words.pop()
-    plain, end = RUNS / file_name("-".join([name, *words])), "" if shard is None else shard.word
+    plain, end = RUNS / file_name("-".join([name, *words])), "" if shard is None else shard.suffix
     own = plain.with_name(f"{plain.name}-{digest(content_values(config))[:6]}{end}")
     plain = plain.with_name(plain.name + end)
     if is_made_by(own, config, recipe_file=RUN_FILE):
@@ -71,12 +71,12 @@ def file_name(name: str) -> str:
     return "".join(letter if letter.isalnum() or letter in "-_.@" else "-" for letter in name).strip("-")
 
 
-def _words(choice: FrozenModel, said: tuple[str, ...]) -> Iterator[str]:
+def _words(choice: FrozenModel, exclude: tuple[str, ...]) -> Iterator[str]:
     for field, info in type(choice).model_fields.items():
         value = getattr(choice, field)
         if field == "location" and value == SAMPLE:
             yield SAMPLE  # few rows that come with the package, which are no benchmark
-        if field not in UNSAID and field not in said and value != info.default:
+        if field not in UNSAID and field not in exclude and value != info.default:
             yield _word(field, value)
 
 

@@ -20,7 +20,7 @@ from pluralbench.data.prompts import judge_context, language_context
 from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark, run_directory
-from pluralbench.evaluation.models import chat_at
+from pluralbench.evaluation.models import resolve_chat_model
 from pluralbench.evaluation.timing import stopwatch
 from pluralbench.evaluation.verdicts import (
     CHANGED,
@@ -83,7 +83,7 @@ def judge(
         raise EvaluationError(
             "The benchmark has no pair of responses that it tells apart, so there is nothing to judge."
         )
-    contexts = JudgeContexts.of(loaded, judging)
+    contexts = JudgeContexts.for_items(loaded, judging)
     chat, connection = judge_chat_model(model, judging, connection, seeded=False)
     config = JudgeRunConfig(
         **loaded.records(),
@@ -114,7 +114,7 @@ def judge(
                     invalid_reasons=dict(sorted(Counter(said.reasons).items())),
                     readings=said.readings,
                 )
-                metrics = measured(loaded, said.frame, read_ledger(output.work / LEDGER_FILE))
+                metrics = compute_judge_metrics(loaded, said.frame, read_ledger(output.work / LEDGER_FILE))
                 write_run(output, config, result, metrics, {"items": said.frame})
     return load_run(target, JudgeRunConfig, part=True)
 
@@ -126,9 +126,9 @@ def judge_chat_model(
     *,
     seeded: bool = True,
 ) -> tuple[ChatModel, ConnectionConfig]:
-    """The chat model of a name with a judge's sampling, and how it is reached; see `chat_at`. Raises `RecipeError`."""
+    """Resolve a judge's chat model and connection, with the judge's sampling options; see `resolve_chat_model`."""
     sampling = {name: getattr(judging, name) for name in ("temperature", "top_p", "max_tokens")}
-    return chat_at(model, connection, sampling, "judge", seeded=seeded)
+    return resolve_chat_model(model, connection, sampling, "judge", seeded=seeded)
 
 
 class JudgeContexts(NamedTuple):
@@ -138,12 +138,12 @@ class JudgeContexts(NamedTuple):
     language: list[str]
 
     @classmethod
-    def of(cls, loaded: LoadedBenchmark, judging: JudgeConfig) -> "JudgeContexts":
+    def for_items(cls, loaded: LoadedBenchmark, judging: JudgeConfig) -> "JudgeContexts":
         """Of all items. Raises `DataError` where something that was asked for is missing."""
         items = list(loaded.frame.iter_rows(named=True))
         answers = judging.answer_language
         return cls(
-            [judge_context(item, loaded.told, oracle=judging.oracle) for item in items],
+            [judge_context(item, loaded.context, oracle=judging.oracle) for item in items],
             [language_context(loaded.benchmark, item["config"], item["subset"] or "", answers) for item in items],
         )
 
@@ -155,9 +155,9 @@ def judge_items(
     return (_rated if judging.pointwise else _compared)(the_judge, loaded, contexts, judging.orders, seed)
 
 
-def measured(loaded: LoadedBenchmark, frame: pl.DataFrame, ledger: pl.DataFrame) -> pl.DataFrame:
+def compute_judge_metrics(loaded: LoadedBenchmark, frame: pl.DataFrame, ledger: pl.DataFrame) -> pl.DataFrame:
     """The metrics of what a judge said; of a share none. frame, ledger: a run's items and calls."""
-    metrics = loaded.measured(decisions_of(frame))
+    metrics = loaded.compute_metrics(decisions_of(frame))
     return metrics if loaded.shard is not None else with_legacy(metrics, frame, ledger)
 
 

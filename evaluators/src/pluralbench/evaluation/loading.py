@@ -14,9 +14,9 @@ from pluralbench.config import DataConfig, PromptConfig
 from pluralbench.data.benchmarks import Benchmark, find_benchmark, known_benchmarks
 from pluralbench.data.items import Items, load_items
 from pluralbench.data.personas import personas_digest
-from pluralbench.data.prompts import UserContext, groups_of, personas_for, plans_for, prompts_digest
+from pluralbench.data.prompts import UserContext, items_to_groups, load_plans, load_user_personas, prompts_digest
 from pluralbench.data.samples import SAMPLE
-from pluralbench.data.shards import Shard, shard_of
+from pluralbench.data.shards import Shard, parse_shard
 from pluralbench.errors import BenchmarkError, DataError
 from pluralbench.metrics import measure
 from pluralbench.metrics.accuracy import rule_of
@@ -31,7 +31,7 @@ NAMED = 5  # subsets in an error
 class LoadedBenchmark(NamedTuple):
     """A benchmark with its items, as it is scored.
 
-    told: what is known of people, and what a prompt tells of it. shard: the share that is scored, None for all items.
+    context: what is known of people, and what a prompt shows of it. shard: the part that is scored, None for all items.
     frame: the items that are scored.
     """
 
@@ -39,24 +39,29 @@ class LoadedBenchmark(NamedTuple):
     benchmark: Benchmark
     items: Items
     data: DataConfig
-    told: UserContext
+    context: UserContext
     shard: Shard | None
     frame: pl.DataFrame
 
     @property
     def prompt(self) -> PromptConfig:
         """What a prompt says of the person."""
-        return self.told.prompt
+        return self.context.prompt
 
-    def groups(self, *, whole: bool = False) -> list[Group]:
+    def groups(self, *, full_context: bool = False) -> list[Group]:
         """The items as groups, in their order. Raises `DataError` where what the prompt tells is missing.
 
-        whole: with all that is known of the person as data, rather than what the prompt tells.
+        full_context: with all that is known of the person as data, rather than what the prompt tells.
         """
-        return groups_of(self.frame, self.told, several=self.items.frame["config"].n_unique() > 1, whole=whole)
+        return items_to_groups(
+            self.frame,
+            self.context,
+            several_configs=self.items.frame["config"].n_unique() > 1,
+            full_context=full_context,
+        )
 
-    def measured(self, decisions: pl.DataFrame) -> pl.DataFrame:
-        """The metrics of a run's decisions; of a share none, which would pass for those of the whole."""
+    def compute_metrics(self, decisions: pl.DataFrame) -> pl.DataFrame:
+        """The metrics of a run's decisions; of a share none, which would pass for those of the full_context."""
         return measure(self.benchmark, decisions, self.items.frame) if self.shard is None else metrics_frame(())
 
     def records(self) -> dict[str, Any]:
@@ -66,7 +71,7 @@ class LoadedBenchmark(NamedTuple):
     def benchmark_record(self) -> BenchmarkRecord:
         """The benchmark as a run records it."""
         benchmark, items = self.benchmark, self.items
-        title = benchmark.title_on(items.location, items.revision)
+        title = benchmark.title_for(items.location, items.revision)
         return BenchmarkRecord(name=self.name, title=title, rule=rule_of(benchmark), description=benchmark)
 
     def data_record(self) -> DataRecord:
@@ -78,17 +83,17 @@ class LoadedBenchmark(NamedTuple):
 
     def prompt_record(self) -> PromptRecord:
         """What a run records of what its prompts say."""
-        told = self.told
+        context = self.context
         return PromptRecord(
             profile=self.prompt.profile,
             profile_size=self.prompt.profile_size,
-            plans_digest=digest(dict(told.plans)) if told.plans else None,
-            personas_digest=personas_digest(told.personas),
-            wordings_digest=prompts_digest(told.prompt.profile),
+            plans_digest=digest(dict(context.plans)) if context.plans else None,
+            personas_digest=personas_digest(context.personas),
+            wordings_digest=prompts_digest(context.prompt.profile),
         )
 
 
-def data_of(place: str | Path | DataConfig | None) -> DataConfig:
+def as_data_config(place: str | Path | DataConfig | None) -> DataConfig:
     """Which items are meant by a place alone, or by the choices that are given with it."""
     return place if isinstance(place, DataConfig) else DataConfig(location=None if place is None else str(place))
 
@@ -98,36 +103,36 @@ def load_benchmark(
     data: str | Path | DataConfig | None,
     prompt: PromptConfig | None,
     *,
-    sampled: bool = False,
-    learned: bool = False,
+    prompts_only: bool = False,
+    for_training: bool = False,
     shard: str | None = None,
 ) -> LoadedBenchmark:
     """A benchmark's description and items. Raises a `UserError` for every mistake of the caller.
 
     benchmark: without one that which the manifest of the data names, or else `DEFAULT`.
-    sampled: responses are sampled from a policy, so of the items only the prompts are read.
-    learned: a reward model is trained on the items.
+    prompts_only: responses are prompts_only from a policy, so of the items only the prompts are read.
+    for_training: a reward model is trained on the items.
     shard: score a share of the items alone, such as "2/8".
     """
-    part = None if shard is None else shard_of(shard)
-    data = data_of(data)
+    part = None if shard is None else parse_shard(shard)
+    data = as_data_config(data)
     benchmark = benchmark or _benchmark_of(data.location) or DEFAULT
     prompt = prompt or PromptConfig()
-    described = find_benchmark(benchmark, data.columns, data.labels, legacy=data.legacy, learned=learned)
-    if described.prompts and not sampled:
+    described = find_benchmark(benchmark, data.columns, data.labels, legacy=data.legacy, for_training=for_training)
+    if described.prompts and not prompts_only:
         raise BenchmarkError(
             f"The benchmark {benchmark} has prompts without responses to score; let a policy answer them with "
             "`pluralbench best-of-n`."
         )
-    if sampled:
+    if prompts_only:
         described = described.model_copy(update={"prompts": True})
     items = _items(benchmark, described, data)
-    if benchmark.endswith(".toml") and not (sampled or data.limit or data.configs):
+    if benchmark.endswith(".toml") and not (prompts_only or data.limit or data.configs):
         _check_sections(benchmark, described, items)
-    told = UserContext(prompt, plans_for(prompt), personas_for(prompt), items.history)
-    frame = items.frame if part is None else part.of_items(items.frame)
+    context = UserContext(prompt, load_plans(prompt), load_user_personas(prompt), items.history)
+    frame = items.frame if part is None else part.select(items.frame)
     return LoadedBenchmark(
-        Path(benchmark).stem, described.fitted(items.frame["subset"]), items, data, told, part, frame
+        Path(benchmark).stem, described.fit_to(items.frame["subset"]), items, data, context, part, frame
     )
 
 
@@ -147,7 +152,7 @@ def _items(name: str, benchmark: Benchmark, data: DataConfig) -> Items:
 def _check_sections(file: str, benchmark: Benchmark, items: Items) -> None:
     """Raise `BenchmarkError` where a file of one's own weighs a subset that no item is of, such as a misspelt one."""
     there = dict.fromkeys(name for name in items.frame["subset"] if name is not None)
-    for name, section in benchmark.sectioned.items():
+    for name, section in benchmark.section_of.items():
         if name not in there:
             known = ", ".join(list(there)[:NAMED]) + (", …" if len(there) > NAMED else "")
             raise BenchmarkError(

@@ -16,13 +16,13 @@ from pluralbench_rewards import ModelRecord, Work, sum_work
 from pluralbench_runs import FrozenModel, Output, describe_difference
 
 from pluralbench.data.persona_items import PersonaItemSet
-from pluralbench.data.shards import Shard, shard_of
+from pluralbench.data.shards import Shard, parse_shard
 from pluralbench.data.texts import first_ids
 from pluralbench.errors import DataError, RunError
 from pluralbench.evaluation.judge import with_legacy
 from pluralbench.evaluation.loading import run_directory
-from pluralbench.evaluation.personas import drawn_of, measured, without_persona
-from pluralbench.evaluation.score import within
+from pluralbench.evaluation.personas import compute_persona_metrics, draw_run_items, without_persona
+from pluralbench.evaluation.score import count_within_tolerance
 from pluralbench.metrics import measure
 from pluralbench.results.decisions import decisions_of
 from pluralbench.results.evaluations import (
@@ -92,7 +92,7 @@ def _shards(paths: Sequence[Path]) -> list[Run]:
             )
             raise RunError(f"{first.path} and {run.path} are no shards of one run: {why}.")
         shard = _shard(run)
-        if shard.of != _shard(first).of:
+        if shard.total != _shard(first).total:
             raise RunError(
                 f"{first.path} is shard {_shard(first)} and {run.path} shard {shard}, which are shares of another "
                 "size; give all shards of one number."
@@ -100,7 +100,7 @@ def _shards(paths: Sequence[Path]) -> list[Run]:
         if shard in numbers:
             raise RunError(f"{numbers[shard].path} and {run.path} are both shard {shard}; give one of them.")
         numbers[shard] = run
-    of = _shard(first).of
+    of = _shard(first).total
     missing = [str(shard) for shard in (Shard(number + 1, of) for number in range(of)) if shard not in numbers]
     if missing:
         raise RunError(
@@ -111,7 +111,7 @@ def _shards(paths: Sequence[Path]) -> list[Run]:
 
 
 def _shard(run: Run) -> Shard:
-    return shard_of(str(run.config.data.shard))
+    return parse_shard(str(run.config.data.shard))
 
 
 def _whole(run: Run) -> EvaluationRunConfig:
@@ -136,7 +136,7 @@ def _model(shards: Sequence[Run]) -> ModelRecord:
 
 def _folder(shards: Sequence[Run]) -> Path:
     """The shards' own name without what tells them apart. Raises `RunError` where they have no such name."""
-    stems = {run.path.parent / run.path.name.removesuffix(_shard(run).word) for run in shards}
+    stems = {run.path.parent / run.path.name.removesuffix(_shard(run).suffix) for run in shards}
     stem = stems.pop()
     if stems or any(run.path == stem for run in shards):
         raise RunError("The shards have no name in common that the whole run could have; say where it goes with --out.")
@@ -154,9 +154,9 @@ def _join(
         )
     items = read.frame
     if isinstance(config, PersonaJudgeRunConfig) and isinstance(read, PersonaItemSet):
-        items = drawn_of(config, read).frame
+        items = draw_run_items(config, read).frame
     frame = _in_order([run.items for run in shards], items)
-    result = joined([run.result for run in shards])
+    result = merge_results([run.result for run in shards])
     records = [
         ShardRecord(
             shard=str(run.config.data.shard),
@@ -173,12 +173,12 @@ def _join(
         calls, prompt_tokens, completion_tokens = _ledger(output, shards)
         changes |= {"calls": calls.height, "prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens}
     if isinstance(config, PersonaJudgeRunConfig):
-        metrics = measured(config, frame, items, output.work)
+        metrics = compute_persona_metrics(config, frame, items, output.work)
         changes["without_persona"] = without_persona(frame, config.judging.variables)
     else:
         metrics = with_legacy(measure(config.benchmark.description, decisions_of(frame), items), frame, calls)
     if isinstance(result, ScoreResult) and (result.work or result.served):
-        changes["decisions_within_tolerance"] = within(decisions_of(frame), result.tolerance)
+        changes["decisions_within_tolerance"] = count_within_tolerance(decisions_of(frame), result.tolerance)
     write_run(output, config, result.model_copy(update=changes), metrics, {"items": frame})
 
 
@@ -223,7 +223,7 @@ def _ledger(output: Output, shards: Sequence[Run]) -> tuple[pl.DataFrame, int, i
         return ledger.frame(), *ledger.usage()
 
 
-def joined(results: Sequence[EvaluationResult]) -> EvaluationResult:
+def merge_results(results: Sequence[EvaluationResult]) -> EvaluationResult:
     """What came of all shards: what they counted, added up. What follows from the settings is of the first."""
     same = {"model", "shards", *(PersonaJudgeResult.model_fields.keys() - JudgeResult.model_fields.keys())}
     return results[0].model_copy(update=_by_field(results, set(type(results[0]).model_fields) - same))

@@ -16,7 +16,7 @@ from pluralbench.config import RuntimeConfig
 from pluralbench.errors import EvaluationError
 
 EMBEDDED = "SmolLM2-135M-Instruct"
-TWICE = "Two reward models are named {name}; give each a name of its own, as NAME=MODEL."
+DUPLICATE_NAME = "Two reward models are named {name}; give each a name of its own, as NAME=MODEL."
 
 Scorable = str | Path | ModelConfig | RewardModel | Callable[..., Any]
 
@@ -77,7 +77,7 @@ def model_config(model: Scorable) -> Scorable:
     return model
 
 
-def chat_at(
+def resolve_chat_model(
     name: str, connection: ConnectionConfig | None, sampling: Mapping[str, Any], what: str, *, seeded: bool = True
 ) -> tuple[ChatModel, ConnectionConfig]:
     """The chat model of a name, sampled so, and how it is reached. Raises `RecipeError`.
@@ -128,7 +128,7 @@ def reward_model_configs(names: Sequence[str], running: RuntimeConfig) -> dict[s
     pairs = [name.partition("=") if "=" in name else (Path(name).name, "=", name) for name in names]
     twice = next((name for name, _, _ in pairs if [pair[0] for pair in pairs].count(name) > 1), None)
     if twice is not None:
-        raise EvaluationError(TWICE.format(name=twice))
+        raise EvaluationError(DUPLICATE_NAME.format(name=twice))
     if any(not name or not model for name, _, model in pairs):
         raise EvaluationError("A reward model is given as MODEL or NAME=MODEL.")
     return {name: LocalModel(name=model, **running.model_dump()) for name, _, model in pairs}

@@ -22,7 +22,7 @@ from pluralbench.config import PersonaDataConfig, PersonaJudgeConfig, Setting, V
 from pluralbench.data.benchmarks import PERSONA_JUDGE, known_benchmarks
 from pluralbench.data.persona_items import TIE, PersonaItemSet, SampledItems, load_personas, sample_items
 from pluralbench.data.persona_prompts import VERSION, persona_digest, persona_messages, persona_sentences, reply_schema
-from pluralbench.data.shards import Shard, shard_of
+from pluralbench.data.shards import Shard, parse_shard
 from pluralbench.data.verdict_tables import COLUMNS as VERDICT_COLUMNS
 from pluralbench.data.verdict_tables import check_verdicts
 from pluralbench.evaluation.folders import run_folder
@@ -90,7 +90,7 @@ def judge_personas(
     An interrupted run goes on with the same call and asks nothing twice. Raises a `UserError` for every mistake of the
     caller.
     """
-    part = None if shard is None else shard_of(shard)
+    part = None if shard is None else parse_shard(shard)
     data = (
         data if isinstance(data, PersonaDataConfig) else PersonaDataConfig(location=None if data is None else str(data))
     )
@@ -103,7 +103,7 @@ def judge_personas(
     config = PersonaJudgeRunConfig(
         benchmark=BenchmarkRecord(
             name=PERSONA_JUDGE,
-            title=benchmark.title_on(personas.location, personas.revision),
+            title=benchmark.title_for(personas.location, personas.revision),
             rule=rule_of(benchmark),
             description=benchmark,
         ),
@@ -125,10 +125,10 @@ def judge_personas(
         seed=seed,
         connection=connection,
     )
-    drawn = drawn_of(config, personas)
+    drawn = draw_run_items(config, personas)
     name = f"{PERSONA_JUDGE}-{Path(chat.model).name}-{judging.setting}-{judging.variables}"
     said = ("setting", "variables")
-    target = Path(out or run_folder(name, config, data, given, seed=seed, said=said, shard=part))
+    target = Path(out or run_folder(name, config, data, given, seed=seed, exclude=said, shard=part))
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
             with stopwatch(output.work) as seconds:
@@ -145,11 +145,11 @@ def _judge(
     part: Shard | None,
     seconds: Callable[[], float],
 ) -> None:
-    mine = [part is None or part.has(user) for user in drawn.frame["user"]]
+    mine = [part is None or part.contains(user) for user in drawn.frame["user"]]
     items = drawn.frame.filter(pl.Series(mine, dtype=pl.Boolean))
     frame = judge_persona_items(the_judge, config.judging, drawn.frame, mine)
     usage = export_calls(the_judge, output)
-    metrics = metrics_frame(()) if part is not None else measured(config, frame, items, output.work)
+    metrics = metrics_frame(()) if part is not None else compute_persona_metrics(config, frame, items, output.work)
     result = PersonaJudgeResult(
         **judge_result(config, usage, seconds()),
         invalid_reasons=dict(sorted(Counter(frame["reason"].drop_nulls()).items())),
@@ -160,7 +160,7 @@ def _judge(
     write_run(output, config, result, metrics, {"items": frame})
 
 
-def drawn_of(config: PersonaJudgeRunConfig, personas: PersonaItemSet) -> SampledItems:
+def draw_run_items(config: PersonaJudgeRunConfig, personas: PersonaItemSet) -> SampledItems:
     """The items that a run of these settings asks about. Raises `DataError` as `sample_items` does."""
     judging = config.judging
     return sample_items(
@@ -206,7 +206,7 @@ def judge_persona_items(
     return _decided(items.filter(pl.Series(mine, dtype=pl.Boolean)), questions, settled, judging)
 
 
-def measured(
+def compute_persona_metrics(
     config: PersonaJudgeRunConfig, frame: pl.DataFrame, items: pl.DataFrame | None = None, folder: Path | None = None
 ) -> pl.DataFrame:
     """The metrics of all verdicts.

@@ -93,7 +93,7 @@ def _write(
         model=model,
         cost=cost,
         tolerance=scored.tolerance,
-        decisions_within_tolerance=within(decisions, scored.tolerance) if tokenized else 0,
+        decisions_within_tolerance=count_within_tolerance(decisions, scored.tolerance) if tokenized else 0,
         items_truncated=sum(cut > 0 for cut in scored.cut),
         items_dropped=len(scored.dropped),
         items_rendered_alike=scored.alike,
@@ -103,9 +103,9 @@ def _write(
         served=scored.served,
     )
     items = score_items(loaded.benchmark, loaded.frame, scored, decisions)
-    write_run(output, config, result, loaded.measured(decisions), {"items": items})
+    write_run(output, config, result, loaded.compute_metrics(decisions), {"items": items})
 
 
-def within(decisions: pl.DataFrame, tolerance: float) -> int:
+def count_within_tolerance(decisions: pl.DataFrame, tolerance: float) -> int:
     """How many decisions have a margin within the tolerance."""
     return decisions.filter(pl.col("margin").abs() <= tolerance).height

@@ -51,7 +51,7 @@ def synthesize(
     given = synthesizing or SynthesizeConfig()
     synthesizing = given.asked_of(model)
     loaded = load_benchmark(benchmark, data, None)
-    people = list(people_of(loaded))
+    people = list(iter_people(loaded))
     if not any(person.earlier or person.profile for person in people):
         raise DataError(
             f"{loaded.items.location} has neither earlier pairs nor posts of anybody, so there is nothing to write a "
@@ -87,7 +87,7 @@ def synthesize(
     return load_run(target, SynthesizeRunConfig)
 
 
-def people_of(loaded: LoadedBenchmark) -> Iterator[Person]:
+def iter_people(loaded: LoadedBenchmark) -> Iterator[Person]:
     """Everybody whose items these are, in their order, with all that is known of them before their items.
 
     Their id is that of the person, or of the item where less or more is known at another of their items.

@@ -45,14 +45,14 @@ def train(
     if not 0 <= flip <= 1:
         raise DataError(f"--flip {flip} is no share from 0 to 1.")
     base = base if isinstance(base, LocalModel) else LocalModel(name=str(base))
-    loaded = load_benchmark(benchmark, data, prompt, learned=True)
-    learned, judged = rankings_of(loaded), None
-    origin = origin_of(loaded, learned)
+    loaded = load_benchmark(benchmark, data, prompt, for_training=True)
+    learned, judged = items_to_rankings(loaded), None
+    origin = data_origin(loaded, learned)
     if isinstance(held_out, float | int):
-        learned, judged = split(learned, clusters_of(loaded), held_out, options.seed)
+        learned, judged = split_by_cluster(learned, item_clusters(loaded), held_out, options.seed)
     elif held_out is not None:
         place = loaded.data.model_copy(update={"location": str(held_out), "limit": None})
-        judged = rankings_of(load_benchmark(benchmark, place, loaded.prompt, learned=True))
+        judged = items_to_rankings(load_benchmark(benchmark, place, loaded.prompt, for_training=True))
     turned = flip_labels(learned, flip, options.seed)
     origin |= {
         "held_out": None if held_out is None else held_out if isinstance(held_out, float | int) else str(held_out),
@@ -63,7 +63,7 @@ def train(
     return train_on(base, turned, out, held_out=judged, options=options, origin=origin, fresh=fresh)
 
 
-def rankings_of(loaded: LoadedBenchmark) -> list[Ranking]:
+def items_to_rankings(loaded: LoadedBenchmark) -> list[Ranking]:
     """The items as rankings, with what the prompt says about the person.
 
     Where the benchmark names the pairs to train on, a ranking has these, and the responses that are in one.
@@ -84,7 +84,7 @@ def rankings_of(loaded: LoadedBenchmark) -> list[Ranking]:
     return rankings
 
 
-def origin_of(loaded: LoadedBenchmark, rankings: Sequence[Ranking]) -> dict[str, Any]:
+def data_origin(loaded: LoadedBenchmark, rankings: Sequence[Ranking]) -> dict[str, Any]:
     """Where all rankings of a benchmark come from, for `training.json`, and how much of it is in no pair."""
     return {
         "benchmark": loaded.name,
@@ -101,12 +101,14 @@ def origin_of(loaded: LoadedBenchmark, rankings: Sequence[Ranking]) -> dict[str,
     }
 
 
-def clusters_of(loaded: LoadedBenchmark) -> list[str]:
+def item_clusters(loaded: LoadedBenchmark) -> list[str]:
     """The cluster of each item, such as its user."""
     return loaded.items.frame["cluster"].to_list()
 
 
-def split(rankings: Sequence[Item], clusters: Sequence[str], share: float, seed: int) -> tuple[list[Item], list[Item]]:
+def split_by_cluster(
+    rankings: Sequence[Item], clusters: Sequence[str], share: float, seed: int
+) -> tuple[list[Item], list[Item]]:
     """Rankings, or whatever else is in clusters, to learn from and held-out ones; no cluster is in both parts.
 
     share: of the clusters that is held out. Raises `DataError` where one of the parts would have no cluster.

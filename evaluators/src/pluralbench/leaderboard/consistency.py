@@ -11,8 +11,7 @@ from pluralbench_runs import UserError, digest
 
 from pluralbench.data.texts import first_ids
 from pluralbench.evaluation.judge import verdict
-from pluralbench.evaluation.personas import measured as measured_personas
-from pluralbench.evaluation.personas import parse_reply
+from pluralbench.evaluation.personas import compute_persona_metrics, parse_reply
 from pluralbench.evaluation.personas import verdict as verdict_for_persona
 from pluralbench.evaluation.verdicts import INVALID
 from pluralbench.leaderboard.findings import Finding, error_finding
@@ -97,7 +96,7 @@ def check_metrics(run: Run, again: pl.DataFrame | None = None) -> Findings:
     unchecked = set() if again is not None else FROM_TEXTS
     try:
         if again is None and isinstance(run.config, PersonaJudgeRunConfig):
-            again = measured_personas(run.config, run.items)
+            again = compute_persona_metrics(run.config, run.items)
         elif again is None:
             again = measure(run.config.benchmark.description, decisions_of(run.items))
     except UserError as error:

@@ -27,11 +27,10 @@ from pluralbench.data.personas import read_personas
 from pluralbench.data.prompts import UserContext, read_plans
 from pluralbench.data.texts import first_ids
 from pluralbench.errors import DataError
-from pluralbench.evaluation.judge import JudgeContexts, judge_items, measured
+from pluralbench.evaluation.judge import JudgeContexts, compute_judge_metrics, judge_items
 from pluralbench.evaluation.loading import LoadedBenchmark
-from pluralbench.evaluation.personas import drawn_of, make_persona_judge
+from pluralbench.evaluation.personas import compute_persona_metrics, draw_run_items, make_persona_judge
 from pluralbench.evaluation.personas import judge_persona_items as said_for_personas
-from pluralbench.evaluation.personas import measured as measured_personas
 from pluralbench.leaderboard.findings import Finding, error_finding
 from pluralbench.results.decisions import decide, score_items
 from pluralbench.results.evaluations import EvaluationRunConfig, JudgeRunConfig, PersonaJudgeRunConfig
@@ -98,7 +97,7 @@ def run_data(run: Run, files: RunInputs, last: DataCache | None = None) -> RunDa
     place, config = place_of(run, files.data), run.config
     if isinstance(read, PersonaItemSet) or isinstance(config, PersonaJudgeRunConfig):
         assert isinstance(read, PersonaItemSet) and isinstance(config, PersonaJudgeRunConfig)  # noqa: S101, PT018 - of one verb
-        return RunData(place, read, None, drawn_of(config, read))
+        return RunData(place, read, None, draw_run_items(config, read))
     prompt = PromptConfig.model_validate(config.prompt.model_dump(include={"profile", "profile_size"}))
     asked = DataConfig(configs=config.data.configs, split=config.data.split, limit=config.data.limit)
     plans = read_plans(files.plans) if files.plans is not None and prompt.profile == "plan" else {}
@@ -147,14 +146,14 @@ def reproduce_run(run: Run, source: RunData) -> tuple[pl.DataFrame, pl.DataFrame
             ledger.take(run.path / LEDGER_FILE)
             items = judge_from_ledger(run, source, ledger, Replay())
             if isinstance(run.config, PersonaJudgeRunConfig):
-                return items, measured_personas(run.config, items, source.items)
+                return items, compute_persona_metrics(run.config, items, source.items)
             assert source.loaded is not None  # noqa: S101 - only the persona judge has none
-            return items, measured(source.loaded, items, ledger.frame())
+            return items, compute_judge_metrics(source.loaded, items, ledger.frame())
     assert source.loaded is not None  # noqa: S101 - only the persona judge has none
     loaded = source.loaded
     scored = recorded_scores(run, loaded.frame)
     decisions = decide(loaded.frame, scored.scores, scored.cut)
-    return score_items(loaded.benchmark, loaded.frame, scored, decisions), loaded.measured(decisions)
+    return score_items(loaded.benchmark, loaded.frame, scored, decisions), loaded.compute_metrics(decisions)
 
 
 def check_prompts(config: EvaluationRunConfig, source: RunData) -> LoadedBenchmark:
@@ -208,7 +207,7 @@ def judge_from_ledger(
         judging.verdicts,
         answered_by=backend,
     )
-    return judge_items(the_judge, loaded, JudgeContexts.of(loaded, judging), judging, config.seed).frame
+    return judge_items(the_judge, loaded, JudgeContexts.for_items(loaded, judging), judging, config.seed).frame
 
 
 def recorded_scores(run: Run, items: pl.DataFrame) -> Scored:

@@ -89,7 +89,7 @@ def write_site(
 def is_published(run: Run) -> bool:
     """Whether a run is of the data that its benchmark is published as."""
     data, benchmark = run.config.data, run.config.benchmark.description
-    return benchmark.title_on(data.location, data.revision) == benchmark.title
+    return benchmark.title_for(data.location, data.revision) == benchmark.title
 
 
 def checked_runs(

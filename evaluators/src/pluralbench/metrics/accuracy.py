@@ -77,7 +77,9 @@ def count(benchmark: Benchmark, decisions: pl.DataFrame, leaves: Sequence[Leaf])
 
 def prompts_of(benchmark: Benchmark, decisions: pl.DataFrame) -> pl.DataFrame:
     """The prompts of rankings by category that count, as `rankings.by_prompt` makes them."""
-    scored = decisions.filter(~pl.col("config").is_in(sorted(benchmark.outside)), pl.col("outcome") != "dropped")
+    scored = decisions.filter(
+        ~pl.col("config").is_in(sorted(benchmark.outside_overall)), pl.col("outcome") != "dropped"
+    )
     keys = ["config", "subset", "id", "cluster"]
     return rankings.by_prompt(scored, keys, legacy=not benchmark.strict).filter(pl.col("counted") == 1)
 
@@ -123,7 +125,7 @@ def estimates(benchmark: Benchmark, leaves: Sequence[Leaf], decisions: pl.DataFr
 def numbers(benchmark: Benchmark, leaves: Sequence[Leaf], found: Drawn) -> list[ResampledAccuracy]:
     """Each share that the benchmark says of some decisions, the overall number first."""
     configs = list(dict.fromkeys(config for config, _ in leaves))
-    ours = [config for config in configs if config not in benchmark.outside]
+    ours = [config for config in configs if config not in benchmark.outside_overall]
     if benchmark.by_category:
         parts = [*_by_category(leaves, found, ours)]
     else:
@@ -150,7 +152,7 @@ def _overall(
 def _config(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pairs: Resampled) -> Iterator[ResampledAccuracy]:
     """A config's own number, and its sections."""
     places = counting(benchmark, leaves, [config])
-    group = "apart" if config in benchmark.outside else "config"
+    group = "apart" if config in benchmark.outside_overall else "config"
     own = Place(group, "accuracy", config)
     if not benchmark.sections or config in benchmark.apart:
         yield _number(own, pairs.pooled(places), pairs, [places])
@@ -195,7 +197,7 @@ def _pooled(
     benchmark: Benchmark, leaves: Sequence[Leaf], found: Drawn, configs: Sequence[str], ours: Sequence[str]
 ) -> Iterator[ResampledAccuracy]:
     """Accuracy, and of rankings by category exact match, over all decisions of each part."""
-    section = benchmark.sectioned
+    section = benchmark.section_of
     kind = "category" if benchmark.by_category else "subset"
     parts = [(Place("pooled", "accuracy"), places_of(leaves, ours))]
     for config in configs:
@@ -208,7 +210,7 @@ def _pooled(
                 parts.append((Place(kind, "accuracy", config, inner, subset), [leaf]))
     for place, inside in parts:
         yield _number(place, found["decisions"].pooled(inside), found["decisions"], [inside])
-        if benchmark.by_category and place.config not in benchmark.outside:
+        if benchmark.by_category and place.config not in benchmark.outside_overall:
             yield _number(place._replace(metric="exact_match"), found["exact"].pooled(inside), found["exact"], [inside])
 
 
@@ -236,7 +238,7 @@ def counting(benchmark: Benchmark, leaves: Sequence[Leaf], configs: Iterable[str
     places = places_of(leaves, configs)
     if not benchmark.sections:
         return places
-    return [at for at in places if leaves[at][0] in benchmark.apart or leaves[at][1] in benchmark.sectioned]
+    return [at for at in places if leaves[at][0] in benchmark.apart or leaves[at][1] in benchmark.section_of]
 
 
 def items_counted(benchmark: Benchmark, decisions: pl.DataFrame) -> int:
@@ -248,11 +250,11 @@ def of_overall(benchmark: Benchmark, decisions: pl.DataFrame) -> pl.DataFrame:
     """The decisions that the overall number is made of."""
     legacy = benchmark.by_category and not benchmark.strict  # which counts prompts without a pair as exact matches
     counted = decisions.filter(
-        ~pl.col("config").is_in(sorted(benchmark.outside)),
+        ~pl.col("config").is_in(sorted(benchmark.outside_overall)),
         pl.col("outcome").is_in([*COUNTED, *(["equal"] if legacy else [])]),
     )
     if benchmark.sections:
-        counted = counted.filter(pl.col("subset").is_in(list(benchmark.sectioned)))
+        counted = counted.filter(pl.col("subset").is_in(list(benchmark.section_of)))
     return counted
 
 
@@ -265,7 +267,7 @@ def parts_of(benchmark: Benchmark, decisions: pl.DataFrame) -> dict[tuple[str | 
         "config", "subset", "outcome", "margin", "truncated", item=pl.struct("config", "id").rank("dense")
     )
     parts: dict[tuple[str | None, str | None], pl.DataFrame] = {
-        (None, None): counted.filter(~pl.col("config").is_in(sorted(benchmark.outside)))
+        (None, None): counted.filter(~pl.col("config").is_in(sorted(benchmark.outside_overall)))
     }
     for (config,), own in counted.partition_by("config", as_dict=True).items():
         inner = own.filter(pl.col("subset").is_not_null()).partition_by("subset", as_dict=True)

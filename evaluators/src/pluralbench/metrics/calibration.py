@@ -17,7 +17,7 @@ def calibration_numbers(benchmark: Benchmark, decisions: pl.DataFrame) -> Number
     `probability` that it stands for, and the `accuracy`. The largest difference is in the last bin, by the legacy rules
     in none. Intervals are by the bins of the data itself.
     """
-    ours = decisions.filter(~pl.col("config").is_in(sorted(benchmark.outside)))
+    ours = decisions.filter(~pl.col("config").is_in(sorted(benchmark.outside_overall)))
     if not benchmark.by_category or ours["margin"].null_count() == ours.height:
         return
     yield from _calibration(benchmark, ours, None)

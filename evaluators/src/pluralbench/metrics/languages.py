@@ -83,7 +83,7 @@ def beside_english(benchmark: Benchmark, decisions: pl.DataFrame) -> pl.DataFram
     """
     if benchmark.reference is None:
         return decisions.clear().with_columns(outcome_english="outcome")
-    others = decisions.filter(~pl.col("config").is_in(benchmark.outside))
+    others = decisions.filter(~pl.col("config").is_in(benchmark.outside_overall))
     return _beside(others, decisions.filter(config=benchmark.reference.config))
 
 
@@ -93,7 +93,7 @@ def _beside(language: pl.DataFrame, original: pl.DataFrame) -> pl.DataFrame:
 
 def _languages(benchmark: Benchmark, decisions: pl.DataFrame) -> tuple[list[str], pl.DataFrame]:
     """The languages that enter the overall number, and their decisions that count."""
-    codes = [code for code in decisions["config"].unique(maintain_order=True) if code not in benchmark.outside]
+    codes = [code for code in decisions["config"].unique(maintain_order=True) if code not in benchmark.outside_overall]
     return codes, decisions.filter(pl.col("config").is_in(codes), pl.col("outcome").is_in(COUNTED))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pluralbench.data.verdict_tables import certainty_columns, normalize_letter, raise_for_row, read_one, texts
+from pluralbench.data.verdict_tables import certainty_columns, normalize_letter, raise_for_row, read_single_table, texts
 from pluralbench.errors import DataError
 from pluralbench.metrics.certainty import THRESHOLD, compare_verdicts, groups_of, verdict_metrics
 
@@ -19,7 +19,7 @@ NO_ANSWER = -1
 
 def read_labels(location: str) -> pl.DataFrame:
     """The labels of a CSV, JSON Lines or Parquet file, checked by `check_labels`. Raises as that does."""
-    return check_labels(read_one(location, "labels"), location)
+    return check_labels(read_single_table(location, "labels"), location)
 
 
 def check_labels(frame: pl.DataFrame, where: str = "The table of labels") -> pl.DataFrame:

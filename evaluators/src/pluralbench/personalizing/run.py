@@ -16,7 +16,7 @@ from pluralbench_runs import FrozenModel, Output, log_status, write_text
 from pluralbench.config import DataConfig, PersonalizeConfig, PromptConfig
 from pluralbench.errors import DataError
 from pluralbench.evaluation.folders import file_name, run_folder
-from pluralbench.evaluation.loading import data_of, run_directory
+from pluralbench.evaluation.loading import as_data_config, run_directory
 from pluralbench.evaluation.models import base_model_path
 from pluralbench.evaluation.timing import stopwatch
 from pluralbench.metrics.personalize import personalize_numbers
@@ -129,10 +129,10 @@ def personalize(
     models = models_of(personalizing, options)
     users = load_users(
         benchmark,
-        data_of(data),
+        as_data_config(data),
         needs_of(models),
         held_out=held_out,
-        scored=None if score_on is None else (score_benchmark, data_of(score_on)),
+        scored=None if score_on is None else (score_benchmark, as_data_config(score_on)),
         personas=personas,
     )
     described = backbone if isinstance(backbone, LocalModel) else LocalModel(name=str(backbone))

@@ -62,7 +62,7 @@ class Users:
     def described(self) -> LoadedBenchmark:
         """New users, with all that is known of people."""
         loaded = self.loaded[TEST]
-        return loaded._replace(told=replace(loaded.told, personas=self.personas))
+        return loaded._replace(context=replace(loaded.context, personas=self.personas))
 
 
 class ContextNeeds(NamedTuple):
@@ -186,8 +186,10 @@ def _told(
     loaded: LoadedBenchmark, items: pl.DataFrame, needed: Sequence[str], personas: Mapping[str, UserPersona]
 ) -> UserSplit:
     """The items of whose person is known what is needed. Raises `DataError` where there is none."""
-    told = replace(loaded.told, personas=personas) if personas else loaded.told
-    groups = loaded._replace(items=replace(loaded.items, frame=items), frame=items, told=told).groups(whole=True)
+    context = replace(loaded.context, personas=personas) if personas else loaded.context
+    groups = loaded._replace(items=replace(loaded.items, frame=items), frame=items, context=context).groups(
+        full_context=True
+    )
     for what in needed:
         if not any(map(HAS[what], groups)):
             raise DataError(f"{loaded.items.location} {NOT_TOLD[what]}.")

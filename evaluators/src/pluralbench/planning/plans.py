@@ -19,7 +19,7 @@ from pluralbench.config import AspectMatchingConfig, DataConfig, PlanConfig
 from pluralbench.downstream.candidates import Policy, came_of_call, policy_of
 from pluralbench.errors import DataError, EvaluationError
 from pluralbench.evaluation.folders import file_name, run_folder
-from pluralbench.evaluation.loading import LoadedBenchmark, data_of, run_directory
+from pluralbench.evaluation.loading import LoadedBenchmark, as_data_config, run_directory
 from pluralbench.evaluation.timing import cost_of_calls, stopwatch
 from pluralbench.planning.aspects import (
     EMBEDDINGS,
@@ -73,7 +73,7 @@ def plan(
         matching or AspectMatchingConfig(),
         connection or ConnectionConfig(),
     )
-    loaded = load_people(benchmark, data_of(data), posts)
+    loaded = load_people(benchmark, as_data_config(data), posts)
     _check_ids(loaded.items.frame)
     checked = _check_unlearned(planner, loaded)
     asked = policy_of(planner, sampling, connection)
@@ -91,7 +91,7 @@ def plan(
     )
     choices = [*([planner] if isinstance(planner, LocalModel) else []), sampling, matching]
     name = f"{loaded.name}-{file_name(Path(asked.record.name).name)}-plans"
-    target = Path(out or run_folder(name, config, loaded.data, *choices, seed=seed, said=("encoder",)))
+    target = Path(out or run_folder(name, config, loaded.data, *choices, seed=seed, exclude=("encoder",)))
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
             with stopwatch(output.work) as seconds, working_ledger(output.work / "ledger.sqlite") as ledger:

@@ -23,7 +23,7 @@ def load_people(benchmark: str, data: DataConfig, posts: int) -> LoadedBenchmark
 
     Raises `DataError` where an item has no profile.
     """
-    loaded = load_benchmark(benchmark, data, PromptConfig(profile="raw", profile_size=posts), sampled=True)
+    loaded = load_benchmark(benchmark, data, PromptConfig(profile="raw", profile_size=posts), prompts_only=True)
     for item, posts_of_it in zip(loaded.items.frame["id"], _posts(loaded), strict=True):
         if not posts_of_it:
             raise DataError(
@@ -54,7 +54,7 @@ def marks_of(loaded: LoadedBenchmark) -> list[set[str]]:
 
     marks = []
     for group, item in zip(loaded.groups(), loaded.items.frame.iter_rows(named=True), strict=True):
-        posts = [post["text"] for post in loaded.told.posts(item)]
+        posts = [post["text"] for post in loaded.context.posts(item)]
         founded = [aspect[name] or "" for aspect in item["aspects"] or [] for name in ("evidence", "reason")]
         marks.append({mark(shown(group), texts) for texts in (posts, founded) if any(texts)})
     return marks
@@ -63,4 +63,4 @@ def marks_of(loaded: LoadedBenchmark) -> list[set[str]]:
 def _posts(loaded: LoadedBenchmark) -> list[list[dict[str, Any]]]:
     """The first posts of each item's person."""
     size = loaded.prompt.profile_size
-    return [loaded.told.posts(item)[:size] for item in loaded.items.frame.iter_rows(named=True)]
+    return [loaded.context.posts(item)[:size] for item in loaded.items.frame.iter_rows(named=True)]

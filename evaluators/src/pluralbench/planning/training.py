@@ -8,11 +8,11 @@ from pluralbench_policies.planner_options import PlanExample, PlannerConfig
 from pluralbench_policies.planner_prompts import plan_text
 
 from pluralbench.config import DataConfig
-from pluralbench.data.benchmarks import described_benchmarks
+from pluralbench.data.benchmarks import benchmark_entries
 from pluralbench.errors import DataError
-from pluralbench.evaluation.loading import LoadedBenchmark, data_of
+from pluralbench.evaluation.loading import LoadedBenchmark, as_data_config
 from pluralbench.evaluation.models import base_model_path
-from pluralbench.evaluation.train import clusters_of, split
+from pluralbench.evaluation.train import item_clusters, split_by_cluster
 from pluralbench.planning.prompts import LEARNED, load_people, marks_of, prompts_of
 
 TRAIN = "train"
@@ -43,12 +43,12 @@ def train_planner(
     `UserError` for every mistake of the caller.
     """
     options = options or PlannerConfig()
-    data = _to_learn(benchmark, data_of(data))
+    data = _to_learn(benchmark, as_data_config(data))
     source = base if isinstance(base, LocalModel) else LocalModel(name=str(base))
     loaded = load_people(benchmark, data, posts)
     learned, judged = list(zip(examples_of(loaded), marks_of(loaded), strict=True)), None
     if held_out is not None:
-        learned, judged = split(learned, clusters_of(loaded), held_out, options.seed)
+        learned, judged = split_by_cluster(learned, item_clusters(loaded), held_out, options.seed)
     origin: dict[str, Any] = {
         "benchmark": loaded.name,
         "location": loaded.items.location,
@@ -77,7 +77,7 @@ def train_planner(
 
 def _to_learn(benchmark: str, data: DataConfig) -> DataConfig:
     """The data with its location and split spelled out. Raises `DataError` where nobody says where it is."""
-    place = data.location or described_benchmarks([benchmark])[benchmark].learn
+    place = data.location or benchmark_entries([benchmark])[benchmark].learn
     if place is None:
         raise DataError(
             f"The benchmark {benchmark} names no data for planners to learn from, and its own is what it scores by; "

@@ -176,7 +176,7 @@ def _clusters(run: Run) -> str:
     clusters, items = run.config.data.clusters, sum(run.config.data.rows.values())
     if clusters is None or not (clusters.repeats or clusters.column):
         return ""
-    return clusters.among(items)
+    return clusters.summary(items)
 
 
 def _repeats(run: Run) -> str:
@@ -209,15 +209,15 @@ def unsectioned(run: Run) -> str:
     benchmark = run.config.benchmark.description
     if not benchmark.sections:
         return ""
-    ours = run.items.filter(~pl.col("config").is_in(sorted(benchmark.outside)))
-    own = ours.filter(pl.col("subset").is_null() | ~pl.col("subset").is_in(list(benchmark.sectioned)))
+    ours = run.items.filter(~pl.col("config").is_in(sorted(benchmark.outside_overall)))
+    own = ours.filter(pl.col("subset").is_null() | ~pl.col("subset").is_in(list(benchmark.section_of)))
     counts = own.select("config", "id", "subset").unique()["subset"].value_counts(sort=True)
     return first_of([f"{name or 'no subset'} ({items_text([n], n)})" for name, n in counts.iter_rows()])
 
 
 def unmatched(run: Run) -> str:
     """Which subsets of sections no item is of; empty without any."""
-    sectioned, there = run.config.benchmark.description.sectioned, set(run.items["subset"])
+    sectioned, there = run.config.benchmark.description.section_of, set(run.items["subset"])
     return first_of([name for name in sectioned if name not in there])
 
 
@@ -313,7 +313,9 @@ def _joined(run: Run) -> str:
 
 
 def _ids(rows: pl.Expr, run: Run) -> str:
-    ours = decisions_of(run.items).filter(~pl.col("config").is_in(sorted(run.config.benchmark.description.outside)))
+    ours = decisions_of(run.items).filter(
+        ~pl.col("config").is_in(sorted(run.config.benchmark.description.outside_overall))
+    )
     ids = ours.filter(rows).select("config", "id").unique(maintain_order=True)["id"].to_list()
     return f"ids {named(ids, len(ids))}" if ids else ""
 

@@ -126,7 +126,7 @@ def _comparable(run: Run) -> tuple[tuple[str, str], bytes]:
 
 def _items(run: Run) -> pl.DataFrame:
     """What names the items that enter the overall number, a row an item."""
-    outside = sorted(run.config.benchmark.description.outside)
+    outside = sorted(run.config.benchmark.description.outside_overall)
     return run.items.filter(~pl.col("config").is_in(outside)).select("config", "id", "digest").unique()
 
 
@@ -146,7 +146,7 @@ def _apart(runs: Sequence[Run], sheets: Sequence[Sequence[Run]]) -> Iterator[str
     differ = asked_differently(runs)
     if differ:
         yield f"in brackets the {' and '.join(differ)}"
-    inside = [config for config in run.names("pooled", "config") if config not in benchmark.outside]
+    inside = [config for config in run.names("pooled", "config") if config not in benchmark.outside_overall]
     if len(inside) == 1 and inside[0] not in {PLAIN, run.config.benchmark.name}:
         yield inside[0]
     others = [sheet[0] for sheet in sheets]
@@ -216,7 +216,7 @@ def columns_of(run: Run) -> Iterator[Column]:
     if benchmark.reference is not None:
         yield from _of_languages(run)
         return
-    configs = [config for config in every if config not in benchmark.outside]
+    configs = [config for config in every if config not in benchmark.outside_overall]
     metrics = {"accuracy": "accuracy"}
     if benchmark.by_category:
         metrics["exact_match"] = "exact match"

@@ -257,7 +257,7 @@ def _person(run: Run, item: Row) -> Row:
 
 
 def _told_as_data(run: Run, item: Row) -> str:
-    """What a model that takes the person as data could read beside what the prompt tells; see `person_of`."""
+    """What a model that takes the person as data could read beside what the prompt tells; see `build_person`."""
     pairs = item["earlier"] or 0
     known = [f"{pairs:,} pair{'s' * (pairs > 1)} that the person decided before"] if pairs else []
     known += ["the person's persona"] if run.config.prompt.profile == "raw" and item["persona"] else []

@@ -114,7 +114,7 @@ def _same_items(first: Run, second: Run) -> bool:
         return False
     wanted = ["config", "id", "subset", "digest"]
     ours, theirs = (
-        run.items.filter(~pl.col("config").is_in(sorted(run.config.benchmark.description.outside)))
+        run.items.filter(~pl.col("config").is_in(sorted(run.config.benchmark.description.outside_overall)))
         .select(wanted)
         .unique(["config", "id"])
         for run in (first, second)
