@@ -253,7 +253,7 @@ def _taken(job: Job, given: str) -> Step:
     _gone(folder / "taken.sqlite")
     yield
     with Ledger(folder / "taken.sqlite") as ledger:
-        assert ledger.take(folder / given) == job.rows  # noqa: S101
+        assert ledger.add_from(folder / given) == job.rows  # noqa: S101
 
 
 def _new(folder: Path) -> Path:

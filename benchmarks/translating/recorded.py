@@ -123,7 +123,7 @@ def prepare(settings: Settings) -> Prepared:
     _write_lookups(folder, loaded, built, made)
     shutil.copy(built / "provenance" / "ledger.parquet", folder / LEDGER)
     with Ledger(folder / SQLITE) as ledger:
-        ledger.take(folder / LEDGER)
+        ledger.add_from(folder / LEDGER)
     shutil.rmtree(built)
     texts = [
         mask(row[name])

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_calls import ChatModel, ConnectionConfig, Limits, Price, chat_request, check_reachable
+from pluralbench_calls import ChatModel, ConnectionConfig, Limits, Price, chat_request, check_connection
 from pluralbench_runs import Recipe, RecipeError, check_recipe
 from pydantic import BaseModel
 
@@ -70,7 +70,7 @@ def test_each_field_says_in_a_sentence_what_it_is(table: type[BaseModel]) -> Non
 )
 def test_a_connection_that_does_not_fit_is_said(provider: str, connection: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=r".") as refused:
-        check_reachable(ChatModel(provider=provider, model="m"), ConnectionConfig(**connection))
+        check_connection(ChatModel(provider=provider, model="m"), ConnectionConfig(**connection))
     assert str(refused.value) == said
 
 
@@ -103,7 +103,7 @@ def test_a_seed_is_sent_where_the_model_takes_one_and_depends_on_seed_label_and_
 @pytest.mark.parametrize(("warmer", "expected"), [(0.0, [0.1001234] * 4), (0.2, [0.1, 0.3, 0.5, 0.7])])
 def test_each_further_attempt_may_be_warmer(warmer: float, expected: list[float]) -> None:
     model = ChatModel(provider="p", model="m", temperature=0.1001234)
-    requests = [chat_request(model, HI, seed=0, label="x", attempt=n, warmer=warmer) for n in range(4)]
+    requests = [chat_request(model, HI, seed=0, label="x", attempt=n, temperature_step=warmer) for n in range(4)]
     assert [request.body["temperature"] for request in requests] == expected
 
 

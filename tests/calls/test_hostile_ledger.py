@@ -34,7 +34,7 @@ def path(tmp_path: Path) -> Path:
 
 def take(path: Path) -> None:
     with Ledger(path.with_name("mine")) as ledger:
-        ledger.take(path)
+        ledger.add_from(path)
 
 
 def resume(path: Path) -> None:

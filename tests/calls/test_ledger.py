@@ -56,7 +56,7 @@ def test_sqlite_to_parquet_and_back_keeps_every_field(texts: list[str], tokens: 
             ledger.record(*answers)
             ledger.export(parquet)
         with Ledger(second) as ledger:
-            assert ledger.take(parquet) == len(texts)
+            assert ledger.add_from(parquet) == len(texts)
             assert ledger.find(one.key for one in answers) == {one.key: one for one in answers}
         assert read_ledger(first).equals(read_ledger(second))
         assert read_ledger(first).equals(read_ledger(parquet))
@@ -69,7 +69,7 @@ def test_take_keeps_first_answers(tmp_path: Path, write: Write) -> None:
     with Ledger(tmp_path / "ledger") as ledger:
         ledger.record(mine)
         ledger.record(theirs)
-        assert ledger.take(other) == 2
+        assert ledger.add_from(other) == 2
         assert ledger.find([mine.key, new.key]) == {mine.key: mine, new.key: new}
         assert len(ledger) == 2
 
@@ -141,7 +141,7 @@ def test_a_ledger_that_is_damaged_in_its_last_row_adds_nothing(tmp_path: Path) -
         database.commit()
     with Ledger(tmp_path / "ledger") as ledger:
         with pytest.raises(LedgerError, match=r"other is damaged: the call .* has an impossible number of tokens"):
-            ledger.take(tmp_path / "other")
+            ledger.add_from(tmp_path / "other")
         assert len(ledger) == 0
 
 
@@ -162,7 +162,7 @@ def test_a_ledger_may_be_larger_than_what_is_read_of_strangers_tables(
     many = [replace(first, key=sha256(b"%d" % number).hexdigest()) for number in range(25_000)]
     published = parquet_at(tmp_path / "published.parquet", *many)
     with Ledger(tmp_path / "ledger") as ledger:
-        assert ledger.take(published) == len(ledger) == 25_000
+        assert ledger.add_from(published) == len(ledger) == 25_000
         ledger.export(tmp_path / "again.parquet", {one.key for one in many})
     assert (tmp_path / "again.parquet").read_bytes() == published.read_bytes()
     assert read_ledger(published).equals(read_ledger(tmp_path / "ledger"))

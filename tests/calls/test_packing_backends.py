@@ -157,17 +157,17 @@ def test_only_what_is_missing_is_packed(tmp_path: Path) -> None:
 def test_a_ledger_holds_work_when_something_was_asked_for(tmp_path: Path) -> None:
     with Ledger(tmp_path / "a") as ledger:
         ask(numbered(2), ledger, Packing())
-        assert ledger.holds_work
+        assert ledger.has_new_calls
     with working_ledger(tmp_path / "b") as ledger:
-        ledger.take(tmp_path / "a")
+        ledger.add_from(tmp_path / "a")
         ask(numbered(2), ledger, Packing())
-        assert not ledger.holds_work
+        assert not ledger.has_new_calls
     assert not (tmp_path / "b").exists()
     with working_ledger(tmp_path / "b") as ledger:
-        ledger.take(tmp_path / "a")
+        ledger.add_from(tmp_path / "a")
         ask(numbered(3), ledger, Packing())
     with working_ledger(tmp_path / "b") as ledger:
-        assert ledger.holds_work
+        assert ledger.has_new_calls
         assert len(ledger) == 3
     assert (tmp_path / "b").exists()
 
@@ -297,5 +297,5 @@ def test_slices_of_any_size_give_the_same(keys: list[int], size: int) -> None:
             ledger.export(Path(folder) / "some.parquet", wanted)
             assert read_ledger(Path(folder) / "some.parquet").equals(found)
             ledger.export(Path(folder) / "a.parquet")
-            other.take(Path(folder) / "a.parquet")
+            other.add_from(Path(folder) / "a.parquet")
             assert other.frame().equals(ledger.frame())

@@ -143,7 +143,7 @@ def test_requests_that_are_all_rejected_stop_the_run_and_none_is_recorded(
             limits = Limits(concurrency=concurrency)
             rejected("Unknown parameter: 'mood'.", asked, ledger, OpenAIChat(server.base_url), limits=limits)
         assert len(ledger) == 0
-        assert not ledger.holds_work, "a run that recorded nothing binds no later one"
+        assert not ledger.has_new_calls, "a run that recorded nothing binds no later one"
         assert len(server.requests) <= most
         with serve(lambda *_: Reply()) as mended:
             answers = ask(asked, ledger, OpenAIChat(mended.base_url))
@@ -248,7 +248,7 @@ def test_a_ledger_of_before_is_read_taken_and_written_to(tmp_path: Path) -> None
         assert read_ledger(tmp_path / "old").equals(expected)
         assert read_ledger(tmp_path / "old.parquet").equals(expected)
         with Ledger(tmp_path / "new") as ledger:
-            assert ledger.take(tmp_path / "old") == 1
+            assert ledger.add_from(tmp_path / "old") == 1
         with Ledger(tmp_path / "old") as ledger:
             ask([question("a"), question("b", max_tokens=3)], ledger, OpenAIChat(server.base_url))
             ledger.export(tmp_path / "new.parquet")

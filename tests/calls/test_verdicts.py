@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from pluralbench_calls import (
     InvalidAnswer,
     legacy_choice,
-    legacy_points,
+    legacy_score,
     parse_choice,
     parse_rating,
     parse_verdict,
-    readings,
+    parse_with_all_rules,
 )
-from pluralbench_calls.verdicts import CertainChoice, one_marker, parse_certain_choice
+from pluralbench_calls.verdicts import CertainChoice, parse_certain_choice, require_single_marker
 
 VERDICTS = {
     "[[A]]": "A",
@@ -296,13 +296,13 @@ def test_any_text_has_a_certainty_on_the_scale_or_a_reason(text: str) -> None:
 
 @pytest.mark.parametrize("reply", ["", "[[A]]", "[[A]], as I said: [[a]]", "<think>[[B]]</think>[[A]]", "A or B"])
 def test_one_marker_is_one_however_often(reply: str) -> None:
-    assert one_marker(reply) == reply
+    assert require_single_marker(reply) == reply
 
 
 @pytest.mark.parametrize("reply", ["[[A]]\n[[B]]", "[[C]] or [[A]]", '{"verdict": "A", "verdict": "A"}'])
 def test_two_markers_are_no_reply(reply: str) -> None:
     with pytest.raises(InvalidAnswer, match="two different markers"):
-        one_marker(reply)
+        require_single_marker(reply)
 
 
 # What judges really write: strict, lenient, and as M-RewardBench's code counts it.
@@ -343,20 +343,24 @@ READINGS: dict[str, tuple[str | None, str | None, str | None]] = {
 
 @pytest.mark.parametrize(("reply", "expected"), READINGS.items())
 def test_how_each_rule_reads_a_reply(reply: str, expected: tuple[str | None, ...]) -> None:
-    assert tuple(readings(reply).values()) == expected
-    assert list(readings(reply)) == ["strict", "lenient", "legacy"]
+    assert tuple(parse_with_all_rules(reply).values()) == expected
+    assert list(parse_with_all_rules(reply)) == ["strict", "lenient", "legacy"]
     assert legacy_choice(reply) == expected[2]
 
 
 def test_a_tie_is_read_where_ties_are_allowed() -> None:
-    assert readings("Both are equal: [[C]].", parse_verdict) == {"strict": None, "lenient": "C", "legacy": None}
+    assert parse_with_all_rules("Both are equal: [[C]].", parse_verdict) == {
+        "strict": None,
+        "lenient": "C",
+        "legacy": None,
+    }
     with pytest.raises(InvalidAnswer, match="no verdict"):
         parse_choice("Both are equal: [[C]].", "lenient")
 
 
 def test_the_legacy_count_gives_half_a_point_for_what_it_cannot_read() -> None:
     replies = {"[[B]]": 1.0, "[[B]], not [[A]]": 0.0, "It is [[A]].": 0.0, "B": 0.5, "": 0.5}
-    assert {reply: legacy_points(reply, "B") for reply in replies} == replies
+    assert {reply: legacy_score(reply, "B") for reply in replies} == replies
 
 
 @pytest.mark.parametrize(
@@ -442,7 +446,7 @@ def test_what_the_strict_rule_reads_the_lenient_one_reads_the_same(reply: str, p
 
 @given(MARKED)
 def test_a_lenient_verdict_is_the_only_one_of_its_closing_line_or_of_the_reply(reply: str) -> None:
-    read = readings(reply, parse_verdict)["lenient"]
+    read = parse_with_all_rules(reply, parse_verdict)["lenient"]
     after = reply.rpartition("</think>")[2]
     assume(not after.lstrip().startswith(("{", "```")))
     closing = [line for line in after.split("\n") if re.search(r"\w", line)][-1:]

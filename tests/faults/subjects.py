@@ -19,7 +19,7 @@ def take_ledger(path: str) -> None:
     """Read a ledger, and add it to another."""
     read_ledger(Path(path))
     with Ledger(Path("other.sqlite")) as ledger:
-        ledger.take(Path(path))
+        ledger.add_from(Path(path))
 
 
 def load_questions(location: str) -> None:

@@ -23,7 +23,7 @@ from pluralbench import Group, Person, Run
 from pluralbench.reports.html.items import decided_items, orders_of
 from pluralbench.reports.items import item_page
 from pluralbench.results.examples import Row, read_texts
-from pluralbench_runs.console import plain
+from pluralbench_runs.console import sanitize
 from rich.cells import cell_len
 from rich.console import Console
 from written_tables import write
@@ -327,9 +327,9 @@ def test_verdicts_have_no_margins(run: Command, data: Path, tmp_path: Path) -> N
 
 @given(st.text())
 def test_a_text_is_printed_as_text(text: str) -> None:
-    bare = plain(text)
+    bare = sanitize(text)
     assert not any(unicodedata.category(letter) == "Cc" for letter in bare.replace("\n", ""))
-    assert plain(bare) == bare
+    assert sanitize(bare) == bare
 
 
 @pytest.mark.parametrize(
@@ -348,7 +348,7 @@ def test_a_text_is_printed_as_text(text: str) -> None:
     ],
 )
 def test_sequences_that_control_a_terminal_are_left_out(text: str, expected: str) -> None:
-    assert plain(text) == expected
+    assert sanitize(text) == expected
 
 
 PAGE_TEXT = st.text(min_size=1, max_size=200)

@@ -8,8 +8,17 @@ from datasets import BuilderConfig, NamedSplit
 from datasets.data_files import contains_wildcards
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_runs import FrozenModel, PathName, RecipeError, SplitName, UserError, check_recipe, inside, path_name
-from pluralbench_runs.names import LONGEST, split_name
+from pluralbench_runs import (
+    FrozenModel,
+    PathName,
+    RecipeError,
+    SplitName,
+    UserError,
+    check_path_name,
+    check_recipe,
+    safe_join,
+)
+from pluralbench_runs.names import MAX_NAME_BYTES, check_split_name
 
 WHATEVER = st.text(max_size=8) | st.text(st.sampled_from("ab.-_/\\:*?[]{}|<>~ \0\n中é"), max_size=8)
 PLAIN = st.text(st.sampled_from("aZ9_-.中é٣"), min_size=1, max_size=30)
@@ -25,7 +34,7 @@ class Named(FrozenModel):
 @given(WHATEVER | PLAIN)
 def test_a_name_that_passes_is_one_part_of_a_path_and_a_config_of_datasets(name: str) -> None:
     try:
-        path_name(name, "The benchmark")
+        check_path_name(name, "The benchmark")
     except UserError:
         return
     path = Path("folder") / name
@@ -33,23 +42,23 @@ def test_a_name_that_passes_is_one_part_of_a_path_and_a_config_of_datasets(name:
     assert os.path.normpath(path) == str(path)
     assert BuilderConfig(name=name).name == name  # it raises InvalidConfigName
     assert not contains_wildcards(f"data/{name}/test.parquet")
-    assert inside(Path("folder"), f"{name}/test.parquet") == path / "test.parquet"
+    assert safe_join(Path("folder"), f"{name}/test.parquet") == path / "test.parquet"
 
 
 @given(WHATEVER | PLAIN)
 def test_a_split_that_passes_is_one_of_datasets(name: str) -> None:
     try:
-        split_name(name, "The split")
+        check_split_name(name, "The split")
     except UserError:
         return
-    assert str(NamedSplit(name)) == path_name(name, "The split")
+    assert str(NamedSplit(name)) == check_path_name(name, "The split")
     assert name.lower() != "all"
 
 
 @given(st.text(st.sampled_from("./abc\\~\0中"), max_size=12))
 def test_a_path_that_passes_lies_below_its_folder(relative: str) -> None:
     try:
-        path = inside(Path("/srv/folder"), relative)
+        path = safe_join(Path("/srv/folder"), relative)
     except UserError:
         return
     assert Path(os.path.normpath(path)).is_relative_to("/srv/folder/")
@@ -57,10 +66,10 @@ def test_a_path_that_passes_lies_below_its_folder(relative: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["a", "LLMEval-2_Law", "Qwen2.5-7B", "中文", "हिन्दी", "__main__", "1.0", "a..b", "x" * LONGEST]
+    "name", ["a", "LLMEval-2_Law", "Qwen2.5-7B", "中文", "हिन्दी", "__main__", "1.0", "a..b", "x" * MAX_NAME_BYTES]
 )
 def test_names_of_any_script_pass(name: str) -> None:
-    assert path_name(name, "The benchmark") == name
+    assert check_path_name(name, "The benchmark") == name
     assert Named(name=name).name == name
 
 
@@ -84,7 +93,7 @@ def test_names_of_any_script_pass(name: str) -> None:
 )
 def test_any_other_name_is_refused_with_what_is_wrong(name: str, fault: str) -> None:
     with pytest.raises(UserError) as refused:
-        path_name(name, "The benchmark")
+        check_path_name(name, "The benchmark")
     said = str(refused.value)
     assert fault in said
     assert said.startswith("The benchmark is named '")
@@ -107,7 +116,7 @@ def test_any_other_name_is_refused_with_what_is_wrong(name: str, fault: str) -> 
 )
 def test_a_split_is_refused_that_datasets_does_not_take(name: str, fault: str) -> None:
     with pytest.raises(UserError) as refused:
-        split_name(name, "The split")
+        check_split_name(name, "The split")
     assert fault in str(refused.value)
     with pytest.raises(RecipeError, match=r"^Recipe r.toml: `split`: the name "):
         check_recipe(Named, {"split": name}, "r.toml")
@@ -118,7 +127,7 @@ def test_a_split_is_refused_that_datasets_does_not_take(name: str, fault: str) -
 )
 def test_a_path_that_climbs_or_starts_elsewhere_is_refused(tmp_path: Path, relative: str) -> None:
     with pytest.raises(UserError) as refused:
-        inside(tmp_path, relative)
+        safe_join(tmp_path, relative)
     assert str(refused.value).startswith(f"The path {relative!r} is none below {tmp_path}: its part '")
 
 
@@ -129,14 +138,14 @@ def test_a_link_may_lead_elsewhere_in_the_folder_and_not_out_of_it(tmp_path: Pat
     (folder / "out").symlink_to(tmp_path)
     (folder / "loop").symlink_to("loop")
     (folder / "nothing.txt").symlink_to(tmp_path / "nothing.txt")
-    assert inside(folder, "in/new.txt") == folder / "in/new.txt"
+    assert safe_join(folder, "in/new.txt") == folder / "in/new.txt"
     for relative in ("out/new.txt", "loop/new.txt", "nothing.txt"):
         with pytest.raises(UserError) as refused:
-            inside(folder, relative)
+            safe_join(folder, relative)
         assert str(refused.value) == f"The path {folder / relative} leads out of {folder} by a link; remove the link."
 
 
 def test_a_folder_that_is_reached_by_a_link_holds_its_files(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "linked").symlink_to("real")
-    assert inside(tmp_path / "linked", "a.txt") == tmp_path / "linked/a.txt"
+    assert safe_join(tmp_path / "linked", "a.txt") == tmp_path / "linked/a.txt"

@@ -17,7 +17,7 @@ from pluralbench_runs import (
     OutputError,
     Recipe,
     RecipeError,
-    is_made_by,
+    matches_recipe,
     output_directory,
     rng_for,
     write_recipe,
@@ -227,7 +227,7 @@ def test_a_run_that_begins_after_a_publish_keeps_its_work(target: Path) -> None:
 
 def test_whose_a_directory_is_can_be_asked(target: Path) -> None:
     def made_by(recipe: Recipe) -> bool | None:
-        return is_made_by(target, recipe, recipe_file=RECIPE_FILE)
+        return matches_recipe(target, recipe, recipe_file=RECIPE_FILE)
 
     assert made_by(ONE) is None
     target.mkdir()

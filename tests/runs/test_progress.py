@@ -90,7 +90,7 @@ def test_what_is_finished_elsewhere_is_said_when_it_changes(sleep: Callable[[flo
         meter.advance()
         for done in (2, 2, 9):
             sleep(60)
-            meter.elsewhere(done, f"1 batch at HOST: {done}")
+            meter.show_remote(done, f"1 batch at HOST: {done}")
     assert file.getvalue().splitlines() == [
         "Answers: 3 of 5, 1 batch at HOST: 2",
         "Answers: 5 of 5, 1 batch at HOST: 9",

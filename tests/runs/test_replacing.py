@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from full_disk import no_file_beyond
-from pluralbench_runs import replacing, write_text
+from pluralbench_runs import atomic_write, write_text
 
 
 def test_a_full_disk_leaves_the_old_file_alone(tmp_path: Path) -> None:
@@ -22,7 +22,7 @@ def test_a_full_disk_leaves_the_old_file_alone(tmp_path: Path) -> None:
 def test_so_does_any_other_failure(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     write_text(path, "old")
-    with pytest.raises(TypeError), replacing(path) as new, new.open("w", encoding="utf-8") as file:
+    with pytest.raises(TypeError), atomic_write(path) as new, new.open("w", encoding="utf-8") as file:
         file.writelines(["half", 3])  # type: ignore[list-item]
     assert [(one.name, one.read_text("utf-8")) for one in tmp_path.iterdir()] == [("a.txt", "old")]
 

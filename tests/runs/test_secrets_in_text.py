@@ -12,7 +12,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_runs import redacted, secrets
+from pluralbench_runs import environment_secrets, redact
 from pluralbench_runs.secrets import token_file
 
 KEYS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=8).filter(
@@ -32,48 +32,48 @@ def test_no_form_of_a_secret_survives(key: str) -> None:
     with mock.patch.dict(os.environ, {"SOME_API_KEY": key}):
         key = key.strip()
         for form in (key, quote(key), quote(key, safe=""), quote_plus(key), json.dumps(key)[1:-1]):
-            assert redacted(f"a {form} b") == "a [key] b"
+            assert redact(f"a {form} b") == "a [key] b"
 
 
 @given(st.text())
 def test_a_text_without_secrets_is_unchanged(text: str) -> None:
-    assert redacted(text) == text
+    assert redact(text) == text
 
 
 @pytest.mark.parametrize("name", ["OPENAI_API_KEY", "HF_TOKEN", "CLIENT_SECRET", "DB_PASSWORD", "my_api_key"])
 def test_a_variable_is_known_by_the_end_of_its_name(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(name, " value-of-it\n")
-    assert secrets() == ["value-of-it"]
-    assert redacted("Bearer value-of-it.") == "Bearer [key]."
+    assert environment_secrets() == ["value-of-it"]
+    assert redact("Bearer value-of-it.") == "Bearer [key]."
 
 
 def test_a_variable_of_any_name_may_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ENDPOINT", "value-of-it")
-    assert redacted("value-of-it", "UNSET") == "value-of-it"
-    assert redacted("value-of-it", "ENDPOINT") == "[key]"
+    assert redact("value-of-it", "UNSET") == "value-of-it"
+    assert redact("value-of-it", "ENDPOINT") == "[key]"
 
 
 def test_a_short_value_is_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A_KEY", "seven77")
-    assert secrets() == []
+    assert environment_secrets() == []
 
 
 def test_of_two_secrets_the_longer_is_replaced_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("A_KEY", "12345678")
     monkeypatch.setenv("B_KEY", "1234567890")
-    assert redacted("1234567890 12345678") == "[key] [key]"
+    assert redact("1234567890 12345678") == "[key] [key]"
 
 
 @pytest.mark.parametrize("name", ["HTTPS_PROXY", "http_proxy", "ALL_PROXY"])
 def test_the_password_of_a_proxy_is_a_secret_and_its_user_is_a_word(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(name, "http://somebody:pass%2Fword@host:notaport")
-    said = redacted("somebody at http://somebody:pass%2Fword@host:notaport with pass/word")
+    said = redact("somebody at http://somebody:pass%2Fword@host:notaport with pass/word")
     assert said == "somebody at http://[key]@host:notaport with [key]"
 
 
 def test_a_proxys_user_without_a_password_is_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTPS_PROXY", "token-of-mine@host:8080")
-    assert secrets() == ["token-of-mine"]
+    assert environment_secrets() == ["token-of-mine"]
 
 
 @pytest.mark.parametrize(
@@ -88,12 +88,12 @@ def test_a_proxys_user_without_a_password_is_a_token(monkeypatch: pytest.MonkeyP
 def test_the_token_of_the_hubs_client_is_a_secret(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], place: str
 ) -> None:
-    assert secrets() == []
+    assert environment_secrets() == []
     (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / place).write_text("hf_of-the-file\n")
     for name, value in variables.items():
         monkeypatch.setenv(name, value.format(home=tmp_path))
-    assert secrets() == ["hf_of-the-file"]
+    assert environment_secrets() == ["hf_of-the-file"]
 
 
 def test_the_token_file_is_where_the_hubs_client_has_it(tmp_path: Path) -> None:
@@ -106,4 +106,4 @@ def test_the_token_file_is_where_the_hubs_client_has_it(tmp_path: Path) -> None:
 
 def test_without_a_home_there_is_no_token_file(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_TOKEN_PATH", "~nobody-of-this-name/token")
-    assert secrets() == []
+    assert environment_secrets() == []

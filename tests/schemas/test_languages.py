@@ -8,7 +8,7 @@ import pluralbench_schemas.languages
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_schemas import ENGLISH, LANGUAGES, Language, language_of, near_languages
+from pluralbench_schemas import ENGLISH, LANGUAGES, Language, language_of, similar_languages
 
 # reference/multilingual.md, B.1 and B.2: ISO 639-1, script, family, resource, class of Joshi et al.
 PAPER = {
@@ -89,9 +89,9 @@ def test_a_language_is_near_by_any_of_its_names(code: str) -> None:
     both = [other.code for other in LANGUAGES.values() if other.langid == language.langid]
     for name in (code, language.name, language.autonym, language.google):
         for written in (name, name.upper(), name.lower()):
-            assert near_languages(written)[0] == code, written
+            assert similar_languages(written)[0] == code, written
     for name in (code[:3], language.langid, code[:3].upper()):
-        assert near_languages(name)[: len(both)] == both, name
+        assert similar_languages(name)[: len(both)] == both, name
 
 
 @pytest.mark.parametrize(
@@ -112,12 +112,12 @@ def test_a_language_is_near_by_any_of_its_names(code: str) -> None:
     ],
 )
 def test_a_language_is_near_by_a_slip(written: str, codes: list[str]) -> None:
-    assert near_languages(written) == codes
+    assert similar_languages(written) == codes
 
 
 @given(st.text(max_size=12))
 def test_at_most_three_are_near(written: str) -> None:
-    found = near_languages(written)
+    found = similar_languages(written)
     assert len(found) == len({*found}) <= 3
     assert {*found} <= {*LANGUAGES}
 

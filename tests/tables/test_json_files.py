@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pluralbench_tables import TableFileError, frame_of, parse_json, read_jsonl, read_objects
+from pluralbench_tables import TableFileError, frame_from_rows, parse_json, read_jsonl, read_objects
 
 
 def refused(text: str) -> str:
@@ -64,11 +64,11 @@ def nested(value: Any, depth: int) -> Any:
 
 
 def test_a_frame_has_limits_of_its_own() -> None:
-    assert frame_of([{"x": nested(1, 40)}]).shape == (1, 1)
+    assert frame_from_rows([{"x": nested(1, 40)}]).shape == (1, 1)
     for row in ({"x": nested(1, 60)}, {"x": nested(1, 5_000)}):
         with pytest.raises(TableFileError, match=r"^The rows cannot be made a table: this is nested deeper than 50"):
-            frame_of([row])
+            frame_from_rows([row])
     with pytest.raises(TableFileError, match=r"there are more than 10,000 columns or keys, which are as many"):
-        frame_of([{"x": [{f"id{number}": 1} for number in range(10_001)]}])
+        frame_from_rows([{"x": [{f"id{number}": 1} for number in range(10_001)]}])
     with pytest.raises(TableFileError, match=r"^rows\.json cannot be made a table: "):
-        frame_of([{"x": [1, {"a": 2}]}, {"x": [[3]]}], "rows.json")
+        frame_from_rows([{"x": [1, {"a": 2}]}, {"x": [[3]]}], "rows.json")

@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pluralbench_tables import TableFileError, parquet_parts, read_parquet
+from pluralbench_tables import TableFileError, iter_parquet, read_parquet
 
 TABLES: dict[str, list[Any]] = {
     "text": ["a", None, "é"],
@@ -79,12 +79,12 @@ def test_parts_have_a_limit_and_the_file_has_none(tmp_path: Path, monkeypatch: p
     frame.write_parquet(path, row_group_size=2_000)
     for limit in ("parquet_files.CELLS", "parquet_files.MEMORY_BYTES", "text_files.FILE_BYTES"):
         monkeypatch.setattr(f"pluralbench_tables.{limit}", 1_000)
-    parts = list(parquet_parts(path, ["b"]))
+    parts = list(iter_parquet(path, ["b"]))
     assert max(part.height for part in parts) <= 1024
     assert pl.concat(parts).equals(frame.select("b"))
-    assert [part.schema for part in parquet_parts(path)] == [frame.schema] * 5
+    assert [part.schema for part in iter_parquet(path)] == [frame.schema] * 5
     frame.clear().write_parquet(path)
-    assert [part.schema for part in parquet_parts(path)] == [frame.schema]
+    assert [part.schema for part in iter_parquet(path)] == [frame.schema]
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_what_is_made_to_fill_a_disk_is_refused_before_a_part_is_read(
     monkeypatch.setattr("pluralbench_tables.parquet_files.CELLS", 100_000)
     path = repeated(tmp_path / "rows.parquet", *rows)
     with pytest.raises(TableFileError, match=said):
-        next(parquet_parts(path))
+        next(iter_parquet(path))
 
 
 def schema_of_depth(depth: int) -> bytes:

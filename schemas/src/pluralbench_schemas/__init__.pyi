@@ -2,7 +2,7 @@ from .catalogue import SCHEMAS, release_columns
 from .categories import CATEGORIES
 from .chinese import RANK, RANKED_RESPONSES, RESPONSE, RankedResponses
 from .errors import TableError
-from .languages import ENGLISH, LANGUAGES, Language, language_of, near_languages
+from .languages import ENGLISH, LANGUAGES, Language, language_of, similar_languages
 from .multilingual import MultilingualPairs, TranslationPairs
 from .persona import VARIABLE, PersonaItems
 from .personalized import (
@@ -46,10 +46,10 @@ __all__ = [
     "VerbatimPersonalizedQuestions",
     "evidence_in_narrative",
     "language_of",
-    "near_languages",
     "normalized",
     "release_columns",
     "render_posts",
     "render_profile",
+    "similar_languages",
     "validate",
 ]

@@ -44,7 +44,7 @@ LANGUAGES = _read()
 MACROLANGUAGES = {"ara": "arb", "fas": "pes"}
 
 
-def near_languages(code: str) -> list[str]:
+def similar_languages(code: str) -> list[str]:
     """The known codes that somebody who wrote `code` may have meant: by code or name, else what looks most alike."""
     wanted = code.strip().lower()
     names = {language.code: _names(language) for language in LANGUAGES.values()}

@@ -72,7 +72,7 @@ def ablate(
         if (target / TABLE_FILE).exists() and not fresh:
             return target / TABLE_FILE
         with working_ledger(output.work / "ledger.sqlite") as ledger:
-            ledger.take(release / LEDGER)
+            ledger.add_from(release / LEDGER)
             variants = _variants(recipe, reward, human, ledger, output.work)
         path = output.work / ROWS_FILE
         rows = read_jsonl(path, SourceError) if path.exists() else []

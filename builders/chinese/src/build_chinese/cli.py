@@ -4,8 +4,16 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
-from pluralbench_calls.chat import chosen_model, with_model
-from pluralbench_runs import ClusterConfig, Program, RecipeError, read_recipe, recipe_path, replaceable, shell_line
+from pluralbench_calls.chat import model_overrides, resolve_model_option
+from pluralbench_runs import (
+    ClusterConfig,
+    Program,
+    RecipeError,
+    read_recipe,
+    recipe_path,
+    resolve_output_path,
+    shell_command,
+)
 from pluralbench_runs.console import make_console
 from pluralbench_runs.options import (
     Building,
@@ -15,7 +23,7 @@ from pluralbench_runs.options import (
     check_one_source,
     with_options,
 )
-from pluralbench_runs.study_options import Account, AsAssigned, account_names
+from pluralbench_runs.study_options import Account, AsAssigned, parse_accounts
 from pluralbench_schemas import TableError
 
 from build_chinese.recipe import RECIPES, SAMPLE, ChineseRecipe
@@ -79,7 +87,7 @@ def command(
     qwen3-0.6b --out dist/chinese
     """
     asked = _asked(recipe, given, own=None)
-    target = replaceable(how.target(asked.name))
+    target = resolve_output_path(how.target(asked.name))
     if recipe == "sample":
         _sample_steps(asked, target, fresh=how.fresh)
     _build(asked, target, **how.known, cluster=cluster)
@@ -133,7 +141,7 @@ def annotations(
     """
     from build_chinese import console_output, steps  # noqa: PLC0415 - --help needs none of it
 
-    more, reviewer, accounts = again or [], review or [], account_names(account)
+    more, reviewer, accounts = again or [], review or [], parse_accounts(account)
     found = steps.annotate(
         files,
         *steps.read_tasks_folder(tasks),
@@ -203,7 +211,7 @@ def preference(
     said = {key: given[f"annotated.{key}"] for key in ("name", "licence") if f"annotated.{key}" in given}
     check_one_source(named, said)
     dropped = {f"{table}.{key}" for table in locations if table not in named for key in said}
-    overrides = with_model(
+    overrides = resolve_model_option(
         {key: value for key, value in given.items() if key not in dropped},
         "judge",
         "--judge",
@@ -236,7 +244,7 @@ def _build(asked: ChineseRecipe, target: Path, **how: Any) -> None:
         built.manifest,
         built.new_calls,
         figures_tables(built.figures),
-        following=[shell_line("pluralbench", "score", "MODEL", "--benchmark", "chinese", "--data", target)],
+        following=[shell_command("pluralbench", "score", "MODEL", "--benchmark", "chinese", "--data", target)],
     )
 
 
@@ -266,7 +274,7 @@ def _with_writers(given: Overrides) -> Overrides:
         if url is not None:
             raise RecipeError("--base-url says where models are served; say which ones with --writer.")
         return given
-    chosen = [chosen_model("writer", writer["model"], url, key, LOCAL_WRITER) for writer in given["writers"]]
+    chosen = [model_overrides("writer", writer["model"], url, key, LOCAL_WRITER) for writer in given["writers"]]
     writers = [
         {name.removeprefix("writer."): value for name, value in one.items() if name.startswith("writer.")}
         for one in chosen

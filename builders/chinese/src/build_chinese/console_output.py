@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 from pluralbench_release import print_table, text_table
-from pluralbench_runs import shell_line
+from pluralbench_runs import shell_command
 from rich.console import Console
 
 from build_chinese.figures import figures_tables, shown
@@ -38,7 +38,7 @@ def print_tasks(console: Console, made: Prepared, folder: Path) -> None:
         print_table(console, f"What was dropped of {made.responses:,} responses", _drops(made.by_rule))
     console.print(
         f"Next: import {folder / LABEL_STUDIO} into Label Studio, or hand out {folder / SHEETS}; then\n"
-        f"  {shell_line('build-chinese', 'annotations', '--tasks', folder, '--out', 'annotated.jsonl')} "
+        f"  {shell_command('build-chinese', 'annotations', '--tasks', folder, '--out', 'annotated.jsonl')} "
         f"{shlex.quote(str(folder / SHEETS))}/*.csv"
     )
 
@@ -95,7 +95,7 @@ def print_annotated(console: Console, found: Annotated, out: Path, report: Path)
         )
     else:
         console.print("Next:")
-    console.print(f"  {shell_line('build-chinese', 'resolve', out, '--out', 'ranked.jsonl')}")
+    console.print(f"  {shell_command('build-chinese', 'resolve', out, '--out', 'ranked.jsonl')}")
 
 
 def _tell_rounds(console: Console, found: Annotated, out: Path) -> None:
@@ -138,7 +138,7 @@ def print_resolved(console: Console, ranked: Ranked, out: Path) -> None:
     for reason, count in ranked.dropped.group_by("reason").len().sort("reason").iter_rows():
         console.print(f"{count:,} prompt{'s were' if count > 1 else ' was'} dropped: {reason}.")
     asked = ("--annotated", out, "--prompts", "FILE", "--judge", "MODEL", "--reward-base", "FOLDER")
-    console.print(f"Next:\n  {shell_line('build-chinese', 'preference', *asked, torch=True)}")
+    console.print(f"Next:\n  {shell_command('build-chinese', 'preference', *asked, torch=True)}")
 
 
 def print_described(console: Console, figures: Mapping[str, Any], figure: Path | None) -> None:

@@ -3,9 +3,9 @@
 from pathlib import Path, PurePath
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pluralbench_calls import ChatModel, ConnectionConfig, check_reachable
+from pluralbench_calls import ChatModel, ConnectionConfig, check_connection
 from pluralbench_release import LICENCE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe
-from pluralbench_runs import FrozenModel, PathName, Place
+from pluralbench_runs import FrozenModel, Location, PathName
 from pydantic import Field, field_validator, model_validator
 
 RECIPES = Path(__file__).parent / "recipes"
@@ -20,13 +20,13 @@ class PromptsTable(FrozenModel):
     somebody else has given the tasks out.
     """
 
-    location: Place = Field(
+    location: Location = Field(
         description="JSONL with id, input, category and config, or `sample`.", json_schema_extra={"flag": "--prompts"}
     )
-    responses: Place | None = Field(None, description="JSONL with prompt, id, content and model.")
-    taxonomy: Place = TAXONOMY
-    checks: Place | None = Field(None, description="JSONL with the task and the right marks of check items.")
-    assigned: Place | None = None
+    responses: Location | None = Field(None, description="JSONL with prompt, id, content and model.")
+    taxonomy: Location = TAXONOMY
+    checks: Location | None = Field(None, description="JSONL with the task and the right marks of check items.")
+    assigned: Location | None = None
 
 
 class Writer(ChatModel):
@@ -118,7 +118,7 @@ class AnnotatedTable(FrozenModel):
     attribution: whom the card thanks.
     """
 
-    location: Place = Field(
+    location: Location = Field(
         description="Prompts that people annotated, as `annotations` writes them, or `sample`.",
         json_schema_extra={"flag": "--annotated"},
     )
@@ -131,11 +131,11 @@ class AnnotatedTable(FrozenModel):
 class UnlabelledTable(FrozenModel):
     """Prompts with responses: JSONL with `input`, `category`, `responses`, or `sample`; see `AnnotatedTable`."""
 
-    location: Place = Field(
+    location: Location = Field(
         description="Prompts with responses that the judge votes on.", json_schema_extra={"flag": "--prompts"}
     )
     name: str | None = SOURCE_NAME
-    taxonomy: Place = TAXONOMY
+    taxonomy: Location = TAXONOMY
     limit: int | None = Field(None, ge=1, description="At most so many of --prompts.")
     licence: str | None = LICENCE
     attribution: str | None = None
@@ -161,7 +161,7 @@ class RewardTable(FrozenModel):
     small.
     """
 
-    base: Place = Field(
+    base: Location = Field(
         description="Folder of the model that is trained on the human part and filters the votes.",
         json_schema_extra={"flag": "--reward-base"},
     )
@@ -242,8 +242,8 @@ class ChineseRecipe(ReleaseRecipe):
                     "`distant = false` under [preference] goes without"
                 )
         if self.judge is not None:
-            check_reachable(self.judge, self.connection, own=["recorded"])
+            check_connection(self.judge, self.connection, own=["recorded"])
         for writer in self.writers:
             own = {"base_url": writer.base_url} if writer.base_url is not None else {}
-            check_reachable(writer, self.connection.model_copy(update=own))
+            check_connection(writer, self.connection.model_copy(update=own))
         return self

@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 from pluralbench_release import text_table
 from pluralbench_release.audit import PairLimits, check_limits, limited, normalized, pair_figures, wins_text
-from pluralbench_runs.workers import Each
+from pluralbench_runs.workers import ParallelMap
 
 SURFACE = "How often the better answer is the longer one, or repeats more of the prompt"
 ALIKE = "Pairs whose two answers are the same or nearly so, and answers and prompts that stand there twice"
@@ -30,7 +30,7 @@ def audit(config: str, rows: pl.DataFrame) -> dict[str, Any]:
 
 
 def audits(
-    by_language: Mapping[str, pl.DataFrame], translation: pl.DataFrame | None, each: Each = map
+    by_language: Mapping[str, pl.DataFrame], translation: pl.DataFrame | None, each: ParallelMap = map
 ) -> list[dict[str, Any]]:
     """The audit of each config that has rows. each: what makes them, `map` or `workers`."""
     frames = dict(by_language) | ({} if translation is None else {"translation": translation})

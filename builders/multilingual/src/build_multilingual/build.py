@@ -22,7 +22,7 @@ from pluralbench_release import (
 )
 from pluralbench_release.errors import NothingLeft, SourceError
 from pluralbench_runs import ClusterConfig, read_recipe
-from pluralbench_runs.workers import Each, cluster_workers, workers
+from pluralbench_runs.workers import ParallelMap, cluster_workers, workers
 from pluralbench_schemas import ENGLISH, LANGUAGES, language_of
 
 from build_multilingual import filtering, rated, source, translation_pairs
@@ -151,7 +151,7 @@ def _pinned(recipe: MultilingualRecipe) -> tuple[MultilingualRecipe, pl.DataFram
 
 
 def _translated(
-    recipe: MultilingualRecipe, english: source.Loaded | None, ledger: Ledger, replay: Replay | None, each: Each
+    recipe: MultilingualRecipe, english: source.Loaded | None, ledger: Ledger, replay: Replay | None, each: ParallelMap
 ) -> tuple[dict[str, pl.DataFrame], pl.DataFrame]:
     """The rows in each language that is translated into, and which texts failed a check (columns of `SET_ASIDE`)."""
     frames, failed = dict[str, pl.DataFrame](), [pl.DataFrame(schema=SET_ASIDE)]

@@ -4,7 +4,7 @@ from pathlib import PurePath
 from typing import Any
 
 from pluralbench_release import Card, Section, counted, markdown_table
-from pluralbench_runs import public_place
+from pluralbench_runs import public_location
 from pluralbench_schemas import ENGLISH, LANGUAGES, language_of
 
 from build_multilingual.figures import figures_tables
@@ -98,7 +98,7 @@ def _languages(recipe: MultilingualRecipe, figures: dict[str, Any]) -> list[str]
 def _built(recipe: MultilingualRecipe, figures: dict[str, Any], *, numbered: bool) -> str:
     said = []
     if recipe.languages and recipe.source is not None and recipe.translator is not None:
-        model = f" ({public_place(recipe.translator.model)})" if recipe.translator.model else ""
+        model = f" ({public_location(recipe.translator.model)})" if recipe.translator.model else ""
         kept = "in all" if recipe.filter.drop == "everywhere" else "in that language"
         only = ", ".join(f"`{pattern}`" for pattern in recipe.source.prompt_only)
         said.append(

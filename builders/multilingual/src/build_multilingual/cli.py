@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
-from pluralbench_runs import ClusterConfig, Program, RecipeError, read_recipe, recipe_path, shell_line
+from pluralbench_runs import ClusterConfig, Program, RecipeError, read_recipe, recipe_path, shell_command
 from pluralbench_runs.console import make_console
 from pluralbench_runs.options import (
     Building,
@@ -94,7 +94,7 @@ def command(
         built.new_calls,
         {title: table for title, table in figures.items() if title not in ONLY_ON_THE_CARD},
         notes=[f"Review sheet: {sheet} (its key is in {sheet.parent / 'keys'})" for sheet in sheets],
-        following=[shell_line("pluralbench", "score", "MODEL", "--benchmark", "multilingual", "--data", target)],
+        following=[shell_command("pluralbench", "score", "MODEL", "--benchmark", "multilingual", "--data", target)],
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 from pluralbench_release import content_digest, read_tables
 from pluralbench_release.errors import SourceError
-from pluralbench_schemas import ENGLISH, LANGUAGES, near_languages
+from pluralbench_schemas import ENGLISH, LANGUAGES, similar_languages
 from polars.exceptions import PolarsError
 
 from build_multilingual.recipe import FilterTable
@@ -61,7 +61,7 @@ def _decisions(path: str) -> pl.DataFrame:
         if row["decision"] not in {"drop", "keep"}:
             raise SourceError(f"{path}: the decision {row['decision']!r} on id {row['id']} is neither drop nor keep.")
         if row["language"] not in {EVERY, *LANGUAGES}:
-            near = near_languages(row["language"])
+            near = similar_languages(row["language"])
             hint = f"; did you mean {' or '.join(near)}?" if near else "."
             raise SourceError(f"{path}: there is no language {row['language']!r} (id {row['id']}){hint}")
         if not WHOLE.fullmatch(row["id"]):

@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 from pluralbench_release import Source, content_digest, read_tables
 from pluralbench_release.errors import SourceError
-from pluralbench_runs import digest, public_place
+from pluralbench_runs import digest, public_location
 from pluralbench_tables import Dialect, TableFileError, parse_json
 
 from build_multilingual import mqm
@@ -98,7 +98,7 @@ def read(table: RatedTable) -> Rated:
     frame = merged(pl.DataFrame([_scored(row, scale) for row in good], schema=RATED))
     if frame.height < len(good):
         left_out["repeated translation"] = len(good) - frame.height
-    name = table.name or public_place(tables.location)
+    name = table.name or public_location(tables.location)
     source = Source(
         name=name,
         location=tables.location,

@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Literal
 
 from pluralbench_calls import ConnectionConfig, Limits, Price
 from pluralbench_release import LICENCE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe
-from pluralbench_runs import FrozenModel, Place
+from pluralbench_runs import FrozenModel, Location
 from pluralbench_runs.options import COLUMNS as COLUMN_NAMES
-from pluralbench_schemas import ENGLISH, LANGUAGES, near_languages
+from pluralbench_schemas import ENGLISH, LANGUAGES, similar_languages
 from pluralbench_tables import Quoting, Separator
 from pydantic import Field, field_validator, model_validator
 
@@ -49,7 +49,7 @@ class SourceTable(FrozenModel):
     separator, quoting: see `pluralbench_tables.Dialect`.
     """
 
-    location: Place = Field(
+    location: Location = Field(
         description="English pairs: `sample`, a directory or file, or `ORG/NAME@REVISION`.",
         json_schema_extra={"flag": "--source"},
     )
@@ -92,7 +92,7 @@ class TranslatorTable(FrozenModel):
         description=f"{', '.join(known_translators())}.",
         json_schema_extra={"flag": "--translator", "metavar": "NAME[:MODEL]"},
     )
-    model: Place | None = None
+    model: Location | None = None
     glossary: str | None = Field(None, description="Full resource name of a Google glossary.")
 
     @model_validator(mode="before")
@@ -174,11 +174,11 @@ class ReviewTable(FrozenModel):
     `preferred.read_preferred`.
     """
 
-    decisions: list[Place] = Field(
+    decisions: list[Location] = Field(
         default_factory=list, description="CSV with id, language, decision (drop or keep), reason; repeatable."
     )
-    preferred: list[Place] = Field(default_factory=list)
-    judged: Place | None = Field(
+    preferred: list[Location] = Field(default_factory=list)
+    judged: Location | None = Field(
         None,
         description="What a judge preferred, to compare reviewers with: items.parquet of its run, or a table.",
         json_schema_extra={"flag": "--review-judge"},
@@ -204,7 +204,7 @@ class RatedTable(FrozenModel):
     name, licence, attribution: for the card; the licence is for sources that state none.
     """
 
-    location: Place
+    location: Location
     split: str = "train"
     direction: str | None = Field(None, description="Such as zh-en, where --rated does not say.")
     score: str | None = Field(None, description="Column of the score in --rated.")
@@ -290,7 +290,7 @@ class MultilingualRecipe(ReleaseRecipe):
     def _languages(cls, codes: list[str]) -> list[str]:
         for code in codes:
             if code not in LANGUAGES:
-                near = [known for known in near_languages(code) if known != ENGLISH]
+                near = [known for known in similar_languages(code) if known != ENGLISH]
                 hint = f"did you mean {' or '.join(near)}" if near else "the languages are those of `languages.toml`"
                 raise ValueError(f"there is no language {code!r}; {hint}")
             if code == ENGLISH:

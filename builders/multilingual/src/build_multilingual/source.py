@@ -9,7 +9,7 @@ from typing import TypeVar
 import polars as pl
 from pluralbench_release import Source, content_digest, pinned, read_tables
 from pluralbench_release.errors import SourceError
-from pluralbench_runs import digest, one_line, public_place
+from pluralbench_runs import digest, one_line, public_location
 from pluralbench_tables import Dialect
 from polars.exceptions import PolarsError
 
@@ -63,7 +63,7 @@ def load(source: SourceTable) -> Loaded:
         rows = rows.filter(pl.int_range(pl.len()).over("subset") < source.limit)
     _check(rows, source)
     entry = Source(
-        name=source.name or public_place(source.location).partition("@")[0],
+        name=source.name or public_location(source.location).partition("@")[0],
         location=tables.location,
         revision=tables.revision,
         digest=digest(content_digest(rows)),
@@ -82,7 +82,7 @@ def _attribution(location: str) -> str:
     return (
         "RewardBench (Lambert et al., 2024)."
         if location == REWARD_BENCH
-        else f"The authors of {public_place(location)}."
+        else f"The authors of {public_location(location)}."
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 from pluralbench_calls import Backend, Ledger, Limits, Request, ask
-from pluralbench_runs.workers import Each
+from pluralbench_runs.workers import ParallelMap
 from pluralbench_schemas import ENGLISH, Language, MultilingualPairs
 
 from build_multilingual.masking import Masked, mask
@@ -66,7 +66,7 @@ def translate(
     masked: Mapping[str, Masked],
     asking: Asking,
     prompt_only: Sequence[str],
-    each: Each = map,
+    each: ParallelMap = map,
 ) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
     """All rows in each language, and what of them failed (columns of `SET_ASIDE`), whose rows hold what there is.
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from pluralbench_release import Card, Section, counted, markdown_table
-from pluralbench_runs import public_place
+from pluralbench_runs import public_location
 
 from build_persona_judge.figures import figures_tables
 from build_persona_judge.recipe import SAMPLE, TASKS, PersonaJudgeRecipe
@@ -94,11 +94,11 @@ def _built(recipe: PersonaJudgeRecipe) -> str:
     if recipe.personal_reddit is not None:
         said.append(
             "**personal_reddit**: a person's answer to a question, and an answer to another question by the person "
-            f"whose persona is most like theirs, by `{public_place(recipe.retriever)}`; each ranking is recorded in "
+            f"whose persona is most like theirs, by `{public_location(recipe.retriever)}`; each ranking is recorded in "
             "`provenance/ledger.parquet`."
         )
     said += [
-        f"**{table.task}**: choices between two options, from `{public_place(table.location)}`."
+        f"**{table.task}**: choices between two options, from `{public_location(table.location)}`."
         for table in recipe.people_csv
     ]
     return "\n\n".join(said)

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pluralbench_release import LICENCE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe
-from pluralbench_runs import FrozenModel, PathName, Place
+from pluralbench_runs import FrozenModel, Location, PathName
 from pluralbench_tables import Quoting
 from pydantic import Field, field_validator, model_validator
 
@@ -27,7 +27,7 @@ class SourceTable(FrozenModel):
     empty value never is one.
     """
 
-    location: Place
+    location: Location
     size: int | None = Field(
         None,
         ge=1,
@@ -165,7 +165,7 @@ class PersonaJudgeRecipe(ReleaseRecipe):
     operational: ClassVar[frozenset[str]] = ReleaseRecipe.operational | {"audit", "labels"}
 
     name: ReleaseName = "persona-judge"
-    retriever: Place = Field(
+    retriever: Location = Field(
         "sentence-transformers:sentence-transformers/all-MiniLM-L6-v2",
         description="`bm25`, `contriever[:MODEL]` or `sentence-transformers:MODEL`.",
     )
@@ -194,7 +194,7 @@ class PersonaJudgeRecipe(ReleaseRecipe):
         description="people.csv, questions.csv and choices.csv; the task is called after the folder; repeatable.",
         json_schema_extra={"metavar": "DIR", "text_key": "location", "panel": SOURCES},
     )
-    labels: Place | None = Field(
+    labels: Location | None = Field(
         None,
         description="Third-person labels of the items: task and row or id, annotator, answer, certainty.",
         json_schema_extra={"metavar": "FILE"},

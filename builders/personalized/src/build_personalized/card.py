@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 from pluralbench_release import Card, Section, counted, markdown_table, text_table
 from pluralbench_release.audit import wins_text
-from pluralbench_runs import public_place
+from pluralbench_runs import public_location
 
 from build_personalized.audit import SHORT
 from build_personalized.recipe import PersonalizedRecipe
@@ -124,7 +124,7 @@ def card(recipe: PersonalizedRecipe, figures: dict[str, Any]) -> Card:
     audit = "\n\n".join(f"### {title}\n\n{markdown_table(table)}" for title, table in tables.items())
     built = (
         f"{counted(figures['questions'], 'question')} gave {counted(figures['pairs'], 'pair')}. Posts are ranked by "
-        f"`{public_place(recipe.retriever)}`; the first {recipe.profile_size} go into a prompt. "
+        f"`{public_location(recipe.retriever)}`; the first {recipe.profile_size} go into a prompt. "
         f"Both prompts hold the question, these posts and the "
         f"aspects, and differ only in whether the aspects are to be covered or kept out; answers have at most "
         f"{recipe.word_limit} words. {generator_note(recipe)} Every call is recorded in `provenance/ledger.parquet`, "

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
-from pluralbench_calls.chat import with_model
+from pluralbench_calls.chat import resolve_model_option
 from pluralbench_runs import Program, read_recipe, recipe_path
 from pluralbench_runs.console import make_console
 from pluralbench_runs.options import (
@@ -74,7 +74,7 @@ def command(
     from build_personalized.build import build  # noqa: PLC0415 - the same
     from build_personalized.card import figures_tables, generator_note  # noqa: PLC0415 - the same
 
-    overrides = with_model(given, "llm", "--llm", LOCAL_SAMPLING, own={"hand-written": "hand-written"})
+    overrides = resolve_model_option(given, "llm", "--llm", LOCAL_SAMPLING, own={"hand-written": "hand-written"})
     asked = read_recipe(PersonalizedRecipe, recipe_path(recipe, RECIPES), overrides)
     target = how.target(asked.name)
     built = build(asked, target, **how.known)

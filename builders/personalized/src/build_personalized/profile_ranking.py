@@ -13,7 +13,7 @@ from pluralbench_calls.retrieval import Retriever
 from pluralbench_calls.retrieval import retriever as retriever_of
 from pluralbench_release import LEDGER, RECIPE, content_digest, pinned, read_tables
 from pluralbench_release.errors import SourceError
-from pluralbench_runs import PathName, Place, Recipe, SplitName, digest, output_directory
+from pluralbench_runs import Location, PathName, Recipe, SplitName, digest, output_directory
 
 from build_personalized.profiles import rank_profiles
 from build_personalized.recipe import check_config
@@ -27,11 +27,11 @@ class RankSettings(Recipe):
     """All that ranked tables depend on. digest: of the rows as they were read."""
 
     verb: Literal["rank"] = "rank"
-    source: Place
+    source: Location
     split: SplitName
     configs: tuple[PathName, ...]
     digest: str
-    retriever: Place
+    retriever: Location
 
 
 def rank_tables(

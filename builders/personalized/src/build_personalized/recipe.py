@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self, get_args
 
-from pluralbench_calls import ChatModel, ConnectionConfig, check_reachable
+from pluralbench_calls import ChatModel, ConnectionConfig, check_connection
 from pluralbench_release import LICENCE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe
-from pluralbench_runs import FrozenModel, PathName, Place, SplitName, UserError, path_name, public_place
+from pluralbench_runs import FrozenModel, Location, PathName, SplitName, UserError, check_path_name, public_location
 from pydantic import Field, PlainSerializer, model_validator
 
 RECIPES = Path(__file__).parent / "recipes"
@@ -15,7 +15,7 @@ RECIPES = Path(__file__).parent / "recipes"
 def public_source(location: str) -> str:
     """A location of `SourceTable` as others may read it; a dump that is called Posts.xml is known by its folder."""
     kind, _, path = location.partition(":")
-    public = public_place(location)
+    public = public_location(location)
     if public == location or not public.endswith(":Posts.xml"):
         return public
     return f"{kind}:{Path(path).resolve().parent.name}/Posts.xml"
@@ -84,8 +84,8 @@ class SourceTable(FrozenModel):
 
 
 def check_config(config: str, source: str) -> None:
-    """Raise `UserError` for what `source` calls a config and none can be called (`pluralbench_runs.path_name`)."""
-    path_name(config, f"A config of {source} (which `config_names` can rename)")
+    """Raise `UserError` if `config`, a name in `source`, cannot be a config's name (see `check_path_name`)."""
+    check_path_name(config, f"A config of {source} (which `config_names` can rename)")
 
 
 class LlmTable(ChatModel):
@@ -111,7 +111,7 @@ class PersonalizedRecipe(ReleaseRecipe):
     operational: ClassVar[frozenset[str]] = ReleaseRecipe.operational | {"connection", "audit"}
 
     name: ReleaseName = "personalized-rewardbench"
-    retriever: Place = Field("bm25", description="`bm25`, `contriever[:MODEL]` or `sentence-transformers:MODEL`.")
+    retriever: Location = Field("bm25", description="`bm25`, `contriever[:MODEL]` or `sentence-transformers:MODEL`.")
     profile_size: int = Field(10, ge=1, description="Posts of a profile that go into a prompt.")
     word_limit: int = Field(100, ge=1)
     attempts: int = Field(5, ge=1)
@@ -127,5 +127,5 @@ class PersonalizedRecipe(ReleaseRecipe):
 
     @model_validator(mode="after")
     def _consistent(self) -> "PersonalizedRecipe":
-        check_reachable(self.llm, self.connection, own=["hand-written"])
+        check_connection(self.llm, self.connection, own=["hand-written"])
         return self

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 from pluralbench_runs import write_text
-from pluralbench_runs.console import plain
+from pluralbench_runs.console import sanitize
 
 from pluralbench.commands.terminal import console
 from pluralbench.errors import EvaluationError
@@ -87,7 +87,7 @@ def print_report(report: Report, form: Format = "table", out: Path | None = None
             raise EvaluationError(f"{out} cannot be written: {error.strerror}.") from None
         console.print(f"Wrote {out}")
     elif isinstance(text, str):
-        typer.echo(plain(text.rstrip(), isolates=True))
+        typer.echo(sanitize(text.rstrip(), isolates=True))
     else:
         console.print(text)
 

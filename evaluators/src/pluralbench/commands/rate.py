@@ -9,13 +9,13 @@ from pluralbench_runs.options import Fresh, Seed
 from pluralbench_runs.study_options import (
     Account,
     Annotator,
+    AnnotatorsPerItem,
     AsAssigned,
-    Each,
-    Returned,
+    ReturnedFiles,
     StudyExport,
     StudyImport,
-    account_names,
-    one_of,
+    check_exactly_one,
+    parse_accounts,
 )
 
 from pluralbench.commands.options import DataNow
@@ -26,11 +26,11 @@ RATED = "win-rate"
 
 def rate(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A directory of best-of-n.")],
-    files: Returned = None,
+    files: ReturnedFiles = None,
     export: StudyExport = None,
     import_: StudyImport = None,
     annotator: Annotator = None,
-    each: Each = 2,
+    each: AnnotatorsPerItem = 2,
     limit: Annotated[int | None, typer.Option(min=1, help="At most so many prompts of each config.")] = None,
     seed: Seed = 0,
     data: DataNow = None,
@@ -52,7 +52,7 @@ def rate(
 
     pluralbench report sheets/win-rate
     """
-    one_of({"--export FOLDER": export, "--import FOLDER": import_})
+    check_exactly_one({"--export FOLDER": export, "--import FOLDER": import_})
     if import_ is not None:
         _import(run, import_, files or [], account, assigned=assigned)
         return
@@ -89,7 +89,7 @@ def _import(run: Path, folder: Path, files: list[Path], account: list[str] | Non
     from pluralbench.results.runs import load_run  # noqa: PLC0415 - the same
 
     study = read_study(folder, WinRecipe)
-    answers = read_returned(study, files, FORM, accounts=account_names(account), by_assignment=assigned)
+    answers = read_returned(study, files, FORM, accounts=parse_accounts(account), by_assignment=assigned)
     print_downstream(write_ratings(load_run(run, DownstreamRunConfig), study, answers, folder / RATED))
     for name, given, answered in annotator_progress(study.assigned, answers.answers).iter_rows():
         console.print(f"{name}: {answered:,} of {given:,} pairs compared")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pluralbench_calls.chat import Message
-from pluralbench_calls.verdicts import MOST_CERTAIN
+from pluralbench_calls.verdicts import MAX_CERTAINTY
 from pluralbench_rewards.judge import SECTION, ReplySchema
 from pluralbench_runs import Json, digest
 
@@ -42,12 +42,12 @@ TIE: dict[str, Json] = {
     "authorship": "If both fit as well, call it a tie, which is C.",
 }
 BANDS = f"""\
-Say how certain you are, as a whole number from 1 to {MOST_CERTAIN}:
+Say how certain you are, as a whole number from 1 to {MAX_CERTAINTY}:
 1 to 20, uncertain: what you are told points nowhere, or hints at one option only faintly and in a roundabout way.
 21 to 40, moderately confident: there are signs that can be named, but too few, and they can be read otherwise.
 41 to 60, quite confident: clear signs that convince, though they do not settle it.
 61 to 80, confident: strong signs, with hardly a doubt left.
-81 to {MOST_CERTAIN}, highly confident: it follows directly and plainly from what you are told."""
+81 to {MAX_CERTAINTY}, highly confident: it follows directly and plainly from what you are told."""
 REASONS = "Give your reasons in at most 100 words, without double brackets. Then write, alone in the last line,"
 HOW: dict[str, dict[str, str]] = {
     "standard": {
@@ -67,7 +67,7 @@ HOW: dict[str, dict[str, str]] = {
         "structured": 'Give no reasons. Reply in JSON: {"verdict": "A"}, {"verdict": "B"} or {"verdict": "C"}.',
     },
 }
-CERTAINTY_SCHEMA: dict[str, Json] = {"type": "integer", "minimum": 1, "maximum": MOST_CERTAIN}
+CERTAINTY_SCHEMA: dict[str, Json] = {"type": "integer", "minimum": 1, "maximum": MAX_CERTAINTY}
 PERSON, OPTION_A, OPTION_B = "about_the_person", "option_a", "option_b"
 CONTEXT: dict[str, Json] = {"preference": "question", "opinion": "question", "authorship": "subject"}
 WORDINGS: dict[str, Json] = {

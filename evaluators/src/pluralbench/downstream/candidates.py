@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 from pluralbench_calls import Answer, Backend, Ledger, Limits, ask, chat_backend, chat_request
-from pluralbench_calls.chat import LOCAL, ChatModel, ConnectionConfig, check_reachable
+from pluralbench_calls.chat import LOCAL, ChatModel, ConnectionConfig, check_connection
 from pluralbench_local import LocalModel
 from pluralbench_rewards import Group, Message, ModelRecord
 from pluralbench_runs import digest
@@ -88,7 +88,7 @@ def policy_of(
         return Policy(chat, Generation(described), Limits(), record)
     chat, reached = resolve_chat_model(str(name), connection, how, "policy")
     try:
-        check_reachable(chat, reached)
+        check_connection(chat, reached)
     except ValueError as error:
         raise EvaluationError(f"The policy {name} cannot be asked: {error}.") from None
     record = ModelRecord(name=chat.model, kind="policy", provider=chat.provider)

@@ -14,8 +14,7 @@ import polars as pl
 from pluralbench_measures.agreement import clustered_share
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_rewards import ModelRecord
-from pluralbench_runs import Place as Location
-from pluralbench_runs import digest, rng_for
+from pluralbench_runs import Location, digest, rng_for
 from pluralbench_studies import (
     Answers,
     Form,

@@ -96,7 +96,7 @@ def reused_ledger(work: Path, reuse_from: Path | None) -> Iterator[Ledger]:
     """The ledger of some work, with the calls of another ledger or finished directory to begin with."""
     with working_ledger(work / "ledger.sqlite") as ledger:
         if reuse_from is not None:
-            ledger.take(reuse_from / LEDGER_FILE if reuse_from.is_dir() else reuse_from)
+            ledger.add_from(reuse_from / LEDGER_FILE if reuse_from.is_dir() else reuse_from)
         yield ledger
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pluralbench_runs import FrozenModel, Recipe, content_values, digest, is_made_by
+from pluralbench_runs import FrozenModel, Recipe, content_values, digest, matches_recipe
 
 from pluralbench.data.samples import SAMPLE
 from pluralbench.data.shards import Shard
@@ -61,9 +61,9 @@ def run_folder(
     plain, end = RUNS / file_name("-".join([name, *words])), "" if shard is None else shard.suffix
     own = plain.with_name(f"{plain.name}-{digest(content_values(config))[:6]}{end}")
     plain = plain.with_name(plain.name + end)
-    if is_made_by(own, config, recipe_file=RUN_FILE):
+    if matches_recipe(own, config, recipe_file=RUN_FILE):
         return own
-    return own if is_made_by(plain, config, recipe_file=RUN_FILE) is False else plain
+    return own if matches_recipe(plain, config, recipe_file=RUN_FILE) is False else plain
 
 
 def file_name(name: str) -> str:

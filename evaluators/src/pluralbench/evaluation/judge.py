@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import polars as pl
 from pluralbench_calls import Choice, read_ledger
 from pluralbench_calls.chat import ChatModel, ConnectionConfig
-from pluralbench_calls.verdicts import legacy_points, readings
+from pluralbench_calls.verdicts import legacy_score, parse_with_all_rules
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_measures.rankings import pairs_of
 from pluralbench_rewards.contract import Group, Scored
@@ -211,7 +211,7 @@ def _compared(
     frame = pl.DataFrame(rows, schema=JUDGED)
     read: Counter[str] = Counter()
     for settled in verdicts:
-        found = readings(settled.answer.text)
+        found = parse_with_all_rules(settled.answer.text)
         read.update({rule: int(letter is not None) for rule, letter in found.items()})
     return JudgeVerdicts(frame, frame["reason"].drop_nulls().to_list(), dict(read))
 
@@ -227,7 +227,7 @@ def with_legacy(metrics: pl.DataFrame, frame: pl.DataFrame, ledger: pl.DataFrame
     texts = dict(ledger.select("key", "text").iter_rows())
     letters: tuple[Choice, ...] = ("A", "B")
     points = [
-        legacy_points(texts[calls[-1]], letter)
+        legacy_score(texts[calls[-1]], letter)
         for (_, column), letter in zip(SIDES, letters, strict=True)
         for calls in frame[column].drop_nulls()
     ]

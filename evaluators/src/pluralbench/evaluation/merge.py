@@ -218,7 +218,7 @@ def _ledger(output: Output, shards: Sequence[Run]) -> tuple[pl.DataFrame, int, i
         )
     with working_ledger(output.work / "ledger.sqlite") as ledger:
         for run in shards:
-            ledger.take(run.path / LEDGER_FILE)
+            ledger.add_from(run.path / LEDGER_FILE)
         ledger.export(output.work / LEDGER_FILE)
         return ledger.frame(), *ledger.usage()
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, cast
 
-from pluralbench_calls.chat import LOCAL, ChatModel, ConnectionConfig, chosen_model
+from pluralbench_calls.chat import LOCAL, ChatModel, ConnectionConfig, model_overrides
 from pluralbench_local import LocalModel, ServedModel
 from pluralbench_rewards import FunctionModel, ModelConfig, ModelRecord, RewardModel, ScoringConfig
 from pluralbench_rewards.cluster import OnCluster, loaded
@@ -87,7 +87,7 @@ def resolve_chat_model(
     """
     connection = connection or ConnectionConfig()
     tables: dict[str, dict[str, Any]] = {"model": dict(sampling), "connection": connection.given()}
-    chosen = chosen_model("model", name, connection.base_url, connection.api_key_env, {"seeded": seeded})
+    chosen = model_overrides("model", name, connection.base_url, connection.api_key_env, {"seeded": seeded})
     for dotted, value in chosen.items():
         table, _, key = dotted.partition(".")
         tables[table][key] = value

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import polars as pl
 from pluralbench_calls import Backend, Ledger, Message, ParsedReply, Request
 from pluralbench_calls.chat import ChatModel, ConnectionConfig
-from pluralbench_calls.verdicts import Verdict, one_marker, parse_certain_choice, parse_choice, parse_verdict
+from pluralbench_calls.verdicts import Verdict, parse_certain_choice, parse_choice, parse_verdict, require_single_marker
 from pluralbench_rewards.judge import Judge
 from pluralbench_runs import Output
 
@@ -247,7 +247,7 @@ def parse_reply(reply: str, setting: Setting) -> PersonaReply:
     """What a reply says in this setting. Raises `InvalidAnswer`."""
     if setting == "certainty":
         return PersonaReply(*parse_certain_choice(reply))
-    return PersonaReply((parse_verdict if setting == TIE else parse_choice)(one_marker(reply)))
+    return PersonaReply((parse_verdict if setting == TIE else parse_choice)(require_single_marker(reply)))
 
 
 def _decided(

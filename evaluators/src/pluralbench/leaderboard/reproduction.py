@@ -143,7 +143,7 @@ def reproduce_run(run: Run, source: RunData) -> tuple[pl.DataFrame, pl.DataFrame
     """
     if run.judged is not None:
         with TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger.sqlite") as ledger:
-            ledger.take(run.path / LEDGER_FILE)
+            ledger.add_from(run.path / LEDGER_FILE)
             items = judge_from_ledger(run, source, ledger, Replay())
             if isinstance(run.config, PersonaJudgeRunConfig):
                 return items, compute_persona_metrics(run.config, items, source.items)

@@ -20,7 +20,7 @@ from pluralbench_release.hub import commit_of, translate_read_errors
 from pluralbench_release.leaks import leaks
 from pluralbench_release.merging import merged
 from pluralbench_release.tables import HUB_REPOSITORY
-from pluralbench_runs import file_digest, path_name
+from pluralbench_runs import check_path_name, file_digest
 
 from pluralbench.errors import RunError
 from pluralbench.reports.detail import report_frame
@@ -101,7 +101,7 @@ def write_tables(folder: Path) -> dict[str, str]:
         own = [run for run in found if run.config.benchmark.name == benchmark]
         about = ([pl.lit(run.path.name).alias("run"), pl.lit(run.name).alias("model")] for run in own)
         items = [run.items.select(*columns, pl.all()) for run, columns in zip(own, about, strict=True)]
-        tables[path_name(f"{benchmark}_items", "A config")] = pl.concat(items, how="diagonal_relaxed")
+        tables[check_path_name(f"{benchmark}_items", "A config")] = pl.concat(items, how="diagonal_relaxed")
     paths = {config: f"data/{config}/test.parquet" for config in tables}
     for config, frame in tables.items():
         write_parquet(frame, folder / paths[config])
@@ -116,7 +116,7 @@ def _named(runs: Sequence[Run]) -> dict[str, Run]:
         )
     named: dict[str, Run] = {}
     for run in runs:
-        name = path_name(run.path.resolve().name, f"The run {run.path}")
+        name = check_path_name(run.path.resolve().name, f"The run {run.path}")
         if name in named:
             raise RunError(f"{named[name].path} and {run.path} are both named {name}; rename one of them.")
         if told := leaks(run.path, [path.name for path in sorted(run.path.iterdir()) if path.is_file()], {}):

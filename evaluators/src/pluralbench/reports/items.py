@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pluralbench_runs.console import plain
+from pluralbench_runs.console import sanitize
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
@@ -32,7 +32,7 @@ def overview(run: Run) -> list[str]:
     overall = with_interval(run.headline)
     said = ", ".join(f"{CAME_OUT[outcome]} {count:,}" for outcome, count in outcomes_of(run).items())
     return [
-        f"{run.path}: {config.benchmark.title}, {sum(config.data.rows.values()):,} items, by {plain(run.name)}",
+        f"{run.path}: {config.benchmark.title}, {sum(config.data.rows.values()):,} items, by {sanitize(run.name)}",
         *([f"Overall {overall} over {items_text([run.items_counted], run.items_there)}"] if overall else []),
         f"Decisions: {said}",
     ]
@@ -72,7 +72,7 @@ def _title(example: Row) -> str:
     came = ", ".join(f"{'' if one else f'{count} '}{CAME_OUT[outcome]}" for outcome, count in outcomes.items())
     place = example["config"] if example["subset"] is None else f"{example['config']}, {example['subset']}"
     english = f"; in English {CAME_OUT[example['english']]}" if "english" in example else ""
-    return plain(f"{example['id']} ({place}): {came}{_margin(first) if one else ''}{english}").replace("\n", " ")
+    return sanitize(f"{example['id']} ({place}): {came}{_margin(first) if one else ''}{english}").replace("\n", " ")
 
 
 def _margin(decision: Row) -> str:
@@ -139,7 +139,7 @@ def _replies(replies: Sequence[Row], *, full: bool) -> Iterator["Part"]:
 
 def cut(text: str, most: int, *, full: bool = False) -> str:
     """A text that a terminal takes, of at most so many characters, with how many more there are. full: all of it."""
-    bare = plain(text).strip()
+    bare = sanitize(text).strip()
     if full or len(bare) <= most:
         return bare or "(nothing)"
     return f"{bare[:most].rstrip()} … ({len(bare) - most:,} more characters)"
@@ -154,8 +154,8 @@ class Part(NamedTuple):
 
 
 def _heading(text: str) -> Part:
-    return Part(plain(text), "bold", 0)
+    return Part(sanitize(text), "bold", 0)
 
 
 def _text(text: str, by: int = 2) -> Part:
-    return Part(plain(text), "", by)
+    return Part(sanitize(text), "", by)

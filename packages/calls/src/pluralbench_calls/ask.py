@@ -14,7 +14,7 @@ from pluralbench_calls.batches.store import BatchStore
 from pluralbench_calls.errors import CallsError, Interrupted, MaxCostReached, RequestsRejected
 from pluralbench_calls.ledger import Ledger
 from pluralbench_calls.loops import run
-from pluralbench_calls.records import Answer, Backend, PackingBackend, Request, most_tokens
+from pluralbench_calls.records import Answer, Backend, PackingBackend, Request, max_prompt_tokens
 
 BYTES_A_TOKEN = 4  # on average; never less than one, by which the ceiling is reckoned
 LONGEST = 300  # characters of a server's sentence
@@ -130,7 +130,7 @@ def _mind_batches(missing: Sequence[Request], ledger: Ledger, backend: Backend, 
     """Tell a backend of batches where it keeps them. Raises `CallsError` for another where one of them is out."""
     batches = BatchStore(ledger.path.with_suffix(".batches"))
     if isinstance(backend, OpenAIBatches):
-        backend.keep(batches.folder, meter.elsewhere)
+        backend.keep(batches.folder, meter.show_remote)
     elif out := batches.out_for(missing):
         raise CallsError(
             f"{sum(len(kept.calls) for kept in out):,} calls are out in a batch at {out[0].base_url}; go on with "
@@ -141,7 +141,7 @@ def _mind_batches(missing: Sequence[Request], ledger: Ledger, backend: Backend, 
 async def _send_all(
     missing: list[Request], ledger: Ledger, backend: Backend, limits: Limits, meter: Meter, trial: "_RejectionGuard"
 ) -> None:
-    size = backend.size if isinstance(backend, PackingBackend) else most_tokens
+    size = backend.size if isinstance(backend, PackingBackend) else max_prompt_tokens
     gate = _Throttle(limits, size, spent=limits.price.cost(*ledger.usage()))
     failures: list[CallsError] = []
     entering: set[asyncio.Task[float]] = set()
@@ -216,7 +216,7 @@ class _RejectionGuard:
 
     def __init__(self, ledger: Ledger, requests: Sequence[Request], *, answered: bool) -> None:
         self._ledger, self._answered = ledger, answered
-        takes_some = any(map(ledger.has_answer_of, {request.provider for request in requests}))
+        takes_some = any(map(ledger.has_answer_from, {request.provider for request in requests}))
         self._wrong = WRONG_FORM - {TOO_LARGE} if takes_some else WRONG_FORM
         self._held: list[Answer] = []
         self._in_flight = 0

@@ -154,7 +154,7 @@ class ConnectionConfig(FrozenModel):
         )
 
 
-def check_reachable(model: ChatModel, connection: ConnectionConfig, own: Sequence[str] = ()) -> None:
+def check_connection(model: ChatModel, connection: ConnectionConfig, own: Sequence[str] = ()) -> None:
     """Raise `ValueError`, one sentence for a recipe's reader, where the connection does not fit the model.
 
     own: providers that the builder serves itself.
@@ -187,18 +187,25 @@ def chat_request(
     attempt: int = 0,
     max_tokens: int | None = None,
     schema: Mapping[str, Any] | None = None,
-    warmer: float = 0.0,
+    temperature_step: float = 0.0,
 ) -> Request:
     """A chat request: the one maker of them. Nothing here depends on who serves the model; see `OpenAIChat` for that.
 
-    seed: with the label and the attempt, all that the seed that is sent depends on, where the model takes one.
-    attempt: 0, 1, ...; part of the request's identity, so that each is another draw. max_tokens: in place of the
-    model's. schema: of the JSON that is wanted, with a `name` and the `schema` itself. warmer: what each further
-    attempt adds to the temperature.
+    Args:
+        model: The model and its sampling parameters.
+        messages: The conversation.
+        seed: Seeds the request, together with `label` and `attempt`, if the model takes a seed.
+        label: What the call is for, in words.
+        attempt: 0, 1, ...; part of the request's key, so that each attempt is another sample.
+        max_tokens: Maximum number of tokens to generate. Default: the model's.
+        schema: JSON schema of the reply, with a `name` and the `schema` itself.
+        temperature_step: Added to the temperature with each further attempt.
     """
     body: dict[str, Any] = {
         "messages": list(messages),
-        "temperature": round(model.temperature + warmer * attempt, 3) if warmer else model.temperature,
+        "temperature": round(model.temperature + temperature_step * attempt, 3)
+        if temperature_step
+        else model.temperature,
         model.token_limit_field: max_tokens or model.max_tokens,
         **model.extra,
     }
@@ -224,7 +231,7 @@ def chat_backend(model: ChatModel, connection: ConnectionConfig) -> Backend:
     )
 
 
-def chosen_model(
+def model_overrides(
     table: str, name: str, base_url: str | None, api_key_env: str | None, local: Mapping[str, Any]
 ) -> dict[str, Any]:
     """What a model's name on the command line changes in a recipe, by dotted key.
@@ -244,7 +251,7 @@ def chosen_model(
     }
 
 
-def with_model(
+def resolve_model_option(
     given: Overrides, table: str, flag: str, local: Mapping[str, Any], own: Mapping[str, str] | None = None
 ) -> Overrides:
     """What the command line says, with the model of `table` in place of its name.
@@ -259,4 +266,4 @@ def with_model(
         return given
     if own is not None and name in own:
         return given | {f"{table}.provider": name, f"{table}.model": own[name]}
-    return given | chosen_model(table, name, url, given.get("connection.api_key_env"), local)
+    return given | model_overrides(table, name, url, given.get("connection.api_key_env"), local)

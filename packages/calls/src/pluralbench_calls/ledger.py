@@ -19,10 +19,10 @@ from pluralbench_calls.ledger_files import (
     OUTCOMES,
     Row,
     check_sqlite,
-    frame_of,
     hardened,
     ledger_rows,
-    readable,
+    rows_to_frame,
+    translate_sqlite_errors,
     validate_rows,
 )
 from pluralbench_calls.records import Answer
@@ -40,7 +40,7 @@ class Ledger:
     none; a power cut can lose the last ones but never damages the file.
 
     used: keys of the answers that were looked up since it was opened, which are what a build depends on.
-    holds_work: whether it holds answers that were asked for here, rather than taken from another ledger just now.
+    has_new_calls: whether it holds answers that were asked for here, rather than taken from another ledger just now.
     """
 
     def __init__(self, path: Path) -> None:
@@ -49,7 +49,7 @@ class Ledger:
         self.path = path
         if path.exists():
             check_sqlite(path)
-        with readable(path):
+        with translate_sqlite_errors(path):
             # Where an event loop runs already, `ask` works in a thread of its own while this one waits for it.
             self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             try:
@@ -57,7 +57,7 @@ class Ledger:
             except BaseException:
                 self._database.close()
                 raise
-        self.holds_work = bool(self._rows("SELECT 1 FROM calls LIMIT 1"))
+        self.has_new_calls = bool(self._rows("SELECT 1 FROM calls LIMIT 1"))
 
     def _make(self) -> None:
         hardened(self._database)
@@ -71,7 +71,7 @@ class Ledger:
             self._database.execute(f"PRAGMA user_version = {FORMAT}")
 
     def _rows(self, query: str, values: Sequence[object] = ()) -> list[Row]:
-        with readable(self.path):
+        with translate_sqlite_errors(self.path):
             return self._database.execute(query, values).fetchall()
 
     @contextmanager
@@ -96,8 +96,8 @@ class Ledger:
 
     def record(self, *answers: Answer) -> None:
         """Record answers, for good: a key that is known keeps its first answer."""
-        self.holds_work |= bool(answers)
-        with readable(self.path), self._transaction():
+        self.has_new_calls |= bool(answers)
+        with translate_sqlite_errors(self.path), self._transaction():
             self._insert([_as_row(answer) for answer in answers])
 
     def _insert(self, rows: Sequence[tuple[object, ...]]) -> None:
@@ -115,7 +115,7 @@ class Ledger:
         """What came of those among `keys` that are recorded; their answers are neither made objects nor used."""
         wanted = set(keys)
         pages: int = self._rows("PRAGMA page_count")[0][0]
-        with readable(self.path):
+        with translate_sqlite_errors(self.path):
             # To look a key up reads a page and more, so where there are fewer pages than keys all are read instead.
             if pages < len(wanted):
                 every = self._database.execute("SELECT key, outcome FROM calls")
@@ -136,10 +136,10 @@ class Ledger:
 
     def forget_errors(self) -> int:
         """Forget the calls that the server refused, so that they are asked again; how many there were."""
-        with readable(self.path):
+        with translate_sqlite_errors(self.path):
             return self._database.execute("DELETE FROM calls WHERE outcome = 'error'").rowcount
 
-    def has_answer_of(self, provider: str) -> bool:
+    def has_answer_from(self, provider: str) -> bool:
         """Whether any call to this provider was answered, and not rejected."""
         one = "SELECT 1 FROM calls WHERE provider = ? AND outcome <> 'error' LIMIT 1"
         return bool(self._rows(one, (provider,)))
@@ -166,7 +166,7 @@ class Ledger:
         from polars.io.plugins import register_io_source  # noqa: PLC0415 - the same
 
         wanted = None if keys is None else set(keys)
-        with readable(self.path):
+        with translate_sqlite_errors(self.path):
             adapted = self._database.execute(f"SELECT key FROM calls WHERE {ADAPTED} <> ''")  # noqa: S608 - the same
             is_adapted = any(wanted is None or key in wanted for (key,) in adapted)
         names = [name for name in COLUMNS if is_adapted or name != ADAPTED]
@@ -186,20 +186,20 @@ class Ledger:
     def _parts(self, keys: Iterable[str] | None) -> "Iterator[pl.DataFrame]":
         """The recorded answers (among `keys`, if given) sorted by key, few of them objects of Python at a time."""
         if keys is not None:
-            yield from (frame_of(rows).sort("key") for part in _slices(keys) if (rows := self._recorded(part)))
+            yield from (rows_to_frame(rows).sort("key") for part in _slices(keys) if (rows := self._recorded(part)))
             return
-        with readable(self.path):
+        with translate_sqlite_errors(self.path):
             every = self._database.execute(f"SELECT {NAMES} FROM calls ORDER BY key")  # noqa: S608 - the same
             while rows := every.fetchmany(AT_ONCE):
-                yield frame_of(validate_rows(rows, self.path))
+                yield rows_to_frame(validate_rows(rows, self.path))
 
-    def take(self, path: Path) -> int:
+    def add_from(self, path: Path) -> int:
         """Add the answers of another ledger (SQLite or Parquet) that are not known here; how many it holds.
 
         Raises `LedgerError` when `path` is no ledger of this format version, or damaged; then nothing is added.
         """
         held = 0
-        with readable(self.path), self._transaction():
+        with translate_sqlite_errors(self.path), self._transaction():
             for rows in ledger_rows(path):
                 self._insert(rows)
                 held += len(rows)
@@ -232,7 +232,7 @@ def working_ledger(path: Path | Ledger) -> Iterator[Ledger]:
             try:
                 yield ledger
             finally:
-                keep = ledger.holds_work
+                keep = ledger.has_new_calls
     finally:
         if not keep:
             path.unlink(missing_ok=True)
@@ -259,7 +259,7 @@ def recording(work: Path, known: Iterable[Path], *, retry_errors: bool = False) 
     """
     with working_ledger(work / "ledger.sqlite") as ledger:
         for path in known:
-            ledger.take(path)
+            ledger.add_from(path)
         if retry_errors:
             ledger.forget_errors()
         before = len(ledger)

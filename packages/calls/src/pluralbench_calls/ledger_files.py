@@ -33,7 +33,7 @@ def read_ledger(path: Path) -> "pl.DataFrame":
     """The answers in a ledger file, SQLite or Parquet, one row each, sorted by key. Raises `LedgerError`."""
     import polars as pl  # noqa: PLC0415 - a command's --help waits for it otherwise
 
-    parts = map(frame_of, _sqlite_rows(path)) if _is_sqlite(path) else _parquet_parts(path)
+    parts = map(rows_to_frame, _sqlite_rows(path)) if _is_sqlite(path) else _parquet_parts(path)
     return pl.concat([pl.DataFrame(schema=COLUMNS), *parts])
 
 
@@ -45,7 +45,7 @@ def ledger_rows(path: Path) -> Iterator[list[Row]]:
     return _sqlite_rows(path) if _is_sqlite(path) else (part.rows() for part in _parquet_parts(path))
 
 
-def frame_of(rows: Sequence[Row]) -> "pl.DataFrame":
+def rows_to_frame(rows: Sequence[Row]) -> "pl.DataFrame":
     """Rows of `COLUMNS`, at least one, as a frame."""
     import polars as pl  # noqa: PLC0415 - the same
 
@@ -66,7 +66,7 @@ def _sqlite_rows(path: Path) -> Iterator[list[Row]]:
     columns = check_sqlite(path)
     if not columns:
         return
-    with readable(path), closing(_open(path, "ro")) as database:
+    with translate_sqlite_errors(path), closing(_open(path, "ro")) as database:
         # The names are ours alone, see `check_sqlite`.
         found = database.execute(f"SELECT {', '.join(columns)} FROM calls ORDER BY key COLLATE BINARY")  # noqa: S608
         while rows := found.fetchmany(AT_ONCE):
@@ -75,14 +75,14 @@ def _sqlite_rows(path: Path) -> Iterator[list[Row]]:
 
 def _parquet_parts(path: Path) -> "Iterator[pl.DataFrame]":
     import polars as pl  # noqa: PLC0415 - the same
-    from pluralbench_tables import parquet_metadata, parquet_parts  # noqa: PLC0415 - the same
+    from pluralbench_tables import iter_parquet, parquet_metadata  # noqa: PLC0415 - the same
 
     try:
         found = parquet_metadata(path, LedgerError).get(FORMAT_KEY)
     except LedgerError:
         raise LedgerError(f"{path} is no ledger: it is neither SQLite nor Parquet.") from None
     _check_format(path, found)
-    for part in parquet_parts(path, error=LedgerError):
+    for part in iter_parquet(path, error=LedgerError):
         frame = part if ADAPTED in part.columns else part.with_columns(pl.lit("").alias(ADAPTED))
         if dict(frame.schema) != dict(pl.Schema(COLUMNS)) or any(frame.null_count().row(0)):
             raise LedgerError(f"{path} is no ledger: its columns are not those of a ledger.")
@@ -104,7 +104,7 @@ def validate_rows(rows: list[Row], path: Path) -> list[Row]:
                 f"The ledger {path} is damaged: `{name}` of the call {_named(wrong)} is not "
                 f"{'a whole number' if kind is int else 'a text'}."
             )
-    _check_values(frame_of(rows), path)
+    _check_values(rows_to_frame(rows), path)
     return rows
 
 
@@ -130,7 +130,7 @@ def _named(key: object) -> str:
 
 
 @contextmanager
-def readable(path: Path) -> Iterator[None]:
+def translate_sqlite_errors(path: Path) -> Iterator[None]:
     """Say in a sentence what SQLite cannot do with the ledger at `path`. Raises `LedgerError`."""
     try:
         yield
@@ -160,7 +160,7 @@ def check_sqlite(path: Path) -> list[str]:
                 f"{path} is no ledger: it is not a SQLite file that can be read ({_sqlite_error(error)})."
             ) from None
         # Whoever was making it was killed at that: only who may write it can undo what they began.
-        with readable(path):
+        with translate_sqlite_errors(path):
             version, tables, columns = _version_and_columns(path, "rw")
     except OSError as error:
         raise LedgerError(f"The ledger {path} cannot be opened ({one_line(error)}).") from None

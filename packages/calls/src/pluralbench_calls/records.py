@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Literal, Protocol, Self, runtime_checkable
 
 from pluralbench_runs import Json, canonical_json, digest
-from pluralbench_runs.secrets import redacted
+from pluralbench_runs.secrets import redact
 
 Outcome = Literal["answer", "empty", "refusal", "content_filter", "length", "error"]
 """What came back. Only "answer" is an answer; "length" was cut off, "error" holds the server's message."""
@@ -94,7 +94,7 @@ class Answer:
         """
 
         def kept(said: str) -> str:
-            return redacted(said.encode(errors="replace").decode(), *secrets) if said else ""
+            return redact(said.encode(errors="replace").decode(), *secrets) if said else ""
 
         return cls(
             key=request.key,
@@ -154,6 +154,6 @@ class PackingBackend(Backend, Protocol):
         return answer
 
 
-def most_tokens(request: Request) -> int:
+def max_prompt_tokens(request: Request) -> int:
     """The most tokens that a chat request can have: no token is shorter than a byte."""
     return len(canonical_json(request.body)) + OVERHEAD

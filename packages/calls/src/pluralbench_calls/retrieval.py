@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
-from pluralbench_runs import UserError, check_model_folder, install_command, one_line, public_place
+from pluralbench_runs import UserError, check_model_folder, install_command, one_line, public_location
 
 from pluralbench_calls.ask import Limits, ask
 from pluralbench_calls.ledger import Ledger
@@ -50,7 +50,7 @@ class Retriever(Backend):
     concurrency: int | None = 1
 
     def __init__(self, provider: str, model: str, load: Callable[[str], Scorer]) -> None:
-        self.provider, self.model = provider, public_place(model)
+        self.provider, self.model = provider, public_location(model)
         self._place, self._load = model, load
 
     @cached_property

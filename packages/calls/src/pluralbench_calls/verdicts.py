@@ -58,8 +58,8 @@ WORD = re.compile(r"\[\[([^\[\]\d]*)\]\]")
 NUMBER = re.compile(r"\[\[([^\[\]\d]*\d[^\[\]]*)\]\]")
 DENIED = re.compile(r"""(?:\bnot|n't|≠|!=|❌|~~|不是|并非|而非)[\s*_"'“‘`]*\[\[""", re.IGNORECASE)
 FENCED = re.compile(r"```\w*\s*(\{.*\})\s*```", re.DOTALL)
-HIGHEST = 10
-MOST_CERTAIN = 100
+MAX_RATING = 10
+MAX_CERTAINTY = 100
 NO_VERDICT = "no verdict in the last line"
 NO_RATING = "no rating in the last line"
 NOWHERE = "no verdict"
@@ -101,7 +101,7 @@ def parse_rating(reply: str, rule: Rule = "strict") -> float:
         said = re.sub(r"\s*/\s*10$", "", _marked(reply, NUMBER, "rating") or "")
     if said is None or not re.fullmatch(r"\d{1,3}", said):
         raise InvalidAnswer(NO_RATING if rule == "strict" else "no rating")
-    if not 1 <= int(said) <= HIGHEST:
+    if not 1 <= int(said) <= MAX_RATING:
         raise InvalidAnswer("a rating off the scale")
     return float(said)
 
@@ -114,13 +114,15 @@ def legacy_choice(reply: str) -> Choice | None:
     return "A" if "[[A]]" in reply else "B" if "[[B]]" in reply else None
 
 
-def legacy_points(reply: str, right: Choice) -> float:
+def legacy_score(reply: str, right: Choice) -> float:
     """The points that M-RewardBench gives for a reply where `right` is better: 1, 0, or 0.5 if it is unreadable."""
     said = legacy_choice(reply)
     return 0.5 if said is None else float(said == right)
 
 
-def readings(reply: str, parse: Callable[[str, Rule], Verdict] = parse_choice) -> dict[Reading, Verdict | None]:
+def parse_with_all_rules(
+    reply: str, parse: Callable[[str, Rule], Verdict] = parse_choice
+) -> dict[Reading, Verdict | None]:
     """How each rule reads a raw reply; None where it cannot. parse: `parse_verdict` where ties are allowed."""
     read: dict[Reading, Verdict | None] = {}
     rules: tuple[Rule, ...] = ("strict", "lenient")
@@ -137,7 +139,9 @@ def parse_certain_choice(reply: str, rule: Rule = "strict") -> CertainChoice:
 
     The certainty is a whole number from 1 to 100. By the strict rule it stands in double brackets or without, in the
     last line or in one of its own below the choice, and two different markers of either kind anywhere make the reply
-    invalid (see `one_marker`). By the lenient rule it is a marker, and so is the choice. Raises `InvalidAnswer`.
+    invalid (see `require_single_marker`). By the lenient rule it is a marker, and so is the choice.
+
+    Raises `InvalidAnswer`.
     """
     if rule == "lenient":
         try:
@@ -146,7 +150,7 @@ def parse_certain_choice(reply: str, rule: Rule = "strict") -> CertainChoice:
             choice = parse_choice(reply, rule)
             certainty = _marked(reply, NUMBER, "certainty")
             return CertainChoice(choice, _certainty(certainty and re.sub(r"\s*(?:%|/\s*100)$", "", certainty)))
-    text = strip_thinking(one_marker(reply)).strip()
+    text = strip_thinking(require_single_marker(reply)).strip()
     if text.startswith("{"):
         return CertainChoice(parse_choice(text), _certainty(_json(text).get("certainty")))
     lines = [line.strip() for line in text.split("\n") if line.strip()]
@@ -160,7 +164,7 @@ def parse_certain_choice(reply: str, rule: Rule = "strict") -> CertainChoice:
     return CertainChoice(choice, _certainty((number[1] or number[2]) if number else matched[2]))
 
 
-def one_marker(reply: str) -> str:
+def require_single_marker(reply: str) -> str:
     """The reply, which must not weigh two verdicts, or two numbers, in marks of their own.
 
     Raises `InvalidAnswer` for `[[A]]` beside `[[B]]` wherever they stand after the thinking, and for JSON that has a
@@ -181,7 +185,7 @@ def _certainty(said: object) -> int:
     if isinstance(said, bool) or not re.fullmatch(r"-?[0-9]+", str(said)):
         raise InvalidAnswer(NO_NUMBER)
     digits = str(said)
-    if len(digits) > len(str(MOST_CERTAIN)) or not 1 <= int(digits) <= MOST_CERTAIN:
+    if len(digits) > len(str(MAX_CERTAINTY)) or not 1 <= int(digits) <= MAX_CERTAINTY:
         raise InvalidAnswer(OFF_THE_SCALE)
     return int(digits)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pluralbench_rewards import ModelRecord, model_commit, model_digest
-from pluralbench_runs import FrozenModel, check_recipe, digest, one_line, open_file, public_place
+from pluralbench_runs import FrozenModel, check_recipe, digest, one_line, open_file, public_location
 from pydantic import Field
 
 from pluralbench_local.errors import ModelError
@@ -99,7 +99,7 @@ def _settings(personal: Mapping[str, Any]) -> dict[str, Any]:
     options, backbone = dict(personal["options"]), dict(personal["backbone"])
     chosen = {name: options.get(name) for name in ("method", "profile", "persona", "posts", "pairs", "seed")}
     named = {
-        "backbone": public_place(backbone["name"]),
+        "backbone": public_location(backbone["name"]),
         "backbone_digest": backbone.get("digest"),
         "backbone_commit": backbone.get("commit"),
     }

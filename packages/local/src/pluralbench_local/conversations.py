@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from pluralbench_rewards import Group, Message, Overflow
-from pluralbench_tables.limits import TEXT_CHARACTERS, too_long
+from pluralbench_tables.limits import TEXT_CHARACTERS, length_error
 from transformers import PreTrainedTokenizerBase
 
 from pluralbench_local.errors import ConversationError
@@ -149,7 +149,7 @@ def _rendered(group: Group, response: str, template: Template) -> str:
 def check_text_size(name: str, text: str) -> str:
     """A text as it is. name: the id of its prompt. Raises `ConversationError` for one that is not tokenized."""
     if len(text) > TEXT_CHARACTERS:
-        raise ConversationError(f"The prompt of id {name} makes a conversation of {too_long(len(text))}.")
+        raise ConversationError(f"The prompt of id {name} makes a conversation of {length_error(len(text))}.")
     return text
 
 

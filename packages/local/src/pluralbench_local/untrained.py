@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from pluralbench_runs import readable
+from pluralbench_runs import make_readable
 
 from pluralbench_local.config import LocalModel, described
 from pluralbench_local.conversations import Template
@@ -35,4 +35,4 @@ def untrained(model: str | Path | LocalModel, out: Path | str, *, seed: int = 0,
     with silence_transformers():
         trainee.network.model.save_pretrained(work)
         tokenizer.save_pretrained(work)
-    return readable(work).replace(target)
+    return make_readable(work).replace(target)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import torch
 from filelock import FileLock
 from pluralbench_local.models import silence_transformers
-from pluralbench_runs import install_weights_command, one_line, readable
+from pluralbench_runs import install_weights_command, make_readable, one_line
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM
 
 from pluralbench_policies.errors import PolicyError
@@ -40,7 +40,7 @@ def embedded_folder(folder: Path | str, *, dtype: Literal["bfloat16", "float32"]
         if not folder.exists():  # another process may have written it meanwhile
             made = Path(temporary) / "made"
             _write(made, getattr(torch, dtype))
-            shutil.move(readable(made), folder)
+            shutil.move(make_readable(made), folder)
     return _finished(folder, dtype)
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from pluralbench_local import LocalModel
 from pluralbench_local.config import described
 from pluralbench_rewards import ModelConfig, ScoringConfig
-from pluralbench_runs import ClusterConfig, FrozenModel, replacing, write_text
+from pluralbench_runs import ClusterConfig, FrozenModel, atomic_write, write_text
 from pluralbench_runs.cluster import HERE
 from pydantic import Field
 
@@ -103,7 +103,7 @@ def _write_tasks(tasks: Sequence[Task], path: Path) -> None:
         }
         for place, task in enumerate(tasks)
     ]
-    with replacing(path) as new:
+    with atomic_write(path) as new:
         write_table(pa.Table.from_pylist(rows), new)
 
 

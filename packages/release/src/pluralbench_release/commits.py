@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from pluralbench_runs import one_line, redacted
+from pluralbench_runs import one_line, redact
 
 from pluralbench_release.errors import ReleaseError
 from pluralbench_release.tables import HUB_REPOSITORY
@@ -184,7 +184,7 @@ def translate_hub_errors(remote: Remote) -> Iterator[None]:
     except Exception as error:  # noqa: BLE001 - clients raise what the libraries under them raise
         told = [error, *([error.__cause__] if error.__cause__ else [])]  # of a broken upload it names the file alone
         status = next((one.response.status_code for one in told if isinstance(one, HfHubHTTPError)), None)
-        said = one_line(": ".join(one_line(redacted(str(one)), 300) for one in told), 300)
+        said = one_line(": ".join(one_line(redact(str(one)), 300) for one in told), 300)
         if status == STALE:
             raise StaleParent(f"Somebody else committed to {remote.name} meanwhile ({said}).") from None
         mend = LOG_IN if status in {401, 403, 404} else GO_ON

@@ -4,7 +4,7 @@ import os
 import stat
 from pathlib import Path
 
-from pluralbench_runs import UserError, file_digest, inside, open_file
+from pluralbench_runs import UserError, file_digest, open_file, safe_join
 
 from pluralbench_release.errors import ReleaseError
 
@@ -64,7 +64,7 @@ def existing(directory: Path, path: str) -> Path:
     Raises `ReleaseError` where it is anything else, or is not there.
     """
     try:
-        file = inside(directory, path)
+        file = safe_join(directory, path)
     except UserError as error:
         raise ReleaseError(str(error)) from None
     parts = path.split("/")

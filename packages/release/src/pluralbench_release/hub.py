@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 from huggingface_hub import CardData
-from pluralbench_runs import one_line, redacted
-from pluralbench_tables import check_texts, frame_of
+from pluralbench_runs import one_line, redact
+from pluralbench_tables import check_texts, frame_from_rows
 
 from pluralbench_release.card import read_card
 from pluralbench_release.errors import NoSplit, TablesError
@@ -76,7 +76,7 @@ def _rows(builder: "DatasetBuilder", split: str, where: str) -> pl.DataFrame:
     check_texts(dataset.data.table, where, TablesError)
     # `datasets` keeps objects with differing keys as JSON of an extension type; their rows are as in a local file.
     if any("arrow.json" in str(field.type) for field in dataset.data.schema):
-        return frame_of(dataset.to_list())
+        return frame_from_rows(dataset.to_list())
     frame: pl.DataFrame = dataset.to_polars()
     return frame
 
@@ -156,4 +156,4 @@ def translate_read_errors(repo: str, revision: str | None, otherwise: str = "") 
         ) from None
     except Exception as error:  # noqa: BLE001 - clients raise what the libraries under them raise
         otherwise = otherwise or f"{_shown(repo, revision or '')} cannot be loaded: {{}}."
-        raise TablesError(otherwise.format(one_line(redacted(str(error)), 300))) from None
+        raise TablesError(otherwise.format(one_line(redact(str(error)), 300))) from None

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from pluralbench_runs import redacted, secrets
+from pluralbench_runs import environment_secrets, redact
 from pluralbench_runs.toml_files import leaves
-from pluralbench_tables import TableFileError, parquet_parts
+from pluralbench_tables import TableFileError, iter_parquet
 
 from pluralbench_release.files import existing
 
@@ -24,13 +24,13 @@ def leaks(directory: Path, files: Sequence[str], recipe: Mapping[str, Any]) -> l
     """
     named = {text for place, text in leaves(recipe) if place[-1:] == (KEY_VARIABLE,) and isinstance(text, str)}
     variables = sorted(named)
-    if not secrets(*variables):
+    if not environment_secrets(*variables):
         return []
     return [
         f"{path} holds a key, token or password of this environment; the release is not to be passed on: withdraw the "
         "key, and build again."
         for path in files
-        if any(redacted(text, *variables) != text for text in _texts(directory, path))
+        if any(redact(text, *variables) != text for text in _texts(directory, path))
     ]
 
 
@@ -45,7 +45,7 @@ def _texts(directory: Path, path: str) -> Iterator[str]:
     if file.suffix != ".parquet":
         return
     with suppress(TableFileError):  # which `verify` says anyway, and nobody can read it
-        for part in parquet_parts(file):
+        for part in iter_parquet(file):
             for column in part:
                 yield from _strings(column)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pluralbench_runs import PathName, RelativePath, SplitName, one_line, public_place
+from pluralbench_runs import PathName, RelativePath, SplitName, one_line, public_location
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 
 from pluralbench_release.errors import ReleaseError
@@ -35,7 +35,7 @@ class Entry(BaseModel, frozen=True, extra="forbid"):
 class Source(Entry):
     """Where rows came from.
 
-    location: the folders of the machine that built the release are taken from it (`pluralbench_runs.public_place`).
+    location: the folders of the machine that built the release are taken from it (`pluralbench_runs.public_location`).
     revision: a commit for a Hub repository; None for files, which `digest` pins.
     digest: SHA-256 of the rows that were read, as canonical JSON.
     licence: as the source states it (an SPDX-like Hub identifier), "unknown" where it states none.
@@ -43,7 +43,7 @@ class Source(Entry):
     """
 
     name: str
-    location: Annotated[str, AfterValidator(public_place)]
+    location: Annotated[str, AfterValidator(public_location)]
     revision: str | None = None
     digest: str
     rows: int

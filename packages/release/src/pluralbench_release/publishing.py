@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pluralbench_runs import replacing
+from pluralbench_runs import atomic_write
 
 from pluralbench_release.audit.limits import check_audit
 from pluralbench_release.changelog import change_lines, first_lines, with_entry
@@ -225,5 +225,5 @@ def _about(ready: _Prepared) -> str:
 def _write_back(directory: Path, ready: _Prepared) -> None:
     """Let the directory be what is on the Hub; its list of digests last, as an interruption shows there."""
     for path, content in ready.made.items():
-        with replacing(directory / path) as new:
+        with atomic_write(directory / path) as new:
             new.write_bytes(content)

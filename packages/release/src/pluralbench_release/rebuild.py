@@ -1,8 +1,8 @@
 """Build a release again from its own recipe and recorded calls.
 
 A release may be a stranger's. Nothing that it holds is run: it names its builder, and only one that is installed here
-runs. Its recipe is not trusted either: what it names becomes a path only as `pluralbench_runs.path_name` allows, and
-of the files of this machine it names those below the current folder alone (see `Rebuild.reads`).
+runs. Its recipe is not trusted either: its names pass `pluralbench_runs.check_path_name` before they become paths, and
+the only files of this machine that it may name are below the current folder (see `Rebuild.reads`).
 """
 
 import os
@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
-from pluralbench_runs import UserError, parse_toml, public_place
-from pluralbench_runs.places import KIND
+from pluralbench_runs import UserError, parse_toml, public_location
+from pluralbench_runs.locations import KIND
 from pluralbench_runs.toml_files import leaves
 
 from pluralbench_release.diff import TableDiff, diff
@@ -56,7 +56,7 @@ def rebuild_of(directory: Path) -> Rebuild:
     # What may be a place: keys are none, nor what stands for a missing value, such as ".".
     texts = {text for place, text in leaves(_recipe(directory)) if isinstance(text, str) and MISSING not in place}
     named = sorted(texts)
-    outside = next((text for text in named if not text.startswith(ADDRESSES) and public_place(text) != text), None)
+    outside = next((text for text in named if not text.startswith(ADDRESSES) and public_location(text) != text), None)
     if outside is not None:
         raise ReleaseError(
             f"{directory / RECIPE} names {outside!r}, outside the current folder. No build writes such a recipe, so "

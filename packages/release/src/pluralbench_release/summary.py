@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
-from pluralbench_runs import shell_line
+from pluralbench_runs import shell_command
 from rich.console import Console
 from rich.table import Table as Grid
 
@@ -42,10 +42,10 @@ def print_summary(
     first = manifest.tables[0]
     console.print("\nNext:")
     console.print(f"  read {target / 'README.md'}, the card")
-    console.print(f"  {shell_line('pluralbench-release', 'verify', target)}")
+    console.print(f"  {shell_command('pluralbench-release', 'verify', target)}")
     path, config, split = (json.dumps(str(name), ensure_ascii=False) for name in (target, first.config, first.split))
     load = f"import datasets; print(datasets.load_dataset({path}, {config}, split={split}))"
-    console.print(f"  {shell_line('python', '-c', load)}")
+    console.print(f"  {shell_command('python', '-c', load)}")
     for line in following:
         console.print(f"  {line}")
 

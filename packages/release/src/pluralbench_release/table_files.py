@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 from pluralbench_runs import one_line
-from pluralbench_tables import SPREADSHEET, Dialect, frame_of, read_csv, read_objects, read_parquet
+from pluralbench_tables import SPREADSHEET, Dialect, frame_from_rows, read_csv, read_objects, read_parquet
 from polars.exceptions import PolarsError
 
 from pluralbench_release.errors import TablesError
@@ -85,7 +85,7 @@ def read_files(paths: Sequence[Path], dialect: Dialect = SPREADSHEET) -> pl.Data
     """
     if kind_of(paths[0]) in {".jsonl", ".json"}:
         rows = [row for path in paths for row in read_objects(path, TablesError)]
-        return frame_of(rows, str(paths[0]), TablesError)
+        return frame_from_rows(rows, str(paths[0]), TablesError)
     frames = [_typed_rows(path, dialect) for path in paths]
     columns = frames[0].columns
     for path, frame in zip(paths, frames, strict=True):

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 from huggingface_hub import CardData
 from pluralbench_runs import did_you_mean
-from pluralbench_schemas import near_languages
+from pluralbench_schemas import similar_languages
 from pluralbench_tables import SPREADSHEET, Dialect
 
 from pluralbench_release.card import read_card
@@ -205,7 +205,7 @@ def _chosen(known: Iterable[str], wanted: Sequence[str] | None, shown: str) -> l
     names = list(known)
     for config in wanted or []:
         if config not in names:
-            meant = next((name for name in near_languages(config) if name in names), config)
+            meant = next((name for name in similar_languages(config) if name in names), config)
             hint = f"did you mean `{meant}`? " if meant != config else did_you_mean(config, names)
             raise TablesError(f"{shown} has no config {config!r}; {hint}it has {', '.join(names)}.")
     return names if wanted is None else [name for name in names if name in wanted]

@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 from pluralbench_runs import file_digest, parse_toml
 from pluralbench_schemas import SCHEMAS, TableError, validate
-from pluralbench_tables import TableFileError, parquet_parts
+from pluralbench_tables import TableFileError, iter_parquet
 from polars.exceptions import PolarsError
 
 from pluralbench_release.card import card_configs, read_card_configs
@@ -116,7 +116,7 @@ def _ledger(directory: Path, manifest: Manifest) -> set[str]:
     keys: set[str] = set()
     calls = 0
     try:
-        for part in parquet_parts(directory / LEDGER, ["key"]):
+        for part in iter_parquet(directory / LEDGER, ["key"]):
             if part.schema["key"] not in ({pl.String} if part.height else {pl.String, pl.Null}):
                 raise ReleaseError(f"{LEDGER} is no ledger.")
             calls += part.height

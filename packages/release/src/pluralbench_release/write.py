@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 import pyarrow.parquet as pq
-from pluralbench_runs import file_digest, inside, path_name, recipe_values, split_name, write_recipe
+from pluralbench_runs import check_path_name, check_split_name, file_digest, recipe_values, safe_join, write_recipe
 from pluralbench_schemas import SCHEMAS, validate
 
 from pluralbench_release.card import Card, write_card
@@ -92,10 +92,10 @@ def write(
     names = ["config", "split", "id", "digest"]
     write_parquet(pl.DataFrame(by_row, schema=names, orient="row"), directory / ROW_DIGESTS)
     for path, frame in recorded.items():
-        write_parquet(frame, inside(directory, path))
+        write_parquet(frame, safe_join(directory, path))
     for path, file in contents.files.items():
-        inside(directory, path).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(file, inside(directory, path))
+        safe_join(directory, path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(file, safe_join(directory, path))
     shutil.copyfile(ledger, directory / LEDGER)
     write_recipe(recipe, directory / RECIPE)
     (directory / STATISTICS).write_text(json_text(contents.statistics), encoding="utf-8")
@@ -123,10 +123,10 @@ def _check_names(directory: Path, contents: Contents, records: Iterable[str]) ->
     if not contents.tables:
         raise ReleaseError("There are no rows to release.")
     for table in contents.tables:
-        path_name(table.config, "A config")
-        split_name(table.split, f"A split of {table.config}")
+        check_path_name(table.config, "A config")
+        check_split_name(table.split, f"A split of {table.config}")
     for path in (*records, *contents.files):
-        inside(directory, path)
+        safe_join(directory, path)
     ours = (CARD, MANIFEST, SUMS, *FILES)
     twice = repeated((*ours, *records, *contents.files, *(table.path for table in contents.tables)))
     if twice:
@@ -134,7 +134,7 @@ def _check_names(directory: Path, contents: Contents, records: Iterable[str]) ->
 
 
 def _write_table(directory: Path, table: ReleaseTable, content: str) -> TableEntry:
-    path = inside(directory, table.path)
+    path = safe_join(directory, table.path)
     write_parquet(table.frame, path)
     return TableEntry(
         config=table.config,

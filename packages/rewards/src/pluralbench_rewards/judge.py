@@ -19,10 +19,10 @@ from pluralbench_calls import (
     ask_until_valid,
     chat_backend,
     chat_request,
-    check_reachable,
+    check_connection,
     working_ledger,
 )
-from pluralbench_calls.verdicts import HIGHEST, Choice, parse_choice, parse_rating
+from pluralbench_calls.verdicts import MAX_RATING, Choice, parse_choice, parse_rating
 from pluralbench_runs import Json, digest
 
 from pluralbench_rewards.contract import Group, Message, ModelRecord, OnScored, Scored
@@ -89,7 +89,7 @@ RATING_REPLY: dict[str, Json] = {
 }
 SCHEMAS: dict[str, dict[str, Json]] = {
     "verdict": {"type": "string", "enum": ["A", "B"]},
-    "rating": {"type": "integer", "minimum": 1, "maximum": HIGHEST},
+    "rating": {"type": "integer", "minimum": 1, "maximum": MAX_RATING},
 }
 
 SECTION = "<{name}>\n{text}\n</{name}>"
@@ -156,7 +156,7 @@ class Judge:
 
     def __post_init__(self) -> None:
         try:
-            check_reachable(self.model, self.connection)
+            check_connection(self.model, self.connection)
         except ValueError as error:
             raise CallsError(f"The judge {self.model.model} cannot be asked: {error}.") from None
 
@@ -294,7 +294,7 @@ class Judge:
             label=label,
             attempt=attempt,
             schema={"name": wanted.name, "schema": schema} if structured or self.reply == "structured" else None,
-            warmer=self.warmer,
+            temperature_step=self.warmer,
         )
 
 

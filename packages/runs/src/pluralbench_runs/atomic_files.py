@@ -10,7 +10,7 @@ from pluralbench_runs.errors import one_line
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def atomic_write(path: Path) -> Iterator[Path]:
     """Yield the path of a new file beside `path`; once it is written and on the disk it replaces `path`.
 
     After any failure, such as a full disk, `path` is as it was. Permissions of an old file stay, a new file gets those
@@ -43,6 +43,6 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text as UTF-8, its line breaks as they are; a failure leaves the old file, see `replacing`."""
-    with replacing(path) as new:
+    """Write a text as UTF-8, its line breaks as they are; a failure leaves the old file, see `atomic_write`."""
+    with atomic_write(path) as new:
         new.write_text(text, encoding="utf-8", newline="")

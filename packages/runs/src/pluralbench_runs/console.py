@@ -19,7 +19,7 @@ REORDERING = set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 ISOLATES = set("\u2068\u2069")  # which reports put round a name, so that it turns nothing beside it
 
 
-def plain(text: str, *, isolates: bool = False) -> str:
+def sanitize(text: str, *, isolates: bool = False) -> str:
     """A text that a terminal takes as text: without escape sequences and whatever else controls it.
 
     isolates: keep those marks that only keep a name's direction from what stands beside it.
@@ -34,12 +34,12 @@ def plain(text: str, *, isolates: bool = False) -> str:
 
 
 class PlainConsole(Console):
-    """A console whose texts are `plain`, whatever they are part of; only its own styles control the terminal."""
+    """A console whose texts are `sanitize`, whatever they are part of; only its own styles control the terminal."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """See `rich.console.Console.render`."""
         for segment in super().render(renderable, options):
-            yield segment if segment.control else Segment(plain(segment.text, isolates=True), segment.style)
+            yield segment if segment.control else Segment(sanitize(segment.text, isolates=True), segment.style)
 
 
 def make_console(**options: Any) -> PlainConsole:

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from pluralbench_runs.console import make_console
 from pluralbench_runs.errors import UserError, one_line
-from pluralbench_runs.secrets import PROXY, redacted
+from pluralbench_runs.secrets import PROXY, redact
 
 MISTAKE = 2  # exit statuses; these two are also those of click and of a shell
 INTERRUPTED, TERMINATED = 130, 143
@@ -206,5 +206,5 @@ def _print_error(error: BaseException, sentence: str) -> None:
 
 
 def _print(text: str) -> None:
-    shown = USER.sub("[key]", redacted(text))
+    shown = USER.sub("[key]", redact(text))
     make_console(stderr=True).print(shown)

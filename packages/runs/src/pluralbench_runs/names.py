@@ -13,43 +13,57 @@ from pydantic import AfterValidator, Field
 
 from pluralbench_runs.errors import UserError
 
-LONGEST = 100  # bytes in UTF-8: `datasets` puts a config's name into a file name beside some 150 bytes of its own
-LONGEST_FILE = 255  # bytes of a file's name, on the file systems that are common
-LONGEST_PATH = 1000  # characters of a path below a folder; common systems take 4096 bytes with the folder
+MAX_NAME_BYTES = (
+    100  # bytes in UTF-8: `datasets` puts a config's name into a file name beside some 150 bytes of its own
+)
+MAX_FILE_NAME_BYTES = 255  # bytes of a file's name, on the file systems that are common
+MAX_PATH_LENGTH = 1000  # characters of a path below a folder; common systems take 4096 bytes with the folder
 SHOWN = 40  # characters of a bad name in the sentence about it
 
 SPLIT = re.compile(r"\w+(\.\w+)*")  # as `datasets.naming` has it
 RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)  # devices on Windows
 
 
-def path_name(name: str, what: str) -> str:
-    """`name`, if it is fit to be one part of a path and the name of a config that `datasets` loads.
+def check_path_name(name: str, what: str) -> str:
+    """Return `name` if it can be one part of a path and the name of a config that `datasets` loads.
 
-    Letters and digits of any script, `_`, `-` and `.`, in Unicode's normal form NFC, at most `LONGEST` bytes in UTF-8,
-    not beginning with `.` or `-`, not ending with `.`, and no device of Windows (`con`, `nul`).
+    A valid name has letters and digits of any script, `_`, `-` and `.`, in Unicode's normal form NFC, at most
+    `MAX_NAME_BYTES` bytes in UTF-8. It does not begin with `.` or `-`, does not end with `.`, and is not a device of
+    Windows (`con`, `nul`).
 
-    what: what the name is of, as it begins the error's sentence: "The benchmark".
+    Args:
+        name: The name.
+        what: Subject of the error's sentence, such as "The benchmark".
 
-    Raises `UserError` with one sentence that says what is wrong.
+    Raises:
+        UserError: The name is not valid; the message says why.
     """
     return _named(name, what, _fault(name))
 
 
-def split_name(name: str, what: str) -> str:
-    """`name`, if it passes `path_name` and `datasets` takes it as a split: no `-`, nothing empty round `.`, not `all`.
+def check_split_name(name: str, what: str) -> str:
+    """Return `name` if it passes `check_path_name` and is a split name to `datasets`: no `-`, no empty part, not `all`.
 
-    Raises `UserError` with one sentence that says what is wrong.
+    Args:
+        name: The name.
+        what: Subject of the error's sentence, such as "The split".
+
+    Raises:
+        UserError: The name is not valid; the message says why.
     """
     return _named(name, what, _split_fault(name))
 
 
-def inside(folder: Path, relative: str) -> Path:
-    """The path of a file to be read or written below `folder`. Neither need be there yet.
+def safe_join(folder: Path, relative: str) -> Path:
+    """Join a relative path to `folder`, and check that the result is below `folder`. Neither has to exist.
 
-    relative: the way from `folder`, its parts separated by `/`, each as `path_name` has it, but of up to `LONGEST_FILE`
-    bytes.
+    Args:
+        folder: The folder.
+        relative: Path below `folder` with `/` as separator. Each part must pass `check_path_name`, with up to
+            `MAX_FILE_NAME_BYTES` bytes.
 
-    Raises `UserError` for any other path, and where a link on the way leads out of `folder`.
+    Raises:
+        UserError: `relative` is not such a path, or a link leads out of `folder`.
     """
     if fault := _path_fault(relative):
         raise UserError(f"The path {_shown(relative)} is none below {folder}: its part {fault}.")
@@ -69,7 +83,7 @@ def _named(name: str, what: str, fault: str) -> str:
     return name
 
 
-def _fault(name: str, most: int = LONGEST) -> str:
+def _fault(name: str, most: int = MAX_NAME_BYTES) -> str:
     """What is wrong with a name, as the end of a sentence that begins with it; "" for nothing."""
     strange = next((character for character in name if not _is_plain(character)), None)
     if strange is not None:
@@ -88,7 +102,7 @@ def _fault(name: str, most: int = LONGEST) -> str:
 
 def _path_fault(relative: str) -> str:
     """Which part of a path is no name, and why; "" for none."""
-    faults = ((part, _fault(part, LONGEST_FILE)) for part in relative.split("/"))
+    faults = ((part, _fault(part, MAX_FILE_NAME_BYTES)) for part in relative.split("/"))
     return next((f"{_shown(part)} {fault}" for part, fault in faults if fault), "")
 
 
@@ -127,10 +141,10 @@ def _checked_relative_path(relative: str) -> str:
 
 
 PathName = Annotated[str, _checked(_fault)]
-"""A name in a recipe or manifest that becomes part of a path; see `path_name`."""
+"""A name in a recipe or manifest that becomes part of a path; see `check_path_name`."""
 
 SplitName = Annotated[str, _checked(_split_fault)]
-"""A name in a recipe or manifest that becomes a split; see `split_name`."""
+"""A name in a recipe or manifest that becomes a split; see `check_split_name`."""
 
-RelativePath = Annotated[str, Field(max_length=LONGEST_PATH), AfterValidator(_checked_relative_path)]
-"""The way to a file in a manifest; see `inside`."""
+RelativePath = Annotated[str, Field(max_length=MAX_PATH_LENGTH), AfterValidator(_checked_relative_path)]
+"""The way to a file in a manifest; see `safe_join`."""

@@ -13,11 +13,11 @@ from filelock import FileLock, Timeout
 from pluralbench_runs.errors import OutputError, RecipeError
 from pluralbench_runs.recipe import (
     Recipe,
+    check_no_secrets,
     describe_difference,
     differing_keys,
     read_recipe,
     recipe_values,
-    refuse_secrets,
     write_recipe,
 )
 from pluralbench_runs.toml_files import value_error
@@ -57,7 +57,7 @@ class Output:
         A process that is killed meanwhile leaves the old directory, none, or the new one; the next call that opens
         `target` puts back the old one, or removes what is left of the work.
         """
-        readable(staged)
+        make_readable(staged)
         (self.work / PUBLISHING).touch()
         if self.target.exists():
             self.target.rename(self.work / PREVIOUS)
@@ -70,7 +70,7 @@ class Output:
         self.work.rmdir()
 
 
-def readable(folder: Path) -> Path:
+def make_readable(folder: Path) -> Path:
     """`folder`, with files for all who may read it: safetensors writes its own for the user alone."""
     mode = folder.stat().st_mode & 0o666
     for path in folder.rglob("*"):
@@ -90,10 +90,10 @@ def output_directory(target: Path, recipe: Recipe, *, recipe_file: str, fresh: b
     the directory (the sentence names values that differ), when it holds other files, when another process is writing
     it, or when it is or holds the current directory. Nothing in `target` changes before `publish`.
     """
-    refuse_secrets(recipe, f"of {target}")
+    check_no_secrets(recipe, f"of {target}")
     if fault := value_error(recipe_values(recipe)):  # or the finished directory could not be read
         raise RecipeError(f"Recipe of {target}: {fault}.")
-    target = replaceable(target)
+    target = resolve_output_path(target)
     try:
         work = target.with_name(target.name + ".work")
         work.mkdir(parents=True, exist_ok=True)
@@ -121,7 +121,7 @@ def output_directory(target: Path, recipe: Recipe, *, recipe_file: str, fresh: b
         lock.release()
 
 
-def replaceable(target: Path) -> Path:
+def resolve_output_path(target: Path) -> Path:
     """`target`, by a path that ends in a name, as a directory to be written needs one.
 
     Raises `OutputError` for the current directory and those that hold it: a finished directory takes the place of the
@@ -205,7 +205,7 @@ def _made_by(model: type[Recipe], recipe_file: Path, target: Path) -> Recipe:
         ) from None
 
 
-def is_made_by(target: Path, recipe: Recipe, *, recipe_file: str) -> bool | None:
+def matches_recipe(target: Path, recipe: Recipe, *, recipe_file: str) -> bool | None:
     """Whether this recipe made `target`, or began to; None where there is nothing yet, or an empty directory."""
     begun = _begun(target.with_name(target.name + ".work"), recipe_file)
     made = [path for path in (begun, target / recipe_file) if path.exists()]

@@ -58,7 +58,7 @@ class Meter:
             parts = [f"{self._label}: {self._done} of {self._total}", rate, f"{_duration(left)} left", money, note]
             self._say(", ".join(part for part in parts if part))
 
-    def elsewhere(self, done: int, note: str) -> None:
+    def show_remote(self, done: int, note: str) -> None:
         """Show how many of the items that are still to come are finished where they are worked on, and a note."""
         shown = min(self._done + done, self._total)
         if self._bar is not None:

@@ -86,7 +86,7 @@ def check_recipe(model: type[Model], values: Mapping[str, object], origin: str) 
         raise RecipeError(f"Recipe {origin}: {first_validation_error(model, error)}") from None
 
 
-def refuse_secrets(recipe: Recipe, origin: str) -> None:
+def check_no_secrets(recipe: Recipe, origin: str) -> None:
     """Raise `RecipeError` where a recipe that was not read from a file holds a secret; `origin` names it."""
     if fault := _secret(recipe_values(recipe)):
         raise RecipeError(f"Recipe {origin}: {fault}.")

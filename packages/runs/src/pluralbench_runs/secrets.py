@@ -14,15 +14,15 @@ SECRET = re.compile(r".*_(KEY|TOKEN|SECRET|PASSWORD)", re.IGNORECASE)  # names o
 PROXY = re.compile(r"(https?|all|ftp|wss?|socks5?)_proxy", re.IGNORECASE)
 
 
-def redacted(text: str, *variables: str) -> str:
-    """`text` with `[key]` in place of each of `secrets(*variables)`, as it is and as URLs and JSON escape it."""
-    forms = {form for value in secrets(*variables) for form in _forms(value)}
+def redact(text: str, *variables: str) -> str:
+    """Replace each of `environment_secrets(*variables)` in a text by `[key]`, also as URLs and JSON escape it."""
+    forms = {form for value in environment_secrets(*variables) for form in _forms(value)}
     for form in sorted(forms, key=len, reverse=True):  # what holds another goes first
         text = text.replace(form, INSTEAD)
     return text
 
 
-def secrets(*variables: str) -> list[str]:
+def environment_secrets(*variables: str) -> list[str]:
     """The secrets of this environment, each once, longest first; those under `SHORTEST` characters are left out.
 
     They are the values of `variables` and of each environment variable named `..._KEY`, `..._TOKEN`, `..._SECRET` or

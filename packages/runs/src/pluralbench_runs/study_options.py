@@ -15,12 +15,12 @@ StudyImport = Annotated[
 StudyRelease = Annotated[
     str | None, typer.Option("--release", help="What is shown: a release, a table or `ORG/NAME@REVISION`.")
 ]
-Returned = Annotated[
+ReturnedFiles = Annotated[
     list[Path] | None,
     typer.Argument(help="What came back, for --import: sheets (.csv), Label Studio's export (.json) or JSONL."),
 ]
 Annotator = Annotated[list[str] | None, typer.Option(help="Who annotates; repeatable.")]
-Each = Annotated[int | None, typer.Option(min=1, help="How many annotators an item has.")]
+AnnotatorsPerItem = Annotated[int | None, typer.Option(min=1, help="How many annotators an item has.")]
 Account = Annotated[
     list[str] | None,
     typer.Option(metavar="ACCOUNT=ANNOTATOR", help="Whose a Label Studio account is (number or e-mail); repeatable."),
@@ -30,7 +30,7 @@ AsAssigned = Annotated[
 ]
 
 
-def one_of(given: Mapping[str, object]) -> None:
+def check_exactly_one(given: Mapping[str, object]) -> None:
     """Raise `RecipeError` where not exactly one option is given. given: its value, by the option as it is shown."""
     there = [shown for shown, value in given.items() if value]
     if len(there) != 1:
@@ -39,7 +39,7 @@ def one_of(given: Mapping[str, object]) -> None:
         )
 
 
-def account_names(given: Sequence[str] | None) -> dict[str, str]:
+def parse_accounts(given: Sequence[str] | None) -> dict[str, str]:
     """What `Account` says, the annotator by the account. Raises `RecipeError` for what is not of its form."""
     pairs = [entry.partition("=") for entry in given or []]
     for account, equals, annotator in pairs:

@@ -25,7 +25,7 @@ class WorkerLost(UserError):
     """A worker process that ended by itself."""
 
 
-class Each(Protocol):
+class ParallelMap(Protocol):
     """Calls a function with each item, and gives what it returns, or raises what it raises, in the order of the items.
 
     Items are taken as they are needed, a few ahead.
@@ -41,7 +41,7 @@ def usable_cores() -> int:
 
 
 @contextmanager
-def workers(processes: int) -> Iterator[Each]:
+def workers(processes: int) -> Iterator[ParallelMap]:
     """Work in so many processes of their own, or in this one where `processes` is 1.
 
     Functions, items and results travel between processes, so they must be such as `pickle` takes. The processes begin
@@ -67,7 +67,7 @@ def workers(processes: int) -> Iterator[Each]:
 
 
 @contextmanager
-def cluster_workers(cluster: ClusterConfig) -> Iterator[Each]:
+def cluster_workers(cluster: ClusterConfig) -> Iterator[ParallelMap]:
     """The same on a Ray cluster, to which all items go at once. Raises `ClusterError`."""
     with Workers(cluster, _Caller) as crew:
         yield partial(_in_their_order, crew)

@@ -6,7 +6,7 @@ from pathlib import Path
 from unicodedata import normalize
 
 import polars as pl
-from pluralbench_runs import replacing
+from pluralbench_runs import atomic_write
 from pluralbench_tables import read_csv
 
 from pluralbench_studies.answers import Submission, rows_as_submissions
@@ -39,7 +39,7 @@ def write_sheet(path: Path, rows: pl.DataFrame, answers: Sequence[str]) -> None:
     empty = {name: [""] * rows.height for name in answers}
     # A spreadsheet takes the mark at the beginning to know that this is UTF-8.
     frame = pl.DataFrame(texts | empty, schema=dict.fromkeys([*texts, *empty], pl.String))
-    with replacing(path) as new:
+    with atomic_write(path) as new:
         frame.write_csv(new, include_bom=True)
 
 

@@ -2,9 +2,9 @@ from .arrow_texts import check_texts
 from .csv_files import read_csv
 from .dialect import SPREADSHEET, Dialect, Quoting, Separator
 from .errors import TableFileError
-from .frames import frame_of, typed_frame
+from .frames import frame_from_rows, typed_frame
 from .json_files import parse_json, read_json, read_jsonl, read_objects, write_jsonl
-from .parquet_files import parquet_metadata, parquet_parts, read_parquet, release_memory
+from .parquet_files import iter_parquet, parquet_metadata, read_parquet, release_memory
 from .text_files import read_text
 
 __all__ = [
@@ -14,9 +14,9 @@ __all__ = [
     "Separator",
     "TableFileError",
     "check_texts",
-    "frame_of",
+    "frame_from_rows",
+    "iter_parquet",
     "parquet_metadata",
-    "parquet_parts",
     "parse_json",
     "read_csv",
     "read_json",

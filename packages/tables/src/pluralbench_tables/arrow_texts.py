@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 from pluralbench_runs import UserError
 
 from pluralbench_tables.errors import TableFileError
-from pluralbench_tables.limits import TEXT_CHARACTERS, too_long
+from pluralbench_tables.limits import TEXT_CHARACTERS, length_error
 
 TEXTS = (pa.string(), pa.large_string())
 STORED = (*TEXTS, pa.binary(), pa.large_binary())
@@ -44,7 +44,7 @@ def _check_characters(array: pa.Array, name: str, where: str, error: type[UserEr
         places = range(len(array))
         first = bisect_left(places, True, key=lambda end: _longest(array[: end + 1], _characters) > TEXT_CHARACTERS)
         found = _longest(array[first : first + 1], _characters)
-        raise error(f"{where}, row {before + first + 1:,}: {name} has a text of {too_long(found)}.")
+        raise error(f"{where}, row {before + first + 1:,}: {name} has a text of {length_error(found)}.")
 
 
 def _longest(array: pa.Array, measure: Measure) -> int:

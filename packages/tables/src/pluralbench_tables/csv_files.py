@@ -18,7 +18,7 @@ from polars.exceptions import PolarsError
 
 from pluralbench_tables.dialect import SPREADSHEET, Dialect, Quoting, Separator
 from pluralbench_tables.errors import TableFileError
-from pluralbench_tables.limits import CELLS, COLUMNS, LINE_CHARACTERS, TEXT_CHARACTERS, too_long
+from pluralbench_tables.limits import CELLS, COLUMNS, LINE_CHARACTERS, TEXT_CHARACTERS, length_error
 from pluralbench_tables.text_files import read_text
 
 SEPARATORS: dict[Separator, str] = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}
@@ -194,7 +194,7 @@ def _long_cell(text: str, line: int, separator: Separator, quoting: Quoting) -> 
     header, row = (next(filter(None, some), []) for some in rows)
     place = next((place for place, cell in enumerate(row) if len(cell) > TEXT_CHARACTERS), len(header))
     called = f"`{header[place]}`" if place < len(header) else "a cell"
-    return f"{called} has a text of {too_long()}, or close its quotation mark"
+    return f"{called} has a text of {length_error()}, or close its quotation mark"
 
 
 def _nulls(

@@ -13,7 +13,7 @@ from pluralbench_tables.json_files import levels
 from pluralbench_tables.limits import CELLS, COLUMNS
 
 
-def frame_of(
+def frame_from_rows(
     rows: Sequence[Mapping[str, Json]], where: str = "The rows", error: type[UserError] = TableFileError
 ) -> pl.DataFrame:
     """Rows of JSON as a frame, a column for each key, null where a row lacks it.

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pluralbench_runs import Json, UserError, replacing
+from pluralbench_runs import Json, UserError, atomic_write
 
 from pluralbench_tables.errors import TableFileError
 from pluralbench_tables.limits import (
@@ -17,8 +17,8 @@ from pluralbench_tables.limits import (
     JSON_MEMORY_BYTES,
     LINE_CHARACTERS,
     TEXT_CHARACTERS,
-    parsed_bytes,
-    too_long,
+    estimate_parsed_bytes,
+    length_error,
 )
 from pluralbench_tables.text_files import read_text
 
@@ -43,7 +43,7 @@ def parse_json(text: str, where: str, error: type[UserError] = TableFileError) -
 def _parsed(text: str, where: str, error: type[UserError]) -> Json:
     if sum(map(text.count, ",[{")) > CELLS:
         raise error(f"{where}: this has more than {CELLS:,} values, which are as many as are read.")
-    if parsed_bytes(text) > JSON_MEMORY_BYTES:
+    if estimate_parsed_bytes(text) > JSON_MEMORY_BYTES:
         raise error(f"{where}: its values take more than {JSON_MEMORY_BYTES:,} bytes of memory; split it.")
     try:
         value: Json = json.loads(text, object_pairs_hook=_object, parse_constant=_constant)
@@ -64,7 +64,7 @@ def _check(value: Json, where: str, error: type[UserError]) -> None:
             for one in level:
                 _check_one(one)
     except _LongText as fault:
-        raise error(f"{where}{_way_to(fault.text, value)} has a text of {too_long(len(fault.text))}.") from None
+        raise error(f"{where}{_way_to(fault.text, value)} has a text of {length_error(len(fault.text))}.") from None
     except ValueError as fault:
         raise error(f"{where}: {fault}.") from None
 
@@ -118,7 +118,7 @@ def read_objects(path: Path, error: type[UserError] = TableFileError) -> list[di
 
 def write_jsonl(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
     """Write objects, one a line, characters as they are. A failure leaves the file that was there."""
-    with replacing(path) as new, new.open("w", encoding="utf-8", newline="\n") as file:
+    with atomic_write(path) as new, new.open("w", encoding="utf-8", newline="\n") as file:
         for row in rows:
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
 

@@ -11,16 +11,16 @@ MEMORY_BYTES = 4_000_000_000  # of a Parquet file, unpacked
 # calls, comes nowhere near it; what does is made to fill a disk.
 GROWTH = 100
 COLUMNS = 10_000
-JSON_MEMORY_BYTES = 8_000_000_000  # of what a JSON text becomes once it is parsed, see `parsed_bytes`
+JSON_MEMORY_BYTES = 8_000_000_000  # of what a JSON text becomes once it is parsed, see `estimate_parsed_bytes`
 DEPTH = 50  # of lists and objects within one another
 
 
-def parsed_bytes(text: str) -> int:
+def estimate_parsed_bytes(text: str) -> int:
     """About how much memory the values of a JSON text take beside its letters: an object some 240 bytes, and so on."""
     return 240 * text.count("{") + 64 * text.count("[") + 32 * text.count(",")
 
 
-def too_long(characters: int | None = None) -> str:
+def length_error(characters: int | None = None) -> str:
     """How a sentence ends on a text beyond `TEXT_CHARACTERS`, without the full stop; None where its length is unknown.
 
     It goes on after "has" or "of".

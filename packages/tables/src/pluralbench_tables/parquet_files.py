@@ -55,7 +55,7 @@ def read_parquet(
         return _frame(table if columns is None else table.select(columns))
 
 
-def parquet_parts(
+def iter_parquet(
     path: Path, columns: Sequence[str] | None = None, error: type[UserError] = TableFileError
 ) -> Iterator[pl.DataFrame]:
     """The same rows some at a time, of a file that may be as large as the disk. Without rows it is one empty part.

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from pluralbench_calls import AccessDenied, Answer, CallsError, ConnectionFailed, ModelNotServed, Request
 from pluralbench_runs import Json, one_line
-from pluralbench_runs.secrets import redacted
+from pluralbench_runs.secrets import redact
 from pluralbench_schemas import Language
 
 from build_multilingual.errors import TranslatorError
@@ -216,4 +216,4 @@ def _line(error: BaseException) -> str:
     # Errors of google.auth carry their cause beside the message.
     words = [part for part in error.args if isinstance(part, str)]
     message = getattr(error, "message", None) or (words[0] if words else type(error).__name__)
-    return one_line(redacted(str(message)))
+    return one_line(redact(str(message)))

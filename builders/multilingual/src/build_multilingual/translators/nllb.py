@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any, Self
 
 from pluralbench_calls import Answer, Request
-from pluralbench_runs import Json, install_command, one_line, public_place
+from pluralbench_runs import Json, install_command, one_line, public_location
 from pluralbench_schemas import ENGLISH, LANGUAGES, Language
 
 from build_multilingual.errors import TranslatorError, UnsupportedLanguage
@@ -38,7 +38,7 @@ class Nllb(Translator):
     concurrency: int | None = 1
 
     def __init__(self, place: str) -> None:
-        self.model, self._place = public_place(place), place
+        self.model, self._place = public_location(place), place
         self._network: Any = None
 
     def body(self, text: str, language: Language) -> dict[str, Json]:

@@ -4,20 +4,20 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from pluralbench_runs import RecipeError, shell_line, write_text
+from pluralbench_runs import RecipeError, shell_command, write_text
 from pluralbench_runs.console import make_console
 from pluralbench_runs.options import Fresh, Seed
 from pluralbench_runs.study_options import (
     Account,
     Annotator,
+    AnnotatorsPerItem,
     AsAssigned,
-    Each,
-    Returned,
+    ReturnedFiles,
     StudyExport,
     StudyImport,
     StudyRelease,
-    account_names,
-    one_of,
+    check_exactly_one,
+    parse_accounts,
 )
 
 RESULTS = "results.json"
@@ -26,13 +26,13 @@ console = make_console()
 
 
 def label(
-    files: Returned = None,
+    files: ReturnedFiles = None,
     export: StudyExport = None,
     import_: StudyImport = None,
     release: StudyRelease = None,
     task: Annotated[str | None, typer.Option(help="The config whose items are labelled, such as opinion_qa.")] = None,
     annotator: Annotator = None,
-    each: Each = 3,
+    each: AnnotatorsPerItem = 3,
     limit: Annotated[int, typer.Option(min=1, help="At most so many items of each config.")] = 300,
     seed: Seed = 0,
     account: Account = None,
@@ -53,7 +53,7 @@ def label(
 
     build-persona-judge label --import labels
     """
-    one_of({"--export FOLDER": export, "--import FOLDER": import_})
+    check_exactly_one({"--export FOLDER": export, "--import FOLDER": import_})
     if export is None and import_ is not None:
         _import(import_, files or [], account, assigned=assigned)
     elif export is not None:
@@ -76,7 +76,7 @@ def _export(folder: Path, asked: dict[str, Any], *, fresh: bool) -> None:
     for line in written_lines(folder, made, "which option is true", new=new):
         console.print(line)
     console.print(f"{items:,} items of {made.task}, each for {made.each} of {len(made.annotators)} annotators.")
-    console.print(f"\nNext:\n  {shell_line('build-persona-judge', 'label', '--import', folder)}")
+    console.print(f"\nNext:\n  {shell_command('build-persona-judge', 'label', '--import', folder)}")
 
 
 def _import(folder: Path, files: list[Path], account: list[str] | None, *, assigned: bool) -> None:
@@ -89,7 +89,7 @@ def _import(folder: Path, files: list[Path], account: list[str] | None, *, assig
     from build_persona_judge.labels.study import FORM, LabelRecipe  # noqa: PLC0415 - the same
 
     study = read_study(folder, LabelRecipe)
-    found = read_returned(study, files, FORM, accounts=account_names(account), by_assignment=assigned)
+    found = read_returned(study, files, FORM, accounts=parse_accounts(account), by_assignment=assigned)
     labels = results.labels_of(study, found)
     figures = results.figures_of(labels)
     write_text(folder / results.LABELS_FILE, labels.write_csv())
@@ -102,5 +102,5 @@ def _import(folder: Path, files: list[Path], account: list[str] | None, *, assig
         console.print(f"{problem['kind']}: {problem['annotator']}, {problem['item']}: {problem['detail']}")
     console.print(f"\n{folder / RESULTS} holds these numbers, {folder / results.LABELS_FILE} the labels. Next:")
     given = ("--labels", folder / results.LABELS_FILE)
-    console.print(f"  {shell_line('pluralbench', 'judge-metrics', 'VERDICTS', *given)}")
-    console.print(f"  {shell_line('build-persona-judge', *given)}  # with the options of the release")
+    console.print(f"  {shell_command('pluralbench', 'judge-metrics', 'VERDICTS', *given)}")
+    console.print(f"  {shell_command('build-persona-judge', *given)}  # with the options of the release")

@@ -6,7 +6,7 @@ from typing import ClassVar
 import polars as pl
 from pluralbench_release import TablesError, content_digest, read_tables
 from pluralbench_release.errors import BuildError
-from pluralbench_runs import Place, digest
+from pluralbench_runs import Location, digest
 from pluralbench_studies import Form, Question, StudyRecipe, annotator_names, assign, draw, write_study
 from pydantic import Field
 
@@ -51,7 +51,7 @@ class LabelRecipe(StudyRecipe):
 
     operational: ClassVar[frozenset[str]] = StudyRecipe.operational | {"data"}
 
-    data: Place
+    data: Location
     task: str
     digest: str = ""
     limit: int = Field(ITEMS, ge=1)

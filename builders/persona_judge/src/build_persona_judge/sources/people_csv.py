@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pluralbench_release.errors import SourceError
-from pluralbench_runs import public_place
+from pluralbench_runs import public_location
 
 from build_persona_judge.pairing import Pair
 from build_persona_judge.persona import known, variables_of
@@ -59,7 +59,12 @@ def load(table: PeopleTable) -> Loaded[Pair]:
         else:
             pairs.append(pair)
     source = source_of(
-        table, choices, people, questions, name=table.task, attribution=f"The owners of {public_place(table.location)}."
+        table,
+        choices,
+        people,
+        questions,
+        name=table.task,
+        attribution=f"The owners of {public_location(table.location)}.",
     )
     return Loaded(sorted(pairs, key=lambda pair: pair.id), personas, sorted(left_out), source)
 

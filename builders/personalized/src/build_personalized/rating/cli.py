@@ -4,20 +4,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from pluralbench_runs import RecipeError, shell_line, write_text
+from pluralbench_runs import RecipeError, shell_command, write_text
 from pluralbench_runs.console import make_console
 from pluralbench_runs.options import Fresh, Seed
 from pluralbench_runs.study_options import (
     Account,
     Annotator,
+    AnnotatorsPerItem,
     AsAssigned,
-    Each,
-    Returned,
+    ReturnedFiles,
     StudyExport,
     StudyImport,
     StudyRelease,
-    account_names,
-    one_of,
+    check_exactly_one,
+    parse_accounts,
 )
 
 if TYPE_CHECKING:
@@ -31,12 +31,12 @@ console = make_console()
 
 
 def rate(
-    files: Returned = None,
+    files: ReturnedFiles = None,
     export: StudyExport = None,
     import_: StudyImport = None,
     release: StudyRelease = None,
     annotator: Annotator = None,
-    each: Each = 2,
+    each: AnnotatorsPerItem = 2,
     limit: Annotated[int | None, typer.Option(min=1, help="At most so many items of each config.")] = None,
     check_items: Annotated[
         int,
@@ -106,7 +106,7 @@ def rate(
 
     build-personalized rate --import ratings
     """
-    one_of({"--plan": plan, "--export FOLDER": export, "--import FOLDER": import_})
+    check_exactly_one({"--plan": plan, "--export FOLDER": export, "--import FOLDER": import_})
     if files and import_ is None:
         raise RecipeError(f"{files[0]} is a file to read; say which study it is of with --import FOLDER.")
     if import_ is not None:
@@ -163,7 +163,7 @@ def _export(
     for line in written_lines(folder, made, "which answer is which", new=new):
         console.print(line)
     console.print(f"Equal will mean within {made.margin:g} of a point, at {made.alpha:g}; that is settled now.")
-    console.print(f"\nNext:\n  {shell_line('build-personalized', 'rate', '--import', folder)}")
+    console.print(f"\nNext:\n  {shell_command('build-personalized', 'rate', '--import', folder)}")
 
 
 def _import(folder: Path, files: list[Path], account: list[str] | None, *, assigned: bool) -> None:
@@ -176,7 +176,7 @@ def _import(folder: Path, files: list[Path], account: list[str] | None, *, assig
     from build_personalized.rating.study import RatingRecipe  # noqa: PLC0415 - the same
 
     study = read_study(folder, RatingRecipe)
-    answers = read_returned(study, files, FORM, accounts=account_names(account), by_assignment=assigned)
+    answers = read_returned(study, files, FORM, accounts=parse_accounts(account), by_assignment=assigned)
     found = results_of(study, answers)
     write_text(folder / RESULTS, found.model_dump_json(indent=2) + "\n")
     write_text(folder / REPORT, tables.report(found))

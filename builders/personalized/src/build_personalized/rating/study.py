@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import polars as pl
 from pluralbench_release import content_digest, read_tables
-from pluralbench_runs import Place, UserError, digest
+from pluralbench_runs import Location, UserError, digest
 from pluralbench_studies import ASSIGNED, StudyRecipe, annotator_names, assign, draw, write_study
 from pydantic import Field
 
@@ -36,7 +36,7 @@ class RatingRecipe(StudyRecipe):
 
     operational: ClassVar[frozenset[str]] = StudyRecipe.operational | {"data"}
 
-    data: Place
+    data: Location
     digests: dict[str, str] = Field(default_factory=dict)
     limit: int | None = Field(None, ge=1)
     checks: int = Field(4, ge=0)

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 import typer
-from pluralbench_calls.chat import with_model
+from pluralbench_calls.chat import resolve_model_option
 from pluralbench_runs import read_recipe, recipe_path
 from pluralbench_runs.console import make_console
 from pluralbench_runs.options import (
@@ -53,7 +53,9 @@ def training(
     from build_personalized.training.card import figures_tables, persona_note  # noqa: PLC0415 - the same
 
     own = "sample" if given.get("source.locations") in (None, ["sample"]) else "own"
-    overrides = with_model(given, "persona", "--persona-llm", LOCAL_SAMPLING, own={NOBODY: NOBODY, WRITTEN: WRITTEN})
+    overrides = resolve_model_option(
+        given, "persona", "--persona-llm", LOCAL_SAMPLING, own={NOBODY: NOBODY, WRITTEN: WRITTEN}
+    )
     asked = read_recipe(TrainingRecipe, recipe_path(recipe or own, RECIPES), overrides)
     target = how.target(asked.name)
     built = build(asked, target, **how.known)

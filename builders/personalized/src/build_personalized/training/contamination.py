@@ -13,7 +13,7 @@ import polars as pl
 from pluralbench_release import read_tables
 from pluralbench_release.audit import near_texts, normalized
 from pluralbench_release.errors import SourceError
-from pluralbench_runs import digest, public_place
+from pluralbench_runs import digest, public_location
 
 from build_personalized.sources import SAMPLE
 from build_personalized.sources.loaded import drops_frame, explained
@@ -58,7 +58,7 @@ def read_benchmark(location: str) -> Benchmark:
     for config, frame in tables.frames.items():
         questions += [text for cell in frame[column_asked(frame, tables.paths[config])] for text in all_prompts(cell)]
         posts += [text for cell in frame["profile"] for text in _texts(cell)] if "profile" in frame.columns else []
-    shown = "sample" if location == "sample" else public_place(tables.location)
+    shown = "sample" if location == "sample" else public_location(tables.location)
     return Benchmark(shown, tables.revision, list(dict.fromkeys(questions)), list(dict.fromkeys(posts)))
 
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Annotated, ClassVar, Self
 
-from pluralbench_calls import ChatModel, ConnectionConfig, check_reachable
+from pluralbench_calls import ChatModel, ConnectionConfig, check_connection
 from pluralbench_release import LICENCE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe
-from pluralbench_runs import FrozenModel, PathName, Place
+from pluralbench_runs import FrozenModel, Location, PathName
 from pluralbench_runs.options import COLUMNS as COLUMN_NAMES
 from pydantic import Field, PlainSerializer, field_validator, model_validator
 
@@ -135,7 +135,7 @@ class TrainingRecipe(ReleaseRecipe):
         1, ge=0, description="Leave out pairs of users with fewer other questions; 0 keeps them all."
     )
     max_posts: int | None = Field(None, ge=1)
-    against: list[Place] = Field(
+    against: list[Location] = Field(
         default_factory=list,
         description="A benchmark whose questions must not be learned from: a release, a table, `ORG/NAME@REVISION`, "
         "`sample`, or `none`; repeatable.",
@@ -164,5 +164,5 @@ class TrainingRecipe(ReleaseRecipe):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        check_reachable(self.persona, self.connection, own=[NOBODY, WRITTEN])
+        check_connection(self.persona, self.connection, own=[NOBODY, WRITTEN])
         return self

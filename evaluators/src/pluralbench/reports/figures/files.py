@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pluralbench_runs import replacing
+from pluralbench_runs import atomic_write
 
 from pluralbench.errors import EvaluationError
 from pluralbench.reports.figures import Figure, Make
@@ -30,9 +30,9 @@ def save(figure: Figure, folder: Path, stem: str) -> list[Path]:
     box = figure.get_tightbbox(canvas.get_renderer()).padded(0.1)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with replacing(paths[0]) as new:
+        with atomic_write(paths[0]) as new:
             figure.savefig(new, format="png", dpi=200, bbox_inches=box)
-        with replacing(paths[1]) as new:
+        with atomic_write(paths[1]) as new:
             figure.savefig(new, format="svg", metadata={"Date": None}, bbox_inches=box)
     except OSError as error:
         raise EvaluationError(f"The figures cannot be written to {folder}: {error.strerror}.") from None

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from markupsafe import Markup
 from numpy.typing import NDArray
-from pluralbench_runs.console import plain
+from pluralbench_runs.console import sanitize
 
 from pluralbench.errors import DataError
 from pluralbench.reports.html.components import block, browser
@@ -203,8 +203,8 @@ def _person(person: Mapping[str, Any]) -> dict[str, Any]:
     aspects = [": ".join(filter(None, (one["aspect"], one["reason"]))) for one in person.get("aspects", [])]
     posts = person.get("posts", [])
     return {
-        "persona": [plain(one) for one in person.get("persona", [])],
-        "untold": [plain(one) for one in person.get("untold", [])],
+        "persona": [sanitize(one) for one in person.get("persona", [])],
+        "untold": [sanitize(one) for one in person.get("untold", [])],
         "aspects": [cut(one, LONG_POST) for one in aspects],
         "posts": [cut(post["text"], LONG_POST) for post in posts[:POSTS]],
         "more": max(len(posts) - POSTS, 0),

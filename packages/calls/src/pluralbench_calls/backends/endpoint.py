@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
 from pluralbench_runs import one_line
-from pluralbench_runs.secrets import redacted
+from pluralbench_runs.secrets import redact
 
 from pluralbench_calls.errors import AccessDenied, CallsError, ConnectionFailed, ModelNotServed
 from pluralbench_calls.records import Backend
@@ -119,7 +119,7 @@ class Endpoint(Backend):
 
     def line(self, said: object, limit: int = 200) -> str:
         """On one line, without the key, which must go before it could be cut in half."""
-        return one_line(redacted(str(said), *self.secrets), limit)
+        return one_line(redact(str(said), *self.secrets), limit)
 
     def denied(self, said: str) -> AccessDenied:
         """The key is not accepted. said: what the server says."""

@@ -11,7 +11,7 @@ from pluralbench_calls.batches.files import MOST_REQUESTS, batch_lines, batches
 from pluralbench_calls.batches.results import BatchResult, Tally, in_parts, read_results
 from pluralbench_calls.batches.store import BatchState, BatchStore
 from pluralbench_calls.errors import BatchRejected, CallsError, ConnectionFailed, Interrupted, ModelNotServed
-from pluralbench_calls.records import Answer, Request, most_tokens
+from pluralbench_calls.records import Answer, Request, max_prompt_tokens
 
 if TYPE_CHECKING:
     from openai.types import Batch
@@ -73,7 +73,7 @@ class OpenAIBatches(Endpoint):
 
     def size(self, request: Request) -> int:
         """The most tokens of the prompt."""
-        return most_tokens(request)
+        return max_prompt_tokens(request)
 
     async def __aenter__(self) -> Self:
         """Open the connections. Raises `AccessDenied` when the environment holds no key."""

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Literal
 
-from pluralbench_runs import one_line, replacing
+from pluralbench_runs import atomic_write, one_line
 
 from pluralbench_calls.backends.completions import drop_parameters
 from pluralbench_calls.errors import BatchFileError
@@ -60,7 +60,7 @@ def write_batches(
             for number, part in enumerate(parts, start=1):
                 place = _numbered(path, number)
                 _refuse_foreign(place)
-                with begun.enter_context(replacing(place)).open("wb") as file:
+                with begun.enter_context(atomic_write(place)).open("wb") as file:
                     file.writelines(batch_lines(part, refused))
                 written.append(place)
         for number in itertools.count(len(written) + 1):

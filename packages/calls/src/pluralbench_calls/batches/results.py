@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from pluralbench_runs import one_line, open_file
-from pluralbench_runs.secrets import redacted
-from pluralbench_tables.limits import parsed_bytes
+from pluralbench_runs.secrets import redact
+from pluralbench_tables.limits import estimate_parsed_bytes
 
 from pluralbench_calls.backends.completions import INSTEAD, LONGER, LONGEST_MESSAGE, Rejection, parse_completion
 from pluralbench_calls.backends.endpoint import MAX_ANSWER_BYTES
@@ -198,7 +198,7 @@ def _lines(path: Path) -> Iterator[tuple[str, bytes]]:
 def _row(line: bytes, where: str) -> dict[str, Any]:
     try:
         text = line.decode("utf-8-sig")
-        if parsed_bytes(text) > LINE_MEMORY:
+        if estimate_parsed_bytes(text) > LINE_MEMORY:
             raise BatchFileError(f"{where}: its values take more than {LINE_MEMORY:,} bytes of memory.")
         row = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -213,4 +213,4 @@ def _row(line: bytes, where: str) -> dict[str, Any]:
 
 
 def _line(said: object, limit: int = 200, *secrets: str) -> str:
-    return one_line(redacted(str(said), *secrets), limit)
+    return one_line(redact(str(said), *secrets), limit)

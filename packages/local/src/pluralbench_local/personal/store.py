@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import numpy as np
 import torch
-from pluralbench_runs import one_line, replacing
+from pluralbench_runs import atomic_write, one_line
 from pydantic import ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
@@ -67,7 +67,7 @@ class EmbeddingStore:
         table = torch.from_numpy(np.frombuffer(b"".join(keys), np.uint8).reshape(-1, KEY_BYTES).copy())
         # A name of its own, so that two processes do not write the same one; the place is taken at once or not at all.
         path = self.folder / f"{uuid4().hex}.safetensors"
-        with replacing(path) as new:
+        with atomic_write(path) as new:
             save_file({KEYS: table, VECTORS: vectors.contiguous()}, new, {BACKBONE: self.backbone.model_dump_json()})
         self._add(path, keys)
 

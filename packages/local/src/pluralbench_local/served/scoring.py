@@ -12,7 +12,7 @@ from pluralbench_rewards.served.client import Client
 from pluralbench_rewards.served.engine import Conversation, ServerError
 from pluralbench_rewards.served.pool import Batch, share
 from pluralbench_rewards.served.site import Reward, Server, Site, server_at, summed
-from pluralbench_runs import digest, public_place
+from pluralbench_runs import digest, public_location
 from transformers import PretrainedConfig
 
 from pluralbench_local.batches import Tally
@@ -220,6 +220,6 @@ def _served(sites: Sequence[Site], checked: CheckRecord, left_out: int) -> Serve
         engines=tuple(sorted({f"{server.engine.name} {server.about.version}" for server in servers})),
         servers=len(sites),
         left_out=left_out,
-        model=public_place(sites[0].server.about.model),
+        model=public_location(sites[0].server.about.model),
         check=checked,
     )

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pluralbench_calls.errors import CallsError
 from pluralbench_runs import one_line
-from pluralbench_runs.secrets import redacted
-from pluralbench_tables.limits import parsed_bytes
+from pluralbench_runs.secrets import redact
+from pluralbench_tables.limits import estimate_parsed_bytes
 
 from pluralbench_rewards.served.engine import PAGES, EngineRequest, Pages, ServerError
 from pluralbench_rewards.served.serving import ServingConfig
@@ -164,7 +164,7 @@ class Client:
 
     def _line(self, said: object, limit: int = 200) -> str:
         name = self._serving.api_key_env
-        return one_line(redacted(str(said), *([name] if name else [])), limit)
+        return one_line(redact(str(said), *([name] if name else [])), limit)
 
 
 class Rejected(ServerError):
@@ -177,7 +177,7 @@ class Rejected(ServerError):
 
 def _json(text: str) -> Any:
     """The value of a reply. Raises `ValueError` for no JSON, and for what is nested or branches without end."""
-    if parsed_bytes(text) > MAX_REPLY_MEMORY:
+    if estimate_parsed_bytes(text) > MAX_REPLY_MEMORY:
         raise ValueError
     try:
         return json.loads(text)

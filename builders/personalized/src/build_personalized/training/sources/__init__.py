@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 from pluralbench_release import pinned
 from pluralbench_release.errors import SourceError
-from pluralbench_runs import path_name, public_place
+from pluralbench_runs import check_path_name, public_location
 
 from build_personalized.sources.loaded import explained
 from build_personalized.training.recipe import OF_AGAINST, TrainingRecipe, TrainingSource
@@ -59,7 +59,7 @@ def _check_configs(parts: list[Preferences], pairs: pl.DataFrame) -> None:
     """A config is of one source, and a user of one config, so that users can be kept apart by their ids."""
     configs = [config for part in parts for config in part.pairs["config"].unique(maintain_order=True)]
     for config in configs:
-        path_name(config, "A config of the sources (which `config_names` can rename)")
+        check_path_name(config, "A config of the sources (which `config_names` can rename)")
         if configs.count(config) > 1:
             raise SourceError(f"Two sources have the config {config!r}; rename one of their files.")
     users = pairs.group_by("user_id", maintain_order=True).agg(pl.col("config").unique(maintain_order=True))
@@ -82,7 +82,7 @@ def _load(kind: str, rest: str, source: TrainingSource) -> Preferences:
             shown="sample",
         )
     if kind == "table":
-        place = public_place(rest)
+        place = public_location(rest)
         return tables.load(rest, source.columns, source, name=place, attribution=f"The authors of {place}.")
     corpus, place = CORPORA[kind], rest or CORPORA[kind].hub
     return tables.load(place, PUBLISHED, source, name=corpus.name, attribution=corpus.attribution, config=kind)

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 from pluralbench_release import Source, read_tables
 from pluralbench_release.errors import SourceError
-from pluralbench_runs import public_place
+from pluralbench_runs import public_location
 from pluralbench_schemas import ROLES
 
 from build_personalized.sources.loaded import drops_frame
@@ -89,7 +89,7 @@ def load(
     asked = pl.DataFrame(posts, schema=POSTS)
     entry = Source(
         name=source.name or name,
-        location=shown or public_place(tables.location),
+        location=shown or public_location(tables.location),
         revision=tables.revision,
         digest=preferences_digest(pairs, asked),
         rows=pairs.height,

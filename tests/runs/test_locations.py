@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_runs import FrozenModel, Place, public_place
+from pluralbench_runs import FrozenModel, Location, public_location
 
 NAMES = st.text(st.characters(exclude_characters="/\0:", exclude_categories=["Cs"]), min_size=1).filter(
     lambda name: name not in {".", ".."}
@@ -15,7 +15,7 @@ NAMES = st.text(st.characters(exclude_characters="/\0:", exclude_categories=["Cs
 class Made(FrozenModel):
     """What was read."""
 
-    location: Place
+    location: Location
 
 
 @pytest.mark.parametrize(
@@ -40,4 +40,4 @@ def test_a_recipe_is_written_with_public_places(location: str, public: str) -> N
 @given(st.lists(NAMES, min_size=1), NAMES)
 def test_an_absolute_path_leaves_its_name_alone(folders: list[str], name: str) -> None:
     path = str(PurePosixPath("/", *folders, name))
-    assert public_place(path) == public_place(public_place(path)) == name
+    assert public_location(path) == public_location(public_location(path)) == name

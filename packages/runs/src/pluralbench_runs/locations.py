@@ -9,7 +9,7 @@ from pydantic import PlainSerializer
 KIND = re.compile(r"[a-z][a-z-]+:")
 
 
-def public_place(location: str) -> str:
+def public_location(location: str) -> str:
     """A location without the folders of this machine: of an absolute path, and of one that climbs, the last name.
 
     Any other is the same everywhere and stays as it is: a name on the Hub, "sample", a path below the current folder.
@@ -21,5 +21,5 @@ def public_place(location: str) -> str:
     return f"{kind}{path.name}" if path.is_absolute() or ".." in path.parts else location
 
 
-Place = Annotated[str, PlainSerializer(public_place, when_used="json")]
+Location = Annotated[str, PlainSerializer(public_location, when_used="json")]
 """A location in a recipe. Written down, it is a public one."""

@@ -7,7 +7,7 @@ CHECKOUT = (Path(__file__).parents[4] / "uv.lock").is_file()
 EVALUATOR = "pluralbench"
 
 
-def shell_line(*words: object, torch: bool = False) -> str:
+def shell_command(*words: object, torch: bool = False) -> str:
     """A command as it can be typed where this code lies: quoted for a shell, and in a checkout after `uv run`.
 
     torch: whether the command needs it, as the evaluator does. A checkout has both as a group of dependencies;
