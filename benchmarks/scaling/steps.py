@@ -184,10 +184,10 @@ def report(job: Job) -> Step:
 
 def submit(job: Job) -> Step:
     """The run's files against each other, and against its data, which is read again where it is there."""
-    from pluralbench.leaderboard.checks import check_submission, runs_at  # noqa: PLC0415
+    from pluralbench.leaderboard.checks import check_submission, find_benchmark_runs  # noqa: PLC0415
 
     yield
-    runs = runs_at([Path(job.folder) / RUN]).runs
+    runs = find_benchmark_runs([Path(job.folder) / RUN]).runs
     check_submission(runs[0], runs)
 
 

@@ -21,8 +21,8 @@ from pluralbench import (
     best_of_n,
 )
 from pluralbench import load_run as read
-from pluralbench.downstream.candidates import policy_of
-from pluralbench.downstream.records import read_curves
+from pluralbench.downstream.candidates import resolve_policy
+from pluralbench.downstream.records import read_outcome_table
 from pluralbench.reports.downstream import curve_table, downstream_notes
 from pluralbench.results.runs import policy_number
 from pluralbench_runs import UserError
@@ -86,7 +86,7 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(
 
 def test_a_policy_in_this_process_takes_no_batches() -> None:
     with pytest.raises(EvaluationError) as caught:
-        policy_of("path/to/policy", SamplingConfig(), ConnectionConfig(batch=True))
+        resolve_policy("path/to/policy", SamplingConfig(), ConnectionConfig(batch=True))
     assert str(caught.value) == (
         "The policy path/to/policy runs in this process, which takes no batches: give --policy-base-url, or leave out "
         "--policy-batch."
@@ -186,7 +186,7 @@ def test_a_damaged_directory_is_refused_in_a_sentence(data: Path, tmp_path: Path
     ):
         frame.write_parquet(found.path / "outcomes.parquet")
         with pytest.raises(RunError, match=rf"outcomes\.parquet.* {said}"):
-            read_curves(read(found.path))
+            read_outcome_table(read(found.path))
     (found.path / "rewards.parquet").write_text("PAR")
     with pytest.raises(RunError, match=r"rewards\.parquet cannot be read: "):
         read(found.path).frame("rewards")

@@ -538,7 +538,7 @@ def test_the_command_says_how_far_a_run_was_checked(run: Command, made: Made, tm
     assert "unusual: The model is a function" in out
     status, out, _ = run("check", scored.path, "--data", f"pairs={tmp_path / 'none.jsonl'}", "--json")
     (told,) = json.loads(out)
-    assert (told["items_counted"], told["items"]) == (scored.items_counted, scored.items_there)
+    assert (told["items_counted"], told["items"]) == (scored.items_counted, scored.items_total)
     assert (status, told["run"], told["state"], told["accepted"]) == (1, str(scored.path), "consistent", False)
     with_metrics(scored, scored.metrics.with_columns(value=0.99))
     status, out, _ = run("check", scored.path, "--json")

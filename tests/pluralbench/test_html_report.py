@@ -18,7 +18,7 @@ from pluralbench.reports.html.leaderboard import entries_of
 from pluralbench.reports.html.report import html_report, write_html
 from pluralbench.reports.ranking import ranked
 from pluralbench.reports.sheets import sheets_of
-from pluralbench.results.finding import Found, find_runs
+from pluralbench.results.finding import FoundRuns, find_runs
 from pluralbench_measures.bootstrap import Estimate
 
 Command = Callable[..., tuple[int, str, str]]
@@ -154,7 +154,7 @@ def test_without_its_data_the_page_has_no_texts_and_says_why(folder: Path, tmp_p
 
 def test_a_page_of_nothing_or_at_no_place_is_refused(tmp_path: Path, folder: Path) -> None:
     with pytest.raises(EvaluationError) as caught:
-        write_html(Found([], [], []), tmp_path / "page.html")
+        write_html(FoundRuns([], [], []), tmp_path / "page.html")
     assert str(caught.value) == "There is no run to report; give one or more run directories."
     with pytest.raises(EvaluationError) as caught:
         write_html(find_runs([folder / "run-0"]), tmp_path)

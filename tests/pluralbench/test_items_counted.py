@@ -10,11 +10,11 @@ import pytest
 from made_runs import Row, keep, run_of
 from made_runs import decision as made
 from pluralbench import BenchmarkError, Run, find_benchmark, render
-from pluralbench.leaderboard.findings import CheckResult, lines_of
+from pluralbench.leaderboard.findings import CheckResult, finding_lines
 from pluralbench.publishing.model_card import eval_results
 from pluralbench.reports.detail import details
 from pluralbench.reports.html.report import html_report
-from pluralbench.results.finding import Found
+from pluralbench.results.finding import FoundRuns
 from pluralbench.results.runs import METRICS_FILE
 from written_tables import write
 
@@ -43,9 +43,9 @@ def test_the_headline_says_of_how_many_items_it_is(
     assert f"**{title}, {said}**" in str(render([run], "markdown"))
     assert f"% {title}, {said}\n" in str(render([run], "latex"))
     assert f"{title}, {said} ({run.path})" in details([run]).tables[0].title
-    assert f"on {title}, {said}, " in next(lines_of(run, CheckResult("consistent", [])))
-    assert f"{title}, {said}" in html_report(Found([run], [], []))[0]
-    counted, there = run.items_counted, run.items_there
+    assert f"on {title}, {said}, " in next(finding_lines(run, CheckResult("consistent", [])))
+    assert f"{title}, {said}" in html_report(FoundRuns([run], [], []))[0]
+    counted, there = run.items_counted, run.items_total
     [row, *_] = json.loads(str(render([run], "json")))
     assert (row["items_counted"], row["items"]) == (counted, there)
     rows_of = json.loads((run.path / METRICS_FILE).read_text(encoding="utf-8"))["rows"]

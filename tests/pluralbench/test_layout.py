@@ -22,7 +22,7 @@ VALUES = st.one_of(SHARES, st.builds(Estimate, SHARES, SHARES, SHARES, clusters=
 DOMAINS = ("Art_and_Entertainment", "Lifestyle_and_Personal_Development", "Society_and_Culture")
 
 
-def lines_of(table: Table, width: int | None = 80) -> list[str]:
+def finding_lines(table: Table, width: int | None = 80) -> list[str]:
     console = Console(width=2500, file=io.StringIO(), force_terminal=False)
     for part in lay_out(table, width):
         console.print(part)
@@ -43,7 +43,7 @@ def test_any_table_fits_with_numbers_whole(
     names: list[str], columns: list[tuple[str, bool]], values: list[float | Estimate], title: str, width: int
 ) -> None:
     table = made(names, columns, values)._replace(title=title)
-    lines = lines_of(table, width)
+    lines = finding_lines(table, width)
     assert max(map(cell_len, lines)) <= width
     found = re.sub(r"(?<=[\[ ]) +", "", "\n".join(lines))
     for cell in (cell for row in table.cells() for cell in row):
@@ -91,17 +91,17 @@ def test_configs_that_do_not_fit_become_rows_with_their_names_whole() -> None:
     overall = Estimate(0.5, 0.25, 0.75, clusters=30)
     rows = [Row(f"model-{place}", (overall, 0.1, 0.2, 0.3)) for place in range(5)]
     columns = [Column("overall"), *(Column(name, part=True) for name in DOMAINS)]
-    lines = lines_of(Table("Any", "model", columns, rows))
+    lines = finding_lines(Table("Any", "model", columns, rows))
     assert [line.split()[0] for line in lines if line.startswith(DOMAINS)] == [*DOMAINS] * 3
     assert " ".join(" ".join(lines).split()).count("50.0 [25.0, 75.0]") == 5
-    assert lines_of(Table("Any", "model", columns, rows), None)[1].split() == ["overall", *DOMAINS]
+    assert finding_lines(Table("Any", "model", columns, rows), None)[1].split() == ["overall", *DOMAINS]
 
 
 def test_columns_that_are_no_parts_go_below_each_other() -> None:
     table = made(
         ["model-1", "model-2"], [(f"part_{place}" + "x" * (50 * (place == 7)), False) for place in range(40)], [1]
     )
-    lines = lines_of(table)
+    lines = finding_lines(table)
     assert sum(line.startswith("model-1 ") for line in lines) == sum("─" in line for line in lines) > 1
     heads = " ".join(lines).split()
     assert {f"part_{place}" for place in range(40) if place != 7} <= {*heads}
@@ -110,7 +110,7 @@ def test_columns_that_are_no_parts_go_below_each_other() -> None:
 
 def test_rows_of_a_group_stand_below_its_name() -> None:
     rows = [Row(name, (1,), group=group) for group in ("first", "second") for name in "ab"]
-    lines = lines_of(Table("", "name", [Column("n")], rows, "group"))
+    lines = finding_lines(Table("", "name", [Column("n")], rows, "group"))
     assert [line.strip().split()[0] for line in lines[2:]] == ["first", "a", "b", "second", "a", "b"]
 
 

@@ -12,7 +12,7 @@ from html_runs import Read
 from live_hub import live_hub, point_clients
 from made_runs import scored
 from pluralbench import EvaluationError, RunError
-from pluralbench.leaderboard.checks import check_summary, read_checked, runs_at
+from pluralbench.leaderboard.checks import check_summary, find_benchmark_runs, read_check_results
 from pluralbench.leaderboard.findings import CheckResult
 from pluralbench.leaderboard.site import INDEX, write_site
 from pluralbench.publishing import push_results
@@ -172,7 +172,9 @@ def test_a_run_is_verified_while_its_files_are_those_that_were_scored_again(
     for name in ("pairs-0", "unread"):
         shutil.copytree(folder / name, runs / name)
     verified = CheckResult("verified", [], "5 of 12 items were scored again (seed 1)")
-    checked.write_text(json.dumps([check_summary(one, verified) for one in runs_at([runs]).runs]), encoding="utf-8")
+    checked.write_text(
+        json.dumps([check_summary(one, verified) for one in find_benchmark_runs([runs]).runs]), encoding="utf-8"
+    )
 
     def index() -> str:
         words = ["leaderboard", runs, "--site", tmp_path / "site", "--checked", checked, "--any-data"]
@@ -196,7 +198,7 @@ def test_what_is_not_of_submit_says_nothing_of_runs(text: str, tmp_path: Path) -
     path = tmp_path / "checked.json"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(RunError) as error:
-        read_checked(path)
+        read_check_results(path)
     assert str(error.value) == f"{path} is not what `pluralbench check --json` prints."
 
 

@@ -13,7 +13,7 @@ from made_personalize import user_rows, users_folder
 from pluralbench import DataConfig, PersonalConfig, PersonalizeConfig, Personalized, PromptConfig, personalize
 from pluralbench.personalizing import run as steps
 from pluralbench.personalizing.users import ContextNeeds, load_users
-from pluralbench.results.runs import decided
+from pluralbench.results.runs import method_number
 from pluralbench_runs import OutputError
 from session_folder import CACHE, session_folder
 from written_tables import write
@@ -118,9 +118,9 @@ def test_both_contrasts_of_the_paper_come_from_one_run(language_models: Folders,
     assert margins["without"] != margins["posts"] != margins["with"]
     shares = {name: fmean(bt.filter(condition=name, set="new")["correct"].to_list()) for name in margins}
     for first in ("without", "posts"):
-        gain = decided(done, "gain", "new", "bt", f"with-{first}")
+        gain = method_number(done, "gain", "new", "bt", f"with-{first}")
         assert gain.value == pytest.approx(shares["with"] - shares[first])
-        assert decided(done, "p_holm", "new", "bt", f"with-{first}").value is not None
+        assert method_number(done, "p_holm", "new", "bt", f"with-{first}").value is not None
     page = (done.path / "report.md").read_text(encoding="utf-8")
     assert "New users, with the summary against the posts alone" in page
     assert "w/: told posts of the user (Bradley-Terry, SynthesizeMe), and a summary of the user besides." in page

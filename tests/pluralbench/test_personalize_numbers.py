@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_personalize import made_items
-from pluralbench.metrics.personalize import BINS, LEAST, MEASURES, personalize_numbers
+from pluralbench.metrics.personalize import BINS, LEAST, MEASURES, method_numbers
 from pluralbench.results.metrics_frame import Place, metrics_frame
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_measures.paired import holm
@@ -20,7 +20,7 @@ Numbers = dict[Place, Estimate]
 
 
 def numbers(items: pl.DataFrame, by_config: dict[str, bool] = BY_CONFIG) -> Numbers:
-    found = list(personalize_numbers(items, by_config))
+    found = list(method_numbers(items, by_config))
     metrics_frame(found)  # which refuses a place that is there twice
     return dict(found)
 

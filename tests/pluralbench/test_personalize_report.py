@@ -17,7 +17,7 @@ from pluralbench import Personalized, RunError, load_run
 from pluralbench.reports.figures.personalize import told
 from pluralbench.reports.personalize import page, report_personalized
 from pluralbench.reports.writing import written
-from pluralbench.results.runs import decided
+from pluralbench.results.runs import method_number
 from rich.console import Console
 
 Run = Callable[..., tuple[int, str, str]]
@@ -49,7 +49,7 @@ def test_the_first_table_has_a_domain_with_and_without_beside_each_other(found: 
         assert said.count(heading) == 2
     row = next(line for line in said.splitlines() if line.startswith("Bradley-Terry")).split()[1:]
     places = [(config, condition) for config in (*DOMAINS, None) for condition in ("without", "with")]
-    values = [decided(found, "accuracy", "scored", "bt", condition, config).value for config, condition in places]
+    values = [method_number(found, "accuracy", "scored", "bt", condition, config).value for config, condition in places]
     assert row == [f"{100 * (value or 0.0):.1f}" for value in values]
 
 
@@ -58,7 +58,7 @@ def test_every_gain_stands_with_its_interval_and_test(found: Personalized) -> No
     for name in ("new", "known", "scored"):
         for which in ("with-without", "with-shuffled"):
             for method in ("bt", "synthesizeme"):
-                gain = decided(found, "gain", name, method, which)
+                gain = method_number(found, "gain", name, method, which)
                 assert gain.low is not None
                 assert gain.high is not None
                 assert f"{100 * (gain.value or 0):+.1f} [{100 * gain.low:+.1f}, {100 * gain.high:+.1f}]" in said

@@ -14,8 +14,14 @@ from pluralbench import Run, find_benchmark, load_run, score
 from pluralbench.config import DataConfig
 from pluralbench.data.benchmarks import known_benchmarks
 from pluralbench.data.items import load_items
-from pluralbench.metrics.accuracy import estimates, leaves_of
-from pluralbench.metrics.references import REFERENCES, matches_by_chance, named, persona_references, reference_numbers
+from pluralbench.metrics.accuracy import accuracy_estimates, leaves_of
+from pluralbench.metrics.references import (
+    REFERENCES,
+    chance_of_match,
+    persona_references,
+    reference_metric,
+    reference_numbers,
+)
 from pluralbench.results.decisions import decide
 from pluralbench.results.metrics_frame import Place
 from pluralbench_rewards import Group
@@ -40,7 +46,7 @@ def pairs(tmp_path: Path) -> str:
 
 def own(run: Run, reference: str | None = None) -> pl.DataFrame:
     """The numbers of a run, or those of a reference, by place."""
-    wanted = {metric: metric if reference is None else named(metric, reference) for metric in METRICS}
+    wanted = {metric: metric if reference is None else reference_metric(metric, reference) for metric in METRICS}
     back = {name: metric for metric, name in wanted.items()}
     rows = run.metrics.filter(pl.col("metric").is_in(list(wanted.values())), pl.col("group") != "bin")
     return rows.with_columns(pl.col("metric").replace(back)).sort(pl.all())
@@ -74,7 +80,7 @@ def test_a_coins_exact_match_is_the_share_of_orders_that_keep_the_ranking(rank: 
         all(order[a] > order[b] for a, one in enumerate(rank) for b, other in enumerate(rank) if one < other)
         for order in orders
     )
-    assert matches_by_chance(rank) == pytest.approx(kept / len(orders))
+    assert chance_of_match(rank) == pytest.approx(kept / len(orders))
 
 
 def test_a_coin_gets_the_mean_over_all_orders_of_the_responses() -> None:
@@ -91,8 +97,10 @@ def test_a_coin_gets_the_mean_over_all_orders_of_the_responses() -> None:
     every: dict[Place, list[float]] = {}
     for orders in product(*(permutations(map(float, range(len(rank)))) for _, _, rank in made)):
         decisions = decide(items, orders)
-        for place, found in estimates(benchmark, leaves_of(decisions), decisions):
-            every.setdefault(place._replace(metric=named(place.metric, "coin")), []).append(found.value or 0.0)
+        for place, found in accuracy_estimates(benchmark, leaves_of(decisions), decisions):
+            every.setdefault(place._replace(metric=reference_metric(place.metric, "coin")), []).append(
+                found.value or 0.0
+            )
     coin = {place: found for place, found in reference_numbers(benchmark, items) if "coin" in place.metric}
     assert coin.keys() == every.keys()
     assert {place: found.value for place, found in coin.items()} == {

@@ -17,7 +17,7 @@ from pluralbench.results.decisions import OUTCOMES
 from pluralbench.results.evaluations import WithoutPersona
 from pluralbench.results.metrics_frame import METRICS, MetricsFile, check_metrics, frame_of_rows, metrics_text
 from pluralbench.results.runs import ANY_FILE, FILES
-from pluralbench.results.schemas import made_schemas
+from pluralbench.results.schemas import json_schemas
 
 names = st.none() | st.text(min_size=1, max_size=8)
 numbers = st.none() | st.floats(allow_nan=False, allow_infinity=False)
@@ -61,7 +61,7 @@ def test_a_run_is_read_as_it_was_written(tmp_path_factory: pytest.TempPathFactor
 def test_a_run_is_of_the_schemas_that_a_command_makes(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "pluralbench.results.schemas", tmp_path], check=True)
     schemas = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
-    assert schemas == made_schemas()
+    assert schemas == json_schemas()
     bare = WithoutPersona(items=1, ids=("x",))
     for run in (
         run_of([decision(0)]),

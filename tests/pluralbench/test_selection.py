@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from pluralbench.downstream.selection import best_of_first, expected, weights_of_best
+from pluralbench.downstream.selection import best_of_first, expected_value, weights_of_best
 
 Array = NDArray[np.float64]
 
@@ -48,21 +48,21 @@ def test_the_expectation_is_the_mean_over_every_set(rewards: Array, data: st.Dat
     distinct[order] = np.arange(len(rewards))  # without ties, so that each set has one best
     values = np.array(data.draw(st.lists(st.floats(0, 2), min_size=len(rewards), max_size=len(rewards))))
     taken = [values[max(drawn, key=lambda place: distinct[place])] for drawn in combinations(range(len(rewards)), k)]
-    assert expected(values, weights_of_best(distinct, k)) == pytest.approx(sum(taken) / len(taken))
+    assert expected_value(values, weights_of_best(distinct, k)) == pytest.approx(sum(taken) / len(taken))
 
 
 @given(valid_rewards)
 def test_one_of_one_is_any_and_one_of_all_is_the_best(rewards: Array) -> None:
     count = len(rewards)
     assert weights_of_best(rewards, 1).tolist() == pytest.approx([1 / count] * count)
-    assert expected(rewards, weights_of_best(rewards, count)) == pytest.approx(rewards.max())
+    assert expected_value(rewards, weights_of_best(rewards, count)) == pytest.approx(rewards.max())
     best = (rewards == rewards.max()).astype(float)
     assert weights_of_best(rewards, count).tolist() == pytest.approx(best / best.sum())
 
 
 @given(valid_rewards)
 def test_the_expected_reward_never_falls_with_k(rewards: Array) -> None:
-    curve = [expected(rewards, weights_of_best(rewards, k)) for k in range(1, len(rewards) + 1)]
+    curve = [expected_value(rewards, weights_of_best(rewards, k)) for k in range(1, len(rewards) + 1)]
     assert all(later >= earlier - 1e-9 for earlier, later in pairwise(curve))
 
 
@@ -75,6 +75,6 @@ def test_of_the_first_k_the_earliest_of_the_highest_is_taken(rewards: Array, k: 
 def test_a_value_that_is_missing_is_left_out() -> None:
     weights = weights_of_best(np.array([1.0, 2.0, 3.0]), 2)
     assert weights.tolist() == pytest.approx([0.0, 1 / 3, 2 / 3])
-    assert expected(np.array([9.0, math.nan, 1.0]), weights) == 1.0
-    assert math.isnan(expected(np.array([9.0, math.nan, math.nan]), weights))
-    assert math.isnan(expected(np.array([9.0, 1.0]), weights_of_best(np.array([math.nan] * 2), 1)))
+    assert expected_value(np.array([9.0, math.nan, 1.0]), weights) == 1.0
+    assert math.isnan(expected_value(np.array([9.0, math.nan, math.nan]), weights))
+    assert math.isnan(expected_value(np.array([9.0, 1.0]), weights_of_best(np.array([math.nan] * 2), 1)))

@@ -8,11 +8,11 @@ import pytest
 from defusedxml import ElementTree
 from pluralbench import Run, RunError, render, write_site
 from pluralbench.data.samples import FOLDER
-from pluralbench.leaderboard.findings import CheckResult, lines_of
+from pluralbench.leaderboard.findings import CheckResult, finding_lines
 from pluralbench.publishing.model_card import eval_results
 from pluralbench.reports.figures.draw import draw
 from pluralbench.reports.html.report import html_report
-from pluralbench.results.finding import Found
+from pluralbench.results.finding import FoundRuns
 
 Score = Callable[..., Run]
 Command = Callable[..., tuple[int, str, str]]
@@ -33,8 +33,8 @@ def test_every_heading_names_the_data(score: Score, own: Path, tmp_path: Path, w
     texts = {form: str(render([run], form)) for form in ("markdown", "latex", "json", "csv")}
     texts |= {f"{form} in detail": str(render([run], form, detail=True)) for form in ("markdown", "latex")}
     texts |= {
-        "html": html_report(Found([run], [], []))[0],
-        "submit": next(lines_of(run, CheckResult("consistent", []))),
+        "html": html_report(FoundRuns([run], [], []))[0],
+        "submit": next(finding_lines(run, CheckResult("consistent", []))),
     }
     texts |= {"card": str(eval_results(run)[0].dataset_name), "notebook": run._repr_html_()}
     for path in draw([run], tmp_path / "figures"):

@@ -8,8 +8,8 @@ import polars as pl
 from pluralbench.config import PersonalizeConfig
 from pluralbench.data.benchmarks import find_benchmark
 from pluralbench.evaluation.loading import run_directory
-from pluralbench.metrics.accuracy import rule_of
-from pluralbench.metrics.personalize import personalize_numbers
+from pluralbench.metrics.accuracy import overall_rule
+from pluralbench.metrics.personalize import method_numbers
 from pluralbench.results.metrics_frame import metrics_frame
 from pluralbench.results.personalize import (
     PERSONALIZE_ITEMS,
@@ -67,7 +67,7 @@ def made_personalized(out: Path, items: pl.DataFrame, *, persona: bool = False, 
     """A finished directory with these items. changes: of what came of it."""
     config = config_of(items, persona=persona)
     result = result_of(items).model_copy(update=changes)
-    metrics = metrics_frame(personalize_numbers(items, {name: one.by_config for name, one in result.sets.items()}))
+    metrics = metrics_frame(method_numbers(items, {name: one.by_config for name, one in result.sets.items()}))
     with run_directory(out, config, fresh=False) as output:
         assert output is not None
         write_run(output, config, result, metrics, {"items": items})
@@ -80,7 +80,7 @@ def config_of(items: pl.DataFrame, *, persona: bool = False) -> PersonalizeRunCo
     methods = tuple(items["method"].unique(maintain_order=True))
     return PersonalizeRunConfig(
         backbone=ModelRecord(name="org/backbone", kind="backbone"),
-        benchmark=BenchmarkRecord(name="personalized", title="P", rule=rule_of(benchmark), description=benchmark),
+        benchmark=BenchmarkRecord(name="personalized", title="P", rule=overall_rule(benchmark), description=benchmark),
         data={},
         prompt=PromptRecord(),
         personalizing=PersonalizeConfig(methods=methods, persona=persona, seeds=items["seed"].n_unique()),

@@ -14,7 +14,7 @@ from pluralbench.data.items import load_items
 from pluralbench.data.prompts import prompts_digest
 from pluralbench.evaluation.loading import run_directory
 from pluralbench.metrics import measure
-from pluralbench.metrics.accuracy import rule_of
+from pluralbench.metrics.accuracy import overall_rule
 from pluralbench.results.decisions import DECISIONS, decide, score_items
 from pluralbench.results.evaluations import (
     EvaluationRunConfig,
@@ -50,7 +50,9 @@ def config_of(benchmark: Benchmark, name: str, rows: dict[str, int], *, model: s
     """What a run that a function made was asked."""
     digest_of = digest(benchmark.model_dump(mode="json"))
     return ScoreRunConfig(
-        benchmark=BenchmarkRecord(name=name, title=benchmark.title, rule=rule_of(benchmark), description=benchmark),
+        benchmark=BenchmarkRecord(
+            name=name, title=benchmark.title, rule=overall_rule(benchmark), description=benchmark
+        ),
         data=DataRecord(location="data", digest="d", benchmark_digest=digest_of, rows=rows, clusters=Clusters()),
         prompt=PromptRecord(
             profile="none", profile_size=PromptConfig().profile_size, wordings_digest=prompts_digest("none")

@@ -83,31 +83,33 @@ def check(
     from pluralbench.leaderboard.checks import (  # noqa: PLC0415 - the same
         check_submission,
         check_summary,
-        place_in,
-        places_of,
-        runs_at,
+        find_benchmark_runs,
+        location_override,
+        parse_location_overrides,
     )
     from pluralbench.leaderboard.reproduction import RunInputs  # noqa: PLC0415 - `--help` need not wait for the metrics
     from pluralbench.leaderboard.rescoring import Rescoring  # noqa: PLC0415 - the same
 
-    found = runs_at(runs).runs
-    places = places_of(data or ())
+    found = find_benchmark_runs(runs).runs
+    places = parse_location_overrides(data or ())
     how = None
     if rescore is not None:
         drawn = random.SystemRandom().randrange(2**31) if seed is None else seed
         endpoint = connection if connection.base_url else None
         how = Rescoring(rescore, drawn, model, serving, endpoint, trust_remote_code=trust_remote_code)
     checked = {
-        run.path: check_submission(run, found, files=RunInputs(place_in(places, run), plans, personas), rescoring=how)
+        run.path: check_submission(
+            run, found, files=RunInputs(location_override(places, run), plans, personas), rescoring=how
+        )
         for run in found
     }
     if as_json:
         typer.echo(json.dumps([check_summary(run, checked[run.path]) for run in found], indent=2, ensure_ascii=False))
     else:
-        from pluralbench.leaderboard.findings import lines_of  # noqa: PLC0415 - the same
+        from pluralbench.leaderboard.findings import finding_lines  # noqa: PLC0415 - the same
 
         for run in found:
-            for line in lines_of(run, checked[run.path]):
+            for line in finding_lines(run, checked[run.path]):
                 console.print(line)
     if not all(one.accepted for one in checked.values()):
         raise typer.Exit(1)

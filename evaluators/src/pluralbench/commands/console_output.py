@@ -20,7 +20,7 @@ from pluralbench.reports.run_header import run_header
 from pluralbench.reports.tables import Table
 from pluralbench.reports.writing import Report, shown, written
 from pluralbench.results.downstream import POLICY_FOLDER
-from pluralbench.results.finding import Found
+from pluralbench.results.finding import FoundRuns
 from pluralbench.results.personalize import PAGE_FILE
 from pluralbench.results.runs import ITEMS_FILE, LEDGER_FILE, METRICS_FILE, RUN_FILE, Downstream, Personalized, Run
 
@@ -65,7 +65,7 @@ def print_personalized(done: Personalized) -> None:
     console.print(f"Score a model: pluralbench score {folder} --profile {told} --benchmark ... --data ...")
 
 
-def print_runs(found: Found, form: Format, out: Path | None, *, detail: bool, wide: bool) -> None:
+def print_runs(found: FoundRuns, form: Format, out: Path | None, *, detail: bool, wide: bool) -> None:
     """Print the report of some runs, or write it to a file. Raises `EvaluationError` where there is no run.
 
     Directories of `personalize`, and those of `best-of-n` and `optimize`, have tables of their own, in another form

@@ -50,16 +50,18 @@ def leaderboard(
 
     pluralbench leaderboard ORG/our-results --site public     # any static host serves the folder as it is
     """
-    from pluralbench.leaderboard.checks import places_of, read_checked  # noqa: PLC0415 - the same
-    from pluralbench.leaderboard.findings import lines_of  # noqa: PLC0415 - `--help` need not wait for it
+    from pluralbench.leaderboard.checks import parse_location_overrides, read_check_results  # noqa: PLC0415 - the same
+    from pluralbench.leaderboard.findings import finding_lines  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.leaderboard.site import folder_of, write_site  # noqa: PLC0415 - the same
     from pluralbench.reports.layout import clean  # noqa: PLC0415 - the same
 
-    known = None if checked is None else read_checked(checked)
-    done = write_site(folder_of(runs), site, any_data=any_data, places=places_of(data or ()), known=known)
+    known = None if checked is None else read_check_results(checked)
+    done = write_site(
+        folder_of(runs), site, any_data=any_data, places=parse_location_overrides(data or ()), known=known
+    )
     for one in done.runs:
         if one.checked is not None and not one.accepted:
-            for line in lines_of(one.original, one.checked._replace(findings=one.checked.why_not)):
+            for line in finding_lines(one.original, one.checked._replace(findings=one.checked.rejection_reasons)):
                 console.print(line)
     if done.left_out:
         console.print(f"{done.left_out:,} directories of best-of-n, optimize or personalize are not part of it.")

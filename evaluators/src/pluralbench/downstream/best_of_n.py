@@ -9,10 +9,10 @@ from pluralbench_rewards import ScoringConfig
 from pluralbench_runs import ClusterConfig, Output, digest
 
 from pluralbench.config import DataConfig, DownstreamPromptConfig, OutcomeConfig, PromptConfig, SamplingConfig
-from pluralbench.downstream.candidates import SYSTEM, policy_of, turns_of
+from pluralbench.downstream.candidates import SYSTEM, resolve_policy, user_turns
 from pluralbench.downstream.curves import curve_numbers
-from pluralbench.downstream.outcomes import aspects_of, outcome_judge
-from pluralbench.downstream.records import curves_of, outcome_record, rewarded_record, sampling_record
+from pluralbench.downstream.outcomes import aspect_titles, outcome_judge
+from pluralbench.downstream.records import outcome_record, rewarded_record, rollout_outcome_table, sampling_record
 from pluralbench.downstream.rollout import (
     Rollout,
     RolloutSetup,
@@ -52,7 +52,7 @@ def best_of_n(
 
     Personalized RewardBench, section 5.1; CHEEMS, section 6.2.
 
-    policy: see `candidates.policy_of`. rewards: what `pluralbench.score` takes, by a name of one's own or in a row.
+    policy: see `resolve_policy`. rewards: what `pluralbench.score` takes, by a name of one's own or in a row.
     benchmark, data: the prompts; responses that come with them are not used. prompt: what policy and reward models are
     told of the person. sampling, outcome: see there. scoring: how models in this process score. policy_connection,
     judge_connection: how the two are reached. cluster: where reward models run, if not in this process.
@@ -70,9 +70,9 @@ def best_of_n(
     loaded = load_benchmark(benchmark, data, prompt, prompts_only=True)
     groups = loaded.groups()
     scorables = named_models(rewards)
-    asked = policy_of(policy, sampling, policy_connection)
-    juror = outcome_judge(outcome, judge_connection)
-    aspects = aspects_of(loaded.items.frame) if juror is not None and outcome.measure == "rubric" else {}
+    asked = resolve_policy(policy, sampling, policy_connection)
+    judge = outcome_judge(outcome, judge_connection)
+    aspects = aspect_titles(loaded.items.frame) if judge is not None and outcome.measure == "rubric" else {}
     scoring = scoring or ScoringConfig()
     known = {name: model_record(model, scoring) for name, model in scorables.items()}
     config = BestOfNRunConfig(
@@ -82,8 +82,8 @@ def best_of_n(
         sampling=sampling,
         scoring=scoring,
         outcome=outcome,
-        judge=juror.chat if juror else None,
-        prompts_digest=juror.prompts_digest if juror else None,
+        judge=judge.chat if judge else None,
+        prompts_digest=judge.prompts_digest if judge else None,
         system_digest=digest(SYSTEM),
         seed=seed,
     )
@@ -93,9 +93,9 @@ def best_of_n(
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
             with reused_ledger(output.work, reuse_from) as ledger:
-                setup = RolloutSetup(asked, scorables, scoring, sampling, juror, ledger, output.work, seed, cluster)
+                setup = RolloutSetup(asked, scorables, scoring, sampling, judge, ledger, output.work, seed, cluster)
                 found = rollout(setup, loaded.items.frame, groups, aspects)
-                turns = max(len(turns_of(group)) for group in groups)
+                turns = max(len(user_turns(group)) for group in groups)
                 result = DownstreamResult(
                     policy=asked.record,
                     rewards={name: rewarded_record(found, name, given) for name, given in found.rewarded.items()},
@@ -122,7 +122,7 @@ def named_models(rewards: Mapping[str, Scorable] | Sequence[Scorable]) -> dict[s
 
 def _write(output: Output, config: BestOfNRunConfig, result: DownstreamResult, found: Rollout) -> None:
     by_config = config.benchmark.description.overall != "items"
-    curves = curves_of(found, config.sampling.n, result.sampling.turns)
+    curves = rollout_outcome_table(found, config.sampling.n, result.sampling.turns)
     frames = {"candidates": found.candidates, "rewards": found.rewards, "selected": found.selected}
     judged = {} if found.outcomes is None else {"outcomes": found.outcomes}
     metrics = metrics_frame(curve_numbers(curves, config.sampling.sizes, by_config=by_config))

@@ -26,7 +26,7 @@ words. Write the answer alone: say nothing of the posts, and nothing of how you 
 TEXTS = ("answer", "length")
 """Outcomes of a call that are a candidate: "length" was cut at the most tokens, and its text counts as it is."""
 
-WHERE = ("config", "id", "turn", "history")
+THREAD_KEY = ("config", "id", "turn", "history")
 """What tells prompts apart."""
 
 
@@ -58,11 +58,11 @@ class Thread:
 
     @property
     def key(self) -> tuple[str, str, int, str]:
-        """The columns of `WHERE`."""
+        """The columns of `THREAD_KEY`."""
         return self.config, self.id, self.turn, self.history
 
 
-def policy_of(
+def resolve_policy(
     name: str | Path | LocalModel,
     sampling: SamplingConfig | PlanConfig,
     connection: ConnectionConfig | None = None,
@@ -98,7 +98,7 @@ def policy_of(
 def initial_threads(items: pl.DataFrame, groups: Sequence[Group]) -> list[Thread]:
     """The first turn of every item. groups: the items, with what is said about the person."""
     rows = items.select("config", "id", "cluster").iter_rows()
-    return [_thread(row, group, 0, turns_of(group)[0]) for row, group in zip(rows, groups, strict=True)]
+    return [_thread(row, group, 0, user_turns(group)[0]) for row, group in zip(rows, groups, strict=True)]
 
 
 def next_thread(thread: Thread, said: str, whole: Group) -> Thread | None:
@@ -106,14 +106,14 @@ def next_thread(thread: Thread, said: str, whole: Group) -> Thread | None:
 
     whole: the item, with all that the user says.
     """
-    turns = turns_of(whole)
+    turns = user_turns(whole)
     if thread.turn + 1 == len(turns):
         return None
     prompt = [*thread.group.prompt, {"role": "assistant", "content": said}, *turns[thread.turn + 1]]
     return _thread((thread.config, thread.id, thread.cluster), whole, thread.turn + 1, prompt)
 
 
-def turns_of(group: Group) -> list[list[Message]]:
+def user_turns(group: Group) -> list[list[Message]]:
     """What is said up to each turn of the user that has no answer, from the turn before."""
     turns: list[list[Message]] = [[]]
     for message in group.prompt:
@@ -145,15 +145,15 @@ def sample(policy: Policy, threads: Sequence[Thread], count: int, ledger: Ledger
     ]
     answers = iter(ask(requests, ledger, policy.backend, limits=policy.limits, label="candidates"))
     rows = [
-        {**dict(zip(WHERE, thread.key, strict=True)), "cluster": thread.cluster, "sample": number}
-        | came_of_call(next(answers))
+        {**dict(zip(THREAD_KEY, thread.key, strict=True)), "cluster": thread.cluster, "sample": number}
+        | answer_fields(next(answers))
         for thread in threads
         for number in range(count)
     ]
     return pl.DataFrame(rows, schema=CANDIDATES)
 
 
-def came_of_call(answer: Answer) -> dict[str, Any]:
+def answer_fields(answer: Answer) -> dict[str, Any]:
     """The text of an answer, null where it has none, with the outcome of the call, and then the reason why."""
     is_text = answer.outcome in TEXTS and answer.text.strip() != ""
     outcome = "empty" if answer.outcome in TEXTS and not is_text else answer.outcome

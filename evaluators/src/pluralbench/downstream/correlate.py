@@ -20,7 +20,7 @@ from pluralbench_measures.rank_intervals import (
     reliability,
 )
 
-from pluralbench.downstream.score_series import ScoreSeries, read_series, some
+from pluralbench.downstream.score_series import ScoreSeries, first_few, read_series
 from pluralbench.errors import DataError
 
 
@@ -187,7 +187,7 @@ def _shared(sides: Sequence[ScoreSeries]) -> list[str]:
     names = [name for name in first.names if all(name in other.names for other in others)]
     if len(names) >= 2:
         return names
-    told_of = "; ".join(f"{side.source} has {some(side.names)}" for side in sides)
+    told_of = "; ".join(f"{side.source} has {first_few(side.names)}" for side in sides)
     if not names:
         raise DataError(f"No model is on both sides, and names must be the same to the letter: {told_of}.")
     raise DataError(f"Only the model {names[0]} is on both sides, and a correlation needs two or more: {told_of}.")
@@ -197,7 +197,7 @@ def _left_out(sides: Sequence[ScoreSeries], names: Sequence[str]) -> Iterator[st
     for side in sides:
         gone = [name for name in side.names if name not in names]
         if gone:
-            yield f"Only in {side.source}, and left out: {some(gone)}."
+            yield f"Only in {side.source}, and left out: {first_few(gone)}."
 
 
 def _reliability(side: ScoreSeries) -> float | None:
@@ -263,7 +263,7 @@ def _ties(side: ScoreSeries) -> Iterator[str]:
             for value in values[counts > 1]
         ]
         yield (
-            f"Ties in {side.source}: {some(groups)}. NDCG, RBO and weighted tau are the mean over all orders of "
+            f"Ties in {side.source}: {first_few(groups)}. NDCG, RBO and weighted tau are the mean over all orders of "
             "tied models, Spearman has average ranks, and tau-b its correction."
         )
 

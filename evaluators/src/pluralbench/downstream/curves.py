@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, mean_of, resample, sums_of
 from pluralbench_measures.intervals import perturb
 
-from pluralbench.downstream.selection import expected, weights_of_best
+from pluralbench.downstream.selection import expected_value, weights_of_best
 from pluralbench.results.downstream import START
 from pluralbench.results.metrics_frame import Place
 
-SINCE = "since"
+CHANGE_TO_LARGEST = "since"
 """Of a model and a k: what the largest k adds to its outcome. No number of its own: see `since_best`."""
 LEAST = 3  # candidates of an item between which a rank correlation says something
 
@@ -30,7 +30,7 @@ Key = tuple[str | None, str, int | None]
 class OutcomeTable(NamedTuple):
     """What is known of each item. Items and samples are in the same order everywhere; NaN is what is missing.
 
-    config, cluster: of each item, numbered from 0. rewards: of the candidates by reward model, [items, candidates].
+    config, cluster: of each item, index_names from 0. rewards: of the candidates by reward model, [items, candidates].
     values: of the judge, [items, candidates]; None where not every candidate was judged, or a conversation has several
     turns, so that there is no expectation over subsets. selected: by reward model and k, the value of what is the best
     of the first k, [items]; the mean over the turns of a conversation.
@@ -54,7 +54,7 @@ def curve_numbers(table: OutcomeTable, sizes: Sequence[int], *, by_config: bool)
         return
     means = _Estimates(table, columns, by_config=by_config)
     for key in columns:
-        if key[1] != SINCE:
+        if key[1] != CHANGE_TO_LARGEST:
             yield from means.places("policy" if key[0] is None else "best-of-n", key)
     for model in table.rewards:
         yield from _changes(means, model, sizes)
@@ -120,7 +120,7 @@ def _columns(table: OutcomeTable, sizes: Sequence[int]) -> Iterator[tuple[Key, A
         for k, value in outcomes.items():
             yield (model, "outcome", k), value
             if sizes[-1] in outcomes:
-                yield (model, SINCE, k), outcomes[sizes[-1]] - value
+                yield (model, CHANGE_TO_LARGEST, k), outcomes[sizes[-1]] - value
         if level is not None and sizes[-1] in outcomes:
             yield (model, "gain", sizes[-1]), outcomes[sizes[-1]] - level
         if table.values is not None:
@@ -135,7 +135,7 @@ def outcomes_at(table: OutcomeTable, models: Sequence[str], k: int, *, by_config
     return np.stack([means.overall((model, "outcome", k)) for model in models], axis=1)
 
 
-def levels(tables: Sequence[OutcomeTable], *, by_config: bool, seed: int) -> Array:
+def policy_levels(tables: Sequence[OutcomeTable], *, by_config: bool, seed: int) -> Array:
     """The levels of some policies on the same items in one order: [1 + resamples, policies]."""
     columns: dict[Key, Array] = {(str(number), "outcome", None): _level(table) for number, table in enumerate(tables)}
     means = _resampled(tables[0], columns, by_config=by_config, seed=seed)
@@ -226,12 +226,15 @@ def _sums(table: OutcomeTable, columns: Mapping[Key, Array]) -> Sums:
 
 def _changes(means: _Estimates, model: str, sizes: Sequence[int]) -> Iterator[tuple[Place, Estimate]]:
     """What is lost at the largest k against the best k."""
-    if any((model, SINCE, k) not in means for k in sizes):
+    if any((model, CHANGE_TO_LARGEST, k) not in means for k in sizes):
         return
     # The k that is best here: chosen by the same data, which favours it, so its interval is by the same k.
-    lost = {k: means.overall((model, SINCE, k)) for k in sizes}
+    lost = {k: means.overall((model, CHANGE_TO_LARGEST, k)) for k in sizes}
     best = min(sizes, key=lambda k: float(lost[k][0]))
-    yield Place("best-of-n", "since_best", None, model, str(best)), means.estimate(lost[best], (model, SINCE, best))
+    yield (
+        Place("best-of-n", "since_best", None, model, str(best)),
+        means.estimate(lost[best], (model, CHANGE_TO_LARGEST, best)),
+    )
 
 
 def _means(values: Array) -> Array:
@@ -242,7 +245,7 @@ def _means(values: Array) -> Array:
 
 
 def _expected(values: Array, weights: Sequence[Array]) -> Array:
-    return np.array([expected(own, weight) for own, weight in zip(values, weights, strict=True)])
+    return np.array([expected_value(own, weight) for own, weight in zip(values, weights, strict=True)])
 
 
 def _deviation(values: Array) -> float:
@@ -264,7 +267,7 @@ def _rank_correlation(rewards: Array, values: Array) -> float:
     return float(spearmanr(rewards[there], values[there]).statistic)
 
 
-def arrays_of(
+def candidate_arrays(
     candidates: pl.DataFrame, rewards: pl.DataFrame, outcomes: pl.DataFrame | None, models: Sequence[str]
 ) -> tuple[pl.DataFrame, dict[str, Array], Array | None]:
     """The items of the first turn, and the rewards and values of their candidates, [items, candidates]."""
@@ -282,7 +285,7 @@ def arrays_of(
     return items, by_model, None if outcomes is None else filled(outcomes, "value")
 
 
-def numbered(names: pl.Series) -> tuple[NDArray[np.int64], list[str]]:
+def index_names(names: pl.Series) -> tuple[NDArray[np.int64], list[str]]:
     """The number of each name, from 0 in the order in which they come, and the names."""
     unique = names.unique(maintain_order=True).to_list()
     place = {name: number for number, name in enumerate(unique)}

@@ -11,10 +11,10 @@ from pluralbench_rewards import ScoringConfig
 from pluralbench_runs import Output, digest
 
 from pluralbench.config import DataConfig, DownstreamPromptConfig, OutcomeConfig, PromptConfig, SamplingConfig
-from pluralbench.downstream.candidates import SYSTEM, initial_threads, policy_of, turns_of
+from pluralbench.downstream.candidates import SYSTEM, initial_threads, resolve_policy, user_turns
 from pluralbench.downstream.curves import level_numbers
-from pluralbench.downstream.outcomes import aspects_of, outcome_judge
-from pluralbench.downstream.records import curves_of, outcome_record, sampling_record
+from pluralbench.downstream.outcomes import aspect_titles, outcome_judge
+from pluralbench.downstream.records import outcome_record, rollout_outcome_table, sampling_record
 from pluralbench.downstream.rollout import (
     Rollout,
     RolloutSetup,
@@ -73,9 +73,9 @@ def optimize(
     trained = loaded if train is None else load_benchmark(benchmark, train, prompt, prompts_only=True)
     start = policy if isinstance(policy, LocalModel) else LocalModel(name=str(policy))
     name = name or default_model_name(reward)
-    juror = outcome_judge(outcome, judge_connection)
+    judge = outcome_judge(outcome, judge_connection)
     # Now, since what lacks them would be told only after hours of optimising.
-    aspects = aspects_of(loaded.items.frame) if juror is not None and outcome.measure == "rubric" else {}
+    aspects = aspect_titles(loaded.items.frame) if judge is not None and outcome.measure == "rubric" else {}
     config = OptimizeRunConfig(
         policy=start.record().model_copy(update={"kind": "policy"}),
         reward=model_record(reward, scoring),
@@ -85,8 +85,8 @@ def optimize(
         sampling=sampling,
         scoring=scoring,
         outcome=outcome,
-        judge=juror.chat if juror else None,
-        prompts_digest=juror.prompts_digest if juror else None,
+        judge=judge.chat if judge else None,
+        prompts_digest=judge.prompts_digest if judge else None,
         system_digest=digest(SYSTEM),
         seed=seed,
     )
@@ -100,14 +100,14 @@ def optimize(
             with reused_ledger(output.work, reuse_from) as ledger:
                 found = []
                 for which, model in (("start", start), ("end", end)):
-                    asked, work = policy_of(model, sampling), output.work / which
-                    setup = RolloutSetup(asked, {}, scoring, sampling, juror, ledger, work, seed)
+                    asked, work = resolve_policy(model, sampling), output.work / which
+                    setup = RolloutSetup(asked, {}, scoring, sampling, judge, ledger, work, seed)
                     found.append(rollout(setup, items, groups, aspects))
                 before, after = found
                 result = DownstreamResult(
                     policy=config.policy,
                     rewards={name: rewarded},
-                    sampling=sampling_record(setup, after.candidates, max(len(turns_of(group)) for group in groups)),
+                    sampling=sampling_record(setup, after.candidates, max(len(user_turns(group)) for group in groups)),
                     outcome=outcome_record(setup, after.outcomes),
                     optimization=made | {"judged_on_the_same_prompts": config.train.digest == config.data.digest},
                 )
@@ -116,7 +116,7 @@ def optimize(
     return load_run(target, OptimizeRunConfig)
 
 
-def tasks_of(loaded: LoadedBenchmark) -> list[Task]:
+def policy_tasks(loaded: LoadedBenchmark) -> list[Task]:
     """The prompts as a policy reads them, and as a reward model is given them; of conversations the first turn."""
     items = loaded.items.frame
     threads = initial_threads(items, loaded.groups())
@@ -130,7 +130,7 @@ def _optimized(
     from pluralbench_policies import optimize as run  # noqa: PLC0415 - needs torch
 
     model = resolve_model(reward, scoring_config(reward, config.scoring))[1]()
-    done = run(start, model, tasks_of(trained), work / POLICY_FOLDER, options=config.options)
+    done = run(start, model, policy_tasks(trained), work / POLICY_FOLDER, options=config.options)
     rewarded = RewardedRecord(model=model.record(), scoring=ScoringRecord(), missing=0, alike=0)
     return start.model_copy(update={"name": str(done.folder), "revision": None}), rewarded, done.record
 
@@ -139,7 +139,7 @@ def _write(
     output: Output, config: OptimizeRunConfig, result: DownstreamResult, before: Rollout, after: Rollout
 ) -> None:
     by_config = config.benchmark.description.overall != "items"
-    tables = (curves_of(found, config.sampling.n, result.sampling.turns) for found in (before, after))
+    tables = (rollout_outcome_table(found, config.sampling.n, result.sampling.turns) for found in (before, after))
     numbers = [] if after.outcomes is None else level_numbers(*tables, by_config=by_config)
     frames = {
         "candidates": after.candidates,

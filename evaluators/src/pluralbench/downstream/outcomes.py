@@ -95,7 +95,12 @@ def _value_of(scores: list[float] | None, reason: str = "") -> dict[str, Any]:
 
 def _cases(answered: Sequence[JudgedCandidate], aspects: Aspects) -> list[RubricCase]:
     return [
-        RubricCase(one.thread.group.id, shown(one.thread.group), one.text, aspects[one.thread.config, one.thread.id])
+        RubricCase(
+            one.thread.group.id,
+            conversation_text(one.thread.group),
+            one.text,
+            aspects[one.thread.config, one.thread.id],
+        )
         for one in answered
     ]
 
@@ -125,7 +130,7 @@ def _compared(judge: Judge, answered: Sequence[JudgedCandidate], seed: int) -> l
     ]
 
 
-def shown(group: Group) -> str:
+def conversation_text(group: Group) -> str:
     """The conversation up to the answer, without what is said about the person: the aspects stand for that."""
     if len(group.prompt) == 1:
         return group.prompt[0]["content"]
@@ -146,7 +151,7 @@ def outcome_judge(outcome: OutcomeConfig, connection: ConnectionConfig | None) -
     return OutcomeJudge(outcome, Judge(chat, reached, Path("ledger.sqlite"), attempts=outcome.attempts))
 
 
-def aspects_of(items: pl.DataFrame) -> dict[tuple[str, str], list[str]]:
+def aspect_titles(items: pl.DataFrame) -> dict[tuple[str, str], list[str]]:
     """The titles of the rubric aspects of each item, by config and id. Raises `DataError` where one has none."""
     found = {}
     for config, item_id, aspects in items.select("config", "id", "aspects").iter_rows():

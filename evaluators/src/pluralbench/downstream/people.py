@@ -34,14 +34,14 @@ from pydantic import Field
 from pluralbench.config import OutcomeConfig, PromptConfig
 from pluralbench.data.items import Items
 from pluralbench.data.prompts import UserContext, items_to_groups
-from pluralbench.downstream.candidates import WHERE
+from pluralbench.downstream.candidates import THREAD_KEY
 from pluralbench.downstream.curves import curve_numbers
-from pluralbench.downstream.outcomes import SCALES, shown
-from pluralbench.downstream.records import curves_from
+from pluralbench.downstream.outcomes import SCALES, conversation_text
+from pluralbench.downstream.records import build_outcome_table
 from pluralbench.errors import DataError, RunError
 from pluralbench.evaluation.loading import run_directory
 from pluralbench.results.downstream import OUTCOMES, BestOfNRunConfig, OutcomeRecord
-from pluralbench.results.examples import place_of, read_again
+from pluralbench.results.examples import data_location, reload_items
 from pluralbench.results.metrics_frame import Place, metrics_frame
 from pluralbench.results.runs import Downstream, load_run, write_run
 
@@ -125,19 +125,20 @@ def export_sheets(
 def pairs_of(found: Downstream) -> pl.DataFrame:
     """What reward models select of the most candidates, each once, beside what it is compared with.
 
-    Columns `WHERE`, `sample`, `text`, and `against`: the further sample that a judge of wins compared with, or else the
-    first candidate. Raises `RunError` for a directory of something else, and for conversations of several turns.
+    Columns `THREAD_KEY`, `sample`, `text`, and `against`: the further sample that a judge of wins compared with, or
+    else the first candidate. Raises `RunError` for a directory of something else, and for conversations of several
+    turns.
     """
     if found.verb != "best-of-n" or not found.result.rewards:
         raise RunError(f"{found.path} has no answers that reward models selected; give a directory of best-of-n.")
     if found.result.sampling.turns > 1:
         raise RunError(f"{found.path} has conversations of several turns; people compare answers to one question.")
-    texts = found.frame("candidates").drop_nulls("text").select(*WHERE, "sample", "text")
+    texts = found.frame("candidates").drop_nulls("text").select(*THREAD_KEY, "sample", "text")
     n, last = found.config.sampling.n, found.result.sampling.sizes[-1]
     single = n if (texts["sample"] == n).any() else 0
-    against = texts.filter(sample=single).select(*WHERE, against="text")
-    chosen = found.frame("selected").filter(k=last).drop_nulls("sample").select(*WHERE, "sample").unique()
-    return chosen.join(texts, on=[*WHERE, "sample"]).join(against, on=WHERE).sort(*WHERE, "sample")
+    against = texts.filter(sample=single).select(*THREAD_KEY, against="text")
+    chosen = found.frame("selected").filter(k=last).drop_nulls("sample").select(*THREAD_KEY, "sample").unique()
+    return chosen.join(texts, on=[*THREAD_KEY, "sample"]).join(against, on=THREAD_KEY).sort(*THREAD_KEY, "sample")
 
 
 def _digest(pairs: pl.DataFrame) -> str:
@@ -159,16 +160,16 @@ def _user_context(found: Downstream, asked: pl.DataFrame, data: str | None) -> p
     told = found.config.prompt
     if told.profile not in {None, "none", "raw"}:
         raise RunError(f"{found.path} keeps no {told.profile}s, so people cannot read what the policy did of a person.")
-    items = read_again(found, data, "pluralbench rate RUN --data PLACE")
+    items = reload_items(found, data, "pluralbench rate RUN --data PLACE")
     assert isinstance(items, Items)  # noqa: S101 - only judge-personas has other items
     if items.digest != found.config.data.digest:
-        place = place_of(found, data)
+        place = data_location(found, data)
         raise DataError(f"{place} has changed since {found.path} was made; give the data as it was (`data`).")
     rows = items.frame.join(asked.select("config", "id").unique(), on=["config", "id"], how="semi")
     prompt = PromptConfig.model_validate({"profile": told.profile or "none", "profile_size": told.profile_size or 10})
     groups = items_to_groups(rows, UserContext(prompt, {}, {}, items.history), several_configs=False)
     return rows.select("config", "id").with_columns(
-        question=pl.Series([shown(group) for group in groups], dtype=pl.String),
+        question=pl.Series([conversation_text(group) for group in groups], dtype=pl.String),
         person=pl.Series(["\n".join(group.context) for group in groups], dtype=pl.String),
     )
 
@@ -194,7 +195,7 @@ def write_ratings(found: Downstream, study: Study[WinRecipe], answers: Answers, 
         "outcomes": outcomes,
         "answers": better.select("item", "annotator", "answer", "config", "id", "sample", "chosen"),
     }
-    table = curves_from(
+    table = build_outcome_table(
         frames["candidates"].filter(pl.col("sample") < config.sampling.n),
         frames["rewards"],
         frames["selected"],

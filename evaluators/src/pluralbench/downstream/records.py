@@ -7,8 +7,8 @@ import polars as pl
 from pluralbench_measures.bootstrap import Array
 from pluralbench_rewards import ModelRecord
 
-from pluralbench.downstream.candidates import WHERE
-from pluralbench.downstream.curves import OutcomeTable, arrays_of, numbered
+from pluralbench.downstream.candidates import THREAD_KEY
+from pluralbench.downstream.curves import OutcomeTable, candidate_arrays, index_names
 from pluralbench.downstream.rollout import RewardedCandidates, Rollout, RolloutSetup
 from pluralbench.errors import RunError
 from pluralbench.results.downstream import OutcomeRecord, RewardedRecord, SamplingRecord
@@ -16,13 +16,13 @@ from pluralbench.results.record import ScoringRecord
 from pluralbench.results.runs import Downstream
 
 
-def curves_of(found: Rollout, n: int, turns: int) -> OutcomeTable:
+def rollout_outcome_table(found: Rollout, n: int, turns: int) -> OutcomeTable:
     """What the curves are made of. n: candidates to choose from. turns: the most of a conversation."""
     candidates = found.candidates.filter(pl.col("sample") < n)
-    return curves_from(candidates, found.rewards, found.selected, found.outcomes, list(found.rewarded), turns)
+    return build_outcome_table(candidates, found.rewards, found.selected, found.outcomes, list(found.rewarded), turns)
 
 
-def read_curves(found: Downstream) -> OutcomeTable:
+def read_outcome_table(found: Downstream) -> OutcomeTable:
     """The same of a finished directory of `best-of-n` or `optimize`, its items in an order that their ids give."""
     outcomes = None if found.result.outcome is None else found.frame("outcomes")
     rewards, selected = found.frame("rewards"), found.frame("selected")
@@ -30,7 +30,7 @@ def read_curves(found: Downstream) -> OutcomeTable:
     candidates = found.frame("candidates").filter(pl.col("sample") < found.config.sampling.n)
     candidates = candidates.sort("config", "id", maintain_order=True)
     _check(found, candidates, {"rewards": rewards, "selected": selected.drop_nulls("sample"), "outcomes": outcomes})
-    return curves_from(candidates, rewards, selected, outcomes, names, found.result.sampling.turns)
+    return build_outcome_table(candidates, rewards, selected, outcomes, names, found.result.sampling.turns)
 
 
 def _check(found: Downstream, candidates: pl.DataFrame, frames: Mapping[str, pl.DataFrame | None]) -> None:
@@ -42,7 +42,7 @@ def _check(found: Downstream, candidates: pl.DataFrame, frames: Mapping[str, pl.
             raise RunError(f"{path} has no candidates, or numbers them otherwise than from 0 to {max(last, 0):,}.")
 
 
-def curves_from(
+def build_outcome_table(
     candidates: pl.DataFrame,
     rewards: pl.DataFrame,
     selected: pl.DataFrame,
@@ -51,14 +51,14 @@ def curves_from(
     turns: int,
 ) -> OutcomeTable:
     """What the curves are made of, from the frames of a directory. names: of the reward models that select."""
-    items, by_model, values = arrays_of(candidates, rewards, outcomes, names)
-    config, configs = numbered(items["config"])
-    cluster, _ = numbered(items["cluster"])
+    items, by_model, values = candidate_arrays(candidates, rewards, outcomes, names)
+    config, configs = index_names(items["config"])
+    cluster, _ = index_names(items["cluster"])
     if outcomes is None:
         return OutcomeTable(config, cluster, configs, by_model, None, {})
     # Whether every candidate with a text was judged, in conversations in which any was.
-    texts = candidates.drop_nulls("text").join(outcomes.select(WHERE).unique(), on=WHERE, how="semi")
-    complete = turns == 1 and texts.join(outcomes, on=[*WHERE, "sample"], how="anti").is_empty()
+    texts = candidates.drop_nulls("text").join(outcomes.select(THREAD_KEY).unique(), on=THREAD_KEY, how="semi")
+    complete = turns == 1 and texts.join(outcomes, on=[*THREAD_KEY, "sample"], how="anti").is_empty()
     chosen = _values_of_selected(selected, outcomes, items)
     return OutcomeTable(config, cluster, configs, by_model, values if complete else None, chosen)
 
@@ -68,7 +68,7 @@ def _values_of_selected(
 ) -> dict[tuple[str, int], Array]:
     """The value of what is selected, by reward model and k, [items]; the mean over the turns of a conversation."""
     values = (
-        selected.join(outcomes, on=[*WHERE, "sample"], how="left", maintain_order="left")
+        selected.join(outcomes, on=[*THREAD_KEY, "sample"], how="left", maintain_order="left")
         .group_by("model", "k", "config", "id", maintain_order=True)
         # A conversation with a turn that has no value has none.
         .agg(value=pl.when(pl.col("value").null_count() == 0).then(pl.col("value").mean()))
@@ -101,18 +101,18 @@ def sampling_record(setup: RolloutSetup, candidates: pl.DataFrame, turns: int) -
 
 def outcome_record(setup: RolloutSetup, outcomes: pl.DataFrame | None) -> OutcomeRecord | None:
     """What was judged, and how; None where nobody judged."""
-    juror = setup.juror
-    if juror is None or outcomes is None:
+    judge = setup.judge
+    if judge is None or outcomes is None:
         return None
     invalid = outcomes.filter(pl.col("value").is_null())
-    chat = juror.chat
+    chat = judge.chat
     calls = setup.ledger.frame(setup.ledger.used) if chat else None
     own = None if calls is None or chat is None else calls.filter(pl.col("label").str.contains("^the "))
     return OutcomeRecord(
-        judge=ModelRecord(name=str(juror.outcome.judge), kind="words")
+        judge=ModelRecord(name=str(judge.outcome.judge), kind="words")
         if chat is None
         else ModelRecord(name=chat.model, kind="generative", provider=chat.provider),
-        scale=juror.scale,
+        scale=judge.scale,
         judged=outcomes.height,
         invalid=invalid.height,
         invalid_reasons=dict(sorted(Counter(invalid["reason"].to_list()).items())),
@@ -125,7 +125,7 @@ def outcome_record(setup: RolloutSetup, outcomes: pl.DataFrame | None) -> Outcom
 def rewarded_record(found: Rollout, name: str, given: RewardedCandidates) -> RewardedRecord:
     """A reward model and how it scored the candidates."""
     frame = found.rewards.filter(model=name)
-    by_prompt = frame.drop_nulls("reward").group_by(WHERE).agg(pl.col("reward").n_unique(), count=pl.len())
+    by_prompt = frame.drop_nulls("reward").group_by(THREAD_KEY).agg(pl.col("reward").n_unique(), count=pl.len())
     works = [scored.work for scored in given.scored if scored.work is not None]
     reasons = [reason for scored in given.scored for reason in scored.reasons]
     dropped = [reason for scored in given.scored for reason in scored.dropped.values()]

@@ -18,7 +18,7 @@ from pluralbench_runs import ClusterConfig, digest
 
 from pluralbench.config import SamplingConfig
 from pluralbench.downstream.candidates import (
-    WHERE,
+    THREAD_KEY,
     Policy,
     Thread,
     check_candidates,
@@ -45,7 +45,7 @@ class RolloutSetup:
     models: Mapping[str, Scorable]
     scoring: ScoringConfig
     sampling: SamplingConfig
-    juror: OutcomeJudge | None
+    judge: OutcomeJudge | None
     ledger: Ledger
     work: Path
     seed: int
@@ -60,7 +60,7 @@ class RewardedCandidates:
     scored: list[Scored] = field(default_factory=list)
 
 
-Standing = Mapping[tuple[str, int], Mapping[tuple[str, str], Thread]]
+Positions = Mapping[tuple[str, int], Mapping[tuple[str, str], Thread]]
 """The conversation in which each reward model stands with each k, by config and id."""
 
 
@@ -107,7 +107,7 @@ def rollout(setup: RolloutSetup, items: pl.DataFrame, groups: Sequence[Group], a
     threads = initial_threads(items, groups)
     # Where each reward model stands with each k, by conversation; in the first turn all stand at the same place.
     places = [(name, k) for name in setup.models for k in setup.sampling.sizes] or [("", 1)]
-    standing: Standing = {place: {thread.key[:2]: thread for thread in threads} for place in places}
+    standing: Positions = {place: {thread.key[:2]: thread for thread in threads} for place in places}
     parts: list[Rollout] = []
     while threads:
         part = _turn(setup, threads, standing, aspects, rewarded)
@@ -136,13 +136,13 @@ def rollout(setup: RolloutSetup, items: pl.DataFrame, groups: Sequence[Group], a
 def _turn(
     setup: RolloutSetup,
     threads: Sequence[Thread],
-    standing: Standing,
+    standing: Positions,
     aspects: Aspects,
     rewarded: dict[str, RewardedCandidates],
 ) -> Rollout:
     """One turn of some conversations; what reward models gave is added to `rewarded`."""
     n = setup.sampling.n
-    compared = setup.juror is not None and setup.juror.outcome.measure == "win"
+    compared = setup.judge is not None and setup.judge.outcome.measure == "win"
     sampled = sample(setup.policy, threads, n + compared, setup.ledger, seed=setup.seed)
     check_candidates(sampled, setup.policy.record.name)
     candidates = sampled.filter(pl.col("sample") < n)
@@ -153,13 +153,13 @@ def _turn(
         parts.append(_scored(setup, name, apart, candidates, rewarded))
     rewards = pl.concat([pl.DataFrame(schema=REWARDS), *parts])
     selected = _selected(setup, standing, candidates, rewards)
-    if setup.juror is None:
+    if setup.judge is None:
         return Rollout(sampled, rewards, selected, None, rewarded)
     wanted = _judgeable(threads, sampled, n, compared=compared)
-    if setup.juror.outcome.judged == "selected":
-        chosen = set(selected.drop_nulls("sample").select(*WHERE, "sample").iter_rows())
+    if setup.judge.outcome.judged == "selected":
+        chosen = set(selected.drop_nulls("sample").select(*THREAD_KEY, "sample").iter_rows())
         wanted = [one for one in wanted if (*one.thread.key, one.sample) in chosen]
-    outcomes = setup.juror.values(wanted, aspects, setup.ledger, seed=setup.seed)
+    outcomes = setup.judge.values(wanted, aspects, setup.ledger, seed=setup.seed)
     return Rollout(sampled, rewards, selected, outcomes, rewarded)
 
 
@@ -171,7 +171,7 @@ def _scored(
     rewarded: dict[str, RewardedCandidates],
 ) -> pl.DataFrame:
     """The rewards of the candidates that have a text, scored as groups (`REWARDS`)."""
-    with_text = candidates.drop_nulls("text").group_by(WHERE, maintain_order=True).agg("sample", "text")
+    with_text = candidates.drop_nulls("text").group_by(THREAD_KEY, maintain_order=True).agg("sample", "text")
     texts = {tuple(key): (numbers, said) for *key, numbers, said in with_text.iter_rows()}
     there = [thread for thread in threads if thread.key in texts]
     if not there:
@@ -186,7 +186,7 @@ def _scored(
     rewarded.setdefault(name, RewardedCandidates(model.record())).scored.append(scored)
     missing: list[float | None] = [None] * setup.sampling.n  # of a prompt that was dropped
     rows = [
-        {"model": name, **dict(zip(WHERE, thread.key, strict=True)), "sample": number, "reward": value}
+        {"model": name, **dict(zip(THREAD_KEY, thread.key, strict=True)), "sample": number, "reward": value}
         for thread, values in zip(there, scored.scores, strict=True)
         for number, value in zip(texts[thread.key][0], values or missing[: len(texts[thread.key][0])], strict=True)
     ]
@@ -194,23 +194,27 @@ def _scored(
     return frame.with_columns(reward=pl.when(pl.col("reward").is_finite()).then("reward"))
 
 
-def _selected(setup: RolloutSetup, standing: Standing, candidates: pl.DataFrame, rewards: pl.DataFrame) -> pl.DataFrame:
+def _selected(
+    setup: RolloutSetup, standing: Positions, candidates: pl.DataFrame, rewards: pl.DataFrame
+) -> pl.DataFrame:
     """What each reward model takes of the first k candidates of the conversations in which it stands (`SELECTED`).
 
     Without reward models, as the model "", the first candidate.
     """
     n = setup.sampling.n
     if not setup.models:
-        rewards = candidates.drop_nulls("text").select(pl.lit("").alias("model"), *WHERE, "sample", reward=pl.lit(0.0))
+        rewards = candidates.drop_nulls("text").select(
+            pl.lit("").alias("model"), *THREAD_KEY, "sample", reward=pl.lit(0.0)
+        )
     arrays: dict[tuple[Any, ...], Any] = {}
-    for *key, number, reward in rewards.select("model", *WHERE, "sample", "reward").iter_rows():
+    for *key, number, reward in rewards.select("model", *THREAD_KEY, "sample", "reward").iter_rows():
         arrays.setdefault(tuple(key), np.full(n, np.nan))[number] = np.nan if reward is None else reward
     nothing = np.full(n, np.nan)
     rows = [
         {
             "model": name,
             "k": k,
-            **dict(zip(WHERE, thread.key, strict=True)),
+            **dict(zip(THREAD_KEY, thread.key, strict=True)),
             "sample": best_of_first(arrays.get((name, *thread.key), nothing), k),
         }
         for (name, k), threads in standing.items()
@@ -221,7 +225,7 @@ def _selected(setup: RolloutSetup, standing: Standing, candidates: pl.DataFrame,
 
 def _judgeable(threads: Sequence[Thread], sampled: pl.DataFrame, n: int, *, compared: bool) -> list[JudgedCandidate]:
     """The candidates that have a text, and, where they are compared, something to be compared with."""
-    texts = {tuple(key): text for *key, text in sampled.select(*WHERE, "sample", "text").iter_rows()}
+    texts = {tuple(key): text for *key, text in sampled.select(*THREAD_KEY, "sample", "text").iter_rows()}
     return [
         JudgedCandidate(thread, number, text, texts.get((*thread.key, n)))
         for thread in threads
@@ -233,6 +237,6 @@ def _judgeable(threads: Sequence[Thread], sampled: pl.DataFrame, n: int, *, comp
 
 def _said(part: Rollout) -> dict[tuple[Any, ...], str]:
     """The text that each reward model selects with each k, by model, k and conversation."""
-    texts = {tuple(key): text for *key, text in part.candidates.select(*WHERE, "sample", "text").iter_rows()}
-    chosen = part.selected.drop_nulls("sample").select("model", "k", *WHERE, "sample")
+    texts = {tuple(key): text for *key, text in part.candidates.select(*THREAD_KEY, "sample", "text").iter_rows()}
+    chosen = part.selected.drop_nulls("sample").select("model", "k", *THREAD_KEY, "sample")
     return {row[:-1]: texts[row[2:]] for row in chosen.iter_rows()}

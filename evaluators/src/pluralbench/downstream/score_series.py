@@ -14,11 +14,11 @@ import polars as pl
 from pluralbench_measures.bootstrap import Array, resample
 
 from pluralbench.data.verdict_tables import raise_for_row, read_single_table, texts
-from pluralbench.downstream.curves import levels, outcomes_at
-from pluralbench.downstream.records import read_curves
+from pluralbench.downstream.curves import outcomes_at, policy_levels
+from pluralbench.downstream.records import read_outcome_table
 from pluralbench.errors import DataError, RunError
 from pluralbench.evaluation.compare import counted_decisions, shared_benchmark
-from pluralbench.metrics.accuracy import count, leaves_of, numbers
+from pluralbench.metrics.accuracy import count, leaves_of, resampled_accuracies
 from pluralbench.results.downstream import DownstreamRunConfig
 from pluralbench.results.evaluations import EvaluationRunConfig
 from pluralbench.results.runs import RUN_FILE, Downstream, Run, load_run, policy_number
@@ -62,7 +62,7 @@ def downstream_series(found: Downstream, *, seed: int = 0) -> ScoreSeries:
     for name, value in values.items():
         if value is None:
             raise RunError(f"{found.path} has no outcome for the reward model {name}.")
-    drawn = outcomes_at(read_curves(found), names, last, by_config=_by_config(found), seed=seed)
+    drawn = outcomes_at(read_outcome_table(found), names, last, by_config=_by_config(found), seed=seed)
     measure = f"outcome of best of {last}, judged by {found.result.outcome.judge.name}"
     return ScoreSeries(
         str(found.path), measure, names, np.array(list(values.values()), dtype=np.float64), _whole(drawn)
@@ -95,10 +95,10 @@ def optimized_series(several: Sequence[Downstream], source: str, *, seed: int = 
                     "make one of them again."
                 )
     scores = np.array([policy_number(found, "outcome").value for found in several], dtype=np.float64)
-    tables = [read_curves(found) for found in several]
+    tables = [read_outcome_table(found) for found in several]
     prompts = [set(found.frame("candidates").select("config", "id").iter_rows()) for found in several]
     shared = all(own == prompts[0] for own in prompts)
-    drawn = levels(tables, by_config=_by_config(several[0]), seed=seed) if shared else None
+    drawn = policy_levels(tables, by_config=_by_config(several[0]), seed=seed) if shared else None
     measure = f"outcome of the optimised policy, judged by {judged[0]['judge']}"
     warnings = () if shared else (f"{source}: the policies answered other prompts, so the noise of these is unknown.",)
     return ScoreSeries(source, measure, names, scores, None if drawn is None else _whole(drawn), warnings)
@@ -204,7 +204,7 @@ def _resampled(runs: Sequence[Run], source: str, seed: int) -> tuple[Array | Non
     for one in every:
         own = shared.select(IDENTITY).join(one, on=IDENTITY, how="left", nulls_equal=True, maintain_order="left")
         found = {name: resample(sums, seed) for name, sums in count(benchmark, own, leaves).items()}
-        columns.append(numbers(benchmark, leaves, found)[0].values)
+        columns.append(resampled_accuracies(benchmark, leaves, found)[0].values)
     values = np.stack(columns, axis=1)
     whole = values[np.isfinite(values).all(1)]
     if np.isnan(values[0]).any() or len(whole) < 2:
@@ -253,7 +253,7 @@ def _only_numeric(table: pl.DataFrame, where: str, parameter: str) -> list[str]:
     raise DataError(f"{where} has no column of numbers beside `{MODEL}`; it has {', '.join(table.columns)}.")
 
 
-def some(names: Sequence[str]) -> str:
+def first_few(names: Sequence[str]) -> str:
     """The first few of some names, and how many more there are."""
     more = len(names) - NAMED
     return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")

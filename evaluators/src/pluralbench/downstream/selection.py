@@ -41,7 +41,7 @@ def weights_of_best(rewards: Array, k: int) -> Array:
     return weights
 
 
-def expected(values: Array, weights: Array) -> float:
+def expected_value(values: Array, weights: Array) -> float:
     """The mean of the values under the weights; NaN where no value has weight. A missing value is left out."""
     there = ~np.isnan(values) & (weights > 0)
     return float(np.average(values[there], weights=weights[there])) if there.any() else float("nan")

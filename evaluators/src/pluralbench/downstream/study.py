@@ -27,7 +27,7 @@ from pluralbench_tables import write_jsonl
 
 from pluralbench.config import DataConfig, TrainingConfig
 from pluralbench.downstream.best_of_n import best_of_n
-from pluralbench.downstream.candidates import WHERE
+from pluralbench.downstream.candidates import THREAD_KEY
 from pluralbench.downstream.correlate import Correlation, correlate
 from pluralbench.downstream.optimization import optimize
 from pluralbench.downstream.score_series import downstream_series, optimized_series, runs_series
@@ -246,7 +246,7 @@ def preference_pairs(
     """
     judged = (
         found.frame("candidates")
-        .join(found.frame("outcomes"), on=[*WHERE, "sample"])
+        .join(found.frame("outcomes"), on=[*THREAD_KEY, "sample"])
         .filter(pl.col("turn") == 0, pl.col("value").is_not_null())
     )
     rows = []

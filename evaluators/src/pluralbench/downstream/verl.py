@@ -9,7 +9,7 @@ from pluralbench_rewards import ScoringConfig
 from pluralbench_runs import ClusterConfig
 
 from pluralbench.config import DataConfig, DownstreamPromptConfig, PromptConfig
-from pluralbench.downstream.optimization import tasks_of
+from pluralbench.downstream.optimization import policy_tasks
 from pluralbench.evaluation.loading import load_benchmark
 
 
@@ -35,7 +35,7 @@ def optimize_by_verl(
     there all the same.
     """
     loaded = load_benchmark(benchmark, data, prompt or DownstreamPromptConfig(), prompts_only=True)
-    tasks = tasks_of(loaded)
+    tasks = policy_tasks(loaded)
     folder = verl_files(policy, reward, tasks, out, options=options, verl=verl, scoring=scoring, cluster=cluster)
     run_verl(folder)
     return folder

@@ -21,9 +21,9 @@ from pluralbench.metrics.accuracy import (
     ResampledAccuracy,
     count,
     leaves_of,
-    numbers,
     of_overall,
-    tilted,
+    perturb_counts,
+    resampled_accuracies,
 )
 from pluralbench.results.decisions import BASE, decisions_of
 from pluralbench.results.metrics_frame import METRICS, PLACE, Place
@@ -138,8 +138,8 @@ def overall_difference(
     """
     benchmark = shared_benchmark(first, second)
     leaves, counts = _counts(benchmark, _both(ours, theirs, first, second, differing_text=differing_text))
-    found, sides = tilted(*counts)
-    one, other = (next(iter(numbers(benchmark, leaves, side))) for side in sides)
+    found, sides = perturb_counts(*counts)
+    one, other = (next(iter(resampled_accuracies(benchmark, leaves, side))) for side in sides)
     return found.difference(other.values - one.values, one.strata, one.n, one.clusters)
 
 
@@ -236,9 +236,9 @@ def _differences(
     benchmark: Benchmark, leaves: Sequence[Leaf], first: Counts, second: Counts, seed: int
 ) -> list[tuple[Place, Difference, ResampledAccuracy]]:
     """The overall number first, then the parts."""
-    found, sides = tilted(first, second)
-    raised = [numbers(benchmark, leaves, one) for one in sides]
-    exchanged = [numbers(benchmark, leaves, one) for one in _exchanged(first, second, seed)]
+    found, sides = perturb_counts(first, second)
+    raised = [resampled_accuracies(benchmark, leaves, one) for one in sides]
+    exchanged = [resampled_accuracies(benchmark, leaves, one) for one in _exchanged(first, second, seed)]
     # The overall number and its parts: means, configs, sections and categories; a single config is no part.
     configs = {one.place for one in raised[0] if one.place.group == "config"}
     wanted = {one.place for one in raised[0] if one.place.group in {"overall", "apart", "section", "category"}}
@@ -257,7 +257,9 @@ def _exchanged(first: Counts, second: Counts, seed: int) -> tuple[Drawn, Drawn]:
     return {name: one for name, (one, _) in pairs.items()}, {name: other for name, (_, other) in pairs.items()}
 
 
-def _difference(tilted: Perturbed, first: ResampledAccuracy, second: ResampledAccuracy, exchanged: Array) -> Difference:
-    found = tilted.difference(second.values - first.values, first.strata, first.n, first.clusters)
+def _difference(
+    perturbed: Perturbed, first: ResampledAccuracy, second: ResampledAccuracy, exchanged: Array
+) -> Difference:
+    found = perturbed.difference(second.values - first.values, first.strata, first.n, first.clusters)
     ours, theirs = (None if np.isnan(one.values[0]) else float(one.values[0]) for one in (first, second))
     return Difference(ours, theirs, found.value, found.low, found.high, found.method, p_value(exchanged))

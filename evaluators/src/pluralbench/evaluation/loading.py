@@ -19,7 +19,7 @@ from pluralbench.data.samples import SAMPLE
 from pluralbench.data.shards import Shard, parse_shard
 from pluralbench.errors import BenchmarkError, DataError
 from pluralbench.metrics import measure
-from pluralbench.metrics.accuracy import rule_of
+from pluralbench.metrics.accuracy import overall_rule
 from pluralbench.results.metrics_frame import metrics_frame
 from pluralbench.results.record import BenchmarkRecord, DataRecord, PromptRecord, RunConfig
 from pluralbench.results.runs import RUN_FILE
@@ -72,7 +72,7 @@ class LoadedBenchmark(NamedTuple):
         """The benchmark as a run records it."""
         benchmark, items = self.benchmark, self.items
         title = benchmark.title_for(items.location, items.revision)
-        return BenchmarkRecord(name=self.name, title=title, rule=rule_of(benchmark), description=benchmark)
+        return BenchmarkRecord(name=self.name, title=title, rule=overall_rule(benchmark), description=benchmark)
 
     def data_record(self) -> DataRecord:
         """The data as a run records it: all of it, also where a share is scored."""

@@ -33,7 +33,7 @@ from pluralbench.results.evaluations import (
     PersonaJudgeRunConfig,
     ScoreResult,
 )
-from pluralbench.results.examples import place_of, read_again
+from pluralbench.results.examples import data_location, reload_items
 from pluralbench.results.finding import UNFINISHED
 from pluralbench.results.record import ShardRecord
 from pluralbench.results.runs import LEDGER_FILE, Run, load_run, write_run
@@ -147,10 +147,10 @@ def _join(
     output: Output, config: EvaluationRunConfig, shards: Sequence[Run], model: ModelRecord, data: str | None
 ) -> None:
     some = next((run for run in shards if run.items.height), shards[0])
-    read = read_again(some, data, "pluralbench merge RUN... --data PLACE")
+    read = reload_items(some, data, "pluralbench merge RUN... --data PLACE")
     if read.digest != config.data.digest:
         raise DataError(
-            f"{place_of(some, data)} has other content than what the shards are of; give it as it was with --data."
+            f"{data_location(some, data)} has other content than what the shards are of; give it as it was with --data."
         )
     items = read.frame
     if isinstance(config, PersonaJudgeRunConfig) and isinstance(read, PersonaItemSet):

@@ -39,7 +39,7 @@ from pluralbench.evaluation.verdicts import (
     record_replies,
 )
 from pluralbench.metrics import measure_personas
-from pluralbench.metrics.accuracy import rule_of
+from pluralbench.metrics.accuracy import overall_rule
 from pluralbench.results.decisions import JUDGED_PERSONAS
 from pluralbench.results.evaluations import PersonaJudgeResult, PersonaJudgeRunConfig, WithoutPersona
 from pluralbench.results.metrics_frame import metrics_frame
@@ -104,7 +104,7 @@ def judge_personas(
         benchmark=BenchmarkRecord(
             name=PERSONA_JUDGE,
             title=benchmark.title_for(personas.location, personas.revision),
-            rule=rule_of(benchmark),
+            rule=overall_rule(benchmark),
             description=benchmark,
         ),
         data=DataRecord(

@@ -20,21 +20,21 @@ from pluralbench.leaderboard.reproduction import DataCache, RunData, RunInputs, 
 from pluralbench.leaderboard.rescoring import Rescoring, check_lengths, check_rescored
 from pluralbench.leaderboard.unusual import (
     check_among,
-    check_data_asked,
+    check_benchmark_data,
     check_margins,
     check_model,
     check_outcomes,
     check_settings,
     check_software,
 )
-from pluralbench.results.finding import Found, find_runs
+from pluralbench.results.finding import FoundRuns, find_runs
 from pluralbench.results.runs import Run
 
 AGREEMENT = (check_items, check_record, check_replies)
-REMARKS = (check_data_asked, check_settings, check_model, check_software, check_outcomes, check_margins)
+REMARKS = (check_benchmark_data, check_settings, check_model, check_software, check_outcomes, check_margins)
 
 
-def runs_at(paths: Sequence[Path]) -> Found:
+def find_benchmark_runs(paths: Sequence[Path]) -> FoundRuns:
     """The runs at some paths and below them; at least one of them is of a benchmark. Raises `RunError` without any."""
     found = find_runs(paths)
     if not found.runs:
@@ -113,12 +113,12 @@ def files_digest(path: Path) -> str:
     return digest({one.name: file_digest(one) for one in sorted(path.iterdir()) if one.is_file()})
 
 
-def place_in(places: Mapping[str, str], run: Run) -> str | None:
+def location_override(places: Mapping[str, str], run: Run) -> str | None:
     """Where a run's data is now. places: by the benchmark's name, with "" for all others."""
     return places.get(run.config.benchmark.name, places.get(""))
 
 
-def places_of(given: Sequence[str]) -> dict[str, str]:
+def parse_location_overrides(given: Sequence[str]) -> dict[str, str]:
     """Places of data as they are given: PLACE for all runs, or BENCHMARK=PLACE for those of one."""
     split = [("", "", one) if Path(one).exists() or "=" not in one else one.partition("=") for one in given]
     return {name: place for name, _, place in split}
@@ -134,12 +134,12 @@ def check_summary(run: Run, checked: CheckResult) -> dict[str, Any]:
         "accepted": checked.accepted,
         "rescored": checked.rescored,
         "items_counted": run.items_counted,
-        "items": run.items_there,
+        "items": run.items_total,
         "findings": findings,
     }
 
 
-def read_checked(path: Path) -> dict[str, CheckResult]:
+def read_check_results(path: Path) -> dict[str, CheckResult]:
     """Runs by the digest of their files that were checked against their data, from what `check --json` printed.
 
     Raises `RunError` for another file.

@@ -15,10 +15,10 @@ from pluralbench.evaluation.personas import compute_persona_metrics, parse_reply
 from pluralbench.evaluation.personas import verdict as verdict_for_persona
 from pluralbench.evaluation.verdicts import INVALID
 from pluralbench.leaderboard.findings import Finding, error_finding
-from pluralbench.leaderboard.reproduction import key_of
+from pluralbench.leaderboard.reproduction import row_key
 from pluralbench.metrics import measure
 from pluralbench.metrics.references import REFERENCES
-from pluralbench.results.decisions import columns_of, decisions_of
+from pluralbench.results.decisions import decisions_of, item_columns
 from pluralbench.results.evaluations import JudgeRunConfig, PersonaJudgeRunConfig, ScoreRunConfig
 from pluralbench.results.metrics_frame import PLACE
 from pluralbench.results.runs import ITEMS_FILE, LEDGER_FILE, METRICS_FILE, RUN_FILE, Run
@@ -40,7 +40,7 @@ def check_columns(run: Run) -> Findings:
     if judges != (run.path / LEDGER_FILE).is_file():
         said = "is no file of a run of `score`" if not judges else "is missing, so no verdict can be traced to a reply"
         yield error_finding("replies", f"{LEDGER_FILE} {said}.")
-    wanted, found = columns_of(run.config), run.items.schema
+    wanted, found = item_columns(run.config), run.items.schema
     for names, said in (
         (wanted.keys() - found.keys(), "lacks"),
         (found.keys() - wanted.keys(), "has, and other than this version makes,"),
@@ -52,7 +52,7 @@ def check_columns(run: Run) -> Findings:
 def check_items(run: Run) -> Findings:
     """Whether each decision is there once, and its outcome is what its scores or verdicts say."""
     items = run.items
-    twice = items.filter(items.select(key_of(items)).is_duplicated())
+    twice = items.filter(items.select(row_key(items)).is_duplicated())
     if twice.height:
         yield error_finding("items", f"{ITEMS_FILE} has {_rows(twice)} more than once.")
     for what, columns, wrong in (

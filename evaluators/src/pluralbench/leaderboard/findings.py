@@ -49,7 +49,7 @@ class CheckResult(NamedTuple):
         return self.state in {"checked", "verified"}
 
     @property
-    def why_not(self) -> list[Finding]:
+    def rejection_reasons(self) -> list[Finding]:
         """The findings for which the run is not accepted."""
         return [found for found in self.findings if found.level == "refused" or found.about == UNREAD]
 
@@ -76,11 +76,11 @@ def is_refused(findings: Iterable[Finding]) -> bool:
     return any(found.level == "refused" for found in findings)
 
 
-def lines_of(run: Run, checked: CheckResult) -> Iterator[str]:
+def finding_lines(run: Run, checked: CheckResult) -> Iterator[str]:
     """A line of what the run is and how far it was checked, and one for each finding."""
     headline = run.headline.value
     number = "no overall number" if headline is None else f"{headline:.1%}"
-    size = items_text([run.items_counted], run.items_there)
+    size = items_text([run.items_counted], run.items_total)
     yield f"{run.path}: {clean(run.name)} on {run.config.benchmark.title}, {size}, {number}: {checked.said}"
     if checked.rescored:
         yield f"  {checked.rescored}"

@@ -30,11 +30,11 @@ from pluralbench.errors import DataError
 from pluralbench.evaluation.judge import JudgeContexts, compute_judge_metrics, judge_items
 from pluralbench.evaluation.loading import LoadedBenchmark
 from pluralbench.evaluation.personas import compute_persona_metrics, draw_run_items, make_persona_judge
-from pluralbench.evaluation.personas import judge_persona_items as said_for_personas
+from pluralbench.evaluation.personas import judge_persona_items as judge_persona_items_again
 from pluralbench.leaderboard.findings import Finding, error_finding
 from pluralbench.results.decisions import decide, score_items
 from pluralbench.results.evaluations import EvaluationRunConfig, JudgeRunConfig, PersonaJudgeRunConfig
-from pluralbench.results.examples import place_of, read_again
+from pluralbench.results.examples import data_location, reload_items
 from pluralbench.results.runs import ITEMS_FILE, LEDGER_FILE, RUN_FILE, Run
 
 OTHER_PROMPTS = "The judge was asked by other prompts than those of this version of pluralbench."
@@ -75,14 +75,14 @@ DataCache = dict[str, Items | PersonaItemSet | UserError]
 
 
 def _read(run: Run, data: str | None, last: DataCache) -> Items | PersonaItemSet:
-    """The items of a run's data; see `read_again`. Raises a `UserError` for data that cannot be read."""
+    """The items of a run's data; see `reload_items`. Raises a `UserError` for data that cannot be read."""
     asked = run.config.data.model_dump(mode="json", include={"configs", "split", "limit", "on_empty", "reference"})
     described = run.config.benchmark.description.model_dump(mode="json")
-    key = digest([place_of(run, data), data, run.verb, asked, described])
+    key = digest([data_location(run, data), data, run.verb, asked, described])
     if key not in last:
         last.clear()
         try:
-            last[key] = read_again(run, data, COMMAND)
+            last[key] = reload_items(run, data, COMMAND)
         except UserError as error:
             last[key] = error
     found = last[key]
@@ -94,7 +94,7 @@ def _read(run: Run, data: str | None, last: DataCache) -> Items | PersonaItemSet
 def run_data(run: Run, files: RunInputs, last: DataCache | None = None) -> RunData:
     """The data of a run, with what its prompts tell. Raises a `UserError` for what cannot be read."""
     read = _read(run, files.data, {} if last is None else last)
-    place, config = place_of(run, files.data), run.config
+    place, config = data_location(run, files.data), run.config
     if isinstance(read, PersonaItemSet) or isinstance(config, PersonaJudgeRunConfig):
         assert isinstance(read, PersonaItemSet) and isinstance(config, PersonaJudgeRunConfig)  # noqa: S101, PT018 - of one verb
         return RunData(place, read, None, draw_run_items(config, read))
@@ -189,7 +189,7 @@ def judge_from_ledger(
         mine = [wanted is None or place in wanted for place in range(frame.height)]
         reached = connection or config.connection
         persona_judge = make_persona_judge(config.model, reached, ledger, config.judging, config.seed, backend)
-        return said_for_personas(persona_judge, config.judging, frame, mine)
+        return judge_persona_items_again(persona_judge, config.judging, frame, mine)
     assert isinstance(config, JudgeRunConfig)  # noqa: S101 - `score` has no ledger
     if config.prompts_digest != prompts_digest():
         raise DataError(OTHER_PROMPTS)
@@ -235,7 +235,7 @@ def recorded_scores(run: Run, items: pl.DataFrame) -> Scored:
     return scored
 
 
-def key_of(items: pl.DataFrame) -> list[str]:
+def row_key(items: pl.DataFrame) -> list[str]:
     """The columns that name a row of a run's items."""
     judged = ("chosen", "rejected") if "verdict_chosen_first" in items.columns else ()
     return [name for name in ("config", "id", "response", *judged) if name in items.columns]
@@ -243,7 +243,7 @@ def key_of(items: pl.DataFrame) -> list[str]:
 
 def check_items_again(run: Run, again: pl.DataFrame, place: str) -> list[Finding]:
     """Whether each row of the run's items is what its data gives."""
-    key = key_of(again)
+    key = row_key(again)
     ours = run.items.with_columns(pl.col(name).cast(again.schema[name]) for name in key)
     both = again.join(ours, on=key, how="left", nulls_equal=True, suffix="_kept", maintain_order="left")
     found = []

@@ -25,8 +25,8 @@ from pluralbench.errors import RunError
 from pluralbench.evaluation.judge import judge_chat_model
 from pluralbench.evaluation.models import Scorable, resolve_model
 from pluralbench.leaderboard.findings import Finding, error_finding, warning_finding
-from pluralbench.leaderboard.reproduction import RunData, check_prompts, judge_from_ledger, key_of, recorded_scores
-from pluralbench.leaderboard.unusual import chance_of
+from pluralbench.leaderboard.reproduction import RunData, check_prompts, judge_from_ledger, recorded_scores, row_key
+from pluralbench.leaderboard.unusual import coin_probability
 from pluralbench.results.evaluations import JudgeRunConfig, PersonaJudgeRunConfig, ScoreRunConfig
 from pluralbench.results.runs import Run
 
@@ -208,7 +208,7 @@ def _judged(run: Run, source: RunData, how: Rescoring, places: Sequence[int]) ->
     with TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger.sqlite") as ledger:
         backend = chat_backend(config.model, connection)
         again = judge_from_ledger(run, source, ledger, backend, places=places, connection=connection)
-    key = key_of(again)
+    key = row_key(again)
     said = next([name, "outcome"] for name in ("verdict", "margin", "score") if name in again.columns)
     both = again.select(*key, *said).join(
         run.items.select(pl.col(name).cast(again.schema[name]) for name in (*key, *said)),
@@ -225,7 +225,7 @@ def _judged(run: Run, source: RunData, how: Rescoring, places: Sequence[int]) ->
         f"{len(places):,} of {source.items.height:,} items were judged again (seed {how.seed}), {same:,} of "
         f"{len(rows):,} verdicts alike"
     )
-    if chance_of(rose, rose + fell) < RARE:
+    if coin_probability(rose, rose + fell) < RARE:
         return [error_finding("rescored", f"{told}; {fell:,} were right in the run alone, and {rose:,} now alone.")], ""
     if same < SAME_VERDICTS * len(rows):
         return [warning_finding("rescored", f"{told}, which verifies nothing.")], ""

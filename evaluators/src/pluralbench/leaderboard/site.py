@@ -10,12 +10,12 @@ from pluralbench_runs import Recipe, output_directory
 from pluralbench_runs.progress import progress
 
 from pluralbench.errors import RunError
-from pluralbench.leaderboard.checks import check_submission, files_digest, place_in, runs_at
+from pluralbench.leaderboard.checks import check_submission, files_digest, find_benchmark_runs, location_override
 from pluralbench.leaderboard.findings import UNREAD, CheckResult
 from pluralbench.leaderboard.reproduction import DataCache, RunInputs
 from pluralbench.reports.html.board import Listed
 from pluralbench.reports.html.report import html_report
-from pluralbench.results.finding import Found
+from pluralbench.results.finding import FoundRuns
 from pluralbench.results.runs import Run
 
 INDEX, RECIPE_FILE = "index.html", "site.toml"
@@ -65,10 +65,10 @@ def write_site(
 
     Runs that are refused, and those that were not checked against their data, are named with the reasons, and are in no
     table of numbers. any_data: also runs that are not of a benchmark's published data, such as its sample, under the
-    name of their data. places, known: see `checked_runs`. Raises `RunError` for a folder without such a run,
+    name of their data. places, known: see `check_runs`. Raises `RunError` for a folder without such a run,
     `OutputError` for a place that holds something else.
     """
-    found = runs_at([folder])
+    found = find_benchmark_runs([folder])
     other = [] if any_data else [run for run in found.runs if not is_published(run)]
     runs = [run for run in found.runs if any_data or is_published(run)]
     if not runs:
@@ -77,8 +77,8 @@ def write_site(
             "which a leaderboard has with `any_data` alone."
         )
     with output_directory(out, SiteRecipe(), recipe_file=RECIPE_FILE) as output:
-        listed = checked_runs(runs, folder, places or {}, known or {})
-        text, _ = html_report(Found([], [], []), listed)
+        listed = check_runs(runs, folder, places or {}, known or {})
+        text, _ = html_report(FoundRuns([], [], []), listed)
         staged = output.staging()
         (staged / INDEX).write_text(text, encoding="utf-8")
         (staged / RECIPE_FILE).write_bytes((output.work / "recipe.toml").read_bytes())
@@ -92,20 +92,20 @@ def is_published(run: Run) -> bool:
     return benchmark.title_for(data.location, data.revision) == benchmark.title
 
 
-def checked_runs(
+def check_runs(
     runs: Sequence[Run], folder: Path, places: Mapping[str, str], known: Mapping[str, CheckResult]
 ) -> list[Listed]:
     """The runs of a folder with what their checks found, in the order of their paths, which name no machine.
 
-    places: see `place_in`. known: runs that `submit` checked before, see `read_checked`; what that found of their data
-    and their scores holds while their files are the same.
+    places: see `location_override`. known: runs that `submit` checked before, see `read_check_results`; what that
+    found of their data and their scores holds while their files are the same.
     """
     found, last = [], DataCache()
     with progress("Checking runs", len(runs)) as meter:
         for run in sorted(runs, key=lambda run: (run.config.benchmark.name, run.config.data.digest)):
             inside = run.path.relative_to(folder)
             shown = replace(run, path=inside if inside.name else Path(folder.resolve().name))
-            checked = check_submission(run, runs, files=RunInputs(place_in(places, run)), last=last)
+            checked = check_submission(run, runs, files=RunInputs(location_override(places, run)), last=last)
             before = known.get(files_digest(run.path)) if checked.state != "refused" else None
             if before is not None:
                 findings = [finding for finding in checked.findings if finding.about != UNREAD]

@@ -42,7 +42,7 @@ RULES = ("overall", "apart", "labels", "several", "merged", "strict", "reference
 """What of a benchmark's description makes its numbers."""
 
 
-def check_data_asked(run: Run) -> Findings:
+def check_benchmark_data(run: Run) -> Findings:
     """Whether the run is of all items of the benchmark, counted by its rules."""
     data, benchmark = run.config.data, run.config.benchmark
     if data.location == SAMPLE:
@@ -200,14 +200,14 @@ def check_margins(run: Run) -> Findings:
         )
     near = margins.filter(sizes <= NEAR * middle)
     won = int((near > 0).sum())
-    if chance_of(len(near) - won, len(near)) < RARE:
+    if coin_probability(len(near) - won, len(near)) < RARE:
         yield warning_finding(
             "margins",
             f"Of its {len(near):,} margins nearest to 0, where models are right half the time, {won:,} are right.",
         )
 
 
-def chance_of(successes: int, trials: int) -> float:
+def coin_probability(successes: int, trials: int) -> float:
     """How likely a coin is to have so few successes or fewer."""
     return float(sum(math.comb(trials, k) for k in range(successes + 1)) / (1 << trials))
 

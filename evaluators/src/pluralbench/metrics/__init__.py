@@ -9,7 +9,7 @@ import polars as pl
 from pluralbench_measures.bootstrap import Estimate
 
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench.metrics.accuracy import estimates, items_counted, leaves_of, outcome_counts, parts_of
+from pluralbench.metrics.accuracy import accuracy_estimates, items_counted, leaves_of, outcome_counts, parts_of
 from pluralbench.metrics.calibration import calibration_numbers
 from pluralbench.metrics.certainty import THRESHOLD, all_verdict_metrics, verdict_numbers
 from pluralbench.metrics.languages import language_accuracies, language_numbers
@@ -58,7 +58,7 @@ def measure_personas(
 def _measured(benchmark: Benchmark, decisions: pl.DataFrame) -> Numbers:
     leaves = leaves_of(decisions)
     parts = parts_of(benchmark, decisions)
-    for place, found in estimates(benchmark, leaves, decisions):
+    for place, found in accuracy_estimates(benchmark, leaves, decisions):
         yield place, found
         if place.group in {"pooled", "subset", "category"} and place.metric == "accuracy":
             yield from outcome_counts(parts[place.config, place.subset], place)

@@ -28,7 +28,7 @@ LEAF = {"config": pl.String, "subset": pl.String}
 Counts = Mapping[str, Sums]
 """What counts, by cluster and leaf: `decisions`, and of rankings by category `exact` (their prompts) and `pairs`."""
 Drawn = Mapping[str, Resampled]
-"""`Counts` as they are, and tilted, resampled or exchanged."""
+"""`Counts` as they are, and perturbed, resampled or exchanged."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class ResampledAccuracy:
     clusters: int
 
 
-def rule_of(benchmark: Benchmark) -> str:
+def overall_rule(benchmark: Benchmark) -> str:
     """How the overall number is made, as a sentence."""
     if benchmark.overall == "items":
         return "mean over all items"
@@ -108,21 +108,21 @@ def sums_by_leaf(
     )
 
 
-def tilted(*sides: Counts) -> tuple[Perturbed, list[Drawn]]:
+def perturb_counts(*sides: Counts) -> tuple[Perturbed, list[Drawn]]:
     """The counts of some runs, on the same clusters and leaves, with each sum raised in turn; see `Perturbed`."""
     found = perturb(*(sums for counts in sides for sums in counts.values()))
     sources = iter(found.sources)
     return found, [{name: next(sources) for name in counts} for counts in sides]
 
 
-def estimates(benchmark: Benchmark, leaves: Sequence[Leaf], decisions: pl.DataFrame) -> Numbers:
+def accuracy_estimates(benchmark: Benchmark, leaves: Sequence[Leaf], decisions: pl.DataFrame) -> Numbers:
     """Each share that the benchmark says of some decisions, with its interval, the overall number first."""
-    found, (source,) = tilted(count(benchmark, decisions, leaves))
-    for one in numbers(benchmark, leaves, source):
+    found, (source,) = perturb_counts(count(benchmark, decisions, leaves))
+    for one in resampled_accuracies(benchmark, leaves, source):
         yield one.place, found.share(one.values, one.strata, one.n, one.clusters)
 
 
-def numbers(benchmark: Benchmark, leaves: Sequence[Leaf], found: Drawn) -> list[ResampledAccuracy]:
+def resampled_accuracies(benchmark: Benchmark, leaves: Sequence[Leaf], found: Drawn) -> list[ResampledAccuracy]:
     """Each share that the benchmark says of some decisions, the overall number first."""
     configs = list(dict.fromkeys(config for config, _ in leaves))
     ours = [config for config in configs if config not in benchmark.outside_overall]
@@ -141,7 +141,7 @@ def _overall(
     leaves: Sequence[Leaf],
     pairs: Resampled,
 ) -> ResampledAccuracy:
-    places, place = places_of(leaves, ours), Place("overall", "overall")
+    places, place = leaf_indices(leaves, ours), Place("overall", "overall")
     if benchmark.overall == "items":
         return _number(place, pairs.pooled(places), pairs, [places])
     configs = [one for one in parts if one.place.group == "config"]
@@ -151,7 +151,7 @@ def _overall(
 
 def _config(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pairs: Resampled) -> Iterator[ResampledAccuracy]:
     """A config's own number, and its sections."""
-    places = counting(benchmark, leaves, [config])
+    places = counted_leaves(benchmark, leaves, [config])
     group = "apart" if config in benchmark.outside_overall else "config"
     own = Place(group, "accuracy", config)
     if not benchmark.sections or config in benchmark.apart:
@@ -159,10 +159,10 @@ def _config(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pairs: Re
         return
     sections = section_values(benchmark, config, leaves, pairs)
     # A section that is missing makes the mean missing: a mean of fewer sections would be of something else.
-    yield _number(own, mean_of(list(sections.values())), pairs, apart(places))
+    yield _number(own, mean_of(list(sections.values())), pairs, separate_strata(places))
     for name, values in sections.items():
         inner = [place for place in places if leaves[place][1] in benchmark.sections[name]]
-        yield _number(Place("section", "accuracy", config, name), values, pairs, apart(inner))
+        yield _number(Place("section", "accuracy", config, name), values, pairs, separate_strata(inner))
 
 
 def section_values(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pairs: Resampled) -> dict[str, Array]:
@@ -180,12 +180,12 @@ def _by_category(leaves: Sequence[Leaf], found: Drawn, ours: Sequence[str]) -> I
     pairs, exact = found["pairs"], found["exact"]
     means: dict[str, list[ResampledAccuracy]] = {"accuracy": [], "exact_match": []}
     for config in ours:
-        places = places_of(leaves, [config])
+        places = leaf_indices(leaves, [config])
         for (metric, values), source in zip(means.items(), (pairs, exact), strict=True):
             mean = rankings.category_mean(source.won[:, places], source.counts[:, places])
-            values.append(_number(Place("config", metric, config), mean, source, apart(places)))
+            values.append(_number(Place("config", metric, config), mean, source, separate_strata(places)))
     accuracy, matched = ([one.values for one in values] for values in means.values())
-    every = apart(places_of(leaves, ours))
+    every = separate_strata(leaf_indices(leaves, ours))
     yield _number(Place("overall", "overall"), rankings.overall(accuracy, matched), exact, every)
     yield _number(Place("overall", "accuracy"), mean_of(accuracy), pairs, every, exact)
     yield _number(Place("overall", "exact_match"), mean_of(matched), exact, every)
@@ -199,9 +199,9 @@ def _pooled(
     """Accuracy, and of rankings by category exact match, over all decisions of each part."""
     section = benchmark.section_of
     kind = "category" if benchmark.by_category else "subset"
-    parts = [(Place("pooled", "accuracy"), places_of(leaves, ours))]
+    parts = [(Place("pooled", "accuracy"), leaf_indices(leaves, ours))]
     for config in configs:
-        own = places_of(leaves, [config])
+        own = leaf_indices(leaves, [config])
         parts.append((Place("pooled", "accuracy", config), own))
         for leaf in own:
             subset = leaves[leaf][1]
@@ -222,20 +222,20 @@ def _number(
     return ResampledAccuracy(place, values, strata, source.decisions(places), (clustered or source).clusters(places))
 
 
-def apart(places: Iterable[int]) -> list[list[int]]:
+def separate_strata(places: Iterable[int]) -> list[list[int]]:
     """The strata of a mean over leaves: each by itself."""
     return [[place] for place in places]
 
 
-def places_of(leaves: Sequence[Leaf], configs: Iterable[str]) -> list[int]:
+def leaf_indices(leaves: Sequence[Leaf], configs: Iterable[str]) -> list[int]:
     """The places of the leaves of some configs."""
     wanted = set(configs)
     return [place for place, (config, _) in enumerate(leaves) if config in wanted]
 
 
-def counting(benchmark: Benchmark, leaves: Sequence[Leaf], configs: Iterable[str]) -> list[int]:
+def counted_leaves(benchmark: Benchmark, leaves: Sequence[Leaf], configs: Iterable[str]) -> list[int]:
     """The places of the leaves that the numbers of some configs are made of: with sections, those in one."""
-    places = places_of(leaves, configs)
+    places = leaf_indices(leaves, configs)
     if not benchmark.sections:
         return places
     return [at for at in places if leaves[at][0] in benchmark.apart or leaves[at][1] in benchmark.section_of]

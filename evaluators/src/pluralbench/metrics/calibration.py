@@ -37,14 +37,14 @@ def _calibration(benchmark: Benchmark, decisions: pl.DataFrame, config: str | No
     shape = int(cluster.max()) + 1, BINS
     won = (scored["outcome"] == "win").to_numpy().astype(np.float64)
     margins = scored["margin"].abs().to_numpy()
-    tilted = perturb(*(sums_of(bins, cluster, values, shape=shape) for values in (won, margins)))
-    pairs, apart = tilted.sources[0], tilted.sources[1].won
+    perturbed = perturb(*(sums_of(bins, cluster, values, shape=shape) for values in (won, margins)))
+    pairs, apart = perturbed.sources[0], perturbed.sources[1].won
     errors = calibration_error(pairs.won, pairs.counts, apart)
-    yield place, tilted.spread(errors, [range(BINS)], len(bins), shape[0], within=(0.0, 1.0))
+    yield place, perturbed.spread(errors, [range(BINS)], len(bins), shape[0], within=(0.0, 1.0))
     for number in np.unique(bins).tolist():
         n, clusters = pairs.decisions([number]), pairs.clusters([number])
         mean = float(apart[0, number] / pairs.counts[0, number])
         name = Place("bin", "accuracy", config, subset=str(number + 1))
-        yield name, tilted.share(pairs.pooled([number]), [[number]], n, clusters)
+        yield name, perturbed.share(pairs.pooled([number]), [[number]], n, clusters)
         yield name._replace(metric="difference"), Estimate(mean, n=n)
         yield name._replace(metric="probability"), Estimate(float(1 / (1 + np.exp(-mean))), n=n)

@@ -31,10 +31,10 @@ def all_verdict_metrics(verdicts: pl.DataFrame, *, threshold: float = THRESHOLD)
 
     verdicts: as `check_verdicts` makes them. Each result has the four names and what `verdict_metrics` says.
     """
-    return [names | verdict_metrics(rows, threshold=threshold) for names, rows in groups_of(verdicts)]
+    return [names | verdict_metrics(rows, threshold=threshold) for names, rows in verdict_groups(verdicts)]
 
 
-def groups_of(verdicts: pl.DataFrame) -> list[tuple[dict[str, str], pl.DataFrame]]:
+def verdict_groups(verdicts: pl.DataFrame) -> list[tuple[dict[str, str], pl.DataFrame]]:
     """The verdicts of each task, setting, set of persona variables and judge, in this order, with these names."""
     groups = [
         (dict(zip(GROUP, map(str, names), strict=True)), rows)
@@ -70,7 +70,7 @@ def verdict_metrics(verdicts: pl.DataFrame, *, threshold: float = THRESHOLD) -> 
     Intervals take clusters as drawn (see `pluralbench_measures.intervals`); they are None of fewer than its `FEWEST`,
     and for the error and the area where every row came out alike.
     """
-    found, kinds = _tilted(verdicts)
+    found, kinds = _perturbed(verdicts)
     certainty = kinds["certainty"].fill_null(np.nan).to_numpy()
     parsed, first = (kinds[name].to_numpy() for name in ("parsed", "first"))
     every, rated = np.ones_like(parsed), parsed & ~np.isnan(certainty)
@@ -124,7 +124,7 @@ def against_none(verdicts: pl.DataFrame) -> list[dict[str, Any]]:
     those that are not shared.
     accuracy, accuracy_without: with and without a persona, and difference, the first less the second, from -1 to 1.
     """
-    groups = groups_of(verdicts)
+    groups = verdict_groups(verdicts)
     compared = []
     for names, rows in groups:
         without = {
@@ -163,17 +163,17 @@ def compare_verdicts(first: pl.DataFrame, second: pl.DataFrame) -> dict[str, Any
         )
         for number, side in enumerate(sides)
     )
-    tilted = perturb(*_by_side(together))
-    accuracies = [source.pooled([0]) for source in tilted.sources]
-    clusters = [source.clusters([0]) for source in tilted.sources]
-    difference = tilted.difference(accuracies[0] - accuracies[1], [[0]], None, min(clusters))
+    perturbed = perturb(*_by_side(together))
+    accuracies = [source.pooled([0]) for source in perturbed.sources]
+    clusters = [source.clusters([0]) for source in perturbed.sources]
+    difference = perturbed.difference(accuracies[0] - accuracies[1], [[0]], None, min(clusters))
     return {
         "same_items": same,
         "n": sides[0].height,
         "n_without": sides[1].height,
         "left_out": left_out,
-        **_named("accuracy", tilted.share(accuracies[0], [[0]], None, clusters[0])),
-        **_named("accuracy_without", tilted.share(accuracies[1], [[0]], None, clusters[1])),
+        **_named("accuracy", perturbed.share(accuracies[0], [[0]], None, clusters[0])),
+        **_named("accuracy_without", perturbed.share(accuracies[1], [[0]], None, clusters[1])),
         **_named("difference", difference),
     }
 
@@ -186,7 +186,7 @@ def _by_side(together: pl.DataFrame) -> list[Sums]:
     return [sums_of(np.zeros(int(on.sum()), dtype=np.int64), cluster[on], won[on], shape=shape) for on in sides]
 
 
-def _tilted(verdicts: pl.DataFrame) -> tuple[Perturbed, pl.DataFrame]:
+def _perturbed(verdicts: pl.DataFrame) -> tuple[Perturbed, pl.DataFrame]:
     """Right answers and rows by kind of answer: whether it is valid, whether it is A, and its certainty."""
     rows = verdicts.select(
         "cluster",
@@ -224,11 +224,11 @@ def _named(name: str, found: Estimate) -> dict[str, Any]:
     return {name: found.value, f"{name}_interval": bounds}
 
 
-def _spread(name: str, tilted: Perturbed, values: Array) -> dict[str, Any]:
+def _spread(name: str, perturbed: Perturbed, values: Array) -> dict[str, Any]:
     """A value from 0 to 1 that is no share of rows, and its interval."""
-    kinds = range(tilted.sums[0].counts.shape[1])
-    clusters = tilted.sources[0].clusters(kinds)
-    return _named(name, tilted.spread(values, [kinds], None, clusters, within=(0.0, 1.0)))
+    kinds = range(perturbed.sums[0].counts.shape[1])
+    clusters = perturbed.sources[0].clusters(kinds)
+    return _named(name, perturbed.spread(values, [kinds], None, clusters, within=(0.0, 1.0)))
 
 
 def _decile(certainty: Array) -> NDArray[np.int64]:

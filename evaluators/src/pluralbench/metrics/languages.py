@@ -17,11 +17,11 @@ from pluralbench.data.benchmarks import Benchmark
 from pluralbench.metrics.accuracy import (
     COUNTED,
     Leaf,
-    apart,
-    counting,
+    counted_leaves,
+    leaf_indices,
     leaves_of,
-    places_of,
     section_values,
+    separate_strata,
     sums_by_leaf,
 )
 from pluralbench.results.metrics_frame import Numbers, Place
@@ -63,20 +63,20 @@ def language_accuracies(benchmark: Benchmark, decisions: pl.DataFrame) -> Number
         return
     codes, counted = _languages(benchmark, decisions.select(READ))
     leaves = leaves_of(counted)
-    tilted = perturb(_sums(counted, leaves, counted))
-    languages = tilted.sources[0]
+    perturbed = perturb(_sums(counted, leaves, counted))
+    languages = perturbed.sources[0]
     sections = {code: section_values(benchmark, code, leaves, languages) for code in codes}
     values = {code: _whole(code, found, leaves, languages) for code, found in sections.items()}
     yield Place("overall", "variance"), Estimate(_variance(values), n=len(codes))
     for name, weights in benchmark.sections.items():
         mean = mean_of([sections[code][name] for code in codes])
-        inside = [at for at in counting(benchmark, leaves, codes) if leaves[at][1] in weights]
+        inside = [at for at in counted_leaves(benchmark, leaves, codes) if leaves[at][1] in weights]
         n, clusters = languages.decisions(inside), languages.clusters(inside)
-        yield Place("section", "accuracy", section=name), tilted.share(mean, apart(inside), n, clusters)
-    yield from _kinds(benchmark, values, leaves, tilted)
+        yield Place("section", "accuracy", section=name), perturbed.share(mean, separate_strata(inside), n, clusters)
+    yield from _kinds(benchmark, values, leaves, perturbed)
 
 
-def beside_english(benchmark: Benchmark, decisions: pl.DataFrame) -> pl.DataFrame:
+def with_english_outcomes(benchmark: Benchmark, decisions: pl.DataFrame) -> pl.DataFrame:
     """The decisions in other languages, in their order, with that of the same id in English as `outcome_english`.
 
     Ids that were not decided in English are left out; of a benchmark in one language there is none.
@@ -99,13 +99,13 @@ def _languages(benchmark: Benchmark, decisions: pl.DataFrame) -> tuple[list[str]
 
 def _whole(code: str, sections: Mapping[str, Array], leaves: list[Leaf], pairs: Resampled) -> Array:
     """A language's own number: the mean of its sections, where there are some."""
-    return mean_of(list(sections.values())) if sections else pairs.pooled(places_of(leaves, [code]))
+    return mean_of(list(sections.values())) if sections else pairs.pooled(leaf_indices(leaves, [code]))
 
 
 def _strata(benchmark: Benchmark, leaves: list[Leaf], codes: list[str]) -> Strata:
     """Those of a mean over languages' own numbers."""
-    every = [counting(benchmark, leaves, [code]) for code in codes]
-    return apart(place for places in every for place in places) if benchmark.sections else every
+    every = [counted_leaves(benchmark, leaves, [code]) for code in codes]
+    return separate_strata(place for places in every for place in places) if benchmark.sections else every
 
 
 def _sums(rows: pl.DataFrame, leaves: list[Leaf], every: pl.DataFrame) -> Sums:
@@ -128,13 +128,13 @@ def _drops(
     shared: Iterable[tuple[pl.DataFrame, pl.DataFrame]],
 ) -> Numbers:
     rows = [pl.concat(side) for side in zip(*shared, strict=True)]
-    tilted = perturb(*(_sums(own, leaves, pl.concat(rows)) for own in rows))
+    perturbed = perturb(*(_sums(own, leaves, pl.concat(rows)) for own in rows))
     del rows  # which are as large as all decisions, twice
-    ours, theirs = tilted.sources
+    ours, theirs = perturbed.sources
     names: list[str | None] = [None, *benchmark.sections]
     drops: dict[str | None, list[Array]] = {name: [] for name in names}
     for code in codes:
-        places = counting(benchmark, leaves, [code])
+        places = counted_leaves(benchmark, leaves, [code])
         sides: list[dict[str | None, Array]] = []
         for pairs in (ours, theirs):
             sections = section_values(benchmark, code, leaves, pairs)
@@ -144,15 +144,17 @@ def _drops(
             drops[name].append(drop)
             place = Place("config" if name is None else "section", "drop", code, name)
             inside = [at for at in places if name is None or leaves[at][1] in benchmark.sections[name]]
-            strata = _strata(benchmark, leaves, [code]) if name is None else apart(inside)
-            yield place, tilted.difference(drop, strata, ours.decisions(inside), ours.clusters(inside))
+            strata = _strata(benchmark, leaves, [code]) if name is None else separate_strata(inside)
+            yield place, perturbed.difference(drop, strata, ours.decisions(inside), ours.clusters(inside))
     for name, found in drops.items():
         place = Place("overall" if name is None else "section", "drop", section=name)
         inside = [
-            at for at in counting(benchmark, leaves, codes) if name is None or leaves[at][1] in benchmark.sections[name]
+            at
+            for at in counted_leaves(benchmark, leaves, codes)
+            if name is None or leaves[at][1] in benchmark.sections[name]
         ]
-        strata = _strata(benchmark, leaves, codes) if name is None else apart(inside)
-        yield place, tilted.difference(mean_of(found), strata, len(codes), ours.clusters(inside))
+        strata = _strata(benchmark, leaves, codes) if name is None else separate_strata(inside)
+        yield place, perturbed.difference(mean_of(found), strata, len(codes), ours.clusters(inside))
 
 
 def _consistency(languages: Mapping[str, pl.DataFrame], original: pl.DataFrame) -> Numbers:
@@ -184,7 +186,7 @@ def _variance(values: Mapping[str, Array]) -> float | None:
     return float(np.var(found, ddof=1)) if len(found) > 1 and not np.isnan(found).any() else None
 
 
-def _kinds(benchmark: Benchmark, values: Mapping[str, Array], leaves: list[Leaf], tilted: Perturbed) -> Numbers:
+def _kinds(benchmark: Benchmark, values: Mapping[str, Array], leaves: list[Leaf], perturbed: Perturbed) -> Numbers:
     """The mean accuracy of the languages of each kind, and how many these are."""
     known = {code: LANGUAGES[code] for code in values if code in LANGUAGES}
     for kind, field in KINDS.items():
@@ -192,9 +194,9 @@ def _kinds(benchmark: Benchmark, values: Mapping[str, Array], leaves: list[Leaf]
         for code, language in known.items():
             members.setdefault(str(getattr(language, field)), []).append(code)
         for name, codes in sorted(members.items()):
-            places = counting(benchmark, leaves, codes)
+            places = counted_leaves(benchmark, leaves, codes)
             mean = mean_of([values[code] for code in codes])
-            n, clusters = tilted.sources[0].decisions(places), tilted.sources[0].clusters(places)
-            found = tilted.share(mean, _strata(benchmark, leaves, codes), n, clusters)
+            n, clusters = perturbed.sources[0].decisions(places), perturbed.sources[0].clusters(places)
+            found = perturbed.share(mean, _strata(benchmark, leaves, codes), n, clusters)
             yield Place(kind, "accuracy", subset=name), found
             yield Place(kind, "languages", subset=name), Estimate(float(len(codes)))

@@ -16,7 +16,7 @@ from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, mea
 from pluralbench_measures.intervals import Strata, perturb
 from pluralbench_measures.paired import exchange, holm, p_value
 
-from pluralbench.metrics.accuracy import apart
+from pluralbench.metrics.accuracy import separate_strata
 from pluralbench.results.metrics_frame import Numbers, Place
 
 COMPARED = (("without", "with"), ("posts", "with"), ("shuffled", "with"))
@@ -36,7 +36,7 @@ class _Part(NamedTuple):
     clusters: int
 
 
-def personalize_numbers(items: pl.DataFrame, by_config: Mapping[str, bool]) -> Numbers:
+def method_numbers(items: pl.DataFrame, by_config: Mapping[str, bool]) -> Numbers:
     """All numbers of some items (`PERSONALIZE_ITEMS`): see `pluralbench.results.metrics_frame`.
 
     by_config: the sets, and whether their overall number is the mean over configs.
@@ -86,7 +86,7 @@ def _part(rows: pl.DataFrame, *, by_config: bool) -> _Part:
     leaf, cluster = (rows[name].rank("dense").to_numpy().astype(np.int64) - 1 for name in ("config", "cluster"))
     sums = sums_of(leaf, cluster, rows["correct"].to_numpy())
     clusters, leaves = sums.won.shape
-    return _Part(sums, apart(range(leaves)) if by_config else [list(range(leaves))], rows.height, clusters)
+    return _Part(sums, separate_strata(range(leaves)) if by_config else [list(range(leaves))], rows.height, clusters)
 
 
 def _values(source: Resampled, strata: Strata) -> Array:
@@ -94,15 +94,15 @@ def _values(source: Resampled, strata: Strata) -> Array:
 
 
 def _accuracy(part: _Part) -> Estimate:
-    tilted = perturb(part.sums)
-    return tilted.share(_values(tilted.sources[0], part.strata), part.strata, part.n, part.clusters)
+    perturbed = perturb(part.sums)
+    return perturbed.share(_values(perturbed.sources[0], part.strata), part.strata, part.n, part.clusters)
 
 
 def _gain(first: _Part, second: _Part) -> Estimate:
     """The second less the first, on the same decisions."""
-    tilted = perturb(first.sums, second.sums)
-    one, other = (_values(source, first.strata) for source in tilted.sources)
-    return tilted.difference(other - one, first.strata, first.n, first.clusters)
+    perturbed = perturb(first.sums, second.sums)
+    one, other = (_values(source, first.strata) for source in perturbed.sources)
+    return perturbed.difference(other - one, first.strata, first.n, first.clusters)
 
 
 def _test(first: _Part, second: _Part) -> float | None:

@@ -59,9 +59,9 @@ def _over(cluster: pl.Series, hits: pl.Series, of: pl.Series) -> Estimate:
         return Estimate(None, n=0)
     numbered = asked["cluster"].rank("dense").cast(pl.Int64).to_numpy() - 1
     leaf = np.zeros(asked.height, dtype=np.int64)
-    tilted = perturb(sums_of(leaf, numbered, asked["hits"].to_numpy(), asked["of"].to_numpy()))
-    [source] = tilted.sources
-    return tilted.share(source.pooled([0]), [[0]], source.decisions([0]), source.clusters([0]))
+    perturbed = perturb(sums_of(leaf, numbered, asked["hits"].to_numpy(), asked["of"].to_numpy()))
+    [source] = perturbed.sources
+    return perturbed.share(source.pooled([0]), [[0]], source.decisions([0]), source.clusters([0]))
 
 
 def _count(verdicts: pl.Series) -> pl.Series:

@@ -13,11 +13,11 @@ from pluralbench_measures.bootstrap import Estimate, Resampled, Sums
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.metrics.accuracy import (
+    accuracy_estimates,
     count,
-    estimates,
     leaves_of,
-    numbers,
     prompts_of,
+    resampled_accuracies,
     sums_by_leaf,
 )
 from pluralbench.metrics.languages import language_accuracies
@@ -28,7 +28,7 @@ COIN, LONGER, SHORTER = REFERENCES = ("coin", "longer", "shorter")
 LETTERS = {1: "A", -1: "B", 0: "C"}
 
 
-def named(metric: str, reference: str) -> str:
+def reference_metric(metric: str, reference: str) -> str:
     """What a reference's number is called: an accuracy by its own name, another by what it is of."""
     return reference if metric == "accuracy" else f"{metric}_of_{reference}"
 
@@ -43,7 +43,7 @@ def reference_numbers(benchmark: Benchmark, items: pl.DataFrame) -> Numbers:
     shorter = _by_length(items, -1)
     yield from _numbers(benchmark, shorter, SHORTER)
     ranks = items["rank"].to_list()
-    chances = {rank: matches_by_chance(rank) for rank in {*map(tuple, ranks)}}
+    chances = {rank: chance_of_match(rank) for rank in {*map(tuple, ranks)}}
     places = items.select("config", "id").iter_rows()
     matched = {place: chances[tuple(rank)] for place, rank in zip(places, ranks, strict=True)}
     yield from _coin(benchmark, shorter, 0.5, matched)  # who wins changes nothing
@@ -72,7 +72,7 @@ def persona_references(benchmark: Benchmark, decisions: pl.DataFrame, items: pl.
     yield from _coin(benchmark, decisions.with_columns(outcome=pl.lit("loss")), 1 / options, {})
 
 
-def matches_by_chance(rank: Sequence[int]) -> float:
+def chance_of_match(rank: Sequence[int]) -> float:
     """How likely scores drawn at random, no two of them the same, keep a ranking whose ties may be in any order.
 
     Of the k! orders of k responses these are the products of m! over groups of m responses that share a rank.
@@ -81,10 +81,13 @@ def matches_by_chance(rank: Sequence[int]) -> float:
 
 
 def _numbers(benchmark: Benchmark, decisions: pl.DataFrame, reference: str) -> Numbers:
-    for found in (estimates(benchmark, leaves_of(decisions), decisions), language_accuracies(benchmark, decisions)):
+    for found in (
+        accuracy_estimates(benchmark, leaves_of(decisions), decisions),
+        language_accuracies(benchmark, decisions),
+    ):
         for place, estimate in found:
             if place.metric not in {"languages", "variance"}:
-                yield place._replace(metric=named(place.metric, reference)), estimate
+                yield place._replace(metric=reference_metric(place.metric, reference)), estimate
 
 
 def _coin(
@@ -98,9 +101,12 @@ def _coin(
         prompts = prompts_of(benchmark, decisions)
         won = pl.Series([matched[row] for row in prompts.select("config", "id").iter_rows()], dtype=pl.Float64)
         expected["exact"] = sums_by_leaf(prompts, leaves, won)
-    for one in numbers(benchmark, leaves, {name: _as_it_is(sums) for name, sums in expected.items()}):
+    for one in resampled_accuracies(benchmark, leaves, {name: _as_it_is(sums) for name, sums in expected.items()}):
         value = None if np.isnan(one.values[0]) else float(one.values[0])
-        yield one.place._replace(metric=named(one.place.metric, COIN)), Estimate(value, n=one.n, clusters=one.clusters)
+        yield (
+            one.place._replace(metric=reference_metric(one.place.metric, COIN)),
+            Estimate(value, n=one.n, clusters=one.clusters),
+        )
     for place, found in language_accuracies(benchmark, decisions):
         if place.metric == "accuracy":
             value = None if found.value is None else chance

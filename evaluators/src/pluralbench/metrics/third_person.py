@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pluralbench.data.verdict_tables import certainty_columns, normalize_letter, raise_for_row, read_single_table, texts
 from pluralbench.errors import DataError
-from pluralbench.metrics.certainty import THRESHOLD, compare_verdicts, groups_of, verdict_metrics
+from pluralbench.metrics.certainty import THRESHOLD, compare_verdicts, verdict_groups, verdict_metrics
 
 DRAWS, SIZE = 1000, 30  # of the paper's bootstrap
 NO_ANSWER = -1
@@ -66,7 +66,7 @@ def compare_with_people(
     """
     on = _item_columns(verdicts, labels)
     compared = []
-    for names, group in groups_of(verdicts):
+    for names, group in verdict_groups(verdicts):
         one = _compared(group, labels, on, threshold, seed)
         if one is not None:
             compared.append(names | one)

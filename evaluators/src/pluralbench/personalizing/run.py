@@ -19,7 +19,7 @@ from pluralbench.evaluation.folders import file_name, run_folder
 from pluralbench.evaluation.loading import as_data_config, run_directory
 from pluralbench.evaluation.models import base_model_path
 from pluralbench.evaluation.timing import stopwatch
-from pluralbench.metrics.personalize import personalize_numbers
+from pluralbench.metrics.personalize import method_numbers
 from pluralbench.personalizing.users import (
     HAS,
     TEST,
@@ -47,10 +47,10 @@ from pluralbench.results.personalize import (
     PERSONALIZE_ITEMS,
     SCORED,
     Condition,
+    ContextSource,
     PersonalizeResult,
     PersonalizeRunConfig,
     SetRecord,
-    Told,
     TrainedOn,
     TrainedRecord,
 )
@@ -78,7 +78,7 @@ class Model(FrozenModel):
     condition: Condition
     seed: int
     options: PersonalConfig
-    told: Told
+    told: ContextSource
 
     @property
     def name(self) -> str:
@@ -177,7 +177,7 @@ def models_of(personalizing: PersonalizeConfig, options: PersonalConfig) -> list
     models = []
     for method, condition, seed in product(personalizing.methods, trained, range(personalizing.seeds)):
         # Beside posts SynthesizeMe reads the persona as every other method does (appendix B), else in their place.
-        how: Told = "persona" if method == "synthesizeme" and not personalizing.persona else "raw"
+        how: ContextSource = "persona" if method == "synthesizeme" and not personalizing.persona else "raw"
         told = {"profile": condition != "without", "persona": condition == "with" and personalizing.persona}
         own = PersonalConfig.model_validate(options.model_dump() | {"method": method, "seed": seed} | told)
         models.append(Model(method=method, condition=condition, seed=seed, options=own, told=how))
@@ -216,7 +216,7 @@ def _carried_out(
         backbone = load_backbone(described, scoring=config.scoring)
         store = EmbeddingStore(embeddings or output.work / EMBEDDINGS_FOLDER, backbone.record)
 
-        def embedded(name: str, part: UserSplit, told: Told) -> EmbeddedSplits:
+        def embedded(name: str, part: UserSplit, told: ContextSource) -> EmbeddedSplits:
             log_status(f"Vectors of {name} (--profile {told}): {len(part.groups):,} items")
             part = with_context(part, told)
             corpus = embed(part.groups, part.items["rank"].to_list(), backbone, posts=config.options.posts, store=store)
@@ -248,7 +248,7 @@ def _carried_out(
         first = next(iter(vectors.values()))
         users = replace(users, train=first[TRAIN].part, sets={name: first[name].part for name in users.sets})
         result = _result(config, users, trained, backbone.record.model_dump(mode="json"), seconds())
-    metrics = metrics_frame(personalize_numbers(items, {name: one.by_config for name, one in result.sets.items()}))
+    metrics = metrics_frame(method_numbers(items, {name: one.by_config for name, one in result.sets.items()}))
     folders = (MODELS_FOLDER,) if embeddings is not None else (MODELS_FOLDER, EMBEDDINGS_FOLDER)
     write_run(output, config, result, metrics, {"items": items}, folders=folders)
 

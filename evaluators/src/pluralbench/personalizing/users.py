@@ -16,7 +16,7 @@ from pluralbench.data.personas import UserPersona, read_personas
 from pluralbench.errors import DataError
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark
 from pluralbench.evaluation.train import held_out_clusters
-from pluralbench.results.personalize import KNOWN, NEW, SCORED, SETS, Told
+from pluralbench.results.personalize import KNOWN, NEW, SCORED, SETS, ContextSource
 
 TRAIN, VALIDATION, TEST = "train", "validation", "test"
 LATEST = 0.1
@@ -209,7 +209,7 @@ def kept(part: UserSplit, places: Sequence[int]) -> UserSplit:
     return UserSplit(part.items[list(places)], [part.groups[place] for place in places], left)
 
 
-def with_context(part: UserSplit, told: Told) -> UserSplit:
+def with_context(part: UserSplit, told: ContextSource) -> UserSplit:
     """The part as a model is told of its users: by posts (raw), or by a persona, and by posts who has none."""
     if told == "raw":
         return part

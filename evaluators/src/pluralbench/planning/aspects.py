@@ -13,7 +13,7 @@ from pluralbench_calls import Ledger
 from pluralbench_measures.bootstrap import Array, Estimate
 from pluralbench_rewards.rubric import stems
 
-from pluralbench.downstream.curves import Key, mean_numbers, numbered
+from pluralbench.downstream.curves import Key, index_names, mean_numbers
 from pluralbench.results.metrics_frame import Place
 
 WORDS, EMBEDDINGS = "words", "embeddings"
@@ -96,8 +96,8 @@ def aspect_numbers(
     items: their `config` and `cluster`, in the order of `found`. by_config: the overall number is the unweighted mean
     over configs, else over all items. Precision is over the items whose plan has a list.
     """
-    config, configs = numbered(items["config"])
-    cluster, _ = numbered(items["cluster"])
+    config, configs = index_names(items["config"])
+    cluster, _ = index_names(items["cluster"])
     columns: dict[Key, Array] = {
         (way, metric, None): np.array([np.nan if (value := getattr(one, name)) is None else value for one in own])
         for way, own in found.items()

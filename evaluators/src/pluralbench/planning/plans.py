@@ -16,7 +16,7 @@ from pluralbench_runs import Output
 from pluralbench_tables import parse_json, read_text
 
 from pluralbench.config import AspectMatchingConfig, DataConfig, PlanConfig
-from pluralbench.downstream.candidates import Policy, came_of_call, policy_of
+from pluralbench.downstream.candidates import Policy, answer_fields, resolve_policy
 from pluralbench.errors import DataError, EvaluationError
 from pluralbench.evaluation.folders import file_name, run_folder
 from pluralbench.evaluation.loading import LoadedBenchmark, as_data_config, run_directory
@@ -76,7 +76,7 @@ def plan(
     loaded = load_people(benchmark, as_data_config(data), posts)
     _check_ids(loaded.items.frame)
     checked = _check_unlearned(planner, loaded)
-    asked = policy_of(planner, sampling, connection)
+    asked = resolve_policy(planner, sampling, connection)
     config = PlanRunConfig(
         planner=asked.chat,
         benchmark=loaded.benchmark_record(),
@@ -153,7 +153,7 @@ def _planned(loaded: LoadedBenchmark, planner: Policy, ledger: Ledger, seed: int
     ]
     answers = ask(requests, ledger, planner.backend, limits=planner.limits, label="plans")
     rows = [
-        row | came_of_call(answer) | {"call": answer.key}
+        row | answer_fields(answer) | {"call": answer.key}
         for row, answer in zip(items.iter_rows(named=True), answers, strict=True)
     ]
     for row in rows:

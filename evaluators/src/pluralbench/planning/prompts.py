@@ -10,7 +10,7 @@ from pluralbench_runs import digest
 from pluralbench_schemas import render_posts
 
 from pluralbench.config import DataConfig, PromptConfig
-from pluralbench.downstream.outcomes import shown
+from pluralbench.downstream.outcomes import conversation_text
 from pluralbench.errors import DataError
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark
 
@@ -36,7 +36,7 @@ def load_people(benchmark: str, data: DataConfig, posts: int) -> LoadedBenchmark
 def prompts_of(loaded: LoadedBenchmark) -> list[list[Message]]:
     """The messages of each item, in the items' order."""
     return [
-        planner_messages(shown(group), render_posts(posts))
+        planner_messages(conversation_text(group), render_posts(posts))
         for group, posts in zip(loaded.groups(), _posts(loaded), strict=True)
     ]
 
@@ -56,7 +56,7 @@ def marks_of(loaded: LoadedBenchmark) -> list[set[str]]:
     for group, item in zip(loaded.groups(), loaded.items.frame.iter_rows(named=True), strict=True):
         posts = [post["text"] for post in loaded.context.posts(item)]
         founded = [aspect[name] or "" for aspect in item["aspects"] or [] for name in ("evidence", "reason")]
-        marks.append({mark(shown(group), texts) for texts in (posts, founded) if any(texts)})
+        marks.append({mark(conversation_text(group), texts) for texts in (posts, founded) if any(texts)})
     return marks
 
 

@@ -89,7 +89,7 @@ def eval_results(run: Run) -> list[EvalResult]:
                 "high": found.high,
                 "level": LEVEL,
                 "n": found.n,
-                **({} if name else {"items": run.items_counted, "of_items": run.items_there}),
+                **({} if name else {"items": run.items_counted, "of_items": run.items_total}),
                 "rule": config.benchmark.rule,
             },
         )

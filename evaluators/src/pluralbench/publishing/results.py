@@ -174,7 +174,7 @@ def _card(repository: str, tables: dict[str, str], folder: Path) -> str:
             run.path.name,
             run.name,
             run.config.benchmark.title,
-            items_text([run.items_counted], run.items_there),
+            items_text([run.items_counted], run.items_total),
             with_interval(run.headline) or "-",
             run.provenance.finished[:10],
         )

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pluralbench.data.benchmarks import Benchmark, BenchmarkEntry
-from pluralbench.metrics.accuracy import rule_of
+from pluralbench.metrics.accuracy import overall_rule
 
 Row = dict[str, Any]
 
@@ -22,7 +22,7 @@ def benchmark_rows(benchmarks: Mapping[str, BenchmarkEntry]) -> list[Row]:
             "title": described.title,
             "items": described.about.items,
             "unit": _unit(described),
-            "overall": rule_of(described),
+            "overall": overall_rule(described),
             "licence": described.about.licence,
             "hub": described.data,
             "source": described.about.source,

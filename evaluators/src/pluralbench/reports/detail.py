@@ -110,7 +110,7 @@ def _table(run: Run, told: Sequence[str]) -> Table:
         (place, {**numbers, **counts}) for place, numbers, counts in places_of(run)
     ]
     kept = [name for name in COLUMNS if name == "n" or not {_known(own, name) for _, own in places} <= {"", 0}]
-    size = items_text([run.items_counted], run.items_there)
+    size = items_text([run.items_counted], run.items_total)
     return Table(
         f"{', '.join([Path(run.name).name, run.config.benchmark.title, *told, size])} ({run.path})",
         "config",

@@ -33,7 +33,7 @@ def overview(run: Run) -> list[str]:
     said = ", ".join(f"{CAME_OUT[outcome]} {count:,}" for outcome, count in outcomes_of(run).items())
     return [
         f"{run.path}: {config.benchmark.title}, {sum(config.data.rows.values()):,} items, by {sanitize(run.name)}",
-        *([f"Overall {overall} over {items_text([run.items_counted], run.items_there)}"] if overall else []),
+        *([f"Overall {overall} over {items_text([run.items_counted], run.items_total)}"] if overall else []),
         f"Decisions: {said}",
     ]
 

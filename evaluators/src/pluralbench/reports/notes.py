@@ -163,7 +163,7 @@ def _reference_notes(sheets: Sequence[Sheet]) -> Iterator[str]:
 
 
 def _counted_items(run: Run) -> str:
-    every = run.items_there
+    every = run.items_total
     return "" if run.items_counted == every else items_text([run.items_counted], every)
 
 

@@ -16,7 +16,7 @@ from pluralbench.reports.numbers import p_value, percent, points
 from pluralbench.reports.tables import Column, Row, Table, Value
 from pluralbench.reports.writing import Report, long_frame, written
 from pluralbench.results.personalize import KNOWN, NEW, PersonalizeResult, SetRecord
-from pluralbench.results.runs import Personalized, decided
+from pluralbench.results.runs import Personalized, method_number
 
 METHODS = {"bt": "Bradley-Terry", "gpo": "GPO", "vpl": "VPL", "pal": "PAL", "synthesizeme": "SynthesizeMe"}
 CONDITIONS = {"without": "w/o", "posts": "posts", "with": "w/", "shuffled": "other's"}
@@ -60,7 +60,7 @@ def _by_config(found: Personalized, name: str, described: SetRecord) -> Table:
     columns = [Column(f"{text}: {CONDITIONS[one]}", bounds=False, part=True) for _, text, one in shown]
 
     def values(method: str) -> list[Estimate]:
-        return [decided(found, "accuracy", name, method, condition, config) for config, _, condition in shown]
+        return [method_number(found, "accuracy", name, method, condition, config) for config, _, condition in shown]
 
     return _table(found, described.title, columns, values)
 
@@ -73,12 +73,12 @@ def _table(
 
 
 def _levels(found: Personalized, name: str, conditions: Sequence[str], method: str) -> list[Estimate]:
-    return [decided(found, "accuracy", name, method, one) for one in conditions]
+    return [method_number(found, "accuracy", name, method, one) for one in conditions]
 
 
 def _gained(found: Personalized, name: str, first: str, second: str, method: str) -> list[Value]:
     """Both accuracies, the difference and its test."""
-    gain, p = (decided(found, metric, name, method, f"{second}-{first}") for metric in ("gain", "p_holm"))
+    gain, p = (method_number(found, metric, name, method, f"{second}-{first}") for metric in ("gain", "p_holm"))
     return [*_levels(found, name, (first, second), method), gain, p]
 
 
@@ -149,7 +149,7 @@ def _spread(found: Personalized) -> Iterator[str]:
     parts = []
     for method in found.config.personalizing.methods:
         spreads = {
-            CONDITIONS[condition]: decided(found, "seeds_sd", name, method, condition).value
+            CONDITIONS[condition]: method_number(found, "seeds_sd", name, method, condition).value
             for condition in found.result.conditions
         }
         said = [f"{which} {percent(value)}" for which, value in spreads.items() if value is not None]

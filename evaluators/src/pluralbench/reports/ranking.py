@@ -20,12 +20,12 @@ RANKS = (
 class Ranked(NamedTuple):
     """The ranks of a sheet's rows, in their order, and the differences behind them, by the numbers of two rows.
 
-    why_not: where rows cannot be compared, a sentence that says why; then there are no ranks.
+    rejection_reasons: where rows cannot be compared, a sentence that says why; then there are no ranks.
     """
 
     ranks: Sequence[RankInterval | None]
     differences: Mapping[Pair, Estimate]
-    why_not: str = ""
+    rejection_reasons: str = ""
 
 
 def ranked(sheet: Sheet) -> Ranked:

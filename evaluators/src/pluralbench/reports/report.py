@@ -12,7 +12,7 @@ from pluralbench.reports.layout import WIDTH
 from pluralbench.reports.overview import overview
 from pluralbench.reports.personalize import report_personalized
 from pluralbench.reports.writing import Report, written
-from pluralbench.results.finding import Found
+from pluralbench.results.finding import FoundRuns
 from pluralbench.results.runs import Run
 
 __all__ = ["render", "report_frame"]
@@ -26,11 +26,11 @@ def render(
     detail: every number rather than a row a model; as JSON or CSV the long frame of `report_frame`. wide: as many
     columns as it needs, and intervals of parts too. width: columns of the terminal. Raises `EvaluationError` for none.
     """
-    report = next(iter(reports_of(Found([*runs], [], []), detail=detail, wide=wide)))
+    report = next(iter(reports_of(FoundRuns([*runs], [], []), detail=detail, wide=wide)))
     return written(report, form, None if wide else width)
 
 
-def reports_of(found: Found, *, detail: bool = False, wide: bool = False) -> list[Report]:
+def reports_of(found: FoundRuns, *, detail: bool = False, wide: bool = False) -> list[Report]:
     """A report for each kind of run among these. detail, wide: see `render`. Raises `EvaluationError` for none."""
     if not any(found):
         raise EvaluationError("There is no run to report; give one or more run directories.")

@@ -176,7 +176,7 @@ def _sheet(runs: Sequence[Run], told: tuple[str, ...], *, other: bool) -> Sheet:
     columns = tuple(dict.fromkeys(column for run in ordered for column in columns_of(run)))
     return Sheet(
         title=title_of(ordered),
-        items=ordered[0].items_there,
+        items=ordered[0].items_total,
         told=told,
         other=other,
         columns=columns,

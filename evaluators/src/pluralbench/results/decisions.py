@@ -137,7 +137,7 @@ def _own(column: pl.Series) -> pl.Series:
     return column if column.null_count() < len(column) else pl.Series(column.name, [None] * len(column))
 
 
-def columns_of(config: EvaluationRunConfig) -> pl.Schema:
+def item_columns(config: EvaluationRunConfig) -> pl.Schema:
     """The columns that `items.parquet` has by what was asked of a run, and their types."""
     judged = config.verb == "judge"
     if config.verb == "judge-personas":
@@ -151,15 +151,15 @@ def columns_of(config: EvaluationRunConfig) -> pl.Schema:
 
 
 def check_items(items: pl.DataFrame, config: EvaluationRunConfig, where: str = "The items") -> pl.DataFrame:
-    """The frame of `items.parquet`, each column of the type that `columns_of` gives. Raises `RunError`, see `typed`.
+    """The frame of `items.parquet`, each column of the type that `item_columns` gives. Raises `RunError`, see `typed`.
 
     A row is a pair with its `outcome` and `margin`, or, for rankings, a response with its `rank` and `score`. What a
     judge said of it stands beside it; its calls and verdicts by order, and the scores behind a margin, may be missing.
     """
-    kinds = DECISIONS | columns_of(config)
+    kinds = DECISIONS | item_columns(config)
     judged = [name for name in kinds if not name.startswith(("calls", "verdict_"))]
     needed = judged if "verdict" in kinds else [*RANKED] if "response" in items.columns else [*PAIRED]
-    items = typed(items, RANKED | PAIRED | kinds, where, needed)
+    items = cast_columns(items, RANKED | PAIRED | kinds, where, needed)
     if items.is_empty() and config.data.shard is None:
         raise RunError(f"{where}: there is no row.")
     for name in ("config", "id", "outcome", *(("response", "rank") if "rank" in needed else ())):
@@ -168,7 +168,7 @@ def check_items(items: pl.DataFrame, config: EvaluationRunConfig, where: str = "
     return items
 
 
-def typed(frame: pl.DataFrame, kinds: Mapping[str, Any], where: str, needed: Iterable[str]) -> pl.DataFrame:
+def cast_columns(frame: pl.DataFrame, kinds: Mapping[str, Any], where: str, needed: Iterable[str]) -> pl.DataFrame:
     """The frame, its columns of these types: one without any value may have none in a file.
 
     Raises `RunError` for a column that is needed and missing, and for one of another type.

@@ -18,7 +18,7 @@ from pluralbench.data.items import Items, load_items
 from pluralbench.data.persona_items import PersonaItemSet, load_personas
 from pluralbench.data.persona_prompts import persona_sentences
 from pluralbench.errors import DataError, RunError
-from pluralbench.metrics.languages import ARE_LABELS, beside_english
+from pluralbench.metrics.languages import ARE_LABELS, with_english_outcomes
 from pluralbench.results.columns import CALLS
 from pluralbench.results.decisions import decisions_of
 from pluralbench.results.runs import LEDGER_FILE, Downstream, Run
@@ -56,7 +56,7 @@ def flipped(run: Run) -> list[Key]:
 
     M-RewardBench, section 5.2. None of a run without English.
     """
-    both = beside_english(run.config.benchmark.description, decisions_of(run.items))
+    both = with_english_outcomes(run.config.benchmark.description, decisions_of(run.items))
     other = both.filter(ARE_LABELS, pl.col("outcome") != pl.col("outcome_english"))
     return [(config, item, content) for config, item, content in other.select(KEYS).unique(maintain_order=True).rows()]
 
@@ -77,7 +77,7 @@ def selected(
     """
     decisions = decisions_of(run.items)
     if flips:
-        if beside_english(run.config.benchmark.description, decisions).is_empty():
+        if with_english_outcomes(run.config.benchmark.description, decisions).is_empty():
             raise RunError(f"{run.path} has no item that was decided in English and in another language.")
         return flipped(run)
     if ids:
@@ -122,7 +122,7 @@ def examples(run: Run, keys: Sequence[Key], texts: ItemTexts) -> list[Row]:
     )
     replies = _replies(run, [rows[key] for key in keys])
     make = _persona_example if run.verb == "judge-personas" else _example
-    english = beside_english(run.config.benchmark.description, decisions_of(run.items))
+    english = with_english_outcomes(run.config.benchmark.description, decisions_of(run.items))
     in_english: dict[Key, str] = {row[:3]: row[3] for row in english.select(*KEYS, "outcome_english").iter_rows()}
     return [
         make(run, texts.items[key[1:]], rows[key], decided[key], replies)
@@ -132,24 +132,24 @@ def examples(run: Run, keys: Sequence[Key], texts: ItemTexts) -> list[Row]:
 
 
 def read_texts(run: Run, data: str | None = None) -> ItemTexts:
-    """The texts of a run's data, read again; see `read_again`."""
-    read = read_again(run, data, "pluralbench show RUN --data PLACE")
+    """The texts of a run's data, read again; see `reload_items`."""
+    read = reload_items(run, data, "pluralbench show RUN --data PLACE")
     items = {(row["id"], row["digest"]): row for row in read.frame.iter_rows(named=True)}
-    return ItemTexts(items, place_of(run, data), read.digest == run.config.data.digest)
+    return ItemTexts(items, data_location(run, data), read.digest == run.config.data.digest)
 
 
-def place_of(run: Run | Downstream, data: str | None = None) -> str:
+def data_location(run: Run | Downstream, data: str | None = None) -> str:
     """Where a run's data is read again."""
     return data or _at(run.config.data.location, run.config.data.revision)
 
 
-def read_again(run: Run | Downstream, data: str | None, command: str) -> Items | PersonaItemSet:
+def reload_items(run: Run | Downstream, data: str | None, command: str) -> Items | PersonaItemSet:
     """The items of a run's data, which may have changed since.
 
     data: where it is now, if it is not where the run found it. command: one that takes such a place. Raises `DataError`
     for data that cannot be read.
     """
-    record, place = run.config.data, place_of(run, data)
+    record, place = run.config.data, data_location(run, data)
     # A file has one config, which goes by its own name.
     configs = () if data is not None and Path(data).is_file() else record.configs
     try:

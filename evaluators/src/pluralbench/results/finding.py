@@ -16,7 +16,7 @@ from pluralbench.results.runs import RUN_FILE, Downstream, Personalized, Run, lo
 UNFINISHED = ".work"
 
 
-class Found(NamedTuple):
+class FoundRuns(NamedTuple):
     """Finished runs, and the directories of `best-of-n` and `optimize`, and of `personalize`, among them."""
 
     runs: list[Run]
@@ -24,7 +24,7 @@ class Found(NamedTuple):
     personalized: list[Personalized]
 
 
-def find_runs(paths: Sequence[Path]) -> Found:
+def find_runs(paths: Sequence[Path]) -> FoundRuns:
     """The runs at some paths and in the folders below them, each once.
 
     Working directories of unfinished runs are passed over, and so are shards of runs in folders; a run in a folder that
@@ -46,7 +46,7 @@ def find_runs(paths: Sequence[Path]) -> Found:
     shards = [one.path for one in runs if one.config.data.shard is not None]
     for path in shards[:1] if len(shards) == len(found) else (one for one in shards if one in paths):
         load_run(path)  # which says why it is none
-    return Found(
+    return FoundRuns(
         [one for one in runs if one.path not in shards],
         [one for one in found if isinstance(one.config, DownstreamRunConfig)],
         [one for one in found if isinstance(one.config, PersonalizeRunConfig)],

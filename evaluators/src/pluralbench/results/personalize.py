@@ -14,7 +14,7 @@ from pluralbench.results.record import BenchmarkRecord, DataRecord, PromptRecord
 MODELS_FOLDER, EMBEDDINGS_FOLDER, FIGURES_FOLDER, PAGE_FILE = "models", "embeddings", "figures", "report.md"
 
 Condition = Literal["without", "posts", "with", "shuffled"]
-Told = Literal["raw", "persona"]
+ContextSource = Literal["raw", "persona"]
 """What a model knows of the person: nothing, their posts where `with` adds their persona, all that is told of them, or
 what is told of somebody else."""
 
@@ -73,7 +73,7 @@ class TrainedRecord(FrozenModel):
     method: Method
     condition: Condition
     seed: int
-    told: Told
+    told: ContextSource
     folder: str
     digest: str | None = None
     training: dict[str, Any] = Field(default_factory=dict)

@@ -16,7 +16,7 @@ from pydantic import ConfigDict, Discriminator, Field, TypeAdapter, ValidationEr
 from typing_extensions import TypeVar as TypeVarWithDefault
 
 from pluralbench.errors import RunError
-from pluralbench.results.decisions import check_items, typed
+from pluralbench.results.decisions import cast_columns, check_items
 from pluralbench.results.downstream import (
     FRAMES,
     START,
@@ -157,7 +157,7 @@ class Run(Generic[Config_co, Result_co]):
         return self.count("items", "overall")
 
     @property
-    def items_there(self: "Run") -> int:
+    def items_total(self: "Run") -> int:
         """How many items the benchmark has for the overall number, those included that could not count."""
         data, result = self.config.data, self.result
         empty = len(data.empty) if data.on_empty == "drop" else 0
@@ -202,7 +202,7 @@ class Run(Generic[Config_co, Result_co]):
         shown = self.metrics.filter(pl.col("group").is_in(["overall", "config", "apart", "section"]))
         with pl.Config(tbl_rows=-1, fmt_str_lengths=80, tbl_hide_column_data_types=True, tbl_hide_dataframe_shape=True):
             table = shown.drop("subset")._repr_html_()
-        count = items_text([self.items_counted], self.items_there)
+        count = items_text([self.items_counted], self.items_total)
         title = f"{self.name}: {self.config.benchmark.title}, {count} ({self.path})"
         return f"<p>{escape(title)}</p>{table}"
 
@@ -231,7 +231,7 @@ def policy_number(
     return found.estimate(metric, group, config=config, section=START if start else model, subset=subset)
 
 
-def decided(
+def method_number(
     found: Personalized, metric: str, group: str, method: str, which: str | None, config: str | None = None
 ) -> Estimate:
     """A number of a method; all of it None where it is missing.
@@ -299,7 +299,7 @@ def check_frame(name: str, frame: pl.DataFrame, config: RunConfig, where: str) -
             raise RunError(f"{where}: there is no row.")
     if isinstance(config, DownstreamRunConfig):
         kinds = FRAMES.get(name.removesuffix(f"_{START}"), pl.Schema())
-        return typed(frame, kinds, where, kinds)
+        return cast_columns(frame, kinds, where, kinds)
     return frame
 
 

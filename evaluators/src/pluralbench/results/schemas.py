@@ -17,7 +17,7 @@ from pluralbench.results.runs import ANY_FILE, RUN_SCHEMA
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-def made_schemas() -> dict[str, str]:
+def json_schemas() -> dict[str, str]:
     """The text of each schema, by the name of its file."""
     made: dict[str, tuple[TypeAdapter[Any], str]] = {
         "run.schema.json": (ANY_FILE, RUN_SCHEMA),
@@ -30,5 +30,5 @@ def made_schemas() -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    for file, text in made_schemas().items():
+    for file, text in json_schemas().items():
         Path(sys.argv[1], file).write_text(text, encoding="utf-8")

@@ -14,7 +14,7 @@ from pluralbench.reports.figures.series import Series, series_of_judges
 from pluralbench.reports.figures.style import Point, dots, point
 from pluralbench.reports.personalize import METHODS
 from pluralbench.results.personalize import KNOWN, NEW
-from pluralbench.results.runs import Personalized, decided
+from pluralbench.results.runs import Personalized, method_number
 
 WIDTH, HEIGHT, GAP, ABOVE = 2.0, 1.25, 0.3, 0.5  # inches: of a panel, between columns and between rows
 APART = 0.22
@@ -80,7 +80,7 @@ def told(found: Personalized, name: str) -> Figure:
 
 
 def _has(found: Personalized, name: str, method: str, measure: str) -> bool:
-    return decided(found, "least", f"{name} by {measure}", method, "1").value is not None
+    return method_number(found, "least", f"{name} by {measure}", method, "1").value is not None
 
 
 Shown = list[tuple[str, list[Point]]]
@@ -91,12 +91,12 @@ def _points(found: Personalized, name: str, method: str, measure: str) -> Shown:
     conditions = found.result.conditions
     if measure == USERS:
         return [
-            (one, [point(decided(found, "accuracy", one, method, condition)) for condition in conditions])
+            (one, [point(method_number(found, "accuracy", one, method, condition)) for condition in conditions])
             for one in (NEW, KNOWN)
         ]
     group = f"{name} by {measure}"
     return [
-        (label, [point(decided(found, "accuracy", group, method, f"{one} {place}")) for one in conditions])
+        (label, [point(method_number(found, "accuracy", group, method, f"{one} {place}")) for one in conditions])
         for place, label in enumerate(_bins(found, group, method, measure), start=1)
     ]
 
@@ -105,7 +105,7 @@ def _bins(found: Personalized, group: str, method: str, measure: str) -> Iterato
     """What is below each bin: from where to where it goes."""
     form = ".2f" if measure == "distance" else ",.0f"
     for place in range(1, BINS + 1):
-        least, most = (decided(found, metric, group, method, str(place)).value for metric in ("least", "most"))
+        least, most = (method_number(found, metric, group, method, str(place)).value for metric in ("least", "most"))
         if least is None or most is None:
             return
         low, high = f"{least:{form}}", f"{most:{form}}"

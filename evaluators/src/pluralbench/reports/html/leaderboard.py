@@ -100,7 +100,7 @@ def apart_table(key: str, caption: str, runs: Sequence[Listed]) -> Markup:
                 Cell(clean(one.run.path.as_posix())),
                 Cell(clean(one.run.name)),
                 Cell(clean(one.run.config.benchmark.title)),
-                Cell(clean(" ".join(found.text for found in one.checked.why_not))),
+                Cell(clean(" ".join(found.text for found in one.checked.rejection_reasons))),
             )
         )
         for one in runs

@@ -22,7 +22,7 @@ from pluralbench.reports.html.models import profiles
 from pluralbench.reports.html.tables import modes_table, sheet_table
 from pluralbench.reports.ranking import ranked
 from pluralbench.reports.sheets import sheets_of, title_of
-from pluralbench.results.finding import Found
+from pluralbench.results.finding import FoundRuns
 from pluralbench.results.runs import Run
 
 TITLE = "What reward models decide where people differ"
@@ -53,7 +53,7 @@ class Part(NamedTuple):
     missing: Sequence[str] = ()
 
 
-def write_html(found: Found, out: Path) -> list[str]:
+def write_html(found: FoundRuns, out: Path) -> list[str]:
     """Write the page of some runs, and say what a reader will miss in it, a sentence each.
 
     Raises `EvaluationError` where there is no run, and where the file cannot be written.
@@ -69,7 +69,7 @@ def write_html(found: Found, out: Path) -> list[str]:
     return missing
 
 
-def html_report(found: Found, checked: Sequence[Listed] = ()) -> tuple[str, list[str]]:
+def html_report(found: FoundRuns, checked: Sequence[Listed] = ()) -> tuple[str, list[str]]:
     """The page as text, and what a reader will miss in it.
 
     checked: the runs of a leaderboard, in place of those that were found. Their items are not on the page, and those
@@ -89,7 +89,7 @@ def html_report(found: Found, checked: Sequence[Listed] = ()) -> tuple[str, list
     return text, [note for part in parts for note in part.missing]
 
 
-def _parts(found: Found, listed: Sequence[Listed]) -> Iterator[Part]:
+def _parts(found: FoundRuns, listed: Sequence[Listed]) -> Iterator[Part]:
     sheets = sheets_of([one.run for one in listed if one.accepted])
     with progress("Comparing models", len(sheets)) as meter:
         ranks = []
@@ -162,7 +162,7 @@ def _figures(key: str, runs: Sequence[Run], among: Sequence[Run]) -> list[Markup
         ]
 
 
-def _lead(found: Found, runs: Sequence[Run]) -> str:
+def _lead(found: FoundRuns, runs: Sequence[Run]) -> str:
     """How much of what the page is of."""
     counts = [
         many(len(runs), "run"),

@@ -33,7 +33,7 @@ def sheet_table(board: Board, at: int) -> Markup:
         lines.append(Row((name, rank_cell(rank), *cells), not of_run, facets))
     overall, *parts = (Head(clean(column.heading)) for column in sheet.columns)
     heads = [Head("model", number=False), Head("rank"), overall._replace(order="descending"), *parts]
-    notes = [*notes_on([sheet]), *marks_in([given]), found.why_not or RANKS]
+    notes = [*notes_on([sheet]), *marks_in([given]), found.rejection_reasons or RANKS]
     provenance = sources(sheet.runs, [row.name for row in sheet.rows])
     return table(table_key(at), sheet.heading, heads, lines, notes=notes, provenance=provenance)
 
