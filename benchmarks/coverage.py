@@ -18,7 +18,7 @@ import typer
 from numpy.typing import NDArray
 from pluralbench.reports.figures import style
 from pluralbench.reports.figures.series import COLOURS, MARKERS
-from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, resample, spread
+from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, bootstrap_estimate, resample
 from pluralbench_measures.intervals import Perturbed, Strata, perturb
 from pluralbench_runs import run
 
@@ -65,7 +65,7 @@ def _now(drawn: Drawn, clusters: int) -> Estimate:
 
 
 def _before(drawn: Drawn, _: int) -> Estimate:
-    return spread(drawn.value([resample(sums, 0) for sums in drawn.tables]))
+    return bootstrap_estimate(drawn.value([resample(sums, 0) for sums in drawn.tables]))
 
 
 def _single(clusters: int, share: float, generator: np.random.Generator) -> Drawn:

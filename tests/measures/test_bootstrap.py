@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_measures.bootstrap import RESAMPLES, Estimate, mean_of, resample, spread, sums_of
+from pluralbench_measures.bootstrap import RESAMPLES, Estimate, bootstrap_estimate, mean_of, resample, sums_of
 
 rows = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 4), st.booleans()), min_size=1, max_size=30)
 
@@ -41,14 +41,14 @@ def test_two_runs_on_the_same_clusters_are_drawn_together() -> None:
 
 def test_what_is_missing_has_no_interval() -> None:
     missing = np.full(1 + RESAMPLES, np.nan)
-    assert spread(missing) == Estimate(None)
+    assert bootstrap_estimate(missing) == Estimate(None)
     assert np.isnan(mean_of([]))
     assert np.isnan(mean_of([missing, np.zeros(1 + RESAMPLES)])).all()
 
 
 def test_a_difference_has_the_interval_of_its_resamples() -> None:
     values = np.concatenate([[0.3], np.linspace(-1, 1, RESAMPLES)])
-    found = spread(values, 5, 4)
+    found = bootstrap_estimate(values, 5, 4)
     assert (found.value, found.n, found.clusters) == (0.3, 5, 4)
     assert found.low == pytest.approx(-0.95)
     assert found.high == pytest.approx(0.95)

@@ -175,8 +175,8 @@ def test_sampled_p_values_are_near_those_of_scipy_and_a_matter_of_the_seed() -> 
     ("first", "second", "said"),
     [
         ([1.0], [1.0], "A correlation needs at least two models."),
-        ([1.0, 2.0], [1.0, 2.0, 3.0], "There are 2 models on one side and 3 on the other."),
-        ([1.0, float("nan")], [1.0, 2.0], "A score is no finite number."),
+        ([1.0, 2.0], [1.0, 2.0, 3.0], "The two rankings have different numbers of models: 2 and 3."),
+        ([1.0, float("nan")], [1.0, 2.0], "The scores contain a value that is not a finite number."),
     ],
 )
 def test_what_has_no_correlation_is_refused(first: list[float], second: list[float], said: str) -> None:

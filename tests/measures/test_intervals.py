@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from pluralbench_measures.bootstrap import Sums, sums_of
-from pluralbench_measures.intervals import FEWEST, perturb
+from pluralbench_measures.intervals import MIN_CLUSTERS, perturb
 from pluralbench_measures.kappa import cohens_kappa
 from scipy.optimize import brentq
 from scipy.stats import binom, multinomial, t
@@ -80,7 +80,7 @@ def apart(first: int, second: int, size: int) -> tuple[float, float]:
 @given(st.integers(0, 9), st.integers(0, 9), st.integers(0, 40))
 def test_a_difference_lies_among_all_that_are_not_too_far_from_it(first: int, second: int, both: int) -> None:
     size = first + second + both
-    assume(size >= FEWEST)
+    assume(size >= MIN_CLUSTERS)
     moved = np.repeat([-1.0, 1.0, 0.0], [first, second, both])
     pulls = np.abs(moved - moved.mean()) / size
     unit = (pulls**3).sum() / (pulls**2).sum() if pulls.any() else 1 / size

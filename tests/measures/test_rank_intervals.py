@@ -58,7 +58,7 @@ def test_an_interval_of_spearman_is_near_fishers() -> None:
 
 def test_an_interval_excludes_no_association_when_the_permutation_test_does() -> None:
     drawn = statistic_distributions(12).at(33)["spearman"]
-    assert statistic_distributions(12).told("spearman", 0.0) == 0
+    assert statistic_distributions(12).expected("spearman", 0.0) == 0
     edge = float(np.quantile(drawn, 0.975))
     assert bounds("spearman", edge + 0.1, 12)[0] > 0 > bounds("spearman", edge - 0.1, 12)[0]
 
@@ -75,7 +75,7 @@ def test_noise_of_the_items_widens_an_interval_and_moves_it_away_from_zero() -> 
     assert noisy[0] > plain[0] > 0
     assert noisy[1] > plain[1]
     assert (
-        interval_from_null("spearman", 0.6, 20, kept=0.7)
+        interval_from_null("spearman", 0.6, 20, reliability_product=0.7)
         > interval_from_null("spearman", 0.6, 20)
         == pytest.approx(0.6, abs=0.03)
     )
@@ -171,7 +171,7 @@ def test_intervals_cover_the_truth_as_often_as_they_say(
     monkeypatch.setattr("pluralbench_measures.bootstrap.RESAMPLES", 400)
     strength = 0.6
     draw = np.random.default_rng([models, items or 0])
-    truth = {name: statistic_distributions(models, 1).told(name, strength) for name in NAMES}
+    truth = {name: statistic_distributions(models, 1).expected(name, strength) for name in NAMES}
     assert truth["spearman"] == pytest.approx(6 / pi * asin(0.3))
     covered: dict[str, list[bool]] = {name: [] for name in NAMES}
     guesses = []
@@ -187,7 +187,7 @@ def test_intervals_cover_the_truth_as_often_as_they_say(
             if found.low is not None and found.high is not None:
                 covered[name].append(found.low - 1e-9 <= truth[name] <= found.high + 1e-9)
                 if name == "spearman":
-                    guesses.append(interval_from_null(name, float(values[0]), models, kept=kept))
+                    guesses.append(interval_from_null(name, float(values[0]), models, reliability_product=kept))
     for name, ones in covered.items():
         if models >= min_models(name):
             assert len(ones) > 900, "nearly every world has an interval"
@@ -203,7 +203,7 @@ def test_differences_of_two_benchmarks_cover_the_truth() -> None:
     models, between = 10, np.array([[1, 0.4, 0.8], [0.4, 1, 0.3], [0.8, 0.3, 1]])
     draw = np.random.default_rng(3)
     drawn = statistic_distributions(models, 1)
-    truth = {name: drawn.told(name, 0.8) - drawn.told(name, 0.3) for name in NAMES}
+    truth = {name: drawn.expected(name, 0.8) - drawn.expected(name, 0.3) for name in NAMES}
     covered: dict[str, list[bool]] = {name: [] for name in NAMES}
     for _ in range(300):
         first, second, downstream = draw.multivariate_normal([0, 0, 0], between, models).T

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench_measures.bootstrap import Estimate
-from pluralbench_measures.ranks import RankInterval, mean_of_independent, p_of, ranks
+from pluralbench_measures.ranks import RankInterval, interval_p_value, mean_of_independent, ranks
 
 VALUES = st.lists(st.integers(0, 12).map(float), min_size=2, max_size=6)
 
@@ -43,7 +43,7 @@ def test_ranks_are_ranges_that_turn_round_with_the_values(values: list[float], h
 def test_a_difference_is_beyond_chance_where_its_interval_leaves_out_zero(
     value: float, below: float, above: float, clusters: int
 ) -> None:
-    p = p_of(Estimate(value, value - below, value + above, clusters=clusters))
+    p = interval_p_value(Estimate(value, value - below, value + above, clusters=clusters))
     nearer = abs(value) - (below if value > 0 else above)
     assert p is not None
     assert 0 <= p <= 1
@@ -61,7 +61,7 @@ def test_many_pairs_ask_for_more() -> None:
 
 
 def test_what_has_no_interval_is_not_told_apart() -> None:
-    assert p_of(Estimate(0.5)) is None
+    assert interval_p_value(Estimate(0.5)) is None
     assert ranks(2, {(0, 1): Estimate(0.5)}) == [RankInterval(1, 2)] * 2
 
 

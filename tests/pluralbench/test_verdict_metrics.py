@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pluralbench.data.verdict_tables import check_verdicts, read_verdicts
 from pluralbench.metrics.certainty import against_none, all_verdict_metrics, verdict_metrics, verdict_numbers
 from pluralbench.results.metrics_frame import metrics_frame
-from pluralbench_measures.intervals import FEWEST
+from pluralbench_measures.intervals import MIN_CLUSTERS
 from scipy.stats import t
 from written_verdicts import Rows, verdicts, written
 
@@ -221,7 +221,7 @@ def test_counts_add_up_and_shares_lie_in_their_intervals(given_: Answers) -> Non
     for name in ("accuracy", "parsed_accuracy", "high_accuracy", "low_accuracy", "coverage", "share_of_a"):
         value, bounds = found[name], found[f"{name}_interval"]
         # One or two people say nothing of the spread of others.
-        assert bounds is None or people >= FEWEST
+        assert bounds is None or people >= MIN_CLUSTERS
         if bounds is not None:
             assert value is not None
             assert 0 <= bounds[0] <= value <= bounds[1] <= 1

@@ -9,7 +9,7 @@ import numpy as np
 from pluralbench_measures.bootstrap import CONFIDENCE
 from pluralbench_measures.correlation import NAMES, PAPER, STANDARD, permutation_test, rank_statistics
 from pluralbench_measures.rank_intervals import (
-    FEWEST,
+    MIN_MODELS,
     Difference,
     differences,
     interval,
@@ -223,7 +223,9 @@ def _statistics(
             continue
         one = interval(name, value, models, kept, seed)
         without = (
-            interval_from_null(name, value, models, kept=kept, seed=seed) if noisy and one.low is not None else None
+            interval_from_null(name, value, models, reliability_product=kept, seed=seed)
+            if noisy and one.low is not None
+            else None
         )
         found[name] = Statistic(value, one.low, one.high, without, p_values[name])
     return found
@@ -235,8 +237,8 @@ def _warnings(
     models = len(benchmark.names)
     if models == 2:
         yield "Two models can only be in the same order or in the other one, so the statistics say next to nothing."
-    elif models < FEWEST:
-        yield f"There are no intervals: {models} models are too few for any that would hold; it takes {FEWEST}."
+    elif models < MIN_MODELS:
+        yield f"There are no intervals: {models} models are too few for any that would hold; it takes {MIN_MODELS}."
     elif models < min_models("rbo"):
         yield (
             f"RBO has too few values among {models} models for an interval that would hold; "

@@ -198,7 +198,7 @@ class _Estimates(_Means):
             leaves, by_config = [leaves[config]], [by_config[config]]
         strata = by_config if self._by_config else [[leaf for inner in by_config for leaf in inner]]
         n, clusters = self._drawn.decisions(leaves), self._drawn.clusters(leaves)
-        return self._tilted.spread(values, strata, n, clusters, self._within)
+        return self._tilted.estimate(values, strata, n, clusters, self._within)
 
     def places(self, group: str, key: Key) -> Iterator[tuple[Place, Estimate]]:
         """The overall number and that of each config."""

@@ -40,7 +40,7 @@ def _calibration(benchmark: Benchmark, decisions: pl.DataFrame, config: str | No
     perturbed = perturb(*(sums_of(bins, cluster, values, shape=shape) for values in (won, margins)))
     pairs, apart = perturbed.sources[0], perturbed.sources[1].won
     errors = calibration_error(pairs.won, pairs.counts, apart)
-    yield place, perturbed.spread(errors, [range(BINS)], len(bins), shape[0], within=(0.0, 1.0))
+    yield place, perturbed.estimate(errors, [range(BINS)], len(bins), shape[0], within=(0.0, 1.0))
     for number in np.unique(bins).tolist():
         n, clusters = pairs.decisions([number]), pairs.clusters([number])
         mean = float(apart[0, number] / pairs.counts[0, number])

@@ -67,7 +67,7 @@ def verdict_metrics(verdicts: pl.DataFrame, *, threshold: float = THRESHOLD) -> 
     - share_of_a: among valid answers.
     - by_certainty, deciles: the counts behind these.
 
-    Intervals take clusters as drawn (see `pluralbench_measures.intervals`); they are None of fewer than its `FEWEST`,
+    Intervals take clusters as drawn (see `pluralbench_measures.intervals`); they are None of fewer than its `MIN_CLUSTERS`,
     and for the error and the area where every row came out alike.
     """
     found, kinds = _perturbed(verdicts)
@@ -228,7 +228,7 @@ def _spread(name: str, perturbed: Perturbed, values: Array) -> dict[str, Any]:
     """A value from 0 to 1 that is no share of rows, and its interval."""
     kinds = range(perturbed.sums[0].counts.shape[1])
     clusters = perturbed.sources[0].clusters(kinds)
-    return _named(name, perturbed.spread(values, [kinds], None, clusters, within=(0.0, 1.0)))
+    return _named(name, perturbed.estimate(values, [kinds], None, clusters, within=(0.0, 1.0)))
 
 
 def _decile(certainty: Array) -> NDArray[np.int64]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 from pluralbench_measures.correlation import PAPER, PERSISTENCE, STANDARD
-from pluralbench_measures.rank_intervals import FEWEST, Difference, min_models
+from pluralbench_measures.rank_intervals import MIN_MODELS, Difference, min_models
 
 from pluralbench.downstream.correlate import Baseline, Correlation, Statistic
 from pluralbench.reports.numbers import change, p_value, three_digits
@@ -74,7 +74,7 @@ def closing(found: Correlation) -> Iterator[str]:
         "most 1."
     )
     yield from _about_p(found)
-    if models >= FEWEST and found.statistics["spearman"].low is not None:
+    if models >= MIN_MODELS and found.statistics["spearman"].low is not None:
         yield _about_intervals(found)
     for name, one in found.baselines.items():
         yield from _about_baseline(name, one)

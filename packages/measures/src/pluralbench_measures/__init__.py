@@ -1,1 +1,1 @@
-"""Measures with intervals: the bootstrap, pairs and rankings, agreement, calibration, paired tests."""
+"""Benchmark statistics with confidence intervals: rankings, agreement, calibration, correlation, paired tests."""

@@ -1,8 +1,9 @@
-"""Sums of decisions by cluster, and a bootstrap that draws whole clusters (prompts or users), seeded.
+"""Sums of decisions by cluster and leaf, and a seeded bootstrap over whole clusters (prompts or users).
 
-Numbers are made of sums by *leaf*, the smallest part that a benchmark weighs, such as a category. Whatever is made of
-the leaves' sums, row by row, comes out once as it is and once for each resample. How sure a number is says
-`pluralbench_measures.intervals`, from the same sums; the resamples say how much of what tells models apart is noise.
+A *leaf* is the smallest part of a benchmark that has a weight, such as a category. A statistic is a function of the
+sums of its leaves. Computed row by row, it comes out once for the data (row 0) and once for each resample. Confidence
+intervals of scores come from `pluralbench_measures.intervals`; the resamples measure the noise in differences between
+models.
 """
 
 from collections.abc import Sequence
@@ -14,16 +15,21 @@ from numpy.typing import ArrayLike, NDArray
 Array = NDArray[np.float64]
 RESAMPLES = 2000
 CONFIDENCE = 0.95
-DRAWN_AT_ONCE = 20_000_000  # cluster counts in memory at a time
+COUNTS_AT_ONCE = 20_000_000  # cluster counts in memory at a time
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value and its interval, each None where it is missing.
+    """A value with its 95 % confidence interval.
 
-    n: how many decisions it is over. clusters: how many clusters these are in. Both None where they say nothing.
-    method: how the interval was made, None without one: "effective" and "t" (see `pluralbench_measures.intervals`),
-    "test inversion" (see `pluralbench_measures.rank_intervals`) or "bootstrap".
+    Attributes:
+        value: The value; None if it is missing.
+        low: Lower bound; None if there is no interval.
+        high: Upper bound; None if there is no interval.
+        n: Number of decisions; None if it does not apply.
+        clusters: Number of clusters of these decisions; None if it does not apply.
+        method: How the interval is computed: "effective" or "t" (see `pluralbench_measures.intervals`),
+            "test inversion" (see `pluralbench_measures.rank_intervals`) or "bootstrap"; None if there is none.
     """
 
     value: float | None
@@ -36,7 +42,12 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums by cluster and leaf, both [clusters, leaves]. won: decisions that are right. counts: all of them."""
+    """Sums of decisions by cluster and leaf.
+
+    Attributes:
+        won: Number of right decisions. Shape (clusters, leaves).
+        counts: Number of all decisions. Shape (clusters, leaves).
+    """
 
     won: Array
     counts: Array
@@ -44,9 +55,12 @@ class Sums:
 
 @dataclass(frozen=True)
 class Resampled:
-    """Sums by leaf, as they are (row 0) and changed in some way, such as in each resample. won, counts: [rows, leaves].
+    """Sums by leaf of the data (row 0) and of changed data (each other row), such as resamples.
 
-    present: whether a cluster has a decision in a leaf, [clusters, leaves].
+    Attributes:
+        won: Number of right decisions. Shape (rows, leaves).
+        counts: Number of all decisions. Shape (rows, leaves).
+        present: Whether a cluster has a decision in a leaf. Shape (clusters, leaves).
     """
 
     won: Array
@@ -54,19 +68,19 @@ class Resampled:
     present: NDArray[np.bool_]
 
     def clusters(self, leaves: Sequence[int]) -> int:
-        """How many clusters have a decision in some of the leaves."""
+        """Count the clusters that have a decision in at least one of the leaves."""
         return int(self.present[:, leaves].any(1).sum())
 
     def decisions(self, leaves: Sequence[int]) -> int:
-        """How many decisions some leaves have."""
+        """Count the decisions of the leaves."""
         return int(self.counts[0, leaves].sum())
 
     def pooled(self, leaves: Sequence[int]) -> Array:
-        """Accuracy over all decisions of some leaves, NaN where there is none: [rows]."""
+        """Compute the accuracy over all decisions of the leaves, NaN if there is none. Shape (rows,)."""
         return ratio(self.won[:, leaves].sum(1), self.counts[:, leaves].sum(1))
 
     def weighted(self, leaves: Sequence[int], weights: Sequence[float]) -> Array:
-        """Weighted mean of the leaves' accuracies; a row that misses a leaf leaves it out: [rows]."""
+        """Compute the weighted mean of the leaves' accuracies over the leaves that a row has. Shape (rows,)."""
         accuracies = ratio(self.won[:, leaves], self.counts[:, leaves])
         shares = np.where(np.isnan(accuracies), 0.0, np.asarray(weights))
         return ratio((np.nan_to_num(accuracies) * shares).sum(1), shares.sum(1))
@@ -79,10 +93,14 @@ def sums_of(
     counts: Array | None = None,
     shape: tuple[int, int] | None = None,
 ) -> Sums:
-    """The sums of decisions by cluster and leaf.
+    """Sum decisions by cluster and leaf.
 
-    leaf, cluster: of each decision, numbered from 0. won: 0 or 1, or a sum over the `counts` decisions of a row.
-    shape: how many clusters and leaves there are; without it, as many as are named.
+    Args:
+        leaf: Leaf of each row, numbered from 0.
+        cluster: Cluster of each row, numbered from 0.
+        won: Number of right decisions in each row, such as 0 or 1.
+        counts: Number of decisions in each row. Default: 1 each.
+        shape: Number of clusters and of leaves. Default: the largest numbers that occur, plus one.
     """
     shape = shape or (int(cluster.max(initial=-1)) + 1, int(leaf.max(initial=-1)) + 1)
     sums = Sums(np.zeros(shape), np.zeros(shape))
@@ -92,39 +110,46 @@ def sums_of(
 
 
 def resample(sums: Sums, seed: int) -> Resampled:
-    """Draw clusters with replacement; the same ones whenever the seed and the number of clusters are the same.
+    """Draw clusters with replacement, `RESAMPLES` times.
 
-    So two runs on the same clusters are resampled together by resampling each with one seed.
+    The draws depend only on the seed and the number of clusters. Two runs on the same clusters are therefore resampled
+    together if both use the same seed.
     """
     clusters, leaves = sums.won.shape
     flat = np.concatenate([sums.won, sums.counts], axis=1)
     generator = np.random.default_rng(seed)
     totals = [flat.sum(0)[None]]
-    left = RESAMPLES
-    while left and clusters:
-        size = min(left, max(1, DRAWN_AT_ONCE // clusters))
+    remaining = RESAMPLES
+    while remaining and clusters:
+        size = min(remaining, max(1, COUNTS_AT_ONCE // clusters))
         totals.append(generator.multinomial(clusters, np.full(clusters, 1 / clusters), size) @ flat)
-        left -= size
-    drawn = np.concatenate(totals)
-    return Resampled(drawn[:, :leaves], drawn[:, leaves:], sums.counts > 0)
+        remaining -= size
+    rows = np.concatenate(totals)
+    return Resampled(rows[:, :leaves], rows[:, leaves:], sums.counts > 0)
 
 
 def mean_of(values: Sequence[Array]) -> Array:
-    """The unweighted mean of several accuracies, each [rows]; NaN where one is missing."""
+    """Average several accuracies of shape (rows,) without weights; NaN where one is missing."""
     return np.stack(values).mean(0) if values else np.full(1, np.nan)
 
 
-def spread(values: Array, n: int | None = None, clusters: int | None = None) -> Estimate:
-    """The estimate of any number, such as a difference: its interval is where the resamples lie, [1 + resamples]."""
-    drawn = values[1:][~np.isnan(values[1:])]
-    if np.isnan(values[0]) or not len(drawn):
+def bootstrap_estimate(values: Array, n: int | None = None, clusters: int | None = None) -> Estimate:
+    """Estimate any statistic, such as a difference, with the percentile interval of its resamples.
+
+    Args:
+        values: The statistic of the data, then of each resample. Shape (1 + resamples,).
+        n: Number of decisions, for the result.
+        clusters: Number of clusters, for the result.
+    """
+    resampled = values[1:][~np.isnan(values[1:])]
+    if np.isnan(values[0]) or not len(resampled):
         return Estimate(None if np.isnan(values[0]) else float(values[0]), None, None, n, clusters)
     tail = (1 - CONFIDENCE) / 2
-    low, high = (float(bound) for bound in np.quantile(drawn, [tail, 1 - tail]))
+    low, high = (float(bound) for bound in np.quantile(resampled, [tail, 1 - tail]))
     return Estimate(float(values[0]), low, high, n, clusters, "bootstrap")
 
 
 def ratio(part: ArrayLike, whole: ArrayLike, missing: float = np.nan) -> Array:
-    """part / whole, each broadcast to the other; `missing` where the whole is not above 0."""
+    """Divide part by whole, broadcast to each other; `missing` where the whole is not above 0."""
     above, below = np.broadcast_arrays(np.asarray(part, dtype=np.float64), np.asarray(whole, dtype=np.float64))
     return np.asarray(np.divide(above, below, out=np.full(above.shape, missing), where=below > 0))

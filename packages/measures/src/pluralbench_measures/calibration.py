@@ -1,7 +1,7 @@
-"""Whether rewards are the log-odds that they stand for in a Bradley-Terry model.
+"""Calibration of reward differences as log-odds, as the Bradley-Terry model assumes.
 
-The measure is that of CHEEMS's own code: pairs in five equal bins by the difference of their rewards, and in each bin
-how far the accuracy is from the sigmoid of the mean difference.
+The measure is the one in CHEEMS's code. It puts pairs into five equal bins by the difference of their rewards, and
+compares the accuracy of each bin with the sigmoid of its mean difference.
 """
 
 import numpy as np
@@ -13,22 +13,34 @@ BINS = 5
 
 
 def bins_of(difference: Array, *, legacy: bool = False) -> NDArray[np.int64]:
-    """The bin of each absolute difference of rewards, in `BINS` equal ones from 0 to the largest: [n] to [n].
+    """Assign each absolute difference of rewards to one of `BINS` equal bins between 0 and the largest.
 
-    The largest is in the last bin; legacy: it is in none (-1), as in the authors' code.
+    Args:
+        difference: Absolute differences of rewards. Shape (n,).
+        legacy: Put the largest difference in no bin (-1), as the authors' code does. Default: in the last bin.
+
+    Returns:
+        The bin of each difference. Shape (n,).
     """
     if not len(difference):
         return np.zeros(0, dtype=np.int64)
     edges = np.linspace(0.0, difference.max(), BINS + 1)
-    found = np.searchsorted(edges, difference, side="right") - 1
-    return np.where(difference == difference.max(), -1 if legacy else BINS - 1, found).astype(np.int64)
+    bins = np.searchsorted(edges, difference, side="right") - 1
+    return np.where(difference == difference.max(), -1 if legacy else BINS - 1, bins).astype(np.int64)
 
 
 def calibration_error(right: Array, counted: Array, difference: Array) -> Array:
-    """Expected calibration error of rewards as log-odds: sums by bin, [..., bins], to [...].
+    """Compute the expected calibration error of rewards as log-odds from sums by bin.
 
-    It is |accuracy - sigmoid(mean difference)| of each bin, weighted by the bin's share of the pairs. right: pairs that
-    are right. counted: pairs. difference: the sum of absolute differences of rewards. NaN where there is no pair.
+    The error of a bin is |accuracy - sigmoid(mean difference)|, weighted by the bin's share of the pairs.
+
+    Args:
+        right: Number of right pairs. Shape (..., bins).
+        counted: Number of pairs. Shape (..., bins).
+        difference: Sum of absolute differences of rewards. Shape (..., bins).
+
+    Returns:
+        The error; NaN if there is no pair. Shape (...).
     """
     filled = np.maximum(counted, 1)
     gaps = np.abs(right / filled - 1 / (1 + np.exp(-difference / filled)))

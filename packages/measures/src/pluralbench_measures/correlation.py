@@ -1,23 +1,23 @@
-"""How well one ranking of models predicts another: rank statistics and their permutation tests.
+"""Agreement of two rankings of models: rank statistics and their permutation tests.
 
-`NAMES` has first the four of Personalized RewardBench (section 5.1 and appendix C), by the formulas that give the rows
-"Ours" of its Table 3 from its Tables 2 and 5, and then the standard forms beside them:
+`NAMES` lists the four statistics of Personalized RewardBench (section 5.1 and appendix C) by the formulas that
+reproduce the rows "Ours" of its Table 3 from its Tables 2 and 5, followed by the standard forms:
 
-ndcg              relevance n for the downstream's best model down to 1 for its last, gain 2^relevance - 1, discount
-                  log2(2 + position) in the benchmark's order, over the full length
-rbo               rank-biased overlap with p = 0.8, cut off after n models: with neither extrapolation nor a division by
-                  what is lost, so that equal rankings have 1 - 0.8^n and not 1
-weighted_tau      pairs in the same order less pairs in the other, each weighing 1 / (the sum of its two ranks in the
-                  benchmark, from 1), over the sum of weights
+ndcg              relevance from n (best model downstream) to 1 (last), gain 2^relevance - 1, discount
+                  log2(2 + position) in the benchmark's order, over all n models
+rbo               rank-biased overlap with p = 0.8, truncated after n models without extrapolation or normalization, so
+                  that equal rankings have 1 - 0.8^n instead of 1
+weighted_tau      concordant minus discordant pairs, weighted by 1 / (the sum of the pair's ranks in the benchmark,
+                  from 1), over the sum of weights
 spearman          Pearson's correlation of ranks
 rbo_extrapolated  Webber, Moffat and Zobel (2010), equation 32: 1 for equal rankings
-scipy_weightedtau Vigna (2015), as `scipy.stats.weightedtau` has it by default: pairs weigh the sum of 1 / rank of both
-                  models, and the ranks are once the benchmark's and once the downstream's
-kendall_tau_b     Kendall's tau-b (1945), as `scipy.stats.kendalltau` has it
+scipy_weightedtau Vigna (2015), the default of `scipy.stats.weightedtau`: a pair weighs the sum of 1 / rank of both
+                  models; the mean of the values by the benchmark's ranks and by the downstream ranks
+kendall_tau_b     Kendall's tau-b (1945), as in `scipy.stats.kendalltau`
 
-Ties: Spearman has average ranks and tau-b its correction. NDCG, both forms of RBO and the weighted tau are the mean
-over all orders of the tied models, on each side on its own; it is exact, since each is a sum of products of a term of
-one side and a term of the other. SciPy's weighted tau orders tied models by the other side.
+Ties: Spearman uses average ranks, and tau-b has its own correction. NDCG, both forms of RBO and the weighted tau are
+averaged over all orders of the tied models, independently on each side. This mean is exact, because each statistic is a
+sum of products of one term per side. SciPy's weighted tau orders tied models by the other side.
 """
 
 from collections.abc import Iterator
@@ -36,16 +36,19 @@ PAPER = ("ndcg", "rbo", "weighted_tau", "spearman")
 STANDARD = ("rbo_extrapolated", "scipy_weightedtau", "kendall_tau_b")
 NAMES = (*PAPER, *STANDARD)
 PERSISTENCE = 0.8  # p of rank-biased overlap
-MOST_EXACT = 9  # models whose orders are all gone through
+MOST_EXACT = 9  # models up to which the test enumerates all orders
 COMPARED_AT_ONCE = 4_000_000  # pairs of models in memory at a time
 
 
 @dataclass(frozen=True)
 class PermutationTest:
-    """One-sided p-values of no association, each None where its statistic is undefined.
+    """A permutation test of the statistics in `NAMES`, one-sided.
 
-    p_values: by the names of `NAMES`: the share of orders of the downstream's scores that agree with the benchmark at
-    least as much. exact: whether these are all orders; else so many were drawn, and the one at hand counts as another.
+    Attributes:
+        p_values: By statistic, the share of orders of the downstream scores that agree with the benchmark at least as
+            well as the observed order; None where the statistic is undefined.
+        exact: Whether all orders are enumerated. Otherwise they are drawn, and the observed order is added to them.
+        orders: Number of orders that are enumerated or drawn.
     """
 
     p_values: dict[str, float | None]
@@ -54,19 +57,28 @@ class PermutationTest:
 
 
 def rank_statistics(benchmark: Array, downstream: Array) -> dict[str, Array]:
-    """All statistics of `NAMES` for many pairs of rankings at once; higher scores are better.
+    """Compute all statistics of `NAMES` for many pairs of rankings at once.
 
-    benchmark, downstream: scores, [rows, models]; one of the two may have a single row. Each result is [rows], NaN
-    where a statistic is undefined, as Spearman is when all scores of a side are tied.
-    Raises `MeasuresError` for fewer than two models, sides of different lengths, and scores that are no finite numbers.
+    Args:
+        benchmark: Scores, higher is better. Shape (rows, models).
+        downstream: Scores, higher is better. Shape (rows, models); one of the two may have a single row.
+
+    Returns:
+        Values by statistic. Shape (rows,); NaN where a statistic is undefined, such as Spearman's if all scores of a
+        side are tied.
+
+    Raises:
+        MeasuresError: There are fewer than two models, the sides differ in length, or a score is not finite.
     """
     first, second = (np.atleast_2d(np.asarray(scores, dtype=np.float64)) for scores in (benchmark, downstream))
     if first.shape[1] != second.shape[1]:
-        raise MeasuresError(f"There are {first.shape[1]} models on one side and {second.shape[1]} on the other.")
+        raise MeasuresError(
+            f"The two rankings have different numbers of models: {first.shape[1]} and {second.shape[1]}."
+        )
     if first.shape[1] < 2:
         raise MeasuresError("A correlation needs at least two models.")
     if not (np.isfinite(first).all() and np.isfinite(second).all()):
-        raise MeasuresError("A score is no finite number.")
+        raise MeasuresError("The scores contain a value that is not a finite number.")
     rows, models = max(len(first), len(second)), first.shape[1]
     size = max(1, COMPARED_AT_ONCE // models**2)
     parts = [
@@ -77,20 +89,25 @@ def rank_statistics(benchmark: Array, downstream: Array) -> dict[str, Array]:
 
 
 def permutation_test(benchmark: Array, downstream: Array, seed: int) -> PermutationTest:
-    """Test whether two rankings agree more than by chance, by the statistics of `NAMES`; scores are [models].
+    """Test whether two rankings agree more than by chance, by each statistic of `NAMES`.
 
-    All n! orders up to nine models; above, as many as `PERMUTATIONS` drawn by the seed, so that p is never 0 (Phipson
-    and Smyth, 2010). One-sided, since that a benchmark predicts is a claim in one direction, and since NDCG and RBO,
-    which look at the top, have no other side.
+    Up to nine models the test enumerates all n! orders. Above, it draws `PERMUTATIONS` of them; p is then never 0
+    (Phipson and Smyth, 2010). The test is one-sided: that a benchmark predicts results is a claim in one direction,
+    and NDCG and RBO measure the top of the ranking only.
+
+    Args:
+        benchmark: Scores, higher is better. Shape (models,).
+        downstream: Scores, higher is better. Shape (models,).
+        seed: Seed of the drawn orders.
     """
     models = len(benchmark)
     exact = models <= MOST_EXACT
     observed = {name: values[0] for name, values in rank_statistics(benchmark, downstream).items()}
     as_large = dict.fromkeys(NAMES, 0 if exact else 1)
     orders = factorial(models) if exact else PERMUTATIONS
-    for drawn in _orders(models, seed):
-        found = rank_statistics(benchmark, np.asarray(downstream, dtype=np.float64)[drawn])
-        for name, values in found.items():
+    for part in _orders(models, seed):
+        permuted = rank_statistics(benchmark, np.asarray(downstream, dtype=np.float64)[part])
+        for name, values in permuted.items():
             as_large[name] += int((values >= observed[name] - ROUNDING).sum())
     p_values = {
         name: None if np.isnan(observed[name]) else count / (orders if exact else orders + 1)
@@ -100,7 +117,7 @@ def permutation_test(benchmark: Array, downstream: Array, seed: int) -> Permutat
 
 
 def _orders(models: int, seed: int) -> Iterator[NDArray[np.intp]]:
-    """All orders of so many models, or those that are drawn, in parts: [orders, models]."""
+    """Yield all orders of the models, or drawn ones, in parts of shape (orders, models)."""
     if models <= MOST_EXACT:
         yield np.array(list(permutations(range(models))), dtype=np.intp)
         return
@@ -114,9 +131,13 @@ def _part(scores: Array, start: int, size: int) -> Array:
 
 @dataclass(frozen=True)
 class _Ranked:
-    """Rankings. signs: 1 where the model of a row is better than that of a column, [rows, models, models].
+    """Rankings of models, with ties.
 
-    above: how many models are better than each. tied: how many have its score, itself included. Both [rows, models].
+    Attributes:
+        signs: 1 where the first model of a pair is better than the second, -1 where it is worse, 0 for a tie. Shape
+            (rows, models, models).
+        above: Number of better models. Shape (rows, models).
+        tied: Number of models with the same score, including the model itself. Shape (rows, models).
     """
 
     signs: NDArray[np.int8]
@@ -130,17 +151,17 @@ class _Ranked:
         return cls(signs, np.count_nonzero(signs < 0, axis=-1), np.count_nonzero(signs == 0, axis=-1))
 
     def mean(self, terms: Array) -> Array:
-        """The mean of a term by position, from the best one on, over the positions that each model may have."""
+        """Average a term, given by position from the best one on, over the positions that each model may have."""
         sums = np.concatenate([[0.0], np.cumsum(terms)])
         return np.asarray((sums[self.above + self.tied] - sums[self.above]) / self.tied)
 
     def among(self, depth: int) -> Array:
-        """How likely each model is among the best `depth`."""
+        """Compute the probability of each model to be among the best `depth`."""
         return np.clip((depth - self.above) / self.tied, 0.0, 1.0)
 
     @property
     def ranks(self) -> Array:
-        """Average ranks from 0, the best first."""
+        """Average ranks from 0; the best model has the lowest."""
         return np.asarray(self.above + (self.tied - 1) / 2)
 
 
@@ -165,7 +186,7 @@ def _statistics(first: _Ranked, second: _Ranked) -> dict[str, Array]:
 
 def _ndcg(first: _Ranked, second: _Ranked) -> Array:
     models = first.above.shape[1]
-    # Divided by the largest gain: only ratios matter, and 2^n is beyond a float from 1,024 models on.
+    # Divided by the largest gain: only ratios matter, and 2^n overflows a float from 1,024 models on.
     gains = 2.0 ** -np.arange(models) - 2.0**-models
     discounts = 1 / np.log2(np.arange(models) + 2)
     return np.asarray((second.mean(gains) * first.mean(discounts)).sum(-1) / (gains * discounts).sum())
@@ -179,7 +200,7 @@ def _total(models: int) -> float:
 
 
 def _mean_weights(ranked: _Ranked) -> Array:
-    """1 / (rank + rank) of each pair, its mean over the ranks that both may have: [rows, models, models]."""
+    """Average 1 / (rank + rank) of each pair over the ranks that both may have. Shape (rows, models, models)."""
     models = ranked.above.shape[1]
     ranks = np.arange(1, models + 1)
     weights = 1 / (ranks[:, None] + ranks)
@@ -195,20 +216,20 @@ def _mean_weights(ranked: _Ranked) -> Array:
 
 
 def _vigna(first: _Ranked, second: _Ranked, agreeing: NDArray[np.int8]) -> Array:
-    """Vigna's weighted tau by the ranks of `first`, whose ties `second` orders; ties in both: by place."""
+    """Vigna's weighted tau by the ranks of `first`; `second` breaks ties, then the position."""
     keys = first.above * (agreeing.shape[-1] + 1) + second.above
-    each = 1 / (keys.argsort(-1, kind="stable").argsort(-1) + 1.0)
-    # A pair weighs the sum of a term of either model, so the sum over pairs is one over models, twice.
-    return ratio((each * agreeing.sum(-1)).sum(-1), _norm(first, second, each))
+    weights = 1 / (keys.argsort(-1, kind="stable").argsort(-1) + 1.0)
+    # A pair weighs the sum of one term per model, so the sum over pairs is twice a sum over models.
+    return ratio((weights * agreeing.sum(-1)).sum(-1), _norm(first, second, weights))
 
 
-def _norm(first: _Ranked, second: _Ranked, each: Array | float = 1.0) -> Array:
-    """The root of the product of both sides' weights of the pairs that are not tied there."""
+def _norm(first: _Ranked, second: _Ranked, weights: Array | float = 1.0) -> Array:
+    """The geometric mean of both sides' weights of untied pairs."""
     models = first.above.shape[1]
-    ours, theirs = ((each * (models - side.tied)).sum(-1) for side in (first, second))
-    return np.asarray(np.sqrt(ours * theirs))
+    first_sum, second_sum = ((weights * (models - side.tied)).sum(-1) for side in (first, second))
+    return np.asarray(np.sqrt(first_sum * second_sum))
 
 
 def _pearson(first: Array, second: Array) -> Array:
-    ours, theirs = (ranks - ranks.mean(-1, keepdims=True) for ranks in (first, second))
-    return ratio((ours * theirs).sum(-1), np.sqrt((ours**2).sum(-1) * (theirs**2).sum(-1)))
+    x, y = (ranks - ranks.mean(-1, keepdims=True) for ranks in (first, second))
+    return ratio((x * y).sum(-1), np.sqrt((x**2).sum(-1) * (y**2).sum(-1)))

@@ -1,7 +1,7 @@
-"""What cannot be measured, in one sentence each."""
+"""The error of statistics on unusable data."""
 
 from pluralbench_runs import UserError
 
 
 class MeasuresError(UserError):
-    """Data that a measure is not defined on."""
+    """Data on which a statistic is undefined."""

@@ -1,25 +1,27 @@
-"""Intervals of numbers that are made of sums by cluster: right for few clusters and many, and for small parts.
+"""Confidence intervals of statistics of clustered decisions, valid for few clusters and for small parts.
 
-A number is any function of the sums of its leaves (see `pluralbench_measures.bootstrap`). Its derivative by each sum
-says how far each cluster (a prompt or a user) pulls it, and the squares of these pulls are its variance: the
-linearised, or sandwich, variance of survey statistics (Binder 1983, Int. Stat. Rev. 51:279). It is the same as that of
-a bootstrap over clusters where these are many. Where they are few:
+A statistic is any function of the sums of its leaves (see `pluralbench_measures.bootstrap`). Its derivative by each sum
+gives the influence of each cluster (a prompt or a user), and the squared influences add up to its variance: the
+linearized, or sandwich, variance of survey statistics (Binder 1983, Int. Stat. Rev. 51:279). With many clusters it
+equals the variance of a bootstrap over clusters. With few clusters there are corrections:
 
-- A cluster pulls the mean that it is measured against. With h its share of a stratum, its square is on average
-  (1 - h) of what it should be, so it is multiplied by 1 + h, and the remaining h^2 comes from a model: for a share the
-  binomial variance of a whole cluster at the stratum's share, drawn to that of the whole by one cluster. So a section
-  of three items that came out alike has a variance, and so has one of a single item.
-- A share has the binomial interval at its effective number of decisions, that at which independent ones would have this
-  variance (Korn and Graubard 1998, Surv. Methodol. 24:193), less for a variance known from few clusters, as they adjust
-  it, but no less than if each cluster were one decision. The interval is the mid-P one (Lancaster 1961, J. Am. Stat.
-  Assoc. 56:223), since the exact one holds far more than 95 % at small numbers. One decision, half right and half
-  wrong, enters the variance, so that a value of 0 or 1 has an effective number: that of its clusters.
-- Other numbers have a t interval, with one more cluster in their variance that pulls as far as those that do: where few
-  pull, how many is by chance. Degrees of freedom are Satterthwaite's, as if each cluster weighed what it does.
-- A difference of shares has all differences that a test does not tell from it. To differ by d, clusters must: if all
-  that do differ one way, it has a variance of |d| times what each adds, less d^2 over their number, and so it has where
-  the data show less (as in score tests, Tango 1998, Stat. Med. 17:891). So two models that never differed have an
-  interval too.
+- A cluster moves the mean against which it is measured. If h is its share of a stratum, the expected squared influence
+  is too small by the factor (1 - h). It is therefore multiplied by 1 + h, and the remaining h^2 comes from a model: for
+  a share, the binomial variance of one cluster at the stratum's share, which is shrunk toward the overall share by the
+  weight of one cluster. A section of three items with equal outcomes thus has a variance, and so has a single item.
+- A share has the binomial interval at its effective number of decisions, the number of independent decisions with the
+  same variance (Korn and Graubard 1998, Surv. Methodol. 24:193). As in that paper, the number is reduced if the
+  variance is estimated from few clusters; it is never below what it would be with one decision per cluster. The
+  interval is mid-P (Lancaster 1961, J. Am. Stat. Assoc. 56:223), because the exact one covers far more than 95 % at
+  small numbers. A pseudo-decision, half right and half wrong, enters the variance, so that a value of 0 or 1 has an
+  effective number of decisions: its number of clusters.
+- Other statistics have a t interval. Its variance includes one more cluster of typical influence, because the number of
+  clusters with an influence is random when it is small. Degrees of freedom are Satterthwaite's, from the weights of the
+  clusters.
+- The interval of a difference of shares contains all differences that a test does not reject. A difference d needs
+  clusters that differ. If all of those differ in one direction, d has the variance |d| times the influence of one
+  cluster, minus d^2 over the number of clusters; this variance is used where the data show less (as in score tests,
+  Tango 1998, Stat. Med. 17:891). Two models without any differing decision thus have an interval too.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,26 +34,32 @@ from numpy.typing import NDArray
 
 from pluralbench_measures.bootstrap import CONFIDENCE, Array, Estimate, Resampled, Sums, ratio
 
-STEP = 1e-6  # of a leaf's decisions, for derivatives
-FEWEST = 3
-"""Of how many clusters an interval is: of fewer none is both right and of use."""
+STEP = 1e-6  # of numerical derivatives, relative to a leaf's decisions
+MIN_CLUSTERS = 3
+"""Smallest number of clusters with an interval; with fewer, no interval is both valid and useful."""
 EFFECTIVE, STUDENT = "effective", "t"
-"""The methods: of shares, and of differences and all other numbers."""
-HALVINGS = 40
-AT_ONCE = 1_000  # clusters
-ROUNDING = 1e-10  # of a variance; what is less is an error of the derivatives
+"""The methods: for shares, and for differences and all other statistics."""
+BISECTIONS = 40
+CHUNK = 1_000  # clusters that are updated at a time
+ROUNDING = 1e-10  # relative to a variance; smaller values are errors of the derivatives
 TAIL = (1 - CONFIDENCE) / 2
 Strata = Sequence[Sequence[int]]
 
 
 @dataclass(frozen=True)
 class Influence:
-    """How clusters pull a number.
+    """The influence of clusters on a statistic.
 
-    variance: what their residuals show of it, of which `shown` is the share if all clusters vary alike. clusters,
-    decisions: how many of equal weight would be worth as much. degrees: of freedom, and one. unit: how far one of those
-    that pull it does, the mean of all weighted by their squares. By stratum, [strata]: shares, how many clusters of
-    equal size are worth as much, and what no residual shows, in units of a cluster's variance (model).
+    Attributes:
+        variance: The part of the variance that the residuals show.
+        clusters: Effective number of clusters, of equal weight.
+        decisions: Effective number of decisions, of equal weight.
+        degrees: Degrees of freedom, plus one.
+        model: The part of the variance that no residual shows, by stratum, in units of a cluster's variance.
+        shares: Share of right decisions, by stratum.
+        strata_clusters: Effective number of clusters, by stratum.
+        residual_share: The share of the variance that the residuals show if all clusters have equal variances.
+        typical: Typical influence of the clusters that have any: the mean weighted by squares.
     """
 
     variance: float
@@ -61,44 +69,52 @@ class Influence:
     model: Array
     shares: Array
     strata_clusters: Array
-    shown: float
-    unit: float
+    residual_share: float
+    typical: float
 
     @property
-    def one(self) -> float:
-        """What one decision is of a cluster, at most 1."""
+    def decision_weight(self) -> float:
+        """The size of a decision relative to a cluster, at most 1."""
         return min(1.0, self.clusters / self.decisions)
 
 
 @dataclass(frozen=True)
 class Perturbed:
-    """Sums as they are (row 0) and with one of them raised a little (each other row), of one or several tables.
+    """One or several tables of sums, with one row of leaf totals for the data and one for each perturbed sum.
 
-    sums: the tables, on the same clusters and leaves. sources: of each table all rows, [1 + 2 * tables * leaves]. What
-    is made of the sources row by row, a number's `values`, says how it depends on each sum.
+    Compute a statistic of `sources` row by row, and pass its `values` to a method to get an interval.
+
+    Attributes:
+        sums: The tables, on the same clusters and leaves.
+        sources: Leaf totals of each table. Row 0 has the data; in each other row one sum of one table is a little
+            larger. 1 + 2 * tables * leaves rows.
     """
 
     sums: tuple[Sums, ...]
     sources: tuple[Resampled, ...]
 
     def share(self, values: Array, strata: Strata, n: int | None, clusters: int) -> Estimate:
-        """The estimate of a share from 0 to 1: a mean over strata, or a ratio within one.
+        """Estimate a share from 0 to 1: a mean over strata, or a ratio within one stratum.
 
-        strata: the leaves that it is made of, together where their decisions are pooled. n, clusters: see `Estimate`.
+        Args:
+            values: The share, computed from each row of `sources`. Shape (rows,).
+            strata: The leaves of the share; those whose decisions are pooled form one stratum.
+            n: Number of decisions, for the result.
+            clusters: Number of clusters. With fewer than `MIN_CLUSTERS` there is no interval.
         """
         value = float(values[0])
-        if np.isnan(value) or clusters < FEWEST:
+        if np.isnan(value) or clusters < MIN_CLUSTERS:
             return Estimate(None if np.isnan(value) else value, None, None, n, clusters)
-        pulls = self._pulls(values, strata)
-        variance = pulls.variance + float((pulls.model * _drawn_in(value, pulls)).sum())
-        size = _effective(value, variance, pulls)
+        influence = self._influence(values, strata)
+        variance = influence.variance + float((influence.model * _shrunk_variance(value, influence)).sum())
+        size = _effective_size(value, variance, influence)
         return Estimate(value, *_mid_p(value, size), n, clusters, EFFECTIVE)
 
     def difference(self, values: Array, strata: Strata, n: int | None, clusters: int) -> Estimate:
-        """The estimate of a difference of shares, from -1 to 1, whose sides are two of the tables."""
-        return self._student(values, strata, n, clusters, (-1.0, 1.0), _between)
+        """Estimate a difference of shares of two tables, from -1 to 1. Arguments as in `share`."""
+        return self._student(values, strata, n, clusters, (-1.0, 1.0), _difference_bounds)
 
-    def spread(
+    def estimate(
         self,
         values: Array,
         strata: Strata,
@@ -106,8 +122,8 @@ class Perturbed:
         clusters: int,
         within: tuple[float, float] = (-inf, inf),
     ) -> Estimate:
-        """The estimate of any number that lies `within` these; it has no interval where no cluster pulls it."""
-        return self._student(values, strata, n, clusters, within, _around)
+        """Estimate any statistic within bounds; without an interval if no cluster has an influence on it."""
+        return self._student(values, strata, n, clusters, within, _t_bounds)
 
     def _student(
         self,
@@ -119,189 +135,205 @@ class Perturbed:
         bounds_of: Callable[[float, Influence], tuple[float, float] | None],
     ) -> Estimate:
         value = float(values[0])
-        none = Estimate(None if np.isnan(value) else value, None, None, n, clusters)
-        if np.isnan(value) or clusters < FEWEST:
-            return none
-        pulls = self._pulls(values, strata)
-        bounds = bounds_of(value, pulls) if pulls.shown > 0 else None
+        without_interval = Estimate(None if np.isnan(value) else value, None, None, n, clusters)
+        if np.isnan(value) or clusters < MIN_CLUSTERS:
+            return without_interval
+        influence = self._influence(values, strata)
+        bounds = bounds_of(value, influence) if influence.residual_share > 0 else None
         if bounds is None:
-            return none
+            return without_interval
         return Estimate(value, max(bounds[0], within[0]), min(bounds[1], within[1]), n, clusters, STUDENT)
 
-    def _pulls(self, values: Array, strata: Strata) -> Influence:
+    def _influence(self, values: Array, strata: Strata) -> Influence:
         strata = [leaves for leaves in strata if len(leaves)]
-        leaves = [leaf for inner in strata for leaf in inner]
-        starts = np.cumsum([0, *(len(inner) for inner in strata)])[:-1]
+        leaves = [leaf for stratum in strata for leaf in stratum]
+        starts = np.cumsum([0, *(len(stratum) for stratum in strata)])[:-1]
         width = self.sums[0].won.shape[1]
-        moved = (values[1:] - values[0]).reshape(len(self.sums), 2, width)[:, :, leaves] / STEP
-        active = [place for place in range(len(self.sums)) if moved[place].any()] or [0]
-        pull, part, *others = _of_table(self.sums[active[0]], leaves, starts, moved[active[0]])
-        small = [others]
-        for place in active[1:]:  # the large tables are added up as they come, so that few are there at once
-            more_pull, more_part, *others = _of_table(self.sums[place], leaves, starts, moved[place])
-            pull += more_pull
+        slopes = (values[1:] - values[0]).reshape(len(self.sums), 2, width)[:, :, leaves] / STEP
+        active = [index for index in range(len(self.sums)) if slopes[index].any()] or [0]
+        influence, part, *by_stratum = _table_influence(self.sums[active[0]], leaves, starts, slopes[active[0]])
+        parts = [by_stratum]
+        for index in active[1:]:  # adds up large arrays one by one to save memory
+            more_influence, more_part, *by_stratum = _table_influence(self.sums[index], leaves, starts, slopes[index])
+            influence += more_influence
             part += more_part
-            small.append(others)
+            parts.append(by_stratum)
         part /= len(active)
-        every = [np.array(values) for values in zip(*small, strict=True)]
-        weights = np.abs(every[0]).sum(0)
+        strata_weights, decisions, shares = (np.array(values) for values in zip(*parts, strict=True))
+        weights = np.abs(strata_weights).sum(0)
         if len(strata) == 1 or not weights.sum():
             weights = np.ones(len(strata))
-        return _summed(
-            pull=pull, part=part, weights=weights / weights.sum(), decisions=every[1].mean(0), shares=every[2].mean(0)
+        return _total_influence(
+            influence=influence,
+            part=part,
+            weights=weights / weights.sum(),
+            decisions=decisions.mean(0),
+            shares=shares.mean(0),
         )
 
 
 def perturb(*sums: Sums) -> Perturbed:
-    """Some tables of sums on the same clusters and leaves, each sum raised in turn."""
+    """Perturb each sum of one or several tables on the same clusters and leaves in turn."""
     leaves = sums[0].won.shape[1]
     rows = 1 + 2 * leaves * len(sums)
     sources = []
-    for place, one in enumerate(sums):
-        won, counts = (np.tile(table.sum(0), (rows, 1)) for table in (one.won, one.counts))
-        first, each = 1 + 2 * leaves * place, np.arange(leaves)
-        step = STEP * one.counts.sum(0)
-        won[first + each, each] += step
-        counts[first + leaves + each, each] += step
-        sources.append(Resampled(won, counts, one.counts > 0))
+    for index, table in enumerate(sums):
+        won, counts = (np.tile(array.sum(0), (rows, 1)) for array in (table.won, table.counts))
+        first, leaf = 1 + 2 * leaves * index, np.arange(leaves)
+        step = STEP * table.counts.sum(0)
+        won[first + leaf, leaf] += step
+        counts[first + leaves + leaf, leaf] += step
+        sources.append(Resampled(won, counts, table.counts > 0))
     return Perturbed(sums, tuple(sources))
 
 
-class _Table(NamedTuple):
-    """What the clusters of a table do to a number, by stratum.
+class _TableInfluence(NamedTuple):
+    """The influence of a table's clusters on a statistic, by stratum.
 
-    pull: how far each cluster pulls it, and part, its share of the stratum's decisions: [clusters, strata]. weights: of
-    the stratum in the number. decisions, shares: of the stratum.
+    Attributes:
+        influence: Influence of each cluster. Shape (clusters, strata).
+        part: Share of each cluster in the stratum's decisions. Shape (clusters, strata).
+        weights: Weight of the stratum in the statistic.
+        decisions: Number of the stratum's decisions.
+        shares: Share of the stratum's decisions that are right.
     """
 
-    pull: Array
+    influence: Array
     part: Array
     weights: Array
     decisions: Array
     shares: Array
 
 
-def _of_table(sums: Sums, leaves: Sequence[int], starts: NDArray[np.int64], moved: Array) -> _Table:
-    """leaves: of the strata, one after the other, which begin at `starts`. moved: by a raised sum, [2, leaves]."""
-    counts, won = sums.counts[:, leaves], sums.won[:, leaves]  # copies, which are written over below
-    slope = ratio(moved, counts.sum(0), 0.0)
+def _table_influence(sums: Sums, leaves: Sequence[int], starts: NDArray[np.int64], slopes: Array) -> _TableInfluence:
+    """Sum influences over strata, whose leaves are consecutive from `starts` on.
+
+    Args:
+        sums: The table.
+        leaves: Leaves of all strata.
+        starts: Index of each stratum's first leaf in `leaves`.
+        slopes: Derivatives by the relative change of `won` and of `counts`. Shape (2, leaves).
+    """
+    counts, won = sums.counts[:, leaves], sums.won[:, leaves]  # copies, which are overwritten below
+    slope = ratio(slopes, counts.sum(0), 0.0)
     decisions = np.add.reduceat(counts.sum(0), starts)
     shares = ratio(np.add.reduceat(won.sum(0), starts), decisions, 0.0)
     won *= slope[0]
-    for start in range(0, len(won), AT_ONCE):
-        won[start : start + AT_ONCE] += counts[start : start + AT_ONCE] * slope[1]
-    pull = np.add.reduceat(won, starts, axis=1)
+    for start in range(0, len(won), CHUNK):
+        won[start : start + CHUNK] += counts[start : start + CHUNK] * slope[1]
+    influence = np.add.reduceat(won, starts, axis=1)
     del won
     part = np.add.reduceat(counts, starts, axis=1)
-    np.divide(part, decisions, out=part, where=decisions > 0)  # where there is none, each cluster has none
-    return _Table(pull, part, np.add.reduceat(moved[0], starts), decisions, shares)
+    np.divide(part, decisions, out=part, where=decisions > 0)  # strata without decisions keep zeros
+    return _TableInfluence(influence, part, np.add.reduceat(slopes[0], starts), decisions, shares)
 
 
-def _summed(pull: Array, part: Array, weights: Array, decisions: Array, shares: Array) -> Influence:
-    """pull, part: [clusters, strata], the latter the cluster's share of the stratum."""
+def _total_influence(influence: Array, part: Array, weights: Array, decisions: Array, shares: Array) -> Influence:
+    """Combine the strata; `influence` and `part` have shape (clusters, strata)."""
     squares = part**2
-    whole = (part @ weights) ** 2
+    total_squares = (part @ weights) ** 2
     square_sums = squares.sum(0)
     squares **= 2
-    lacking = squares.sum(0)
+    fourth_powers = squares.sum(0)
     del squares
-    # What each cluster would be of the number if those of its strata were as large, and how much of that it pulls.
+    # The part of each cluster in the statistic if all clusters of its strata had the same size, and its influence
+    # relative to that part.
     even = (part > 0) @ (weights * square_sums)
-    pulled = np.abs(ratio(pull.sum(1), even, 0.0))
-    seen = float(weights**2 @ square_sums)
+    relative = np.abs(ratio(influence.sum(1), even, 0.0))
     residuals = 1 + part
     np.sqrt(residuals, out=residuals)
-    residuals *= pull
+    residuals *= influence
     return Influence(
-        unit=_usual(even) * (_usual(pulled) if pulled.max() > ROUNDING**0.5 else 1.0),
+        typical=_mean_by_squares(even) * (_mean_by_squares(relative) if relative.max() > ROUNDING**0.5 else 1.0),
         variance=float((residuals.sum(1) ** 2).sum()),
-        clusters=1 / float(whole.sum()),
+        clusters=1 / float(total_squares.sum()),
         decisions=1 / float((weights**2 / np.maximum(decisions, 1)).sum()),
-        degrees=float(whole.sum() ** 2 / (whole**2).sum()),
-        model=weights**2 * lacking,
+        degrees=float(total_squares.sum() ** 2 / (total_squares**2).sum()),
+        model=weights**2 * fourth_powers,
         shares=shares,
         strata_clusters=ratio(1.0, square_sums, 0.0),
-        shown=1 - float(weights**2 @ lacking) / seen,
+        residual_share=1 - float(weights**2 @ fourth_powers) / float(weights**2 @ square_sums),
     )
 
 
-def _usual(sizes: Array) -> float:
-    """The mean of sizes, weighted by their squares: what decides how much so many of them vary."""
+def _mean_by_squares(sizes: Array) -> float:
+    """The mean of sizes weighted by their squares, the size that dominates a variance."""
     return float((sizes**3).sum() / (sizes**2).sum())
 
 
-def _drawn_in(value: float, pulls: Influence) -> Array:
-    """The variance of a cluster in each stratum, by its own share drawn to that of the whole by one cluster."""
-    middle = (pulls.clusters * value + 0.5) / (pulls.clusters + 1)
-    shares = (pulls.strata_clusters * pulls.shares + middle) / (pulls.strata_clusters + 1)
+def _shrunk_variance(value: float, influence: Influence) -> Array:
+    """The variance of a cluster by stratum, at the stratum's share shrunk toward the overall share."""
+    center = (influence.clusters * value + 0.5) / (influence.clusters + 1)
+    shares = (influence.strata_clusters * influence.shares + center) / (influence.strata_clusters + 1)
     return np.asarray(shares * (1 - shares))
 
 
-def _around(value: float, pulls: Influence) -> tuple[float, float] | None:
-    """The t interval of any number, None where nothing pulls it."""
-    if pulls.variance / pulls.shown <= ROUNDING * max(1.0, value**2):
+def _t_bounds(value: float, influence: Influence) -> tuple[float, float] | None:
+    """The t interval of any statistic, None if no cluster has an influence."""
+    if influence.variance / influence.residual_share <= ROUNDING * max(1.0, value**2):
         return None
-    half = _half(pulls)
+    half = _half_width(influence)
     return value - half, value + half
 
 
-def _between(value: float, pulls: Influence) -> tuple[float, float]:
-    """The t interval of a difference, and all that the differences at its ends would themselves reach."""
-    quantile, half = _quantile(pulls.degrees), _half(pulls)
+def _difference_bounds(value: float, influence: Influence) -> tuple[float, float]:
+    """The t interval of a difference, extended by the differences that a score test does not reject."""
+    quantile, half = _quantile(influence.degrees), _half_width(influence)
     bounds = [value - half, value + half]
-    # A difference d has the variance |d| * unit - d^2 / clusters if all that differs does so one way.
-    scale = 1 + quantile**2 / pulls.clusters
+    # A difference d has the variance |d| * typical - d^2 / clusters if all differing clusters agree in direction.
+    scale = 1 + quantile**2 / influence.clusters
     for side in (1.0, -1.0):
-        middle = side * value + quantile**2 * pulls.unit / 2
+        middle = side * value + quantile**2 * influence.typical / 2
         square = middle**2 - scale * value**2
         if middle > 0 and square >= 0:
             bounds += [side * (middle + root) / scale for root in (-(square**0.5), square**0.5)]
     return min(bounds), max(bounds)
 
 
-def _half(pulls: Influence) -> float:
-    return _quantile(pulls.degrees) * float((pulls.variance / pulls.shown + pulls.unit**2) ** 0.5)
+def _half_width(influence: Influence) -> float:
+    variance = influence.variance / influence.residual_share + influence.typical**2
+    return _quantile(influence.degrees) * float(variance**0.5)
 
 
 def _quantile(degrees: float) -> float:
-    from scipy.special import stdtrit  # noqa: PLC0415 - two seconds that `--help` saves
+    from scipy.special import stdtrit  # noqa: PLC0415 - importing it takes two seconds
 
     return float(stdtrit(max(degrees, 1.0), 1 - TAIL))
 
 
-def _effective(value: float, variance: float, pulls: Influence) -> float:
-    """How many independent decisions would say as much."""
-    clusters, one = pulls.clusters, pulls.one
-    middle = (clusters * value + one / 2) / (clusters + one)
-    # What of a decision's weight the decisions of its cluster share: all of it where they always come out alike.
-    whole = value * (1 - value)
-    alike = min(1.0, max(one, clusters * variance / whole)) if whole > ROUNDING else 1.0
-    added = one * alike * ((1 - middle) ** 2 + middle**2) / 2 + clusters * (value - middle) ** 2
-    size = clusters * middle * (1 - middle) * (clusters + one) / (clusters**2 * variance + added)
-    size = min(size, max(pulls.decisions, clusters))
-    # Either as many decisions, or each cluster as one decision, which is the least that they can be worth.
-    both = ((size, pulls.decisions), (min(size, clusters), clusters))
-    perhaps = _quantile(pulls.degrees - 1 + one)
-    return max(many * min(1.0, _quantile(of - 1 + one) / perhaps) ** 2 for many, of in both)
+def _effective_size(value: float, variance: float, influence: Influence) -> float:
+    """The effective number of independent decisions."""
+    clusters, weight = influence.clusters, influence.decision_weight
+    center = (clusters * value + weight / 2) / (clusters + weight)
+    # How far the decisions of a cluster agree: 1 if they always have the same outcome.
+    binomial = value * (1 - value)
+    agreement = min(1.0, max(weight, clusters * variance / binomial)) if binomial > ROUNDING else 1.0
+    added = weight * agreement * ((1 - center) ** 2 + center**2) / 2 + clusters * (value - center) ** 2
+    size = clusters * center * (1 - center) * (clusters + weight) / (clusters**2 * variance + added)
+    size = min(size, max(influence.decisions, clusters))
+    # The larger of this number and that with one decision per cluster, each corrected for its degrees of freedom.
+    candidates = ((size, influence.decisions), (min(size, clusters), clusters))
+    quantile = _quantile(influence.degrees - 1 + weight)
+    return max(number * min(1.0, _quantile(of - 1 + weight) / quantile) ** 2 for number, of in candidates)
 
 
 def _mid_p(value: float, size: float) -> tuple[float, float]:
-    """The mid-P interval of a share of `size` independent decisions, which need not be a whole number."""
-    from scipy.special import betainc  # noqa: PLC0415 - two seconds that `--help` saves
+    """The mid-P interval of a share of `size` independent decisions, which may be fractional."""
+    from scipy.special import betainc  # noqa: PLC0415 - importing it takes two seconds
 
     won = value * size
     lost = size - won
 
     def above(share: float) -> float:
-        """How likely more is than was found, equal counting half."""
-        more = betainc(won, lost + 1, share) if won > 0 else 1.0
-        most = betainc(won + 1, lost, share) if lost > 0 else 0.0
-        return float(more + most) / 2
+        """The probability of a larger value than the observed one, plus half that of an equal one."""
+        at_least = betainc(won, lost + 1, share) if won > 0 else 1.0
+        more = betainc(won + 1, lost, share) if lost > 0 else 0.0
+        return float(at_least + more) / 2
 
     bounds = []
     for tail, edge in ((TAIL, won <= 0), (1 - TAIL, lost <= 0)):
         low, high = 0.0, 1.0
-        for _ in range(0 if edge else HALVINGS):
+        for _ in range(0 if edge else BISECTIONS):
             middle = (low + high) / 2
             low, high = (low, middle) if above(middle) > tail else (middle, high)
         bounds.append((low + high) / 2)

@@ -1,4 +1,4 @@
-"""Paired tests: whether two runs on the same decisions differ by more than chance."""
+"""Paired tests of two runs on the same decisions."""
 
 from collections.abc import Iterator, Sequence
 
@@ -7,28 +7,39 @@ import numpy as np
 from pluralbench_measures.bootstrap import Array, Resampled, Sums
 
 PERMUTATIONS = 9999
-EXCHANGED_AT_ONCE = 20_000_000  # clusters times permutations in memory at a time
-ROUNDING = 1e-9  # differences that are equal but for rounding
+SIGNS_AT_ONCE = 20_000_000  # clusters times permutations in memory at a time
+ROUNDING = 1e-9  # smaller differences count as equal
 
 
 def exchange(first: Sums, second: Sums, seed: int, permutations: int = PERMUTATIONS) -> tuple[Resampled, Resampled]:
-    """Two runs' sums as they are (row 0), and as they are when the runs are exchanged within some clusters.
+    """Exchange two runs within random clusters.
 
-    first, second: of the same decisions, cluster by cluster. Which clusters are exchanged depends only on the seed and
-    the number of clusters. Where there are no more than `permutations` ways to exchange them, each way is there once;
-    else as many as that are drawn, and one more leaves all as it is.
+    The exchanged clusters depend only on the seed and the number of clusters (see `exchanges`).
+
+    Args:
+        first: Sums of the first run.
+        second: Sums of the second run, on the same decisions and clusters.
+        seed: Seed of the drawn exchanges.
+        permutations: Number of exchanges that are drawn if enumerating all would take more.
+
+    Returns:
+        The sums by leaf of either run: row 0 has the data, each other row one exchange.
     """
-    together, apart = first.won + second.won, second.won - first.won
-    # An exchanged cluster gives each run the other's decisions: its part of the difference changes its sign.
-    moved = np.concatenate([signs @ apart for signs in exchanges(len(apart), seed, permutations)])
-    counts = np.broadcast_to(first.counts.sum(0), moved.shape)
+    difference = second.won - first.won
+    # An exchanged cluster gives each run the other's decisions, so its difference changes sign.
+    differences = np.concatenate([signs @ difference for signs in exchanges(len(difference), seed, permutations)])
+    counts = np.broadcast_to(first.counts.sum(0), differences.shape)
     present = first.counts > 0
-    total = together.sum(0)
-    return Resampled((total - moved) / 2, counts, present), Resampled((total + moved) / 2, counts, present)
+    total = (first.won + second.won).sum(0)
+    return Resampled((total - differences) / 2, counts, present), Resampled((total + differences) / 2, counts, present)
 
 
 def exchanges(clusters: int, seed: int, permutations: int = PERMUTATIONS) -> Iterator[Array]:
-    """-1 for each cluster that is exchanged, else 1: [ways, clusters]; the first two ways leave all as it is."""
+    """Yield the signs of exchanges in parts of shape (exchanges, clusters): -1 for an exchanged cluster, else 1.
+
+    The first exchange is the data, without any exchanged cluster. All 2^clusters exchanges follow if these are at most
+    `permutations`; otherwise the data once more, and `permutations` exchanges that are drawn.
+    """
     yield np.ones((1, clusters))
     if clusters < permutations.bit_length():
         ways = np.arange(2**clusters)[:, None] >> np.arange(clusters)
@@ -36,18 +47,22 @@ def exchanges(clusters: int, seed: int, permutations: int = PERMUTATIONS) -> Ite
         return
     yield np.ones((1, clusters))
     generator = np.random.default_rng(seed)
-    left = permutations
-    while left:
-        size = min(left, max(1, EXCHANGED_AT_ONCE // clusters))
+    remaining = permutations
+    while remaining:
+        size = min(remaining, max(1, SIGNS_AT_ONCE // clusters))
         yield (2 * generator.integers(0, 2, (size, clusters), dtype=np.int8) - 1).astype(np.float64)
-        left -= size
+        remaining -= size
 
 
 def p_value(differences: Array) -> float | None:
-    """The two-sided p-value of a difference: the share of exchanges whose difference is at least as large, either way.
+    """Compute a two-sided p-value: the share of exchanges with an absolute difference at least as large.
 
-    differences: as it is, then for each exchange, of which one leaves all as it is, so p is never 0: [1 + exchanges].
-    None where the difference is missing.
+    Args:
+        differences: The difference of the data, then of each exchange. One exchange equals the data, so p is never 0.
+            Shape (1 + exchanges,).
+
+    Returns:
+        The p-value; None if the difference is missing.
     """
     if np.isnan(differences[0]):
         return None
@@ -55,7 +70,7 @@ def p_value(differences: Array) -> float | None:
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
-    """Holm's adjusted p-values of several tests, in the order given; what is None is no test and stays None."""
+    """Adjust the p-values of several tests by Holm's method, in the same order; None is not a test and stays None."""
     tested = np.array([p for p in p_values if p is not None])
     order = tested.argsort()
     steps = np.maximum.accumulate(tested[order] * np.arange(len(tested), 0, -1))

@@ -1,17 +1,17 @@
-"""How sure a rank correlation is: intervals by a bootstrap over models and items, differences, and power.
+"""Confidence intervals of rank correlations over models and items, differences between benchmarks, and power.
 
-A percentile bootstrap fails here: models drawn twice are ties, and six models have few different draws. So models are
-drawn from a Gaussian copula instead, whose strength is the one unknown (any increasing transform of the scores leaves
-it as it is), and the interval has every strength under which a value as far out as the one at hand is not rare: 2.5 %
-on either side, ties counting half (the test-inversion bootstrap: Carpenter 1999, J. R. Stat. Soc. B 61:159; mid-p:
-Lancaster 1961, J. Am. Stat. Assoc. 56:223). At a strength of 0 all orders are equally likely, as in the permutation
-test. A strength is told as what the statistic amounts to under it: for Spearman and tau-b in the whole population
-(6/pi asin(r/2) and 2/pi asin r; Kruskal 1958, J. Am. Stat. Assoc. 53:814), for the others, which depend on how many
-models there are, on average over draws of as many models.
+A percentile bootstrap over models fails: models drawn twice are ties, and six models have few different draws. Models
+are therefore drawn from a Gaussian copula, whose correlation r is the only parameter (it does not change under
+increasing transforms of the scores). The interval contains every r under which the observed value is in neither 2.5 %
+tail, with ties counting half (test-inversion bootstrap: Carpenter 1999, J. R. Stat. Soc. B 61:159; mid-P: Lancaster
+1961, J. Am. Stat. Assoc. 56:223). At r = 0 all orders are equally likely, as in the permutation test. Bounds are
+reported as the expected value of the statistic at r: for Spearman and tau-b its value in the population
+(6/pi asin(r/2) and 2/pi asin r; Kruskal 1958, J. Am. Stat. Assoc. 53:814), for the other statistics, which depend on
+the number of models, the mean over draws of that number of models.
 
-Where resamples of the items are known, their noise is taken out: noise of the items weakens a correlation by the root
-of the product of both reliabilities (Spearman 1904, Am. J. Psychol. 15:72), so the bounds of the strength are divided
-by it (Hunter and Schmidt 2004, Methods of Meta-Analysis, ch. 3). The interval is then of what endless items would give.
+If resamples of the items are available, the noise of the items is removed. It attenuates a correlation by the square
+root of the product of both reliabilities (Spearman 1904, Am. J. Psychol. 15:72), so the bounds of r are divided by it
+(Hunter and Schmidt 2004, Methods of Meta-Analysis, ch. 3). The interval is then that of an unlimited number of items.
 """
 
 from bisect import bisect_left
@@ -27,22 +27,25 @@ from pluralbench_measures.bootstrap import CONFIDENCE, RESAMPLES, Array, Estimat
 from pluralbench_measures.correlation import NAMES, rank_statistics
 from pluralbench_measures.paired import ROUNDING, exchanges, p_value
 
-# Among fewer models a statistic has so few values that its intervals do not hold what they promise.
-FEWEST = 6
-FEWEST_OF_RBO = 8
-FEWEST_OF_DIFFERENCE = 10
+# With fewer models a statistic has so few values that its intervals do not reach their coverage.
+MIN_MODELS = 6
+MIN_MODELS_RBO = 8
+MIN_MODELS_DIFFERENCE = 10
 POWER = 0.8
 TAIL = (1 - CONFIDENCE) / 2
-NEARLY_ONE = 0.99  # a correlation of 1 among few models is no more than this in a plan
+NEARLY_ONE = 0.99  # the largest correlation that a power analysis assumes
 _GRID = [-1.0, *np.tanh(np.linspace(-3.2, 3.2, 65)).tolist(), 1.0]
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How much better the first of two benchmarks predicts, by one statistic; what is missing is None.
+    """The difference of two benchmarks in how well they predict, by one statistic.
 
-    p_value: two-sided, of no difference. low, high: of the difference, without the noise of the items where that is
-    known.
+    Attributes:
+        value: Value of the first benchmark minus that of the second; None if one is undefined.
+        low: Lower bound of the difference, without the noise of the items if that is known; None without an interval.
+        high: Upper bound of the difference.
+        p_value: Two-sided p-value of no difference; None if the value is missing.
     """
 
     value: float | None
@@ -52,9 +55,13 @@ class Difference:
 
 
 class StatisticDistributions:
-    """How the statistics are distributed over draws of so many models from a Gaussian copula, strength by strength.
+    """Distributions of the statistics over draws of models from Gaussian copulas, on a grid of correlations.
 
-    All strengths share their draws, and one is computed when it is first asked for.
+    All correlations share their draws. Each distribution is computed at its first use.
+
+    Args:
+        models: Number of models in a draw.
+        seed: Seed of the draws.
     """
 
     def __init__(self, models: int, seed: int = 0) -> None:
@@ -62,174 +69,230 @@ class StatisticDistributions:
         first, self._other = generator.standard_normal((2, RESAMPLES, models))
         self._first = -np.sort(-first, axis=1)
         self._order = np.arange(models, 0, -1.0)
-        self._known: dict[int, dict[str, Array]] = {}
+        self._cache: dict[int, dict[str, Array]] = {}
 
-    def at(self, place: int) -> dict[str, Array]:
-        """The resampled values of each statistic at a place of the grid of strengths: [resamples]."""
-        if place not in self._known:
-            strength = _GRID[place]
-            second = strength * self._first + sqrt(1 - strength**2) * self._other
-            self._known[place] = rank_statistics(self._order, second)
-        return self._known[place]
+    def at(self, index: int) -> dict[str, Array]:
+        """Return the resampled values of each statistic at a point of the grid. Shape (resamples,)."""
+        if index not in self._cache:
+            correlation = _GRID[index]
+            second = correlation * self._first + sqrt(1 - correlation**2) * self._other
+            self._cache[index] = rank_statistics(self._order, second)
+        return self._cache[index]
 
-    def strength(self, name: str, value: float, above: float) -> float:
-        """The strength under which a value above this one, or half an equal one, is as likely as `above`."""
-        place = bisect_left(
+    def correlation(self, name: str, value: float, above: float) -> float:
+        """Return the copula's correlation at which larger values than this one, with half the ties, have a probability.
+
+        Args:
+            name: Name of the statistic, of `NAMES`.
+            value: Value of the statistic.
+            above: The probability.
+        """
+        index = bisect_left(
             range(len(_GRID)), above, lo=1, hi=len(_GRID) - 1, key=lambda n: self._above(name, value, n)
         )
-        likely = [self._above(name, value, n) for n in (place - 1, place)]
-        return float(np.interp(above, likely, _GRID[place - 1 : place + 1]))
+        probabilities = [self._above(name, value, n) for n in (index - 1, index)]
+        return float(np.interp(above, probabilities, _GRID[index - 1 : index + 1]))
 
-    def told(self, name: str, strength: float) -> float:
-        """What the statistic amounts to under a strength."""
+    def expected(self, name: str, correlation: float) -> float:
+        """Return the expected value of the statistic at a correlation of the copula."""
         if name == "spearman":
-            return 6 / pi * asin(strength / 2)
+            return 6 / pi * asin(correlation / 2)
         if name == "kendall_tau_b":
-            return 2 / pi * asin(strength)
-        place = bisect_left(_GRID, strength, lo=1, hi=len(_GRID) - 1)
-        means = [float(self.at(n)[name].mean()) for n in (place - 1, place)]
-        return float(np.interp(strength, _GRID[place - 1 : place + 1], means))
+            return 2 / pi * asin(correlation)
+        index = bisect_left(_GRID, correlation, lo=1, hi=len(_GRID) - 1)
+        means = [float(self.at(n)[name].mean()) for n in (index - 1, index)]
+        return float(np.interp(correlation, _GRID[index - 1 : index + 1], means))
 
-    def _above(self, name: str, value: float, place: int) -> float:
-        drawn = self.at(place)[name]
-        return float((drawn > value + ROUNDING).mean() + (np.abs(drawn - value) <= ROUNDING).mean() / 2)
+    def _above(self, name: str, value: float, index: int) -> float:
+        values = self.at(index)[name]
+        return float((values > value + ROUNDING).mean() + (np.abs(values - value) <= ROUNDING).mean() / 2)
 
 
 @lru_cache(maxsize=16)
 def statistic_distributions(models: int, seed: int = 0) -> StatisticDistributions:
-    """The `StatisticDistributions` of so many models, the same ones each time."""
+    """Return the cached `StatisticDistributions` for a number of models."""
     return StatisticDistributions(models, seed)
 
 
 def reliability(resampled: Array) -> float:
-    """The share of the variance between models that is not noise of the items, at most 1; 0 or less where none is left.
+    """Compute the share of the variance between models that is not noise of the items.
 
-    resampled: the models' scores as they are, and for items drawn anew, the same ones for all models:
-    [1 + resamples, models]. What all models gain or lose together is no noise, since it changes no rank.
+    A change that all models share is not noise, because it changes no rank.
+
+    Args:
+        resampled: Scores of the models on the data, then on resampled items, the same ones for all models. Shape
+            (1 + resamples, models).
+
+    Returns:
+        The reliability, at most 1; 0 or less if noise explains all of the variance.
     """
-    scores, moved = resampled[0], resampled[1:] - resampled[0]
+    scores, changes = resampled[0], resampled[1:] - resampled[0]
     between = float(scores.var(ddof=1))
-    return 1 - float(moved.var(axis=1, ddof=1).mean()) / between if between > 0 else 0.0
+    return 1 - float(changes.var(axis=1, ddof=1).mean()) / between if between > 0 else 0.0
 
 
 def min_models(name: str, *, difference: bool = False) -> int:
-    """How many models an interval of this statistic needs, or one of a difference between two benchmarks."""
+    """Return the smallest number of models with an interval of a statistic, or of its difference between benchmarks."""
     if difference:
-        return FEWEST_OF_DIFFERENCE
-    return FEWEST_OF_RBO if name.startswith("rbo") else FEWEST
+        return MIN_MODELS_DIFFERENCE
+    return MIN_MODELS_RBO if name.startswith("rbo") else MIN_MODELS
 
 
-def interval(name: str, value: float, models: int, kept: float = 1.0, seed: int = 0) -> Estimate:
-    """The value with its interval; without one for fewer than `min_models` models and where the noise leaves nothing.
+def interval(name: str, value: float, models: int, reliability_product: float = 1.0, seed: int = 0) -> Estimate:
+    """Compute the interval of a rank statistic.
 
-    name: of `NAMES`. kept: the product of both sides' reliabilities (see `reliability`), 1 where they are not known;
-    the interval is then of the scores with their noise.
+    Args:
+        name: Name of the statistic, of `NAMES`.
+        value: Value of the statistic.
+        models: Number of models.
+        reliability_product: Product of both sides' reliabilities (see `reliability`). At 1 the interval is that of the
+            scores with the noise of their items.
+        seed: Seed of the draws.
+
+    Returns:
+        The value with its interval; without one for fewer than `min_models` models, or if nothing is reliable.
     """
-    if models < min_models(name) or kept <= 0:
+    if models < min_models(name) or reliability_product <= 0:
         return Estimate(value, n=models)
-    low, high = (interval_from_null(name, value, models, tail, kept, seed) for tail in (TAIL, 1 - TAIL))
+    low, high = (interval_from_null(name, value, models, tail, reliability_product, seed) for tail in (TAIL, 1 - TAIL))
     return Estimate(value, low, high, models, method="test inversion")
 
 
 def interval_from_null(
-    name: str, value: float, models: int, above: float = 0.5, kept: float = 1.0, seed: int = 0
+    name: str, value: float, models: int, above: float = 0.5, reliability_product: float = 1.0, seed: int = 0
 ) -> float:
-    """What the statistic amounts to at the strength under which a value above this one is as likely as `above`.
+    """Compute one bound of a statistic by test inversion.
 
-    At 0.5 this is the estimate that is as often too high as too low, without the noise of the items.
+    Args:
+        name: Name of the statistic, of `NAMES`.
+        value: Observed value of the statistic.
+        models: Number of models.
+        above: Probability of a larger value at the bound. The default, 0.5, gives a median-unbiased estimate.
+        reliability_product: Product of both sides' reliabilities, as in `interval`.
+        seed: Seed of the draws.
+
+    Returns:
+        The expected value of the statistic under the correlation at which a value above the observed one has the
+        probability `above`.
     """
-    drawn = statistic_distributions(models, seed)
-    strength = drawn.strength(name, value, above) / sqrt(kept)
-    return drawn.told(name, min(1.0, max(-1.0, strength)))
+    distributions = statistic_distributions(models, seed)
+    correlation = distributions.correlation(name, value, above) / sqrt(reliability_product)
+    return distributions.expected(name, min(1.0, max(-1.0, correlation)))
 
 
 def differences(
-    first: Array, second: Array, downstream: Array, kept: tuple[float, float] = (1.0, 1.0), seed: int = 0
+    first: Array,
+    second: Array,
+    downstream: Array,
+    reliability_products: tuple[float, float] = (1.0, 1.0),
+    seed: int = 0,
 ) -> dict[str, Difference]:
-    """How much better the first benchmark predicts the downstream than the second, by each statistic of `NAMES`.
+    """Compare how well two benchmarks predict a downstream result, by each statistic of `NAMES`.
 
-    first, second, downstream: scores of the same models, [models]. kept: for either benchmark, as in `interval`.
+    The interval combines those of both benchmarks with the correlation of the two statistics over draws of models from
+    the copula of all three sides (Zou 2007, Psychological Methods 12:399). There is none for fewer than ten models. For
+    very similar benchmarks it is conservative. The p-value is from exchanging the two benchmarks' ranks model by model,
+    in all ways if these are few.
 
-    The interval, from ten models on, is made of both benchmarks' own, with the correlation of the two statistics as it
-    is over draws of models from the copula of all three sides (Zou 2007, Psychological Methods 12:399); where the two
-    benchmarks are much alike it is wider than it need be. The p-value is from exchanging the two benchmarks' ranks
-    model by model, in all ways where these are few.
+    Args:
+        first: Scores in the first benchmark. Shape (models,).
+        second: Scores of the same models in the second benchmark. Shape (models,).
+        downstream: Scores of the same models downstream. Shape (models,).
+        reliability_products: For each benchmark, the product of its reliability and the downstream result's, as in
+            `interval`.
+        seed: Seed of draws and exchanges.
     """
-    ours, theirs = rank_statistics(first, downstream), rank_statistics(second, downstream)
-    exchanged = _exchanged(first, second, downstream, seed)
-    together = _together([first, second, downstream], seed)
+    first_values, second_values = rank_statistics(first, downstream), rank_statistics(second, downstream)
+    exchanged = _exchanged_differences(first, second, downstream, seed)
+    correlations = _statistic_correlations([first, second, downstream], seed)
     models = len(downstream)
-    found = {}
+    result = {}
     for name in NAMES:
-        values = [float(side[name][0]) for side in (ours, theirs)]
+        values = [float(side[name][0]) for side in (first_values, second_values)]
         if np.isnan(values).any():
-            found[name] = Difference(None, None, None, None)
+            result[name] = Difference(None, None, None, None)
             continue
         bounds: tuple[float | None, float | None] = (None, None)
-        if models >= min_models(name, difference=True) and min(kept) > 0:
-            bounds = _bounds(name, values, models, kept, together[name], seed)
-        found[name] = Difference(values[0] - values[1], *bounds, p_value(exchanged[name]))
-    return found
+        if models >= min_models(name, difference=True) and min(reliability_products) > 0:
+            bounds = _difference_bounds(name, values, models, reliability_products, correlations[name], seed)
+        result[name] = Difference(values[0] - values[1], *bounds, p_value(exchanged[name]))
+    return result
 
 
-def _bounds(
-    name: str, values: Sequence[float], models: int, kept: Sequence[float], together: float, seed: int
+def _difference_bounds(
+    name: str,
+    values: Sequence[float],
+    models: int,
+    reliability_products: Sequence[float],
+    correlation: float,
+    seed: int,
 ) -> tuple[float, float]:
     (low, middle, high), (low_2, middle_2, high_2) = (
-        [interval_from_null(name, value, models, tail, share, seed) for tail in (TAIL, 0.5, 1 - TAIL)]
-        for value, share in zip(values, kept, strict=True)
+        [interval_from_null(name, value, models, tail, product, seed) for tail in (TAIL, 0.5, 1 - TAIL)]
+        for value, product in zip(values, reliability_products, strict=True)
     )
     difference = middle - middle_2
     below, above = (middle - low, high_2 - middle_2), (high - middle, middle_2 - low_2)
-    spreads = [sqrt(max(0.0, a * a + b * b - 2 * together * a * b)) for a, b in (below, above)]
-    return difference - spreads[0], difference + spreads[1]
+    widths = [sqrt(max(0.0, a * a + b * b - 2 * correlation * a * b)) for a, b in (below, above)]
+    return difference - widths[0], difference + widths[1]
 
 
-def _exchanged(first: Array, second: Array, downstream: Array, seed: int) -> dict[str, Array]:
-    """The differences as they are, then with ranks exchanged model by model: [1 + exchanges], for each statistic."""
-    from scipy.stats import rankdata  # noqa: PLC0415 - two seconds that `--help` saves
+def _exchanged_differences(first: Array, second: Array, downstream: Array, seed: int) -> dict[str, Array]:
+    """By statistic, the difference of the data, then with ranks exchanged model by model. Shape (1 + exchanges,)."""
+    from scipy.stats import rankdata  # noqa: PLC0415 - importing it takes two seconds
 
     ranks = [rankdata(side) for side in (first, second)]
-    middle, apart = (ranks[0] + ranks[1]) / 2, (ranks[0] - ranks[1]) / 2
+    middle, half = (ranks[0] + ranks[1]) / 2, (ranks[0] - ranks[1]) / 2
     parts: dict[str, list[Array]] = {name: [] for name in NAMES}
     for signs in exchanges(len(first), seed):
-        ours, theirs = (rank_statistics(middle + way * signs * apart, downstream) for way in (1, -1))
+        ours, theirs = (rank_statistics(middle + side * signs * half, downstream) for side in (1, -1))
         for name, values in parts.items():
             values.append(ours[name] - theirs[name])
-    # Where an exchange ties a whole side, what is undefined agrees with nothing.
+    # An exchange may tie all models of a side; its undefined statistics count as no agreement.
     return {name: np.nan_to_num(np.concatenate(values)) for name, values in parts.items()}
 
 
-def _together(sides: Sequence[Array], seed: int) -> dict[str, float]:
-    """The correlation of each statistic of the first with that of the second benchmark over draws of models."""
+def _statistic_correlations(sides: Sequence[Array], seed: int) -> dict[str, float]:
+    """The correlation of each statistic between the two benchmarks, over draws of models."""
     models = len(sides[0])
-    pairs = [[float(rank_statistics(one, other)["spearman"][0]) for other in sides] for one in sides]
-    strength = 2 * np.sin(pi / 6 * np.nan_to_num(np.array(pairs)))
-    values, vectors = np.linalg.eigh(strength)
+    spearman = [[float(rank_statistics(row, column)["spearman"][0]) for column in sides] for row in sides]
+    pearson = 2 * np.sin(pi / 6 * np.nan_to_num(np.array(spearman)))
+    values, vectors = np.linalg.eigh(pearson)
     root = vectors * np.sqrt(np.clip(values, 0.0, None))
-    drawn = np.random.default_rng([seed, models]).standard_normal((RESAMPLES, models, 3)) @ root.T
-    ours, theirs = (rank_statistics(drawn[..., side], drawn[..., 2]) for side in (0, 1))
+    draws = np.random.default_rng([seed, models]).standard_normal((RESAMPLES, models, 3)) @ root.T
+    ours, theirs = (rank_statistics(draws[..., side], draws[..., 2]) for side in (0, 1))
     with np.errstate(invalid="ignore", divide="ignore"):
         return {name: float(np.nan_to_num(np.corrcoef(ours[name], theirs[name])[0, 1])) for name in NAMES}
 
 
 def models_to_detect(spearman: float) -> int | None:
-    """How many models it takes for a Spearman correlation to be significant in 80 of 100 studies; None at 0.
+    """Compute the number of models for a Spearman correlation to be significant with 80 % power.
 
-    By Fisher's z with the variance 1.06 / (n - 3) of ranks (Fieller, Hartley and Pearson 1957, Biometrika 44:470);
-    one-sided at 5 %, as `permutation_test` is.
+    The one-sided test at 5 % uses Fisher's z with the variance 1.06 / (n - 3) of ranks (Fieller, Hartley and Pearson
+    1957, Biometrika 44:470).
+
+    Returns:
+        The number of models; None for a correlation of 0 or less.
     """
     if spearman <= 0:
         return None
-    wanted = NormalDist().inv_cdf(0.95) + NormalDist().inv_cdf(POWER)
-    return ceil(3 + 1.06 * (wanted / atanh(min(spearman, NEARLY_ONE))) ** 2)
+    quantiles = NormalDist().inv_cdf(0.95) + NormalDist().inv_cdf(POWER)
+    return ceil(3 + 1.06 * (quantiles / atanh(min(spearman, NEARLY_ONE))) ** 2)
 
 
 def models_to_distinguish(first: float, second: float, between: float) -> int | None:
-    """How many models it takes to tell two benchmarks' Spearman correlations apart in 80 of 100 studies; None if equal.
+    """Compute the number of models that shows a difference of two Spearman correlations with 80 % power.
 
-    first, second: with one downstream result. between: of the two benchmarks. For the two-sided test at 5 % of Meng,
-    Rosenthal and Rubin (1992), Psychological Bulletin 111:172, equation 1, with the variance of ranks as above.
+    The two-sided test at 5 % is that of Meng, Rosenthal and Rubin (1992), Psychological Bulletin 111:172, equation 1,
+    with the variance of ranks as in `models_to_detect`.
+
+    Args:
+        first: Correlation of the first benchmark with the downstream result.
+        second: Correlation of the second benchmark with the downstream result.
+        between: Correlation of the two benchmarks.
+
+    Returns:
+        The number of models; None if the two correlations are equal.
     """
     r1, r2, r12 = (float(np.clip(value, -NEARLY_ONE, NEARLY_ONE)) for value in (first, second, between))
     if r1 == r2:
@@ -237,5 +300,5 @@ def models_to_distinguish(first: float, second: float, between: float) -> int | 
     squares = (r1 * r1 + r2 * r2) / 2
     f = min(1.0, (1 - r12) / (2 * (1 - squares)))
     h = (1 - f * squares) / (1 - squares)
-    wanted = NormalDist().inv_cdf(1 - TAIL) + NormalDist().inv_cdf(POWER)
-    return ceil(3 + 1.06 * 2 * (1 - r12) * h * (wanted / (atanh(r1) - atanh(r2))) ** 2)
+    quantiles = NormalDist().inv_cdf(1 - TAIL) + NormalDist().inv_cdf(POWER)
+    return ceil(3 + 1.06 * 2 * (1 - r12) * h * (quantiles / (atanh(r1) - atanh(r2))) ** 2)

@@ -1,8 +1,8 @@
-"""How well rewards keep rankings: accuracy over pairs and exact match over prompts.
+"""Ranking metrics of rewards: accuracy over pairs and exact match over prompts (CHEEMS, section 3.3).
 
-CHEEMS, section 3.3. A pair is right when the better response has strictly the higher reward; a prompt is an exact match
-when all its pairs are right. Within a category both are shares of all pairs and of all prompts; a subset (a config) has
-the unweighted mean of its categories, and the overall number is the mean over subsets of the mean of the two.
+A pair is right if the better response has strictly the higher reward. A prompt is an exact match if all its pairs are
+right. Within a category both metrics are shares, of all pairs and of all prompts. A subset (a config) has the
+unweighted mean of its categories. The overall number is the mean over subsets of the mean of both metrics.
 """
 
 from collections.abc import Sequence
@@ -19,26 +19,32 @@ from pluralbench_measures.errors import MeasuresError
 
 
 def ranking_metrics(items: pl.DataFrame, *, legacy: bool = False) -> dict[str, Any]:
-    """Accuracy, exact match and calibration error of rewards, as plain numbers from 0 to 1.
+    """Compute accuracy, exact match and calibration error of rewards, as numbers from 0 to 1.
 
-    items: a row a prompt with `config` (the subset), `category`, `rank` (a list of integers, lower is better, ties
-    share one) and `reward` (a list of floats, one for each rank; what is no finite number makes a pair wrong).
-    legacy: as the authors' code has it: see `by_prompt` and `pluralbench_measures.calibration.bins_of`.
+    Args:
+        items: One row per prompt with the columns `config` (the subset), `category`, `rank` (a list of integers, lower
+            is better, tied responses share a rank) and `reward` (a list of floats, one per rank). A reward that is not
+            finite makes its pairs wrong.
+        legacy: Compute as the authors' code does (see `by_prompt` and `pluralbench_measures.calibration.bins_of`).
 
-    Returns `overall`, `accuracy` and `exact_match` (means over subsets), `calibration_error` (over all pairs), and
-    `configs`, each with `accuracy`, `exact_match`, `pairs`, `prompts` (that count for exact match), `without_pair`
-    (prompts whose responses share one rank) and `categories` of the same. What cannot be said is None.
-    Raises `MeasuresError` for a prompt that has not as many rewards as ranks.
+    Returns:
+        `overall`, `accuracy` and `exact_match` (means over subsets), `calibration_error` (over all pairs), and
+        `configs`. Each config has `accuracy`, `exact_match`, `pairs`, `prompts` (that count for exact match),
+        `without_pair` (prompts whose responses all share a rank) and `categories` with the same keys. Undefined
+        numbers are None.
+
+    Raises:
+        MeasuresError: A prompt does not have as many rewards as ranks.
     """
-    pairs = _compared(items)
+    pairs = _pair_rows(items)
     prompts = by_prompt(pairs, ["prompt", "config", "category"], legacy=legacy)
     configs: dict[str, dict[str, Any]] = {}
-    for (config,), own in prompts.partition_by("config", as_dict=True).items():
-        parts = own.partition_by("category", as_dict=True)
+    for (config,), subset in prompts.partition_by("config", as_dict=True).items():
+        parts = subset.partition_by("category", as_dict=True)
         sums = [_sums(part) for part in parts.values()]
-        cell = _cell(sums)
+        cell = _metrics_of(sums)
         configs[str(config)] = cell | {
-            "categories": {name or "": _cell([one]) for (name,), one in zip(parts, sums, strict=True)}
+            "categories": {name or "": _metrics_of([part]) for (name,), part in zip(parts, sums, strict=True)}
         }
     accuracy, exact = (
         [np.array(np.nan if cell[name] is None else cell[name]) for cell in configs.values()]
@@ -62,53 +68,66 @@ def ranking_metrics(items: pl.DataFrame, *, legacy: bool = False) -> dict[str, A
 
 
 def pairs_of(rank: Sequence[int]) -> list[tuple[int, int]]:
-    """All pairs of places with different ranks, the better one first."""
+    """List all pairs of indices with different ranks, the better one first."""
     both = combinations(range(len(rank)), 2)
     return [(a, b) if rank[a] < rank[b] else (b, a) for a, b in both if rank[a] != rank[b]]
 
 
 def by_prompt(pairs: pl.DataFrame, keys: Sequence[str], *, legacy: bool = False) -> pl.DataFrame:
-    """A row a prompt: `keys`, `pairs`, `right` (pairs), `exact` (0 or 1) and `counted` (0 or 1: whether exact counts).
+    """Aggregate pairs to one row per prompt.
 
-    pairs: `keys`, which tell prompts apart, and the `outcome` of each pair: "win", "loss", "tie" or "invalid"; a prompt
-    without a pair has one row that says "equal". An exact match is a prompt that has only wins, and one without a pair
-    does not count. legacy: a tie does not break an exact match, and a prompt without a pair is one.
+    A prompt is an exact match if all its outcomes are wins; prompts without a pair do not count.
+
+    Args:
+        pairs: One row per pair with `keys` and `outcome`: "win", "loss", "tie" or "invalid". A prompt without a pair
+            has one row with "equal".
+        keys: Columns that identify a prompt.
+        legacy: Ties do not break an exact match, and a prompt without a pair is one.
+
+    Returns:
+        The columns `keys`, `pairs`, `right` (number of right pairs), `exact` (0 or 1) and `counted` (1 if the prompt
+        counts for exact match, else 0).
     """
     outcome = pl.col("outcome")
-    kept = ["win", "tie", "equal"] if legacy else ["win"]
+    matching = ["win", "tie", "equal"] if legacy else ["win"]
     return pairs.group_by(keys, maintain_order=True).agg(
         pairs=(outcome != "equal").sum().cast(pl.Int64),
         right=(outcome == "win").sum().cast(pl.Int64),
-        exact=outcome.is_in(kept).all().cast(pl.Int64),
+        exact=outcome.is_in(matching).all().cast(pl.Int64),
         counted=pl.lit(1, pl.Int64) if legacy else (outcome != "equal").any().cast(pl.Int64),
     )
 
 
 def category_mean(right: Array, counted: Array) -> Array:
-    """The unweighted mean over categories of right / counted: [..., categories] to [...].
+    """Compute the unweighted mean over categories of right / counted.
 
-    A category in which nothing counts is left out; NaN where all are.
+    Args:
+        right: Number of right pairs or prompts. Shape (..., categories).
+        counted: Number of pairs or prompts. Shape (..., categories). Categories with 0 are left out.
+
+    Returns:
+        The mean; NaN if all categories are left out. Shape (...).
     """
     return ratio(ratio(right, counted, 0.0).sum(-1), (counted > 0).sum(-1))
 
 
 def overall(accuracy: Sequence[Array], exact_match: Sequence[Array]) -> Array:
-    """The mean over subsets of the mean of accuracy and exact match, arrays of one shape; NaN where one is missing."""
+    """Average accuracy and exact match over subsets, given as arrays of one shape; NaN where one is missing."""
     if not accuracy:
         return np.full(1, np.nan)
     return np.asarray((np.mean(accuracy, axis=0) + np.mean(exact_match, axis=0)) / 2)
 
 
-def _compared(items: pl.DataFrame) -> pl.DataFrame:
-    """A row a pair, with its outcome and margin; a prompt without a pair has one row."""
+def _pair_rows(items: pl.DataFrame) -> pl.DataFrame:
+    """One row per pair with its outcome and margin; a prompt without a pair has one row."""
     rows = []
     columns = items.select("config", "category", "rank", "reward").iter_rows()
-    for place, (config, category, rank, rewards) in enumerate(columns):
+    for index, (config, category, rank, rewards) in enumerate(columns):
         if len(rank) != len(rewards):
-            raise MeasuresError(f"The prompt in row {place + 1} has {len(rank)} ranks and {len(rewards)} rewards.")
+            raise MeasuresError(f"The prompt in row {index + 1} has {len(rank)} ranks and {len(rewards)} rewards.")
         values = [float("nan") if reward is None else reward for reward in rewards]
-        found = [_outcome(values[better] - values[worse]) for better, worse in pairs_of(rank)]
-        rows += [(place, config, category, *one) for one in found or [("equal", None)]]
+        outcomes = [_outcome(values[better] - values[worse]) for better, worse in pairs_of(rank)]
+        rows += [(index, config, category, *outcome) for outcome in outcomes or [("equal", None)]]
     types = {"prompt": pl.Int64, "config": pl.String, "category": pl.String, "outcome": pl.String, "margin": pl.Float64}
     return pl.DataFrame(rows, schema=types, orient="row")
 
@@ -129,14 +148,14 @@ def _sums(prompts: pl.DataFrame) -> dict[str, int]:
     return sums
 
 
-def _cell(categories: Sequence[dict[str, int]]) -> dict[str, Any]:
-    of = {name: np.array([one[name] for one in categories], dtype=np.float64) for name in categories[0]}
+def _metrics_of(categories: Sequence[dict[str, int]]) -> dict[str, Any]:
+    sums = {name: np.array([part[name] for part in categories], dtype=np.float64) for name in categories[0]}
     return {
-        "accuracy": _number(category_mean(of["right"], of["pairs"])),
-        "exact_match": _number(category_mean(of["exact"], of["counted"])),
-        "pairs": int(of["pairs"].sum()),
-        "prompts": int(of["counted"].sum()),
-        "without_pair": int(of["without_pair"].sum()),
+        "accuracy": _number(category_mean(sums["right"], sums["pairs"])),
+        "exact_match": _number(category_mean(sums["exact"], sums["counted"])),
+        "pairs": int(sums["pairs"].sum()),
+        "prompts": int(sums["counted"].sum()),
+        "without_pair": int(sums["without_pair"].sum()),
     }
 
 

@@ -1,4 +1,4 @@
-"""Ranks of several models that say which of them cannot be told apart, from the intervals of their differences."""
+"""Rank intervals of several models, from the intervals of their differences."""
 
 from collections.abc import Mapping, Sequence
 from math import hypot
@@ -11,9 +11,11 @@ Pair = tuple[int, int]
 
 
 class RankInterval(NamedTuple):
-    """The ranks that a model may have. best: one more than the models that are surely better; 1 is the first.
+    """The confidence interval of a model's rank; rank 1 is the best.
 
-    worst: the number of models less those that are surely worse.
+    Attributes:
+        best: One plus the number of models that are significantly better.
+        worst: The number of models minus those that are significantly worse.
     """
 
     best: int
@@ -21,31 +23,36 @@ class RankInterval(NamedTuple):
 
 
 def ranks(models: int, differences: Mapping[Pair, Estimate]) -> list[RankInterval]:
-    """The ranks of so many models; those that cannot be told apart share the best one.
+    """Compute rank intervals that hold jointly with 95 % confidence (Mogstad et al. 2024, Inference for Ranks).
 
-    differences: by (first, second), numbered from 0, the second one's value less that of the first, with its interval.
-    Two models are told apart where Holm's adjustment over all these pairs leaves p under 5 %, so that all ranks hold
-    together with 95 % confidence (Mogstad et al. 2024, Inference for Ranks). A pair that is not there is not
-    told apart.
+    Two models differ significantly if p is below 5 % after Holm's adjustment over all pairs.
+
+    Args:
+        models: Number of models.
+        differences: By pair (first, second) of models, numbered from 0, the value of the second minus that of the
+            first, with its interval. Missing pairs do not differ.
+
+    Returns:
+        The rank interval of each model.
     """
     better = [0] * models
     worse = [0] * models
-    adjusted = holm([p_of(found) for found in differences.values()])
-    for ((first, second), found), p in zip(differences.items(), adjusted, strict=True):
-        if found.value is not None and p is not None and p < 1 - CONFIDENCE:
-            up, down = (second, first) if found.value > 0 else (first, second)
+    adjusted = holm([interval_p_value(difference) for difference in differences.values()])
+    for ((first, second), difference), p in zip(differences.items(), adjusted, strict=True):
+        if difference.value is not None and p is not None and p < 1 - CONFIDENCE:
+            up, down = (second, first) if difference.value > 0 else (first, second)
             better[down] += 1
             worse[up] += 1
     return [RankInterval(1 + above, models - below) for above, below in zip(better, worse, strict=True)]
 
 
-def p_of(difference: Estimate) -> float | None:
-    """The two-sided p-value of no difference that belongs to its interval; None without an interval.
+def interval_p_value(difference: Estimate) -> float | None:
+    """Compute the two-sided p-value of no difference from a 95 % interval; None without an interval.
 
-    Under 5 % where the interval leaves out 0. The distance to the bound that is nearer to 0 is taken for so many
-    standard errors as the interval has by Student's t.
+    It is below 5 % if the interval excludes 0. The standard error is the distance to the bound nearer to 0, divided by
+    the quantile of Student's t.
     """
-    from scipy.special import stdtr, stdtrit  # noqa: PLC0415 - two seconds that `--help` saves
+    from scipy.special import stdtr, stdtrit  # noqa: PLC0415 - importing it takes two seconds
 
     value, low, high = difference.value, difference.low, difference.high
     if value is None or low is None or high is None:
@@ -59,18 +66,21 @@ def p_of(difference: Estimate) -> float | None:
 
 
 def mean_of_independent(numbers: Sequence[Estimate]) -> Estimate:
-    """The mean of numbers from different data, with an interval where each has one; nothing where one is missing.
+    """Average independent estimates, such as those of different datasets.
 
-    The distances to the bounds add up as those of independent numbers do (MOVER: Zou and Donner 2008).
+    The interval combines the distances to the bounds (MOVER: Zou and Donner 2008).
+
+    Returns:
+        The mean; without a value if one is missing, without an interval if an estimate has none.
     """
-    values = [one.value for one in numbers if one.value is not None]
+    values = [number.value for number in numbers if number.value is not None]
     if not numbers or len(values) < len(numbers):
         return Estimate(None)
     mean = sum(values) / len(values)
-    clusters = [one.clusters for one in numbers if one.clusters is not None]
-    together = sum(clusters) if len(clusters) == len(numbers) else None
-    below = [one.value - one.low for one in numbers if one.value is not None and one.low is not None]
-    above = [one.high - one.value for one in numbers if one.value is not None and one.high is not None]
+    clusters = [number.clusters for number in numbers if number.clusters is not None]
+    total = sum(clusters) if len(clusters) == len(numbers) else None
+    below = [number.value - number.low for number in numbers if number.value is not None and number.low is not None]
+    above = [number.high - number.value for number in numbers if number.value is not None and number.high is not None]
     if len(below) < len(numbers) or len(above) < len(numbers):
-        return Estimate(mean, clusters=together)
-    return Estimate(mean, mean - hypot(*below) / len(values), mean + hypot(*above) / len(values), None, together)
+        return Estimate(mean, clusters=total)
+    return Estimate(mean, mean - hypot(*below) / len(values), mean + hypot(*above) / len(values), None, total)

@@ -168,7 +168,7 @@ def _mean(rated: pl.DataFrame, group: str, side: str, dimension: str) -> Mean:
         sums_of(np.zeros_like(cluster), cluster, ours["rating"].cast(pl.Float64).to_numpy(), shape=(len(pairs), 1))
     )
     within = (float(LOWEST), float(HIGHEST))
-    found = tilted.spread(tilted.sources[0].pooled([0]), [[0]], ours.height, len(pairs), within)
+    found = tilted.estimate(tilted.sources[0].pooled([0]), [[0]], ours.height, len(pairs), within)
     return Mean(
         config=group,
         side=side,

@@ -6,7 +6,7 @@ from pathlib import Path
 from textwrap import fill
 
 import numpy as np
-from pluralbench_measures.bootstrap import CONFIDENCE, spread
+from pluralbench_measures.bootstrap import CONFIDENCE, bootstrap_estimate
 
 from pluralbench.downstream.correlate import Correlation
 from pluralbench.downstream.score_series import ScoreSeries
@@ -82,9 +82,9 @@ def scatter(found: Correlation, models: Sequence[Series]) -> Figure:
 def _points(side: ScoreSeries) -> list[Point]:
     if side.resampled is None:
         return [Point(score) for score in side.scores.tolist()]
-    # The items that all models share may be fewer than a model's own, so the spread is put around its own score.
+    # A model may have items that the others lack, so the resamples are centered at its own score.
     moved = side.resampled - side.resampled[0] + side.scores
-    return [style.point(spread(np.asarray(column)), 1.0) for column in moved.T]
+    return [style.point(bootstrap_estimate(np.asarray(column)), 1.0) for column in moved.T]
 
 
 def _told(found: Correlation) -> str:
