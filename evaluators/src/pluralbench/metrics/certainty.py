@@ -67,8 +67,8 @@ def verdict_metrics(verdicts: pl.DataFrame, *, threshold: float = THRESHOLD) -> 
     - share_of_a: among valid answers.
     - by_certainty, deciles: the counts behind these.
 
-    Intervals take clusters as drawn (see `pluralbench_measures.intervals`); they are None of fewer than its `MIN_CLUSTERS`,
-    and for the error and the area where every row came out alike.
+    Intervals take clusters as drawn (see `pluralbench_measures.intervals`); they are None of fewer than its
+    `MIN_CLUSTERS`, and for the error and the area where every row came out alike.
     """
     found, kinds = _perturbed(verdicts)
     certainty = kinds["certainty"].fill_null(np.nan).to_numpy()
