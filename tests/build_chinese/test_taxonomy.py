@@ -61,7 +61,7 @@ def test_changed_words_for_the_judge_need_another_version() -> None:
     ("text", "sentence"),
     [
         ("", "The taxonomy taxonomy.toml: the key `category` is missing."),
-        ("category = []", "The taxonomy taxonomy.toml: `category` is empty; it needs one value or more."),
+        ("category = []", "The taxonomy taxonomy.toml: `category` is empty; it needs at least one value."),
         ('[[category]]\nname = "甲"', "The taxonomy taxonomy.toml: the key `category.0.criteria` is missing."),
         (
             '[[category]]\nname = ""\ncriteria = "logic"',

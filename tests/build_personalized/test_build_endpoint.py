@@ -120,7 +120,7 @@ def test_a_secret_in_a_recipes_base_url_is_never_written(
 ) -> None:
     llm = {"provider": provider, "model": "hand-written"}
     path = recipe(tmp_path, f"http://user:{SECRET}@127.0.0.1:9/v1", llm=llm)
-    told = "`connection.base_url` holds the value of the environment variable PLURALBENCH_TEST_KEY; take it out"
+    told = "`connection.base_url` contains the value of the environment variable PLURALBENCH_TEST_KEY; remove it"
     refused(run("--recipe", path, "--out", tmp_path / "out"), told)
     monkeypatch.delenv("PLURALBENCH_TEST_KEY")
     refused(run("--recipe", path, "--out", tmp_path / "out"), "carries a user, a password")

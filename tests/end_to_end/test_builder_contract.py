@@ -268,6 +268,6 @@ def test_what_somebody_else_made_is_left_alone(
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/thesis.txt").write_text("mine", encoding="utf-8")
     before = files_of(tmp_path)
-    refused(run(*builder.asks, "--out", "mine", *fresh), "mine holds files that no build wrote")
+    refused(run(*builder.asks, "--out", "mine", *fresh), "mine has files that no build wrote")
     refused(run(*builder.asks, "--out", "mine/thesis.txt", *fresh), "thesis.txt is a file")
     assert files_of(tmp_path) == before

@@ -19,7 +19,7 @@ MODULES = {
     "build-persona-judge": "build_persona_judge.cli",
 }
 OF_ALL = [
-    ("--recipe papre", "There is no recipe 'papre': give "),
+    ("--recipe papre", "There is no recipe 'papre'; give "),
     ("--reuse nowhere", "There is no ledger nowhere: no such file."),
     ("--replay nowhere", "There is no ledger nowhere: no such file."),
 ]

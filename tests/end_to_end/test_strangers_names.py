@@ -50,7 +50,7 @@ def test_a_name_that_is_none_is_refused_when_the_recipe_is_read(
     folder = tmp_path / "a" / "b" / "c"
     (folder / RECIPE).parent.mkdir(parents=True)
     (folder / RECIPE).write_text(tomli_w.dumps(values), encoding="utf-8")
-    with pytest.raises(UserError, match=rf"`{first or last}[\w.]*`(: | holds a null)") as caught:
+    with pytest.raises(UserError, match=rf"`{first or last}[\w.]*`(: | has a null)") as caught:
         rebuild(folder, folder / "out", [])
     assert "\n" not in str(caught.value)
     assert {path.name for path in tmp_path.rglob("*")} == {"a", "b", "c", "provenance", "recipe.toml"}

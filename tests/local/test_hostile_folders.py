@@ -60,9 +60,9 @@ def kernel_below(folder: Path) -> None:
         (templated("{{ 'x' * 10**11 }}"), "two short messages take its chat template, or its normalizer, more than"),
         (templated(LARGE), r"its chat template makes [\d,]+ characters of \d+; mend it, or give `chat_template`\."),
         (doubling, "two short messages take its chat template, or its normalizer, more than 1 s or 1 GB; mend it"),
-        (piped, r"tokenizer\.model is no ordinary file; remove it from the model's folder\."),
-        (configured(num_hidden_layers=1_000_000), "asks for 1,000,000 as `num_hidden_layers`, and at most 10,000 are"),
-        (configured(num_labels=10**9), "asks for 1,000,000,000 as `num_labels`, and at most 10,000 are loaded"),
+        (piped, r"tokenizer\.model is not a regular file; remove it from the model's folder\."),
+        (configured(num_hidden_layers=1_000_000), "sets `num_hidden_layers` to 1,000,000; the maximum is 10,000"),
+        (configured(num_labels=10**9), "sets `num_labels` to 1,000,000,000; the maximum is 10,000"),
         (
             configured(_attn_implementation="kernels-community/flash-attn"),
             r"config\.json names code on the Hub \(`_attn_implementation`: 'kernels-community/flash-attn'\), which",

@@ -127,7 +127,7 @@ def test_before_its_first_checkpoint_a_stopped_run_binds_nothing(out: Path) -> N
 
 def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
-    with pytest.raises(OutputError, match="holds files that no build wrote"):
+    with pytest.raises(OutputError, match="has files that no build wrote"):
         made(tmp_path)
 
 

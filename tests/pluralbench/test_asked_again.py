@@ -181,7 +181,7 @@ def refused(verb: Verb, data: Path, out: Path) -> None:
                 verb.make(server, data, out, **options)
             differs, _, mend = str(caught.value).partition(" was made with other settings (")[2].partition("); ")
             assert differs == said or (said.endswith("; ") and differs.startswith(said))
-            assert mend.endswith("or start over with `fresh`.")
+            assert mend.endswith("or start over with `fresh=True`.")
     assert server.requests == []
 
 

@@ -123,7 +123,7 @@ def test_the_same_runs_give_the_same_bytes_in_place_of_the_older_site(site: Path
 
 def test_a_folder_that_is_no_site_stays_as_it_is(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
-    with pytest.raises(OutputError, match=r"holds files that no build wrote; choose another output directory\.$"):
+    with pytest.raises(OutputError, match=r"has files that no build wrote; choose another output directory\.$"):
         write_site(folder, tmp_path, any_data=True)
     with pytest.raises(OutputError):
         write_site(folder, folder / "forged", any_data=True)

@@ -149,8 +149,8 @@ def test_stopped_while_it_is_judged_it_is_not_optimised_again(
     status, _, error = run(*words, "--steps", "3", "--out", out)
     assert (status, said(error)) == (
         2,
-        f"Error: {out} was made with other settings (steps 2, now 3); give the same again to go on, choose another "
-        "output directory, or start over with `fresh`.",
+        f"Error: {out} was made with other settings (steps 2, now 3); use the same settings to resume, choose "
+        "another output directory, or start over with `--fresh`.",
     )
 
 

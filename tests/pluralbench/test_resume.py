@@ -74,7 +74,7 @@ def refused(*keys: str, **options: Any) -> None:
         verbs.score(benchmark="pairs", **options)
     differs, _, mend = str(caught.value).partition(" was made with other settings (")[2].partition("); ")
     assert [one.partition(" ")[0] for one in differs.split("; ")] == [*keys], differs
-    assert mend.endswith("or start over with `fresh`.")
+    assert mend.endswith("or start over with `fresh=True`.")
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])

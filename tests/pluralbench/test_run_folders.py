@@ -70,7 +70,7 @@ def test_some_items_first_and_all_of_them_after(run: Any, pairs: Callable[..., R
     assert (status, " ".join(error.split())) == (
         2,
         "Error: runs/pairs-m was made with other settings (limit none, now 3; max_length none, now 9; mode fast, now "
-        "exact); give the same again to go on, choose another output directory, or start over with `fresh`.",
+        "exact); use the same settings to resume, choose another output directory, or start over with `--fresh`.",
     )
 
 

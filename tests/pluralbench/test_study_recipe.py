@@ -38,7 +38,7 @@ WRONG = {
     "of one name": (models(A, B, {"name": "a", "path": "./c"}), "two reward models are named a; give each a name of"),
     "both": (models({**B, "path": "./b"}), "`models.0`: the model b needs either a `path` or a table `train`."),
     "neither": (models({"name": "c"}), "`models.0`: the model c needs either a `path` or a table `train`."),
-    "no models": (models(), "`models` is empty; it needs one value or more."),
+    "no models": (models(), "`models` is empty; it needs at least one value."),
     "a path as a name": (models({"name": "org/m", "path": "."}), "`models.0.name`: String should match pattern"),
     "sample": (
         {**WHOLE, "benchmarks": {"judged": {"sample": "chek"}}},
@@ -100,7 +100,7 @@ def test_an_unknown_study_lists_those_of_the_package(tmp_path: Path, run: Comman
     status, _, error = run("study", "nothing", "--out", tmp_path / "out")
     assert status == 2
     assert " ".join(error.split()) == (
-        f"Error: There is no recipe 'nothing': give {', '.join(BUILT_IN)} or the path of a TOML file."
+        f"Error: There is no recipe 'nothing'; give {', '.join(BUILT_IN)} or the path of a TOML file."
     )
     assert "tiny" in BUILT_IN
     assert not (tmp_path / "out").exists()

@@ -95,7 +95,7 @@ def test_ledgers_are_files_or_releases(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("key", "value", "fault"),
     [
-        ("name", "../up", "the name '../up' holds '/' beside"),
+        ("name", "../up", "the name '../up' has '/' "),
         ("name", "", "the name '' is empty"),
         ("name", "茶", "String should match pattern"),  # the Hub takes Latin letters alone
         ("version", "1", "String should match pattern"),

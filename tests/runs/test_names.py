@@ -77,12 +77,12 @@ def test_names_of_any_script_pass(name: str) -> None:
     ("name", "fault"),
     [
         ("", "which is empty"),
-        ("..", "which climbs with `..`"),
-        ("../../x", "which holds '/' beside letters, digits, `_`, `-` and `.`"),
-        ("a\0", "which holds '\\x00' beside"),
-        ("x[red]y", "which holds '[' beside"),
-        ("a*b", "which holds '*' beside"),
-        ("a b", "which holds ' ' beside"),
+        ("..", "which is the parent folder `..`"),
+        ("../../x", "which has '/' (allowed: letters, digits, `_`, `-` and `.`)"),
+        ("a\0", "which has '\\x00' (allowed:"),
+        ("x[red]y", "which has '[' (allowed:"),
+        ("a*b", "which has '*' (allowed:"),
+        ("a b", "which has ' ' (allowed:"),
         (".git", "which begins with `.`"),
         ("-rf", "which begins with `-`"),
         ("x.", "which ends with `.`"),
@@ -97,10 +97,10 @@ def test_any_other_name_is_refused_with_what_is_wrong(name: str, fault: str) -> 
     said = str(refused.value)
     assert fault in said
     assert said.startswith("The benchmark is named '")
-    assert said.endswith("; give it another name.")
+    assert said.endswith("; rename it.")
     assert "\0" not in said
     with pytest.raises(
-        RecipeError, match=r"^Recipe r.toml: `name`(: the name '.*; give another| holds a null character)\.$"
+        RecipeError, match=r"^Recipe r.toml: `name`(: the name '.*; choose another| has a null character)\.$"
     ):
         check_recipe(Named, {"name": name}, "r.toml")
 
@@ -109,9 +109,9 @@ def test_any_other_name_is_refused_with_what_is_wrong(name: str, fault: str) -> 
     ("name", "fault"),
     [
         ("all", "which means every split to `datasets`"),
-        ("a-b", "which is no split to `datasets`: it has letters, digits, `_` and single `.`"),
-        ("a..b", "which is no split to `datasets`"),
-        ("a/b", "which holds '/'"),
+        ("a-b", "which is not a split name: `datasets` allows letters, digits, `_` and single `.`"),
+        ("a..b", "which is not a split name: `datasets`"),
+        ("a/b", "which has '/' (allowed:"),
     ],
 )
 def test_a_split_is_refused_that_datasets_does_not_take(name: str, fault: str) -> None:
@@ -128,7 +128,7 @@ def test_a_split_is_refused_that_datasets_does_not_take(name: str, fault: str) -
 def test_a_path_that_climbs_or_starts_elsewhere_is_refused(tmp_path: Path, relative: str) -> None:
     with pytest.raises(UserError) as refused:
         safe_join(tmp_path, relative)
-    assert str(refused.value).startswith(f"The path {relative!r} is none below {tmp_path}: its part '")
+    assert str(refused.value).startswith(f"{relative!r} is not a path below {tmp_path}: its part '")
 
 
 def test_a_link_may_lead_elsewhere_in_the_folder_and_not_out_of_it(tmp_path: Path) -> None:
@@ -142,7 +142,9 @@ def test_a_link_may_lead_elsewhere_in_the_folder_and_not_out_of_it(tmp_path: Pat
     for relative in ("out/new.txt", "loop/new.txt", "nothing.txt"):
         with pytest.raises(UserError) as refused:
             safe_join(folder, relative)
-        assert str(refused.value) == f"The path {folder / relative} leads out of {folder} by a link; remove the link."
+        assert (
+            str(refused.value) == f"The path {folder / relative} leads out of {folder} through a link; remove the link."
+        )
 
 
 def test_a_folder_that_is_reached_by_a_link_holds_its_files(tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ def test_the_same_recipe_goes_on_and_replaces(target: Path) -> None:
 
 def test_other_settings_are_refused_and_said_in_plain_words(target: Path) -> None:
     interrupted(target)
-    mend = "give the same again to go on, choose another output directory, or start over with `fresh`."
+    mend = "use the same settings to resume, choose another output directory, or start over with `fresh=True`."
     assert refusal(target, TWO) == (
         f"An unfinished run in {target} was made with other settings (retriever bm25, now tfidf; seed 1, now 2); {mend}"
     )
@@ -179,11 +179,11 @@ def test_fresh_forgets_and_replaces(target: Path) -> None:
 def test_what_no_build_wrote_is_never_replaced(target: Path, fresh: bool) -> None:
     target.write_text("mine", encoding="utf-8")
     assert refusal(target, fresh=fresh) == f"{target} is a file; choose another output directory."
-    assert refusal(target / "deeper", fresh=fresh).startswith(f"Cannot write beside {target / 'deeper'}: ")
+    assert refusal(target / "deeper", fresh=fresh).startswith(f"Cannot write next to {target / 'deeper'}: ")
     target.unlink()
     target.mkdir()
     (target / "thesis.txt").write_text("mine", encoding="utf-8")
-    assert refusal(target, fresh=fresh) == f"{target} holds files that no build wrote; choose another output directory."
+    assert refusal(target, fresh=fresh) == f"{target} has files that no build wrote; choose another output directory."
     assert [path.name for path in target.parent.iterdir()] == ["out"]
 
 
@@ -208,7 +208,7 @@ def test_two_processes_do_not_write_at_once_and_a_killed_one_leaves_its_work(tar
 def test_a_recipe_of_another_version_is_refused_by_name_with_the_mend(target: Path) -> None:
     build(target)
     (target / RECIPE_FILE).write_text("seed = 1\nretired = 2\n", encoding="utf-8")
-    with pytest.raises(RecipeError, match=r"unknown key `retired`.* start over with `fresh`"), opened(target):
+    with pytest.raises(RecipeError, match=r"unknown key `retired`.* start over with `fresh=True`"), opened(target):
         pass
     build(target, text="fresh", fresh=True)
     assert data(target) == "fresh"
@@ -263,7 +263,7 @@ def test_the_current_directory_and_what_holds_it_are_refused(
     here.mkdir(parents=True)
     monkeypatch.chdir(here)
     assert refusal(Path(name), fresh=fresh) == (
-        f"{Path(name)} is or holds the current directory, and an output directory is replaced as a whole; "
+        f"{Path(name)} is or contains the current directory, and an output directory is replaced as a whole; "
         "choose another output directory."
     )
     assert not list(here.iterdir())
@@ -287,7 +287,7 @@ def test_the_working_directory_may_be_gone(target: Path, monkeypatch: pytest.Mon
     here.rmdir()
     build(target)
     assert data(target) == "data"
-    assert refusal(Path("out")).startswith("Cannot write beside out: ")
+    assert refusal(Path("out")).startswith("Cannot write next to out: ")
 
 
 def recorded(target: Path, asked: list[str], *, fresh: bool = False) -> str:
@@ -357,7 +357,7 @@ def test_a_number_that_is_not_kept_exactly_is_refused_before_any_work(tmp_path: 
         ):
             pass
         with pytest.raises(
-            RecipeError, match=rf"^{seed} exceeds .*: a number beyond 2\*\*53 is not kept exactly; give a"
+            RecipeError, match=rf"^{seed} exceeds .*: a number beyond 2\*\*53 cannot be stored exactly; use"
         ):
             rng_for(seed, "name")
     with opened(tmp_path / "out", Build(seed=2**53 - 1)):

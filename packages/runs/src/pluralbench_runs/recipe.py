@@ -1,4 +1,4 @@
-"""A recipe: what a command was asked to do, read from TOML and overridden by flags."""
+"""Recipes: the settings of a command, read from TOML and overridden by options."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pluralbench_runs.atomic_files import write_text
 from pluralbench_runs.errors import RecipeError, did_you_mean, one_line
 from pluralbench_runs.secrets import first_secret
-from pluralbench_runs.toml_files import leaves, read_toml, shown_key, value_error
+from pluralbench_runs.toml_files import format_key, leaves, read_toml, value_error
 
 
 class FrozenModel(BaseModel):
@@ -29,13 +29,13 @@ class FrozenModel(BaseModel):
 
 
 class Recipe(FrozenModel):
-    """A recipe: the table of all that was asked."""
+    """All settings of a command."""
 
 
-NAMED, LONGEST = 3, 32  # values that are named in an error, and characters of one
-CONFIG = "config"  # where a JSON file has a recipe
+SHOWN_VALUES, SHOWN_CHARACTERS = 3, 32  # values that an error names, and characters of each
+CONFIG = "config"  # key of the recipe in a JSON file
 DIGEST = "digest"
-VAGUE = {DIGEST, "name", "model", "location", "kind", "revision"}  # what says nothing without its table
+VAGUE = {DIGEST, "name", "model", "location", "kind", "revision"}  # keys that are unclear without their table
 DIGITS = re.compile(r"(?:[0-9a-f]{24})?[0-9a-f]{40}")  # SHA-256, or a commit
 
 R = TypeVar("R", bound=Recipe)
@@ -43,11 +43,16 @@ Model = TypeVar("Model", bound=FrozenModel)
 
 
 def read_recipe(model: type[R], path: Path, overrides: Mapping[str, object] | None = None) -> R:
-    """Read the TOML file `path` as a `model`; of a JSON file, such as a run's, what it has under `CONFIG`.
+    """Read a recipe from a TOML file, or from the key "config" of a JSON file, such as a run's.
 
-    overrides: values by dotted key that replace the file's (`{"llm.model": "m"}`); None leaves the file's value.
+    Args:
+        model: The type of the recipe.
+        path: The file.
+        overrides: Values by dotted key that replace those of the file, such as `{"llm.model": "m"}`. None keeps the
+            value of the file.
 
-    Raises `RecipeError` for a missing file, one that does not parse, and unknown keys or bad values.
+    Raises:
+        RecipeError: The file is missing or cannot be parsed, or it has an unknown key or a bad value.
     """
     values = _read_config(path) if path.suffix == ".json" else read_toml(path)
     for dotted, value in (overrides or {}).items():
@@ -57,7 +62,7 @@ def read_recipe(model: type[R], path: Path, overrides: Mapping[str, object] | No
             for name in tables:
                 table = table.setdefault(name, {})
                 if not isinstance(table, dict):
-                    break  # the validation below says that it should be a table
+                    break  # the validation below reports that it must be a table
             else:
                 table[key] = value
     return check_recipe(model, values, str(path))
@@ -65,21 +70,27 @@ def read_recipe(model: type[R], path: Path, overrides: Mapping[str, object] | No
 
 def _read_config(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_bytes())[CONFIG]
+        values = json.loads(path.read_bytes())[CONFIG]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise RecipeError(f"Recipe {path}: it cannot be read ({one_line(error, 200)}).") from None
-    if not isinstance(found, dict):
-        raise RecipeError(f"Recipe {path}: `{CONFIG}` is no table.")
-    return found
+    if not isinstance(values, dict):
+        raise RecipeError(f"Recipe {path}: `{CONFIG}` is not a table.")
+    return values
 
 
 def check_recipe(model: type[Model], values: Mapping[str, object], origin: str) -> Model:
-    """Validate `values` as a recipe or a table of one; `origin` names them in the error.
+    """Validate `values` as a recipe or as a table of one.
 
-    Raises `RecipeError`, also for values that `value_error` tells of, and where one holds a secret of the environment.
+    Args:
+        model: The type of the recipe or table.
+        values: The values.
+        origin: Name of the values in errors.
+
+    Raises:
+        RecipeError: A value is not valid, has a `value_error`, or contains a secret of the environment.
     """
-    if fault := value_error(values) or _secret(values):
-        raise RecipeError(f"Recipe {origin}: {fault}.")
+    if problem := value_error(values) or _secret_problem(values):
+        raise RecipeError(f"Recipe {origin}: {problem}.")
     try:
         return model.model_validate(values)
     except ValidationError as error:
@@ -87,33 +98,38 @@ def check_recipe(model: type[Model], values: Mapping[str, object], origin: str) 
 
 
 def check_no_secrets(recipe: Recipe, origin: str) -> None:
-    """Raise `RecipeError` where a recipe that was not read from a file holds a secret; `origin` names it."""
-    if fault := _secret(recipe_values(recipe)):
-        raise RecipeError(f"Recipe {origin}: {fault}.")
+    """Raise `RecipeError` if a recipe contains a secret of the environment.
+
+    Args:
+        recipe: The recipe, which was not read from a file.
+        origin: Name of the recipe in the error.
+    """
+    if problem := _secret_problem(recipe_values(recipe)):
+        raise RecipeError(f"Recipe {origin}: {problem}.")
 
 
-def _secret(values: Mapping[str, object]) -> str:
-    """Which value holds a secret of the environment, in words without a full stop; "" where none does."""
-    held = list(leaves(values))
-    named = [value for place, value in held if place[-1:] == ("api_key_env",) and isinstance(value, str)]
-    texts = [(place, text) for place, value in held for text in (*place, value) if isinstance(text, str)]
-    found = first_secret((text for _, text in texts), *named)
-    if found is None:
+def _secret_problem(values: Mapping[str, object]) -> str:
+    """Name the value that contains a secret of the environment, in a clause without full stop; "" if none does."""
+    entries = list(leaves(values))
+    variables = [value for place, value in entries if place[-1:] == ("api_key_env",) and isinstance(value, str)]
+    texts = [(place, text) for place, value in entries for text in (*place, value) if isinstance(text, str)]
+    secret = first_secret((text for _, text in texts), *variables)
+    if secret is None:
         return ""
-    (place, text), owner = texts[found[0]], found[1]
-    key = shown_key(["[key]" if part == text else part for part in place])
-    return f"`{key}` holds the value of {owner}; take it out, since a recipe goes into what is published"
+    (place, text), owner = texts[secret[0]], secret[1]
+    key = format_key(["[key]" if part == text else part for part in place])
+    return f"`{key}` contains the value of {owner}; remove it, because recipes are published"
 
 
 def first_validation_error(model: type[BaseModel], error: ValidationError) -> str:
-    """One of the faults that values of `model` have, with its key, in words that end with a full stop.
+    """Describe one validation error with its key, in a sentence.
 
-    An unknown key comes first: it may be why another is missing.
+    An unknown key comes first, because it may be the reason why another key is missing.
     """
-    faults = error.errors()
-    first = next((fault for fault in faults if fault["type"] == "extra_forbidden"), faults[0])
+    errors = error.errors()
+    first = next((one for one in errors if one["type"] == "extra_forbidden"), errors[0])
     place = [str(part) for part in first["loc"]]
-    key = shown_key(place)
+    key = format_key(place)
     if first["type"] == "extra_forbidden":
         return _unknown_key(model, place)
     if first["type"] == "missing":
@@ -124,96 +140,108 @@ def first_validation_error(model: type[BaseModel], error: ValidationError) -> st
     if first["type"] in {"dict_type", "model_type"}:
         return f"`{key}` must be a table; it is `{one_line(first['input'], 80)}`."
     if first["type"] == "too_short":
-        return f"`{key}` is empty; it needs one value or more."
+        return f"`{key}` is empty; it needs at least one value."
     message = one_line(first["msg"].removeprefix("Value error, "), 500)
     return f"`{key}`: {message}." if place else f"{message}."
 
 
 def recipe_path(name: str, folder: Path) -> Path:
-    """The file of a recipe: NAME.toml in `folder`, which holds a builder's own recipes, or else the path `name`.
+    """Find the file of a recipe: NAME.toml in `folder`, or else the path `name`.
 
-    Raises `RecipeError` when there is no such file, and for a folder.
+    Args:
+        name: Name of a built-in recipe, or path of a TOML file.
+        folder: Folder of a builder's built-in recipes.
+
+    Raises:
+        RecipeError: The file does not exist or is a folder.
     """
     built_in = {path.stem: path for path in sorted(folder.glob("*.toml"))}
     path = built_in.get(name, Path(name))
-    known = f"give {', '.join(built_in)} or the path of a TOML file"
+    hint = f"give {', '.join(built_in)} or the path of a TOML file"
     try:
-        folder_given, found = path.is_dir(), path.exists()
+        is_folder, exists = path.is_dir(), path.exists()
     except OSError as error:
-        raise RecipeError(f"The recipe {name!r} cannot be read ({error.strerror}); {known}.") from None
-    if folder_given:
-        raise RecipeError(f"The recipe {name!r} is a folder; {known}.")
-    if not found:
-        raise RecipeError(f"There is no recipe {name!r}: {known}.")
+        raise RecipeError(f"The recipe {name!r} cannot be read ({error.strerror}); {hint}.") from None
+    if is_folder:
+        raise RecipeError(f"The recipe {name!r} is a folder; {hint}.")
+    if not exists:
+        raise RecipeError(f"There is no recipe {name!r}; {hint}.")
     return path
 
 
 def recipe_values(recipe: Recipe) -> dict[str, Any]:
-    """The recipe as plain JSON values; a value that is None is left out."""
+    """Convert a recipe to plain JSON values, without those that are None."""
     return recipe.model_dump(mode="json", exclude_none=True)
 
 
 def write_recipe(recipe: Recipe, path: Path) -> None:
-    """Write the whole recipe, every default included, as TOML or JSON that `read_recipe` reads.
+    """Write a recipe with all defaults, as TOML or as JSON (by the suffix of `path`) for `read_recipe`.
 
-    If writing fails, as on a full disk, the file that was there stays as it was.
+    If writing fails, an old file stays as it was.
     """
     is_json, values = path.suffix == ".json", recipe_values(recipe)
     write_text(path, json.dumps({CONFIG: values}, ensure_ascii=False) if is_json else tomli_w.dumps(values))
 
 
 def content_values(recipe: Recipe) -> dict[str, Any]:
-    """What decides the content, by dotted key; operational values and those that are None are left out."""
+    """Map dotted keys to the values that determine the content, without operational values and those that are None."""
     left_out = tuple(f"{name}." for name in _operational(recipe))
     return {key: value for key, value in _flat(recipe_values(recipe)) if not f"{key}.".startswith(left_out)}
 
 
 def differing_keys(ours: Recipe, theirs: Recipe) -> list[str]:
-    """Dotted keys in which two recipes ask for different content, sorted; operational ones are left out."""
+    """List the dotted keys in which the content of two recipes differs, sorted."""
     a, b = content_values(ours), content_values(theirs)
     return sorted(key for key in a.keys() | b.keys() if a.get(key) != b.get(key))
 
 
 def describe_difference(ours: Recipe, theirs: Recipe) -> str:
-    """In which content two recipes differ, in words: "limit 20, now none; seed 1, now 2; and 3 more". "" in none.
+    """Describe how the content of two recipes differs, such as "limit 20, now none; seed 1, now 2; and 3 more".
 
-    At most `NAMED` values are named. A digest is left out where something else in its table differs, as the digest of
-    the data does with every choice of the data.
+    At most `SHOWN_VALUES` values are named; the result is "" if there is no difference. A digest is left out if another
+    value in its table differs, since every choice of the data changes the digest of the data.
+
+    Args:
+        ours: The recipe of this run ("now").
+        theirs: The recipe of the existing directory.
     """
     keys = differing_keys(ours, theirs)
-    told = {key.rpartition(".")[0] for key in keys if not key.endswith(DIGEST)}
-    keys = [key for key in keys if not (key.endswith(DIGEST) and key.rpartition(".")[0] in told)]
+    tables = {key.rpartition(".")[0] for key in keys if not key.endswith(DIGEST)}
+    keys = [key for key in keys if not (key.endswith(DIGEST) and key.rpartition(".")[0] in tables)]
     now, then = content_values(ours), content_values(theirs)
-    # One choice may stand in several tables, as the temperature does in that of the model and that of the judge.
-    alike = {(_last(key), repr(then.get(key)), repr(now.get(key))): key for key in reversed(keys)}
-    keys = [key for key in keys if key in alike.values()]
-    named = [f"{_plain(key, keys)} {_short(then.get(key))}, now {_short(now.get(key))}" for key in keys[:NAMED]]
-    more = len(keys) - len(named)
-    return "; ".join([*named, f"and {more} more"] if more else named)
+    # One setting may be in several tables, such as the temperature in that of the model and that of the judge.
+    unique = {(_last(key), repr(then.get(key)), repr(now.get(key))): key for key in reversed(keys)}
+    keys = [key for key in keys if key in unique.values()]
+    parts = [
+        f"{_short_key(key, keys)} {_short_value(then.get(key))}, now {_short_value(now.get(key))}"
+        for key in keys[:SHOWN_VALUES]
+    ]
+    more = len(keys) - len(parts)
+    return "; ".join([*parts, f"and {more} more"] if more else parts)
 
 
 def _last(key: str) -> str:
-    """The last part of a dotted key; the whole key where that says nothing."""
+    """Return the last part of a dotted key, or the whole key if that part is vague."""
     last = key.rpartition(".")[2]
     return key if last in VAGUE else last
 
 
-def _plain(key: str, among: Sequence[str]) -> str:
-    """The last part of a dotted key; the whole key where that alone could be another's, or says nothing."""
-    return _last(key) if [_last(other) for other in among].count(_last(key)) == 1 else key
+def _short_key(key: str, keys: Sequence[str]) -> str:
+    """Return the last part of a dotted key, or the whole key if that part is vague or ambiguous among `keys`."""
+    return _last(key) if [_last(other) for other in keys].count(_last(key)) == 1 else key
 
 
-def _short(value: object) -> str:
+def _short_value(value: object) -> str:
     if value is None or value == []:
         return "none"
     if isinstance(value, str) and DIGITS.fullmatch(value):
         return f"{value[:8]}…"
-    said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return said if len(said) <= LONGEST else f"{said[: LONGEST - 1]}…"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 1]}…"
 
 
 def _operational(values: object, prefix: str = "") -> Iterator[str]:
-    """The dotted keys that tables of a recipe leave out of its content."""
+    """Yield the dotted keys that the tables of a recipe exclude from its content."""
     if isinstance(values, FrozenModel):
         yield from (f"{prefix}{name}" for name in values.operational)
     if isinstance(values, FrozenModel | Mapping):
@@ -230,7 +258,7 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, ob
 
 
 def models_in(annotation: object) -> Iterator[type[BaseModel]]:
-    """The models in an annotation such as `Table | None` or `list[Table]`."""
+    """Yield the models in an annotation such as `Table | None` or `list[Table]`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for part in get_args(annotation):
@@ -242,4 +270,4 @@ def _unknown_key(model: type[BaseModel], place: list[str]) -> str:
         field = model.model_fields.get(part)
         model = next(models_in(field.annotation), model) if field is not None else model
     hint = did_you_mean(place[-1][:80], model.model_fields) or f"the keys here are {', '.join(model.model_fields)}."
-    return f"unknown key `{shown_key(place)}`; {hint.rstrip()}"
+    return f"unknown key `{format_key(place)}`; {hint.rstrip()}"

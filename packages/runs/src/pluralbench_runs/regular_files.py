@@ -1,4 +1,4 @@
-"""Opening files of strangers: ordinary ones alone."""
+"""Opening of files of unknown origin."""
 
 import errno
 import io
@@ -8,16 +8,17 @@ from pathlib import Path
 
 
 def open_file(path: Path) -> io.BufferedReader:
-    """Open an ordinary file to read its bytes.
+    """Open a regular file to read its bytes.
 
-    Raises `OSError` as `open` does, and for a pipe, a device or a socket, which would be waited for, or read, without
-    end; `ValueError` for a NUL in the path.
+    Raises:
+        OSError: As `open` raises it, and for a pipe, a device or a socket, which could block or never end.
+        ValueError: The path has a NUL character.
     """
-    opened = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    mode = os.fstat(opened).st_mode
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):
-        return open(opened, "rb")  # noqa: PTH123 - by its number
-    os.close(opened)
+        return open(descriptor, "rb")  # noqa: PTH123 - a file descriptor
+    os.close(descriptor)
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    raise OSError(errno.EINVAL, "it is no ordinary file", str(path))
+    raise OSError(errno.EINVAL, "it is not a regular file", str(path))

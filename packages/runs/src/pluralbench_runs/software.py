@@ -1,4 +1,4 @@
-"""Which software a result was made with."""
+"""Versions of the software that made a result."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -6,9 +6,9 @@ from importlib.metadata import PackageNotFoundError, version
 
 
 def versions(packages: Iterable[str]) -> dict[str, str]:
-    """The versions of those of the packages that are installed, by name."""
-    found = {}
+    """Map the installed ones of these packages to their versions."""
+    installed = {}
     for package in packages:
         with suppress(PackageNotFoundError):
-            found[package] = version(package)
-    return found
+            installed[package] = version(package)
+    return installed

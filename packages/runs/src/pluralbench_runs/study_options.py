@@ -1,4 +1,4 @@
-"""Options of the commands that give items to people and read what comes back."""
+"""Command-line options of annotation studies: write sheets for annotators, and read the filled-in ones."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,38 +10,48 @@ from pluralbench_runs.errors import RecipeError
 
 StudyExport = Annotated[Path | None, typer.Option("--export", help="Write the sheets of a study to this folder.")]
 StudyImport = Annotated[
-    Path | None, typer.Option("--import", help="Read the study in this folder; without FILES its own sheets.")
+    Path | None, typer.Option("--import", help="Read the study in this folder (default: its own sheets; see FILES).")
 ]
 StudyRelease = Annotated[
-    str | None, typer.Option("--release", help="What is shown: a release, a table or `ORG/NAME@REVISION`.")
+    str | None, typer.Option("--release", help="Data of the study: a release, a table or `ORG/NAME@REVISION`.")
 ]
 ReturnedFiles = Annotated[
     list[Path] | None,
-    typer.Argument(help="What came back, for --import: sheets (.csv), Label Studio's export (.json) or JSONL."),
+    typer.Argument(help="Filled-in files for --import: sheets (.csv), a Label Studio export (.json) or JSONL."),
 ]
-Annotator = Annotated[list[str] | None, typer.Option(help="Who annotates; repeatable.")]
-AnnotatorsPerItem = Annotated[int | None, typer.Option(min=1, help="How many annotators an item has.")]
+Annotator = Annotated[list[str] | None, typer.Option(help="Name of an annotator; repeatable.")]
+AnnotatorsPerItem = Annotated[int | None, typer.Option(min=1, help="Annotators per item.")]
 Account = Annotated[
     list[str] | None,
-    typer.Option(metavar="ACCOUNT=ANNOTATOR", help="Whose a Label Studio account is (number or e-mail); repeatable."),
+    typer.Option(
+        metavar="ACCOUNT=ANNOTATOR", help="Annotator of a Label Studio account (number or e-mail); repeatable."
+    ),
 ]
 AsAssigned = Annotated[
-    bool, typer.Option("--assigned", help="Take an answer for that of the task's annotator, whatever the account.")
+    bool,
+    typer.Option("--assigned", help="Attribute each answer to the annotator assigned to its task, not to the account."),
 ]
 
 
-def check_exactly_one(given: Mapping[str, object]) -> None:
-    """Raise `RecipeError` where not exactly one option is given. given: its value, by the option as it is shown."""
-    there = [shown for shown, value in given.items() if value]
-    if len(there) != 1:
-        raise RecipeError(
-            f"Give one of {', '.join(given)}; {'both' if len(there) == 2 else len(there) or 'none'} given."
-        )
+def check_exactly_one(options: Mapping[str, object]) -> None:
+    """Raise `RecipeError` unless exactly one option has a value.
+
+    Args:
+        options: The value of each option, by the option as the error shows it.
+    """
+    used = [option for option, value in options.items() if value]
+    if len(used) != 1:
+        count = "both" if len(used) == 2 else len(used) or "none"
+        raise RecipeError(f"Give one of {', '.join(options)}; {count} given.")
 
 
-def parse_accounts(given: Sequence[str] | None) -> dict[str, str]:
-    """What `Account` says, the annotator by the account. Raises `RecipeError` for what is not of its form."""
-    pairs = [entry.partition("=") for entry in given or []]
+def parse_accounts(entries: Sequence[str] | None) -> dict[str, str]:
+    """Parse the values of `Account` into annotators by account.
+
+    Raises:
+        RecipeError: A value is not of the form ACCOUNT=ANNOTATOR.
+    """
+    pairs = [entry.partition("=") for entry in entries or []]
     for account, equals, annotator in pairs:
         if not (account and equals and annotator):
             raise RecipeError(f"--account {account + equals + annotator!r} is not of the form ACCOUNT=ANNOTATOR.")

@@ -1,4 +1,4 @@
-"""TOML that may come from anybody: read whole and within limits, or refused in one sentence."""
+"""Reading of TOML of unknown origin, within limits of size and depth."""
 
 import math
 import re
@@ -11,102 +11,110 @@ from typing import Any
 from pluralbench_runs.errors import RecipeError, UserError, one_line
 from pluralbench_runs.regular_files import open_file
 
-LARGEST = 500_000  # bytes of a file: the parser takes about a second for them
-DEEPEST = 32  # tables and lists within each other, and parts of a dotted key
-INTEGERS = range(-(2**53) + 1, 2**53)  # what JSON holds exactly
+MAX_BYTES = 500_000  # of a file; the parser takes about a second for them
+MAX_DEPTH = 32  # of nested tables and lists, and parts of a dotted key
+INTEGERS = range(-(2**53) + 1, 2**53)  # exact in JSON
 
 PART = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+"""
-LONG_KEY = re.compile(rf"(?<![\w-])(?:{PART}){{{DEEPEST}}}")  # the parser's time is quadratic in the parts
+LONG_KEY = re.compile(rf"(?<![\w-])(?:{PART}){{{MAX_DEPTH}}}")  # the parser's time is quadratic in the number of parts
 
 
 def read_toml(path: Path, what: str = "recipe", error: type[UserError] = RecipeError) -> dict[str, Any]:
-    """What the TOML file `path` holds.
+    """Read a TOML file.
 
-    what: what kind of file it is, for a sentence: "The recipe PATH is not valid TOML".
+    Args:
+        path: The file.
+        what: Kind of the file, for messages such as "The recipe PATH is not valid TOML".
+        error: The type of the errors.
 
-    Raises `error` for a file that is missing, a folder, not UTF-8, no TOML, larger than `LARGEST` bytes, deeper than
-    `DEEPEST`, and for values that `value_error` tells of.
+    Raises:
+        UserError: Of the type `error`: the file is missing, a folder, not UTF-8, not TOML, larger than `MAX_BYTES`,
+            nested deeper than `MAX_DEPTH`, or has a value with a `value_error`.
     """
     try:
         with open_file(path) as file:
-            data = file.read(LARGEST + 1)
+            data = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
         raise error(f"There is no {what} {path}.") from None
     except IsADirectoryError:
         raise error(f"The {what} {path} is a folder; give a file.") from None
-    except (OSError, ValueError) as fault:  # ValueError: a null character in the path
-        said = one_line(getattr(fault, "strerror", None) or fault)
-        raise error(f"The {what} {path} cannot be read: {said}.") from None
-    if len(data) > LARGEST:
-        raise error(f"The {what} {path} is larger than {LARGEST:,} bytes; give a shorter one.")
+    except (OSError, ValueError) as cause:  # ValueError: a null character in the path
+        reason = one_line(getattr(cause, "strerror", None) or cause)
+        raise error(f"The {what} {path} cannot be read: {reason}.") from None
+    if len(data) > MAX_BYTES:
+        raise error(f"The {what} {path} is larger than {MAX_BYTES:,} bytes; shorten it.")
     try:
         return parse_toml(data.decode("utf-8-sig"))
-    except UnicodeDecodeError as fault:
-        line = data.count(b"\n", 0, fault.start) + 1
+    except UnicodeDecodeError as cause:
+        line = data.count(b"\n", 0, cause.start) + 1
         raise error(f"The {what} {path} is not UTF-8 (line {line}); save it as UTF-8.") from None
-    except ValueError as fault:
-        raise error(f"The {what} {path} is not valid TOML: {one_line(fault)}.") from None
+    except ValueError as cause:
+        raise error(f"The {what} {path} is not valid TOML: {one_line(cause)}.") from None
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """What a text in TOML holds, within the limits of `read_toml`.
+    """Parse TOML within the limits of `read_toml`.
 
-    Raises `ValueError`, its message the end of a sentence without the full stop.
+    Raises:
+        ValueError: The text is not TOML or exceeds a limit. The message is the end of a sentence, without full stop.
     """
-    if len(text) > LARGEST:
-        raise ValueError(f"it is longer than {LARGEST:,} characters")
-    if found := LONG_KEY.search(text):
-        line = text.count("\n", 0, found.start()) + 1
-        raise ValueError(f"a key of more than {DEEPEST} parts (line {line})")
+    if len(text) > MAX_BYTES:
+        raise ValueError(f"it is longer than {MAX_BYTES:,} characters")
+    if match := LONG_KEY.search(text):
+        line = text.count("\n", 0, match.start()) + 1
+        raise ValueError(f"a key has more than {MAX_DEPTH} parts (line {line})")
     try:
         values = tomllib.loads(text)
     except RecursionError:
-        raise ValueError(f"tables or lists are more than {DEEPEST} deep") from None
+        raise ValueError(f"tables or lists are nested deeper than {MAX_DEPTH}") from None
     except tomllib.TOMLDecodeError:
         raise
-    except ValueError:  # what Python refuses to read as an integer
+    except ValueError:  # an integer that Python refuses to parse
         raise ValueError("an integer has too many digits") from None
-    if fault := value_error(values):
-        raise ValueError(fault)
+    if problem := value_error(values):
+        raise ValueError(problem)
     return values
 
 
 def value_error(values: Mapping[str, object]) -> str:
-    """What is wrong with values of a recipe, whatever its keys mean, in words without a full stop; "" for nothing.
+    """Explain what is wrong with the values of a recipe, whatever its keys mean.
 
-    They are more than `DEEPEST` deep, or hold an integer beyond 2**53, a number that is not finite, a date (JSON has
-    neither), a null character, or half a character (as of a command line that is not UTF-8).
+    The values may be nested deeper than `MAX_DEPTH`, or have an integer beyond 2**53, a number that is not finite, a
+    date, a null character, or a lone surrogate (from a command line that is not UTF-8).
+
+    Returns:
+        A clause without full stop; "" if nothing is wrong.
     """
     for place, value in leaves(values):
-        if len(place) > DEEPEST:
-            return f"tables or lists are more than {DEEPEST} deep"
-        fault = next(filter(None, map(_fault, (*place, value))), "")
-        if fault:
-            return f"`{shown_key(place)}` {fault}"
+        if len(place) > MAX_DEPTH:
+            return f"tables or lists are nested deeper than {MAX_DEPTH}"
+        problem = next(filter(None, map(_value_problem, (*place, value))), "")
+        if problem:
+            return f"`{format_key(place)}` {problem}"
     return ""
 
 
 def leaves(values: object) -> Iterator[tuple[tuple[str, ...], object]]:
-    """Every value that is no table and no list, with the keys that lead to it; a table or list that is empty too.
+    """Yield every value that is not a table or a list, and every empty table or list, with the keys that lead to it.
 
-    What is deeper than `DEEPEST` is not followed; there the table or list itself stands.
+    A table or list deeper than `MAX_DEPTH` is yielded itself.
     """
-    waiting: list[tuple[tuple[str, ...], object]] = [((), values)]
-    while waiting:
-        place, value = waiting.pop()
-        inner = _inner(value) if len(place) <= DEEPEST else ()
-        if inner:
-            waiting += [((*place, key), part) for key, part in reversed(inner)]
+    stack: list[tuple[tuple[str, ...], object]] = [((), values)]
+    while stack:
+        place, value = stack.pop()
+        children = _children(value) if len(place) <= MAX_DEPTH else ()
+        if children:
+            stack += [((*place, key), child) for key, child in reversed(children)]
         else:
             yield place, value
 
 
-def shown_key(place: Sequence[str]) -> str:
-    """The keys that lead to a value, with dots, on one line and not long."""
+def format_key(place: Sequence[str]) -> str:
+    """Join the keys that lead to a value with dots, on one line of at most 80 characters."""
     return one_line(".".join(part if part.isprintable() else repr(part) for part in place), 80)
 
 
-def _inner(value: object) -> Sequence[tuple[str, object]]:
+def _children(value: object) -> Sequence[tuple[str, object]]:
     if isinstance(value, Mapping):
         return [(str(key), part) for key, part in value.items()]
     if isinstance(value, list | tuple):
@@ -114,11 +122,11 @@ def _inner(value: object) -> Sequence[tuple[str, object]]:
     return ()
 
 
-def _fault(value: object) -> str:
-    """What is wrong with a key or a value, as the end of a sentence that begins with its key."""
+def _value_problem(value: object) -> str:
+    """Explain what is wrong with a key or a value, as the end of a sentence that begins with the key."""
     if isinstance(value, str):
-        halves = any("\ud800" <= character <= "\udfff" for character in value)
-        return "holds a null character" if "\0" in value else "holds half a character" if halves else ""
+        surrogates = any("\ud800" <= character <= "\udfff" for character in value)
+        return "has a null character" if "\0" in value else "has half a character" if surrogates else ""
     if isinstance(value, int) and value not in INTEGERS:
         return "is an integer beyond 2**53"
     if isinstance(value, float) and not math.isfinite(value):

@@ -1,4 +1,4 @@
-"""Work in several processes at once, with the same results in the same order as in one."""
+"""Parallel map over processes or a Ray cluster, with the results of one process in the same order."""
 
 import os
 import signal
@@ -18,49 +18,48 @@ from pluralbench_runs.errors import UserError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-AHEAD = 1  # items that wait beside those that are worked on, so that no worker waits for the next
+PREFETCH = 1  # items that are submitted ahead, so that no worker waits for the next
 
 
 class WorkerLost(UserError):
-    """A worker process that ended by itself."""
+    """A worker process ended unexpectedly."""
 
 
 class ParallelMap(Protocol):
-    """Calls a function with each item, and gives what it returns, or raises what it raises, in the order of the items.
+    """Like `map`: applies a function to each item and yields the results, or raises the errors, in order.
 
-    Items are taken as they are needed, a few ahead.
+    Items are consumed as they are needed, a few ahead.
     """
 
     def __call__(self, function: Callable[[Item], Result], items: Iterable[Item], /) -> Iterator[Result]:
-        """The results."""
+        """Yield the results."""
 
 
 def usable_cores() -> int:
-    """How many cores this process may use."""
+    """Count the CPU cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager
 def workers(processes: int) -> Iterator[ParallelMap]:
-    """Work in so many processes of their own, or in this one where `processes` is 1.
+    """Open a map over worker processes, or over this process if `processes` is 1.
 
-    Functions, items and results travel between processes, so they must be such as `pickle` takes. The processes begin
-    anew (`spawn`), as libraries with threads need it: a script that asks for more than one does so under
-    `if __name__ == "__main__":`. Ctrl-C is this process's alone; the workers end once they are done with what they
-    have in hand.
+    Functions, items and results must be picklable. The processes are spawned, because libraries with threads need it,
+    so a script that uses more than one does so under `if __name__ == "__main__":`. Only this process handles Ctrl-C;
+    the workers finish their current items first.
 
-    Raises `WorkerLost` where a worker is killed, as a system does that is out of memory.
+    Raises:
+        WorkerLost: A worker was killed, for example because memory ran out.
     """
     if processes == 1:
         yield map
         return
-    pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_begin)
+    pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_initialize_worker)
     try:
-        yield partial(_in_order, pool, processes + AHEAD)
+        yield partial(_map_in_order, pool, processes + PREFETCH)
     except BrokenProcessPool:
         raise WorkerLost(
-            "A worker process was ended from outside, as happens where memory runs out; free some memory, or set "
-            "`processes` to 1."
+            "A worker process was killed, perhaps because memory ran out; free some memory, or set `processes=1`."
         ) from None
     finally:
         pool.shutdown(cancel_futures=True)
@@ -68,60 +67,64 @@ def workers(processes: int) -> Iterator[ParallelMap]:
 
 @contextmanager
 def cluster_workers(cluster: ClusterConfig) -> Iterator[ParallelMap]:
-    """The same on a Ray cluster, to which all items go at once. Raises `ClusterError`."""
-    with Workers(cluster, _Caller) as crew:
-        yield partial(_in_their_order, crew)
+    """Open a map over the workers of a Ray cluster, to which all items are submitted at once.
+
+    Raises:
+        ClusterError: The cluster cannot be used.
+    """
+    with Workers(cluster, _Caller) as pool:
+        yield partial(_map_on_cluster, pool)
 
 
 class _Caller:
-    """What a worker of a cluster has."""
+    """The object in each worker of a cluster."""
 
     def call(self, function: Callable[[Item], Result], item: Item) -> Result:
         return function(item)
 
 
-def _in_their_order(
-    crew: Workers[_Caller], function: Callable[[Item], Result], items: Iterable[Item]
+def _map_on_cluster(
+    pool: Workers[_Caller], function: Callable[[Item], Result], items: Iterable[Item]
 ) -> Iterator[Result]:
     ready: dict[int, Result] = {}
-    following = 0
-    for place, result in crew.results("call", [(function, item) for item in items]):
-        ready[place] = result
-        while following in ready:
-            yield ready.pop(following)
-            following += 1
+    next_index = 0
+    for index, result in pool.results("call", [(function, item) for item in items]):
+        ready[index] = result
+        while next_index in ready:
+            yield ready.pop(next_index)
+            next_index += 1
 
 
-def _in_order(
-    pool: ProcessPoolExecutor, most: int, function: Callable[[Item], Result], items: Iterable[Item]
+def _map_in_order(
+    pool: ProcessPoolExecutor, max_pending: int, function: Callable[[Item], Result], items: Iterable[Item]
 ) -> Iterator[Result]:
-    waiting: deque[Future[Result]] = deque()
+    pending: deque[Future[Result]] = deque()
     for item in items:
-        waiting.append(_submitted(pool, function, item))
-        if len(waiting) >= most:
-            yield waiting.popleft().result()
-    while waiting:
-        yield waiting.popleft().result()
+        pending.append(_submit(pool, function, item))
+        if len(pending) >= max_pending:
+            yield pending.popleft().result()
+    while pending:
+        yield pending.popleft().result()
 
 
-def _submitted(pool: ProcessPoolExecutor, function: Callable[[Item], Result], item: Item) -> Future[Result]:
-    """Hand an item over. A process that is started for it never sees a Ctrl-C, which would end it with a traceback."""
+def _submit(pool: ProcessPoolExecutor, function: Callable[[Item], Result], item: Item) -> Future[Result]:
+    """Submit an item, with SIGINT blocked: a worker started now would otherwise end with a traceback at Ctrl-C."""
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         return pool.submit(function, item)
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # which a new process inherits
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # inherited by a new process
     try:
         return pool.submit(function, item)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _begin() -> None:
+def _initialize_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
 def _end_with_parent() -> None:
-    """A worker whose parent was killed would wait for work for ever."""
+    """Exit with the parent process: a worker whose parent was killed would wait for work forever."""
     parent = parent_process()
     if parent is not None:
         parent.join()
