@@ -1,6 +1,6 @@
-"""Builds Personalized RewardBench: pairs that differ in whether they keep to one user's rubric.
+"""Build Personalized RewardBench: pairs of answers of which only one meets the user's rubric.
 
-Its names are those of `__init__.pyi`, each imported when it is first used, so that `--help` waits for none of them.
+Public names are listed in `__init__.pyi` and imported on first use, so that `--help` stays fast.
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""Chosen and rejected answers: one prompt with the aspects expected, one with the aspects to keep out."""
+"""Generate chosen and rejected answers: one prompt asks to cover the aspects, the other to leave them out."""
 
 import re
 from typing import Any
@@ -25,9 +25,9 @@ from build_personalized.sources.loaded import drops_frame
 
 STEP = "answers"
 IDENTICAL = "identical answers"
-NOT_OF_THE_SAMPLE = "hand-written answers are only for the sample's own questions; choose a model with --llm"
-# How chat models decline: "I" (or a language model) cannot do what answering is. People write "I can't help thinking",
-# "I can't do that either" and "I can't provide enough praise" too, so the words after it decide.
+SAMPLE_ONLY = "hand-written answers exist only for the questions of the sample; choose a model with `llm=...`"
+# Refusals of chat models. People also write "I can't help thinking", "I can't do that either" and "I can't provide
+# enough praise", so the words after "can't" decide.
 REFUSAL = re.compile(
     r"\bas an? (ai|(large )?language model)\b|"
     r"\bi(['’]m| am)? ?(cannot|can not|can['’]t|won['’]t be able to|won['’]t|unable to|not able to) "
@@ -39,31 +39,45 @@ BEGINNING = 160  # characters
 SIDES: tuple[Side, ...] = ("chosen", "rejected")
 
 
-def backend_of(recipe: PersonalizedRecipe) -> Backend:
-    """Who answers for the recipe's model."""
+def answer_backend(recipe: PersonalizedRecipe) -> Backend:
+    """Return the backend that serves the recipe's model."""
     if recipe.llm.provider == "hand-written":
-        return CannedBackend(_written, NOT_OF_THE_SAMPLE)
+        return CannedBackend(_sample_answers, SAMPLE_ONLY)
     return chat_backend(recipe.llm, recipe.connection)
 
 
 def add_answers(
     questions: pl.DataFrame, recipe: PersonalizedRecipe, ledger: Ledger, backend: Backend
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Pairs from questions with aspects; questions for which no valid answer could be had are drops.
+    """Generate both answers to each question.
 
-    An answer over the word limit, empty, refused, equal to the other side, or one that the recipe's screening takes
-    for none is asked for again.
+    An invalid answer is requested again: one that is empty, refused, over the word limit, equal to the other side or
+    rejected by the recipe's screening.
+
+    Args:
+        questions: Questions with their rubric aspects.
+        recipe: Recipe of the build.
+        ledger: Ledger of the calls.
+        backend: Backend that writes the answers.
+
+    Returns:
+        The pairs, and the dropped questions: those without a valid answer after all attempts.
     """
     rows, dropped = questions.to_dicts(), []
     for side in SIDES:
-        results = _ask(rows, side, recipe, ledger, backend)
-        asked = list(zip(rows, results, strict=True))
-        dropped += [(row["config"], STEP, f"{side}: {one.reason}", row["id"]) for row, one in asked if not one.value]
+        replies = list(zip(rows, _request_answers(rows, side, recipe, ledger, backend), strict=True))
+        dropped += [
+            (row["config"], STEP, f"{side}: {reply.reason}", row["id"]) for row, reply in replies if not reply.value
+        ]
         rows = [
             row
-            | {side: one.value, f"{side}_call": one.answer.key, "models": [*row.get("models", []), one.answer.model]}
-            for row, one in asked
-            if one.value
+            | {
+                side: reply.value,
+                f"{side}_call": reply.answer.key,
+                "models": [*row.get("models", []), reply.answer.model],
+            }
+            for row, reply in replies
+            if reply.value
         ]
     pairs = [
         row | {"generator": ", ".join(dict.fromkeys(row["models"])), "prompt_version": PROMPT_VERSION} for row in rows
@@ -73,7 +87,7 @@ def add_answers(
     return pl.DataFrame(pairs, schema=schema), drops_frame(dropped)
 
 
-def _ask(
+def _request_answers(
     rows: list[dict[str, Any]], side: Side, recipe: PersonalizedRecipe, ledger: Ledger, backend: Backend
 ) -> list[ParsedReply[str]]:
     def request(row: dict[str, Any], attempt: int) -> Request:
@@ -107,7 +121,11 @@ def _ask(
 
 
 def parse_answer(text: str, word_limit: int) -> str:
-    """The answer in a reply: what stands behind a model's thinking. Raises `InvalidAnswer`."""
+    """Return the answer in a reply, without the model's thinking.
+
+    Raises:
+        InvalidAnswer: The answer is empty, a refusal or over the word limit.
+    """
     answer = strip_thinking(text).strip()
     if not answer:
         raise InvalidAnswer("empty answer")
@@ -119,11 +137,11 @@ def parse_answer(text: str, word_limit: int) -> str:
 
 
 def _label(side: str, row_id: str) -> str:
-    """What a call for an answer is called, in the ledger and in messages."""
+    """Label of the call for an answer, in the ledger and in messages."""
     return f"{side} answer for {row_id}"
 
 
-def _written() -> dict[str, str]:
-    """The answers that were written for the sample, by what the call for one is called."""
+def _sample_answers() -> dict[str, str]:
+    """Hand-written answers of the sample, by the label of their call."""
     rows = pl.concat(pl.read_ndjson(path.read_bytes()) for path in sorted((SAMPLE / "answers").glob("*.jsonl")))
     return {_label(side, row["id"]): row[side] for row in rows.to_dicts() for side in SIDES}

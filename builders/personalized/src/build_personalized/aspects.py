@@ -1,7 +1,7 @@
-"""Extract rubric aspects from a narrative whose source has none.
+"""Extract rubric aspects from narratives, for sources that have no aspects.
 
-The model points at numbered sentences, so an aspect's evidence is quoted word for word by construction. Words that the
-person quotes are not among these sentences: they are not evidence of what the person wants.
+The model refers to numbered sentences, so an aspect's evidence is always a verbatim quotation. Text that the person
+quotes is not among the sentences: it is no evidence of what the person wants.
 """
 
 import re
@@ -21,8 +21,8 @@ NO_NARRATIVE = "no narrative to extract aspects from"
 TITLE_WORDS = 12
 NUMBERING = re.compile(r"^\d+[.)]\s*")
 
-Numbered = tuple[tuple[str, str], list[str]]
-"""The config and the id of a question, and the sentences of its narrative."""
+NumberedSentences = tuple[tuple[str, str], list[str]]
+"""Config and id of a question, and the sentences of its narrative."""
 
 
 class _Aspect(BaseModel):
@@ -38,20 +38,30 @@ class _Aspects(BaseModel):
 def add_aspects(
     questions: pl.DataFrame, recipe: PersonalizedRecipe, ledger: Ledger, backend: Backend
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """`questions` with `rubric_aspects` where they had none; those for which none could be had are drops."""
+    """Fill in `rubric_aspects` for questions that have none.
+
+    Args:
+        questions: Questions, columns of `sources.loaded.QUESTIONS`.
+        recipe: Recipe of the build.
+        ledger: Ledger of the calls.
+        backend: Backend that extracts the aspects.
+
+    Returns:
+        The questions with aspects, and the dropped questions: those without a narrative or a valid reply.
+    """
     sentences = {
         (row["config"], row["id"]): own_sentences(row["narrative"], recipe.source.language)
         for row in questions.iter_rows(named=True)
         if not row["rubric_aspects"]
     }
-    speaking = [(key, numbered) for key, numbered in sentences.items() if numbered]
-    asked = dict(zip(questions.select("config", "id").iter_rows(), questions["question"], strict=True))
+    narratives = [(key, numbered) for key, numbered in sentences.items() if numbered]
+    question_texts = dict(zip(questions.select("config", "id").iter_rows(), questions["question"], strict=True))
 
-    def request(item: Numbered, attempt: int) -> Request:
+    def request(item: NumberedSentences, attempt: int) -> Request:
         key, numbered = item
         return chat_request(
             recipe.llm,
-            aspects_messages(asked[key], numbered, recipe.max_aspects),
+            aspects_messages(question_texts[key], numbered, recipe.max_aspects),
             seed=recipe.seed,
             label=f"aspects of {key[1]}",
             attempt=attempt,
@@ -59,29 +69,37 @@ def add_aspects(
             schema=_schema(len(numbered), recipe.max_aspects),
         )
 
-    def parse(item: Numbered, text: str) -> list[dict[str, str]]:
+    def parse(item: NumberedSentences, text: str) -> list[dict[str, str]]:
         return parse_aspects(text, item[1], recipe.max_aspects)
 
     limits = recipe.connection.limits()
-    settled = ask_until_valid(
-        speaking, request, parse, ledger, backend, attempts=recipe.attempts, limits=limits, label=STEP
+    parsed = ask_until_valid(
+        narratives, request, parse, ledger, backend, attempts=recipe.attempts, limits=limits, label=STEP
     )
-    results = {key: result for (key, _), result in zip(speaking, settled, strict=True)}
+    replies = {key: reply for (key, _), reply in zip(narratives, parsed, strict=True)}
     aspects, dropped = [], []
     for row in questions.iter_rows(named=True):
-        result = results.get((row["config"], row["id"]))
-        found = row["rubric_aspects"] or (result.value if result else None) or []
-        if not found:
-            dropped.append((row["config"], STEP, result.reason if result else NO_NARRATIVE, row["id"]))
-        aspects.append(found)
+        reply = replies.get((row["config"], row["id"]))
+        rubric = row["rubric_aspects"] or (reply.value if reply else None) or []
+        if not rubric:
+            dropped.append((row["config"], STEP, reply.reason if reply else NO_NARRATIVE, row["id"]))
+        aspects.append(rubric)
     filled = questions.with_columns(pl.Series("rubric_aspects", aspects, dtype=questions.schema["rubric_aspects"]))
     return filled.filter(pl.col("rubric_aspects").list.len() > 0), drops_frame(dropped)
 
 
 def parse_aspects(text: str, sentences: list[str], max_aspects: int) -> list[dict[str, str]]:
-    """Aspects with their evidence from the model's JSON. Raises `InvalidAnswer`.
+    """Parse aspects from the model's JSON and add their evidence.
 
-    The object may stand in a code fence or behind a remark; nothing else about it is guessed.
+    The JSON object may be in a code fence or follow a remark; anything else is invalid.
+
+    Args:
+        text: The model's reply.
+        sentences: Sentences of the narrative, as numbered in the prompt.
+        max_aspects: Maximum number of aspects; further ones are cut.
+
+    Raises:
+        InvalidAnswer: The reply is not the requested JSON, or an aspect has no usable title or sentence.
     """
     text = strip_thinking(text)
     start, end = text.find("{"), text.rfind("}")

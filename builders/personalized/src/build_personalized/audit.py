@@ -1,25 +1,34 @@
-"""What could be wrong with pairs although each of them is valid: length, leaks, repetition, and what was dropped."""
+"""Audit the pairs of a build: length, overlap with the rubric, repetition, drops."""
 
 from typing import Any
 
 import polars as pl
 from pluralbench_release.audit import PairLimits, check_limits, limited, near_duplicates, pair_figures, word_count
 
-SHORT = 20  # words below which an answer can hardly be both good and personal
+SHORT = 20  # words; an answer below can hardly be both good and personalized
 
 
 def audit(pairs: pl.DataFrame, drops: pl.DataFrame, *, questions: int, word_limit: int) -> dict[str, Any]:
-    """Figures about `pairs` (columns of `PersonalizedPairs` and `config`), JSON.
+    """Compute the audit figures of a build.
 
-    questions: how many the sources had, drops of the source's own posts aside. What a scorer could cheat on is as in
-    `pluralbench_release.audit.pair_figures`; what it could repeat are the words of the aspects.
+    What a scorer could exploit is measured by `pluralbench_release.audit.pair_figures`, with the words of the aspects
+    as the text that answers may repeat.
+
+    Args:
+        pairs: Pairs, columns of `PersonalizedPairs` and `config`.
+        drops: Dropped questions and posts, columns of `sources.loaded.DROPS`.
+        questions: Number of questions in the sources, without the posts that a source dropped.
+        word_limit: Maximum words of an answer, as the prompts state it.
+
+    Returns:
+        The figures, serializable as JSON.
     """
     answers = pairs["chosen"].to_list(), pairs["rejected"].to_list()
     titles = [" ".join(aspect["aspect"] for aspect in aspects) for aspects in pairs["rubric_aspects"].to_list()]
     words = [[word_count(text) for text in pair] for pair in zip(*answers, strict=True)]
-    found = pair_figures(*answers, titles)
-    near = {"questions": near_duplicates(pairs["question"].to_list()), **found["near_duplicates"]}
-    return found | {
+    figures = pair_figures(*answers, titles)
+    near = {"questions": near_duplicates(pairs["question"].to_list()), **figures["near_duplicates"]}
+    return figures | {
         "questions": questions,
         "pairs_by_config": dict(pairs.group_by("config", maintain_order=True).len().iter_rows()),
         "drops": drop_counts(drops),
@@ -33,11 +42,13 @@ def audit(pairs: pl.DataFrame, drops: pl.DataFrame, *, questions: int, word_limi
 
 
 def config_figures(pairs: pl.DataFrame) -> list[dict[str, Any]]:
-    """What the paper's table 4 has of each config, and how long posts and answers are; lengths in words.
+    """Compute the statistics of the paper's table 4 for each config; lengths are in words.
 
-    `questions`, each of another user; of all others the `mean` and the standard deviation (`sd`, None of a single one).
+    Returns:
+        For each config its name, the number of `questions` (each by another user), and for each measure the `mean` and
+        the standard deviation `sd` (None for a single question).
     """
-    found = []
+    figures = []
     for (config,), part in pairs.partition_by("config", as_dict=True, maintain_order=True).items():
         words = {
             f"{name}_words": pl.Series([word_count(text) for text in part[name].fill_null("")])
@@ -48,17 +59,21 @@ def config_figures(pairs: pl.DataFrame) -> list[dict[str, Any]]:
             name: {"mean": _rounded(values.mean()), "sd": None if part.height < 2 else _rounded(values.std())}
             for name, values in (lengths | words).items()
         }
-        found.append({"config": str(config), "questions": part.height} | means)
-    return found
+        figures.append({"config": str(config), "questions": part.height} | means)
+    return figures
 
 
 def drop_counts(drops: pl.DataFrame) -> list[dict[str, Any]]:
-    """How many drops (columns of `sources.loaded.DROPS`) there are of each config, step and reason."""
+    """Count drops (columns of `sources.loaded.DROPS`) by config, step and reason."""
     return drops.group_by("config", "step", "reason", maintain_order=True).len("count").to_dicts()
 
 
 def check(figures: dict[str, Any], limits: PairLimits) -> None:
-    """Raise `pluralbench_release.audit.AuditFailed` naming every limit that the figures of `audit` break."""
+    """Check the figures of `audit` against the recipe's limits.
+
+    Raises:
+        AuditFailed: Figures exceed limits; the message names each.
+    """
     share = (figures["questions"] - figures["pairs"]) / figures["questions"]
     near = figures["near_duplicates"]
     check_limits(
@@ -67,7 +82,7 @@ def check(figures: dict[str, Any], limits: PairLimits) -> None:
 
 
 def spread(counts: pl.Series) -> dict[str, Any]:
-    """The least, the median and the most of some counts."""
+    """Return the minimum, median and maximum of counts."""
     return {"min": counts.min(), "median": _rounded(counts.median()), "max": counts.max()}
 
 

@@ -1,7 +1,7 @@
-"""A build of Personalized RewardBench, step by step (paper, section 3.1).
+"""Build Personalized RewardBench, step by step (paper, section 3.1).
 
-Load people, posts and questions; rank each person's posts; find what they expect; have both answers written; look for
-what a scorer could cheat on; release. A build is a function of the recipe, the sources and the recorded calls.
+The steps: load questions and profiles, rank the posts of each profile, extract rubric aspects, generate both answers,
+audit the pairs, write the release. A build depends only on the recipe, the sources and the recorded calls.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from pluralbench_release import LEDGER, RECIPE, Builder, Built, Contents, Releas
 from pluralbench_release.errors import NothingLeft
 from pluralbench_runs import read_recipe
 
-from build_personalized.answers import add_answers, backend_of
+from build_personalized.answers import add_answers, answer_backend
 from build_personalized.aspects import add_aspects
 from build_personalized.audit import audit, check
 from build_personalized.card import card
@@ -36,21 +36,25 @@ def build(
 ) -> Built:
     """Build `recipe` into the release directory `out`.
 
-    replay: take every answer from this ledger (or release) and send nothing.
-    reuse: take the answers that this ledger (or release) knows and ask for the rest.
-    retry_errors: ask again what the server rejected in an interrupted build.
-    fresh: forget an interrupted build in `out` and replace a finished one.
+    Args:
+        recipe: Recipe of the build.
+        out: Release directory.
+        replay: Ledger or release from which every reply is taken; no request is sent.
+        reuse: Ledger or release with recorded replies; only the missing ones are requested.
+        retry_errors: Repeat requests that the server rejected in an interrupted build.
+        fresh: Discard an interrupted build in `out`, and replace a finished one.
 
-    Raises errors of this package, of `pluralbench_calls`, `pluralbench_release`, `pluralbench_runs` and
-    `pluralbench_schemas`; all are a `UserError` or a `TableError` with a sentence for the user.
+    Raises:
+        UserError: The recipe, a source, a call or the output directory has a problem; the message is for the user.
+        TableError: Rows of a source or of the release break their schema.
     """
     recipe = pin(recipe)
     ranker = retriever(recipe.retriever)
     with building(recipe, out, BUILDER, replay, reuse, fresh=fresh) as making:
         loaded = load(recipe.source, making.work)
         with recording(making.work, making.known, retry_errors=retry_errors) as calls:
-            replayed = Replay() if replay is not None else None
-            writer, scorer = replayed or backend_of(recipe), replayed or ranker
+            recorded = Replay() if replay is not None else None
+            writer, scorer = recorded or answer_backend(recipe), recorded or ranker
 
             ranked = rank_profiles(loaded.questions, calls.ledger, ranker, scorer)
             with_aspects, no_aspects = add_aspects(ranked, recipe, calls.ledger, writer)
@@ -67,20 +71,26 @@ def build(
 
 
 def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:
-    """Build a release again from its own recipe and recorded calls, sending nothing (`pluralbench-release rebuild`)."""
+    """Rebuild a release from its own recipe and recorded calls (`pluralbench-release rebuild`); no request is sent.
+
+    Args:
+        release: Release directory.
+        out: Directory of the rebuilt release.
+        sources: Current locations of the sources, in the recipe's order. Default: those of the recipe.
+    """
     moved = {"source.locations": list(sources) or None}
     build(read_recipe(PersonalizedRecipe, release / RECIPE, moved), out, replay=release / LEDGER)
 
 
 def tables(pairs: pl.DataFrame, recipe: PersonalizedRecipe) -> list[ReleaseTable]:
-    """One table a config, in the order of the sources."""
+    """Return one table per config, in the order of the sources."""
     schema = "VerbatimPersonalizedPairs" if recipe.source.evidence == "verbatim" else "PersonalizedPairs"
     parts = pairs.partition_by("config", as_dict=True, maintain_order=True, include_key=False)
     return [ReleaseTable(str(config), recipe.source.split, frame, schema) for (config,), frame in parts.items()]
 
 
 def nothing_left(what: str, drops: pl.DataFrame) -> str:
-    """The sentence that there is nothing to release, and why."""
+    """Return the message for a build without rows, with the reasons of the drops."""
     counts = drops.group_by("reason", maintain_order=True).len().sort("len", descending=True, maintain_order=True)
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts.iter_rows())
-    return f"No {what}: {reasons}; the calls are recorded, and --fresh starts over."
+    return f"No {what}: {reasons}; the calls are recorded, and `fresh=True` starts over."

@@ -1,4 +1,4 @@
-"""What the card and the terminal say about a build."""
+"""Texts and tables of a build's dataset card and terminal output."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,14 +13,14 @@ from build_personalized.recipe import PersonalizedRecipe
 
 COLUMNS = {
     "id": "identifier of the question, unique in its config",
-    "question": "what the person asks; the only input of a reward model beside the answer",
+    "question": "the person's question; besides the answer, the only input of a reward model",
     "category": "topic of the question",
-    "narrative": "how the person explained the question; never to be shown to a reward model under test",
-    "rubric_aspects": "what the person expects, with the evidence in the narrative; never to be shown either",
-    "profile": "the person's earlier posts, the most relevant first",
-    "chosen": "an answer that keeps to the aspects",
-    "rejected": "an equally good answer that keeps the aspects out",
-    "generator": "the model that wrote both answers, as it named itself",
+    "narrative": "the person's explanation of the question; never show it to a reward model under test",
+    "rubric_aspects": "what the person expects, with evidence from the narrative; never show them either",
+    "profile": "the person's earlier posts, most relevant first",
+    "chosen": "an answer that covers the aspects",
+    "rejected": "an equally good answer that leaves the aspects out",
+    "generator": "the model that wrote both answers, as its server names it",
     "prompt_version": "version of the prompts",
     "chosen_call": "key of the recorded call behind `chosen`",
     "rejected_call": "key of the recorded call behind `rejected`",
@@ -37,8 +37,8 @@ MEASURED = {
 }
 
 CITATION = """\
-The method is that of *Personalized RewardBench*; the questions of the original come from LaMP-QA (Salemi and Zamani,
-2025). Cite both, the version above and the content digests."""
+The method is that of *Personalized RewardBench*; the original takes its questions from LaMP-QA (Salemi and Zamani,
+2025). Cite both, with the version above and the content digests."""
 PAPER = """\
 @misc{ma2026personalized,
   title = {Personalized {RewardBench}: Evaluating Reward Models with Human Aligned Personalization},
@@ -50,24 +50,24 @@ PAPER = """\
 
 
 def generator_note(recipe: PersonalizedRecipe) -> str:
-    """Who wrote the answers, and what such answers are good for."""
+    """Return a note on the answers' generator and on how far the answers can be used."""
     match recipe.llm.provider:
         case "hand-written":
             return (
-                "The answers are hand-written, to show what a good pair is and to try the tools on; "
-                "24 invented people are too few to rank reward models with."
+                "The answers are hand-written examples of good pairs, for trying the tools; "
+                "24 invented people are too few to rank reward models."
             )
         case "local":
             return (
                 f"The answers were written by {recipe.llm.model}, a model of 135 million parameters. They show that "
-                "the pipeline works; so small a model rarely keeps to an instruction, so chosen and rejected answers "
-                "differ by chance as much as by rubric: no reward model should be judged by them."
+                "the pipeline works. So small a model rarely follows an instruction: chosen and rejected answers "
+                "differ by chance as much as by rubric. Do not evaluate reward models on them."
             )
     return f"The answers were written by {recipe.llm.model} at {recipe.llm.provider}."
 
 
 def figures_tables(figures: dict[str, Any]) -> dict[str, pl.DataFrame]:
-    """The audit's figures as small tables with a title each."""
+    """Return the audit's figures as small tables, by title."""
     length, overlap = figures["length"], figures["overlap"]
     near, posts = figures["near_duplicates"], figures["profile_posts"]
     rows = [
@@ -75,16 +75,16 @@ def figures_tables(figures: dict[str, Any]) -> dict[str, pl.DataFrame]:
         ("words, chosen minus rejected, mean", f"{length['mean_gap']:+.1f}"),
         (f"answers of fewer than {SHORT} words", f"{figures['short']} of {2 * figures['pairs']}"),
         ("answers over the word limit", str(figures["over_limit"])),
-        ("a scorer that takes the longer answer (in characters) is right", wins_text(figures["longer"])),
+        ("accuracy of choosing the longer answer (in characters)", wins_text(figures["longer"])),
         (
             "aspect words repeated, mean (chosen / rejected)",
             f"{overlap['chosen_mean']:.1%} / {overlap['rejected_mean']:.1%}",
         ),
-        ("a scorer that takes the answer with more of them is right", wins_text(figures["more_overlap"])),
+        ("accuracy of choosing the answer with more of them", wins_text(figures["more_overlap"])),
         ("near-duplicate questions / chosen answers", f"{near['questions']} / {near['chosen']}"),
         ("pairs whose two answers are near-duplicates", str(near["sides"])),
-        ("posts in a profile (least / median / most)", f"{posts['min']} / {posts['median']:g} / {posts['max']}"),
-        ("aspects a question, mean", f"{figures['aspects_per_question']:.1f}"),
+        ("posts in a profile (min / median / max)", f"{posts['min']} / {posts['median']:g} / {posts['max']}"),
+        ("aspects per question, mean", f"{figures['aspects_per_question']:.1f}"),
     ]
     tables = {"Audit": text_table(["figure", "value"], rows)}
     tables[STATISTICS] = statistics_table(figures["by_config"])
@@ -94,10 +94,10 @@ def figures_tables(figures: dict[str, Any]) -> dict[str, pl.DataFrame]:
 
 
 def statistics_table(by_config: Sequence[dict[str, Any]]) -> pl.DataFrame:
-    """The paper's table 4 of this release: a column for each config, means with their standard deviations."""
+    """Return the paper's table 4 for this release: one column per config, means with standard deviations."""
     columns = {"": ["questions (users)", *MEASURED.values()]}
     for entry in by_config:
-        # A narrow table breaks a name at its blanks.
+        # Narrow tables can break names only at spaces.
         columns[entry["config"].replace("_", " ")] = [
             f"{entry['questions']:,}",
             *(_mean(entry[name]) for name in MEASURED),
@@ -110,13 +110,13 @@ def _mean(measured: dict[str, Any]) -> str:
 
 
 def drops_table(drops: Sequence[dict[str, Any]]) -> pl.DataFrame:
-    """What was left out, as a small table. drops: of `audit.drop_counts`."""
+    """Return a table of the dropped rows, from `audit.drop_counts`."""
     names = ("config", "step", "reason", "count")
     return text_table(names, [[drop[name] for name in names] for drop in drops])
 
 
 def card(recipe: PersonalizedRecipe, figures: dict[str, Any]) -> Card:
-    """The card of a release."""
+    """Return the dataset card of a release."""
     kinds = {location.partition(":")[0] for location in recipe.source.locations}
     configs = ", ".join(entry["config"] for entry in figures["by_config"])
     tables = figures_tables(figures)
@@ -125,28 +125,29 @@ def card(recipe: PersonalizedRecipe, figures: dict[str, Any]) -> Card:
     built = (
         f"{counted(figures['questions'], 'question')} gave {counted(figures['pairs'], 'pair')}. Posts are ranked by "
         f"`{public_location(recipe.retriever)}`; the first {recipe.profile_size} go into a prompt. "
-        f"Both prompts hold the question, these posts and the "
-        f"aspects, and differ only in whether the aspects are to be covered or kept out; answers have at most "
+        f"Both prompts contain the question, these posts and the "
+        f"aspects, and differ only in whether to cover the aspects or leave them out; answers have at most "
         f"{recipe.word_limit} words. {generator_note(recipe)} Every call is recorded in `provenance/ledger.parquet`, "
-        "the whole recipe in `provenance/recipe.toml`."
+        "the complete recipe in `provenance/recipe.toml`."
     )
     limits = (
-        "- `narrative` and `rubric_aspects` are the standard by which `chosen` is better: a model that sees them is "
-        "not being tested.\n"
+        "- `narrative` and `rubric_aspects` define why `chosen` is better: a model that sees them is not being "
+        "tested.\n"
         "- Evidence is "
         + (
             "quoted from the narrative, which is checked"
             if recipe.source.evidence == "verbatim"
-            else "not checked to be quoted"
+            else "not checked to be a quotation"
         )
-        + ".\n- Whether `chosen` is better is so by construction, not by a person's judgement of each pair.\n"
-        "- Who takes the aspects from the text of an answer can be right for the wrong reason: see the audit."
+        + ".\n- `chosen` is better by construction; no person judged each pair.\n"
+        "- A scorer that recognizes the aspects in the text of an answer can be right for the wrong reason: see the "
+        "audit."
     )
     return Card(
         pretty_name="Personalized RewardBench",
         summary=(
-            "Pairs of answers for reward models: both are good answers to the question, and only one keeps to what "
-            "this person, known by their posts, expects."
+            "Pairs of answers for reward models: both are good answers to the question, and only one meets the "
+            "expectations of the person, whose earlier posts are given."
         ),
         languages=[recipe.source.language],
         tasks=["text-generation", "text-ranking"],

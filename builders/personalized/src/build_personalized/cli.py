@@ -19,7 +19,7 @@ from pluralbench_schemas import TableError
 
 from build_personalized.recipe import RECIPES, PersonalizedRecipe
 
-# A model this small rambles when it is hot, and what passes the limit of words is thrown away.
+# A model this small rambles at high temperatures, and answers over the word limit are discarded.
 LOCAL_SAMPLING = {"seeded": True, "temperature": 0.7, "max_tokens": 224, "aspects_max_tokens": 640}
 
 program = Program(
@@ -46,14 +46,14 @@ def main() -> NoReturn:
 def command(
     recipe: Annotated[str, typer.Option(help="`sample`, `paper`, or a TOML file.")] = "sample",
     *,
-    given: Annotated[Overrides, RecipeOptions(PersonalizedRecipe, RECIPES)],
-    how: Annotated[Building, Options("Result")],
+    overrides: Annotated[Overrides, RecipeOptions(PersonalizedRecipe, RECIPES)],
+    building: Annotated[Building, Options("Result")],
 ) -> None:
-    """Build Personalized RewardBench: pairs of answers that differ in whether they keep to one person's rubric.
+    """Build Personalized RewardBench: pairs of answers of which only one meets the person's rubric.
 
-    Without options it builds the sample in this package, with no model and no network. An interrupted build goes on
-    with the same command. The verb `rate` has people rate both answers of its pairs; `training` builds what
-    personalized reward models learn from instead, and `rank` ranks the profiles of a table.
+    Default: the sample in this package, which needs no model and no network. Rerun the same command to resume an
+    interrupted build. The verb `rate` runs a study in which people rate both answers of the pairs, `training` builds
+    training pairs for personalized reward models, and `rank` ranks the profiles of a table.
 
     Examples:
 
@@ -74,32 +74,32 @@ def command(
     from build_personalized.build import build  # noqa: PLC0415 - the same
     from build_personalized.card import figures_tables, generator_note  # noqa: PLC0415 - the same
 
-    overrides = resolve_model_option(given, "llm", "--llm", LOCAL_SAMPLING, own={"hand-written": "hand-written"})
-    asked = read_recipe(PersonalizedRecipe, recipe_path(recipe, RECIPES), overrides)
-    target = how.target(asked.name)
-    built = build(asked, target, **how.known)
-    notes = ["", generator_note(asked)]
-    print_summary(console, target, built.manifest, built.new_calls, figures_tables(built.figures), notes=notes)
+    overrides = resolve_model_option(overrides, "llm", "--llm", LOCAL_SAMPLING, own={"hand-written": "hand-written"})
+    config = read_recipe(PersonalizedRecipe, recipe_path(recipe, RECIPES), overrides)
+    target = building.target(config.name)
+    result = build(config, target, **building.known)
+    notes = ["", generator_note(config)]
+    print_summary(console, target, result.manifest, result.new_calls, figures_tables(result.figures), notes=notes)
 
 
 @with_options
 def rank(
     source: Annotated[
-        str, typer.Option(metavar="PLACE", help="Tables of what is asked and of profiles: DIR, FILE or ORG/NAME.")
+        str, typer.Option(metavar="PLACE", help="Tables with questions and profiles: DIR, FILE or ORG/NAME.")
     ],
-    out: Annotated[Path, typer.Option(help="Where to write them.")],
+    out: Annotated[Path, typer.Option(help="Directory for the ranked tables.")],
     retriever: Annotated[
         str, typer.Option(help="`bm25`, `contriever[:MODEL]` or `sentence-transformers:MODEL`.")
     ] = "bm25",
-    split: Annotated[str, typer.Option(help="Which split of the tables.")] = "train",
-    config: Annotated[list[str] | None, typer.Option(help="Only this config; repeatable.")] = None,
+    split: Annotated[str, typer.Option(help="Split of the tables.")] = "train",
+    config: Annotated[list[str] | None, typer.Option(help="Config to rank (default: all); repeatable.")] = None,
     *,
     fresh: Fresh = False,
 ) -> None:
-    """Rank the posts of each profile by relevance to what is asked, most relevant first, and change nothing else.
+    """Rank the posts of each profile by relevance to the question, most relevant first.
 
-    For data whose profiles lie in another order, such as LaMP-QA's train split. The scores are recorded; an interrupted
-    ranking goes on with the same command.
+    Use it for data whose profiles are in another order, such as LaMP-QA's train split; nothing else changes. Scores
+    are recorded: rerun the same command to resume an interrupted ranking.
 
     Example: build-personalized rank --source alireza7/LaMP-QA --retriever contriever --out dist/lamp-qa
     """

@@ -1,6 +1,6 @@
-"""The verb `rank`: the profiles of any table by relevance to what is asked (section 3.1).
+"""Rank the profiles of any table by relevance to the question (section 3.1), for the verb `rank`.
 
-Personalized RewardBench ranks the posts of LaMP-QA's train split as those of its test split; a build has the latter.
+Personalized RewardBench ranks the posts of LaMP-QA's train and test splits; a build ranks those of the test split.
 """
 
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ from pluralbench_runs import Location, PathName, Recipe, SplitName, digest, outp
 
 from build_personalized.profiles import rank_profiles
 from build_personalized.recipe import check_config
-from build_personalized.training.contamination import all_prompts, column_asked
+from build_personalized.training.contamination import prompt_column, user_texts
 
-AT_ONCE = 1024  # rows that are objects of Python at a time
+CHUNK_ROWS = 1024  # rows converted to Python objects at a time
 CARD = "README.md"
 
 
 class RankSettings(Recipe):
-    """All that ranked tables depend on. digest: of the rows as they were read."""
+    """Settings that a ranking depends on; `digest` is that of the rows as read."""
 
     verb: Literal["rank"] = "rank"
     source: Location
@@ -43,21 +43,32 @@ def rank_tables(
     configs: Sequence[str] = (),
     fresh: bool = False,
 ) -> dict[str, int]:
-    """Write the tables of `source` into `out` with each profile in descending order of relevance, and nothing else new.
+    """Write the tables of `source` into `out` with each profile in descending order of relevance.
 
-    source: as of `pluralbench_release.read_tables`, with a column `question`, `prompt` or `context` of what is asked
-    and `profile` of posts with `text`. Equal scores keep the source's order, and a row without posts stays as it is.
-    Scores are recorded calls; an interrupted ranking goes on with the same call. Returns the rows of each config.
+    Posts with equal scores keep the source's order. Scores are recorded calls; the same call resumes an interrupted
+    ranking.
 
-    Raises errors of this package and of `pluralbench_calls` and `pluralbench_runs`, all with a
-    sentence for the user.
+    Args:
+        source: Location of the tables, as in `pluralbench_release.read_tables`. They need a column `question`, `prompt`
+            or `context`, and `profile`, a list of posts with `text`.
+        out: Directory for the ranked tables.
+        retriever: Name of the retriever, as in `pluralbench_calls.retrieval.retriever`.
+        split: Split of the tables.
+        configs: Configs to rank. Default: all.
+        fresh: Discard what `out` holds and start over.
+
+    Returns:
+        Number of rows by config.
+
+    Raises:
+        UserError: The tables, the retriever, a call or `out` has a problem; the message is for the user.
     """
     identity = retriever_of(retriever)
     place = pinned(source)
     tables = read_tables(place, split=split, configs=configs or None)
     for config, frame in tables.frames.items():
         check_config(config, source)
-        column_asked(frame, tables.paths[config])
+        prompt_column(frame, tables.paths[config])
         _check_profiles(frame, tables.paths[config])
     settings = RankSettings(
         source=place,
@@ -70,7 +81,7 @@ def rank_tables(
         if fresh or not (out / RECIPE).exists():
             with working_ledger(output.work / "ledger.sqlite") as ledger:
                 ranked = {
-                    config: _ranked(frame, tables.paths[config], ledger, identity)
+                    config: _rank_table(frame, tables.paths[config], ledger, identity)
                     for config, frame in tables.frames.items()
                 }
                 staged = output.staging()
@@ -81,8 +92,8 @@ def rank_tables(
                 ledger.export(staged / LEDGER, ledger.used)
             (staged / RECIPE).write_bytes((output.work / "recipe.toml").read_bytes())
             if tables.licence is not None:
-                listed = "".join(f"- {licence}\n" for licence in tables.licence.split(", "))
-                (staged / CARD).write_text(f"---\nlicense:\n{listed}---\n", encoding="utf-8")
+                items = "".join(f"- {licence}\n" for licence in tables.licence.split(", "))
+                (staged / CARD).write_text(f"---\nlicense:\n{items}---\n", encoding="utf-8")
             output.publish(staged)
     return {config: frame.height for config, frame in tables.frames.items()}
 
@@ -92,23 +103,23 @@ def _check_profiles(frame: pl.DataFrame, where: str) -> None:
     posts = kind.inner if isinstance(kind, pl.List) else None
     if not isinstance(posts, pl.Struct) or "text" not in {field.name for field in posts.fields}:
         raise SourceError(
-            f"{where} has no column `profile` of posts with `text` to rank; its columns are {', '.join(frame.columns)}."
+            f"{where} has no column `profile` of posts with `text`; its columns are {', '.join(frame.columns)}."
         )
-    bare = frame.with_row_index("row").filter(
+    textless = frame.with_row_index("row").filter(
         pl.col("profile").list.eval(pl.element().struct.field("text").is_null().any()).list.first()
     )
-    if bare.height:
-        raise SourceError(f"{where}, row {bare['row'][0] + 1}: a post of the profile has no text; leave it out.")
+    if textless.height:
+        raise SourceError(f"{where}, row {textless['row'][0] + 1}: a post of the profile has no text; remove it.")
 
 
-def _ranked(frame: pl.DataFrame, where: str, ledger: Ledger, identity: Retriever) -> pl.DataFrame:
-    column = column_asked(frame, where)
+def _rank_table(frame: pl.DataFrame, where: str, ledger: Ledger, identity: Retriever) -> pl.DataFrame:
+    column = prompt_column(frame, where)
     parts = []
-    for part in frame.with_row_index("row").iter_slices(AT_ONCE):
+    for part in frame.with_row_index("row").iter_slices(CHUNK_ROWS):
         questions = pl.DataFrame(
             {
                 "id": [f"row {row + 1:,} of {where}" for row in part["row"]],
-                "question": ["\n\n".join(all_prompts(cell)) for cell in part[column]],
+                "question": ["\n\n".join(user_texts(cell)) for cell in part[column]],
                 "profile": part["profile"].fill_null([]),
             }
         )

@@ -1,6 +1,6 @@
 """Rank each person's posts by relevance to their question (Personalized RewardBench, section 3.1).
 
-Each post keeps its own id: the authors' code gives a ranked post the id of the one that stood in its place before.
+Each post keeps its own id. In the authors' code a ranked post gets the id of the post that was at its position before.
 """
 
 import polars as pl
@@ -9,9 +9,13 @@ from pluralbench_calls.retrieval import Query, Retriever, rank
 
 
 def rank_profiles(questions: pl.DataFrame, ledger: Ledger, identity: Retriever, backend: Backend) -> pl.DataFrame:
-    """`questions` with each `profile` in descending order of relevance; equal scores keep the order of the source.
+    """Sort each `profile` by descending relevance to the question; posts with equal scores keep their order.
 
-    identity, backend: see `pluralbench_calls.retrieval.rank`.
+    Args:
+        questions: Rows with `id`, `question` and `profile`.
+        ledger: Ledger of the scores.
+        identity: Retriever by which scores are recorded (see `pluralbench_calls.retrieval.rank`).
+        backend: Backend that computes the scores: the retriever, or a replay.
     """
     profiles = questions["profile"].to_list()
     queries = [

@@ -1,7 +1,7 @@
-"""The prompts, in our own words, and the version that rows carry. Change a word, and the version must change.
+"""Prompts of the builder and their version, which rows record; a changed word needs a new version.
 
-What they must say is section 3.1 and appendix E of the paper: both answers see the profile, follow the person's style
-and answer within the limit; the two prompts differ only in the polarity of the aspects.
+The wording is ours, the content that of section 3.1 and appendix E of the paper: both answers see the profile, follow
+the person's style and keep the word limit; the two prompts differ only in the polarity of the aspects.
 """
 
 from collections.abc import Mapping, Sequence
@@ -58,16 +58,24 @@ Name the aspects of these sentences that a good answer must cover."""
 
 
 def instructions(word_limit: int) -> list[str]:
-    """What the prompts for an answer always say, a line each: all but the posts, the question and the aspects."""
-    own = {"profile": "\n", "question": "\n", "aspects": "\n", "polarity": "\n"}
-    asked = ANSWER_SYSTEM.format(word_limit=word_limit), ANSWER_USER.format(word_limit=word_limit, **own)
-    return [line for text in (*asked, *POLARITY.values()) for line in text.splitlines() if line.strip()]
+    """Return the fixed lines of the answer prompts: all but the posts, the question and the aspects."""
+    blanks = {"profile": "\n", "question": "\n", "aspects": "\n", "polarity": "\n"}
+    prompts = ANSWER_SYSTEM.format(word_limit=word_limit), ANSWER_USER.format(word_limit=word_limit, **blanks)
+    return [line for text in (*prompts, *POLARITY.values()) for line in text.splitlines() if line.strip()]
 
 
 def answer_messages(
     question: str, posts: Sequence[Mapping[str, str]], aspects: Sequence[str], side: Side, word_limit: int
 ) -> list[Message]:
-    """Messages that ask for one side's answer; `aspects` are titles and are joined by commas."""
+    """Return the messages of the request for one side's answer.
+
+    Args:
+        question: The person's question.
+        posts: Posts of the profile, most relevant first.
+        aspects: Titles of the aspects.
+        side: `chosen` or `rejected`.
+        word_limit: Maximum words of the answer.
+    """
     user = ANSWER_USER.format(
         profile=render_profile(posts),
         question=question,
@@ -79,7 +87,7 @@ def answer_messages(
 
 
 def aspects_messages(question: str, sentences: Sequence[str], max_aspects: int) -> list[Message]:
-    """Messages that ask for the rubric aspects in a narrative's sentences."""
+    """Return the messages of the request for the rubric aspects in a narrative's sentences."""
     numbered = "\n".join(f"{number}. {sentence}" for number, sentence in enumerate(sentences, start=1))
     return _messages(
         ASPECTS_SYSTEM.format(max_aspects=max_aspects), ASPECTS_USER.format(question=question, sentences=numbered)

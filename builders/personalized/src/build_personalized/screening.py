@@ -1,7 +1,7 @@
-"""Answers that are valid and yet no answers: they repeat the instructions of the prompt, or ask back.
+"""Screen answers that repeat the prompt's instructions or ask back instead of answering.
 
-Each rule has a name, by which a recipe takes it or leaves it (`screening`), and a reason, by which what breaks it is
-counted. An answer that breaks one is asked for again, like one over the limit of words.
+A recipe selects rules by name (`screening`); drops are counted by the rule's reason. An answer that breaks a rule is
+requested again, like one over the word limit.
 """
 
 import re
@@ -15,15 +15,22 @@ from build_personalized.recipe import Rule
 from build_personalized.sentences import split_sentences
 
 WORD = re.compile(r"\w+")
-RUN = 7  # words in a row; of the sample's answers none has even three of the instructions
+RUN = 7  # consecutive words; no answer of the sample shares even three with the instructions
 QUESTION = re.compile(r"[?？؟]\W*$")
 REASONS: dict[Rule, str] = {"echo": "repeats the instructions", "asking back": "asks back"}
 
 
 def screen(answer: str, rules: Sequence[Rule], word_limit: int, language: str) -> None:
-    """Raise `InvalidAnswer` for an answer that breaks one of `rules`.
+    """Check an answer against rules.
 
-    word_limit: of the prompt. language: of the answer, a BCP 47 code.
+    Args:
+        answer: The answer.
+        rules: Names of the rules to apply.
+        word_limit: Word limit in the prompt.
+        language: BCP 47 code of the answer's language.
+
+    Raises:
+        InvalidAnswer: The answer breaks a rule; the message is the rule's reason.
     """
     broken = {
         "echo": lambda: repeats(answer, instructions(word_limit)),
@@ -35,18 +42,18 @@ def screen(answer: str, rules: Sequence[Rule], word_limit: int, language: str) -
 
 
 def repeats(answer: str, lines: Sequence[str]) -> bool:
-    """Whether `RUN` words in a row stand so in one of the lines."""
+    """Return whether the answer shares `RUN` consecutive words with one of the lines."""
     words = f" {' '.join(WORD.findall(normalized(answer)))} "
-    told = [WORD.findall(normalized(line)) for line in lines]
-    runs = (line[start : start + RUN] for line in told for start in range(len(line) - RUN + 1))
+    line_words = [WORD.findall(normalized(line)) for line in lines]
+    runs = (line[start : start + RUN] for line in line_words for start in range(len(line) - RUN + 1))
     return any(f" {' '.join(run)} " in words for run in runs)
 
 
 def asks_back(answer: str, language: str) -> bool:
-    """Whether more than half of an answer's words stand in sentences that end with a question mark."""
-    asked = total = 0
+    """Return whether more than half of an answer's words are in questions."""
+    in_questions = total = 0
     for sentence in split_sentences(answer, language):
         count = len(sentence.split())
         total += count
-        asked += count if QUESTION.search(sentence) else 0
-    return 2 * asked > total
+        in_questions += count if QUESTION.search(sentence) else 0
+    return 2 * in_questions > total

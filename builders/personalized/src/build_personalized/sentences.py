@@ -1,4 +1,4 @@
-"""The sentences of a text."""
+"""Split texts into sentences."""
 
 import re
 
@@ -10,9 +10,13 @@ END = ".!?"
 
 
 def split_sentences(text: str, language: str = "en") -> list[str]:
-    """The sentences of a text, each a substring of it; those without a letter are left out.
+    """Split a text into sentences, each a substring of it; sentences without a letter are dropped.
 
-    language: a BCP 47 code. A full stop that no blank follows ends none, as in "history.SE".
+    A period without a following space does not end a sentence, as in "history.SE".
+
+    Args:
+        text: The text.
+        language: BCP 47 code of its language.
     """
     sentences: list[str] = []
     for part in sentencex.segment(language.split("-", maxsplit=1)[0], text):
@@ -25,9 +29,6 @@ def split_sentences(text: str, language: str = "en") -> list[str]:
 
 
 def own_sentences(text: str, language: str = "en") -> list[str]:
-    """The sentences of a Markdown text that its author wrote: those outside lines that quote (`> `).
-
-    See `split_sentences`; a text without a letter of the author's own has none.
-    """
+    """Return the sentences of a Markdown text outside of quotations (`> `), as in `split_sentences`."""
     parts = [part for part in QUOTED_LINES.split(text) if LETTER.search(part)]
     return [sentence for part in parts for sentence in split_sentences(part, language)]

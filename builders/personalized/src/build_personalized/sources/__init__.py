@@ -1,4 +1,4 @@
-"""Where people with a history come from: LaMP-QA, a Stack Exchange dump, or the sample in this package."""
+"""Sources of questions with profiles: LaMP-QA, Stack Exchange dumps, and the sample in this package."""
 
 from pathlib import Path
 
@@ -9,18 +9,18 @@ from pluralbench_schemas import PersonalizedQuestions, VerbatimPersonalizedQuest
 
 from build_personalized.recipe import PersonalizedRecipe, SourceTable, check_config
 from build_personalized.sources import lamp_qa, stack_exchange
-from build_personalized.sources.loaded import Loaded, by_config, drops_frame, explained
+from build_personalized.sources.loaded import Loaded, by_config, drops_frame, source_error_hint
 
-MISFORMED = {("sample", True), ("stack-exchange", False)}
+INVALID_FORMS = {("sample", True), ("stack-exchange", False)}  # kind, and whether something follows it
 SAMPLE = Path(__file__).parent.parent / "sample"
 
 __all__ = ["SAMPLE", "Loaded", "drops_frame", "load", "pin"]
 
 
 def pin(recipe: PersonalizedRecipe) -> PersonalizedRecipe:
-    """The recipe with each Hub source pinned to the commit it stands at now; pinned ones ask nobody."""
+    """Pin each Hub source of the recipe to its current commit; sources with a revision need no request."""
     split = [_split(location) for location in recipe.source.locations]
-    with explained("give `lamp-qa:DIRECTORY` or `lamp-qa:ORG/NAME@REVISION`"):
+    with source_error_hint("give `lamp-qa:DIRECTORY` or `lamp-qa:ORG/NAME@REVISION`"):
         locations = [
             f"lamp-qa:{pinned(rest or lamp_qa.HUB_ID)}" if kind == "lamp-qa" else location
             for location, (kind, rest) in zip(recipe.source.locations, split, strict=True)
@@ -29,16 +29,20 @@ def pin(recipe: PersonalizedRecipe) -> PersonalizedRecipe:
 
 
 def load(source: SourceTable, scratch: Path) -> Loaded:
-    """Read every location; rows keep to `PersonalizedQuestions`; dumps come after the others.
+    """Read all locations of a source and check the rows against `PersonalizedQuestions`.
 
-    scratch: a directory for temporary files of a large dump.
+    Args:
+        source: Source table of the recipe. Rows of dumps follow those of the other locations.
+        scratch: Directory for the temporary files of a large dump.
 
-    Raises `SourceError`, `pluralbench_runs.UserError` for a config that cannot be called so, and
-    `pluralbench_schemas.TableError` for rows that break the schema.
+    Raises:
+        SourceError: A location is missing, damaged or unknown.
+        UserError: A config's name cannot be used as a directory.
+        TableError: Rows break the schema.
     """
-    twice = [location for location in source.locations if source.locations.count(location) > 1]
-    if twice:
-        raise SourceError(f"The source {twice[0]} is given twice.")
+    repeated = [location for location in source.locations if source.locations.count(location) > 1]
+    if repeated:
+        raise SourceError(f"The source {repeated[0]} is given twice.")
     split = [_split(location) for location in source.locations]
     parts = [_load(kind, rest, source) for kind, rest in split if kind != "stack-exchange"]
     dumps = [Path(rest) for kind, rest in split if kind == "stack-exchange"]
@@ -71,7 +75,7 @@ def _load(kind: str, rest: str, source: SourceTable) -> Loaded:
 
 def _split(location: str) -> tuple[str, str]:
     kind, _, rest = location.partition(":")
-    if kind not in {"sample", "lamp-qa", "stack-exchange"} or (kind, bool(rest)) in MISFORMED:
+    if kind not in {"sample", "lamp-qa", "stack-exchange"} or (kind, bool(rest)) in INVALID_FORMS:
         hint = f"; did you mean `stack-exchange:{location}`?" if location.endswith(".xml") else "."
         raise SourceError(
             f"Unknown source {location!r}: give `sample`, `lamp-qa`, `lamp-qa:DIRECTORY`, `lamp-qa:ORG/NAME@REVISION` "

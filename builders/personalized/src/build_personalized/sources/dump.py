@@ -1,7 +1,6 @@
-"""The posts of a Stack Exchange dump (`Posts.xml`), read as a stream into a SQLite file.
+"""Read the posts of Stack Exchange dumps (`Posts.xml`) as a stream into a SQLite file.
 
-So memory does not grow with the dump. What a post must have to be kept, and under which licence it is, is said here for
-every builder of these dumps.
+Memory use does not grow with the dump. The rules for dropped posts and for licences are shared by all builds of dumps.
 """
 
 import hashlib
@@ -24,11 +23,11 @@ from build_personalized.recipe import site_of
 from build_personalized.sources.markup import to_markdown
 
 QUESTION, ANSWER = "1", "2"  # PostTypeId
-POST = 500_000  # characters of a title or body; the sites take 30,000 of Markdown
-ROW = 2_000_000  # bytes; the parser takes time by their square
-COMMUNITY = "-1"  # the user under whose name the sites themselves post
+MAX_TEXT = 500_000  # characters of a title or body; the sites accept 30,000 of Markdown
+MAX_ROW = 2_000_000  # bytes; the parser's time grows with their square
+COMMUNITY = "-1"  # user id of the Community user, under which the sites themselves post
 DEPTH = 2  # of a row within the root
-LONGEST_ID = 18  # digits
+MAX_ID = 18  # digits
 STEP = "source"
 TABLES = {
     "post": "site TEXT, user TEXT, date TEXT, id INT, title TEXT, body TEXT, text, tags TEXT, licence TEXT, "
@@ -36,24 +35,32 @@ TABLES = {
     "answer": "site TEXT, user TEXT, id INT, body TEXT, text, question TEXT, licence TEXT",
 }
 TAG = re.compile(r"<[^<>]*>")
-# A post is under the licence of its day, and an adaptation may go under a later version of the same licence, so
-# rows are released under the newest one. Dumps since 2020 state the licence of each post; before, the date decides.
+# A post has the licence of its date, and an adaptation may use a later version of the same licence, so rows are
+# released under the newest one. Dumps since 2020 state the licence of each post; for older dumps the date decides.
 LICENCE_STARTS = [("2018-05-02", "cc-by-sa-4.0"), ("2011-04-08", "cc-by-sa-3.0"), ("", "cc-by-sa-2.5")]
 
 Drop = tuple[str, str, str, str]
-"""Config, step, reason and id of what is left out."""
+"""Config, step, reason and id of a dropped row."""
 
 
 @contextmanager
-def posts_of(
+def open_posts(
     paths: Sequence[Path], scratch: Path, *, answers: bool = False
 ) -> Iterator[tuple[sqlite3.Connection, list[Drop]]]:
-    """The posts of dumps in the tables `TABLES` of a database in `scratch`, and the drops.
+    """Load the posts of dumps into a temporary database with the tables `TABLES`.
 
-    answers: whether answers are kept beside questions; posts of other kinds are passed over. A question whose text was
-    posted before, be it in another of the dumps, is a drop.
+    A question whose text was posted before, in any of the dumps, is dropped.
 
-    Raises `SourceError` for a dump that is missing, truncated or not XML.
+    Args:
+        paths: Dumps (`Posts.xml`).
+        scratch: Directory for the database.
+        answers: Whether to load answers too; posts of other kinds are ignored.
+
+    Returns:
+        The database and the drops.
+
+    Raises:
+        SourceError: A dump is missing, truncated or not XML.
     """
     with tempfile.TemporaryDirectory(dir=scratch) as folder, closing(sqlite3.connect(Path(folder) / "posts")) as posts:
         posts.row_factory = sqlite3.Row
@@ -68,8 +75,8 @@ def posts_of(
         yield posts, drops
 
 
-def _put_question(posts: sqlite3.Connection, site: str, row: Mapping[str, str]) -> str:
-    """Store a question; those of deleted users, of the Community user and without text are left out."""
+def _store_question(posts: sqlite3.Connection, site: str, row: Mapping[str, str]) -> str:
+    """Store a question, or return why it is dropped."""
     plain = plain_text(row)
     if not row.get("OwnerUserId"):
         return "deleted user"
@@ -77,7 +84,7 @@ def _put_question(posts: sqlite3.Connection, site: str, row: Mapping[str, str]) 
         return "Community user"
     if not plain:
         return "empty body"
-    kept = (
+    values = (
         site,
         row["OwnerUserId"],
         row.get("CreationDate", ""),
@@ -89,23 +96,23 @@ def _put_question(posts: sqlite3.Connection, site: str, row: Mapping[str, str]) 
         _licence(row),
         row.get("AcceptedAnswerId"),
     )
-    _insert(posts, "post", kept)
+    _insert(posts, "post", values)
     return ""
 
 
-def _put_answer(posts: sqlite3.Connection, site: str, row: Mapping[str, str]) -> str:
-    """Store an answer, also of a deleted user; those without text are left out."""
+def _store_answer(posts: sqlite3.Connection, site: str, row: Mapping[str, str]) -> str:
+    """Store an answer, also one of a deleted user, or return why it is dropped."""
     plain = plain_text(row)
     if not plain:
         return "answer with an empty body"
     user, question = row.get("OwnerUserId"), row.get("ParentId")
-    kept = (site, user, int(row["Id"]), row.get("Body", ""), _digest(plain), question, _licence(row))
-    _insert(posts, "answer", kept)
+    values = (site, user, int(row["Id"]), row.get("Body", ""), _digest(plain), question, _licence(row))
+    _insert(posts, "answer", values)
     return ""
 
 
 def plain_text(row: Mapping[str, str]) -> str:
-    """The words of a post's body in lower case, by which posts are compared."""
+    """Return the words of a post's body in lower case, for comparing posts."""
     return " ".join(unescape(TAG.sub(" ", row.get("Body", ""))).lower().split())
 
 
@@ -118,30 +125,30 @@ def _insert(posts: sqlite3.Connection, table: str, values: Sequence[object]) -> 
 
 
 def _store(path: Path, posts: sqlite3.Connection, *, answers: bool) -> list[Drop]:
-    """Put the posts of a dump into `posts`; returns the drops."""
+    """Store the posts of a dump and return the drops."""
     site, drops = site_of(path), []
     for row in _read(path):
         kind = row.get("PostTypeId")
         if kind != QUESTION and not (answers and kind == ANSWER):
             continue
         post_id = row.get("Id", "")
-        if not (post_id.isascii() and post_id.isdecimal()) or len(post_id) > LONGEST_ID:
+        if not (post_id.isascii() and post_id.isdecimal()) or len(post_id) > MAX_ID:
             what = "a question" if kind == QUESTION else "an answer"
             raise SourceError(f"{path} has {what} without a number (Id {post_id[:50]!r}).")
         longest = max(len(text) for text in row.values())
-        if longest > POST:
+        if longest > MAX_TEXT:
             raise SourceError(
-                f"{path}: post {post_id} has a text of {longest:,} characters, and at most {POST:,} are read; "
-                "shorten it, or leave it out."
+                f"{path}: post {post_id} has a text of {longest:,} characters (limit: {MAX_TEXT:,}); shorten or "
+                "remove it."
             )
-        reason = (_put_question if kind == QUESTION else _put_answer)(posts, site, row)
+        reason = (_store_question if kind == QUESTION else _store_answer)(posts, site, row)
         if reason:
             drops.append((site, STEP, reason, f"{site}-{post_id}"))
     return drops
 
 
 def _remove_repeated(posts: sqlite3.Connection) -> list[Drop]:
-    """Keep the oldest of the posts with the same text; returns the drops."""
+    """Keep the oldest of the posts with the same text and return the drops."""
     query = "SELECT rowid, site, id, lag(text) OVER (ORDER BY text, date, id) = text AS repeated FROM post"
     repeated = posts.execute(f"SELECT * FROM ({query}) WHERE repeated").fetchall()  # noqa: S608 - no input in it
     posts.executemany("DELETE FROM post WHERE rowid = ?", [(post["rowid"],) for post in repeated])
@@ -149,28 +156,26 @@ def _remove_repeated(posts: sqlite3.Connection) -> list[Drop]:
 
 
 class _Dump:
-    """The bytes of a dump for the parser, counted from row to row."""
+    """File object for the parser that limits the bytes of each row."""
 
     def __init__(self, path: Path, file: BinaryIO) -> None:
         self.path = path
         self._file = file
-        self._left = ROW
+        self._left = MAX_ROW
         self._post = ""
 
-    def read(self, size: int = ROW, /) -> bytes:
-        """The next bytes. Raises `SourceError` when a row is too long."""
+    def read(self, size: int = MAX_ROW, /) -> bytes:
+        """Read the next bytes. Raises `SourceError` if a row is too long."""
         self._left -= size
         if self._left < 0:
             place = f"the row after post {self._post}" if self._post else "the first row"
-            raise SourceError(
-                f"{self.path}: {place} has more than {ROW:,} bytes, which are as many as are read; leave it out."
-            )
+            raise SourceError(f"{self.path}: {place} has more than {MAX_ROW:,} bytes, the limit; remove it.")
         return self._file.read(size)
 
     def next_row(self, post: str) -> None:
-        """Begin to count anew after a post of this number."""
-        self._left = ROW
-        self._post = post[:LONGEST_ID]
+        """Restart the count after the post with this id."""
+        self._left = MAX_ROW
+        self._post = post[:MAX_ID]
 
 
 def _rows(dump: _Dump) -> Iterator[dict[str, str]]:
@@ -180,7 +185,7 @@ def _rows(dump: _Dump) -> Iterator[dict[str, str]]:
         if event == "start":
             open_elements.append(element)
             if len(open_elements) > DEPTH:
-                raise SourceError(f"{dump.path} is no Stack Exchange dump, whose rows hold no other elements.")
+                raise SourceError(f"{dump.path} is not a Stack Exchange dump: a row contains other elements.")
             continue
         open_elements.pop()
         if open_elements:
@@ -191,21 +196,21 @@ def _rows(dump: _Dump) -> Iterator[dict[str, str]]:
 
 
 def _read(path: Path) -> Iterator[dict[str, str]]:
-    """The attributes of each `<row>`, one at a time."""
+    """Yield the attributes of each `<row>`."""
     try:
         with open_file(path) as file:
             yield from _rows(_Dump(path, file))
     except FileNotFoundError:
-        raise SourceError(f"There is no dump {path}.") from None
+        raise SourceError(f"The dump {path} does not exist.") from None
     except IsADirectoryError:
         raise SourceError(f"{path} is a directory; give the Posts.xml in it.") from None
     except ParseError as error:
         line = error.position[0]
-        raise SourceError(f"{path} is truncated or no XML: {str(error).split(':')[0]} at line {line}.") from None
+        raise SourceError(f"{path} is truncated or not XML: {str(error).split(':')[0]} at line {line}.") from None
     except DefusedXmlException:
-        raise SourceError(f"{path} is no Stack Exchange dump.") from None
+        raise SourceError(f"{path} is not a Stack Exchange dump: it declares entities.") from None
     except (LookupError, ValueError) as error:
-        raise SourceError(f"{path} is in an encoding that cannot be read ({error}).") from None
+        raise SourceError(f"{path} has an encoding that cannot be read ({error}).") from None
 
 
 def _licence(row: Mapping[str, str]) -> str:
@@ -215,26 +220,30 @@ def _licence(row: Mapping[str, str]) -> str:
     return next(name for start, name in LICENCE_STARTS if row.get("CreationDate", "") >= start)
 
 
-def text_of(post: sqlite3.Row) -> str:
-    """The body of a question or an answer as Markdown. Raises `SourceError` for HTML that would take too long."""
+def post_text(post: sqlite3.Row) -> str:
+    """Convert the body of a question or an answer to Markdown.
+
+    Raises:
+        SourceError: The HTML has too many tags or is nested too deeply.
+    """
     try:
         return to_markdown(post["body"])
     except ValueError as error:
-        raise SourceError(f"Post {post['id']} of {post['site']} {error}; leave it out of the dump.") from None
+        raise SourceError(f"Post {post['id']} of {post['site']} {error}; remove it from the dump.") from None
 
 
-def post_of(post: sqlite3.Row, site: str) -> dict[str, str]:
-    """A question as a post of a profile: `id`, `category` and `text`, its title and then its body."""
-    text = f"{post['title'].strip()}\n{text_of(post)}".strip()
-    return {"id": f"{site}-{post['id']}", "category": category_of(post["tags"], site), "text": text}
+def profile_post(post: sqlite3.Row, site: str) -> dict[str, str]:
+    """Convert a question to a post of a profile: `id`, `category`, and `text` (title and body)."""
+    text = f"{post['title'].strip()}\n{post_text(post)}".strip()
+    return {"id": f"{site}-{post['id']}", "category": first_tag(post["tags"], site), "text": text}
 
 
-def by_licence(licences: Mapping[str, int]) -> str:
-    """How many posts are under each licence, as a sentence."""
+def licence_note(licences: Mapping[str, int]) -> str:
+    """Return a sentence with the number of posts of each licence."""
     return f"Posts by licence: {', '.join(f'{name} {count}' for name, count in sorted(licences.items()))}."
 
 
-def category_of(tags: str, site: str) -> str:
-    """The first tag of `<a><b>` or `|a|b|`."""
+def first_tag(tags: str, site: str) -> str:
+    """Return the first tag of `<a><b>` or `|a|b|`. Default: the site."""
     names = [name for name in re.split(r"[<>|]", tags) if name]
     return names[0] if names else site

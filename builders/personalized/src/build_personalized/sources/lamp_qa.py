@@ -1,4 +1,4 @@
-"""LaMP-QA (`alireza7/LaMP-QA`): people with their past posts, a question, its narrative and its rubric."""
+"""Read LaMP-QA (`alireza7/LaMP-QA`): questions with profiles, narratives and rubrics."""
 
 import polars as pl
 from pluralbench_release import Source, read_tables
@@ -23,9 +23,17 @@ def load(
 ) -> Loaded:
     """Read a local directory or a pinned Hub repository (see `pluralbench_release.read_tables`).
 
-    name, shown, attribution: what the release calls it, where it says it came from and whom it thanks.
+    The licence is that of the data's card (`README.md`), else the recipe's, else unknown.
 
-    The licence is that of the card (`README.md`), else the recipe's, else unknown.
+    Args:
+        location: Directory, or `ORG/NAME@REVISION`.
+        source: Source table of the recipe.
+        name: Name of the source in the release, unless the recipe has one.
+        shown: Location that the release records. Default: that of the tables.
+        attribution: Attribution in the release, unless the recipe has one.
+
+    Raises:
+        SourceError: The tables cannot be read or lack a column of LaMP-QA.
     """
     tables = read_tables(location, split=source.split)
     rows = pl.concat([_rows(config, frame, tables.paths[config], source) for config, frame in tables.frames.items()])
@@ -52,4 +60,4 @@ def _rows(config: str, frame: pl.DataFrame, where: str, source: SourceTable) -> 
             pl.col(name).cast(kind).alias(name) for name, kind in QUESTIONS.items()
         )
     except PolarsError as error:
-        raise SourceError(f"{where} is not of LaMP-QA's shape: {one_line(error, 300)}.") from None
+        raise SourceError(f"{where} does not have LaMP-QA's format: {one_line(error, 300)}.") from None

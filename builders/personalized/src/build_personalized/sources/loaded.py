@@ -1,4 +1,4 @@
-"""What a source hands to the build."""
+"""Questions and drops as a source returns them to the build."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -26,7 +26,13 @@ DROPS = pl.Schema({"config": pl.String, "step": pl.String, "reason": pl.String, 
 
 @dataclass(frozen=True)
 class Loaded:
-    """Questions (columns of `QUESTIONS`), what was left out and why (columns of `DROPS`), and where all came from."""
+    """Questions that a source returns.
+
+    Attributes:
+        questions: Columns of `QUESTIONS`.
+        drops: Rows that were left out, with the reason; columns of `DROPS`.
+        sources: Manifest entries of the sources.
+    """
 
     questions: pl.DataFrame
     drops: pl.DataFrame
@@ -34,26 +40,26 @@ class Loaded:
 
 
 @contextmanager
-def explained(what: str) -> Iterator[None]:
-    """Add what was looked for to the sentence of a `SourceError`."""
+def source_error_hint(hint: str) -> Iterator[None]:
+    """Add a hint in parentheses to the message of a `SourceError`."""
     try:
         yield
     except SourceError as error:
-        raise SourceError(f"{str(error).removesuffix('.')} ({what}).") from None
+        raise SourceError(f"{str(error).removesuffix('.')} ({hint}).") from None
 
 
 def drops_frame(rows: Iterable[tuple[str, str, str, str]]) -> pl.DataFrame:
-    """Drops from rows of (config, step, reason, id)."""
+    """Return a frame of drops from rows of (config, step, reason, id)."""
     return pl.DataFrame(list(rows), schema=DROPS, orient="row")
 
 
 def rows_digest(questions: pl.DataFrame) -> str:
-    """SHA-256 of what was read, each config's rows sorted by id: it pins files that have no revision."""
+    """Compute the SHA-256 of the rows of all configs, sorted by id; it identifies files that have no revision."""
     return digest({config: content_digest(rows) for config, rows in by_config(questions)})
 
 
 def by_config(questions: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
-    """The rows of each config, without that column; one config is copied at a time, and none where there is one."""
+    """Yield each config and its rows without the column `config`; rows are copied one config at a time."""
     configs = questions["config"].unique(maintain_order=True).to_list()
     rows = questions.drop("config")
     for config in configs:

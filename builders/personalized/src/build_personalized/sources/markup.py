@@ -1,11 +1,11 @@
-"""The HTML of a post as Markdown, in which the post was written: nothing that carries meaning is lost."""
+"""Convert the HTML of a post back to Markdown without loss of meaning."""
 
 import re
 
 from bs4 import BeautifulSoup, Tag
 from markdownify import MarkdownConverter
 
-# The longest posts of the sites keep far below these. Beyond them a converter takes minutes.
+# The longest posts of the sites are far below these limits; beyond them the conversion takes minutes.
 TAGS = 10_000
 DEPTH = 32
 PLAIN = re.compile(r"[\w.+−-]+")
@@ -15,25 +15,26 @@ ITEM_NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 def to_markdown(html: str) -> str:
-    """Markdown of HTML; `10<sup>6</sup>` is `10^6`, and `x<sub>i+1</sub>` is `x_i+1`.
+    """Convert HTML to Markdown; `10<sup>6</sup>` becomes `10^6`, and `x<sub>i+1</sub>` becomes `x_i+1`.
 
-    Only what would make a quotation of a text is escaped: a `>` with which it begins.
+    Only a leading `>` is escaped, which would turn the text into a quotation.
 
-    Raises `ValueError`, a clause that follows a name, for HTML that would take too long.
+    Raises:
+        ValueError: The HTML has too many tags or is nested too deeply. The message is a clause that follows a name.
     """
     if html.count("<") > TAGS:
-        raise ValueError(f"has more than {TAGS:,} tags, which are as many as are read")
-    # A text without a tag could be taken for the name of a file.
+        raise ValueError(f"has more than {TAGS:,} tags, the limit")
+    # Beautiful Soup would warn about a text without a tag, which could be the name of a file.
     text = CONVERTER.convert_soup(_Soup(f"<body>{html}</body>", "lxml")) if html else ""
     return text.strip()
 
 
 class _Soup(BeautifulSoup):
-    def pushTag(self, tag: Tag) -> None:  # noqa: N802 - the name is of Beautiful Soup
+    def pushTag(self, tag: Tag) -> None:  # noqa: N802 - overrides Beautiful Soup's method
         super().pushTag(tag)
         if len(self.tagStack) > DEPTH:
-            raise ValueError(f"has elements nested deeper than {DEPTH}, which is as deep as is read")
-        tag.attrs.pop("colspan", None)  # by which a short table becomes a long one
+            raise ValueError(f"has elements nested deeper than {DEPTH} levels, the limit")
+        tag.attrs.pop("colspan", None)  # a large value makes a short table very long
         if not ITEM_NUMBER.fullmatch(str(tag.get("start", "1"))):
             del tag["start"]
 
@@ -43,10 +44,10 @@ class _Converter(MarkdownConverter):
         return re.sub(r"^(\s*)>", r"\1\\>", text)
 
     def convert_sup(self, el: Tag, text: str, parent_tags: set[str]) -> str:
-        return _marked("^", text)
+        return _with_marker("^", text)
 
     def convert_sub(self, el: Tag, text: str, parent_tags: set[str]) -> str:
-        return _marked("_", text)
+        return _with_marker("_", text)
 
     convert_strike = MarkdownConverter.convert_del  # type: ignore[attr-defined]
 
@@ -58,8 +59,8 @@ class _Converter(MarkdownConverter):
         return f"\n\n{fence}{language[1] if language else ''}\n{code}\n{fence}\n\n" if code else ""
 
 
-def _marked(mark: str, text: str) -> str:
-    """A text that stands higher or lower, after `mark` and in parentheses where it is more than a word."""
+def _with_marker(mark: str, text: str) -> str:
+    """Put `mark` before a superscript or subscript, with parentheses if it is more than a word."""
     words = text.strip()
     return text.replace(words, mark + (words if PLAIN.fullmatch(words) else f"({words})"), 1) if words else text
 

@@ -1,6 +1,6 @@
-"""A Stack Exchange dump (`Posts.xml`): each user's newest question, with the earlier ones as the profile.
+"""Read Stack Exchange dumps (`Posts.xml`): each user's newest question, with the earlier ones as the profile.
 
-Only the texts of the users that are kept are held at the end.
+Memory holds only the texts of the selected users.
 """
 
 import sqlite3
@@ -14,28 +14,34 @@ from pluralbench_release import Source
 from pluralbench_release.errors import SourceError
 
 from build_personalized.recipe import SourceTable, public_source, site_of
-from build_personalized.sources.dump import by_licence, category_of, post_of, posts_of, text_of
+from build_personalized.sources.dump import first_tag, licence_note, open_posts, post_text, profile_post
 from build_personalized.sources.loaded import QUESTIONS, Loaded, drops_frame, rows_digest
 
-BATCH = 200  # users at a time as Python objects, which are several times larger than their rows
+BATCH = 200  # users converted at a time; Python objects are several times larger than their rows
 
 
 def load(paths: Sequence[Path], source: SourceTable, scratch: Path) -> Loaded:
-    """People with at least `source.min_questions` questions in a community, a dump each; ids are `SITE-POST`.
+    """Select the users with at least `source.min_questions` questions; ids are `SITE-POST`.
 
-    Left out, each counted: posts of deleted users and of the Community user, with an empty body, or with a text
-    that was posted before, be it in another of the dumps. Users come in the order of their newest questions, so a later
-    dump adds at the end.
+    Dropped and counted are posts of deleted users and of the Community user, posts with an empty body, and posts whose
+    text was posted before in any of the dumps. Users are ordered by their newest questions, so a later version of a
+    dump adds rows at the end.
 
-    Raises `SourceError` for a dump that is missing, truncated or not XML, and when nobody has enough questions.
+    Args:
+        paths: Dumps, one per community.
+        source: Source table of the recipe.
+        scratch: Directory for temporary files.
+
+    Raises:
+        SourceError: A dump is missing, truncated or not XML, or no user has enough questions.
     """
-    with posts_of(paths, scratch) as (posts, drops):
-        parts = [_people(path, posts, source) for path in paths]
+    with open_posts(paths, scratch) as (posts, drops):
+        parts = [_load_site(path, posts, source) for path in paths]
     questions = pl.concat([rows for rows, _ in parts])
     return Loaded(questions, drops_frame(drops), [entry for _, entry in parts])
 
 
-def _people(path: Path, posts: sqlite3.Connection, source: SourceTable) -> tuple[pl.DataFrame, Source]:
+def _load_site(path: Path, posts: sqlite3.Connection, source: SourceTable) -> tuple[pl.DataFrame, Source]:
     site = site_of(path)
     users = posts.execute(
         "SELECT user FROM post WHERE site = ? GROUP BY user HAVING count(*) >= ? ORDER BY max(date), min(id) LIMIT ?",
@@ -49,10 +55,10 @@ def _people(path: Path, posts: sqlite3.Connection, source: SourceTable) -> tuple
         rows = []
         for (user,) in users[batch : batch + BATCH]:
             query = "SELECT * FROM post WHERE site = ? AND user = ? ORDER BY date DESC, id DESC LIMIT ?"
-            most = -1 if source.max_posts is None else source.max_posts + 1
-            theirs = posts.execute(query, (site, user, most)).fetchall()
-            licences.update(post["licence"] for post in theirs)
-            rows.append(_question(theirs, site))
+            limit = -1 if source.max_posts is None else source.max_posts + 1
+            user_posts = posts.execute(query, (site, user, limit)).fetchall()
+            licences.update(post["licence"] for post in user_posts)
+            rows.append(_question_row(user_posts, site))
         frames.append(pl.DataFrame(rows, schema=QUESTIONS))
     questions = pl.concat(frames)
     entry = Source(
@@ -63,23 +69,23 @@ def _people(path: Path, posts: sqlite3.Connection, source: SourceTable) -> tuple
         licence=max(licences),
         attribution=source.attribution
         or (
-            f"Posts by users of {site}; the post of id `{site}-N` is question N of that community. "
-            f"{by_licence(licences)}"
+            f"Posts by users of {site}; the post with id `{site}-N` is question N of that community. "
+            f"{licence_note(licences)}"
         ),
     )
     return questions, entry
 
 
-def _question(posts: Sequence[sqlite3.Row], site: str) -> dict[str, Any]:
-    """A row from a user's posts, newest first."""
+def _question_row(posts: Sequence[sqlite3.Row], site: str) -> dict[str, Any]:
+    """Build a row from a user's posts, newest first."""
     newest, *earlier = posts
-    narrative = text_of(newest)
+    narrative = post_text(newest)
     return {
         "config": site,
         "id": f"{site}-{newest['id']}",
         "question": newest["title"].strip() or narrative.split("\n")[0],
-        "category": category_of(newest["tags"], site),
+        "category": first_tag(newest["tags"], site),
         "narrative": narrative,
         "rubric_aspects": [],
-        "profile": [post_of(post, site) for post in earlier],
+        "profile": [profile_post(post, site) for post in earlier],
     }

@@ -1,8 +1,8 @@
-"""Questions of a benchmark that stand in what is to be learned from: found, left out and counted.
+"""Remove the questions of benchmarks from training data, and count them.
 
-A text counts as the benchmark's where it is the same but for white space, case and Unicode form ("exact"), or shares
-some four fifths of its three-word sequences ("near"). It may be a question of the benchmark, or a post of a profile
-there; a text that is both counts as a question.
+A text matches a benchmark if it is equal up to white space, case and Unicode form ("exact"), or shares about four fifths
+of its three-word sequences ("near"). It may match a question of the benchmark or a post of a profile there; a text that
+matches both counts as a question.
 """
 
 from collections.abc import Sequence
@@ -16,18 +16,25 @@ from pluralbench_release.errors import SourceError
 from pluralbench_runs import digest, public_location
 
 from build_personalized.sources import SAMPLE
-from build_personalized.sources.loaded import drops_frame, explained
-from build_personalized.training.recipe import OF_AGAINST
+from build_personalized.sources.loaded import drops_frame, source_error_hint
+from build_personalized.training.recipe import AGAINST_HINT
 from build_personalized.training.sources import Preferences
 
 STEP = "contamination"
-ASKED = ("question", "prompt", "context")
+PROMPT_COLUMNS = ("question", "prompt", "context")
 KINDS = ("exact question", "near question", "exact post", "near post")
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """What a benchmark asks, and the posts of its profiles."""
+    """Questions of a benchmark, and the posts of its profiles.
+
+    Attributes:
+        location: Location of the benchmark as the release records it.
+        revision: Commit of a Hub repository. None: files.
+        questions: Distinct questions.
+        posts: Distinct posts.
+    """
 
     location: str
     revision: str | None
@@ -35,7 +42,7 @@ class Benchmark:
     posts: list[str]
 
     def entry(self) -> dict[str, Any]:
-        """Which benchmark it was, for the statistics of a release."""
+        """Describe the benchmark for the statistics of a release."""
         return {
             "location": self.location,
             "revision": self.revision,
@@ -46,90 +53,109 @@ class Benchmark:
 
 
 def read_benchmark(location: str) -> Benchmark:
-    """The questions (column `question`, `prompt` or `context`) and posts (`profile`) of a release or table.
+    """Read the questions (column `question`, `prompt` or `context`) and posts (`profile`) of a release or table.
 
-    location: as of `pluralbench_release.read_tables`, of which every split is read; or `sample`, that of Personalized
-    RewardBench in this package. Raises `SourceError`.
+    Args:
+        location: Location as in `pluralbench_release.read_tables`; all splits are read. `sample` is the sample of
+            Personalized RewardBench in this package.
+
+    Raises:
+        SourceError: The benchmark cannot be read or has no column of questions.
     """
-    with explained(OF_AGAINST):
+    with source_error_hint(AGAINST_HINT):
         tables = read_tables(str(SAMPLE / "questions") if location == "sample" else location, split="all")
     questions: list[str] = []
     posts: list[str] = []
     for config, frame in tables.frames.items():
-        questions += [text for cell in frame[column_asked(frame, tables.paths[config])] for text in all_prompts(cell)]
-        posts += [text for cell in frame["profile"] for text in _texts(cell)] if "profile" in frame.columns else []
+        questions += [text for cell in frame[prompt_column(frame, tables.paths[config])] for text in user_texts(cell)]
+        posts += [text for cell in frame["profile"] for text in _post_texts(cell)] if "profile" in frame.columns else []
     shown = "sample" if location == "sample" else public_location(tables.location)
     return Benchmark(shown, tables.revision, list(dict.fromkeys(questions)), list(dict.fromkeys(posts)))
 
 
-def column_asked(frame: pl.DataFrame, where: str) -> str:
-    """The column of what is asked. Raises `SourceError` for a table without one."""
-    column = next((name for name in ASKED if name in frame.columns), None)
+def prompt_column(frame: pl.DataFrame, where: str) -> str:
+    """Return the name of the column with the questions.
+
+    Raises:
+        SourceError: The table has no such column.
+    """
+    column = next((name for name in PROMPT_COLUMNS if name in frame.columns), None)
     if column is None:
         raise SourceError(
-            f"{where} has no column {', '.join(ASKED[:-1])} or {ASKED[-1]}, which say what is asked; it has "
-            f"{', '.join(frame.columns)}."
+            f"{where} has no column of questions: {', '.join(PROMPT_COLUMNS[:-1])} or {PROMPT_COLUMNS[-1]}; its columns "
+            f"are {', '.join(frame.columns)}."
         )
     return column
 
 
-def leave_out(found: Preferences, benchmarks: Sequence[Benchmark]) -> tuple[Preferences, dict[str, Any]]:
-    """`found` without what stands in the benchmarks, and the figures.
+def leave_out(
+    preferences: Preferences, benchmarks: Sequence[Benchmark]
+) -> tuple[Preferences, dict[str, Any]]:
+    """Remove pairs and posts whose text is in a benchmark.
 
-    A pair goes, and is a drop, where anything that the user says in its prompt stands there, a post where its text
-    does. Of a text of several lines the first is compared too, since it may be a title. Figures: `against`, an entry a
-    benchmark; `pairs` and `posts`, how many went by kind.
+    A pair is dropped if any user message of its prompt matches, a post if its text matches. The first line of a longer
+    text is compared too, since it may be a title.
+
+    Args:
+        preferences: Pairs and posts of the sources.
+        benchmarks: Benchmarks that the data must not contain.
+
+    Returns:
+        The remaining preferences, and the figures: `against`, an entry for each benchmark; `pairs` and `posts`, the
+        number removed by kind.
     """
-    said = [all_prompts(prompt) for prompt in found.pairs["prompt"]]
-    posts = [post["text"] for post in found.posts["post"]]
-    kinds = _kinds(list(dict.fromkeys([*(text for texts in said for text in texts), *posts])), benchmarks)
-    of_pairs = [min((kinds[text] for text in texts if text in kinds), key=KINDS.index, default=None) for texts in said]
-    of_posts = [kinds.get(text) for text in posts]
-    ids = zip(found.pairs["config"], found.pairs["id"], strict=True)
-    drops = [(config, STEP, kind, row_id) for (config, row_id), kind in zip(ids, of_pairs, strict=True) if kind]
+    prompts = [user_texts(prompt) for prompt in preferences.pairs["prompt"]]
+    posts = [post["text"] for post in preferences.posts["post"]]
+    kinds = _match_kinds(list(dict.fromkeys([*(text for texts in prompts for text in texts), *posts])), benchmarks)
+    pair_kinds = [
+        min((kinds[text] for text in texts if text in kinds), key=KINDS.index, default=None) for texts in prompts
+    ]
+    post_kinds = [kinds.get(text) for text in posts]
+    ids = zip(preferences.pairs["config"], preferences.pairs["id"], strict=True)
+    drops = [(config, STEP, kind, row_id) for (config, row_id), kind in zip(ids, pair_kinds, strict=True) if kind]
     clean = replace(
-        found,
-        pairs=found.pairs.filter([kind is None for kind in of_pairs]),
-        posts=found.posts.filter([kind is None for kind in of_posts]),
-        drops=pl.concat([found.drops, drops_frame(drops)]),
+        preferences,
+        pairs=preferences.pairs.filter([kind is None for kind in pair_kinds]),
+        posts=preferences.posts.filter([kind is None for kind in post_kinds]),
+        drops=pl.concat([preferences.drops, drops_frame(drops)]),
     )
     figures = {
         "against": [benchmark.entry() for benchmark in benchmarks],
-        "pairs": {kind: of_pairs.count(kind) for kind in KINDS},
-        "posts": {kind: of_posts.count(kind) for kind in KINDS},
+        "pairs": {kind: pair_kinds.count(kind) for kind in KINDS},
+        "posts": {kind: post_kinds.count(kind) for kind in KINDS},
     }
     return clean, figures
 
 
-def _kinds(texts: Sequence[str], benchmarks: Sequence[Benchmark]) -> dict[str, str]:
-    """The first of `KINDS` that each of `texts` is; those that are none are left out."""
+def _match_kinds(texts: Sequence[str], benchmarks: Sequence[Benchmark]) -> dict[str, str]:
+    """Map each text that matches a benchmark to the first of `KINDS` that applies."""
     parts = [(text, part) for text in texts for part in dict.fromkeys([text, text.strip().partition("\n")[0].strip()])]
     questions = [text for benchmark in benchmarks for text in benchmark.questions]
     posts = [text for benchmark in benchmarks for text in benchmark.posts]
-    found: dict[str, str] = {}
+    kinds: dict[str, str] = {}
     for what, others in (("question", questions), ("post", posts)):
         if not others:
             continue
-        known = set(map(normalized, others))
-        exact = [text for text, part in parts if normalized(part) in known]
+        normal = set(map(normalized, others))
+        exact = [text for text, part in parts if normalized(part) in normal]
         places = near_texts([part for _, part in parts], others)
-        near = [text for (text, _), found_at in zip(parts, places, strict=True) if found_at]
-        for kind, theirs in ((f"exact {what}", exact), (f"near {what}", near)):
-            found = dict.fromkeys(theirs, kind) | found
-    return found
+        near = [text for (text, _), matches in zip(parts, places, strict=True) if matches]
+        for kind, matched in ((f"exact {what}", exact), (f"near {what}", near)):
+            kinds = dict.fromkeys(matched, kind) | kinds
+    return kinds
 
 
-def all_prompts(cell: Any) -> list[str]:
-    """What the user says in a prompt: a text, a list of messages, or of what they say turn by turn."""
+def user_texts(cell: Any) -> list[str]:
+    """Return the user's texts in a prompt: a text, a list of messages, or a list of the user's turns."""
     if cell is None or isinstance(cell, str):
         return [cell] if cell else []
     parts = [part for part in cell if part is not None]
     messages = [part for part in parts if isinstance(part, dict)]
-    told = [part.get("content") for part in messages if part.get("role") == "user"] if messages else parts
-    return [text for text in told if isinstance(text, str) and text]
+    texts = [part.get("content") for part in messages if part.get("role") == "user"] if messages else parts
+    return [text for text in texts if isinstance(text, str) and text]
 
 
-def _texts(cell: Any) -> list[str]:
-    """The texts of a profile: a list of texts or of posts with `text`."""
+def _post_texts(cell: Any) -> list[str]:
+    """Return the texts of a profile: a list of texts or of posts with `text`."""
     parts = [part.get("text") if isinstance(part, dict) else part for part in (cell if cell is not None else [])]
     return [text for text in parts if isinstance(text, str) and text]
