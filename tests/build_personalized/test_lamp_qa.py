@@ -87,7 +87,7 @@ def test_a_file_of_another_shape_is_named(tmp_path: Path) -> None:
     (tmp_path / "Art.jsonl").write_bytes(b"[1, 2]\n")
     assert str(tmp_path / "Art.jsonl") in refused(tmp_path)
     write(tmp_path / "Art.jsonl", [row(profile="a post")])
-    assert "is not of LaMP-QA's shape" in refused(tmp_path)
+    assert "does not have LaMP-QA's format" in refused(tmp_path)
 
 
 @pytest.mark.parametrize(

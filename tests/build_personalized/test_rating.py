@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 from build_personalized.rating.cli import read_results
 from build_personalized.rating.form import DIMENSIONS, FORM
-from build_personalized.rating.planning import Assumed, plan, spread_of
-from build_personalized.rating.results import RatingResults, results_of
+from build_personalized.rating.planning import PlanAssumptions, pilot_spread, plan
+from build_personalized.rating.results import RatingResults, compute_results
 from build_personalized.rating.study import RatingError, RatingRecipe
 from build_personalized.rating.tables import ratings_table, report
 from commands import refused_with
@@ -108,8 +108,8 @@ def test_ratings_become_table_1_and_the_tests(run: Run, study: Path) -> None:
     # All differ by the same, so there is no spread to test by.
     assert (last.difference, last.p_value, last.shown) == (4.0, None, None)
     assert found.claims[-1].holds is None
-    assert "a higher rubric of the chosen answers cannot be tested" in said
-    assert (study / "results.md").read_text(encoding="utf-8").startswith("# Human ratings\n\n3 raters, 2 a pair")
+    assert "a higher rubric rating of the chosen answers cannot be tested" in said
+    assert (study / "results.md").read_text(encoding="utf-8").startswith("# Human ratings\n\n3 raters, 2 per pair")
 
 
 def test_a_study_under_way_is_read(run: Run, study: Path) -> None:
@@ -121,7 +121,7 @@ def test_a_study_under_way_is_read(run: Run, study: Path) -> None:
     found = json.loads((study / "results.json").read_text(encoding="utf-8"))
     assert [one["answered"] for one in found["raters"]] == [0, 36, 0]
     with pytest.raises(RatingError, match="no pair whose two answers were both rated by two people"):
-        spread_of(read_results(study))
+        pilot_spread(read_results(study))
 
 
 def test_what_comes_back_wrong_is_named(run: Run, study: Path) -> None:
@@ -180,12 +180,12 @@ def test_mistakes_in_one_sentence(run: Run, tmp_path: Path) -> None:
     )
     refused_with(
         run("rate", "--export", tmp_path / "x", *RATERS),
-        "Say whose pairs are rated with --release, such as --release dist/personalized.",
+        "--export needs the release to rate: --release PLACE, such as --release dist/personalized.",
     )
     release = sample("build-personalized").release
     refused_with(
         run("rate", "--export", tmp_path / "x", "--release", release),
-        "Say who rates with --annotator, once for each person.",
+        "--export needs the raters: --annotator NAME, once for each person.",
     )
     refused_with(
         run("rate", "--export", tmp_path / "x", "--release", release, "--annotator", "an"),
@@ -195,12 +195,12 @@ def test_mistakes_in_one_sentence(run: Run, tmp_path: Path) -> None:
     table.write_text('{"id": "1", "question": "Q?", "chosen": "a", "rejected": "b"}\n', encoding="utf-8")
     refused_with(
         run("rate", "--export", tmp_path / "x", "--release", table, *RATERS),
-        f"{table} has no column `rubric_aspects`; ratings need id, question, rubric_aspects, chosen, rejected, as a "
-        "release of build-personalized has them.",
+        f"{table} has no column `rubric_aspects`; ratings need id, question, rubric_aspects, chosen, rejected, as in "
+        "a release of build-personalized.",
     )
     refused_with(
         run("rate", "--plan", "--pilot", tmp_path),
-        f"{tmp_path} has no results.json; read the study first: build-personalized rate --import {tmp_path}.",
+        f"{tmp_path} has no results.json; import the study first: build-personalized rate --import {tmp_path}.",
     )
     assert not (tmp_path / "x").exists()
 
@@ -228,7 +228,9 @@ def as_in_the_paper(margin: float, pairs: int = 100) -> RatingResults:
     assigned = key_frame.select("item", annotator=pl.lit("an"), kind=pl.lit("first"))
     assert assigned.schema == ASSIGNED
     study = Study(Path(), settings, assigned, key_frame)
-    return results_of(study, Answers(pl.DataFrame(rows, schema=ANSWERS, orient="row"), pl.DataFrame(schema=PROBLEMS)))
+    return compute_results(
+        study, Answers(pl.DataFrame(rows, schema=ANSWERS, orient="row"), pl.DataFrame(schema=PROBLEMS))
+    )
 
 
 def without_intervals(cells: Iterable[str]) -> tuple[float, ...]:
@@ -262,26 +264,26 @@ def test_the_claim_of_the_paper_needs_a_margin_beyond_half_a_point() -> None:
 
 
 def test_a_plan_says_how_many_pairs_the_claim_takes() -> None:
-    planned = plan(Assumed(margin=0.5, difference=0.2, sd_pairs=0.5, sd_raters=1.0, power=0.8))
+    planned = plan(PlanAssumptions(margin=0.5, difference=0.2, sd_pairs=0.5, sd_raters=1.0, power=0.8))
     assert planned["raters"].to_list() == [1, 2, 3, 5]
     assert planned["pairs"].is_sorted(descending=True)
     assert planned["ratings"].to_list() == [
         2 * raters * pairs for raters, pairs in planned.select("raters", "pairs").rows()
     ]
     assert planned["power"].min() >= 0.8  # type: ignore[operator]
-    none = plan(Assumed(margin=0.5, difference=0.67))
+    none = plan(PlanAssumptions(margin=0.5, difference=0.67))
     assert none["pairs"].null_count() == none.height
 
 
 def test_the_plan_is_told(run: Run) -> None:
     status, said = run("rate", "--plan", "--quality-difference", "0.6")
     assert status == 0
-    assert "No number of pairs shows equivalence where the difference is not within the margin." in said
+    assert "No number of pairs shows equivalence, because the difference is not within the margin." in said
     assert "In the paper's table 1 general quality differs by 0.27 to 0.67" in said
     refused_with(run("rate", "--plan", "--power", "1.5"), "Recipe of the plan: `power`: Input should be less than 1.")
     refused_with(
         run("rate", "--plan", "--sd-pairs", "0", "--sd-raters", "0"),
-        "Both spreads are 0, so that one pair would tell; give --sd-pairs or --sd-raters.",
+        "Both standard deviations are 0, so one pair would be enough; set `--sd-pairs` or `--sd-raters`.",
     )
 
 

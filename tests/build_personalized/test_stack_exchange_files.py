@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from build_personalized.recipe import SourceTable
 from build_personalized.sources import Loaded, load
-from build_personalized.sources.dump import POST
+from build_personalized.sources.dump import MAX_TEXT
 from build_personalized.sources.markup import TAGS, to_markdown
 from commands import environment
 from defusedxml import ElementTree
@@ -44,7 +44,7 @@ def test_a_truncated_dump_is_named_with_the_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", ["", "plain text", '{"Id": 1}', "PK\x03\x04", f"{XML}<posts>\n&nope;"])
 def test_what_is_no_xml_is_refused(tmp_path: Path, content: str) -> None:
-    assert "no XML" in broken(content, tmp_path / "Posts.xml")
+    assert "not XML" in broken(content, tmp_path / "Posts.xml")
 
 
 @pytest.mark.parametrize("encoding", ["klingon", "utf-32"])
@@ -66,21 +66,19 @@ def test_a_row_without_a_number_is_refused(tmp_path: Path, row: str) -> None:
 )
 def test_entities_are_refused(tmp_path: Path, declaration: str) -> None:
     content = f'<?xml version="1.0"?>{declaration}<posts>{ROW.format(1, "&c;")}</posts>'
-    assert "is no Stack Exchange dump" in broken(content, tmp_path / "Posts.xml")
+    assert "is not a Stack Exchange dump" in broken(content, tmp_path / "Posts.xml")
 
 
 @pytest.mark.parametrize(
     ("rows", "sentence"),
     [
         (
-            ROW.format(7, "x" * (POST + 1)),
-            "Posts.xml: post 7 has a text of 500,001 characters, and at most 500,000 are read; shorten it, "
-            "or leave it out.",
+            ROW.format(7, "x" * (MAX_TEXT + 1)),
+            "Posts.xml: post 7 has a text of 500,001 characters (limit: 500,000); shorten or remove it.",
         ),
         (
             ROW.format(7, "x") + ROW.format(8, "x" * 3_000_000),
-            "Posts.xml: the row after post 7 has more than 2,000,000 bytes, which are as many as are read; "
-            "leave it out.",
+            "Posts.xml: the row after post 7 has more than 2,000,000 bytes, the limit; remove it.",
         ),
         (
             ROW.format("9" * 20, "x"),
@@ -88,13 +86,13 @@ def test_entities_are_refused(tmp_path: Path, declaration: str) -> None:
         ),
         (
             ROW.format(7, "x") + ROW.format(8, "&lt;blockquote&gt;" * 40 + "y"),
-            "Post 8 of beer has elements nested deeper than 32, which is as deep as is read; leave it out of the dump.",
+            "Post 8 of beer has elements nested deeper than 32 levels, the limit; remove it from the dump.",
         ),
         (
             ROW.format(7, "x") + ROW.format(8, "&lt;ol&gt;" + "&lt;li&gt;x" * TAGS),
-            "Post 8 of beer has more than 10,000 tags, which are as many as are read; leave it out of the dump.",
+            "Post 8 of beer has more than 10,000 tags, the limit; remove it from the dump.",
         ),
-        ("<row>" * 10_000, "Posts.xml is no Stack Exchange dump, whose rows hold no other elements."),
+        ("<row>" * 10_000, "Posts.xml is not a Stack Exchange dump: a row contains other elements."),
     ],
     ids=["long text", "long row", "large number", "deep HTML", "many tags", "deep"],
 )
@@ -116,7 +114,7 @@ def test_a_dump_in_which_nobody_asked_often_enough_is_refused(tmp_path: Path, co
 
 
 def test_a_missing_dump_and_a_directory_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=r"There is no dump .*nowhere\.xml"):
+    with pytest.raises(SourceError, match=r"The dump .*nowhere\.xml does not exist"):
         people(tmp_path / "nowhere.xml")
     with pytest.raises(SourceError, match=r"is a directory; give the Posts\.xml in it"):
         people(tmp_path)

@@ -66,7 +66,7 @@ def test_the_sample_keeps_users_apart_and_rebuilds(run: Run, tmp_path: Path) -> 
     assert not any(rebuild(out, tmp_path / "again"))
     shown = (out / "README.md").read_text(encoding="utf-8")
     assert "# Personalized preferences\n" in shown
-    assert "No question of `sample` (24 questions) is in it." in shown
+    assert "It contains no question of `sample` (24 questions)." in shown
 
 
 @pytest.mark.heavy
@@ -141,7 +141,7 @@ def test_at_most_so_many_users_of_each_config(run: Run, tmp_path: Path) -> None:
         (["--min-posts", "9"], ["No pair is left: 8 fewer than 9 other questions"]),
         (
             ["--persona-llm", "hand-written"],
-            ["Nobody wrote the persona of user 0", "choose a model with --persona-llm"],
+            ["Nobody wrote the persona of user 0", "choose a model, or none, with `--persona-llm`"],
         ),
     ],
 )

@@ -89,7 +89,9 @@ def test_any_table_with_prompts_can_be_compared_with(
 
 def test_what_has_no_prompts_is_named(tmp_path: Path) -> None:
     path = write(tmp_path / "b.jsonl", [{"said": "x"}])
-    with pytest.raises(SourceError, match=r"b.jsonl has no column question, prompt or context, .* it has said"):
+    with pytest.raises(SourceError, match=r"b.jsonl has no column question, prompt or context .* columns are said"):
         read_benchmark(str(path))
-    with pytest.raises(SourceError, match=r"no file or directory nowhere.jsonl.* \(a benchmark of --against\)\."):
+    with pytest.raises(
+        SourceError, match=r"no file or directory nowhere.jsonl.* \(a benchmark of `against=\.\.\.`\)\."
+    ):
         read_benchmark("nowhere.jsonl")

@@ -110,7 +110,7 @@ def test_what_is_no_pair_is_left_out_and_counted(tmp_path: Path) -> None:
     ("rows", "settings", "said"),
     [
         ([{"who": "a"} | OWN], {"columns": {"user": "whom"}}, "has no column `whom`; it has who, user, prompt, chosen"),
-        ([{"prompt": "x"}], {}, "`user = ...` (or --column user=...)"),
+        ([{"prompt": "x"}], {}, '`source.columns=["user=COLUMN"]`'),
         ([OWN | {"id": "x"}] * 2, {}, "has no pairs"),
         ([OWN | {"id": "x"}, OWN | {"id": "x", "chosen": "Black."}], {}, "has the id 'x' more than once"),
         ([OWN | {"order": 1}, OWN | {"order": None}], {}, "the column `order` has rows without a value"),
@@ -119,7 +119,7 @@ def test_what_is_no_pair_is_left_out_and_counted(tmp_path: Path) -> None:
         (
             [OWN | {"prompt": [{"role": "human", "content": "x"}]}],
             {},
-            "row 1: `prompt` has a message of the role 'human'; the roles are system, user, assistant",
+            "row 1: `prompt` has a message with the role 'human'; the roles are system, user, assistant",
         ),
     ],
 )
@@ -159,7 +159,7 @@ def test_sources_that_share_a_user_or_a_config_are_refused(tmp_path: Path) -> No
     with pytest.raises(SourceError, match="Two sources have the config 'mine'; rename one of their files"):
         load(TrainingSource(locations=tables), 42, Path())
     other = write(tmp_path / "other.jsonl", [OWN])
-    with pytest.raises(SourceError, match="The user 'ana' is in mine and other, and users are kept apart by their ids"):
+    with pytest.raises(SourceError, match="The user 'ana' is in mine and other, but a user id must be in one config"):
         load(TrainingSource(locations=[tables[0], f"table:{other}"]), 42, Path())
 
 

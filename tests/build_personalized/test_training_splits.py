@@ -3,7 +3,7 @@
 import polars as pl
 import pytest
 from build_personalized.training.recipe import SplitsTable
-from build_personalized.training.splits import divided, split_users
+from build_personalized.training.splits import draw_splits, split_users
 from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench_release.errors import SourceError
@@ -28,19 +28,19 @@ def test_every_user_is_in_one_split_and_every_split_has_a_user(
     users: set[str], shares: tuple[float, float, float], seed: int
 ) -> None:
     wanted = dict(zip(NAMES, shares, strict=True))
-    found = divided(sorted(users), wanted, seed, "c")
+    found = draw_splits(sorted(users), wanted, seed, "c")
     assert found.keys() == users
     sizes = {split: [*found.values()].count(split) for split in NAMES}
     for split, share in wanted.items():
         assert (sizes[split] > 0) == (share > 0)
         assert abs(sizes[split] - share * len(users)) <= 2
-    assert found == divided(sorted(users, reverse=True), wanted, seed, "c")
+    assert found == draw_splits(sorted(users, reverse=True), wanted, seed, "c")
 
 
 def test_other_seeds_divide_otherwise() -> None:
     users = [f"user {number}" for number in range(30)]
     shares = SplitsTable().shares
-    drawn = [divided(users, shares, seed, "c") for seed in range(4)]
+    drawn = [draw_splits(users, shares, seed, "c") for seed in range(4)]
     assert len({tuple(found[user] for user in users) for found in drawn}) == 4
 
 
@@ -50,12 +50,12 @@ def test_all_pairs_of_a_user_go_along() -> None:
     assert set(split["split"]) == {*NAMES}
 
 
-@pytest.mark.parametrize(("users", "said"), [(2, "c has 2 users to divide among"), (1, "c has 1 user to divide")])
+@pytest.mark.parametrize(("users", "said"), [(2, "c has 2 users for the splits"), (1, "c has 1 user for the splits")])
 def test_too_few_users_are_refused(users: int, said: str) -> None:
     few = pairs(*[(f"user {number}", None) for number in range(users)])
     with pytest.raises(SourceError, match=said) as caught:
         split_users(few, SplitsTable(), 42)
-    assert "`--shares 1/0/0` puts all into train" in str(caught.value)
+    assert 'all into train: `splits.shares="1/0/0"`' in str(caught.value)
     assert set(split_users(few, SplitsTable(train=1, validation=0, test=0), 42)["split"]) == {"train"}
 
 
@@ -70,11 +70,14 @@ def test_own_splits_are_taken_by_any_usual_name() -> None:
     [
         (
             [("a", "train"), ("b", "train"), ("a", "test"), ("b", "val")],
-            "c: the user 'a' is in the splits train and test of the source (2 users are in several); leave out "
-            "--own-splits, and users are kept apart.",
+            "c: the user 'a' is in the splits train and test of the source (2 users are in several); remove "
+            "`splits.own=True` to split users by the seed.",
         ),
-        ([("a", None)], "c: the row of id '0' has no split, and --own-splits takes train, val, validation, dev, test"),
-        ([("a", "held out")], "c: the row of id '0' has the split 'held out', and --own-splits takes"),
+        (
+            [("a", None)],
+            "c: the row with id '0' has no split; `splits.own=True` accepts train, val, validation, dev, test",
+        ),
+        ([("a", "held out")], "c: the row with id '0' has the split 'held out'; `splits.own=True` accepts"),
     ],
 )
 def test_own_splits_that_share_a_user_or_are_none_are_refused(rows: list[tuple[str, str | None]], said: str) -> None:

@@ -1,4 +1,4 @@
-"""What a build of Personalized RewardBench can be asked to do."""
+"""Recipe of a build of Personalized RewardBench."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,7 @@ RECIPES = Path(__file__).parent / "recipes"
 
 
 def public_source(location: str) -> str:
-    """A location of `SourceTable` as others may read it; a dump that is called Posts.xml is known by its folder."""
+    """Return a location of `SourceTable` without private paths; a dump named Posts.xml keeps its directory's name."""
     kind, _, path = location.partition(":")
     public = public_location(location)
     if public == location or not public.endswith(":Posts.xml"):
@@ -22,25 +22,28 @@ def public_source(location: str) -> str:
 
 
 def site_of(path: Path) -> str:
-    """`beer`, the site of the dump `beer.stackexchange.Posts.xml` or `beer.stackexchange.com/Posts.xml`."""
+    """Return the site of a dump: `beer` for `beer.stackexchange.Posts.xml` or `beer.stackexchange.com/Posts.xml`."""
     name = Path(os.path.realpath(path)).parent.name if path.name == "Posts.xml" else path.name
     return name.removesuffix(".Posts.xml").removesuffix(".com").removesuffix(".stackexchange").removesuffix(".xml")
 
 
 Rule = Literal["echo", "asking back"]
-"""Why an answer may be none: it repeats seven words in a row of the instructions, or most of it is questions."""
+"""Rule that an answer breaks: it repeats seven consecutive words of the instructions, or most of it is questions."""
 RULES: tuple[Rule, ...] = get_args(Rule)
 
 
 class SourceTable(FrozenModel):
-    """Where the people, their posts and their questions come from.
+    """Source of the questions and profiles.
 
-    name, attribution: what the card calls a source, and whom it thanks; of a single location.
-    evidence: whether the source's evidence is quoted from the narrative (and checked to be) or paraphrased.
-    language: of the texts, a BCP 47 code; it goes on the card and decides how narratives are split into sentences.
-    config_names: other names for configs, by the name that the source gives.
-    min_questions: Stack Exchange users with fewer questions than this are left out (one becomes the question).
-    max_posts: of a Stack Exchange user's earlier questions, keep so many of the newest.
+    Attributes:
+        split: Split of LaMP-QA to read.
+        evidence: Whether the source's evidence quotes the narrative (which is checked) or paraphrases it.
+        name: Name of the source on the card; for a single location only.
+        attribution: Attribution on the card; for a single location only.
+        language: BCP 47 code of the texts, for the card and for splitting narratives into sentences.
+        config_names: New names of configs, by their name in the source.
+        min_questions: Minimum number of questions of a Stack Exchange user, one of which becomes the question.
+        max_posts: Maximum number of a Stack Exchange user's earlier questions to keep, newest first. Default: all.
     """
 
     locations: list[Annotated[str, PlainSerializer(public_source, when_used="json")]] = Field(
@@ -50,9 +53,7 @@ class SourceTable(FrozenModel):
         json_schema_extra={"flag": "--source"},
     )
     split: SplitName = "test"
-    limit: int | None = Field(
-        None, ge=1, description="At most so many items of each config, in the order of the source."
-    )
+    limit: int | None = Field(None, ge=1, description="Maximum number of items per config, in the order of the source.")
     evidence: Literal["verbatim", "paraphrased"] = "verbatim"
     name: str | None = SOURCE_NAME
     attribution: str | None = Field(None, min_length=1)
@@ -78,48 +79,56 @@ class SourceTable(FrozenModel):
     def _one_name(self) -> "SourceTable":
         if len(self.locations) > 1 and (self.name is not None or self.attribution is not None):
             raise ValueError(
-                "`name` and `attribution` are of one source, and `locations` has several; build them apart"
+                "`name` and `attribution` describe one source, but `locations` has several; build them separately"
             )
         return self
 
 
 def check_config(config: str, source: str) -> None:
-    """Raise `UserError` if `config`, a name in `source`, cannot be a config's name (see `check_path_name`)."""
+    """Check that a config's name in `source` can be used as a directory.
+
+    Raises:
+        UserError: It cannot (see `check_path_name`).
+    """
     check_path_name(config, f"A config of {source} (which `config_names` can rename)")
 
 
 class LlmTable(ChatModel):
-    """The model that extracts aspects and writes answers, and how it is sampled.
+    """Model that extracts aspects and writes answers, with its sampling settings.
 
-    provider: `hand-written` (the sample's own answers), `local` (the embedded model) or the host of an
-    OpenAI-compatible endpoint. aspects_max_tokens: the most tokens of a list of aspects.
+    Attributes:
+        provider: `hand-written` (the sample's own answers), `local` (the embedded model) or the host of an
+            OpenAI-compatible endpoint.
+        aspects_max_tokens: Maximum tokens of a list of aspects.
     """
 
     aspects_max_tokens: int = Field(1024, ge=1)
 
 
 class PersonalizedRecipe(ReleaseRecipe):
-    """A build of Personalized RewardBench. Defaults are the paper's where it gives a value.
+    """Recipe of a build of Personalized RewardBench. Defaults are those of the paper where it states a value.
 
-    profile_size: of the ranked posts (the paper's code uses 10; all posts stay in the data). word_limit: of an answer
-    (section 3.1). attempts: how often a call may be made until its answer is valid, five times in all. That rule is
-    ours: neither the paper nor its code says what becomes of an answer over the limit. screening: which valid answers
-    are taken for none, see `Rule`; an empty list takes all.
-    max_aspects: the most rubric aspects to extract from a narrative.
+    Attributes:
+        profile_size: Number of ranked posts in a prompt (10 in the paper's code); the data keeps all posts.
+        word_limit: Maximum words of an answer (section 3.1).
+        attempts: Maximum calls until an answer is valid. The default is ours: neither the paper nor its code says what
+            happens to an answer over the limit.
+        screening: Rules that reject answers, see `Rule`. An empty list accepts all.
+        max_aspects: Maximum number of rubric aspects to extract from a narrative.
     """
 
     operational: ClassVar[frozenset[str]] = ReleaseRecipe.operational | {"connection", "audit"}
 
     name: ReleaseName = "personalized-rewardbench"
     retriever: Location = Field("bm25", description="`bm25`, `contriever[:MODEL]` or `sentence-transformers:MODEL`.")
-    profile_size: int = Field(10, ge=1, description="Posts of a profile that go into a prompt.")
+    profile_size: int = Field(10, ge=1, description="Number of posts of a profile in a prompt.")
     word_limit: int = Field(100, ge=1)
     attempts: int = Field(5, ge=1)
     screening: list[Rule] = Field(default_factory=lambda: [*RULES])
     max_aspects: int = Field(6, ge=1)
     source: SourceTable
     llm: LlmTable = Field(
-        description="`hand-written`, `local` (the embedded model), or a model of --base-url.",
+        description="`hand-written`, `local` (the embedded model), or a model served at --base-url.",
         json_schema_extra={"as_text": True, "flag": "--llm", "text_key": "model"},
     )
     connection: ConnectionConfig = ConnectionConfig()

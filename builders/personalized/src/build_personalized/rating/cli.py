@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from build_personalized.rating.results import RatingResults
 
 RESULTS, REPORT = "results.json", "results.md"
-MAKING = "Sheets; said before anybody rates"
+SHEETS = "Sheets (fixed before rating starts)"
 PLANNING = "Planning"
 
 console = make_console()
@@ -37,39 +37,37 @@ def rate(
     release: StudyRelease = None,
     annotator: Annotator = None,
     each: AnnotatorsPerItem = 2,
-    limit: Annotated[int | None, typer.Option(min=1, help="At most so many items of each config.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of pairs per config.")] = None,
     check_items: Annotated[
         int,
         typer.Option(
             min=0,
-            help="Answers to another question that everybody rates, hidden among the rest.",
-            rich_help_panel=MAKING,
+            help="Attention checks: answers to another question, hidden in every rater's sheet.",
+            rich_help_panel=SHEETS,
         ),
     ] = 4,
     equivalence_margin: Annotated[
         float,
-        typer.Option(
-            metavar="POINTS", help="Mean ratings are equal where they differ by less.", rich_help_panel=MAKING
-        ),
+        typer.Option(metavar="POINTS", help="Mean ratings that differ by less are equivalent.", rich_help_panel=SHEETS),
     ] = 0.5,
-    alpha: Annotated[float, typer.Option(help="Level of every test.", rich_help_panel=MAKING)] = 0.05,
+    alpha: Annotated[float, typer.Option(help="Level of every test.", rich_help_panel=SHEETS)] = 0.05,
     seed: Seed = 0,
     account: Account = None,
     power: Annotated[
-        float, typer.Option(help="Least probability that all tests succeed.", rich_help_panel=PLANNING)
+        float, typer.Option(help="Minimum probability that all tests succeed.", rich_help_panel=PLANNING)
     ] = 0.8,
     quality_difference: Annotated[
         float,
-        typer.Option(metavar="POINTS", help="Chosen less rejected in general quality.", rich_help_panel=PLANNING),
+        typer.Option(metavar="POINTS", help="Chosen minus rejected in general quality.", rich_help_panel=PLANNING),
     ] = 0.0,
     rubric_difference: Annotated[
-        float, typer.Option(metavar="POINTS", help="Chosen less rejected in the rubric.", rich_help_panel=PLANNING)
+        float, typer.Option(metavar="POINTS", help="Chosen minus rejected in the rubric.", rich_help_panel=PLANNING)
     ] = 1.0,
     sd_pairs: Annotated[
         float | None,
         typer.Option(
             metavar="POINTS",
-            help="Standard deviation of differences between pairs; without it 0.5, or the pilot's.",
+            help="Standard deviation of differences between pairs (default: 0.5, or the pilot's).",
             rich_help_panel=PLANNING,
         ),
     ] = None,
@@ -77,26 +75,27 @@ def rate(
         float | None,
         typer.Option(
             metavar="POINTS",
-            help="Standard deviation of differences between raters of a pair; without it 1, or the pilot's.",
+            help="Standard deviation of differences between raters of a pair (default: 1, or the pilot's).",
             rich_help_panel=PLANNING,
         ),
     ] = None,
     pilot: Annotated[
-        Path | None, typer.Option(help="A study that was read, to take spreads from.", rich_help_panel=PLANNING)
+        Path | None, typer.Option(help="Imported study to take standard deviations from.", rich_help_panel=PLANNING)
     ] = None,
     *,
     plan: Annotated[
-        bool, typer.Option("--plan", help="Say how many raters and pairs the claim takes.", rich_help_panel=PLANNING)
+        bool,
+        typer.Option("--plan", help="Compute how many raters and pairs the claim needs.", rich_help_panel=PLANNING),
     ] = False,
     assigned: AsAssigned = False,
     fresh: Fresh = False,
 ) -> None:
-    """Have people rate both answers of pairs, as for the paper's table 1: plan, sheets out, sheets in.
+    """Run a study in which people rate both answers of pairs, as in the paper's table 1.
 
-    The claim is that the answers are equally good in general (factuality, relevance, helpfulness) and differ by the
-    person's rubric. --plan says how many raters and pairs it takes; --export writes blind sheets, and Label Studio
-    tasks, under a margin that is set then; --import reads them, finished or not, and writes results.json and
-    results.md into the folder.
+    The claim to test: both answers are equally good in general (factuality, relevance, helpfulness) and differ in the
+    person's rubric. --plan computes how many raters and pairs the claim needs. --export writes blinded sheets and
+    Label Studio tasks, and fixes the margin. --import reads them, finished or not, and writes results.json and
+    results.md to the folder.
 
     Examples:
 
@@ -108,7 +107,7 @@ def rate(
     """
     check_exactly_one({"--plan": plan, "--export FOLDER": export, "--import FOLDER": import_})
     if files and import_ is None:
-        raise RecipeError(f"{files[0]} is a file to read; say which study it is of with --import FOLDER.")
+        raise RecipeError(f"{files[0]} needs the study that it belongs to: add --import FOLDER.")
     if import_ is not None:
         _import(import_, files or [], account, assigned=assigned)
     elif export is not None:
@@ -129,20 +128,21 @@ def rate(
         )
 
 
-def _plan(asked: dict[str, float | None], pilot: Path | None) -> None:
+def _plan(options: dict[str, float | None], pilot: Path | None) -> None:
     from pluralbench_release import print_table  # noqa: PLC0415 - --help needs none of it
     from pluralbench_runs import check_recipe  # noqa: PLC0415 - the same
 
     from build_personalized.rating import planning, tables  # noqa: PLC0415 - the same
 
-    given = {name: value for name, value in asked.items() if value is not None}
+    values = {name: value for name, value in options.items() if value is not None}
     if pilot is not None:
-        between, within = planning.spread_of(read_results(pilot))
-        given = {"sd_pairs": between, "sd_raters": within} | given
-    assumed = check_recipe(planning.Assumed, given, "of the plan")
-    print_table(console, tables.PLAN, tables.plan_table(planning.plan(assumed)))
-    for note in tables.plan_notes(assumed):
+        between, within = planning.pilot_spread(read_results(pilot))
+        values = {"sd_pairs": between, "sd_raters": within} | values
+    assumptions = check_recipe(planning.PlanAssumptions, values, "of the plan")
+    print_table(console, tables.PLAN, tables.plan_table(planning.plan(assumptions)))
+    for note in tables.plan_notes(assumptions):
         console.print(note)
+    console.print("A pilot estimates the standard deviations: --import shows them, --plan --pilot FOLDER uses them.")
 
 
 def _export(
@@ -154,15 +154,15 @@ def _export(
     from build_personalized.rating.study import RatingRecipe, export  # noqa: PLC0415 - the same
 
     if release is None:
-        raise RecipeError("Say whose pairs are rated with --release, such as --release dist/personalized.")
+        raise RecipeError("--export needs the release to rate: --release PLACE, such as --release dist/personalized.")
     if not annotators:
-        raise RecipeError("Say who rates with --annotator, once for each person.")
+        raise RecipeError("--export needs the raters: --annotator NAME, once for each person.")
     values = {name: value for name, value in settings.items() if value is not None}
-    asked = check_recipe(RatingRecipe, values | {"data": release, "annotators": annotators}, "of the ratings")
-    made, new = export(folder, asked, fresh=fresh)
-    for line in written_lines(folder, made, "which answer is which", new=new):
+    recipe = check_recipe(RatingRecipe, values | {"data": release, "annotators": annotators}, "of the ratings")
+    study, new = export(folder, recipe, fresh=fresh)
+    for line in written_lines(folder, study, "which answer is which", new=new):
         console.print(line)
-    console.print(f"Equal will mean within {made.margin:g} of a point, at {made.alpha:g}; that is settled now.")
+    console.print(f"Fixed from now on: equivalence margin {study.margin:g} points, alpha {study.alpha:g}.")
     console.print(f"\nNext:\n  {shell_command('build-personalized', 'rate', '--import', folder)}")
 
 
@@ -172,23 +172,27 @@ def _import(folder: Path, files: list[Path], account: list[str] | None, *, assig
 
     from build_personalized.rating import tables  # noqa: PLC0415 - the same
     from build_personalized.rating.form import FORM  # noqa: PLC0415 - the same
-    from build_personalized.rating.results import results_of  # noqa: PLC0415 - the same
+    from build_personalized.rating.results import compute_results  # noqa: PLC0415 - the same
     from build_personalized.rating.study import RatingRecipe  # noqa: PLC0415 - the same
 
     study = read_study(folder, RatingRecipe)
     answers = read_returned(study, files, FORM, accounts=parse_accounts(account), by_assignment=assigned)
-    found = results_of(study, answers)
-    write_text(folder / RESULTS, found.model_dump_json(indent=2) + "\n")
-    write_text(folder / REPORT, tables.report(found))
-    for title, table in tables.shown_tables(found).items():
+    results = compute_results(study, answers)
+    write_text(folder / RESULTS, results.model_dump_json(indent=2) + "\n")
+    write_text(folder / REPORT, tables.report(results))
+    for title, table in tables.terminal_tables(results).items():
         print_table(console, title, table)
-    for claim in found.claims:
-        console.print(tables.verdict(found, claim))
-    console.print(f"\n{folder / RESULTS} and {folder / REPORT} hold all of it.")
+    for claim in results.claims:
+        console.print(tables.claim_text(results, claim))
+    console.print(f"\nAll results: {folder / RESULTS} and {folder / REPORT}.")
 
 
 def read_results(folder: Path) -> "RatingResults":
-    """The results that --import wrote to a study's folder. Raises `RatingError`."""
+    """Read the results that --import wrote to a study's folder.
+
+    Raises:
+        RatingError: The results are missing or damaged.
+    """
     from pydantic import ValidationError  # noqa: PLC0415 - --help needs none of it
 
     from build_personalized.rating.results import RatingResults  # noqa: PLC0415 - the same
@@ -197,9 +201,9 @@ def read_results(folder: Path) -> "RatingResults":
     path = folder / RESULTS
     if not path.is_file():
         raise RatingError(
-            f"{folder} has no {RESULTS}; read the study first: build-personalized rate --import {folder}."
+            f"{folder} has no {RESULTS}; import the study first: build-personalized rate --import {folder}."
         )
     try:
         return RatingResults.model_validate_json(path.read_bytes())
     except ValidationError:
-        raise RatingError(f"{path} is not what rate --import wrote; read the study again.") from None
+        raise RatingError(f"{path} is not a result file of `rate --import`; import the study again.") from None

@@ -1,4 +1,4 @@
-"""What a rater sees of an answer and is asked about it (paper, section 3.2)."""
+"""Fields, questions and guide that raters see (paper, section 3.2)."""
 
 from pluralbench_studies import Form, Question, score
 
@@ -14,7 +14,7 @@ RUBRIC = "rubric"
 GENERAL = tuple(name for name in DIMENSIONS if name != RUBRIC)
 FIELDS = {"question": "The question", "answer": "The answer", "expected": "What this person expects"}
 
-# In Label Studio the general quality is asked about beneath the answer, before the rubric is to be seen.
+# Label Studio shows the questions on general quality below the answer, before the rubric.
 FORM = Form(
     FIELDS,
     [

@@ -1,4 +1,4 @@
-"""How many raters and pairs the paper's claim takes, before anybody rates anything."""
+"""Plan a rating study: how many raters and pairs the paper's claim needs."""
 
 from collections.abc import Sequence
 from math import sqrt
@@ -22,15 +22,21 @@ RATERS = (1, 2, 3, 5)
 TESTS = len(DIMENSIONS)
 COUNTS = ("raters", "equivalence", "difference", "pairs", "ratings")
 PLAN = pl.Schema(dict.fromkeys(COUNTS, pl.Int64) | {"power": pl.Float64})
-# Chosen less rejected in general quality, the least and the largest of the paper's table 1.
-PAPER_LEAST, PAPER_MOST = 0.27, 0.67
+# Chosen minus rejected in general quality: smallest and largest difference in the paper's table 1.
+PAPER_MIN, PAPER_MAX = 0.27, 0.67
 
 
-class Assumed(FrozenModel):
-    """What a plan takes for true. sd_pairs, sd_raters: see `results.Spread`; ratings from 1 to 5.
+class PlanAssumptions(FrozenModel):
+    """Assumptions of a plan, in points of the scale from 1 to 5.
 
-    difference: in general quality, chosen less rejected; rubric: by how much the rubric's ratings differ. power: that
-    all four tests of the claim succeed, at least.
+    Attributes:
+        margin: Equivalence margin.
+        difference: Chosen minus rejected in general quality.
+        rubric: Chosen minus rejected in the rubric.
+        sd_pairs: Standard deviation of true differences between pairs, see `results.Spread`.
+        sd_raters: Standard deviation of differences between raters of a pair, see `results.Spread`.
+        power: Minimum probability that all four tests of the claim succeed.
+        alpha: Level of each test.
     """
 
     margin: float = Field(0.5, gt=0, lt=4)
@@ -42,45 +48,55 @@ class Assumed(FrozenModel):
     alpha: float = Field(0.05, gt=0, lt=0.5)
 
 
-def plan(assumed: Assumed, raters: Sequence[int] = RATERS) -> pl.DataFrame:
-    """For each number of raters a pair how many pairs the claim takes; null where no number is enough.
+def plan(assumptions: PlanAssumptions, raters: Sequence[int] = RATERS) -> pl.DataFrame:
+    """Compute the number of pairs that the claim needs, for each number of raters per pair.
 
-    Columns `raters`, `equivalence` and `difference` (pairs that one such test takes), `pairs` (the larger of them),
-    `ratings` (answers to be rated, two a pair and rater) and `power` (that all four tests succeed, at least: each has
-    1 - (1 - power) / 4, whatever their dependence). Raises `RatingError` where nothing is assumed to vary.
+    The power of each test is set to 1 - (1 - power) / 4, so the bound on the power of all four holds for any dependence
+    between them.
+
+    Returns:
+        Columns `raters`; `equivalence` and `difference`, the pairs that one such test needs; `pairs`, the larger of
+        them; `ratings`, two for each pair and rater; and `power`, a lower bound of the probability that all four tests
+        succeed. Null if no number of pairs is enough.
+
+    Raises:
+        RatingError: Both standard deviations are 0.
     """
-    if not (assumed.sd_pairs or assumed.sd_raters):
-        raise RatingError("Both spreads are 0, so that one pair would tell; give --sd-pairs or --sd-raters.")
-    return pl.DataFrame([_planned(assumed, count) for count in raters], schema=PLAN)
+    if not (assumptions.sd_pairs or assumptions.sd_raters):
+        raise RatingError(
+            "Both standard deviations are 0, so one pair would be enough; set `sd_pairs=...` or `sd_raters=...`."
+        )
+    return pl.DataFrame([_plan_row(assumptions, count) for count in raters], schema=PLAN)
 
 
-def _planned(assumed: Assumed, raters: int) -> dict[str, float | int | None]:
-    sd = paired_sd(assumed.sd_pairs, assumed.sd_raters, raters)
-    margin, alpha = assumed.margin, assumed.alpha
-    each = 1 - (1 - assumed.power) / TESTS
-    equivalence = pairs_for_equivalence(sd, margin, difference=assumed.difference, power=each, alpha=alpha)
-    difference = pairs_for_difference(sd, assumed.rubric, power=each, alpha=alpha)
+def _plan_row(assumptions: PlanAssumptions, raters: int) -> dict[str, float | int | None]:
+    sd = paired_sd(assumptions.sd_pairs, assumptions.sd_raters, raters)
+    margin, alpha = assumptions.margin, assumptions.alpha
+    test_power = 1 - (1 - assumptions.power) / TESTS
+    equivalence = pairs_for_equivalence(sd, margin, difference=assumptions.difference, power=test_power, alpha=alpha)
+    difference = pairs_for_difference(sd, assumptions.rubric, power=test_power, alpha=alpha)
     row: dict[str, float | int | None] = {"raters": raters, "equivalence": equivalence, "difference": difference}
     if equivalence is None or difference is None:
         return row | {"pairs": None, "ratings": None, "power": None}
     pairs = max(equivalence, difference)
     error = sd / sqrt(pairs)
-    same = equivalence_power(error, pairs - 1, margin, assumed.difference, alpha)
-    differ = difference_power(error, pairs - 1, assumed.rubric, alpha)
+    same = equivalence_power(error, pairs - 1, margin, assumptions.difference, alpha)
+    differ = difference_power(error, pairs - 1, assumptions.rubric, alpha)
     return row | {"pairs": pairs, "ratings": 2 * pairs * raters, "power": 1 - len(GENERAL) * (1 - same) - (1 - differ)}
 
 
-def spread_of(pilot: RatingResults) -> tuple[float, float]:
-    """The largest spreads, between pairs and within them, that a pilot found in general quality.
+def pilot_spread(pilot: RatingResults) -> tuple[float, float]:
+    """Return a pilot's largest standard deviations in general quality, between pairs and between raters.
 
-    Raises `RatingError` where it had too few raters to tell.
+    Raises:
+        RatingError: No pair of the pilot has two raters.
     """
-    ours = [one for one in pilot.spread if one.dimension in GENERAL]
-    between = [one.between for one in ours if one.between is not None]
-    within = [one.within for one in ours if one.within is not None]
+    general = [spread for spread in pilot.spread if spread.dimension in GENERAL]
+    between = [spread.between for spread in general if spread.between is not None]
+    within = [spread.within for spread in general if spread.within is not None]
     if not within:
         raise RatingError(
-            "The pilot has no pair whose two answers were both rated by two people, so it does not tell how far raters "
-            "differ; say it with --sd-raters and --sd-pairs."
+            "The pilot has no pair whose two answers were both rated by two people, so the spread between raters is "
+            "unknown; set `sd_raters=...` and `sd_pairs=...`."
         )
     return max(between), max(within)

@@ -1,4 +1,4 @@
-"""What raters found: means, agreement, and whether the pairs differ by the rubric alone (paper, section 3.2)."""
+"""Results of a rating study: means, agreement, and tests of the paper's claim (section 3.2)."""
 
 from collections.abc import Sequence
 from itertools import product
@@ -16,13 +16,17 @@ from build_personalized.rating.form import DIMENSIONS, GENERAL, HIGHEST, LOWEST,
 from build_personalized.rating.study import CHECK, SIDES, RatingRecipe
 
 ALL = "all pairs"
-POOR = 2  # the most that the relevance of an answer to another question should get
+POOR = 2  # highest relevance rating with which an attention check is passed
 
 
 class Rater(FrozenModel):
-    """How far a rater is, in answers.
+    """Progress of a rater.
 
-    checks_seen: on how many check items they saw that the answer is to another question (Wilson's interval).
+    Attributes:
+        given: Number of assigned answers.
+        answered: Number of rated answers.
+        checks_seen: Passed attention checks: answers to another question that the rater rated as not relevant
+            (Wilson's interval).
     """
 
     annotator: str
@@ -32,7 +36,18 @@ class Rater(FrozenModel):
 
 
 class Mean(FrozenModel):
-    """A mean rating with its 95 % interval over questions. ratings, pairs: how many it is of."""
+    """Mean rating with its 95 % interval over pairs.
+
+    Attributes:
+        config: Config, or `ALL`.
+        side: `chosen` or `rejected`.
+        dimension: One of `DIMENSIONS`.
+        ratings: Number of ratings.
+        pairs: Number of rated pairs.
+        mean: The mean. None: no ratings.
+        low: Lower bound of the interval.
+        high: Upper bound of the interval.
+    """
 
     config: str
     side: str
@@ -45,11 +60,19 @@ class Mean(FrozenModel):
 
 
 class Test(FrozenModel):
-    """A test on the differences, chosen less rejected, of pairs; each is the mean over the raters of both answers.
+    """Test of the differences between chosen and rejected; a pair's difference is the mean over its raters.
 
-    kind: "equivalence" (two one-sided tests, within the margin) or "difference". low, high: the interval of 1 - 2 alpha
-    for equivalence, of 1 - alpha for a difference. shown: whether the test shows it at the study's level; None where
-    there is nothing to test by, as where all differences are the same.
+    Attributes:
+        config: Config, or `ALL`.
+        dimension: One of `DIMENSIONS`.
+        kind: `equivalence` (two one-sided tests within the margin) or `difference`.
+        pairs: Number of pairs.
+        difference: Mean of chosen minus rejected.
+        sd: Standard deviation of the pairs' differences.
+        low: Lower bound of the interval of 1 - 2 alpha (equivalence) or 1 - alpha (difference).
+        high: Upper bound of that interval.
+        p_value: The p-value.
+        shown: Whether the test succeeds at the study's level. None: no test is possible, as with equal differences.
     """
 
     config: str
@@ -65,10 +88,16 @@ class Test(FrozenModel):
 
 
 class Claim(FrozenModel):
-    """The paper's claim: `general_quality`, equivalent in all three dimensions, and `rubric`, chosen rated higher.
+    """The paper's claim, for one config or `ALL`.
 
-    As all tests have to succeed, each is at the study's level (an intersection-union test). None where a test could not
-    be made and none of the others failed.
+    All tests have to succeed, so each uses the study's level (an intersection-union test). None: a test was not
+    possible, and no other failed.
+
+    Attributes:
+        config: Config, or `ALL`.
+        general_quality: Whether the answers are equivalent in all three dimensions of general quality.
+        rubric: Whether chosen answers are rated higher in the rubric.
+        holds: Whether both hold.
     """
 
     config: str
@@ -78,7 +107,17 @@ class Claim(FrozenModel):
 
 
 class Agreement(FrozenModel):
-    """How far raters agree on a dimension: the share of equal ratings (95 % interval over pairs), and alpha."""
+    """Agreement of raters on a dimension.
+
+    Attributes:
+        dimension: One of `DIMENSIONS`.
+        compared: Number of compared ratings.
+        share: Share of equal ratings.
+        low: Lower bound of the share's 95 % interval over pairs.
+        high: Upper bound of that interval.
+        alpha_ordinal: Krippendorff's alpha, ordinal.
+        alpha_interval: Krippendorff's alpha, interval.
+    """
 
     dimension: str
     compared: int
@@ -90,9 +129,12 @@ class Agreement(FrozenModel):
 
 
 class Spread(FrozenModel):
-    """Standard deviations of differences, to plan a study by: of true ones `between` pairs, of raters `within` one.
+    """Standard deviations of differences, for planning a study. None: no pair has two raters of both answers.
 
-    None where no pair has two raters of both answers.
+    Attributes:
+        dimension: One of `DIMENSIONS`.
+        between: Standard deviation of the true differences between pairs.
+        within: Standard deviation of the differences between raters of a pair.
     """
 
     dimension: str
@@ -101,7 +143,7 @@ class Spread(FrozenModel):
 
 
 class Problem(FrozenModel):
-    """Something that was not as given out; see `pluralbench_studies.read_answers`."""
+    """Row that does not match the assignment; see `pluralbench_studies.read_answers`."""
 
     kind: str
     item: str
@@ -110,7 +152,7 @@ class Problem(FrozenModel):
 
 
 class RatingResults(FrozenModel):
-    """All that a rating study found, and the settings that it was made under."""
+    """Settings and results of a rating study, as `results.json` has them."""
 
     format: str = "ratings-1"
     settings: RatingRecipe
@@ -123,9 +165,11 @@ class RatingResults(FrozenModel):
     problems: list[Problem]
 
 
-def results_of(study: Study[RatingRecipe], found: Answers) -> RatingResults:
-    """The results of a study from what came back (`pluralbench_studies.read_returned`)."""
-    rated = found.answers.filter(pl.col("question").is_in(DIMENSIONS)).join(study.key, on="item", maintain_order="left")
+def compute_results(study: Study[RatingRecipe], returned: Answers) -> RatingResults:
+    """Compute a study's results from the returned answers (`pluralbench_studies.read_returned`)."""
+    rated = returned.answers.filter(pl.col("question").is_in(DIMENSIONS)).join(
+        study.key, on="item", maintain_order="left"
+    )
     rated = rated.with_columns(
         pl.col("answer").cast(pl.Int64).alias("rating"), pair=pl.concat_str("config", "id", separator="/")
     )
@@ -136,93 +180,97 @@ def results_of(study: Study[RatingRecipe], found: Answers) -> RatingResults:
     tests = [_test(group, dimension, differences, study.settings) for group, dimension in product(groups, DIMENSIONS)]
     return RatingResults(
         settings=study.settings,
-        raters=_raters(study, found, rated.filter(side=CHECK)),
+        raters=_raters(study, returned, rated.filter(side=CHECK)),
         means=[_mean(real, *place) for place in product(groups, SIDES, DIMENSIONS)],
         tests=tests,
         claims=[_claim(group, [test for test in tests if test.config == group]) for group in groups],
         agreement=[_agreement(real, dimension, study.settings.seed) for dimension in DIMENSIONS],
         spread=[_spread(differences.filter(question=dimension)) for dimension in DIMENSIONS],
-        problems=[Problem(**row) for row in found.problems.iter_rows(named=True) if row["kind"] != "missing"],
+        problems=[Problem(**row) for row in returned.problems.iter_rows(named=True) if row["kind"] != "missing"],
     )
 
 
 def differences_of(rated: pl.DataFrame) -> pl.DataFrame:
-    """Chosen less rejected, by each rater who rated both: `config`, `pair`, `question` (the dimension), `annotator`,
-    `difference`."""
+    """Compute chosen minus rejected for each rater who rated both answers.
+
+    Returns:
+        Columns `config`, `pair`, `question` (the dimension), `annotator` and `difference`.
+    """
     names = ["config", "pair", "question", "annotator"]
     sides = [rated.filter(side=side).select(*names, pl.col("rating").alias(side)) for side in SIDES]
     both = sides[0].join(sides[1], on=names, maintain_order="left")
     return both.select(*names, difference=pl.col("chosen") - pl.col("rejected"))
 
 
-def _of(frame: pl.DataFrame, group: str) -> pl.DataFrame:
+def _of_group(frame: pl.DataFrame, group: str) -> pl.DataFrame:
     return frame if group == ALL else frame.filter(config=group)
 
 
 def _mean(rated: pl.DataFrame, group: str, side: str, dimension: str) -> Mean:
-    ours = _of(rated, group).filter(side=side, question=dimension)
-    pairs = ours["pair"].unique(maintain_order=True)
-    place = {pair: number for number, pair in enumerate(pairs)}
-    cluster = np.array([place[pair] for pair in ours["pair"]], dtype=np.int64)
-    tilted = perturb(
-        sums_of(np.zeros_like(cluster), cluster, ours["rating"].cast(pl.Float64).to_numpy(), shape=(len(pairs), 1))
+    ratings = _of_group(rated, group).filter(side=side, question=dimension)
+    pairs = ratings["pair"].unique(maintain_order=True)
+    numbers = {pair: number for number, pair in enumerate(pairs)}
+    cluster = np.array([numbers[pair] for pair in ratings["pair"]], dtype=np.int64)
+    influence = perturb(
+        sums_of(np.zeros_like(cluster), cluster, ratings["rating"].cast(pl.Float64).to_numpy(), shape=(len(pairs), 1))
     )
-    within = (float(LOWEST), float(HIGHEST))
-    found = tilted.estimate(tilted.sources[0].pooled([0]), [[0]], ours.height, len(pairs), within)
+    bounds = (float(LOWEST), float(HIGHEST))
+    mean = influence.spread(influence.sources[0].pooled([0]), [[0]], ratings.height, len(pairs), bounds)
     return Mean(
         config=group,
         side=side,
         dimension=dimension,
-        ratings=ours.height,
+        ratings=ratings.height,
         pairs=len(pairs),
-        mean=found.value,
-        low=found.low,
-        high=found.high,
+        mean=mean.value,
+        low=mean.low,
+        high=mean.high,
     )
 
 
 def _test(group: str, dimension: str, differences: pl.DataFrame, settings: RatingRecipe) -> Test:
-    ours = _of(differences, group).filter(question=dimension)
-    each = ours.group_by("pair", maintain_order=True).agg(pl.col("difference").mean())["difference"].to_list()
+    group_differences = _of_group(differences, group).filter(question=dimension)
+    by_pair = group_differences.group_by("pair", maintain_order=True).agg(pl.col("difference").mean())
+    values = by_pair["difference"].to_list()
     equivalence = dimension in GENERAL
-    found = (
-        equivalence_test(each, settings.margin, settings.alpha)
+    result = (
+        equivalence_test(values, settings.margin, settings.alpha)
         if equivalence
-        else difference_test(each, settings.alpha)
+        else difference_test(values, settings.alpha)
     )
-    shown = None if found.p_value is None else found.p_value < settings.alpha
+    shown = None if result.p_value is None else result.p_value < settings.alpha
     return Test(
         config=group,
         dimension=dimension,
         kind="equivalence" if equivalence else "difference",
-        pairs=found.n,
-        difference=found.mean,
-        sd=found.sd,
-        low=found.low,
-        high=found.high,
-        p_value=found.p_value,
+        pairs=result.n,
+        difference=result.mean,
+        sd=result.sd,
+        low=result.low,
+        high=result.high,
+        p_value=result.p_value,
         shown=shown,
     )
 
 
 def _claim(group: str, tests: Sequence[Test]) -> Claim:
-    general = _all([test.shown for test in tests if test.dimension in GENERAL])
+    general = _all_hold([test.shown for test in tests if test.dimension in GENERAL])
     [rubric] = [test for test in tests if test.dimension == RUBRIC]
     higher = None if rubric.shown is None else rubric.shown and (rubric.difference or 0.0) > 0
-    return Claim(config=group, general_quality=general, rubric=higher, holds=_all([general, higher]))
+    return Claim(config=group, general_quality=general, rubric=higher, holds=_all_hold([general, higher]))
 
 
-def _all(parts: Sequence[bool | None]) -> bool | None:
-    """Whether all hold: False where one does not, None where one is not known."""
+def _all_hold(parts: Sequence[bool | None]) -> bool | None:
+    """Return False if a part is False, else None if a part is None."""
     if any(part is False for part in parts):
         return False
     return None if None in parts else True
 
 
 def _agreement(rated: pl.DataFrame, dimension: str, seed: int) -> Agreement:
-    ours = rated.filter(question=dimension).select("item", "pair", "annotator", answer="rating")
-    found = agreement(ours, range(LOWEST, HIGHEST + 1), cluster="pair", seed=seed)
-    pairs, alpha = found["pairs"], found["alpha"]
+    ratings = rated.filter(question=dimension).select("item", "pair", "annotator", answer="rating")
+    figures = agreement(ratings, range(LOWEST, HIGHEST + 1), cluster="pair", seed=seed)
+    pairs, alpha = figures["pairs"], figures["alpha"]
     return Agreement(
         dimension=dimension,
         **{name: pairs[name] for name in ("compared", "share", "low", "high")},
@@ -232,7 +280,7 @@ def _agreement(rated: pl.DataFrame, dimension: str, seed: int) -> Agreement:
 
 
 def _spread(differences: pl.DataFrame) -> Spread:
-    """One-way analysis of variance of the raters' differences, pairs being the groups."""
+    """One-way analysis of variance of the raters' differences, with pairs as groups."""
     dimension = differences["question"][0] if differences.height else ""
     by_pair = differences.group_by("pair").agg(
         pl.len().alias("raters"),
@@ -249,10 +297,10 @@ def _spread(differences: pl.DataFrame) -> Spread:
     return Spread(dimension=dimension, between=between**0.5, within=within**0.5)
 
 
-def _raters(study: Study[RatingRecipe], found: Answers, checks: pl.DataFrame) -> list[Rater]:
-    seen = checks.filter(question="relevance").group_by("annotator").agg((pl.col("rating") <= POOR).sum(), pl.len())
-    counts = {name: (hits, of) for name, hits, of in seen.iter_rows()}
+def _raters(study: Study[RatingRecipe], returned: Answers, checks: pl.DataFrame) -> list[Rater]:
+    passed = checks.filter(question="relevance").group_by("annotator").agg((pl.col("rating") <= POOR).sum(), pl.len())
+    counts = {name: (hits, of) for name, hits, of in passed.iter_rows()}
     return [
         Rater(**row, checks_seen=ProportionRecord(**share_of(*counts.get(row["annotator"], (0, 0)))))
-        for row in annotator_progress(study.assigned, found.answers).iter_rows(named=True)
+        for row in annotator_progress(study.assigned, returned.answers).iter_rows(named=True)
     ]

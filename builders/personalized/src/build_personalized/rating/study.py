@@ -1,7 +1,7 @@
-"""A rating study: which pairs, who rates them, and what the sheets show.
+"""Set up a rating study: draw pairs, assign raters, write sheets.
 
-A rater who gets a pair rates both of its answers, as two rows of an order that is drawn, so that a severe rater is as
-severe on the one as on the other. No file for raters says which answer is chosen, or which row is a check.
+A rater of a pair rates both of its answers, as two rows in random order, so that a rater's severity affects both. No
+file for raters shows which answer is the chosen one, or which row is an attention check.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,15 +23,19 @@ NEEDED = ("id", "question", "rubric_aspects", *SIDES)
 
 
 class RatingError(UserError):
-    """A release that cannot be rated, or a study that is none of ratings."""
+    """Release that cannot be rated, or damaged or insufficient results of a rating study."""
 
 
 class RatingRecipe(StudyRecipe):
-    """The settings of a rating study, said before it starts.
+    """Settings of a rating study, fixed before it starts.
 
-    data: where the pairs were read from. digests: of what the sheets show of them, by config. limit: at most so many
-    pairs of each config, drawn; all without it. checks: answers to another question that every rater gets, whose
-    relevance is poor. margin: mean ratings are equivalent where they differ by less. alpha: the level of every test.
+    Attributes:
+        data: Location of the pairs.
+        digests: Content digest of the fields that the sheets show, by config.
+        limit: Maximum number of pairs per config, drawn by the seed. Default: all.
+        checks: Number of attention checks in every rater's sheet: answers to another question.
+        margin: Mean ratings that differ by less are equivalent.
+        alpha: Level of every test.
     """
 
     operational: ClassVar[frozenset[str]] = StudyRecipe.operational | {"data"}
@@ -45,27 +49,39 @@ class RatingRecipe(StudyRecipe):
 
 
 def export(folder: Path, settings: RatingRecipe, *, fresh: bool = False) -> tuple[RatingRecipe, bool]:
-    """Write the study's sheets to `folder`; the settings with the digests, and whether it was not there before.
+    """Write the sheets of a study to `folder` (see `pluralbench_studies.write_study`).
 
-    See `pluralbench_studies.write_study`. Raises also `TablesError` and `RatingError` for pairs that cannot be rated.
+    Args:
+        folder: Directory of the study.
+        settings: Settings without digests.
+        fresh: Replace a study that nobody has started to fill in.
+
+    Returns:
+        The settings with the digests, and whether the study is new.
+
+    Raises:
+        TablesError: The pairs cannot be read.
+        RatingError: The pairs cannot be rated.
     """
     annotator_names(settings.annotators)
-    frames = pairs_of(settings.data)
+    frames = read_pairs(settings.data)
     settings = settings.model_copy(update={"digests": {name: content_digest(frame) for name, frame in frames.items()}})
-    drawn = _drawn(frames, settings.limit, settings.seed)
-    given = assign(
+    drawn = _draw_pairs(frames, settings.limit, settings.seed)
+    assigned_pairs = assign(
         drawn.select(item="pair"), sorted(settings.annotators), seed=settings.seed, each=settings.each, check_share=0.0
     )
     rated = pl.concat([_answers(drawn, side, settings) for side in SIDES])
-    assigned = given.rename({"item": "pair"}).join(rated.select("pair", "item"), on="pair", maintain_order="left_right")
+    assigned = assigned_pairs.rename({"item": "pair"}).join(
+        rated.select("pair", "item"), on="pair", maintain_order="left_right"
+    )
     checks = _checks(drawn, settings)
-    everybody = pl.DataFrame({"annotator": sorted(settings.annotators)})
-    also = checks.select("item").join(everybody, how="cross").with_columns(kind=pl.lit(CHECK))
+    raters = pl.DataFrame({"annotator": sorted(settings.annotators)})
+    assigned_checks = checks.select("item").join(raters, how="cross").with_columns(kind=pl.lit(CHECK))
     items = pl.concat([rated, checks])
     new = write_study(
         folder,
         settings,
-        pl.concat([assigned.select(ASSIGNED.names()), also.select(ASSIGNED.names())]),
+        pl.concat([assigned.select(ASSIGNED.names()), assigned_checks.select(ASSIGNED.names())]),
         items.select(KEY.names()),
         items.select("item", *FORM.fields),
         FORM,
@@ -75,47 +91,55 @@ def export(folder: Path, settings: RatingRecipe, *, fresh: bool = False) -> tupl
     return settings, new
 
 
-def pairs_of(location: str) -> dict[str, pl.DataFrame]:
-    """What raters are to see of the pairs at a location that `read_tables` takes, by config.
+def read_pairs(location: str) -> dict[str, pl.DataFrame]:
+    """Read the fields of pairs that raters see.
 
-    Columns `id`, `question`, `expected` (the rubric's aspects, a line each), `chosen` and `rejected`. Raises
-    `TablesError`, and `RatingError` for a table without these or with a pair without aspects.
+    Args:
+        location: Location of the pairs, as in `pluralbench_release.read_tables`.
+
+    Returns:
+        For each config the columns `id`, `question`, `expected` (the aspects of the rubric, one per line), `chosen` and
+        `rejected`.
+
+    Raises:
+        TablesError: The tables cannot be read.
+        RatingError: A table lacks a column, or a pair has no aspects.
     """
-    read = read_tables(location)
-    return {config: _shown(frame, read.paths[config]) for config, frame in read.frames.items()}
+    tables = read_tables(location)
+    return {config: _rated_fields(frame, tables.paths[config]) for config, frame in tables.frames.items()}
 
 
-def _shown(frame: pl.DataFrame, where: str) -> pl.DataFrame:
+def _rated_fields(frame: pl.DataFrame, where: str) -> pl.DataFrame:
     missing = [name for name in NEEDED if name not in frame.columns]
     if missing:
         raise RatingError(
-            f"{where} has no column `{missing[0]}`; ratings need {', '.join(NEEDED)}, as a release of "
-            "build-personalized has them."
+            f"{where} has no column `{missing[0]}`; ratings need {', '.join(NEEDED)}, as in a release of "
+            "build-personalized."
         )
     kind = frame.schema["rubric_aspects"]
     if not (isinstance(kind, pl.List) and isinstance(kind.inner, pl.Struct) and "aspect" in pl.Schema(kind.inner)):
-        raise RatingError(f"{where}: `rubric_aspects` is no list of aspects; it is {kind}.")
-    bare = frame.filter(pl.col("rubric_aspects").list.len().fill_null(0) == 0)
-    if bare.height:
-        raise RatingError(f"{where}: the pair {bare['id'][0]} has no aspects to be rated by; leave it out.")
+        raise RatingError(f"{where}: `rubric_aspects` is not a list of aspects; its type is {kind}.")
+    no_aspects = frame.filter(pl.col("rubric_aspects").list.len().fill_null(0) == 0)
+    if no_aspects.height:
+        raise RatingError(f"{where}: the pair {no_aspects['id'][0]} has no aspects to rate by; remove it.")
     aspects = pl.col("rubric_aspects").list.eval("• " + pl.element().struct.field("aspect")).list.join("\n")
     return frame.select(pl.col("id").cast(pl.String), "question", *SIDES, expected=aspects)
 
 
-def _drawn(frames: Mapping[str, pl.DataFrame], limit: int | None, seed: int) -> pl.DataFrame:
-    """The pairs that are rated, with `config` and `pair`, which names them."""
+def _draw_pairs(frames: Mapping[str, pl.DataFrame], limit: int | None, seed: int) -> pl.DataFrame:
+    """Draw the pairs to rate, with the columns `config` and `pair` (their name)."""
     parts = []
     for config, frame in frames.items():
         ids: Sequence[str] = frame["id"].to_list()
-        kept = draw(ids, len(ids) if limit is None else limit, seed, "rated", config)
-        parts.append(frame.filter(pl.col("id").is_in(kept)).with_columns(config=pl.lit(config)))
+        drawn = draw(ids, len(ids) if limit is None else limit, seed, "rated", config)
+        parts.append(frame.filter(pl.col("id").is_in(drawn)).with_columns(config=pl.lit(config)))
     return pl.concat(parts).with_columns(pair=pl.concat_str("config", "id", separator="/"))
 
 
 def _answers(pairs: pl.DataFrame, side: str, settings: RatingRecipe) -> pl.DataFrame:
     return pairs.select(
         "pair",
-        _name(pairs, side, settings),
+        _item_ids(pairs, side, settings),
         "config",
         "id",
         "question",
@@ -126,22 +150,24 @@ def _answers(pairs: pl.DataFrame, side: str, settings: RatingRecipe) -> pl.DataF
 
 
 def _checks(pairs: pl.DataFrame, settings: RatingRecipe) -> pl.DataFrame:
-    """Questions with the answer to another one, of another config where there are several."""
+    """Pair questions with the answer to another question, of another config if there are several."""
     order = draw(pairs["pair"].to_list(), pairs.height, settings.seed, "checks")
     rows = pairs.rows_by_key("pair", named=True, unique=True, include_key=True)
-    found = []
+    checks = []
     for place, pair in enumerate(order[: settings.checks]):
-        asked = rows[pair]
+        question = rows[pair]
         others = [rows[name] for name in [*order[place + 1 :], *order[:place]]]
-        elsewhere = [row for row in others if row["config"] != asked["config"]] or others
+        elsewhere = [row for row in others if row["config"] != question["config"]] or others
         if elsewhere:
-            found.append(asked | {"answer": elsewhere[0]["chosen"], "side": CHECK})
-    frame = pl.DataFrame(found, schema=pairs.schema | {"answer": pl.String, "side": pl.String})
-    return frame.select("pair", _name(frame, CHECK, settings), "config", "id", "question", "expected", "side", "answer")
+            checks.append(question | {"answer": elsewhere[0]["chosen"], "side": CHECK})
+    frame = pl.DataFrame(checks, schema=pairs.schema | {"answer": pl.String, "side": pl.String})
+    return frame.select(
+        "pair", _item_ids(frame, CHECK, settings), "config", "id", "question", "expected", "side", "answer"
+    )
 
 
-def _name(pairs: pl.DataFrame, side: str, settings: RatingRecipe) -> pl.Series:
-    """Names that say nothing of the answer, and that no other study has."""
+def _item_ids(pairs: pl.DataFrame, side: str, settings: RatingRecipe) -> pl.Series:
+    """Return ids that do not reveal the answer and are unique to the study."""
     digests = sorted(settings.digests.items())
-    names = [digest([settings.seed, digests, pair, side])[:12] for pair in pairs["pair"]]
-    return pl.Series("item", names, dtype=pl.String)
+    ids = [digest([settings.seed, digests, pair, side])[:12] for pair in pairs["pair"]]
+    return pl.Series("item", ids, dtype=pl.String)

@@ -1,1 +1,1 @@
-"""Builds preferences with users: what personalized reward models learn from (paper, appendix B)."""
+"""Build preferences with users, the training data of personalized reward models (paper, appendix B)."""

@@ -1,4 +1,4 @@
-"""What could be wrong with preferences although each is valid: length, repetition, users, and what was left out."""
+"""Audit preferences: length, repetition, users, drops."""
 
 from typing import Any
 
@@ -12,19 +12,27 @@ from build_personalized.training.splits import parts
 def audit(
     pairs: pl.DataFrame, drops: pl.DataFrame, contamination: dict[str, Any], *, source_pairs: int
 ) -> dict[str, Any]:
-    """Figures about `pairs` (columns of `PersonalizedPreferences`, `config` and `split`), JSON.
+    """Compute the audit figures of a build.
 
-    source_pairs: how many the sources had, those of users beyond the limit aside. What a scorer could cheat on is as in
-    `pair_figures`; what it could repeat are the words of the persona, where there are personas.
-    Near-duplicates are of different users.
-    across_splits: prompts of the other splits that nearly equal one of train. asked_again: pairs whose prompt the same
-    user has in an earlier pair, which would show the answer.
+    What a scorer could exploit is measured by `pair_figures`, with the words of the persona as the text that answers
+    may repeat. Near-duplicates are counted between different users only. `across_splits` counts prompts of other splits
+    that are near-duplicates of one in train, `asked_again` pairs whose prompt is also in an earlier pair of the user,
+    which would reveal the answer.
+
+    Args:
+        pairs: Pairs, columns of `PersonalizedPreferences`, `config` and `split`.
+        drops: Dropped rows, columns of `sources.loaded.DROPS`.
+        contamination: Figures of `contamination.leave_out`.
+        source_pairs: Number of pairs in the sources, without those of users beyond the limit.
+
+    Returns:
+        The figures, serializable as JSON.
     """
     chosen, rejected, users = (pairs[name].to_list() for name in ("chosen", "rejected", "user_id"))
     personas = pairs["persona"].drop_nulls().to_list()
-    found = pair_figures(chosen, rejected, personas or None, owners=users)
-    asked = [prompt[-1]["content"] for prompt in pairs["prompt"].to_list()]
-    return found | {
+    figures = pair_figures(chosen, rejected, personas or None, owners=users)
+    prompts = [prompt[-1]["content"] for prompt in pairs["prompt"].to_list()]
+    return figures | {
         "source_pairs": source_pairs,
         "users": pairs["user_id"].n_unique(),
         "by_split": [
@@ -33,9 +41,9 @@ def audit(
         ],
         "drops": drop_counts(drops),
         "contamination": contamination,
-        "near_duplicates": {"prompts": near_duplicates(asked, users), **found["near_duplicates"]},
+        "near_duplicates": {"prompts": near_duplicates(prompts, users), **figures["near_duplicates"]},
         "asked_again": pairs.height - pairs.select("config", "user_id", "prompt").n_unique(),
-        "across_splits": _across(asked, pairs["split"].to_list()),
+        "across_splits": _near_train(prompts, pairs["split"].to_list()),
         "profile_posts": spread(pairs["profile"].list.len()),
         "pairs_a_user": spread(pairs.group_by("user_id").len()["len"]),
         "personas": pairs.filter(pl.col("persona").is_not_null())["user_id"].n_unique(),
@@ -44,7 +52,11 @@ def audit(
 
 
 def check(figures: dict[str, Any], limits: PairLimits) -> None:
-    """Raise `pluralbench_release.audit.AuditFailed` naming every limit that the figures of `audit` break."""
+    """Check the figures of `audit` against the recipe's limits.
+
+    Raises:
+        AuditFailed: Figures exceed limits; the message names each.
+    """
     share = 1 - figures["pairs"] / figures["source_pairs"]
     near = figures["near_duplicates"]
     check_limits(
@@ -52,7 +64,7 @@ def check(figures: dict[str, Any], limits: PairLimits) -> None:
     )
 
 
-def _across(asked: list[str], splits: list[str]) -> int:
-    train = [text for text, split in zip(asked, splits, strict=True) if split == "train"]
-    others = [text for text, split in zip(asked, splits, strict=True) if split != "train"]
+def _near_train(prompts: list[str], splits: list[str]) -> int:
+    train = [text for text, split in zip(prompts, splits, strict=True) if split == "train"]
+    others = [text for text, split in zip(prompts, splits, strict=True) if split != "train"]
     return sum(bool(places) for places in near_texts(others, train))

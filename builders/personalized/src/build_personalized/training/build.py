@@ -1,8 +1,7 @@
-"""A build of preferences with users, step by step (paper, appendix B, "Arena Training Data Construction").
+"""Build preferences with users, step by step (paper, appendix B, "Arena Training Data Construction").
 
-Group what people preferred by user; leave out what a benchmark asks; give each pair the user's other questions; have a
-model sum up each user from their questions; divide the users among the splits; look for what a scorer could cheat on;
-release. A build is a function of the recipe, the sources, the benchmarks and the recorded calls.
+The steps: load pairs by user, remove questions of benchmarks, add profiles, generate personas, split by user, audit the
+pairs, write the release. A build depends only on the recipe, the sources, the benchmarks and the recorded calls.
 """
 
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from build_personalized.build import nothing_left
 from build_personalized.training.audit import audit, check
 from build_personalized.training.card import card
 from build_personalized.training.contamination import leave_out, read_benchmark
-from build_personalized.training.personas import add_personas, writer_of
+from build_personalized.training.personas import add_personas, persona_backend
 from build_personalized.training.profiles import add_profiles
 from build_personalized.training.recipe import TrainingRecipe
 from build_personalized.training.sources import load, pin
@@ -51,10 +50,19 @@ def build(
     retry_errors: bool = False,
     fresh: bool = False,
 ) -> Built:
-    """Build `recipe` into the release directory `out`; the other parameters are those of `build_personalized.build`.
+    """Build `recipe` into the release directory `out`.
 
-    Raises errors of this package, of `pluralbench_calls`, `pluralbench_release`, `pluralbench_runs` and
-    `pluralbench_schemas`; all are a `UserError` or a `TableError` with a sentence for the user.
+    Args:
+        recipe: Recipe of the build.
+        out: Release directory.
+        replay: Ledger or release from which every reply is taken; no request is sent.
+        reuse: Ledger or release with recorded replies; only the missing ones are requested.
+        retry_errors: Repeat requests that the server rejected in an interrupted build.
+        fresh: Discard an interrupted build in `out`, and replace a finished one.
+
+    Raises:
+        UserError: The recipe, a source, a call or the output directory has a problem; the message is for the user.
+        TableError: Rows of a source or of the release break their schema.
     """
     recipe = pin(recipe)
     with building(recipe, out, BUILDER, replay, reuse, fresh=fresh) as making:
@@ -63,18 +71,18 @@ def build(
         with_profiles, too_few = add_profiles(
             clean.pairs, clean.posts, min_posts=recipe.min_posts, max_posts=recipe.max_posts
         )
-        asked = first_users(with_profiles, recipe.source.limit)
-        # Before anybody is asked: too few users for the splits are too few with personas, too.
-        split_users(asked, recipe.splits, recipe.seed)
+        selected = first_users(with_profiles, recipe.source.limit)
+        # Fails before any request is sent if there are too few users for the splits.
+        split_users(selected, recipe.splits, recipe.seed)
         with recording(making.work, making.known, retry_errors=retry_errors) as calls:
-            writer = writer_of(recipe, replay=replay is not None)
-            with_personas, no_persona = add_personas(asked, clean.posts, recipe, calls.ledger, writer)
+            backend = persona_backend(recipe, replay=replay is not None)
+            with_personas, no_persona = add_personas(selected, clean.posts, recipe, calls.ledger, backend)
 
             drops = pl.concat([clean.drops, too_few, no_persona])
             if with_personas.is_empty():
                 raise NothingLeft(nothing_left("pair is left", drops))
             pairs = split_users(with_personas, recipe.splits, recipe.seed)
-            beyond_limit = with_profiles.height - asked.height
+            beyond_limit = with_profiles.height - selected.height
             figures = audit(pairs, drops, contamination, source_pairs=loaded.pairs.height - beyond_limit)
             check(figures, recipe.audit)
 
@@ -83,18 +91,22 @@ def build(
 
 
 def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:
-    """Build a release again from its own recipe and recorded calls, sending nothing (`pluralbench-release rebuild`).
+    """Rebuild a release from its own recipe and recorded calls (`pluralbench-release rebuild`); no request is sent.
 
-    sources: where they are now, in the order of the recipe; behind them may stand the benchmarks of `against`.
+    Args:
+        release: Release directory.
+        out: Directory of the rebuilt release.
+        sources: Current locations of the sources, in the recipe's order, optionally followed by those of the benchmarks
+            in `against`. Default: those of the recipe.
     """
-    made = read_recipe(TrainingRecipe, release / RECIPE)
-    count = len(made.source.locations)
+    recipe = read_recipe(TrainingRecipe, release / RECIPE)
+    count = len(recipe.source.locations)
     moved = {"source.locations": list(sources[:count]) or None, "against": list(sources[count:]) or None}
     build(read_recipe(TrainingRecipe, release / RECIPE, moved), out, replay=release / LEDGER)
 
 
 def first_users(pairs: pl.DataFrame, limit: int | None) -> pl.DataFrame:
-    """The pairs of at most `limit` users of each config, in the order in which they come."""
+    """Return the pairs of the first `limit` users of each config. None: all."""
     if limit is None:
         return pairs
     users = pairs.select("config", "user_id").unique(maintain_order=True)
@@ -103,5 +115,5 @@ def first_users(pairs: pl.DataFrame, limit: int | None) -> pl.DataFrame:
 
 
 def tables(pairs: pl.DataFrame) -> list[ReleaseTable]:
-    """A table for each config and split."""
+    """Return one table per config and split."""
     return [ReleaseTable(config, split, rows.select(COLUMNS), SCHEMA) for config, split, rows in parts(pairs)]

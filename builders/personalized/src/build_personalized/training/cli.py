@@ -14,9 +14,9 @@ from pluralbench_runs.options import (
     with_options,
 )
 
-from build_personalized.training.recipe import NOBODY, RECIPES, WRITTEN, TrainingRecipe
+from build_personalized.training.recipe import HAND_WRITTEN, NO_MODEL, RECIPES, TrainingRecipe
 
-# Of a model this small the first of 120 words are the best.
+# A model this small does best with the first 60 words of a question.
 LOCAL_SAMPLING = {"seeded": True, "temperature": 0.7, "max_tokens": 224, "questions": 10, "question_words": 60}
 
 console = make_console()
@@ -26,17 +26,17 @@ console = make_console()
 def training(
     recipe: Annotated[
         str | None,
-        typer.Option(help="`sample`, `paper`, `own`, or a TOML file; without it `sample`, or `own` with --source."),
+        typer.Option(help="`sample`, `paper`, `own`, or a TOML file (default: `sample`, or `own` with --source)."),
     ] = None,
     *,
-    given: Annotated[Overrides, RecipeOptions(TrainingRecipe, RECIPES)],
-    how: Annotated[Building, Options("Result")],
+    overrides: Annotated[Overrides, RecipeOptions(TrainingRecipe, RECIPES)],
+    building: Annotated[Building, Options("Result")],
 ) -> None:
-    """Build preferences with users, to train personalized reward models: who preferred which of two answers.
+    """Build preferences with users, to train personalized reward models.
 
-    Each pair comes with the user's other questions as a profile and, by --persona-llm, a persona that a model made of
-    them. Users are in one split only, and no question of a benchmark is in the release. Without options it builds the
-    sample in this package, with no model and no network. An interrupted build goes on with the same command.
+    Each pair comes with the user's other questions as a profile and, with --persona-llm, a persona that a model writes
+    from them. A user is in one split only, and the questions of benchmarks are removed. Default: the sample in this
+    package, which needs no model and no network. Rerun the same command to resume an interrupted build.
 
     Examples:
 
@@ -52,12 +52,16 @@ def training(
     from build_personalized.training.build import build  # noqa: PLC0415 - the same
     from build_personalized.training.card import figures_tables, persona_note  # noqa: PLC0415 - the same
 
-    own = "sample" if given.get("source.locations") in (None, ["sample"]) else "own"
+    default = "sample" if overrides.get("source.locations") in (None, ["sample"]) else "own"
     overrides = resolve_model_option(
-        given, "persona", "--persona-llm", LOCAL_SAMPLING, own={NOBODY: NOBODY, WRITTEN: WRITTEN}
+        overrides,
+        "persona",
+        "--persona-llm",
+        LOCAL_SAMPLING,
+        own={NO_MODEL: NO_MODEL, HAND_WRITTEN: HAND_WRITTEN},
     )
-    asked = read_recipe(TrainingRecipe, recipe_path(recipe or own, RECIPES), overrides)
-    target = how.target(asked.name)
-    built = build(asked, target, **how.known)
-    notes = ["", persona_note(asked)]
-    print_summary(console, target, built.manifest, built.new_calls, figures_tables(built.figures), notes=notes)
+    config = read_recipe(TrainingRecipe, recipe_path(recipe or default, RECIPES), overrides)
+    target = building.target(config.name)
+    result = build(config, target, **building.known)
+    notes = ["", persona_note(config)]
+    print_summary(console, target, result.manifest, result.new_calls, figures_tables(result.figures), notes=notes)

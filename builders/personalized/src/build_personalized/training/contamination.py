@@ -1,8 +1,8 @@
 """Remove the questions of benchmarks from training data, and count them.
 
-A text matches a benchmark if it is equal up to white space, case and Unicode form ("exact"), or shares about four fifths
-of its three-word sequences ("near"). It may match a question of the benchmark or a post of a profile there; a text that
-matches both counts as a question.
+A text matches a benchmark if it is equal up to white space, case and Unicode form ("exact"), or shares about four
+fifths of its three-word sequences ("near"). It may match a question of the benchmark or a post of a profile there; a
+text that matches both counts as a question.
 """
 
 from collections.abc import Sequence
@@ -82,15 +82,13 @@ def prompt_column(frame: pl.DataFrame, where: str) -> str:
     column = next((name for name in PROMPT_COLUMNS if name in frame.columns), None)
     if column is None:
         raise SourceError(
-            f"{where} has no column of questions: {', '.join(PROMPT_COLUMNS[:-1])} or {PROMPT_COLUMNS[-1]}; its columns "
-            f"are {', '.join(frame.columns)}."
+            f"{where} has no column {', '.join(PROMPT_COLUMNS[:-1])} or {PROMPT_COLUMNS[-1]} with the questions; its "
+            f"columns are {', '.join(frame.columns)}."
         )
     return column
 
 
-def leave_out(
-    preferences: Preferences, benchmarks: Sequence[Benchmark]
-) -> tuple[Preferences, dict[str, Any]]:
+def leave_out(preferences: Preferences, benchmarks: Sequence[Benchmark]) -> tuple[Preferences, dict[str, Any]]:
     """Remove pairs and posts whose text is in a benchmark.
 
     A pair is dropped if any user message of its prompt matches, a post if its text matches. The first line of a longer

@@ -1,7 +1,7 @@
-"""A persona for each user: a short text in which a model sums up the questions that they asked (paper, appendix B).
+"""Generate a persona for each user: a model's short summary of the user's questions (paper, appendix B).
 
-The model sees questions alone, never an answer, so a persona cannot tell which answer a user chose. As in the paper it
-sees all questions of a user, those of the pairs included: a reward model is given them anyway.
+The model sees questions only, so a persona cannot reveal which answer a user chose. As in the paper it sees all
+questions of a user, including those of the pairs, which the reward model sees anyway.
 """
 
 from collections.abc import Sequence
@@ -25,12 +25,12 @@ from pluralbench_schemas import render_profile
 from build_personalized.answers import parse_answer
 from build_personalized.screening import REASONS, repeats
 from build_personalized.sources.loaded import drops_frame
-from build_personalized.training.recipe import NOBODY, WRITTEN, PersonaTable, TrainingRecipe
+from build_personalized.training.recipe import HAND_WRITTEN, NO_MODEL, PersonaTable, TrainingRecipe
 from build_personalized.training.sources import SAMPLE
 
 STEP = "persona"
-NOT_OF_THE_SAMPLE = (
-    "hand-written personas are only for the sample's own users; choose a model with --persona-llm, or none"
+SAMPLE_ONLY = (
+    "hand-written personas exist only for the users of the sample; choose a model, or none, with `persona.model=...`"
 )
 SYSTEM = """\
 You are shown questions that one person asked, and sum up the person for somebody who will answer their next question.
@@ -48,64 +48,81 @@ Sum up this person in at most {word_limit} words."""
 
 
 def persona_messages(posts: Sequence[dict[str, Any]], table: PersonaTable) -> list[Message]:
-    """Messages that ask for a persona. posts: of one user, the newest first."""
-    shown = [post | {"text": _beginning(post["text"], table.question_words)} for post in posts[: table.questions]]
+    """Return the messages of the request for a persona.
+
+    Args:
+        posts: Posts of one user, newest first.
+        table: Persona table of the recipe.
+    """
+    shown = [post | {"text": _first_words(post["text"], table.question_words)} for post in posts[: table.questions]]
     return [
         {"role": "system", "content": SYSTEM.format(word_limit=table.word_limit)},
         {"role": "user", "content": USER.format(questions=render_profile(shown), word_limit=table.word_limit)},
     ]
 
 
-def writer_of(recipe: TrainingRecipe, *, replay: bool) -> Backend:
-    """Who writes personas. replay: nobody is asked."""
-    if replay or recipe.persona.provider == NOBODY:
+def persona_backend(recipe: TrainingRecipe, *, replay: bool) -> Backend:
+    """Return the backend that writes personas; with `replay` no request is sent."""
+    if replay or recipe.persona.provider == NO_MODEL:
         return Replay()
-    if recipe.persona.provider == WRITTEN:
-        return CannedBackend(_written, NOT_OF_THE_SAMPLE)
+    if recipe.persona.provider == HAND_WRITTEN:
+        return CannedBackend(_sample_personas, SAMPLE_ONLY)
     return chat_backend(recipe.persona, recipe.connection)
 
 
 def add_personas(
-    pairs: pl.DataFrame, posts: pl.DataFrame, recipe: TrainingRecipe, ledger: Ledger, writer: Backend
+    pairs: pl.DataFrame, posts: pl.DataFrame, recipe: TrainingRecipe, ledger: Ledger, backend: Backend
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """`pairs` with `persona` and `persona_call`; the pairs of users of whom none could be had are drops.
+    """Add the columns `persona` and `persona_call`; without a model (`none`) both are null.
 
-    Without a model (`none`) both columns are null.
+    Args:
+        pairs: Pairs with `user_id`.
+        posts: Posts of all users, oldest first, columns of `sources.loaded.POSTS`.
+        recipe: Recipe of the build.
+        ledger: Ledger of the calls.
+        backend: Backend that writes the personas.
+
+    Returns:
+        The pairs, and the dropped pairs: those of users without a valid persona.
     """
-    if recipe.persona.provider == NOBODY:
+    if recipe.persona.provider == NO_MODEL:
         empty = pl.lit(None, dtype=pl.String)
         return pairs.with_columns(persona=empty, persona_call=empty), drops_frame([])
     users = pairs["user_id"].unique(maintain_order=True).to_list()
     newest_first = posts.group_by("user_id").agg(pl.col("post").reverse())
-    asked: dict[str, list[dict[str, Any]]] = dict(newest_first.iter_rows())
+    user_posts: dict[str, list[dict[str, Any]]] = dict(newest_first.iter_rows())
 
     def request(user: str, attempt: int) -> Request:
-        messages = persona_messages(asked.get(user, []), recipe.persona)
+        messages = persona_messages(user_posts.get(user, []), recipe.persona)
         return chat_request(recipe.persona, messages, seed=recipe.seed, label=persona_label(user), attempt=attempt)
 
     def parse(_: str, text: str) -> str:
         return parse_persona(text, recipe.persona.word_limit)
 
-    settled = ask_until_valid(
+    replies = ask_until_valid(
         users,
         request,
         parse,
         ledger,
-        writer,
+        backend,
         attempts=recipe.persona.attempts,
         limits=recipe.connection.limits(),
         label="personas",
     )
-    found = [(user, one.value, one.answer.key, one.reason) for user, one in zip(users, settled, strict=True)]
+    rows = [(user, reply.value, reply.answer.key, reply.reason) for user, reply in zip(users, replies, strict=True)]
     columns = ("user_id", "persona", "persona_call", "reason")
-    written = pl.DataFrame(found, schema=dict.fromkeys(columns, pl.String), orient="row")
-    joined = pairs.join(written, on="user_id", how="left", maintain_order="left")
+    personas = pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.String), orient="row")
+    joined = pairs.join(personas, on="user_id", how="left", maintain_order="left")
     dropped = joined.filter(pl.col("persona").is_null()).select("config", step=pl.lit(STEP), reason="reason", id="id")
     return joined.drop_nulls("persona").drop("reason"), dropped
 
 
 def parse_persona(text: str, word_limit: int) -> str:
-    """The persona in a reply. Raises `InvalidAnswer`: empty, refused, too long, or the prompt's own instructions."""
+    """Return the persona in a reply.
+
+    Raises:
+        InvalidAnswer: The reply is empty, a refusal, too long, or repeats the prompt's instructions.
+    """
     persona = parse_answer(text, word_limit)
     lines = [line for line in f"{SYSTEM}\n{USER}".format(word_limit=word_limit, questions="").splitlines() if line]
     if repeats(persona, lines):
@@ -114,17 +131,17 @@ def parse_persona(text: str, word_limit: int) -> str:
 
 
 def persona_label(user: str) -> str:
-    """What a call for a persona is called, in the ledger and in messages."""
+    """Label of the call for a persona, in the ledger and in messages."""
     return f"persona of {user}"
 
 
-def _beginning(text: str, words: int) -> str:
-    """The first words of a text; white space stays where nothing is cut."""
+def _first_words(text: str, words: int) -> str:
+    """Cut a text after a number of words; a shorter text keeps its white space."""
     parts = text.split()
     return text if len(parts) <= words else f"{' '.join(parts[:words])} …"
 
 
-def _written() -> dict[str, str]:
-    """The personas that were written for the sample, by what the call for one is called."""
+def _sample_personas() -> dict[str, str]:
+    """Hand-written personas of the sample, by the label of their call."""
     rows = pl.read_ndjson((SAMPLE / "personas.jsonl").read_bytes())
     return {persona_label(row["user"]): row["persona"] for row in rows.to_dicts()}

@@ -1,4 +1,4 @@
-"""What a build of personalized preferences can be asked to do."""
+"""Recipe of a build of personalized preferences."""
 
 from pathlib import Path
 from typing import Annotated, ClassVar, Self
@@ -13,18 +13,21 @@ from build_personalized.recipe import public_source
 
 RECIPES = Path(__file__).parent / "recipes"
 COLUMNS = ("user", "prompt", "chosen", "rejected", "id", "conversation", "order", "split")
-NOBODY, WRITTEN = "none", "hand-written"
-OF_AGAINST = "a benchmark of --against"
+NO_MODEL, HAND_WRITTEN = "none", "hand-written"
+AGAINST_HINT = "a benchmark of `against=...`"
 
 
 class TrainingSource(FrozenModel):
-    """Where people and what they preferred come from.
+    """Source of the users and their preferences.
 
-    columns: of a table, other names of `user`, `prompt`, `chosen`, `rejected` and, where it has them, `id`,
-    `conversation` (what the pairs of one conversation share), `order` (by which a user's pairs are put in their order
-    in time; without it, the order of the rows) and `split`.
-    name, attribution: what the card calls a source, and whom it thanks; of a single location. language: of the texts,
-    a BCP 47 code. config_names: other names for configs.
+    Attributes:
+        columns: Names of a table's columns for `user`, `prompt`, `chosen`, `rejected` and, if the table has them, `id`,
+            `conversation` (shared by the pairs of one conversation), `order` (sorts a user's pairs by time; default:
+            the order of the rows) and `split`.
+        name: Name of the source on the card; for a single location only.
+        attribution: Attribution on the card; for a single location only.
+        language: BCP 47 code of the texts.
+        config_names: New names of configs, by their name in the source.
     """
 
     locations: list[Annotated[str, PlainSerializer(public_source, when_used="json")]] = Field(
@@ -34,9 +37,7 @@ class TrainingSource(FrozenModel):
         json_schema_extra={"flag": "--source"},
     )
     columns: dict[str, str] = COLUMN_NAMES
-    limit: int | None = Field(
-        None, ge=1, description="At most so many users of each config, in the order of the source."
-    )
+    limit: int | None = Field(None, ge=1, description="Maximum number of users per config, in the order of the source.")
     name: str | None = SOURCE_NAME
     attribution: str | None = Field(None, min_length=1)
     licence: str | None = LICENCE
@@ -45,34 +46,37 @@ class TrainingSource(FrozenModel):
 
     @field_validator("columns")
     @classmethod
-    def _known(cls, columns: dict[str, str]) -> dict[str, str]:
+    def _column_names(cls, columns: dict[str, str]) -> dict[str, str]:
         for name in columns:
             if name not in COLUMNS:
                 raise ValueError(f"there is no column `{name}` to rename; the columns are {', '.join(COLUMNS)}")
         return columns
 
     @model_validator(mode="after")
-    def _of_one(self) -> Self:
+    def _consistent(self) -> Self:
         if len(self.locations) > 1 and (self.name is not None or self.attribution is not None):
             raise ValueError(
-                "`name` and `attribution` are of one source, and `locations` has several; build them apart"
+                "`name` and `attribution` describe one source, but `locations` has several; build them separately"
             )
         if self.columns and not any(location.startswith("table:") for location in self.locations):
-            raise ValueError("`columns` are those of a `table:`, and there is none among `locations`")
+            raise ValueError("`columns` describes a `table:` source, but `locations` has none")
         return self
 
 
 class PersonaTable(ChatModel):
-    """The model that sums up each user, and what it is shown.
+    """Model that writes the personas, and its input.
 
-    provider: `none` (no personas), `hand-written` (the sample's own), `local` (the embedded model) or the host of an
-    OpenAI-compatible endpoint. questions: it is shown at most so many of the newest questions of a user, of each the
-    first question_words words. word_limit: of a persona. attempts: how often a persona may be asked for until it is
-    valid; a user without one is left out and counted.
+    Attributes:
+        provider: `none` (no personas), `hand-written` (the sample's own), `local` (the embedded model) or the host of
+            an OpenAI-compatible endpoint.
+        questions: Maximum number of a user's questions in the prompt, newest first.
+        question_words: Maximum words of each question in the prompt.
+        word_limit: Maximum words of a persona.
+        attempts: Maximum calls until a persona is valid. Users without one are dropped and counted.
     """
 
-    provider: str = NOBODY
-    model: str = NOBODY
+    provider: str = NO_MODEL
+    model: str = NO_MODEL
     questions: int = Field(30, ge=1)
     question_words: int = Field(100, ge=1)
     word_limit: int = Field(120, ge=1)
@@ -80,9 +84,14 @@ class PersonaTable(ChatModel):
 
 
 class SplitsTable(FrozenModel):
-    """How users are divided among the splits.
+    """Assignment of users to splits.
 
-    train, validation, test: the share of the users of each config; where it is above 0, at least one user.
+    A split with a share above 0 gets at least one user of each config.
+
+    Attributes:
+        train: Share of the users of each config.
+        validation: Share of the users of each config.
+        test: Share of the users of each config.
     """
 
     train: float = Field(0.8, gt=0, le=1)
@@ -90,14 +99,14 @@ class SplitsTable(FrozenModel):
     test: float = Field(0.1, ge=0, lt=1)
     own: bool = Field(
         False,
-        description="Take the splits of the source, which must keep users apart.",
+        description="Use the source's splits, in which each user must be in one split only.",
         json_schema_extra={"flag": "--own-splits"},
     )
 
     @model_validator(mode="before")
     @classmethod
-    def _in_one(cls, values: object) -> object:
-        """Shares as the command line gives them, `shares = "0.8/0.1/0.1"`."""
+    def _parse_shares(cls, values: object) -> object:
+        """Accept the form of the command line, `shares = "0.8/0.1/0.1"`."""
         if not isinstance(values, dict) or "shares" not in values:
             return values
         shares = values["shares"]
@@ -109,35 +118,36 @@ class SplitsTable(FrozenModel):
         return others | {"train": train, "validation": validation, "test": test}
 
     @model_validator(mode="after")
-    def _whole(self) -> Self:
+    def _sum_to_one(self) -> Self:
         if abs(sum(self.shares.values()) - 1) > 1e-6:
-            said = "/".join(f"{share:g}" for share in self.shares.values())
-            raise ValueError(f"the shares of the splits are {said}, and have to add up to 1")
+            shares = "/".join(f"{share:g}" for share in self.shares.values())
+            raise ValueError(f"the shares of the splits are {shares}, but must add up to 1")
         return self
 
     @property
     def shares(self) -> dict[str, float]:
-        """The share of each split."""
+        """Share of each split."""
         return {"train": self.train, "validation": self.validation, "test": self.test}
 
 
 class TrainingRecipe(ReleaseRecipe):
-    """A build of personalized preferences.
+    """Recipe of a build of personalized preferences.
 
-    min_posts: what is left out is counted; 0 keeps users with a single question, whose profile is empty. max_posts: of
-    a user's other questions, keep so many of the newest. against: `sample` is that of Personalized RewardBench.
+    Attributes:
+        min_posts: Minimum number of posts in a profile; pairs with fewer are dropped and counted. 0 keeps users with a
+            single question, whose profile is empty.
+        max_posts: Maximum number of posts in a profile, newest first. Default: all.
+        against: Benchmarks whose questions are removed; `sample` is the sample of Personalized RewardBench.
     """
 
     operational: ClassVar[frozenset[str]] = ReleaseRecipe.operational | {"connection", "audit"}
 
     name: ReleaseName = "personalized-training"
-    min_posts: int = Field(
-        1, ge=0, description="Leave out pairs of users with fewer other questions; 0 keeps them all."
-    )
+    min_posts: int = Field(1, ge=0, description="Drop pairs of users with fewer other questions; 0 keeps all.")
     max_posts: int | None = Field(None, ge=1)
     against: list[Location] = Field(
         default_factory=list,
-        description="A benchmark whose questions must not be learned from: a release, a table, `ORG/NAME@REVISION`, "
+        description="Benchmark whose questions are removed from the data: a release, a table, `ORG/NAME@REVISION`, "
         "`sample`, or `none`; repeatable.",
     )
     source: TrainingSource
@@ -148,8 +158,8 @@ class TrainingRecipe(ReleaseRecipe):
     )
     persona: PersonaTable = Field(
         PersonaTable(),
-        description="Who sums up each user: `none`, `hand-written` (the sample's), `local` (the embedded model), or a "
-        "model of --base-url.",
+        description="Model that writes the personas: `none`, `hand-written` (the sample's), `local` (the embedded "
+        "model), or a model served at --base-url.",
         json_schema_extra={"as_text": True, "flag": "--persona-llm", "metavar": "MODEL", "text_key": "model"},
     )
     connection: ConnectionConfig = ConnectionConfig()
@@ -158,11 +168,11 @@ class TrainingRecipe(ReleaseRecipe):
     @field_validator("against")
     @classmethod
     def _none(cls, against: list[str]) -> list[str]:
-        if NOBODY in against and len(against) > 1:
-            raise ValueError(f"{NOBODY} compares with no benchmark, so it cannot stand beside another")
-        return [] if NOBODY in against else against
+        if NO_MODEL in against and len(against) > 1:
+            raise ValueError(f"`{NO_MODEL}` compares with no benchmark, so it cannot be combined with others")
+        return [] if NO_MODEL in against else against
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        check_connection(self.persona, self.connection, own=[NOBODY, WRITTEN])
+        check_connection(self.persona, self.connection, own=[NO_MODEL, HAND_WRITTEN])
         return self

@@ -1,4 +1,4 @@
-"""Splits that keep users apart: all pairs of a user are in one of them."""
+"""Assign users to splits; all pairs of a user are in the same split."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,41 +13,50 @@ NAMES = {"train": "train", "val": "validation", "validation": "validation", "dev
 
 
 def parts(pairs: pl.DataFrame) -> list[tuple[str, str, pl.DataFrame]]:
-    """The config, the split and the rows of each part of `pairs` that has rows, train first."""
+    """Return the config, the split and the rows of each non-empty part of `pairs`, train first."""
     configs = pairs["config"].unique(maintain_order=True)
-    found = pairs.partition_by("config", "split", as_dict=True, maintain_order=True)
-    return [(config, split, found[config, split]) for config in configs for split in SPLITS if (config, split) in found]
+    rows = pairs.partition_by("config", "split", as_dict=True, maintain_order=True)
+    return [(config, split, rows[config, split]) for config in configs for split in SPLITS if (config, split) in rows]
 
 
 def split_users(pairs: pl.DataFrame, splits: SplitsTable, seed: int) -> pl.DataFrame:
-    """`pairs` with a `split`: drawn for the users of each config, or the source's own.
+    """Add the column `split`, drawn for the users of each config or taken from the source.
 
-    Raises `SourceError` where a config has too few users, and where the source's own splits share a user.
+    Raises:
+        SourceError: A config has too few users, or the source's own splits share a user.
     """
     if splits.own:
         return own_splits(pairs)
     users = pairs.group_by("config", maintain_order=True).agg(pl.col("user_id").unique(maintain_order=True))
     drawn = {
         user: split
-        for config, theirs in users.iter_rows()
-        for user, split in divided(theirs, splits.shares, seed, config).items()
+        for config, own_users in users.iter_rows()
+        for user, split in draw_splits(own_users, splits.shares, seed, config).items()
     }
     return pairs.with_columns(split=pl.col("user_id").replace_strict(drawn, return_dtype=pl.String))
 
 
-def divided(users: Sequence[str], shares: Mapping[str, float], seed: int, config: str) -> dict[str, str]:
-    """The split of each user. Where a share is above 0, the split has a user; where it is 0, none.
+def draw_splits(users: Sequence[str], shares: Mapping[str, float], seed: int, config: str) -> dict[str, str]:
+    """Draw the split of each user.
 
-    shares: of train, which takes what rounding leaves, and of the others. Raises `SourceError` for too few users.
+    Args:
+        users: Users of a config.
+        shares: Share of each split. A split with a share above 0 gets at least one user; train gets the remainder of
+            rounding.
+        seed: Seed of the draw.
+        config: Name of the config, for messages.
+
+    Raises:
+        SourceError: There are fewer users than splits.
     """
-    wanted = [split for split, share in shares.items() if share > 0]
-    if len(users) < len(wanted):
+    splits = [split for split, share in shares.items() if share > 0]
+    if len(users) < len(splits):
         raise SourceError(
-            f"{config} has {len(users)} user{'' if len(users) == 1 else 's'} to divide among {', '.join(wanted)}; give "
-            "a source with more users, or other shares (`--shares 1/0/0` puts all into train)."
+            f"{config} has {len(users)} user{'' if len(users) == 1 else 's'} for the splits {', '.join(splits)}; use a "
+            'source with more users, or other shares (all into train: `splits.shares="1/0/0"`).'
         )
     order = sorted(users, key=lambda user: (rng_for(seed, "split", user).random(), user))
-    small = [split for split in wanted if split != "train"]
+    small = [split for split in splits if split != "train"]
     sizes = {split: max(1, round(len(users) * shares[split])) for split in small}
     for split in sorted(sizes, key=lambda name: -sizes[name]):  # one user is left for train
         sizes[split] = max(1, sizes[split] - max(0, sum(sizes.values()) - len(users) + 1))
@@ -56,21 +65,27 @@ def divided(users: Sequence[str], shares: Mapping[str, float], seed: int, config
 
 
 def own_splits(pairs: pl.DataFrame) -> pl.DataFrame:
-    """`pairs` with the splits that the source has. Raises `SourceError` where it has none, or they share a user."""
+    """Add the column `split` from the source's own splits.
+
+    Raises:
+        SourceError: A row has no or an unknown split, or the splits share a user.
+    """
     for config, row_id, split in pairs.select("config", "id", "original_split").iter_rows():
         if split not in NAMES:
-            said = "no split" if split is None else f"the split {split!r}"
+            label = "no split" if split is None else f"the split {split!r}"
             raise SourceError(
-                f"{config}: the row of id {row_id!r} has {said}, and --own-splits takes {', '.join(NAMES)}; leave it "
-                "out, and users are divided by the seed."
+                f"{config}: the row with id {row_id!r} has {label}; `splits.own=True` accepts {', '.join(NAMES)}. "
+                "Remove it to split users by the seed."
             )
-    split = pairs.with_columns(split=pl.col("original_split").replace_strict(NAMES, return_dtype=pl.String))
-    shared = split.group_by("config", "user_id", maintain_order=True).agg(pl.col("split").unique(maintain_order=True))
-    both = shared.filter(pl.col("split").list.len() > 1)
-    if both.height:
-        config, user, names = both.row(0)
+    with_splits = pairs.with_columns(split=pl.col("original_split").replace_strict(NAMES, return_dtype=pl.String))
+    by_user = with_splits.group_by("config", "user_id", maintain_order=True).agg(
+        pl.col("split").unique(maintain_order=True)
+    )
+    shared = by_user.filter(pl.col("split").list.len() > 1)
+    if shared.height:
+        config, user, names = shared.row(0)
         raise SourceError(
-            f"{config}: the user {user!r} is in the splits {' and '.join(names)} of the source ({both.height:,} users "
-            "are in several); leave out --own-splits, and users are kept apart."
+            f"{config}: the user {user!r} is in the splits {' and '.join(names)} of the source ({shared.height:,} "
+            "users are in several); remove `splits.own=True` to split users by the seed."
         )
-    return split
+    return with_splits

@@ -1,4 +1,4 @@
-"""Where preferences with users come from: corpora on the Hub, tables, Stack Exchange, or the sample in this package."""
+"""Sources of preferences with users: corpora on the Hub, tables, Stack Exchange, and the sample in this package."""
 
 from pathlib import Path
 
@@ -7,36 +7,44 @@ from pluralbench_release import pinned
 from pluralbench_release.errors import SourceError
 from pluralbench_runs import check_path_name, public_location
 
-from build_personalized.sources.loaded import explained
-from build_personalized.training.recipe import OF_AGAINST, TrainingRecipe, TrainingSource
+from build_personalized.sources.loaded import source_error_hint
+from build_personalized.training.recipe import AGAINST_HINT, TrainingRecipe, TrainingSource
 from build_personalized.training.sources import stack_exchange, tables
 from build_personalized.training.sources.loaded import Preferences
 from build_personalized.training.sources.tables import CORPORA, PUBLISHED
 
 SAMPLE = Path(__file__).parent.parent / "sample"
 KINDS = {"sample", "table", "stack-exchange", *CORPORA}
-ALONE = {"sample": True, "table": False, "stack-exchange": False}  # whether a location has nothing behind its kind
+# Whether a location consists of its kind only; for the other kinds both forms are valid.
+KIND_ONLY = {"sample": True, "table": False, "stack-exchange": False}
 
 __all__ = ["SAMPLE", "Preferences", "load", "pin"]
 
 
 def pin(recipe: TrainingRecipe) -> TrainingRecipe:
-    """The recipe with each place on the Hub pinned to the commit it stands at now; pinned ones ask nobody."""
-    locations = [_pinned(location) for location in recipe.source.locations]
-    with explained(OF_AGAINST):
+    """Pin each Hub location of the recipe to its current commit; locations with a revision need no request."""
+    locations = [_pin_location(location) for location in recipe.source.locations]
+    with source_error_hint(AGAINST_HINT):
         against = [place if place == "sample" else pinned(place) for place in recipe.against]
     source = recipe.source.model_copy(update={"locations": locations})
     return recipe.model_copy(update={"source": source, "against": against})
 
 
 def load(source: TrainingSource, seed: int, scratch: Path) -> Preferences:
-    """Read every location; dumps come after the others. scratch: a directory for temporary files of a large dump.
+    """Read all locations of a source.
 
-    Raises `SourceError`, and `pluralbench_runs.UserError` for a config that cannot be called so.
+    Args:
+        source: Source table of the recipe. Rows of dumps follow those of the other locations.
+        seed: Seed for drawing rejected answers.
+        scratch: Directory for the temporary files of a large dump.
+
+    Raises:
+        SourceError: A location is missing, damaged or unknown, or sources share a config or a user.
+        UserError: A config's name cannot be used as a directory.
     """
-    twice = [location for location in source.locations if source.locations.count(location) > 1]
-    if twice:
-        raise SourceError(f"The source {twice[0]} is given twice.")
+    repeated = [location for location in source.locations if source.locations.count(location) > 1]
+    if repeated:
+        raise SourceError(f"The source {repeated[0]} is given twice.")
     split = [_split(location) for location in source.locations]
     parts = [_load(kind, rest, source) for kind, rest in split if kind != "stack-exchange"]
     dumps = [Path(rest) for kind, rest in split if kind == "stack-exchange"]
@@ -56,17 +64,17 @@ def load(source: TrainingSource, seed: int, scratch: Path) -> Preferences:
 
 
 def _check_configs(parts: list[Preferences], pairs: pl.DataFrame) -> None:
-    """A config is of one source, and a user of one config, so that users can be kept apart by their ids."""
+    """Check that each config is in one source and each user in one config, so that user ids are unique."""
     configs = [config for part in parts for config in part.pairs["config"].unique(maintain_order=True)]
     for config in configs:
         check_path_name(config, "A config of the sources (which `config_names` can rename)")
         if configs.count(config) > 1:
             raise SourceError(f"Two sources have the config {config!r}; rename one of their files.")
     users = pairs.group_by("user_id", maintain_order=True).agg(pl.col("config").unique(maintain_order=True))
-    for user, both in users.filter(pl.col("config").list.len() > 1).head(1).rows():
+    for user, shared in users.filter(pl.col("config").list.len() > 1).head(1).rows():
         raise SourceError(
-            f"The user {user!r} is in {' and '.join(both[:2])}, and users are kept apart by their ids; give other "
-            "people other ids, or put the pairs of one person into one table."
+            f"The user {user!r} is in {' and '.join(shared[:2])}, but a user id must be in one config only. Rename the "
+            "id if they are different people; otherwise put the pairs into one table."
         )
 
 
@@ -88,7 +96,7 @@ def _load(kind: str, rest: str, source: TrainingSource) -> Preferences:
     return tables.load(place, PUBLISHED, source, name=corpus.name, attribution=corpus.attribution, config=kind)
 
 
-def _pinned(location: str) -> str:
+def _pin_location(location: str) -> str:
     kind, rest = _split(location)
     if kind == "table":
         return f"table:{pinned(rest)}"
@@ -97,9 +105,9 @@ def _pinned(location: str) -> str:
 
 def _split(location: str) -> tuple[str, str]:
     kind, _, rest = location.partition(":")
-    if kind not in KINDS or ALONE.get(kind) is bool(rest):
-        meant = "stack-exchange" if location.endswith(".xml") else "table"
-        hint = f"; did you mean `{meant}:{location}`?" if kind not in KINDS and Path(location).suffix else "."
+    if kind not in KINDS or KIND_ONLY.get(kind) is bool(rest):
+        likely = "stack-exchange" if location.endswith(".xml") else "table"
+        hint = f"; did you mean `{likely}:{location}`?" if kind not in KINDS and Path(location).suffix else "."
         raise SourceError(
             f"Unknown source {location!r}: give `sample`, `arena`, `prism` (each of these two also with `:DIRECTORY` "
             f"or `:ORG/NAME@REVISION`), `table:FILE_OR_DIR` or `stack-exchange:POSTS_XML`{hint}"

@@ -1,4 +1,4 @@
-"""What a source of preferences hands to the build."""
+"""Preferences and posts as a source returns them to the build."""
 
 from dataclasses import dataclass
 
@@ -26,11 +26,14 @@ POSTS = pl.Schema([("config", pl.String), ("user_id", pl.String), ("post", POST)
 
 @dataclass(frozen=True)
 class Preferences:
-    """What people preferred, what they asked, what was left out and why, and where all came from.
+    """Preferences that a source returns.
 
-    pairs: columns of `PAIRS`, a user's in their order in time. posts: columns of `POSTS`, the questions of each user in
-    the same order, of a conversation only the first: what is said later answers the response that was chosen. The id of
-    a post is the `source_id` of the pairs that follow from it. drops: columns of `sources.loaded.DROPS`.
+    Attributes:
+        pairs: Columns of `PAIRS`; a user's pairs are in order of time.
+        posts: Columns of `POSTS`: the questions of each user, in order of time. A conversation gives only its first
+            question, since later turns reply to the chosen response. A post's id is the `source_id` of its pairs.
+        drops: Rows that were left out, with the reason; columns of `sources.loaded.DROPS`.
+        sources: Manifest entries of the sources.
     """
 
     pairs: pl.DataFrame
@@ -40,5 +43,5 @@ class Preferences:
 
 
 def preferences_digest(pairs: pl.DataFrame, posts: pl.DataFrame) -> str:
-    """SHA-256 of what was read: it pins files that have no revision."""
+    """Compute the SHA-256 of pairs and posts; it identifies files that have no revision."""
     return digest([content_digest(pairs), [list(row) for row in posts.rows()]])

@@ -1,7 +1,7 @@
-"""Stack Exchange dumps (`Posts.xml`): of two answers to a question, the one that the asker accepted is preferred.
+"""Read preferences from Stack Exchange dumps (`Posts.xml`): the asker prefers the accepted answer.
 
-Each question gives one pair: its accepted answer against one of the others, drawn by the seed. With all of them a
-user's earlier pairs would show the accepted answer of the very question that is asked.
+Each question gives one pair: its accepted answer and one other answer, drawn by the seed. With several pairs per
+question, a user's earlier pairs would reveal the accepted answer.
 """
 
 import sqlite3
@@ -16,22 +16,29 @@ from pluralbench_release.errors import SourceError
 from pluralbench_runs import rng_for
 
 from build_personalized.recipe import public_source, site_of
-from build_personalized.sources.dump import STEP, Drop, by_licence, post_of, posts_of, text_of
+from build_personalized.sources.dump import STEP, Drop, licence_note, open_posts, post_text, profile_post
 from build_personalized.sources.loaded import drops_frame
 from build_personalized.training.recipe import TrainingSource
 from build_personalized.training.sources.loaded import PAIRS, POSTS, Preferences, preferences_digest
 
 
 def load(paths: Sequence[Path], source: TrainingSource, seed: int, scratch: Path) -> Preferences:
-    """What the askers of communities accepted, a dump each; ids are `SITE-POST`, users `SITE-user-NUMBER`.
+    """Read the accepted answers of communities; ids are `SITE-POST`, users `SITE-user-NUMBER`.
 
-    Left out, each counted: what `sources.dump` leaves out; answers by the asker; questions without an accepted answer,
-    or without another one that differs from it. All questions of a user are posts, answered or not.
+    Dropped and counted are the posts that `sources.dump` drops, answers by the asker, and questions without an accepted
+    answer or without a different other answer. All questions of a user become posts, answered or not.
 
-    Raises `SourceError` for a dump that is missing, truncated or not XML, and for one that gives no pair.
+    Args:
+        paths: Dumps, one per community.
+        source: Source table of the recipe.
+        seed: Seed for drawing the rejected answer.
+        scratch: Directory for temporary files.
+
+    Raises:
+        SourceError: A dump is missing, truncated or not XML, or gives no pair.
     """
-    with posts_of(paths, scratch, answers=True) as (posts, drops):
-        parts = [_of_site(path, posts, source, seed) for path in paths]
+    with open_posts(paths, scratch, answers=True) as (posts, drops):
+        parts = [_load_site(path, posts, source, seed) for path in paths]
     return Preferences(
         pl.concat([part.pairs for part in parts]),
         pl.concat([part.posts for part in parts]),
@@ -40,23 +47,23 @@ def load(paths: Sequence[Path], source: TrainingSource, seed: int, scratch: Path
     )
 
 
-def _of_site(path: Path, posts: sqlite3.Connection, source: TrainingSource, seed: int) -> Preferences:
+def _load_site(path: Path, posts: sqlite3.Connection, source: TrainingSource, seed: int) -> Preferences:
     site = site_of(path)
     pairs: list[dict[str, Any]] = []
-    asked: list[dict[str, Any]] = []
+    user_posts: list[dict[str, Any]] = []
     drops: list[Drop] = []
     licences = Counter[str]()
     query = "SELECT * FROM post WHERE site = ? ORDER BY user, date, id"
     for question in posts.execute(query, (site,)):
-        user, post = f"{site}-user-{question['user']}", post_of(question, site)
+        user, post = f"{site}-user-{question['user']}", profile_post(question, site)
         licences[question["licence"]] += 1
-        asked.append({"config": site, "user_id": user, "post": post})
+        user_posts.append({"config": site, "user_id": user, "post": post})
         answers = posts.execute(
             "SELECT * FROM answer WHERE site = ? AND question = ? ORDER BY id", (site, str(question["id"]))
         ).fetchall()
         own = [answer for answer in answers if answer["user"] == question["user"]]
         drops += [(site, STEP, "answer by the asker", f"{site}-{answer['id']}") for answer in own]
-        chosen, rejected, reason = _pair(question, answers, seed)
+        chosen, rejected, reason = _choose_pair(question, answers, seed)
         if chosen is None or rejected is None:
             drops.append((site, STEP, reason, post["id"]))
             continue
@@ -67,35 +74,35 @@ def _of_site(path: Path, posts: sqlite3.Connection, source: TrainingSource, seed
                 "id": post["id"],
                 "user_id": user,
                 "prompt": [{"role": "user", "content": post["text"]}],
-                "chosen": text_of(chosen),
-                "rejected": text_of(rejected),
+                "chosen": post_text(chosen),
+                "rejected": post_text(rejected),
                 "source_id": post["id"],
                 "chosen_source": f"{site}-{chosen['id']}",
                 "rejected_source": f"{site}-{rejected['id']}",
             }
         )
     if not pairs:
-        raise SourceError(f"{path}: no question has an accepted answer and another one, so there is nothing to prefer.")
-    frame, theirs = pl.DataFrame(pairs, schema=PAIRS), pl.DataFrame(asked, schema=POSTS)
+        raise SourceError(f"{path}: no question has an accepted answer and another one, so there are no pairs.")
+    pair_frame, post_frame = pl.DataFrame(pairs, schema=PAIRS), pl.DataFrame(user_posts, schema=POSTS)
     entry = Source(
         name=source.name or f"Stack Exchange dump of {site}",
         location=public_source(f"stack-exchange:{path}"),
-        digest=preferences_digest(frame, theirs),
-        rows=frame.height,
+        digest=preferences_digest(pair_frame, post_frame),
+        rows=pair_frame.height,
         licence=max(licences),
         attribution=source.attribution
         or (
             f"Posts by users of {site}; `{site}-N` is the question or answer N of that community. "
-            f"{by_licence(licences)}"
+            f"{licence_note(licences)}"
         ),
     )
-    return Preferences(frame, theirs, drops_frame(drops), [entry])
+    return Preferences(pair_frame, post_frame, drops_frame(drops), [entry])
 
 
-def _pair(
+def _choose_pair(
     question: sqlite3.Row, answers: Sequence[sqlite3.Row], seed: int
 ) -> tuple[sqlite3.Row | None, sqlite3.Row | None, str]:
-    """The accepted answer and another one, or why there are not both."""
+    """Return the accepted answer, another one, and the reason if one of them is missing."""
     if question["accepted"] is None:
         return None, None, "no accepted answer"
     accepted = next((answer for answer in answers if str(answer["id"]) == question["accepted"]), None)

@@ -1,6 +1,6 @@
-"""Tables of preferences: Chatbot Arena and PRISM as published for personalized reward models, or any other.
+"""Read tables of preferences: Chatbot Arena and PRISM as published for personalized reward models, or your own.
 
-Each row is a pair: who decided it, the prompt, the response they preferred and the other one.
+Each row is a pair: the user, the prompt, the preferred response and the other one.
 """
 
 from collections.abc import Mapping
@@ -19,14 +19,20 @@ from build_personalized.training.sources.loaded import PAIRS, POSTS, Preferences
 
 STEP = "source"
 REQUIRED = COLUMNS[:4]
-IN_TIME = {"train": 0, "val": 1, "validation": 1, "test": 2}
+SPLIT_ORDER = {"train": 0, "val": 1, "validation": 1, "test": 2}
 
 Message = dict[str, str]
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """A table on the Hub as it is published for personalized reward models, with the columns of `PUBLISHED`."""
+    """Table on the Hub as published for personalized reward models, with the columns of `PUBLISHED`.
+
+    Attributes:
+        name: Name of the source in a release.
+        hub: Hub repository.
+        attribution: Attribution in a release.
+    """
 
     name: str
     hub: str
@@ -58,26 +64,33 @@ def load(
     config: str | None = None,
     shown: str | None = None,
 ) -> Preferences:
-    """The preferences in every split of a table (see `pluralbench_release.read_tables`).
+    """Read the preferences in all splits of a table (see `pluralbench_release.read_tables`).
 
-    columns: which of its columns is what. config: what its one config is called in the release, or its configs begin
-    with; by default they keep their names. shown: what the release says of where the table is.
+    Dropped and counted are rows without a user, with an empty text, with a prompt that does not end with a user
+    message, with identical responses, and repeated rows.
 
-    Left out, each counted: rows without a user, with an empty text, whose prompt does not end with the user, whose
-    responses are the same, or that are there already.
+    Args:
+        location: Location of the table.
+        columns: Names of the table's columns, by those of `training.recipe.COLUMNS`.
+        source: Source table of the recipe.
+        name: Name of the source in the release, unless the recipe has one.
+        attribution: Attribution in the release, unless the recipe has one.
+        config: Name of the table's only config in the release, or prefix of its configs. Default: their own names.
+        shown: Location that the release records. Default: that of the table.
 
-    Raises `SourceError` for a table that has not the columns, or a cell that is none of theirs.
+    Raises:
+        SourceError: The table lacks a column, or a cell has a wrong type.
     """
     tables = read_tables(location, split="all")
     rows: list[dict[str, Any]] = []
     drops: list[tuple[str, str, str, str]] = []
-    for given, frame in tables.frames.items():
-        called = given if config is None else config if len(tables.frames) == 1 else f"{config}_{given}"
-        _read_rows(rows, drops, called, frame, tables.paths[given], columns)
+    for original, frame in tables.frames.items():
+        renamed = original if config is None else config if len(tables.frames) == 1 else f"{config}_{original}"
+        _read_rows(rows, drops, renamed, frame, tables.paths[original], columns)
     pairs = pl.DataFrame(rows, schema=PAIRS)
-    twice = pairs.filter(pairs.select("config", "id").is_duplicated())
-    if twice.height:
-        raise SourceError(f"{tables.location} has the id {twice['id'][0]!r} more than once.")
+    repeated = pairs.filter(pairs.select("config", "id").is_duplicated())
+    if repeated.height:
+        raise SourceError(f"{tables.location} has the id {repeated['id'][0]!r} more than once.")
     posts = [
         {
             "config": row["config"],
@@ -86,17 +99,17 @@ def load(
         }
         for row in pairs.unique(["config", "user_id", "source_id"], keep="first", maintain_order=True).to_dicts()
     ]
-    asked = pl.DataFrame(posts, schema=POSTS)
+    post_frame = pl.DataFrame(posts, schema=POSTS)
     entry = Source(
         name=source.name or name,
         location=shown or public_location(tables.location),
         revision=tables.revision,
-        digest=preferences_digest(pairs, asked),
+        digest=preferences_digest(pairs, post_frame),
         rows=pairs.height,
         licence=tables.licence or source.licence or "unknown",
         attribution=source.attribution or attribution,
     )
-    return Preferences(pairs, asked, drops_frame(drops), [entry])
+    return Preferences(pairs, post_frame, drops_frame(drops), [entry])
 
 
 def _read_rows(
@@ -107,17 +120,17 @@ def _read_rows(
     where: str,
     columns: Mapping[str, str],
 ) -> None:
-    there = _there(frame, where, columns)
+    names = _column_names(frame, where, columns)
     seen: set[tuple[str, ...]] = set()
-    for number, row in enumerate(_in_time(frame, there, where).iter_rows(named=True), start=1):
-        cells = {what: row.get(column) for what, column in there.items()}
+    for number, row in enumerate(_sort_by_time(frame, names, where).iter_rows(named=True), start=1):
+        cells = {what: row.get(column) for what, column in names.items()}
         place = f"{where}, row {row['row number']}"
         row_id = f"{config}-{number:06}" if cells.get("id") is None else str(cells["id"])
-        prompt = _messages(cells["prompt"], f"{place}: `{there['prompt']}`")
-        chosen, rejected = (_answer(cells[side], f"{place}: `{there[side]}`") for side in ("chosen", "rejected"))
+        prompt = _messages(cells["prompt"], f"{place}: `{names['prompt']}`")
+        chosen, rejected = (_answer(cells[side], f"{place}: `{names[side]}`") for side in ("chosen", "rejected"))
         user = "" if cells["user"] is None else str(cells["user"])
         key = (user, str(prompt), chosen, rejected)
-        reason = "given before" if key in seen else _fault(user, prompt, chosen, rejected)
+        reason = "given before" if key in seen else _drop_reason(user, prompt, chosen, rejected)
         if reason:
             drops.append((config, STEP, reason, row_id))
             continue
@@ -136,33 +149,33 @@ def _read_rows(
         )
 
 
-def _there(frame: pl.DataFrame, where: str, columns: Mapping[str, str]) -> dict[str, str]:
-    """The columns that a table has, by what they are."""
+def _column_names(frame: pl.DataFrame, where: str, columns: Mapping[str, str]) -> dict[str, str]:
+    """Map `COLUMNS` to the table's columns; optional ones that it lacks are left out."""
     names = {what: columns.get(what, what) for what in COLUMNS}
     for what, column in names.items():
         if column not in frame.columns and (what in REQUIRED or what in columns):
             raise SourceError(
-                f"{where} has no column `{column}`; it has {', '.join(frame.columns)}: name the right one under "
-                f"[source.columns] with `{what} = ...` (or --column {what}=...)."
+                f"{where} has no column `{column}`; it has {', '.join(frame.columns)}. Name the right one with "
+                f'`source.columns=["{what}=COLUMN"]`.'
             )
     return {what: column for what, column in names.items() if column in frame.columns}
 
 
-def _in_time(frame: pl.DataFrame, there: Mapping[str, str], where: str) -> pl.DataFrame:
-    """Each user's rows in their order in time: by the column of the order, else by the split and the row."""
+def _sort_by_time(frame: pl.DataFrame, names: Mapping[str, str], where: str) -> pl.DataFrame:
+    """Sort rows by the column `order`, else by split and row."""
     frame = frame.with_row_index("row number", offset=1)
-    if "order" in there:
-        if frame[there["order"]].null_count():
-            raise SourceError(f"{where}: the column `{there['order']}` has rows without a value.")
-        return frame.sort(_number_or_text(frame[there["order"]]), maintain_order=True)
-    if "split" in there:
-        rank = pl.col(there["split"]).cast(pl.String).replace_strict(IN_TIME, default=0, return_dtype=pl.Int64)
+    if "order" in names:
+        if frame[names["order"]].null_count():
+            raise SourceError(f"{where}: the column `{names['order']}` has rows without a value.")
+        return frame.sort(_sort_key(frame[names["order"]]), maintain_order=True)
+    if "split" in names:
+        rank = pl.col(names["split"]).cast(pl.String).replace_strict(SPLIT_ORDER, default=0, return_dtype=pl.Int64)
         return frame.sort(rank, maintain_order=True)
     return frame
 
 
-def _number_or_text(order: pl.Series) -> pl.Series:
-    """A column by which rows are sorted: texts that are all numbers, as those of a CSV, by their size."""
+def _sort_key(order: pl.Series) -> pl.Series:
+    """Convert a column of texts that are all numbers, as in a CSV, to numbers."""
     if order.dtype != pl.String:
         return order
     numbers = order.cast(pl.Float64, strict=False)
@@ -174,9 +187,9 @@ def _messages(cell: Any, where: str) -> list[Message]:
         return [{"role": "user", "content": cell or ""}]
     if not isinstance(cell, list) or not all(map(_is_message, cell)):
         raise SourceError(f"{where} is neither a text nor a list of messages with `role` and `content`.")
-    strange = next((part["role"] for part in cell if part["role"] not in ROLES), None)
-    if strange is not None:
-        raise SourceError(f"{where} has a message of the role {strange!r}; the roles are {', '.join(ROLES)}.")
+    unknown = next((part["role"] for part in cell if part["role"] not in ROLES), None)
+    if unknown is not None:
+        raise SourceError(f"{where} has a message with the role {unknown!r}; the roles are {', '.join(ROLES)}.")
     return [{"role": part["role"], "content": part["content"] or ""} for part in cell]
 
 
@@ -185,24 +198,24 @@ def _is_message(part: Any) -> bool:
 
 
 def _answer(cell: Any, where: str) -> str:
-    said = cell.get("content", 0) if isinstance(cell, dict) else cell
-    if said is None:
+    text = cell.get("content", 0) if isinstance(cell, dict) else cell
+    if text is None:
         return ""
-    if not isinstance(said, str):
+    if not isinstance(text, str):
         raise SourceError(f"{where} is neither a text nor a message with `role` and `content`.")
-    return said
+    return text
 
 
 def _first_question(prompt: list[Message]) -> str:
     return next(message["content"] for message in prompt if message["role"] == "user")
 
 
-def _fault(user: str, prompt: list[Message], chosen: str, rejected: str) -> str:
-    """Why a pair is left out; "" for one that is kept."""
-    faults = {
+def _drop_reason(user: str, prompt: list[Message], chosen: str, rejected: str) -> str:
+    """Return why a pair is dropped; "" keeps it."""
+    reasons = {
         "no user": not user.strip(),
-        "empty text": not all(text.strip() for text in (chosen, rejected, *(said["content"] for said in prompt))),
+        "empty text": not all(text.strip() for text in (chosen, rejected, *(turn["content"] for turn in prompt))),
         "prompt does not end with the user": not prompt or prompt[-1]["role"] != "user",
         "identical answers": chosen == rejected,
     }
-    return next((reason for reason, found in faults.items() if found), "")
+    return next((reason for reason, applies in reasons.items() if applies), "")
