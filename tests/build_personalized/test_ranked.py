@@ -61,8 +61,11 @@ def test_posts_are_ranked_and_all_else_stays(run: Run, asked: dict[str, Any], tm
     ("changed", "said"),
     [
         ({"profile": ["a"]}, "no column `profile` of posts with `text`; its columns are id, question, profile"),
-        ({"profile": [{"text": "a"}, {"text": None}]}, "row 1: a post of the profile has no text; leave it out."),
-        ({"question": None}, "has no column question, prompt or context with the questions; its columns are id, profile"),
+        ({"profile": [{"text": "a"}, {"text": None}]}, "row 1: a post of the profile has no text; remove it."),
+        (
+            {"question": None},
+            "has no column question, prompt or context with the questions; its columns are id, profile",
+        ),
     ],
 )
 def test_what_cannot_be_ranked_is_named(run: Run, changed: dict[str, Any], said: str, tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ OWN = [
     ("build-personalized training --shares 0.5/0.1/0.1", "are 0.5/0.1/0.1, but must add up to 1"),
     ("build-personalized training --source table:t --column who=user", "there is no column `who` to rename"),
     ("build-personalized training --column who", "--column 'who' is not of the form WHAT=COLUMN"),
-    ("build-personalized training --against none --against sample", "none compares with no benchmark"),
+    ("build-personalized training --against none --against sample", "`none` compares with no benchmark"),
     ("build-personalized training --against nowhere", "(a benchmark of `--against`)."),
     ("build-multilingual --column prompt", "--column 'prompt' is not of the form WHAT=COLUMN, such as prompt=text."),
     ("build-multilingual --source x --column question=text", "there is no column `question` to rename"),

@@ -215,7 +215,7 @@ def _mean(rated: pl.DataFrame, group: str, side: str, dimension: str) -> Mean:
         sums_of(np.zeros_like(cluster), cluster, ratings["rating"].cast(pl.Float64).to_numpy(), shape=(len(pairs), 1))
     )
     bounds = (float(LOWEST), float(HIGHEST))
-    mean = influence.spread(influence.sources[0].pooled([0]), [[0]], ratings.height, len(pairs), bounds)
+    mean = influence.estimate(influence.sources[0].pooled([0]), [[0]], ratings.height, len(pairs), bounds)
     return Mean(
         config=group,
         side=side,
