@@ -69,7 +69,7 @@ def release(job: Job) -> Step:
         location="made",
         digest=sha256(b"made").hexdigest(),
         rows=job.rows,
-        licence="cc0-1.0",
+        license="cc0-1.0",
         attribution="made",
     )
     card = Card(

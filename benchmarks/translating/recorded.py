@@ -108,7 +108,7 @@ def prepare(settings: Settings) -> Prepared:
     folder = Path(settings.folder)
     with (folder / ENGLISH).open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in pairs(settings.rows, settings.seed))
-    english = SourceTable(location=str(folder / ENGLISH), licence="apache-2.0", attribution="Made for a benchmark.")
+    english = SourceTable(location=str(folder / ENGLISH), license="apache-2.0", attribution="Made for a benchmark.")
     table = TranslatorTable(name="google", model=MODEL)
     recipe = MultilingualRecipe(languages=settings.languages, source=english, translator=table)
     write_recipe(recipe, folder / RECIPE)

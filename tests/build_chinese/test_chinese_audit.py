@@ -64,7 +64,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_release_tells_its_audit_and_nothing_of_where_it_was_built(run: Run, project: Path) -> None:
     recipe = project / "named.toml"
     recipe.write_text(
-        f'[annotated]\nlocation = "{project}/annotated.jsonl"\nname = "Mountains"\nlicence = "cc-by-4.0"\n'
+        f'[annotated]\nlocation = "{project}/annotated.jsonl"\nname = "Mountains"\nlicense = "cc-by-4.0"\n'
         'attribution = "Their authors."\n',
         encoding="utf-8",
     )

@@ -15,7 +15,7 @@ from chinese_project import (
     judge,
     prompt,
     read_rows,
-    unlabelled,
+    unlabeled,
     write_prompts,
     write_rows,
 )
@@ -34,7 +34,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("JUDGE_KEY", "sk-planted")
     write_prompts(tmp_path, ["open", "human", "preference"])
     write_rows(tmp_path / "annotated.jsonl", [annotated(number) for number in range(3)])
-    write_rows(tmp_path / "more.jsonl", [unlabelled(number) for number in range(10, 12)])
+    write_rows(tmp_path / "more.jsonl", [unlabeled(number) for number in range(10, 12)])
     (tmp_path / "ranked.jsonl").write_text("of before\n", encoding="utf-8")
     (tmp_path / "folder").mkdir()
     return tmp_path
@@ -214,7 +214,7 @@ def test_annotations_of_strangers_leave_the_file_that_was_there(run: Run, projec
 
 
 def test_a_prompt_in_both_parts_is_refused_before_anything_is_asked(project: Path, refused: Refused) -> None:
-    write_rows(project / "more.jsonl", [unlabelled(0), unlabelled(10)])
+    write_rows(project / "more.jsonl", [unlabeled(0), unlabeled(10)])
     with serve(judge) as server:
         refused(
             [*PREFERENCE, "--no-distant", "--base-url", server.base_url, "--out", "out"],

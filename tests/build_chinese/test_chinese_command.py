@@ -19,7 +19,7 @@ from chinese_project import (
     quality,
     ranked_truly,
     read_rows,
-    unlabelled,
+    unlabeled,
     write_prompts,
     write_rows,
 )
@@ -155,7 +155,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("JUDGE_KEY", "sk-planted")
     write_prompts(tmp_path, ["open", "human", "preference", "open", "human", "preference"])
-    write_rows(tmp_path / "more.jsonl", [unlabelled(number) for number in range(10, 16)])
+    write_rows(tmp_path / "more.jsonl", [unlabeled(number) for number in range(10, 16)])
     return tmp_path
 
 

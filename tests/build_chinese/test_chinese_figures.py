@@ -105,7 +105,7 @@ def test_the_tables_have_the_numbers_as_text() -> None:
     rows = [annotated(2), annotated(3)]
     marks = [(row["id"], *mark, None, "") for row in rows for mark in row["annotations"]]
     rewards = pl.DataFrame([("p", f"r{cut}", 0.0, cut, "") for cut in range(8)], schema=REWARDS, orient="row")
-    source = Source(name="s", location="s", digest="", rows=2, licence="x", attribution="y")
+    source = Source(name="s", location="s", digest="", rows=2, license="x", attribution="y")
     votes = pl.DataFrame(marks, schema=VOTES, orient="row")
     figures = figures_of(people, dropped, Voted("a-judge", rows, votes, rewards, made, source))
     assert json.loads(json.dumps(figures)) == figures

@@ -18,7 +18,7 @@ from build_chinese.rankings import Row, ranked_pairs, resolve_rows  # noqa: E402
 from build_chinese.recipe import RewardTable  # noqa: E402
 from build_chinese.reward_model import TrainingRows, pin, rankings_of, rewards  # noqa: E402
 from chat_server import ChatServer, serve  # noqa: E402
-from chinese_project import annotated, judge, quality, read_rows, unlabelled, write_rows, write_taxonomy  # noqa: E402
+from chinese_project import annotated, judge, quality, read_rows, unlabeled, write_rows, write_taxonomy  # noqa: E402
 from pluralbench_calls import Ledger, read_ledger  # noqa: E402
 from pluralbench_calls.errors import MissingAnswers  # noqa: E402
 from pluralbench_release import LEDGER, RECIPE, rebuild, verify  # noqa: E402
@@ -29,9 +29,15 @@ from transformers.utils import logging  # noqa: E402
 Run = Callable[..., tuple[int, str]]
 library: Any = logging
 SIZES: dict[str, Any] = {"num_hidden_layers": 1, "hidden_size": 32, "intermediate_size": 32, "head_dim": 8}
-TRAINING: dict[str, Any] = {"epochs": 2, "batch_size": 10, "accumulation": 1, "learning_rate": 1e-3, "max_length": 500}
+TRAINING: dict[str, Any] = {
+    "epochs": 2,
+    "batch_size": 10,
+    "gradient_accumulation_steps": 1,
+    "learning_rate": 1e-3,
+    "max_length": 500,
+}
 HUMAN = resolve_rows([annotated(number) for number in range(6)])[0]
-ROWS = [unlabelled(number) for number in range(10, 14)]
+ROWS = [unlabeled(number) for number in range(10, 14)]
 VARIANTS = ["human", "judge", "judge + length", "judge + distant", "judge + distant + length"]
 VARIANTS += ["judge + distant + length + human"]
 
@@ -183,7 +189,7 @@ def project(tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     monkeypatch.setenv("JUDGE_KEY", "sk-planted")
     configs = ["open", "human"] * 2 + ["preference"] * 6
     write_rows(tmp_path / "annotated.jsonl", [annotated(number, config) for number, config in enumerate(configs)])
-    write_rows(tmp_path / "more.jsonl", [unlabelled(number) for number in range(10, 18)])
+    write_rows(tmp_path / "more.jsonl", [unlabeled(number) for number in range(10, 18)])
     write_taxonomy(tmp_path)
     (tmp_path / "recipe.toml").write_text(
         f'[reward]\nbase = "{base}"\ndevice = "cpu"\nleast_pairs = 11\n[reward.training]\n'

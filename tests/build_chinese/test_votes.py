@@ -13,7 +13,7 @@ from build_chinese.preference_set import NO_VOTE, TIE, judged
 from build_chinese.recipe import JudgeTable, PreferenceTable
 from build_chinese.taxonomy import Taxonomy, read_taxonomy
 from build_chinese.votes import VOTES, votes
-from chinese_project import Row, read_rows, unlabelled, write_taxonomy
+from chinese_project import Row, read_rows, unlabeled, write_taxonomy
 from chinese_prompts import SAMPLE
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,7 +21,7 @@ from pluralbench_calls import Answer, Ledger, Limits, Outcome, Request
 from pluralbench_release.errors import SourceError
 
 Script = Callable[[Request], str | tuple[Outcome, str]]
-ROWS = [unlabelled(number) for number in range(4)]
+ROWS = [unlabeled(number) for number in range(4)]
 
 
 class Scripted:
@@ -76,7 +76,7 @@ def test_each_two_responses_are_voted_on_once(taxonomy: Taxonomy) -> None:
     names = {row["id"]: [response["id"] for response in row["responses"]] for row in ROWS}
     assert set(pairs) == {(prompt, frozenset(two)) for prompt, own in names.items() for two in combinations(own, 2)}
     assert found["call"].n_unique() == 40
-    assert voted([unlabelled(9, count=1)], taxonomy).rows() == voted([], taxonomy).rows() == []
+    assert voted([unlabeled(9, count=1)], taxonomy).rows() == voted([], taxonomy).rows() == []
 
 
 @given(st.permutations(ROWS), st.permutations(range(5)))
@@ -102,7 +102,7 @@ def test_who_is_first_depends_on_seed_and_ids_alone(taxonomy: Taxonomy) -> None:
 
 
 def test_the_sample_has_a_reply_to_each_vote_that_its_seed_draws() -> None:
-    rows = read_rows(SAMPLE / "unlabelled.jsonl")
+    rows = read_rows(SAMPLE / "unlabeled.jsonl")
     drawn = orders(voted(rows, read_taxonomy(SAMPLE / "taxonomy.toml"), seed=42))
     recorded = [(row["prompt"], row["first"], row["second"]) for row in read_rows(SAMPLE / "votes.jsonl")]
     assert set(recorded) == drawn
@@ -137,14 +137,14 @@ def test_the_judge_sees_the_criteria_of_the_category_and_both_answers(taxonomy: 
 def test_a_category_without_criteria_is_refused(taxonomy: Taxonomy) -> None:
     by = Scripted()
     with pytest.raises(SourceError, match=r"There is no category '天文' in .*; it has 地理, 改写\."):
-        voted([*ROWS, unlabelled(7) | {"category": ["天文"]}], taxonomy, by)
+        voted([*ROWS, unlabeled(7) | {"category": ["天文"]}], taxonomy, by)
     assert by.asked == []
 
 
 @pytest.mark.parametrize(("reply", "asked"), [("marker", "[[A]]"), ("structured", '{"verdict": "A"}')])
 def test_a_verdict_is_asked_for_in_one_way(taxonomy: Taxonomy, reply: str, asked: str) -> None:
     by = Scripted(lambda _: asked)
-    found = voted([unlabelled(0, count=2)], taxonomy, by, reply=reply)
+    found = voted([unlabeled(0, count=2)], taxonomy, by, reply=reply)
     [request] = by.asked
     text = json.dumps(request.body["messages"], ensure_ascii=False).replace('\\"', '"')
     assert ("[[" in text, "JSON" in text, "response_format" in request.body) == (
@@ -162,7 +162,7 @@ def test_what_cannot_be_read_is_asked_again_and_then_counted(taxonomy: Taxonomy)
         number = int(request.label.partition("vote on n")[2].partition(":")[0])
         return ("[[A]]", "[[B]]" if request.sample == 2 else "嗯", "都好", "[[C]]")[number]
 
-    rows = [unlabelled(number, count=3) for number in range(4)]
+    rows = [unlabeled(number, count=3) for number in range(4)]
     by = Scripted(script)
     found = voted(rows, taxonomy, by, attempts=3)
     asked = pl.DataFrame({"prompt": [request.label[8:10] for request in by.asked]})["prompt"].value_counts()

@@ -53,7 +53,7 @@ def without(row: Row, *names: str) -> dict[str, Any]:
 def test_a_translation_a_row(tmp_path: Path, name: str) -> None:
     write(tmp_path / name, MAPLE)
     location = tmp_path if name.startswith("data/") else tmp_path / name
-    found = read(RatedTable(location=str(location), direction="zh-en", licence="cc-by-nc-4.0", name="MAPLE"))
+    found = read(RatedTable(location=str(location), direction="zh-en", license="cc-by-nc-4.0", name="MAPLE"))
     assert found.frame.schema == RATED
     assert found.frame.to_dicts() == [
         {name: row[name] for name in ("source", "system", "translation", "score")}
@@ -65,7 +65,7 @@ def test_a_translation_a_row(tmp_path: Path, name: str) -> None:
         "name": "MAPLE",
         "location": location.name,
         "rows": 5,
-        "licence": "cc-by-nc-4.0",
+        "license": "cc-by-nc-4.0",
         "attribution": "MAPLE",
     }
 

@@ -115,7 +115,7 @@ def test_any_table_of_pairs(tmp_path: Path, suffix: str) -> None:
     # A subset of no section is one of its own.
     others = found.pairs.select("chosen_model", "rejected_model", "subset", "category").unique()
     assert others.rows() == [("unknown", "unknown", "mine", "mine")]
-    assert (found.source.rows, found.source.licence) == (2, "unknown")
+    assert (found.source.rows, found.source.license) == (2, "unknown")
     assert found.source.location == f"mine{suffix}"
 
 
@@ -199,13 +199,13 @@ def test_the_digest_is_of_the_rows_and_not_of_their_order_or_file(tmp_path: Path
     assert loaded(tmp_path / "e.jsonl", [*rows[:3], pair(id=3)]).source.digest != first
 
 
-def test_the_licence_is_the_cards_and_else_the_recipes(tmp_path: Path) -> None:
-    given_ = {"licence": "mit", "name": "Mine", "attribution": "By me."}
+def test_the_license_is_the_cards_and_else_the_recipes(tmp_path: Path) -> None:
+    given_ = {"license": "mit", "name": "Mine", "attribution": "By me."}
     found = loaded(tmp_path / "filtered.jsonl", [pair()], **given_).source
-    assert (found.licence, found.name, found.attribution) == ("mit", "Mine", "By me.")
+    assert (found.license, found.name, found.attribution) == ("mit", "Mine", "By me.")
     (tmp_path / "README.md").write_text("---\nlicense: odc-by\n---\n", encoding="utf-8")
-    found = load(SourceTable(location=str(tmp_path), licence="mit")).source
-    assert (found.licence, found.attribution) == ("odc-by", f"The authors of {tmp_path.name}.")
+    found = load(SourceTable(location=str(tmp_path), license="mit")).source
+    assert (found.license, found.attribution) == ("odc-by", f"The authors of {tmp_path.name}.")
 
 
 HAS = "it has id, prompt, chosen, rejected, subset"

@@ -46,7 +46,7 @@ def rated(
     scores: Scores, scale: Scale = LIKERT, *, score: str = "score", location: str = "rated.jsonl", **more: Any
 ) -> Rated:
     rows = frame(scores, **more)
-    source = Source(name="Rated", location=location, digest="", rows=rows.height, licence="unknown", attribution="")
+    source = Source(name="Rated", location=location, digest="", rows=rows.height, license="unknown", attribution="")
     return Rated(rows, scale, score, source, {})
 
 

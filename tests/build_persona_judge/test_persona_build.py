@@ -181,7 +181,7 @@ def test_own_sources_are_built_rebuilt_and_rebuilt_from_elsewhere(
     assert verify(own / "dist") == []
     manifest = read_manifest(own / "dist")
     assert [source.redistribution is not None for source in manifest.sources] == [False, True, True, False, False]
-    assert {source.licence for source in manifest.sources} == {"unknown"}
+    assert {source.license for source in manifest.sources} == {"unknown"}
     card = (own / "dist/README.md").read_text(encoding="utf-8")
     assert (card.count("**Not to be redistributed: "), "read the owner's terms" in card) == (2, True)
     with pytest.raises(ReleaseError, match="persona-judge may not be published, because of OpinionQA: What its owner"):
@@ -194,13 +194,13 @@ def test_own_sources_are_built_rebuilt_and_rebuilt_from_elsewhere(
 def test_a_recipe_may_say_that_the_terms_were_read(run: Run, own: Path) -> None:
     recipe = own / "own.toml"
     recipe.write_text(
-        f'[opinion_qa]\nlocation = "{own / "waves"}"\nrespondents = 4\nredistribution = ""\nlicence = "cc-by-4.0"\n'
+        f'[opinion_qa]\nlocation = "{own / "waves"}"\nrespondents = 4\nredistribution = ""\nlicense = "cc-by-4.0"\n'
         f'[prism]\nlocation = "{own / "prism"}"\nredistribution = "Ours alone."\n',
         encoding="utf-8",
     )
     assert run("--recipe", recipe, "--out", own / "dist")[0] == 0
     sources = {source.name: source for source in read_manifest(own / "dist").sources}
-    assert (sources["OpinionQA"].licence, sources["OpinionQA"].redistribution) == ("cc-by-4.0", None)
+    assert (sources["OpinionQA"].license, sources["OpinionQA"].redistribution) == ("cc-by-4.0", None)
     with pytest.raises(ReleaseError, match=r"because of PRISM: Ours alone\.$"):
         check_publishable(read_manifest(own / "dist"))
 

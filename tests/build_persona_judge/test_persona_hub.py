@@ -23,7 +23,7 @@ def test_prism_is_read_from_a_pinned_commit(tmp_path: Path) -> None:
     recipe = tomllib.loads((tmp_path / "out/provenance/recipe.toml").read_text(encoding="utf-8"))
     assert recipe["prism"]["location"] == f"acme/prism@{commit}"
     [source] = read_manifest(tmp_path / "out").sources
-    assert (source.location, source.revision, source.licence) == ("acme/prism", commit, "cc-by-4.0")
+    assert (source.location, source.revision, source.license) == ("acme/prism", commit, "cc-by-4.0")
     assert not any(rebuild(tmp_path / "out", tmp_path / "local", sources=[str(FOLDER / "prism")]))
 
 

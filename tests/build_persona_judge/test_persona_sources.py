@@ -104,7 +104,7 @@ def test_what_loads_has_a_persona_for_everybody_and_a_digest_that_no_order_chang
     loaded = load(path)
     assert loaded.rows
     assert loaded.left_out == []
-    assert loaded.source.licence == "unknown"
+    assert loaded.source.license == "unknown"
     for file in path.rglob("*.*"):
         head, *rows = file.read_text(encoding="utf-8").splitlines(keepends=True)
         turned = [head, *rows[::-1]] if file.suffix == ".csv" else [*rows[::-1], head]

@@ -61,7 +61,7 @@ def test_three_configs_are_built_and_the_commit_is_pinned(asked: Asked, newest: 
     manifest = json.loads((out / "provenance/manifest.json").read_text(encoding="utf-8"))
     assert {table["config"]: table["rows"] for table in manifest["tables"]} == dict.fromkeys(CONFIGS, 8)
     (source,) = manifest["sources"]
-    assert (source["location"], source["revision"], source["licence"]) == ("acme/lamp", asked.new, "cc-by-sa-4.0")
+    assert (source["location"], source["revision"], source["license"]) == ("acme/lamp", asked.new, "cc-by-sa-4.0")
     for config in CONFIGS:
         ours = pl.read_parquet(out / "data" / config / "test.parquet")["question"].to_list()
         lines = (SAMPLE / "questions" / f"{config}.jsonl").read_text(encoding="utf-8").strip().split("\n")

@@ -1,4 +1,4 @@
-"""LaMP-QA as local files: its splits and licences, and what is wrong with a file, said where."""
+"""LaMP-QA as local files: its splits and licenses, and what is wrong with a file, said where."""
 
 from pathlib import Path
 from typing import Any
@@ -91,7 +91,7 @@ def test_a_file_of_another_shape_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("card", "recipe", "licence"),
+    ("card", "recipe", "license"),
     [
         ("---\nlicense: cc-by-4.0\n---\nA card.\n", "mit", "cc-by-4.0"),
         ("---\nlanguage: en\n---\n", "mit", "mit"),
@@ -100,10 +100,10 @@ def test_a_file_of_another_shape_is_named(tmp_path: Path) -> None:
         (None, None, "unknown"),
     ],
 )
-def test_the_licence_is_the_cards_then_the_recipes(
-    tmp_path: Path, card: str | None, recipe: str | None, licence: str
+def test_the_license_is_the_cards_then_the_recipes(
+    tmp_path: Path, card: str | None, recipe: str | None, license: str
 ) -> None:
     write(tmp_path / "Art.jsonl", [row()])
     if card is not None:
         (tmp_path / "README.md").write_text(card, encoding="utf-8")
-    assert read(tmp_path, licence=recipe).sources[0].licence == licence
+    assert read(tmp_path, license=recipe).sources[0].license == license

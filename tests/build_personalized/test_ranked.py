@@ -46,7 +46,7 @@ def test_posts_are_ranked_and_all_else_stays(run: Run, asked: dict[str, Any], tm
     assert f"{out / 'Art' / 'train.parquet'}: 2 profiles ranked by bm25" in said
     before, after = (read_tables(str(place), split="train") for place in (source, out))
     assert ids(after.frames["Art"]) == [["p1", "p3", "p0", "p2", "p4"], []]
-    assert after.licence == "cc-by-4.0"
+    assert after.license == "cc-by-4.0"
     assert after.frames["Art"].drop("profile").equals(before.frames["Art"].drop("profile"))
     # Equal posts keep their order, and every post its id.
     assert after.frames["Art"]["profile"].list.explode().sort().equals(before.frames["Art"]["profile"].list.explode())

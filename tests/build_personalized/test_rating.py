@@ -224,7 +224,7 @@ def as_in_the_paper(margin: float, pairs: int = 100) -> RatingResults:
                 key.append((item, config, str(number), side))
                 rows += [(item, "an", name, str(given[place][number])) for place, name in enumerate(DIMENSIONS)]
     key_frame = pl.DataFrame(key, schema=["item", "config", "id", "side"], orient="row")
-    settings = RatingRecipe(annotators=["an"], each=1, data="paper", margin=margin)
+    settings = RatingRecipe(annotators=["an"], annotators_per_item=1, data="paper", margin=margin)
     assigned = key_frame.select("item", annotator=pl.lit("an"), kind=pl.lit("first"))
     assert assigned.schema == ASSIGNED
     study = Study(Path(), settings, assigned, key_frame)

@@ -14,7 +14,7 @@ from build_personalized.sources import SAMPLE, load
 def questions(tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
     loaded = load(SourceTable(locations=["sample"]), tmp_path_factory.mktemp("scratch"))
     assert loaded.drops.is_empty()
-    assert [(source.location, source.licence) for source in loaded.sources] == [("sample", "apache-2.0")]
+    assert [(source.location, source.license) for source in loaded.sources] == [("sample", "apache-2.0")]
     return loaded.questions
 
 

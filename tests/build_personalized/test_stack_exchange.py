@@ -1,4 +1,4 @@
-"""People from a Stack Exchange dump: who becomes a row, what is left out, under which name and licence."""
+"""People from a Stack Exchange dump: who becomes a row, what is left out, under which name and license."""
 
 from pathlib import Path
 from typing import Any
@@ -126,7 +126,7 @@ def test_the_category_is_the_first_tag(tmp_path: Path, tags: str | None, categor
 
 
 @pytest.mark.parametrize(
-    ("dates", "stated", "licence"),
+    ("dates", "stated", "license"),
     [
         (["2010-01-01", "2011-04-07"], [None, None], "cc-by-sa-2.5"),
         (["2010-01-01", "2011-04-08"], [None, None], "cc-by-sa-3.0"),
@@ -136,20 +136,20 @@ def test_the_category_is_the_first_tag(tmp_path: Path, tags: str | None, categor
         (["2020-01-01", "2020-01-02"], ["CC BY-SA 3.0", "CC BY-SA 3.0"], "cc-by-sa-3.0"),
     ],
 )
-def test_the_licence_is_the_newest_of_the_posts(
-    tmp_path: Path, dates: list[str], stated: list[str | None], licence: str
+def test_the_license_is_the_newest_of_the_posts(
+    tmp_path: Path, dates: list[str], stated: list[str | None], license: str
 ) -> None:
     posts = [
         post(number, CreationDate=f"{date}T00:00:00.000", ContentLicense=says)
         for number, (date, says) in enumerate(zip(dates, stated, strict=True), start=1)
     ]
-    others = post(9, "2", CreationDate="2024-01-01T00:00:00.000")  # left out, so its licence does not count
+    others = post(9, "2", CreationDate="2024-01-01T00:00:00.000")  # left out, so its license does not count
     (source,) = people(dump(tmp_path, [*posts, others])).sources
-    assert source.licence == licence
-    assert f"{licence} " in source.attribution
+    assert source.license == license
+    assert f"{license} " in source.attribution
 
 
-def test_licences_are_counted(tmp_path: Path) -> None:
+def test_licenses_are_counted(tmp_path: Path) -> None:
     posts = [post(1, CreationDate="2010-01-01"), post(2, CreationDate="2016-01-01"), post(3, CreationDate="2016-01-02")]
     (source,) = people(dump(tmp_path, posts)).sources
     assert "cc-by-sa-2.5 1, cc-by-sa-3.0 2." in source.attribution

@@ -181,7 +181,7 @@ def test_real_dumps(site: str, users: int) -> None:
     assert loaded.questions["config"].to_list() == [site] * users
     assert loaded.questions["profile"].list.len().to_list() >= [3] * users
     assert loaded.questions["narrative"].str.contains("<p>").sum() == 0
-    assert loaded.sources[0].licence == "cc-by-sa-3.0"
+    assert loaded.sources[0].license == "cc-by-sa-3.0"
 
 
 MEASURE = """

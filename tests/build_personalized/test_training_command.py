@@ -88,7 +88,7 @@ def test_a_corpus_of_the_hub_is_pinned_with_its_benchmark(tmp_path: Path) -> Non
     assert recipe["source"]["locations"] == [f"arena:acme/arena@{arena}"]
     assert recipe["against"] == [f"acme/bench@{bench}"]
     [source] = read_manifest(out).sources
-    assert (source.location, source.revision, source.licence) == ("acme/arena", arena, "mit")
+    assert (source.location, source.revision, source.license) == ("acme/arena", arena, "mit")
     assert sum(frame.height for frame in rows_of(out, "arena").values()) == 10
     found = figures(out)["contamination"]
     assert (found["pairs"]["exact question"], found["pairs"]["exact post"]) == (1, 1)

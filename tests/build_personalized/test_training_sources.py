@@ -69,7 +69,7 @@ def test_any_table_with_its_columns_named(tmp_path: Path) -> None:
         ("mine", "y", "7", "y"),
         ("mine", "x", "7", "x"),
     ]
-    assert found.sources[0].licence == "unknown"
+    assert found.sources[0].license == "unknown"
 
 
 def test_a_csv_is_ordered_by_its_numbers(tmp_path: Path) -> None:

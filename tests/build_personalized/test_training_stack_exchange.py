@@ -45,7 +45,7 @@ def test_a_pair_is_the_accepted_answer_and_another_one(tmp_path: Path) -> None:
     assert [post["id"] for post in found.posts["post"]] == ["beer-1", "beer-5", "beer-6"]
     assert drops(found) == [("beer-5", "no accepted answer"), ("beer-6", "no accepted answer")]
     [source] = found.sources
-    assert (source.licence, source.rows) == ("cc-by-sa-3.0", 1)
+    assert (source.license, source.rows) == ("cc-by-sa-3.0", 1)
     assert "cc-by-sa-3.0 5." in source.attribution
 
 

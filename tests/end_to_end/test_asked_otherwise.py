@@ -14,7 +14,7 @@ import verbs
 from batch_results import work_through
 from batch_server import Plan, serve_batches
 from chat_server import Reply, Script, request_digest, serve
-from chinese_project import FIVE, annotated, judge, unlabelled, write_prompts, write_rows, write_taxonomy
+from chinese_project import FIVE, annotated, judge, unlabeled, write_prompts, write_rows, write_taxonomy
 from commands import in_process
 from downstream_runs import MODELS, World, sampled
 from pluralbench_calls import CallsPending, read_ledger
@@ -147,7 +147,7 @@ def test_personas(otherwise: Otherwise, built: Callable[..., Any], tmp_path: Pat
 def project(tmp_path: Path) -> Path:
     """What `build-chinese` needs."""
     write_prompts(tmp_path, ["open", "human", "preference"])
-    write_rows(tmp_path / "more.jsonl", [unlabelled(number) for number in range(10, 12)])
+    write_rows(tmp_path / "more.jsonl", [unlabeled(number) for number in range(10, 12)])
     write_rows(tmp_path / "annotated.jsonl", [annotated(number, name) for number, name in enumerate(("open", "human"))])
     return write_taxonomy(tmp_path)
 

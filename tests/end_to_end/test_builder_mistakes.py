@@ -26,8 +26,8 @@ OF_ALL = [
 NO_RATED = "says something about what --rated names; give --rated too."
 NOBODY = "nowhere, and a dataset on the Hub is named ORG/NAME."
 ONE_SOURCE = (
-    "--source-name and --licence are for one source, and here are {}; build these one by one, or give each its `name` "
-    "and `licence` in a recipe."
+    "--source-name and --license are for one source, and here are {}; build these one by one, or give each its `name` "
+    "and `license` in a recipe."
 )
 ENDPOINT = f"--base-url {CLOSED}"
 OWN = [
@@ -89,7 +89,7 @@ OWN = [
         "build-persona-judge --source-name x",
         ONE_SOURCE.format("prism, opinion_qa, empathic_conversations, personal_reddit"),
     ),
-    ("build-persona-judge --people-csv a --people-csv b --licence x", ONE_SOURCE.format("a, b")),
+    ("build-persona-judge --people-csv a --people-csv b --license x", ONE_SOURCE.format("a, b")),
     ("build-persona-judge --people-csv prism", "prism is the name of another source"),
     ("build-persona-judge --people-csv tea", "no file people.csv in tea"),
     ("build-persona-judge --people-csv 'a b'", "people_csv.0.task"),
@@ -107,7 +107,7 @@ OWN = [
     ("build-chinese tasks --recipe paper --annotator an", "The recipe names no prompts"),
     (f"build-chinese tasks {ENDPOINT}", "say which ones with --writer."),
     (f"build-chinese preference {ENDPOINT}", "say which one with --judge."),
-    ("build-chinese preference --annotated a --prompts b --licence x", ONE_SOURCE.format("annotated, unlabelled")),
+    ("build-chinese preference --annotated a --prompts b --license x", ONE_SOURCE.format("annotated, unlabeled")),
 ]
 ALL = ["build-personalized", "build-multilingual", "build-persona-judge"]
 MISTAKES = [*((f"{name} {words}", said) for name in ALL for words, said in OF_ALL), *OWN]

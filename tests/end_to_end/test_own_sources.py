@@ -1,4 +1,4 @@
-"""A release of somebody's own files names source, licence and title, and no folder of theirs; it is built again."""
+"""A release of somebody's own files names source, license and title, and no folder of theirs; it is built again."""
 
 import json
 import shutil
@@ -21,7 +21,7 @@ from commands import by_apertium, in_process
 from pluralbench_release import read_card, read_manifest, rebuild, verify
 
 PRIVATE = "zq7-private"
-NAMED = ["--source-name", "Drinks", "--title", "My drinks", "--licence", "cc-by-4.0"]
+NAMED = ["--source-name", "Drinks", "--title", "My drinks", "--license", "cc-by-4.0"]
 PAIR = {"prompt": "Is it so?", "chosen": "Yes, it is.", "rejected": "No, it is not.", "subset": "donotanswer"}
 
 
@@ -88,7 +88,7 @@ def test_own_files_are_named_without_their_folder(
         assert not [path for path in out.rglob("*") if path.is_file() and PRIVATE.encode() in readable(path)]
         if more:
             [source] = read_manifest(out).sources
-            assert (source.name, source.licence) == ("Drinks", "cc-by-4.0")
+            assert (source.name, source.license) == ("Drinks", "cc-by-4.0")
             assert (read_card(out)["pretty_name"], read_card(out)["license"]) == ("My drinks", "cc-by-4.0")
     card = (plain / "README.md").read_text(encoding="utf-8")
     for part in ("\n# drinks\n", 'load_dataset("plain", ', f"drinks{suffix}`)"):

@@ -106,7 +106,7 @@ def test_pandalm_by_google_with_apertium_behind_it(tmp_path: Path) -> None:
             "version": "1.0.0",
             "languages": CODES,
             "english": True,
-            "source": {"location": str(source), "name": "PandaLM test set", "licence": "apache-2.0"},
+            "source": {"location": str(source), "name": "PandaLM test set", "license": "apache-2.0"},
             "translator": {"name": "google"},
             "connection": {
                 "project": "p",

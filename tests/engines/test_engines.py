@@ -265,7 +265,7 @@ def test_one_prompts_responses_meet_in_the_prefix_cache(served: Served, tmp_path
 
     before = counted("prefix_cache_hits"), counted("prefix_cache_queries")
     rows = pairs(60, seed=5)
-    run = score(served.model, served.server.url, rows, tmp_path, "--check", "0")
+    run = score(served.model, served.server.url, rows, tmp_path, "--verify-items", "0")
     hits, asked = counted("prefix_cache_hits") - before[0], counted("prefix_cache_queries") - before[1]
     told(f"{hits:.0f} of {asked:.0f} tokens came from the prefix cache")
     assert hits > 0.2 * asked
@@ -291,6 +291,6 @@ def test_a_run_goes_on_after_its_server_was_started_again(served: Served, tmp_pa
     run = score(served.model, served.server.url, rows, tmp_path, *more)
     record = run.scored
     assert record is not None
-    told(f"{record.items_from_an_earlier_part} of {len(rows)} rows were scored before the server was killed")
-    assert 0 < record.items_from_an_earlier_part < len(rows)
+    told(f"{record.items_resumed} of {len(rows)} rows were scored before the server was killed")
+    assert 0 < record.items_resumed < len(rows)
     assert max(differences(scores(run), classifier_alone(served.model, groups(rows)))) < ALLOWED

@@ -101,7 +101,7 @@ def _annotated(folder: Path) -> None:
 def _ranked(folder: Path) -> None:
     chinese.write_taxonomy(folder)
     chinese.write_rows(folder / "annotated.jsonl", [chinese.annotated(number) for number in range(4)])
-    chinese.write_rows(folder / "more.jsonl", [chinese.unlabelled(number, 3) for number in range(4, 6)])
+    chinese.write_rows(folder / "more.jsonl", [chinese.unlabeled(number, 3) for number in range(4, 6)])
 
 
 def _sources(folder: Path) -> None:

@@ -139,10 +139,10 @@ def _trained(folder: Path) -> None:
 def _ranked(folder: Path) -> None:
     chinese.write_taxonomy(folder)
     chinese.write_rows(folder / "annotated.jsonl", [chinese.annotated(number) for number in range(12)])
-    chinese.write_rows(folder / "more.jsonl", [chinese.unlabelled(number, 3) for number in range(20, 24)])
+    chinese.write_rows(folder / "more.jsonl", [chinese.unlabeled(number, 3) for number in range(20, 24)])
     save_language_model(folder / "base", **project_files.TINY)
     text = (files("build_chinese") / "recipes/paper.toml").read_text(encoding="utf-8")
-    for value in ("batch_size", "accumulation"):
+    for value in ("batch_size", "gradient_accumulation_steps"):
         text = text.replace(f"{value} = 16", f"{value} = 4")
     (folder / "recipe.toml").write_text(text, encoding="utf-8")
 
@@ -161,7 +161,7 @@ CHAT = "--base-url {server} --api-key-env ''"
 DATA = "--benchmark pairs --data pairs.jsonl"
 GOOGLE = "--translator google --endpoint {translation} --project mine"
 SAMPLED = "--policy-base-url {server} --policy-api-key-env '' --judge-base-url {server}"
-QUICK = "--epochs 3 --batch-size 8 --accumulation 1 --checkpoint-every 2 --device cpu"
+QUICK = "--epochs 3 --batch-size 8 --gradient-accumulation-steps 1 --save-steps 2 --device cpu"
 RELEASE = ("data/**/*.parquet", "provenance/recipe.toml", "provenance/row_digests.parquet")
 RUN = ("items.parquet", "metrics.parquet")
 DOWNSTREAM = ("candidates.parquet", "rewards.parquet", "selected.parquet", "metrics.parquet")

@@ -30,11 +30,11 @@ GAIN = 0.2  # of a possible 0.33: well above what half of it would be
 GAIN_OF_PAIRS = 0.15  # of a possible 0.26 with two earlier pairs, and 0.28 with eight
 NONE = 0.05  # three standard errors of a difference
 SETTINGS: dict[Method, dict[str, Any]] = {
-    "bt": {"hidden": 64},
-    "gpo": {"hidden": 32, "layers": 2},
-    "vpl": {"hidden": 64, "latent": 16},
-    "pal": {"hidden": 32},
-    "synthesizeme": {"hidden": 64},
+    "bt": {"hidden_size": 64},
+    "gpo": {"hidden_size": 32, "num_layers": 2},
+    "vpl": {"hidden_size": 64, "latent_size": 16},
+    "pal": {"hidden_size": 32},
+    "synthesizeme": {"hidden_size": 64},
 }
 
 

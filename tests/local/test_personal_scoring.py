@@ -48,7 +48,7 @@ def train(language_models: Folders, tmp_path_factory: pytest.TempPathFactory) ->
     def trained(**settings: object) -> Path:
         if repr(settings) not in made:
             made[repr(settings)] = tmp_path_factory.mktemp("personal") / "model"
-            options = PersonalConfig.model_validate({"epochs": 1, "hidden": 16, "layers": 1} | settings)
+            options = PersonalConfig.model_validate({"epochs": 1, "hidden_size": 16, "num_layers": 1} | settings)
             train_personal(corpus, made[repr(settings)], options=options, backbone=backbone.record)
         return made[repr(settings)]
 

@@ -259,12 +259,12 @@ def test_what_is_not_given_is_the_methods_own() -> None:
     for method in METHODS:
         assert PersonalConfig(method=method).chosen == DEFAULTS[method]
         filled = PersonalConfig(method=method, epochs=7).filled()
-        assert (filled.epochs, filled.hidden) == (7, DEFAULTS[method].hidden)
-    assert PersonalConfig(method="gpo").shown == 10
-    assert PersonalConfig(method="gpo", profile=False).shown == PersonalConfig(method="bt").shown == 0
-    assert PersonalConfig(persona=True).told == ("about", "persona")
-    assert PersonalConfig(method="synthesizeme").told == ("about",)
-    assert PersonalConfig(method="synthesizeme", profile=False).told == ()
+        assert (filled.epochs, filled.hidden_size) == (7, DEFAULTS[method].hidden_size)
+    assert PersonalConfig(method="gpo").max_history == 10
+    assert PersonalConfig(method="gpo", profile=False).max_history == PersonalConfig(method="bt").max_history == 0
+    assert PersonalConfig(persona=True).context_sources == ("about", "persona")
+    assert PersonalConfig(method="synthesizeme").context_sources == ("about",)
+    assert PersonalConfig(method="synthesizeme", profile=False).context_sources == ()
 
 
 @pytest.mark.parametrize(
@@ -272,7 +272,7 @@ def test_what_is_not_given_is_the_methods_own() -> None:
     [
         ({"method": "bpt"}, "`method` must be one of bt, gpo, vpl, pal, synthesizeme; it is `bpt`."),
         ({"persona": True, "profile": False}, "a model without a profile reads no persona; leave out one of the two."),
-        ({"method": "gpo", "hidden": 30}, "gpo has 4 heads, so `hidden` must be a multiple of 4."),
+        ({"method": "gpo", "hidden_size": 30}, "gpo has 4 heads, so `hidden_size=...` must be a multiple of 4."),
     ],
 )
 def test_options_that_contradict_each_other_are_refused(values: dict[str, object], sentence: str) -> None:

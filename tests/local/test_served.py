@@ -206,7 +206,7 @@ def test_a_server_that_dies_is_left_out_and_the_others_do_its_work(
     lasting, dying = serve("vllm"), serve("vllm", ends_after=9)
     found = scored(running(lasting), server=(lasting.url, dying.url), batch_size=2, max_retries=0)
     assert found.served is not None
-    assert (found.served.servers, found.served.left_out) == (2, 1)
+    assert (found.served.servers, found.served.servers_excluded) == (2, 1)
     assert max(differences(found.scores, scores_alone(lasting.folder))) < 1e-4
     assert f"{dying.url} cannot be reached" in capfd.readouterr().err
 

@@ -226,7 +226,7 @@ def test_what_training_has_no_use_for_is_refused(small: str, tmp_path: Path) -> 
 
 
 def test_options_are_checked() -> None:
-    for wrong in ({"batch_size": 1}, {"epochs": 0}, {"warmup": 1.0}, {"nonsense": 1}):
+    for wrong in ({"batch_size": 1}, {"epochs": 0}, {"warmup_ratio": 1.0}, {"nonsense": 1}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             TrainingConfig(**wrong)
 

@@ -202,7 +202,7 @@ def test_adapters_learn_are_merged_and_load_anywhere(small: str, tmp_path: Path)
 @PEFT
 def test_adapters_leave_a_half_precision_base_as_it_is(tmp_path: Path) -> None:
     base = save_half(tmp_path / "base")
-    chosen = options(epochs=1, lora=LoraOptions(rank=4, targets=("q_proj",)), learning_rate=1e-2)
+    chosen = options(epochs=1, lora=LoraOptions(rank=4, target_modules=("q_proj",)), learning_rate=1e-2)
     model = trainee(base, lora=chosen.lora)
     types = {(name.split(".")[2], w.requires_grad, w.dtype) for name, w in model.whole.named_parameters()}
     assert types == {
@@ -218,7 +218,7 @@ def test_adapters_leave_a_half_precision_base_as_it_is(tmp_path: Path) -> None:
 
 @PEFT
 def test_targets_that_are_not_there_are_said_in_a_sentence(small: str, tmp_path: Path) -> None:
-    chosen = options(lora=LoraOptions(targets=("nowhere",)))
+    chosen = options(lora=LoraOptions(target_modules=("nowhere",)))
     with pytest.raises(ModelError, match=r"^LoRA cannot be put on this model: No modules were targeted"):
         train(small, RANKINGS, tmp_path / "out", options=chosen, device="cpu")
 

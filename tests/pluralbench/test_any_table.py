@@ -341,6 +341,6 @@ def test_a_dataset_on_the_hub_is_pinned_to_its_commit(
         commit = hub.create("acme/tea").commit({"README.md": card} | {file["path"]: lines for file in files.values()})
         run = score("multilingual", "acme/tea")
     data = run.config.data
-    assert (data.location, data.revision, data.licence) == ("acme/tea", commit, "odc-by")
+    assert (data.location, data.revision, data.license) == ("acme/tea", commit, "odc-by")
     assert data.rows == {"arb_Arab": 5, "zho_Hans": 5}, "what has training data alone stays out"
     assert run.items.filter(config="arb_Arab")["id"].to_list() == ["90", "89", "88", "87", "86"]

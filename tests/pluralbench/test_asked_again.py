@@ -97,7 +97,7 @@ VERBS: Mapping[str, Verb] = {
             ({"orders": "one"}, "orders both, now one"),
             ({"pointwise": True}, "pointwise false, now true"),
             ({"criterion": "person"}, "criterion quality, now person"),
-            ({"verdicts": "strict"}, "verdicts lenient, now strict"),
+            ({"verdict_parsing": "strict"}, "verdict parsing lenient, now strict"),
             ({"seed": 3}, "seed 0, now 3"),
             ({"limit": 3}, "limit none, now 3"),
         ],
@@ -108,7 +108,7 @@ VERBS: Mapping[str, Verb] = {
         [
             ({"setting": "standard"}, "setting certainty, now standard"),
             ({"variables": "key"}, "variables all, now key"),
-            ({"samples": 2}, "samples none, now 2"),
+            ({"limit": 2}, "limit none, now 2"),
             ({"orders": "both"}, "orders one, now both"),
         ],
     ),
@@ -125,11 +125,11 @@ VERBS: Mapping[str, Verb] = {
     ),
     "synthesize": Verb(
         synthesized, lambda: prefers, 24, [(7, None, "run the same command again to go on")],
-        [({"synthesizing": SynthesizeConfig(candidates=3)}, "candidates 10, now 3")],
+        [({"synthesizing": SynthesizeConfig(num_candidates=3)}, "candidates 10, now 3")],
     ),
     "plan": Verb(
         planned, lambda: lambda *_: Reply("- low expenses"), 4, [(3, None, "3 of 4 plans")],
-        [({"sampling": PlanConfig(temperature=0.5)}, "temperature 0.1, now 0.5"), ({"posts": 1}, "posts 10, now 1")],
+        [({"sampling": PlanConfig(temperature=0.5)}, "temperature 0.1, now 0.5"), ({"profile_size": 1}, "profile size 10, now 1")],
     ),
 }  # fmt: skip
 
@@ -222,7 +222,7 @@ def test_the_calls_of_a_finished_directory_serve_another(
 ) -> None:
     found = whole["best-of-n"]
     with serve(lambda *_: Reply("down", status=503)) as server:
-        other = best(server, data, tmp_path / "run", rewards=[by_length], reuse_from=found.path)
+        other = best(server, data, tmp_path / "run", rewards=[by_length], reuse=found.path)
     assert server.requests == []
     for name in ("candidates", "outcomes"):
         assert other.frame(name).equals(found.frame(name))

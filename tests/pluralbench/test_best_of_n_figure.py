@@ -36,7 +36,7 @@ def runs(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Do
     options: dict[str, Any] = {"limit": 2, "n": 8, "k": ()}
     with serve(World()) as server:
         whole = sampled(server, sample, folder / "two", MODELS, **options)
-        reused = options | {"reuse_from": whole.path}
+        reused = options | {"reuse": whole.path}
         return {
             "two": whole,
             "six": sampled(server, sample, folder / "six", six, **reused),

@@ -204,7 +204,7 @@ def test_a_damaged_directory_is_refused_in_a_sentence(data: Path, tmp_path: Path
 def test_a_reward_model_that_scores_all_alike_is_told(data: Path, tmp_path: Path) -> None:
     with serve(World()) as server:
         found = sampled(server, data, tmp_path / "run", [alike, by_length])
-    assert (found.result.rewards["alike"].alike, found.result.rewards["by_length"].alike) == (4, 0)
+    assert (found.result.rewards["alike"].identical, found.result.rewards["by_length"].identical) == (4, 0)
     assert (
         "alike: all candidates of 4 of 4 prompts have the same reward, so chance or the order in which they were "
         "sampled selects among them."

@@ -88,9 +88,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
             "judge-1", **asked | {"base_url": server.base_url}, pointwise=True, out=folder / "p"
         )
     with serve(reply("[[A]] [[70]]")) as server:
-        runs["personas"] = verbs.judge_personas(
-            "j", data="sample", base_url=server.base_url, samples=6, out=folder / "q"
-        )
+        runs["personas"] = verbs.judge_personas("j", data="sample", base_url=server.base_url, limit=6, out=folder / "q")
     return Made(folder, runs)
 
 
@@ -130,7 +128,7 @@ def exchanged(run: Run) -> Run:
     return by_row(run, lambda row: with_scores(row, *sorted((row["score_chosen"], row["score_rejected"]))[::-1]))
 
 
-def labelled(run: Run) -> Run:
+def labeled(run: Run) -> Run:
     return by_row(run, lambda row: with_scores(row, 1.0, 0.0))
 
 
@@ -214,7 +212,7 @@ FORGERIES: list[tuple[str, Callable[[Run], Run], str, str]] = [
     ("score", lambda run: change_config(run, data={"digest": "d" * 64}), "refused", "run.json says digest of the data"),
     ("score", called_too_long, "consistent", "by_words, of the kind function, which cannot be loaded here."),
     ("score", exchanged, "checked", "Of its 30 decisions 30 are right and none is wrong."),
-    ("score", labelled, "checked", "Its margins have no more than two sizes, as labels have."),
+    ("score", labeled, "checked", "Its margins have no more than two sizes, as labels have."),
     ("rankings", ranked_by_score, "refused", "another `rank` than"),
     ("judge", all_by_one_call, "refused", "another `calls_chosen_first` than"),
     ("judge", without_calls, "refused", "items.parquet lacks the columns calls_chosen_first, calls_rejected_first"),
@@ -282,7 +280,7 @@ def test_metrics_that_the_items_do_not_give_are_refused(made: Made, tmp_path: Pa
     assert "numbers or intervals that items.parquet does not give, such as" in said(checked)
 
 
-@pytest.mark.parametrize("forge", [exchanged, labelled])
+@pytest.mark.parametrize("forge", [exchanged, labeled])
 def test_scores_that_are_not_the_models_are_seen_by_scoring_again(
     made: Made, tmp_path: Path, forge: Callable[[Run], Run]
 ) -> None:

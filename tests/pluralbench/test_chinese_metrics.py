@@ -135,4 +135,4 @@ def test_other_benchmarks_have_no_calibration_and_no_legacy_rules_of_this_kind()
     run = run_of(decisions(many(4, 6)), "rankings")
     assert {"ece", "exact_match"}.isdisjoint(run.metrics["metric"])
     assert "bin" not in run.metrics["group"].to_list()
-    assert find_benchmark("multilingual", legacy=True).strict
+    assert find_benchmark("multilingual", legacy=True).ties_break_exact_match

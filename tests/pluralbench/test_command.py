@@ -43,7 +43,6 @@ FLAGS = {
     "configs": "--config",
     "columns": "--column",
     "labels": "--label-value",
-    "samples": "--limit",
     "results": "--import",
 }
 FIELDS = [
@@ -143,14 +142,19 @@ def test_what_is_given_to_score_is_what_the_settings_say(
 def test_what_is_given_to_judge_is_what_the_settings_say(run: Command, data: Path, tmp_path: Path) -> None:
     with serve(lambda *_: Reply("[[A]]")) as server:
         words = ["judge", "j", "--benchmark", "pairs", "--data", data, "--base-url", server.base_url, "--seed", "5"]
-        words += ["--reply", "brief", "--criterion", "person", "--verdicts", "strict", "--orders", "one"]
+        words += ["--reply-format", "brief", "--criterion", "person", "--verdict-parsing", "strict", "--orders", "one"]
         words += ["--temperature", "0.2", "--top-p", "0.5", "--max-tokens", "9", "--attempts", "2", "--price", "1/2"]
         status, _, error = run(*words, "--concurrency", "3", "--max-cost", "1", "--out", tmp_path / "run")
         assert (status, error) == (0, "")
         asked = server.requests
     assert {(body["temperature"], body["top_p"], body["max_tokens"]) for body in asked} == {(0.2, 0.5, 9)}
     settings = verbs.config(tmp_path / "run")
-    judging: dict[str, Any] = {"reply": "brief", "criterion": "person", "verdicts": "strict", "orders": "one"}
+    judging: dict[str, Any] = {
+        "reply_format": "brief",
+        "criterion": "person",
+        "verdict_parsing": "strict",
+        "orders": "one",
+    }
     assert (judging | {"max_tokens": 9, "attempts": 2}).items() <= settings["judging"].items()
     assert {"concurrency": 3, "max_cost": 1.0}.items() <= settings["connection"].items()
     assert settings["connection"]["price"] == {"input": 1.0, "output": 2.0}
@@ -256,4 +260,6 @@ def test_the_installed_command_shows_its_verbs_and_says_mistakes_in_one_sentence
 
 
 def test_a_judge_is_no_work_for_a_cluster(run: Command) -> None:
-    refused(run("judge", "gpt-5-mini", "--on", "ray"), "start the language model as a server", "`vllm serve MODEL`")
+    refused(
+        run("judge", "gpt-5-mini", "--cluster", "ray"), "start the language model as a server", "`vllm serve MODEL`"
+    )

@@ -147,7 +147,7 @@ def rankings(seed: int, right: float) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("benchmark", "rows", "parts"),
     [
-        ("multilingual", languages, {("config", 2), ("apart", 1), ("section", 3 * 4)}),
+        ("multilingual", languages, {("config", 2), ("excluded", 1), ("section", 3 * 4)}),
         ("chinese", rankings, {("overall", 2), ("config", 2 * 2), ("category", 2 * 3 * 2)}),
         ("personalized", rankings, {("config", 2)}),
     ],

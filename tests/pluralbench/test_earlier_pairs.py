@@ -94,8 +94,8 @@ def test_a_user_without_earlier_pairs_is_told_nothing_of_and_counted(score: Call
     *_, group = loaded(data, profile="raw").groups()
     assert (group.context, group.person and group.person.earlier) == ((), ())
     run = score("arena-personalized", data, profile="raw")
-    assert run.config.data.earlier is not None
-    assert run.config.data.earlier.model_dump() == {"rows": 6, "items_without": 1}
+    assert run.config.data.history is not None
+    assert run.config.data.history.model_dump() == {"rows": 6, "items_without": 1}
     assert run.config.data.rows == {"a": 5}
     assert run.config.data.ignored_columns == ("chosen_score",)
     assert run.config.data.clusters is not None
@@ -123,10 +123,10 @@ def test_the_digest_is_of_earlier_pairs_too_and_others_keep_theirs(pairs: Callab
     rows[0]["chosen"] = message("assistant", "Another.")
     assert loaded(write(tmp_path / "b" / "a.jsonl", rows)).items.digest != first
     plain = write(tmp_path / "p.jsonl", pairs(3))
-    assert load_items(find_benchmark("pairs"), plain).earlier is None
+    assert load_items(find_benchmark("pairs"), plain).history_counts is None
     for name, benchmark in known_benchmarks().items():
         described = benchmark.model_dump(mode="json")
-        assert ("earlier" in described) == (benchmark.earlier is not None), name
+        assert ("earlier" in described) == (benchmark.history is not None), name
         assert ("persona" in described["columns"]) == (benchmark.columns.persona is not None), name
 
 

@@ -178,15 +178,15 @@ def in_a_sentence(body: dict[str, Any], _: int) -> Reply:
 
 def test_a_verdict_in_a_sentence_is_read_unless_strictness_is_asked_for(data: Path, tmp_path: Path) -> None:
     lenient, _ = judged(in_a_sentence, data, tmp_path / "lenient", attempts=1)
-    strict, _ = judged(in_a_sentence, data, tmp_path / "strict", attempts=1, verdicts="strict")
+    strict, _ = judged(in_a_sentence, data, tmp_path / "strict", attempts=1, verdict_parsing="strict")
     assert (lenient.count("wins"), lenient.count("invalid")) == (10, 6)
     assert (strict.count("wins"), strict.count("invalid")) == (4, 12)
-    assert [one.config.asked("verdicts") for one in (lenient, strict)] == ["lenient", "strict"]
+    assert [one.config.asked("verdict_parsing") for one in (lenient, strict)] == ["lenient", "strict"]
 
 
 def test_a_run_counts_what_each_rule_reads_and_gives_the_count_of_m_rewardbench(data: Path, tmp_path: Path) -> None:
     for rule in ("lenient", "strict"):
-        run, _ = judged(in_a_sentence, data, tmp_path / rule, attempts=1, verdicts=rule)
+        run, _ = judged(in_a_sentence, data, tmp_path / rule, attempts=1, verdict_parsing=rule)
         assert judging(run).readings == {"strict": 8, "lenient": 20, "legacy": 30}
         # Its code takes a reply with both markers for A, which is right in one of each two orders.
         expected = (20 + 5 + 2 * 0.5) / 32

@@ -99,7 +99,10 @@ def test_english_is_no_language_among_the_others() -> None:
     assert run.estimate("accuracy", "pooled").n == alone.estimate("accuracy", "pooled").n
     assert run.names("section", "section", config="eng_Latn") == list(BENCHMARK.sections)
     assert run.names("section", "section", config="translation") == []
-    assert (run.names("config", "config"), run.names("apart", "config")) == (["spa_Latn"], ["eng_Latn", "translation"])
+    assert (run.names("config", "config"), run.names("excluded", "config")) == (
+        ["spa_Latn"],
+        ["eng_Latn", "translation"],
+    )
     assert run.names("config", "config", "drop") == ["spa_Latn"]
 
 

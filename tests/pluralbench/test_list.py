@@ -32,7 +32,7 @@ def test_the_rows_are_json(run: Command) -> None:
     rows = {row["name"]: row for row in json.loads(run("list", "--json")[1])}
     assert list(rows) == list(known_benchmarks())
     whole = rows["personalized"]
-    assert (whole["items"], whole["unit"], whole["licence"]) == (2830, "pairs", "Apache-2.0")
+    assert (whole["items"], whole["unit"], whole["license"]) == (2830, "pairs", "Apache-2.0")
     assert whole["hub"] == "QiyaoMa/Personalized-RewardBench"
     assert whole["verbs"] == ["score", "judge", "train", "best-of-n", "optimize"]
     assert rows["multilingual"]["items"] == 23 * 2869 + 800
@@ -46,7 +46,7 @@ def test_a_benchmark_of_ones_own_is_listed_beside_others(run: Command, tmp_path:
     own = tmp_path / "mine.toml"
     own.write_text(
         'title = "Mine"\ndata = "org/name"\noverall = "configs"\n[columns]\nprompt = ["question"]\n'
-        '[about]\nitems = 1200\nlicence = "CC0-1.0"\n',
+        '[about]\nitems = 1200\nlicense = "CC0-1.0"\n',
         encoding="utf-8",
     )
     status, said, _ = run("list", own, "pairs")

@@ -18,7 +18,7 @@ from written_tables import write
 
 Command = Callable[..., tuple[int, str, str]]
 Folders = Callable[..., str]
-BY_PPO = ["--algorithm", "ppo", "--prompts-per-step", "4", "--mini-batch", "4", "--max-tokens", "12"]
+BY_PPO = ["--algorithm", "ppo", "--batch-size", "4", "--mini-batch-size", "4", "--max-tokens", "12"]
 BY_PPO += ["--learning-rate", "1e-2"]
 JUDGED = ["--judge", "rubric-overlap", "--sample-max-tokens", "16", "--profile", "none", "--device", "cpu"]
 
@@ -31,7 +31,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def words(talker: str, model: str, data: Path) -> list[Any]:
     """A command of two steps, without its `--out`."""
-    given = ["--policy", talker, "--reward", f"a judge={model}", "--data", data, "--steps", "2"]
+    given = ["--policy", talker, "--reward", f"a judge={model}", "--data", data, "--max-steps", "2"]
     return ["optimize", *given, *BY_PPO, *JUDGED]
 
 
@@ -146,7 +146,7 @@ def test_stopped_while_it_is_judged_it_is_not_optimised_again(
     before = {path: path.stat().st_mtime_ns for path in out.rglob("*")}
     assert run(*words, "--out", out)[0] == 0
     assert {path: path.stat().st_mtime_ns for path in out.rglob("*")} == before
-    status, _, error = run(*words, "--steps", "3", "--out", out)
+    status, _, error = run(*words, "--max-steps", "3", "--out", out)
     assert (status, said(error)) == (
         2,
         f"Error: {out} was made with other settings (steps 2, now 3); use the same settings to resume, choose "
@@ -156,7 +156,7 @@ def test_stopped_while_it_is_judged_it_is_not_optimised_again(
 
 def test_other_prompts_to_optimise_on(run: Command, words: list[Any], tmp_path: Path) -> None:
     other = people_file(tmp_path / "other.jsonl", 4, seed=5)
-    one_step = [*words, "--steps", "1"]
+    one_step = [*words, "--max-steps", "1"]
     assert run(*one_step, "--train-data", other, "--out", tmp_path / "a")[0] == 0
     folder = tmp_path / "release"
     for split, number, seed in (("train", 5, 6), ("test", 4, 7)):
@@ -176,7 +176,7 @@ def test_without_a_judge_and_with_rewards_that_are_all_alike_it_says_so(
     run: Command, words: list[Any], constant: str, tmp_path: Path
 ) -> None:
     place = words.index("--judge")
-    plain = [*words[:place], *words[place + 2 :], "--reward", f"flat={constant}", "--steps", "1", "--sample-n", "3"]
+    plain = [*words[:place], *words[place + 2 :], "--reward", f"flat={constant}", "--max-steps", "1", "--sample-n", "3"]
     status, told, _ = run(*plain, "--out", tmp_path / "out")
     assert status == 0
     assert (
@@ -234,15 +234,13 @@ def test_items_that_cannot_be_judged_are_refused_before_anything_is_optimised(
 
 
 def test_contradicting_options_are_refused(run: Command, words: list[Any], tmp_path: Path) -> None:
-    assert "`prompts` 6 is no multiple of `mini_batch` 4" in refused(
-        run, tmp_path / "out", *words, "--prompts-per-step", "6"
-    )
+    assert "`prompts` 6 is no multiple of `mini_batch` 4" in refused(run, tmp_path / "out", *words, "--batch-size", "6")
 
 
 @pytest.mark.heavy
 def test_an_algorithm_of_trl_does_the_same(run: Command, words: list[Any], tmp_path: Path) -> None:
     out = tmp_path / "out"
-    status, told, _ = run(*words, "--algorithm", "grpo", "--micro-batch", "4", "--out", out)
+    status, told, _ = run(*words, "--algorithm", "grpo", "--micro-batch-size", "4", "--out", out)
     assert status == 0
     assert "in 2 steps of GRPO." in said(told)
     found = load_run(out)

@@ -64,7 +64,7 @@ def test_our_release_is_scored_in_its_order(score: Callable[..., Run], sample: P
         table = pl.read_parquet(sample / "data" / config / "test.parquet")
         assert ids_of(run.items, config) == table["id"].to_list()
     assert run.config.data.rows == dict.fromkeys(CONFIGS, 8)
-    assert run.config.data.licence
+    assert run.config.data.license
     accuracies = [fmean(right(run.items.filter(config=config))) for config in CONFIGS]
     assert run.headline.value == pytest.approx(fmean(accuracies))
 

@@ -55,7 +55,7 @@ def test_what_is_given_is_what_is_asked(run: Command, data: Path, tmp_path: Path
         assert len(server.requests) == 16
         assert {(body["temperature"], body["top_p"]) for body in server.requests} == {(0.0, 0.5)}
     config = verbs.config(tmp_path / "run")
-    chosen = {"setting": "tie", "variables": "key", "orders": "both", "reply": "brief"}
+    chosen = {"setting": "tie", "variables": "key", "orders": "both", "reply_format": "brief"}
     assert (chosen.items() <= config["judging"].items(), config["seed"]) == (True, 4)
 
 
@@ -94,7 +94,7 @@ def test_the_embedded_model_judges_and_what_it_says_is_read(run: Command, tmp_pa
         item("prism", 1, "A", context="What is 2 + 2?", option_a="4", option_b="5", persona=[]),
     ]
     data = release(tmp_path / "data", prism=table)
-    words: list[str | Path] = ["judge-personas", "local", "--data", data, "--reply", "structured"]
+    words: list[str | Path] = ["judge-personas", "local", "--data", data, "--reply-format", "structured"]
     tables = []
     for name, limit in (("first", "2"), ("second", "1")):
         status, _, error = run(*words, "--limit", limit, "--out", tmp_path / name)

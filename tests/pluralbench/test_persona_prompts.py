@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from persona_tables import item, persona
 from persona_tables import shown as shown_of
-from pluralbench.config import Reply, Setting
+from pluralbench.config import ReplyFormat, Setting
 from pluralbench.data.persona_prompts import VERSION, persona_digest, persona_messages, reply_schema
 
 SETTINGS: list[Setting] = ["standard", "certainty", "tie"]
-STYLES: list[Reply] = ["brief", "reasoned", "structured"]
+STYLES: list[ReplyFormat] = ["brief", "reasoned", "structured"]
 
 
 def test_the_prompts_of_this_version_are_these() -> None:
@@ -24,7 +24,7 @@ def test_the_prompts_of_this_version_are_these() -> None:
 @pytest.mark.parametrize("task", ["prism", "opinion_qa", "empathic"])
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_each_setting_asks_for_what_it_takes(task: str, setting: Setting, style: Reply) -> None:
+def test_each_setting_asks_for_what_it_takes(task: str, setting: Setting, style: ReplyFormat) -> None:
     system = persona_messages(item(task, 1), "all", setting, style)[0]["content"]
     assert ("from 1 to 100" in system) == (setting == "certainty")
     assert len(re.findall(r"^\d+ to \d+, ", system, re.MULTILINE)) == (5 if setting == "certainty" else 0)

@@ -90,7 +90,7 @@ def test_the_table_of_verdicts_is_what_judge_metrics_reads(judged: Callable[...,
 
 @pytest.mark.parametrize("reply", ["[[A]] [[0]]", "选项甲，九十分"])
 def test_a_reply_that_cannot_be_read_is_asked_again_and_then_invalid(judged: Callable[..., Judged], reply: str) -> None:
-    run, requests = judged(says(reply), samples=2)
+    run, requests = judged(says(reply), limit=2)
     assert len(requests) == 4 * 4
     assert (run.headline.value, run.count("invalid")) == (0.0, 4)
     [(reason, count)] = judging(run).invalid_reasons.items()
@@ -103,9 +103,7 @@ def test_a_reply_that_cannot_be_read_is_asked_again_and_then_invalid(judged: Cal
 
 
 def test_a_later_try_counts(judged: Callable[..., Judged]) -> None:
-    run, requests = judged(
-        lambda body, number: Reply("ninety" if number < 2 else f"[[{knows(body)}]] [[60]]"), samples=1
-    )
+    run, requests = judged(lambda body, number: Reply("ninety" if number < 2 else f"[[{knows(body)}]] [[60]]"), limit=1)
     assert (len(requests), run.headline.value) == (4, 1.0)
     assert run.items["attempts"].to_list() == [2, 2]
     texts = dict(read_ledger(run.path / "ledger.parquet").select("key", "text").iter_rows())
@@ -117,7 +115,7 @@ def test_a_later_try_counts(judged: Callable[..., Judged]) -> None:
 
 def test_structured_replies_have_a_schema_and_are_read(judged: Callable[..., Judged]) -> None:
     run, requests = judged(
-        lambda body, _: Reply(f'{{"verdict": "{knows(body)}", "certainty": 33}}'), reply="structured"
+        lambda body, _: Reply(f'{{"verdict": "{knows(body)}", "certainty": 33}}'), reply_format="structured"
     )
     schema = requests[0]["response_format"]["json_schema"]["schema"]
     assert schema["properties"]["certainty"] == {"type": "integer", "minimum": 1, "maximum": 100}

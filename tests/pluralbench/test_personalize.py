@@ -18,7 +18,7 @@ from pluralbench_runs import OutputError
 from session_folder import CACHE, session_folder
 from written_tables import write
 
-QUICKLY = PersonalConfig(epochs=2, hidden=16, layers=1, latent=8)
+QUICKLY = PersonalConfig(epochs=2, hidden_size=16, num_layers=1, latent_size=8)
 Folders = Callable[..., str]
 
 
@@ -255,7 +255,7 @@ def test_the_command_tells_what_was_found(
 ) -> None:
     status, said, progress = run(
         "personalize", language_models(), "--data", data, "--methods", "pal", "--seeds", "1", "--epochs", "1",
-        "--profile", "with", "--hidden", "16", "--out", tmp_path / "out",
+        "--profile", "with", "--hidden-size", "16", "--out", tmp_path / "out",
     )  # fmt: skip
     assert status == 0
     assert "New users" in said
@@ -271,7 +271,7 @@ def test_a_model_on_the_embedded_one_is_scored_and_selects_answers(
     monkeypatch.setenv("XDG_CACHE_HOME", str(session_folder(CACHE)))
     status, said, error = run(
         "personalize", "local", "--data", "sample", "--limit", "12", "--methods", "bt", "--seeds", "1", "--epochs", "1",
-        "--posts", "1", "--out", tmp_path / "out",
+        "--profile-size", "1", "--out", tmp_path / "out",
     )  # fmt: skip
     assert status == 0, error
     assert "Bradley-Terry" in said

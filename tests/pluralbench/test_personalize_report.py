@@ -78,7 +78,7 @@ def test_the_sentences_say_what_was_compared(found: Personalized, plain: Persona
     assert "of one seed" in alone
     for unsaid in ("Holm", "gain", "piece of evidence", "w/:", "other's", "Standard deviation"):
         assert unsaid not in alone
-    left_out = found.result.model_copy(update={"left_out": {"train": 1200, "new": 3}})
+    left_out = found.result.model_copy(update={"excluded": {"train": 1200, "new": 3}})
     said = " ".join(printed(replace(found, result=left_out)).split())
     assert "to tell, or for their length: train 1,200, new 3." in said
 

@@ -126,8 +126,8 @@ def test_the_command_says_what_came_and_what_to_do_next(run: Command, data: Path
         assert "Took 4 calls, 60 tokens, $" in said
         assert "What the planner learned from is not recorded with it, so these items may be among that." in said
         assert f"score MODEL --benchmark personalized --profile plan --plans {out} --data ..." in said
-        status, _, error = run(*words, "--same-words", "0")
-        assert (status, "--same-words: " in error) == (2, True)
+        status, _, error = run(*words, "--min-word-overlap", "0")
+        assert (status, "--min-word-overlap: " in error) == (2, True)
 
 
 def test_what_cannot_be_planned_is_told(tmp_path: Path, people: Callable[..., list[dict[str, Any]]]) -> None:
@@ -166,7 +166,7 @@ def test_a_planner_is_trained_and_plans(
     pytest.importorskip("trl", reason="needs the extra `optimize`")
     pytest.importorskip("peft", reason="needs the extra `optimize`")
     out = tmp_path / "planner"
-    few = ["--steps", "2", "--warmup-steps", "1", "--items-per-step", "2", "--profile-size", "1", "--device", "cpu"]
+    few = ["--max-steps", "2", "--warmup-steps", "1", "--batch-size", "2", "--profile-size", "1", "--device", "cpu"]
     words = ["train-planner", language_models(), "--data", data, "--held-out", "0.25", "--out", out, *few]
     status, said, error = run(*words)
     assert status == 0, error
@@ -253,4 +253,4 @@ def test_embeddings_know_what_shares_no_word(tmp_path: Path) -> None:
         tables = embedding_similarity(pairs, encoder, ledger)
     assert [table.shape for table in tables] == [(2, 3), (1, 0)]
     assert tables[0].argmax(1).tolist() == [0, 1]
-    assert AspectMatchingConfig().cosine > float(tables[0][:, 2].max())
+    assert AspectMatchingConfig().min_cosine > float(tables[0][:, 2].max())

@@ -19,7 +19,13 @@ pytestmark = [pytest.mark.learning, pytest.mark.timeout(3000)]
 TAUGHT, PLANNED = 24, 8
 TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj")
 OPTIONS = PlannerConfig(
-    steps=12, items=2, batch=2, learning_rate=5e-3, warmup_steps=1, lora_targets=TARGETS, max_length=400
+    max_steps=12,
+    batch_size=2,
+    micro_batch_size=2,
+    learning_rate=5e-3,
+    warmup_steps=1,
+    lora_target_modules=TARGETS,
+    max_length=400,
 )
 SHORT = PlanConfig(max_tokens=24)
 MORE_RECALL, MORE_ACCURACY = 0.3, 0.15

@@ -107,7 +107,7 @@ def test_figures_are_those_that_have_data(tmp_path: Path) -> None:
 
 
 def test_threads_that_draw_at_once_make_the_same_bytes(tmp_path: Path) -> None:
-    some = pl.col("group").is_in(["overall", "apart", "config"]) & pl.col("metric").is_in(["overall", "accuracy"])
+    some = pl.col("group").is_in(["overall", "excluded", "config"]) & pl.col("metric").is_in(["overall", "accuracy"])
     runs = [kept(run, some) for run in several(1, SOME)]
     with ThreadPoolExecutor() as threads:
         made = list(threads.map(lambda name: draw(runs, tmp_path / name), ("c", "d")))
@@ -276,7 +276,7 @@ def kappa(first: Sequence[str], second: Sequence[str]) -> float | None:
     return None if chance == 1 else (same - chance) / (1 - chance)
 
 
-def test_the_kappa_of_an_item_is_over_the_models_that_labelled_it_twice() -> None:
+def test_the_kappa_of_an_item_is_over_the_models_that_labeled_it_twice() -> None:
     runs = several(6, SOME)
     labels = [
         {(config, item): outcome for config, item, outcome in run.items.select("config", "id", "outcome").iter_rows()}

@@ -21,8 +21,8 @@ def test_the_benchmarks_are_these() -> None:
     with_users = ["arena-personalized", "prism-personalized", "personalized-training"]
     sampled = ["prompts"]
     assert sorted(known) == sorted(scored + with_users + judged + sampled)
-    assert [name for name, benchmark in known.items() if benchmark.prompts] == sampled
-    assert [name for name, benchmark in known.items() if benchmark.personas] == judged
+    assert [name for name, benchmark in known.items() if benchmark.prompts_only] == sampled
+    assert [name for name, benchmark in known.items() if benchmark.persona_items] == judged
     assert known["personalized"].data == "QiyaoMa/Personalized-RewardBench"
     assert known["multilingual"].data == "CohereLabsCommunity/multilingual-reward-bench"
     assert (known["reward-bench"].data, known["reward-bench"].split) == ("allenai/reward-bench", "filtered")

@@ -37,7 +37,7 @@ def filled(folder: Path, left: int = 0) -> None:
 def test_the_win_rate_is_what_people_said_of_what_was_selected(run: Command, best: Downstream, tmp_path: Path) -> None:
     folder = tmp_path / "sheets"
     words = ["rate", best.path, "--export", folder, *(word for name in PEOPLE for word in ("--annotator", name))]
-    status, told, error = run(*words, "--each", "3", "--seed", "5")
+    status, told, error = run(*words, "--annotators-per-item", "3", "--seed", "5")
     assert (status, error) == (0, "")
     assert "pairs of answers, each for 3 of 3 people." in told
     texts = best.frame("candidates").select(*KEYS, "text")
@@ -78,7 +78,7 @@ def test_an_unfinished_study_counts_what_is_there_and_another_run_is_refused(
 ) -> None:
     folder = tmp_path / "sheets"
     words = ["rate", best.path, "--export", folder, "--annotator", "an", "--annotator", "cy"]
-    assert run(*words, "--each", "1", "--limit", "1")[0] == 0
+    assert run(*words, "--annotators-per-item", "1", "--limit", "1")[0] == 0
     filled(folder, left=1)
     status, told, _ = run("rate", best.path, "--import", folder)
     assert status == 0

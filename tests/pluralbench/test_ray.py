@@ -51,7 +51,7 @@ def nodes() -> Iterator[Any]:
 
 @pytest.fixture(scope="session")
 def two(nodes: Any) -> ClusterConfig:
-    return ClusterConfig(on=str(nodes.address), workers=2)
+    return ClusterConfig(address=str(nodes.address), workers=2)
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def test_a_killed_driver_goes_on_with_the_same_command(
     two: ClusterConfig, pairs: Callable[..., Rows], tmp_path: Path
 ) -> None:
     data, out, log = write(tmp_path / "pairs.jsonl", pairs(200)), tmp_path / "run", tmp_path / "log"
-    command = [sys.executable, str(SUPPORT / "scored_on_ray.py"), str(two.on), str(data), str(out), str(log)]
+    command = [sys.executable, str(SUPPORT / "scored_on_ray.py"), str(two.address), str(data), str(out), str(log)]
     journal = out.with_name("run.work") / "scores.jsonl"
     driver = subprocess.Popen([*command, "0.05"], env=environment())
     while not (journal.exists() and journal.read_bytes().count(b"\n") >= 25):
@@ -127,7 +127,7 @@ def test_a_killed_driver_goes_on_with_the_same_command(
     whole = pluralbench.score(by_bytes(tmp_path / "whole"), benchmark="pairs", data=data, out=tmp_path / "here")
     assert numbers(run) == numbers(whole)
     assert run.scored is not None
-    assert len(known) <= run.scored.items_from_an_earlier_part < 200
+    assert len(known) <= run.scored.items_resumed < 200
 
 
 @pytest.mark.parametrize(

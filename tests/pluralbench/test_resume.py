@@ -99,10 +99,10 @@ def test_an_interrupted_run_of_a_model_computes_the_rest_only(
     done = len(journal(out).read_text(encoding="utf-8").splitlines())
     assert 0 < done < 20
     run = score("pairs", data, by=model, out=out, token_budget=5000)
-    assert scoring(run).items_from_an_earlier_part == done
+    assert scoring(run).items_resumed == done
     assert work(run).conversations == 2 * (20 - done)
     whole = score("pairs", data, by=model)
-    assert scoring(whole).items_from_an_earlier_part == 0
+    assert scoring(whole).items_resumed == 0
     assert_frame_equal(run.items, whole.items, abs_tol=1e-5, rel_tol=0)
     assert run.items["outcome"].to_list() == whole.items["outcome"].to_list()
     assert run.count("wins") == whole.count("wins")
@@ -116,7 +116,7 @@ def test_a_journal_cut_short_in_its_last_line_is_taken_without_it(
     path = journal(tmp_path / "run")
     path.write_text(path.read_text(encoding="utf-8")[:-8], encoding="utf-8")
     run = score("pairs", data, out=tmp_path / "run")
-    assert scoring(run).items_from_an_earlier_part == 6
+    assert scoring(run).items_resumed == 6
     assert run.items.equals(score("pairs", data).items)
 
 
@@ -142,7 +142,7 @@ def test_another_setting_is_refused_by_name(data: Path, folder: Path, tmp_path: 
         refused(key, model=folder, **given, **changed)
     refused("limit", model=folder, limit=7, **given)
     again = verbs.score(folder, benchmark="pairs", token_budget=99, **given)
-    assert scoring(again).items_from_an_earlier_part == (0 if finished else 7), "what was there is still there"
+    assert scoring(again).items_resumed == (0 if finished else 7), "what was there is still there"
 
 
 @pytest.mark.parametrize("file", ["model.safetensors", "chat_template.jinja", "tokenizer.json"])
@@ -205,7 +205,7 @@ def test_changed_data_is_refused_and_fresh_starts_over(
     write(data, rows)
     refused("data.digest", model=by_text, data=data, out=tmp_path / "run")
     run = score("pairs", data, out=tmp_path / "run", fresh=True)
-    assert scoring(run).items_from_an_earlier_part == 0
+    assert scoring(run).items_resumed == 0
 
 
 def test_a_finished_run_is_read_without_scoring_and_leaves_nothing_beside_it(
@@ -257,7 +257,7 @@ def test_a_killed_process_goes_on_where_it_was(
     monkeypatch.setattr("sys.argv", words[1:])
     runpy.run_path(words[1], run_name="__main__")
     run = pluralbench.load_run(out)
-    assert scoring(run).items_from_an_earlier_part == len(known)
+    assert scoring(run).items_resumed == len(known)
     assert run.items["id"].to_list() == [row["id"] for row in pairs(500)]
     for place, scores in map(json.loads, known):
         assert list(run.items.select("score_chosen", "score_rejected").row(place)) == scores

@@ -24,7 +24,7 @@ CHOICES: dict[str, Any] = {
     "fr-zh-legacy": (DataConfig(configs=("fr", "zh"), legacy=True),),
     "3-configs-split-train-empty-drop": (DataConfig(configs=("fr", "zh", "de"), split="train", on_empty="drop"),),
     "brief-one-order-oracle-titles-temperature0.5-attempts1": (
-        JudgeConfig(orders="one", reply="brief", oracle="titles", temperature=0.5, attempts=1),
+        JudgeConfig(orders="one", reply_format="brief", oracle="titles", temperature=0.5, attempts=1),
     ),
     "logit-1-max-length99": (
         LocalModel(name="m", label="logit:1", device="cpu"),
@@ -50,7 +50,7 @@ def test_a_name_says_what_is_not_the_default(words: str) -> None:
 
 def test_a_name_stays_short() -> None:
     every = JudgeConfig(
-        orders="one", reply="brief", criterion="person", oracle="titles", verdicts="strict", max_tokens=9
+        orders="one", reply_format="brief", criterion="person", oracle="titles", verdict_parsing="strict", max_tokens=9
     )
     found = run_folder(
         "p" * 20, Recipe(), DataConfig(limit=3), PromptConfig(profile="raw", profile_size=2), every, seed=3
@@ -102,7 +102,7 @@ def test_judges_have_folders_likewise(pairs: Callable[..., Rows]) -> None:
             for orders in ("both", "one"):
                 verbs.judge(name, benchmark="pairs", data=data, base_url=server.base_url, orders=orders)
         for samples, variables in ((None, "all"), (2, "all"), (None, "key")):
-            verbs.judge_personas("j", data=personas, base_url=server.base_url, samples=samples, variables=variables)
+            verbs.judge_personas("j", data=personas, base_url=server.base_url, limit=samples, variables=variables)
     names = folders()
     assert [name for name in names if len(name) < 20 or "persona" in name or name.endswith("order")] == [
         "pairs-j-judge",

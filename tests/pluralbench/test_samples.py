@@ -12,7 +12,7 @@ from pluralbench.data.samples import FOLDER, read_data
 from write_samples import BUILDERS, tables, write
 
 RunsCommand = Callable[..., tuple[int, str, str]]
-SCORED = [name for name, known in known_benchmarks().items() if not (known.personas or known.prompts)]
+SCORED = [name for name, known in known_benchmarks().items() if not (known.persona_items or known.prompts_only)]
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_the_sample_is_what_the_builder_makes_bare(name: str, tmp_path: Path) ->
 def test_every_benchmark_can_be_scored_on_its_sample(score: Callable[..., Run], name: str) -> None:
     run = score(name, "sample")
     assert run.config.data.location == "sample"
-    assert run.config.data.licence == "apache-2.0"
+    assert run.config.data.license == "apache-2.0"
     assert math.isfinite(run.headline.value or math.nan)
 
 
@@ -89,4 +89,4 @@ def test_a_folder_called_sample_can_still_be_named(tmp_path: Path, monkeypatch: 
 def test_the_sample_of_persons_has_every_task() -> None:
     personas = load_personas("sample")
     assert set(personas.frame["task"]) == {"prism", "opinion_qa", "empathic_conversations", "personal_reddit"}
-    assert personas.licence == "apache-2.0"
+    assert personas.license == "apache-2.0"

@@ -117,7 +117,7 @@ def test_a_reward_model_of_ones_own_is_scored_and_goes_on(data: Path, tmp_path: 
         pluralbench.score(Fixed(stop_after=50), data=data, out=tmp_path / "run")
     model = Fixed()
     run = pluralbench.score(model, data=data, out=tmp_path / "run")
-    assert len(model.known) == scoring(run).items_from_an_earlier_part == 50
+    assert len(model.known) == scoring(run).items_resumed == 50
     assert run.result.model == model.record()
     assert run.items["score_chosen"].to_list() == [values[0] for values in by_text(model.groups)]
     with pytest.raises(OutputError, match=r"other settings \(model\.name "):

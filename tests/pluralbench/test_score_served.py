@@ -31,7 +31,7 @@ def test_the_command_gives_the_run_of_the_process_and_records_the_check(
     from engine_server import imitate
 
     out = tmp_path / "run"
-    command = ["score", model, "--benchmark", "pairs", "--data", data, "--out", str(out), "--check", "6"]
+    command = ["score", model, "--benchmark", "pairs", "--data", data, "--out", str(out), "--verify-items", "6"]
     command += ["--device", "cpu"]
     with imitate("vllm", model) as server, imitate("sglang", model) as other:
         assert run(*command, "--server", f"{server.url}/v1,{other.url}/")[0] == 0
@@ -59,7 +59,7 @@ def test_a_run_goes_on_at_another_server_where_its_server_died(model: str, data:
     out = tmp_path / "run"
 
     def ask(url: str) -> Run:
-        serving = ServingConfig(server=(url,), batch_size=2, concurrency=1, check=1, max_retries=0)
+        serving = ServingConfig(server=(url,), batch_size=2, concurrency=1, verify_items=1, max_retries=0)
         described = ServedModel(model=LocalModel(name=model, device="cpu"), serving=serving)
         return pluralbench.score(described, benchmark="pairs", data=data, out=out)
 
@@ -73,7 +73,7 @@ def test_a_run_goes_on_at_another_server_where_its_server_died(model: str, data:
         sent = sum(
             len(body["input"]) - 1 for path, body in server.posts if path == "/classify" and len(body["input"]) > 2
         )
-    assert scoring(run).items_from_an_earlier_part > 0
+    assert scoring(run).items_resumed > 0
     assert sent < 24
     assert run.items.height == 12
 

@@ -171,7 +171,7 @@ def test_merged_shards_of_a_judge_are_the_whole_run(how: dict[str, Any], tmp_pat
 
 
 @pytest.mark.parametrize(
-    "how", [{"variables": "none", "orders": "both"}, {"samples": 4, "setting": "certainty"}], ids=str
+    "how", [{"variables": "none", "orders": "both"}, {"limit": 4, "setting": "certainty"}], ids=str
 )
 def test_merged_shards_of_a_judge_of_personas_are_the_whole_run(how: dict[str, Any], tmp_path: Path) -> None:
     alike = {"context": "What?", "option_a": "a", "option_b": "b"}  # which without a persona all read the same

@@ -246,7 +246,7 @@ def test_the_papers_study_correlates_beside_its_baselines(
     del values["optimization"]["train"]["split"], values["judge_connection"]
     values["optimization"]["options"] |= PPO | {"epochs": 1, "max_prompt_tokens": 512}
     values["sampling"] |= {"n": 2, "max_tokens": 8}
-    values |= {"outcome": {"judge": "rubric-overlap"}, "running": {"device": "cpu", "dtype": "float32"}}
+    values |= {"outcome": {"judge": "rubric-overlap"}, "runtime": {"device": "cpu", "dtype": "float32"}}
     values |= {"policy": talker, "models": [{"name": str(seed), "path": classifiers(seed=seed)} for seed in (1, 2)]}
     out = tmp_path / "out"
     status, _, error = run("study", write_study(tmp_path / "paper.toml", values), "--out", out)

@@ -71,7 +71,7 @@ def test_each_person_has_a_line_that_judges_read(data: Path, tmp_path: Path) -> 
     assert {name: row["from"] for name, row in written.items()} == {"ana": "choices", "bo": "posts"}
     ana, record = written["ana"], done.result
     assert (ana["kept"], ana["predicted"], ana["accuracy"], ana["validated"]) == (3, 3, 1.0, 2)
-    assert (record.people, record.choices, record.posts, record.kept, record.predicted) == (2, 1, 1, 3, 6)
+    assert (record.people, record.from_choices, record.from_posts, record.correct, record.predicted) == (2, 1, 1, 3, 6)
     assert record.accuracy == 0.5
     calls = pl.read_parquet(done.path / "ledger.parquet")
     assert ana["call"] in calls["key"].to_list()

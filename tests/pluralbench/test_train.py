@@ -19,8 +19,19 @@ from written_tables import write
 Rows = list[dict[str, Any]]
 Command = Callable[..., tuple[int, str, str]]
 Folders = Callable[..., str]
-QUICK = TrainingConfig(epochs=1, batch_size=4, accumulation=1, learning_rate=1e-3, max_length=500)
-WORDS = ["--epochs", "1", "--batch-size", "4", "--accumulation", "1", "--learning-rate", "1e-3", "--max-length", "500"]
+QUICK = TrainingConfig(epochs=1, batch_size=4, gradient_accumulation_steps=1, learning_rate=1e-3, max_length=500)
+WORDS = [
+    "--epochs",
+    "1",
+    "--batch-size",
+    "4",
+    "--gradient-accumulation-steps",
+    "1",
+    "--learning-rate",
+    "1e-3",
+    "--max-length",
+    "500",
+]
 
 
 def ranking(place: int, *rank: int) -> Ranking:
@@ -72,18 +83,30 @@ def test_it_trains_holds_out_and_says_how_to_score(
     run: Command, pairs: Callable[..., Rows], language_models: Folders, tmp_path: Path
 ) -> None:
     data, out = write(tmp_path / "pairs.jsonl", pairs(20)), tmp_path / "out"
-    words = ["train", language_models(), "--data", data, "--out", out, "--held-out", "0.25", "--flip", "0.2", *WORDS]
+    words = [
+        "train",
+        language_models(),
+        "--data",
+        data,
+        "--out",
+        out,
+        "--held-out",
+        "0.25",
+        "--label-noise",
+        "0.2",
+        *WORDS,
+    ]
     status, said, _ = run(*words, "--device", "cpu")
     assert status == 0
     assert f"{out}: trained on 15 pairs of 15 items in 8 steps" in said
-    assert "3 items were learned the wrong way round (--flip 0.2)." in said
+    assert "3 items were learned the wrong way round (--label-noise 0.2)." in said
     assert "Accuracy on 5 held-out pairs of 5 items: " in said
     assert f"Score it: pluralbench score {out} --benchmark pairs --data ..." in said
     record = written(out)
     assert (record["data"]["pairs"], record["held_out"]["pairs"]) == (15, 5)
     origin = record["origin"]
     assert len(origin["flipped"]) == 3
-    assert (origin["location"], origin["flip"], origin["held_out"]) == (str(data), 0.2, 0.25)
+    assert (origin["location"], origin["label_noise"], origin["held_out"]) == (str(data), 0.2, 0.25)
     assert run("score", out, "--benchmark", "pairs", "--data", data, "--device", "cpu", "--out", tmp_path / "r")[0] == 0
     before = (out / "model.safetensors").read_bytes()
     assert run(*words, "--device", "cpu")[0] == 0  # finished, so it only says so again
@@ -156,7 +179,7 @@ def test_rankings_with_ties_are_learned_from(language_models: Folders, tmp_path:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--flip", "2"], "--flip 2.0 is no share from 0 to 1."),
+        (["--label-noise", "2"], "`--label-noise 2.0` is not a fraction from 0 to 1."),
         (["--held-out", "0.01"], "--held-out 0.01 of 6 clusters leaves a part with none; give a share between 0 and 1"),
         (["--held-out", "7"], "--held-out 7.0 of 6 clusters leaves a part with none; give a share between 0 and 1"),
         (["--held-out", "nowhere.jsonl"], "nowhere.jsonl"),
@@ -165,7 +188,10 @@ def test_rankings_with_ties_are_learned_from(language_models: Folders, tmp_path:
             ["--lora", "16/32", "--trainable", "head"],
             "adapters change the base, and `trainable` head leaves it as it is",
         ),
-        (["--accumulation", "16"], "6 pairs are too few to train on: the warm-up takes all steps (1); lower"),
+        (
+            ["--gradient-accumulation-steps", "16"],
+            "6 pairs are too few to train on: the warm-up takes all steps (1); lower",
+        ),
         (["--column", "prompt=text"], "has no column `text`"),
     ],
 )

@@ -24,7 +24,7 @@ from written_tables import write
 Command = Callable[..., tuple[int, str, str]]
 Row = dict[str, Any]
 STUDIES = ("cheems-sets", "cheems-scaling", "cheems-models")
-QUICK = {"batch_size": 8, "accumulation": 1, "max_length": 1024, "new_head": "large", "epochs": 1}
+QUICK = {"batch_size": 8, "gradient_accumulation_steps": 1, "max_length": 1024, "head_init": "large", "epochs": 1}
 
 
 def release() -> Path:
@@ -76,7 +76,7 @@ def test_train_takes_the_split_and_the_pairs_without_being_told(
     run: Command, language_models: Callable[..., str], tmp_path: Path
 ) -> None:
     words = ["--benchmark", "chinese", "--data", release(), "--config", "preference", "--device", "cpu"]
-    words += ["--epochs", "1", "--accumulation", "1", "--trainable", "head", "--max-length", "250"]
+    words += ["--epochs", "1", "--gradient-accumulation-steps", "1", "--trainable", "head", "--max-length", "250"]
     status, said, error = run("train", language_models(), *words, "--out", tmp_path / "out")
     assert status == 0, error
     assert "Left out, as no pair is trained on: 20 responses." in said
@@ -145,7 +145,7 @@ def test_any_ranking_may_name_its_pairs(language_models: Callable[..., str], tmp
         tmp_path / "out",
         benchmark="rankings",
         data=DataConfig(location=str(write(tmp_path / "rankings.jsonl", rows)), columns=("pairs=kept",)),
-        flip=1.0,
+        label_noise=1.0,
         options=TrainingConfig(**QUICK | {"batch_size": 2}),
     )
     assert (done.record["data"]["pairs"], len(done.record["origin"]["flipped"])) == (3, 3)
@@ -158,7 +158,7 @@ def on_the_sample(study: str, base: str) -> Row:
     for name, items in values["benchmarks"].items():
         values["benchmarks"][name] |= {"location": "sample" if name == "RewardBench" else str(release())}
         assert items["profile"] == "none"
-    values["running"] = {"device": "cpu", "dtype": "float32"}
+    values["runtime"] = {"device": "cpu", "dtype": "float32"}
     values["models"] = values["models"][:2]
     for number, model in enumerate(values["models"]):
         assert model["train"]["options"]["epochs"] == 1, "two are for what people annotated"

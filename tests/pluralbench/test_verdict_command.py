@@ -68,7 +68,7 @@ def test_the_table_fits_a_terminal_and_says_what_its_numbers_are(metrics: Comman
         "Valid answers without a certainty: drinks, ada-1, certainty, all (4).",
         "and so left out of the comparison: drinks, ada-1, certainty, all (8).",
         "Single labels are right in 7 of 10, two annotators agree in ",
-        "1,000 draws of 4 items), 1 open, left out for want of a majority, 1 labelled items without a verdict: ",
+        "1,000 draws of 4 items), 1 open, left out for want of a majority, 1 labeled items without a verdict: ",
     ):
         assert part in out, part
     assert out.endswith("drinks, ben-2, certainty, all; drinks, ada-1, certainty, none.")

@@ -129,10 +129,16 @@ def test_a_loss_that_is_no_number_stops_the_run(base: str, tmp_path: Path, algor
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"algorithm": "rloo", "generations": 1}, "rloo compares completions of one prompt, so `generations` has to"),
-        ({"algorithm": "grpo", "generations": 1}, "grpo compares completions of one prompt"),
-        ({"prompts": 20}, "`prompts` 20 is no multiple of `mini_batch` 16"),
-        ({"prompts": 6, "micro_batch": 4}, "`micro_batch` 4 does not divide the 6 completions of an update"),
+        (
+            {"algorithm": "rloo", "num_generations": 1},
+            "rloo compares completions of a prompt; set `num_generations=...` to at least 2",
+        ),
+        ({"algorithm": "grpo", "num_generations": 1}, "grpo compares completions of a prompt"),
+        ({"batch_size": 20}, "`batch_size=20` is not a multiple of `mini_batch_size=16`"),
+        (
+            {"batch_size": 6, "micro_batch_size": 4},
+            "`micro_batch_size=4` does not divide the 6 completions of an update",
+        ),
         ({"algorithm": "dpo"}, "'ppo', 'rloo' or 'grpo'"),
         ({"temperature": 0}, "greater than 0"),
     ],
@@ -144,9 +150,9 @@ def test_options_that_contradict_each_other(changed: dict[str, Any], said: str) 
 
 def test_the_defaults_are_the_papers_and_each_option_says_what_it_is() -> None:
     options = OptimizeConfig()
-    assert (options.algorithm, options.prompts, options.completions, options.updates) == ("ppo", 128, 1, 8)
+    assert (options.algorithm, options.batch_size, options.completions, options.updates) == ("ppo", 128, 1, 8)
     assert (options.part, options.max_prompt_tokens, options.max_tokens) == (4, 8192, 512)
-    assert (options.learning_rate, options.critic_learning_rate, options.kl) == (5e-7, 5e-6, 0)
+    assert (options.learning_rate, options.critic_learning_rate, options.kl_coef) == (5e-7, 5e-6, 0)
     assert all(field.description for field in OptimizeConfig.model_fields.values())
 
 

@@ -33,7 +33,14 @@ EXAMPLES = [
 ]
 HELD_OUT = [PlanExample("h", planner_messages("Tea?", ["I like tea."]), plan_text(["tea", "more tea"]))]
 OPTIONS = PlannerConfig(
-    steps=8, items=4, batch=2, learning_rate=1e-2, warmup_steps=1, loss_every=4, checkpoint_every=3, max_length=600
+    max_steps=8,
+    batch_size=4,
+    micro_batch_size=2,
+    learning_rate=1e-2,
+    warmup_steps=1,
+    eval_steps=4,
+    save_steps=3,
+    max_length=600,
 )
 
 
@@ -176,8 +183,8 @@ def test_what_cannot_be_trained_is_told(base: str, tmp_path: Path) -> None:
 
 def test_options_that_cannot_be_are_told() -> None:
     for values, said in (
-        ({"items": 5, "batch": 2}, "2 items at a time do not divide the 5 items of a step"),
-        ({"steps": 10, "warmup_steps": 10}, "the warm-up (10 steps) takes all of the 10 steps"),
+        ({"batch_size": 5, "micro_batch_size": 2}, "`micro_batch_size=2` does not divide `batch_size=5`"),
+        ({"max_steps": 10, "warmup_steps": 10}, "`warmup_steps=10` is not below `max_steps=10`"),
     ):
         with pytest.raises(RecipeError) as error:
             check_recipe(PlannerConfig, values, "of the planner")

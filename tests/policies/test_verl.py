@@ -20,7 +20,7 @@ from reward_models import save_classifier
 
 PERSON = Person("u1", [{"id": "p1", "category": "tea", "text": "I drink 龙井."}], ["likes tea"])
 TOLD = [replace(task, group=replace(task.group, person=PERSON, context=["likes tea"])) for task in TASKS]
-SMALL = {"prompts": 8, "mini_batch": 4, "max_prompt_tokens": 200, "max_tokens": 20}
+SMALL = {"batch_size": 8, "mini_batch_size": 4, "max_prompt_tokens": 200, "max_tokens": 20}
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +55,7 @@ def test_the_defaults_are_the_papers(base: str, reward: LocalModel, tmp_path: Pa
 
 @pytest.mark.parametrize(("algorithm", "in_loss"), [("ppo", False), ("rloo", False), ("grpo", True)])
 def test_the_divergence_and_the_clip_are_where_they_are_here(algorithm: Any, in_loss: bool) -> None:
-    options = OptimizeConfig(algorithm=algorithm, kl=0.1, clip=0.3)
+    options = OptimizeConfig(algorithm=algorithm, kl_coef=0.1, clip_range=0.3)
     config = verl_config(LocalModel(name="m"), Path("out"), options, VerlConfig())
     actor = config["actor_rollout_ref"]["actor"]
     assert (actor["use_kl_loss"], config["algorithm"]["use_kl_in_reward"]) == (in_loss, not in_loss)
@@ -76,7 +76,9 @@ def test_verl_is_told_of_the_cluster(base: str, reward: LocalModel, tmp_path: Pa
     options = OptimizeConfig(**SMALL)
     found = []
     for number, on in enumerate((None, "ray", "10.0.0.1:6379")):
-        folder = verl_files(base, reward, TOLD, tmp_path / str(number), options=options, cluster=ClusterConfig(on=on))
+        folder = verl_files(
+            base, reward, TOLD, tmp_path / str(number), options=options, cluster=ClusterConfig(address=on)
+        )
         found.append(json.loads((folder / "optimize.yaml").read_text(encoding="utf-8")).get("ray_kwargs"))
     assert found == [None, None, {"ray_init": {"address": "10.0.0.1:6379"}}]
 

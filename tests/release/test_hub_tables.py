@@ -60,7 +60,7 @@ def two(commit: str, age: str, *configs: str) -> dict[str, Any]:
         "location": NAME,
         "revision": commit,
         "paths": {config: f"{NAME} {config}/test" for config in configs},
-        "licence": "mit",
+        "license": "mit",
         "rows": {config: [{"id": f"{age} 茶"}] for config in configs},
     }
 
@@ -68,7 +68,7 @@ def two(commit: str, age: str, *configs: str) -> dict[str, Any]:
 def read(location: str, **words: Any) -> dict[str, Any]:
     found: Tables = read_tables(location, **words)
     rows = {config: frame.rows(named=True) for config, frame in found.frames.items()}
-    about = {name: getattr(found, name) for name in ("location", "revision", "paths", "licence")}
+    about = {name: getattr(found, name) for name in ("location", "revision", "paths", "license")}
     return about | {"rows": rows}
 
 
@@ -82,7 +82,7 @@ def test_a_dataset_is_pinned_and_read_at_that_commit(asked: tuple[str, str, obje
     assert every["paths"]["Art"] == f"{NAME} Art/all"
     # Mappings with other keys in each row are as in a local file.
     found = read(PLAIN)
-    assert (found["licence"], found["paths"]) == ("mit, cc0-1.0", {"default": f"{PLAIN} default/test"})
+    assert (found["license"], found["paths"]) == ("mit, cc0-1.0", {"default": f"{PLAIN} default/test"})
     rows = found["rows"]["default"]
     assert [row["id"] for row in rows] == list(range(200))
     assert rows[7]["rank"] == '{"m7 🍵":2,"模型7":1}'
@@ -99,7 +99,7 @@ def test_the_cache_serves_each_commit_without_a_network(asked: tuple[str, str, C
     assert read(f"{NAME}@{new}", configs=["Art"]) == two(new, "new", "Art")
     assert read(f"{NAME}@{old}", configs=["Art"]) == two(old, "old", "Art")
     found = read(cardless)
-    assert (found["rows"], found["licence"]) == ({"default": [{"id": "q1", "n": 7}]}, None)
+    assert (found["rows"], found["license"]) == ({"default": [{"id": "q1", "n": 7}]}, None)
     mend = r"give a local copy, or try again with a network\.$"
     for commit, config in ((old, "Zen"), (BAD, "Art")):
         said = f"^{NAME} at {commit[:12]} is not in the cache, and the Hub cannot be asked; {mend}"

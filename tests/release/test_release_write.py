@@ -63,7 +63,7 @@ def test_rows_survive_in_every_script(release: Make, pairs: Pairs) -> None:
 
 
 def test_the_manifest_says_what_is_there(release: Make, pairs: Pairs) -> None:
-    directory = release(licences=("mit", "cc-by-4.0"))
+    directory = release(licenses=("mit", "cc-by-4.0"))
     manifest = read_manifest(directory)
     assert [(table.config, table.split, table.path, table.rows) for table in manifest.tables] == [
         ("Art", "test", "data/Art/test.parquet", 4),
@@ -73,7 +73,7 @@ def test_the_manifest_says_what_is_there(release: Make, pairs: Pairs) -> None:
     assert manifest.recipe == tomllib.loads((directory / RECIPE).read_text(encoding="utf-8"))
     assert manifest.recipe == {"name": "tiny", "version": "0.1.0", "seed": 42, "note": "中文"}
     assert (manifest.ledger.path, manifest.ledger.calls) == (LEDGER, 12)
-    assert [source.licence for source in manifest.sources] == ["mit", "cc-by-4.0"]
+    assert [source.license for source in manifest.sources] == ["mit", "cc-by-4.0"]
     assert sorted(manifest.software) == ["pluralbench-release", "polars", "pyarrow"]
 
 
@@ -84,17 +84,17 @@ def test_two_writes_give_the_same_bytes(release: Make, pairs: Pairs) -> None:
 
 
 @pytest.mark.parametrize(
-    ("licences", "expected"),
+    ("licenses", "expected"),
     [
         (("mit",), "mit"),
         (("mit", "mit"), "mit"),
         (("mit", "cc-by-sa-4.0", "unknown"), ["cc-by-sa-4.0", "mit", "unknown"]),
     ],
 )
-def test_the_card_names_every_licence(release: Make, licences: tuple[str, ...], expected: object) -> None:
-    directory = release(licences=licences)
+def test_the_card_names_every_license(release: Make, licenses: tuple[str, ...], expected: object) -> None:
+    directory = release(licenses=licenses)
     assert front_matter(directory)["license"] == expected
-    assert all(f"licence {licence}. By " in card_text(directory) for licence in licences)
+    assert all(f"license {license}. By " in card_text(directory) for license in licenses)
 
 
 def test_the_card_is_what_the_hub_reads(release: Make) -> None:

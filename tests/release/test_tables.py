@@ -64,7 +64,7 @@ def test_a_file_is_a_config_of_its_own_name(tmp_path: Path, suffix: str) -> None
     (tmp_path / "README.md").write_text("---\nlicense: [\n---\n", encoding="utf-8")
     assert read(path) == read(path, split="dev", configs=["pairs.v1"]) == {"pairs.v1": ["q2", "q1"]}
     assert read_tables(str(path)).paths == {"pairs.v1": str(path)}
-    assert read_tables(str(path)).licence is None
+    assert read_tables(str(path)).license is None
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -191,7 +191,7 @@ def test_objects_or_lists_beside_other_values_are_json(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("card", "licence"),
+    ("card", "license"),
     [
         ("---\nlicense: cc-by-4.0\n---\n", "cc-by-4.0"),
         ("---\nlicense: [mit, cc-by-4.0]\n---\n", "mit, cc-by-4.0"),
@@ -200,11 +200,11 @@ def test_objects_or_lists_beside_other_values_are_json(tmp_path: Path) -> None:
         (None, None),
     ],
 )
-def test_the_licence_is_the_cards(tmp_path: Path, card: str | None, licence: str | None) -> None:
+def test_the_license_is_the_cards(tmp_path: Path, card: str | None, license: str | None) -> None:
     write(tmp_path / "Art.jsonl", ids("q1"))
     if card is not None:
         (tmp_path / "README.md").write_text(card, encoding="utf-8")
-    assert read_tables(str(tmp_path)).licence == licence
+    assert read_tables(str(tmp_path)).license == license
 
 
 def test_a_local_path_is_pinned_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from pluralbench_rewards.synthesize_me import (
     synthesize,
 )
 
-FEW = SynthesisConfig(candidates=10, demonstrations=2)
+FEW = SynthesisConfig(num_candidates=10, max_demonstrations=2)
 
 
 def pair(number: int, *, plain: bool = True) -> EarlierPair:
@@ -174,7 +174,7 @@ def test_the_parts_keep_the_order_and_the_older_one_has_at_least_one(number: int
 
 @given(st.integers(0, 9), st.integers(1, 12), st.integers(0, 4), st.integers(0, 3))
 def test_candidate_sets_differ_and_keep_to_their_limits(number: int, most: int, size: int, seed: int) -> None:
-    options = SynthesisConfig(candidates=most, demonstrations=size)
+    options = SynthesisConfig(num_candidates=most, max_demonstrations=size)
     sets = candidate_sets(number, options, seed, "p")
     assert sets[0] == ()
     assert len(sets) == len(set(sets)) <= most

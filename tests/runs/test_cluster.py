@@ -12,7 +12,7 @@ from raw_server import serve_raw
 
 @pytest.mark.parametrize("on", ["ray", "ray://head:10001", "10.0.0.1:6379", "[::1]:6379"])
 def test_a_cluster_has_an_address(on: str) -> None:
-    assert ClusterConfig(on=on, workers=8, per_worker_gpus=0.5).on == on
+    assert ClusterConfig(address=on, workers=8, gpus_per_worker=0.5).address == on
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ def test_a_cluster_has_an_address(on: str) -> None:
 )
 def test_what_is_no_address_is_refused(on: str) -> None:
     with pytest.raises(ValidationError, match=r"is not ray, HOST:PORT or ray://HOST:PORT"):
-        ClusterConfig(on=on)
+        ClusterConfig(address=on)
 
 
 def test_workers_are_of_a_cluster() -> None:
@@ -34,7 +34,7 @@ def test_an_address_that_nobody_answers_is_said_at_once(kind: str) -> None:
         free.bind(("127.0.0.1", 0))
         address = f"{kind}127.0.0.1:{free.getsockname()[1]}"
         with pytest.raises(ClusterError) as caught:
-            connect(ClusterConfig(on=address))
+            connect(ClusterConfig(address=address))
     assert str(caught.value) == (
         f"Nobody answers at {address} (Connection refused); give the address that `ray start` names, or start a "
         "cluster there."
@@ -44,21 +44,21 @@ def test_an_address_that_nobody_answers_is_said_at_once(kind: str) -> None:
 def test_the_variable_of_ray_is_read_like_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_ADDRESS", "nowhere")
     with pytest.raises(ClusterError, match=r"^RAY_ADDRESS: 'nowhere' is not ray, HOST:PORT or ray://HOST:PORT\.$"):
-        connect(ClusterConfig(on="ray"))
+        connect(ClusterConfig(address="ray"))
 
 
 def test_without_the_extra_the_command_that_installs_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     find = util.find_spec
     monkeypatch.setattr("pluralbench_runs.cluster.find_spec", lambda name: None if name == "ray" else find(name))
     with pytest.raises(ClusterError, match=r'needs an extra: `pip install "pluralbench-runs\[ray\]"`'):
-        connect(ClusterConfig(on="ray"))
+        connect(ClusterConfig(address="ray"))
 
 
 def test_a_server_that_is_not_ray_is_told_from_it() -> None:
     with serve_raw(lambda _: [b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"]) as server:
         address = server.base_url.removeprefix("http://").partition("/")[0]
         with pytest.raises(ClusterError) as caught:
-            connect(ClusterConfig(on=address))
+            connect(ClusterConfig(address=address))
     assert str(caught.value) == (
         f"What answers at {address} is no Ray cluster that can be used from here (it does not speak gRPC); check the "
         "address."

@@ -36,7 +36,7 @@ with output_directory(Path(sys.argv[1]), Recipe(), recipe_file="recipe.toml") as
 
 
 class Connection(FrozenModel):
-    """An operational table."""
+    """An runtime_only table."""
 
     concurrency: int = 8
 
@@ -44,7 +44,7 @@ class Connection(FrozenModel):
 class Build(Recipe):
     """A small recipe."""
 
-    operational: ClassVar[frozenset[str]] = frozenset({"connection"})
+    runtime_only: ClassVar[frozenset[str]] = frozenset({"connection"})
 
     seed: int
     retriever: str = "bm25"

@@ -27,7 +27,7 @@ class Llm(FrozenModel):
 
 
 class Connection(FrozenModel):
-    """An operational table."""
+    """An runtime_only table."""
 
     base_url: str | None = None
     concurrency: int = 8
@@ -36,7 +36,7 @@ class Connection(FrozenModel):
 class Build(Recipe):
     """A recipe with everything that a recipe can have."""
 
-    operational: ClassVar[frozenset[str]] = frozenset({"connection"})
+    runtime_only: ClassVar[frozenset[str]] = frozenset({"connection"})
 
     seed: int
     retriever: str = "bm25"
@@ -179,7 +179,7 @@ def test_what_differs_is_said_in_few_words(theirs: Made, said: str) -> None:
 
 
 class Scoring(FrozenModel):
-    """A table of which one key is operational."""
+    """A table of which one key is runtime_only."""
 
     token_budget: int = 8
     mode_of_padding: str = "left"
@@ -187,9 +187,9 @@ class Scoring(FrozenModel):
 
 
 class Scored(Recipe):
-    """A recipe whose `operational` names a table, a table in a table and a key."""
+    """A recipe whose `runtime_only` names a table, a table in a table and a key."""
 
-    operational: ClassVar[frozenset[str]] = frozenset(
+    runtime_only: ClassVar[frozenset[str]] = frozenset(
         {"connection", "scoring.token_budget", "scoring.mode_of", "llm.extra"}
     )
 

@@ -26,7 +26,7 @@ KEY = ITEMS.select("item", side=pl.lit("chosen"))
 
 
 def made(folder: Path, *, seed: int = 0, fresh: bool = False) -> bool:
-    settings = StudyRecipe(annotators=["an", "bo"], each=2, seed=seed)
+    settings = StudyRecipe(annotators=["an", "bo"], annotators_per_item=2, seed=seed)
     assigned = assign(ITEMS, settings.annotators, seed=seed, each=2)
     return write_study(folder, settings, assigned, KEY, ITEMS, FORM, "# How\n", fresh=fresh)
 
@@ -61,7 +61,7 @@ def test_a_study_is_written_once_and_read(tmp_path: Path) -> None:
     assert not made(folder)
     assert files(folder) == before
     study = read_study(folder, StudyRecipe)
-    assert (study.settings.each, study.key.rows()) == (2, KEY.rows())
+    assert (study.settings.annotators_per_item, study.key.rows()) == (2, KEY.rows())
     found = read_returned(study, [], FORM)
     assert sorted(found.answers["answer"]) == ["4", "5"]
     assert annotator_progress(study.assigned, found.answers).rows() == [("an", 3, 2), ("bo", 3, 0)]

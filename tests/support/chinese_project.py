@@ -86,7 +86,7 @@ def annotated(number: int, config: str = "preference", count: int = 5) -> Row:
     return prompt(number, config) | {"responses": given, "annotations": marks}
 
 
-def unlabelled(number: int, count: int = 5) -> Row:
+def unlabeled(number: int, count: int = 5) -> Row:
     """A prompt with answers and no annotation."""
     return {name: value for name, value in prompt(number).items() if name != "config"} | {
         "responses": answers(number, count)

@@ -228,8 +228,8 @@ def _tei(server: Imitation, path: str, body: dict[str, Json]) -> Json:
             )
         logits = server.logits(ids[: server.max_length])
         scores = logits if body.get("raw_scores") and not server.activated else _activated(logits)
-        labelled = [{"score": score, "label": f"LABEL_{place}"} for place, score in enumerate(scores)]
-        rows.append(sorted(labelled, key=lambda entry: -entry["score"]))
+        labeled = [{"score": score, "label": f"LABEL_{place}"} for place, score in enumerate(scores)]
+        rows.append(sorted(labeled, key=lambda entry: -entry["score"]))
     return rows if batch else rows[0]
 
 

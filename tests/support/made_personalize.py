@@ -104,7 +104,7 @@ def result_of(items: pl.DataFrame) -> PersonalizeResult:
                 method=method,
                 condition=condition,
                 seed=seed,
-                told="persona" if method == "synthesizeme" else "raw",
+                user_context="persona" if method == "synthesizeme" else "raw",
                 folder=f"models/{method}-{condition}-{seed}",
             )
             for method, condition, seed in which.filter(pl.col("condition") != "shuffled").iter_rows()

@@ -140,7 +140,7 @@ def for_persons(run: Run, *, setting: Any = "certainty", variables: Any = "all",
         model=ChatModel(provider="p", model=run.name),
         prompts_version="1",
         prompts_digest="d",
-        judging=PersonaJudgeConfig(reply="brief", setting=setting, variables=variables),
+        judging=PersonaJudgeConfig(reply_format="brief", setting=setting, variables=variables),
         seed=0,
     )
     counts = {"calls": 0, "prompt_tokens": 0, "completion_tokens": 0} | result

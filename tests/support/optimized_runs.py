@@ -20,7 +20,13 @@ LETTERS = FunctionModel(letters)
 
 def quick(algorithm: str, **changed: Any) -> OptimizeConfig:
     """Options of a run of a second."""
-    chosen: dict[str, Any] = {"algorithm": algorithm, "prompts": 8, "mini_batch": 4, "micro_batch": 8, "steps": 6}
-    chosen |= {"generations": 4, "max_tokens": 12, "checkpoint_every": 2, "kl_every": 3}
+    chosen: dict[str, Any] = {
+        "algorithm": algorithm,
+        "batch_size": 8,
+        "mini_batch_size": 4,
+        "micro_batch_size": 8,
+        "max_steps": 6,
+    }
+    chosen |= {"num_generations": 4, "max_tokens": 12, "save_steps": 2, "kl_steps": 3}
     chosen |= {"learning_rate": 6e-3, "critic_learning_rate": 6e-3}
     return OptimizeConfig(**chosen | changed)

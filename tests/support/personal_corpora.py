@@ -16,7 +16,14 @@ WIDTH = 8
 BACKBONE = BackboneRecord(name="simulated", width=WIDTH)
 TRAIN = simulated(6, 4, width=WIDTH, seed=1).corpus
 TEST = simulated(4, 3, width=WIDTH, seed=2).corpus
-SMALL: dict[str, Any] = {"hidden": 8, "layers": 1, "latent": 4, "epochs": 2, "batch_size": 8, "learning_rate": 0.01}
+SMALL: dict[str, Any] = {
+    "hidden_size": 8,
+    "num_layers": 1,
+    "latent_size": 4,
+    "epochs": 2,
+    "batch_size": 8,
+    "learning_rate": 0.01,
+}
 
 
 def small(method: str, **given: Any) -> PersonalConfig:

@@ -55,7 +55,7 @@ def write(folder: Path) -> None:
     published(folder / "CheemsBench/data/cheems_bench")
     chinese.write_rows(folder / "pairs.jsonl", PAIRS)
     chinese.write_rows(folder / "my-pairs.jsonl", [row | {"question": row["prompt"]} for row in PAIRS])
-    labelled(folder)
+    labeled(folder)
     (folder / "wmt21.jsonl").write_bytes((TRANSLATED / "translations.jsonl").read_bytes())
     dump = folder / "beer.stackexchange.com/Posts.xml"
     dump.parent.mkdir()
@@ -65,7 +65,7 @@ def write(folder: Path) -> None:
     # As many as the paper's batches take to make more than the steps of a warm-up.
     rows = [chinese.annotated(number, config) for number, config in enumerate(configs + ["preference"] * 70)]
     chinese.write_rows(folder / "annotated.jsonl", rows)
-    chinese.write_rows(folder / "more.jsonl", [chinese.unlabelled(number) for number in range(100, 104)])
+    chinese.write_rows(folder / "more.jsonl", [chinese.unlabeled(number) for number in range(100, 104)])
     for name in ("prompts", "annotated", "more"):  # in a category of the sample's taxonomy, which is the default
         path = folder / f"{name}.jsonl"
         chinese.write_rows(path, [row | {"category": CATEGORY} for row in chinese.read_rows(path)])
@@ -79,7 +79,7 @@ def write(folder: Path) -> None:
         persona.people_csv(folder / name)
 
 
-def labelled(folder: Path) -> None:
+def labeled(folder: Path) -> None:
     """Pairs with labels: in words, and on a scale."""
     words = ["model_a", "model_b", "tie", "tie (bothbad)", "model_a"]
     names = {"chosen": "response_a", "rejected": "response_b"}

@@ -25,17 +25,17 @@ def contents_of(
     schema: str = "PersonalizedPairs",
     split: str = "test",
     *,
-    licences: Sequence[str] = ("cc-by-4.0",),
+    licenses: Sequence[str] = ("cc-by-4.0",),
     records: Mapping[str, pl.DataFrame] | None = None,
     files: Mapping[str, Path] | None = None,
 ) -> Contents:
-    """What is in a release of these tables, by their configs; a source for each licence."""
+    """What is in a release of these tables, by their configs; a source for each license."""
     about = {"location": "somewhere", "revision": "abc123", "digest": key_of("rows"), "rows": 4}
     return Contents(
         tables=[ReleaseTable(config, split, frame, schema) for config, frame in tables],
         sources=[
-            Source(name=f"Source {number}", licence=licence, attribution=f"By {TEXTS[1]}.", **about)
-            for number, licence in enumerate(licences)
+            Source(name=f"Source {number}", license=license, attribution=f"By {TEXTS[1]}.", **about)
+            for number, license in enumerate(licenses)
         ],
         statistics={"pairs": 6, "words": {"中文": 1.5}},
         card=Card(

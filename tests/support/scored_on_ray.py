@@ -10,4 +10,6 @@ from ray_models import by_bytes
 if __name__ == "__main__":
     address, data, out, log, pause = sys.argv[1:]
     function = by_bytes(Path(log), pause=float(pause))
-    pluralbench.score(function, benchmark="pairs", data=data, out=out, cluster=ClusterConfig(on=address, workers=2))
+    pluralbench.score(
+        function, benchmark="pairs", data=data, out=out, cluster=ClusterConfig(address=address, workers=2)
+    )

@@ -65,7 +65,7 @@ def scores_are_those_of_the_model_here(running: Running) -> None:
     assert found.served is not None
     [engine] = found.served.engines
     assert engine.startswith(f"{running.engine} ")
-    assert (found.served.servers, found.served.left_out) == (1, 0)
+    assert (found.served.servers, found.served.servers_excluded) == (1, 0)
     check = found.served.check
     assert (check.against, check.items, check.decisions_changed) == ("weights", 4, 0)
     assert check.decisions > 0

@@ -13,8 +13,22 @@ from transformers import AutoModelForCausalLM
 from written_tables import write
 
 SAID = [word for word in WORDS if word.isascii() and len(word) >= 5]
-QUICKLY = {"trainable": "head", "epochs": 2, "accumulation": 1, "batch_size": 4, "learning_rate": 0.05, "warmup": 0.0}
-PPO = {"algorithm": "ppo", "steps": 1, "prompts": 4, "mini_batch": 4, "max_tokens": 12, "learning_rate": 1e-3}
+QUICKLY = {
+    "trainable": "head",
+    "epochs": 2,
+    "gradient_accumulation_steps": 1,
+    "batch_size": 4,
+    "learning_rate": 0.05,
+    "warmup_ratio": 0.0,
+}
+PPO = {
+    "algorithm": "ppo",
+    "max_steps": 1,
+    "batch_size": 4,
+    "mini_batch_size": 4,
+    "max_tokens": 12,
+    "learning_rate": 1e-3,
+}
 
 
 def save_talker(folder: Path, seed: int = 0) -> str:
@@ -69,7 +83,7 @@ def study_values(policy: str, rewards: Mapping[str, str], data: Path, more: Path
         "seed": 3,
         "policy": policy,
         "axis": "Pairs learned from",
-        "running": {"device": "cpu", "dtype": "float32"},
+        "runtime": {"device": "cpu", "dtype": "float32"},
         "sampling": {"n": 4, "k": [1, 2, 4], "max_tokens": 16},
         "outcome": {"judge": "rubric-overlap"},
         "samples": {"learn": {"pairs": 2, "items": {"location": str(more), **told}}},

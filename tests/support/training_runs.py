@@ -24,7 +24,13 @@ def rankings(number: int, seed: int) -> list[Ranking]:
 
 RANKINGS, HELD_OUT = rankings(20, seed=0), rankings(12, seed=1)
 QUICK = TrainingConfig(
-    epochs=2, batch_size=8, accumulation=2, learning_rate=4e-3, checkpoint_every=3, measure_every=2, max_length=500
+    epochs=2,
+    batch_size=8,
+    gradient_accumulation_steps=2,
+    learning_rate=4e-3,
+    save_steps=3,
+    eval_steps=2,
+    max_length=500,
 )
 """Some ten steps."""
 SMALL: dict[str, Any] = {"num_hidden_layers": 1, "hidden_size": 32, "intermediate_size": 32, "head_dim": 8}

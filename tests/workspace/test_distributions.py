@@ -1,4 +1,4 @@
-"""What an index, and the reader of a wheel, is told: licence and addresses."""
+"""What an index, and the reader of a wheel, is told: license and addresses."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ URLS = {
 
 
 @pytest.mark.parametrize("member", MEMBERS, ids=lambda path: path.name)
-def test_a_wheel_is_typed_holds_the_licence_and_says_what_and_where_it_is(member: Path) -> None:
+def test_a_wheel_is_typed_holds_the_license_and_says_what_and_where_it_is(member: Path) -> None:
     project = load(member)["project"]
     assert (project["license"], project["requires-python"]) == ("Apache-2.0", ">=3.11")
     assert all((module.parent / "py.typed").exists() for module in member.glob("src/*/__init__.py"))

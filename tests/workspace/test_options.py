@@ -17,7 +17,7 @@ DIFFERENT = {
     "--on-overflow": "training cannot truncate a response",
     "--out": "what is written is a run, a release, a model, a folder of tasks or a file",
     "--policy": "a policy that answers may be served, one that is trained may not",
-    "--posts": "some are embedded, others a persona is written from",
+    "--profile-size": "some are embedded, others a persona is written from",
     "--price": "translations are paid by the character",
     "--profile": "personalize trains with and without one, other verbs choose which",
     "--prompts": "annotators are given responses apart from the prompts, judges with them",
@@ -25,7 +25,7 @@ DIFFERENT = {
     "--reward": "a policy is optimised against one reward model",
     "--seed": "a verifier's draw is another each time",
     "--split": "profiles are ranked for what is learned from, so that without it they are those of the train split",
-    "--steps": "a planner is trained for so many steps, a policy for so many in place of epochs",
+    "--max-steps": "a planner is trained for so many steps, a policy for so many in place of epochs",
     "--source": "builders have sources of their own",
 }
 

@@ -58,7 +58,7 @@ def ablate(
     Raises `NothingLeft` for a release without a benchmark or without votes, and the errors of `reward_model`.
     """
     benchmarks = {name: rows for name, rows in people.items() if rows}
-    if not benchmarks or recipe.reward is None or recipe.unlabelled is None or recipe.judge is None:
+    if not benchmarks or recipe.reward is None or recipe.unlabeled is None or recipe.judge is None:
         raise NothingLeft(
             f"{release} has no {'votes to learn from' if benchmarks else 'benchmark to measure on'}; --ablate wants "
             "annotated prompts of a benchmark, prompts to vote on, a judge and a base of the reward model."
@@ -96,10 +96,10 @@ def _variants(
     recipe: ChineseRecipe, reward: RewardTable, human: Sequence[Row], ledger: Ledger, work: Path
 ) -> dict[str, TrainingRows]:
     """What a reward model learns from under each strategy, from the recorded votes and rewards."""
-    if recipe.unlabelled is None or recipe.judge is None:
+    if recipe.unlabeled is None or recipe.judge is None:
         return {}
-    taxonomy = source.taxonomy_of(recipe.unlabelled.taxonomy)
-    rows = source.unlabelled_rows(recipe.unlabelled, taxonomy).rows
+    taxonomy = source.taxonomy_of(recipe.unlabeled.taxonomy)
+    rows = source.unlabeled_rows(recipe.unlabeled, taxonomy).rows
     limits = recipe.connection.limits()
     found = votes(rows, taxonomy, recipe.judge, Replay(), ledger, limits=limits, seed=recipe.seed)
     taught = TrainingRows(human)

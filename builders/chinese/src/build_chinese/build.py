@@ -11,9 +11,9 @@ from typing import Any
 
 import polars as pl
 from pluralbench_calls import Backend, CannedBackend, Ledger, Replay, chat_backend, recording
-from pluralbench_release import LEDGER, RECIPE, Builder, Built, Contents, ReleaseTable, building
+from pluralbench_release import LEDGER, Builder, Built, Contents, ReleaseTable, building, read_release_recipe
 from pluralbench_release.errors import NothingLeft
-from pluralbench_runs import ClusterConfig, read_recipe
+from pluralbench_runs import ClusterConfig
 from pluralbench_schemas import RANKED_RESPONSES
 from pluralbench_tables import write_jsonl
 
@@ -56,10 +56,10 @@ def build(
     `pluralbench_rewards`, `pluralbench_runs` and `pluralbench_schemas`; all are a `UserError` or a `TableError` with a
     sentence for the user.
     """
-    if recipe.reward is not None and recipe.unlabelled is not None and recipe.preference.distant:
+    if recipe.reward is not None and recipe.unlabeled is not None and recipe.preference.distant:
         recipe = recipe.model_copy(update={"reward": reward_model.pin(recipe.reward, replaying=replay is not None)})
-    unlabelled = recipe.unlabelled
-    sample = SAMPLE_LEDGER if unlabelled is not None and unlabelled.location == SAMPLE else None
+    unlabeled = recipe.unlabeled
+    sample = SAMPLE_LEDGER if unlabeled is not None and unlabeled.location == SAMPLE else None
     with building(recipe, out, BUILDER, replay, reuse, sample, fresh=fresh) as making:
         annotated = _annotated(recipe)
         given = _by_config(annotated, recipe)
@@ -84,12 +84,12 @@ def build(
 def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:
     """Build a release again from its own recipe and recorded calls, sending nothing (`pluralbench-release rebuild`).
 
-    sources: where they are now, in the order of the recipe: the annotated prompts, then the unlabelled ones.
+    sources: where they are now, in the order of the recipe: the annotated prompts, then the unlabeled ones.
     """
-    made = read_recipe(ChineseRecipe, release / RECIPE)
-    there = [name for name in ("annotated", "unlabelled") if getattr(made, name) is not None]
+    made = read_release_recipe(ChineseRecipe, release)
+    there = [name for name in ("annotated", "unlabeled") if getattr(made, name) is not None]
     moved = dict(zip((f"{name}.location" for name in there), sources, strict=False))
-    build(read_recipe(ChineseRecipe, release / RECIPE, moved), out, replay=release / LEDGER)
+    build(read_release_recipe(ChineseRecipe, release, moved), out, replay=release / LEDGER)
 
 
 def people(recipe: ChineseRecipe) -> tuple[dict[str, list[Row]], list[Row]]:
@@ -135,10 +135,10 @@ def _voted(
     *,
     replaying: bool,
 ) -> Voted | None:
-    if recipe.unlabelled is None or recipe.judge is None:
+    if recipe.unlabeled is None or recipe.judge is None:
         return None
-    taxonomy = source.taxonomy_of(recipe.unlabelled.taxonomy)
-    loaded = source.unlabelled_rows(recipe.unlabelled, taxonomy)
+    taxonomy = source.taxonomy_of(recipe.unlabeled.taxonomy)
+    loaded = source.unlabeled_rows(recipe.unlabeled, taxonomy)
     parts = {
         "the human part" if config == PREFERENCE else f"the benchmark `{config}`": rows
         for config, rows in people.items()

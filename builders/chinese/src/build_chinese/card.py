@@ -39,7 +39,7 @@ def card(recipe: ChineseRecipe, figures: dict[str, Any]) -> Card:
         drawn = f"![{title}]({FIGURE})\n\n" if title == LENGTHS else ""
         sections.append(Section(title=title, body=drawn + markdown_table(table)))
     sections.append(Section(title="Known limits", body=_limits(recipe)))
-    tables = (recipe.annotated, recipe.unlabelled)
+    tables = (recipe.annotated, recipe.unlabeled)
     return Card(
         pretty_name="CheemsBench and CheemsPreference",
         summary=(
@@ -66,7 +66,7 @@ def _built(recipe: ChineseRecipe, figures: dict[str, Any]) -> str:
         "the ranks. An annotation is in conflict when it prefers one of two responses and the ranks have both equal; "
         "none can come out the other way round."
     ]
-    if recipe.unlabelled is not None and recipe.judge is not None:
+    if recipe.unlabeled is not None and recipe.judge is not None:
         kept = "Every vote that prefers one was kept, and cycles were resolved."
         if _distant(recipe) and recipe.reward is not None:
             margin = f" by more than {recipe.reward.margin:g}" if recipe.reward.margin else ""
@@ -88,7 +88,7 @@ def _built(recipe: ChineseRecipe, figures: dict[str, Any]) -> str:
         cut = figures["preference"]["responses_cut_for_the_reward_model"]
         if cut:
             said.append(f"Of {counted(cut, 'response')}, too long for the reward model, it saw a shortened prompt.")
-    recorded = ["Every vote"] * (recipe.unlabelled is not None) + ["every reward"] * _distant(recipe)
+    recorded = ["Every vote"] * (recipe.unlabeled is not None) + ["every reward"] * _distant(recipe)
     calls = f"{' and '.join(recorded)} is recorded in `provenance/ledger.parquet`, the" if recorded else "The"
     said.append(
         "The same rows are in `published/` as JSONL in the fields that CHEEMS published, `rank` being an object there. "
@@ -103,7 +103,7 @@ def _limits(recipe: ChineseRecipe) -> str:
         "- Responses of the same rank were on one cycle, or nothing told them apart; the layers also order responses "
         "that nobody compared, which `order` does not."
     ]
-    if recipe.unlabelled is not None:
+    if recipe.unlabeled is not None:
         agree = "a judge model and a reward model agree on" if _distant(recipe) else "a judge model prefers"
         said.append(f"- What {agree} is not what people would say; {'common ' * _distant(recipe)}errors stay.")
     if recipe.annotated is not None and recipe.annotated.location == SAMPLE:
@@ -116,4 +116,4 @@ def _limits(recipe: ChineseRecipe) -> str:
 
 
 def _distant(recipe: ChineseRecipe) -> bool:
-    return recipe.unlabelled is not None and recipe.preference.distant
+    return recipe.unlabeled is not None and recipe.preference.distant

@@ -193,7 +193,7 @@ def preference(
         RecipeOptions(
             ChineseRecipe,
             RECIPES,
-            ("name", "title", "annotated", "unlabelled", "judge", "reward", "preference", "seed", "connection"),
+            ("name", "title", "annotated", "unlabeled", "judge", "reward", "preference", "seed", "connection"),
         ),
     ],
     ablate: Annotated[
@@ -206,9 +206,9 @@ def preference(
 
     Example: build-chinese preference --annotated a.jsonl --prompts p.jsonl --judge gpt-5 --no-distant
     """
-    locations = {table: given.get(f"{table}.location") for table in ("annotated", "unlabelled")}
+    locations = {table: given.get(f"{table}.location") for table in ("annotated", "unlabeled")}
     named = [table for table, location in locations.items() if location is not None]
-    said = {key: given[f"annotated.{key}"] for key in ("name", "licence") if f"annotated.{key}" in given}
+    said = {key: given[f"annotated.{key}"] for key in ("name", "license") if f"annotated.{key}" in given}
     check_one_source(named, said)
     dropped = {f"{table}.{key}" for table in locations if table not in named for key in said}
     overrides = resolve_model_option(
@@ -218,7 +218,7 @@ def preference(
         LOCAL_JUDGE,
         own={"recorded": "invented-judge"},
     )
-    asked = _asked(recipe, overrides, own=locations["annotated"] or locations["unlabelled"])
+    asked = _asked(recipe, overrides, own=locations["annotated"] or locations["unlabeled"])
     target = how.target(asked.name)
     _build(asked, target, **how.known, cluster=cluster)
     if ablate:

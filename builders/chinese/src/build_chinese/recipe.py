@@ -4,7 +4,7 @@ from pathlib import Path, PurePath
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pluralbench_calls import ChatModel, ConnectionConfig, check_connection
-from pluralbench_release import LICENCE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe
+from pluralbench_release import LICENSE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe
 from pluralbench_runs import FrozenModel, Location, PathName
 from pydantic import Field, field_validator, model_validator
 
@@ -124,11 +124,11 @@ class AnnotatedTable(FrozenModel):
     )
     name: str | None = SOURCE_NAME
     benchmarks: list[PathName] = Field(default_factory=lambda: ["open", "human"])
-    licence: str | None = LICENCE
+    license: str | None = LICENSE
     attribution: str | None = None
 
 
-class UnlabelledTable(FrozenModel):
+class UnlabeledTable(FrozenModel):
     """Prompts with responses: JSONL with `input`, `category`, `responses`, or `sample`; see `AnnotatedTable`."""
 
     location: Location = Field(
@@ -137,7 +137,7 @@ class UnlabelledTable(FrozenModel):
     name: str | None = SOURCE_NAME
     taxonomy: Location = TAXONOMY
     limit: int | None = Field(None, ge=1, description="At most so many of --prompts.")
-    licence: str | None = LICENCE
+    license: str | None = LICENSE
     attribution: str | None = None
 
 
@@ -205,7 +205,7 @@ class ChineseRecipe(ReleaseRecipe):
     audit: limits that the pairs of every part have to keep, their lengths in characters.
     """
 
-    operational: ClassVar[frozenset[str]] = ReleaseRecipe.operational | {"connection", "audit"}
+    runtime_only: ClassVar[frozenset[str]] = ReleaseRecipe.runtime_only | {"connection", "audit"}
 
     name: ReleaseName = "chinese-rewardbench"
     prompts: PromptsTable | None = None
@@ -220,7 +220,7 @@ class ChineseRecipe(ReleaseRecipe):
     screening: Screening = Screening()
     tasks: Tasks = Tasks()
     annotated: AnnotatedTable | None = None
-    unlabelled: UnlabelledTable | None = None
+    unlabeled: UnlabeledTable | None = None
     judge: JudgeTable | None = Field(
         None,
         description="`recorded` (the sample's votes), `local`, or a model of --base-url.",
@@ -233,7 +233,7 @@ class ChineseRecipe(ReleaseRecipe):
 
     @model_validator(mode="after")
     def _consistent(self) -> "ChineseRecipe":
-        if self.unlabelled is not None:
+        if self.unlabeled is not None:
             if self.judge is None:
                 raise ValueError("prompts without annotations need a judge: `provider` and `model` under [judge]")
             if self.preference.distant and (self.reward is None or self.annotated is None):

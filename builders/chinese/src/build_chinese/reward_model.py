@@ -29,7 +29,7 @@ REWARDS = pl.Schema(
 )
 """A reward, null where the response alone is too long for the model. cut: tokens that its prompt lost for it."""
 
-PAPERS = {"new_head": "large"}
+PAPERS = {"head_init": "large"}
 """What a recipe need not say: the paper's, where the package has another default. Rewards are recorded without it."""
 
 MODEL = ("*.safetensors", "*.bin", "config.json")
@@ -225,7 +225,7 @@ def scores_of(
     described, scoring = LocalModel(name=str(folder)), ScoringConfig(on_overflow="truncate-prompt")
     model: RewardModel = (
         load(described, scoring=scoring)
-        if cluster is None or cluster.on is None
+        if cluster is None or cluster.address is None
         else on_cluster(cluster, described, scoring)
     )
     scored = model.score(groups)

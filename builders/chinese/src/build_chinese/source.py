@@ -10,7 +10,7 @@ from pluralbench_runs import digest
 from pluralbench_tables import read_jsonl
 
 from build_chinese.rankings import Fault, Row, named, prompt_id, read_rankings
-from build_chinese.recipe import SAMPLE, AnnotatedTable, PromptsTable, UnlabelledTable
+from build_chinese.recipe import SAMPLE, AnnotatedTable, PromptsTable, UnlabeledTable
 from build_chinese.taxonomy import Taxonomy, read_taxonomy
 
 FOLDER = Path(__file__).parent / "sample"
@@ -68,15 +68,15 @@ def annotated_rows(table: AnnotatedTable) -> Loaded:
     return Loaded(rows, source_of(rows, table))
 
 
-def unlabelled_rows(table: UnlabelledTable, taxonomy: Taxonomy) -> Loaded:
+def unlabeled_rows(table: UnlabeledTable, taxonomy: Taxonomy) -> Loaded:
     """The prompts that a judge votes on, those with two responses or more. Raises `SourceError`."""
-    rows = _rankings(place(table.location, "unlabelled.jsonl"), annotated=False, limit=table.limit)
+    rows = _rankings(place(table.location, "unlabeled.jsonl"), annotated=False, limit=table.limit)
     for row in rows:
         taxonomy.check(row["id"], row["category"])
     return Loaded(rows, source_of(rows, table))
 
 
-def source_of(rows: Sequence[Row], table: AnnotatedTable | UnlabelledTable) -> Source:
+def source_of(rows: Sequence[Row], table: AnnotatedTable | UnlabeledTable) -> Source:
     """What a release says of the rows' origin."""
     sample = table.location == SAMPLE
     name = table.name or ("PluralBench sample" if sample else Path(table.location).name)
@@ -85,7 +85,7 @@ def source_of(rows: Sequence[Row], table: AnnotatedTable | UnlabelledTable) -> S
         location=table.location,
         digest=digest(list(rows)),
         rows=len(rows),
-        licence="apache-2.0" if sample else table.licence or "unknown",
+        license="apache-2.0" if sample else table.license or "unknown",
         attribution="Written for PluralBench." if sample else table.attribution or f"The authors of {name}.",
     )
 

@@ -13,15 +13,15 @@ import polars as pl
 from pluralbench_calls import Ledger, Replay, recording
 from pluralbench_release import (
     LEDGER,
-    RECIPE,
     Builder,
     Built,
     Contents,
     ReleaseTable,
     building,
+    read_release_recipe,
 )
 from pluralbench_release.errors import NothingLeft, SourceError
-from pluralbench_runs import ClusterConfig, read_recipe
+from pluralbench_runs import ClusterConfig
 from pluralbench_runs.workers import ParallelMap, cluster_workers, workers
 from pluralbench_schemas import ENGLISH, LANGUAGES, language_of
 
@@ -82,7 +82,7 @@ def build(
         english = source.load(recipe.source) if recipe.source and (recipe.languages or recipe.english) else None
         texts = 0 if english is None else english.pairs.height * len(source.TEXTS) * len(recipe.languages)
         pool = workers(processes if texts >= ENOUGH else 1)
-        if cluster is not None and cluster.on is not None:
+        if cluster is not None and cluster.address is not None:
             pool = cluster_workers(cluster)
         # The workers go before the calls are written: both take much memory.
         with recording(making.work, making.known, retry_errors=retry_errors) as calls, pool as each:
@@ -118,7 +118,7 @@ def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:
 
     sources: where they are now, in the order of the recipe: the English pairs, then the rated translations.
     """
-    made = read_recipe(MultilingualRecipe, release / RECIPE)
+    made = read_release_recipe(MultilingualRecipe, release)
     people = {"review.decisions": release / DECISIONS, "review.preferred": release / PREFERRED}
     moved: dict[str, Any] = {key: [str(path)] if path.exists() else [] for key, path in people.items()}
     places = list(sources)
@@ -133,7 +133,7 @@ def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:
             table.model_dump(exclude_none=True) | {"location": place}
             for table, place in zip(made.translation.rated, places, strict=True)
         ]
-    build(read_recipe(MultilingualRecipe, release / RECIPE, moved), out, replay=release / LEDGER)
+    build(read_release_recipe(MultilingualRecipe, release, moved), out, replay=release / LEDGER)
 
 
 def _pinned(recipe: MultilingualRecipe) -> tuple[MultilingualRecipe, pl.DataFrame]:

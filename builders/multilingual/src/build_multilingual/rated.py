@@ -105,7 +105,7 @@ def read(table: RatedTable) -> Rated:
         revision=tables.revision,
         digest=_rows_digest(frame),
         rows=frame.height,
-        licence=tables.licence or table.licence or "unknown",
+        license=tables.license or table.license or "unknown",
         attribution=table.attribution or name,
     ).model_copy(update=OF_SAMPLE if sample else {})
     return Rated(frame, scale, score, source, dict(sorted(left_out.items())))

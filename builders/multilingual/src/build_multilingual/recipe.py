@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pluralbench_calls import ConnectionConfig, Limits, Price
-from pluralbench_release import LICENCE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe
+from pluralbench_release import LICENSE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe
 from pluralbench_runs import FrozenModel, Location
 from pluralbench_runs.options import COLUMNS as COLUMN_NAMES
 from pluralbench_schemas import ENGLISH, LANGUAGES, similar_languages
@@ -70,7 +70,7 @@ class SourceTable(FrozenModel):
         description="How such a CSV writes a quotation mark; MQM's and MLQE-PE's files never quote: none.",
     )
     name: str | None = SOURCE_NAME
-    licence: str | None = LICENCE
+    license: str | None = LICENSE
     attribution: str | None = None
 
     @field_validator("columns")
@@ -201,7 +201,7 @@ class RatedTable(FrozenModel):
     least differences.
     columns: other names for `source`, `translation`, `system`, `direction` and `candidates`.
     separator, quoting: of CSV and TSV, see `pluralbench_tables.Dialect`; MQM's and MLQE-PE's files never quote.
-    name, licence, attribution: for the card; the licence is for sources that state none.
+    name, license, attribution: for the card; the license is for sources that state none.
     """
 
     location: Location
@@ -217,7 +217,7 @@ class RatedTable(FrozenModel):
     separator: Separator | None = Field(None, json_schema_extra={"flag": "--separator"})
     quoting: Quoting | None = Field(None, json_schema_extra={"flag": "--quoting"})
     name: str | None = None
-    licence: str | None = None
+    license: str | None = None
     attribution: str | None = None
 
     @field_validator("scale", mode="before")
@@ -263,7 +263,7 @@ class MultilingualRecipe(ReleaseRecipe):
     audit: limits that the pairs of every config have to keep, their lengths in characters.
     """
 
-    operational: ClassVar[frozenset[str]] = ReleaseRecipe.operational | {"connection", "review", "audit"}
+    runtime_only: ClassVar[frozenset[str]] = ReleaseRecipe.runtime_only | {"connection", "review", "audit"}
 
     name: ReleaseName = "multilingual-rewardbench"
     languages: list[str] = Field(

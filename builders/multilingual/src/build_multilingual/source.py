@@ -16,7 +16,7 @@ from polars.exceptions import PolarsError
 from build_multilingual.recipe import COLUMNS, RatedTable, SourceTable
 
 SAMPLE = Path(__file__).parent / "sample"
-OF_SAMPLE = {"name": "PluralBench sample", "location": "sample", "licence": "apache-2.0"}
+OF_SAMPLE = {"name": "PluralBench sample", "location": "sample", "license": "apache-2.0"}
 OF_SAMPLE |= {"attribution": "Written for PluralBench."}
 REWARD_BENCH = "allenai/reward-bench"
 TEXTS = ("prompt", "chosen", "rejected")
@@ -68,7 +68,7 @@ def load(source: SourceTable) -> Loaded:
         revision=tables.revision,
         digest=digest(content_digest(rows)),
         rows=rows.height,
-        licence=tables.licence or source.licence or "unknown",
+        license=tables.license or source.license or "unknown",
         attribution=source.attribution or _attribution(tables.location),
     )
     # By Python's white space, as translations are compared later: polars' lacks the separators U+001C to U+001F.

@@ -15,7 +15,6 @@ from pluralbench_calls import Backend, Replay, recording
 from pluralbench_calls.retrieval import retriever
 from pluralbench_release import (
     LEDGER,
-    RECIPE,
     Builder,
     Built,
     Contents,
@@ -23,9 +22,9 @@ from pluralbench_release import (
     Source,
     building,
     pinned,
+    read_release_recipe,
 )
 from pluralbench_release.errors import NothingLeft, SourceError
-from pluralbench_runs import read_recipe
 
 from build_persona_judge import pairing
 from build_persona_judge.card import card
@@ -113,7 +112,7 @@ def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:
 
     sources: where they are now, in the order of the release's configs.
     """
-    made = read_recipe(PersonaJudgeRecipe, release / RECIPE)
+    made = read_release_recipe(PersonaJudgeRecipe, release)
     if len(sources) > len(made.sources):
         raise SourceError(f"The recipe has {len(made.sources)} sources, and {len(sources)} are given.")
     places = dict(zip((name for name, _ in made.sources), sources, strict=False))

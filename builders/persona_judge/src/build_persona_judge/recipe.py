@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pluralbench_release import LICENCE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe
+from pluralbench_release import LICENSE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe
 from pluralbench_runs import FrozenModel, Location, PathName
 from pluralbench_tables import Quoting
 from pydantic import Field, field_validator, model_validator
@@ -13,7 +13,7 @@ from build_persona_judge.persona import MISSING, SETS
 RECIPES = Path(__file__).parent / "recipes"
 SAMPLE = "sample"
 TASKS = ("prism", "opinion_qa", "empathic_conversations", "personal_reddit")
-SHARED = ("size", "name", "licence")  # keys of every task
+SHARED = ("size", "name", "license")  # keys of every task
 SOURCES = "Sources; naming any builds these alone"
 OWNERS_TERMS = "What its owner ({}) allows is not known here: read the owner's terms, and ask where they do not say it."
 
@@ -35,7 +35,7 @@ class SourceTable(FrozenModel):
     )
     name: str | None = SOURCE_NAME
     attribution: str | None = Field(None, min_length=1)
-    licence: str | None = LICENCE
+    license: str | None = LICENSE
     redistribution: str = ""
     missing: list[str] = Field(default_factory=lambda: list(MISSING))
 
@@ -162,7 +162,7 @@ class PersonaJudgeRecipe(ReleaseRecipe):
     their lengths in characters.
     """
 
-    operational: ClassVar[frozenset[str]] = ReleaseRecipe.operational | {"audit", "labels"}
+    runtime_only: ClassVar[frozenset[str]] = ReleaseRecipe.runtime_only | {"audit", "labels"}
 
     name: ReleaseName = "persona-judge"
     retriever: Location = Field(

@@ -10,9 +10,8 @@ from pathlib import Path
 import polars as pl
 from pluralbench_calls import Replay, recording
 from pluralbench_calls.retrieval import retriever
-from pluralbench_release import LEDGER, RECIPE, Builder, Built, Contents, ReleaseTable, building
+from pluralbench_release import LEDGER, Builder, Built, Contents, ReleaseTable, building, read_release_recipe
 from pluralbench_release.errors import NothingLeft
-from pluralbench_runs import read_recipe
 
 from build_personalized.answers import add_answers, answer_backend
 from build_personalized.aspects import add_aspects
@@ -79,7 +78,7 @@ def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:
         sources: Current locations of the sources, in the recipe's order. Default: those of the recipe.
     """
     moved = {"source.locations": list(sources) or None}
-    build(read_recipe(PersonalizedRecipe, release / RECIPE, moved), out, replay=release / LEDGER)
+    build(read_release_recipe(PersonalizedRecipe, release, moved), out, replay=release / LEDGER)
 
 
 def tables(pairs: pl.DataFrame, recipe: PersonalizedRecipe) -> list[ReleaseTable]:

@@ -91,8 +91,8 @@ def rank_tables(
                     frame.write_parquet(staged / config / f"{split}.parquet")
                 ledger.export(staged / LEDGER, ledger.used)
             (staged / RECIPE).write_bytes((output.work / "recipe.toml").read_bytes())
-            if tables.licence is not None:
-                items = "".join(f"- {licence}\n" for licence in tables.licence.split(", "))
+            if tables.license is not None:
+                items = "".join(f"- {license}\n" for license in tables.license.split(", "))
                 (staged / CARD).write_text(f"---\nlicense:\n{items}---\n", encoding="utf-8")
             output.publish(staged)
     return {config: frame.height for config, frame in tables.frames.items()}

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self, get_args
 
 from pluralbench_calls import ChatModel, ConnectionConfig, check_connection
-from pluralbench_release import LICENCE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe
+from pluralbench_release import LICENSE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe
 from pluralbench_runs import FrozenModel, Location, PathName, SplitName, UserError, check_path_name, public_location
 from pydantic import Field, PlainSerializer, model_validator
 
@@ -57,7 +57,7 @@ class SourceTable(FrozenModel):
     evidence: Literal["verbatim", "paraphrased"] = "verbatim"
     name: str | None = SOURCE_NAME
     attribution: str | None = Field(None, min_length=1)
-    licence: str | None = LICENCE
+    license: str | None = LICENSE
     language: str = Field("en", pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]+)*$")
     config_names: dict[str, PathName] = Field(default_factory=dict)
     min_questions: int = Field(4, ge=2)
@@ -117,7 +117,7 @@ class PersonalizedRecipe(ReleaseRecipe):
         max_aspects: Maximum number of rubric aspects to extract from a narrative.
     """
 
-    operational: ClassVar[frozenset[str]] = ReleaseRecipe.operational | {"connection", "audit"}
+    runtime_only: ClassVar[frozenset[str]] = ReleaseRecipe.runtime_only | {"connection", "audit"}
 
     name: ReleaseName = "personalized-rewardbench"
     retriever: Location = Field("bm25", description="`bm25`, `contriever[:MODEL]` or `sentence-transformers:MODEL`.")

@@ -65,7 +65,7 @@ def best_of_n(
     judge_connection: Annotated[ConnectionConfig, Options("Judge", given=FILES, prefix="judge-", left_out=CONNECTION)],
     cluster: Annotated[ClusterConfig, Options("Cluster")],
     seed: Seed = 0,
-    reuse_from: ReuseFrom = None,
+    reuse: ReuseFrom = None,
     out: Out = None,
     fresh: Fresh = False,
     plots: Plots = None,
@@ -105,7 +105,7 @@ def best_of_n(
         judge_connection=judge_connection,
         cluster=cluster,
         seed=seed,
-        reuse_from=reuse_from,
+        reuse=reuse,
         out=out,
         fresh=fresh,
     )

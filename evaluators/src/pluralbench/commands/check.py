@@ -12,7 +12,7 @@ from pluralbench.commands.terminal import console
 from pluralbench.config import PERSONAS, PLANS, ConnectionConfig, ServingConfig
 
 RESCORING = "Scoring again"
-SERVING: tuple[str, ...] = ("check", "batch_size", "concurrency", "timeout", "max_retries", "api_key_env")
+SERVING: tuple[str, ...] = ("verify_items", "batch_size", "concurrency", "timeout", "max_retries", "api_key_env")
 CONNECTION: tuple[str, ...] = (
     "pending",
     "results",

@@ -60,7 +60,7 @@ def print_personalized(done: Personalized) -> None:
     print_report(report_personalized([done]))
     console.print(f"{done.path}: {', '.join([PAGE_FILE, RUN_FILE, METRICS_FILE, ITEMS_FILE])}")
     model = done.result.models[-1]
-    told = "none" if model.condition == "without" else model.told
+    told = "none" if model.condition == "without" else model.user_context
     folder = shlex.quote(str(done.path / model.folder))
     console.print(f"Score a model: pluralbench score {folder} --profile {told} --benchmark ... --data ...")
 

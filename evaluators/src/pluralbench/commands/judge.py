@@ -11,9 +11,9 @@ from pluralbench.config import ConnectionConfig, DataConfig, JudgeConfig, Prompt
 
 NOT_ON_A_CLUSTER = (
     "A judge is asked from this process, not from a Ray cluster: start the language model as a server there "
-    "(`vllm serve MODEL`), and give its address with --base-url in place of --on."
+    "(`vllm serve MODEL`), and give its address with --base-url in place of --cluster."
 )
-On = ClusterConfig.model_fields["on"]
+On = ClusterConfig.model_fields["address"]
 Model = Annotated[str, typer.Argument(help="A model of --base-url, or `local`, the small embedded one.")]
 
 
@@ -27,7 +27,7 @@ def judge(
     judging: Annotated[JudgeConfig, Options("Judging")],
     connection: Annotated[ConnectionConfig, Options("Connection")],
     on: Annotated[
-        str | None, typer.Option("--on", help=On.description, metavar="ray|[ray://]HOST:PORT", hidden=True)
+        str | None, typer.Option("--cluster", help=On.description, metavar="ray|[ray://]HOST:PORT", hidden=True)
     ] = None,
     seed: Seed = 0,
     shard: Shard = None,

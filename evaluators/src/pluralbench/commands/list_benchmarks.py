@@ -18,7 +18,7 @@ def list_(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """List the benchmarks: their items, how the overall number is made, licence, and where the data comes from.
+    """List the benchmarks: their items, how the overall number is made, license, and where the data comes from.
 
     Examples:
 

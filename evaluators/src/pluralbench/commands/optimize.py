@@ -53,7 +53,7 @@ def optimize(
         ),
     ] = "local",
     verl: Annotated[VerlConfig, Options("verl", prefix="verl-")],
-    cluster: Annotated[ClusterConfig, Options("verl", left_out=("workers", "per_worker_gpus"))],
+    cluster: Annotated[ClusterConfig, Options("verl", left_out=("workers", "gpus_per_worker"))],
     train: Annotated[
         str | None,
         typer.Option(
@@ -79,7 +79,7 @@ def optimize(
     scoring: Annotated[ScoringConfig, Options("Reward model")],
     judge_connection: JudgeConnection,
     seed: Seed = 0,
-    reuse_from: ReuseFrom = None,
+    reuse: ReuseFrom = None,
     out: Out = None,
     fresh: Fresh = False,
 ) -> None:
@@ -92,7 +92,7 @@ def optimize(
 
     pluralbench optimize --policy ./policy --reward ./rm-a --data dist/personalized-rewardbench --judge gpt-5-mini
 
-    pluralbench optimize --policy ./policy --reward ./rm-a --algorithm rloo --steps 20 --prompts-per-step 8
+    pluralbench optimize --policy ./policy --reward ./rm-a --algorithm rloo --max-steps 20 --batch-size 8
     """
     from pluralbench_local import LocalModel  # noqa: PLC0415 - `--help` need not wait for it
 
@@ -123,8 +123,8 @@ def optimize(
             f"{folder}: verl's checkpoints; merge one (python -m verl.model_merger merge), then use best-of-n"
         )
         return
-    if cluster.on is not None:
-        raise RecipeError("--on is of --engine verl; --engine local optimises in this process.")
+    if cluster.address is not None:
+        raise RecipeError("--cluster is of --engine verl; --engine local optimises in this process.")
     done = run_optimize(
         start,
         model,
@@ -139,7 +139,7 @@ def optimize(
         outcome=outcome,
         judge_connection=judge_connection,
         seed=seed,
-        reuse_from=reuse_from,
+        reuse=reuse,
         out=out,
         fresh=fresh,
     )

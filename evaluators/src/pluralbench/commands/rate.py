@@ -60,7 +60,7 @@ def rate(
         raise RecipeError(f"{files[0]} is a file to read; say which study it is of with --import FOLDER.")
     if not annotator:
         raise RecipeError("Say who compares with --annotator, once for each person.")
-    asked = {"run": str(run), "annotators": annotator, "each": each, "limit": limit, "seed": seed}
+    asked = {"run": str(run), "annotators": annotator, "annotators_per_item": each, "limit": limit, "seed": seed}
     _export(run, Path(str(export)), asked, data, fresh=fresh)
 
 
@@ -76,7 +76,7 @@ def _export(run: Path, folder: Path, asked: dict[str, Any], data: str | None, *,
     made, pairs, new = export_sheets(load_run(run, DownstreamRunConfig), folder, recipe, data=data, fresh=fresh)
     for line in written_lines(folder, made, "which answer was selected", new=new):
         console.print(line)
-    console.print(f"{pairs:,} pairs of answers, each for {made.each} of {len(made.annotators)} people.")
+    console.print(f"{pairs:,} pairs of answers, each for {made.annotators_per_item} of {len(made.annotators)} people.")
     console.print(f"\nNext:\n  pluralbench rate {run} --import {folder}")
 
 

@@ -35,7 +35,7 @@ def train(
     benchmark: Benchmark = "pairs",
     data: Annotated[DataConfig, Options(DATA, left_out=("legacy", "english"))],
     held_out: HeldOut = None,
-    flip: Annotated[
+    label_noise: Annotated[
         float, typer.Option(help="Learn this share of the items the wrong way round.", rich_help_panel=DATA)
     ] = 0.0,
     prompt: Annotated[PromptConfig, Options("Prompt")],
@@ -53,7 +53,7 @@ def train(
 
     Examples:
 
-    pluralbench train ./base --data pairs.jsonl --held-out 0.2 --accumulation 1 --learning-rate 5e-5 --out my-model
+    pluralbench train ./base --data pairs.jsonl --held-out 0.2 --gradient-accumulation-steps 1 --learning-rate 5e-5 --out my-model
 
     pluralbench train ./base --data pairs.jsonl --trainable head --epochs 20 --learning-rate 0.01 --out my-model
 
@@ -68,7 +68,7 @@ def train(
         benchmark=benchmark,
         prompt=prompt,
         held_out=share_of(held_out),
-        flip=flip,
+        label_noise=label_noise,
         options=options,
         fresh=fresh,
     )
@@ -83,7 +83,7 @@ def train(
         parts = " and ".join(f"{count:,} {name}" for name, count in bare.items() if count)
         console.print(f"Left out, as no pair is trained on: {parts}.")
     if turned:
-        console.print(f"{turned:,} items were learned the wrong way round (--flip {flip}).")
+        console.print(f"{turned:,} items were learned the wrong way round (--label_noise {label_noise}).")
     for part, what in ((learned, "to learn from"), (judged, "held out")):
         if part and part["responses_too_long"]:
             lost = f", and {part['rankings_too_long']:,} items with them" if part["rankings_too_long"] else ""

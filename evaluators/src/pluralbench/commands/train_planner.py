@@ -49,7 +49,7 @@ def train_planner(
 
     pluralbench train-planner Qwen/Qwen2.5-0.5B-Instruct --held-out 0.05 --out planner
 
-    pluralbench train-planner local --data people.jsonl --steps 40 --warmup-steps 4 --items-per-step 2
+    pluralbench train-planner local --data people.jsonl --max-steps 40 --warmup-steps 4 --batch-size 2
     --learning-rate 3e-3 --out planner
     """
     from pluralbench.planning.training import train_planner as run_training  # noqa: PLC0415 - heavy

@@ -56,7 +56,7 @@ class Columns(FrozenModel):
     profile: str | None = None
     aspects: str | None = None
     persona: str | None = Field(None, exclude_if=_is_none)
-    named: tuple[str, ...] = ()
+    explicit: tuple[str, ...] = ()
 
 
 class Reference(FrozenModel):
@@ -120,23 +120,23 @@ class Benchmark(FrozenModel):
     train_split: str | None = Field(None, exclude_if=_is_none)
     columns: Columns = Columns()
     labels: Labels = Labels()
-    several: bool = False
-    apart: dict[str, dict[str, str]] = Field(default_factory=dict)
+    multiple_responses: bool = False
+    excluded_configs: dict[str, dict[str, str]] = Field(default_factory=dict)
     sections: dict[str, dict[str, float]] = Field(default_factory=dict)
     overall: Literal["items", "configs", "accuracy and exact match"] = "items"
     on_empty: OnEmpty = "error"
     reference: Reference | None = None
-    merged: bool = False
+    group_by_prompt: bool = False
     legacy: str | None = None
-    strict: bool = True
-    prompts: bool = False
-    personas: bool = False
-    earlier: HistoryRows | None = Field(None, exclude_if=_is_none)
+    ties_break_exact_match: bool = True
+    prompts_only: bool = False
+    persona_items: bool = False
+    history: HistoryRows | None = Field(None, exclude_if=_is_none)
 
     @property
     def outside_overall(self) -> set[str]:
         """The configs that stay out of the overall number."""
-        return {*self.apart, *([self.reference.config] if self.reference else [])}
+        return {*self.excluded_configs, *([self.reference.config] if self.reference else [])}
 
     @property
     def by_category(self) -> bool:
@@ -146,7 +146,7 @@ class Benchmark(FrozenModel):
     @property
     def is_ranking(self) -> bool:
         """Whether its items are rankings rather than pairs."""
-        return self.several or self.columns.responses is not None
+        return self.multiple_responses or self.columns.responses is not None
 
     @property
     def section_of(self) -> dict[str, str]:
@@ -171,20 +171,20 @@ class Benchmark(FrozenModel):
 
     def columns_of(self, config: str) -> Columns:
         """Which column is what in a config."""
-        return self.columns.model_copy(update=self.apart.get(config, {}))
+        return self.columns.model_copy(update=self.excluded_configs.get(config, {}))
 
 
 class BenchmarkCard(FrozenModel):
     """What `pluralbench list` says of a benchmark, and nothing else depends on.
 
-    items: how many its data has. licence: of that data, as an SPDX name. source: where it is published, if not on the
+    items: how many its data has. license: of that data, as an SPDX name. source: where it is published, if not on the
     Hub. takes: what may be given as data.
     """
 
     items: int | None = None
-    licence: str | None = None
+    license: str | None = None
     source: str | None = None
-    takes: str | None = None
+    accepts: str | None = None
 
 
 class BenchmarkEntry(Benchmark):
@@ -193,8 +193,8 @@ class BenchmarkEntry(Benchmark):
     learn: where the data is whose train split planners learn from, when nobody says otherwise. about: for readers.
     """
 
-    learn: str | None = None
-    about: BenchmarkCard = BenchmarkCard()
+    train_data: str | None = None
+    card: BenchmarkCard = BenchmarkCard()
 
     def benchmark(self) -> Benchmark:
         """The benchmark by itself."""
@@ -250,7 +250,7 @@ def find_benchmark(
     """
     known = _known()
     benchmark = _described(name, known).benchmark()
-    if benchmark.personas:
+    if benchmark.persona_items:
         raise BenchmarkError(
             f"{benchmark.title} has no responses to score; run `pluralbench judge-personas MODEL --data DIR`, or in "
             "Python `judge_personas`."
@@ -258,10 +258,12 @@ def find_benchmark(
     if legacy:
         if benchmark.legacy is None and not benchmark.by_category:
             raise BenchmarkError(f"{benchmark.title} has no legacy rules; leave out --legacy.")
-        rules = {"sections": known[benchmark.legacy].sections} if benchmark.legacy else {"strict": False}
+        rules = (
+            {"sections": known[benchmark.legacy].sections} if benchmark.legacy else {"ties_break_exact_match": False}
+        )
         benchmark = benchmark.model_copy(update=rules)
     changes = dict(_change(change) for change in columns)
-    named = benchmark.columns.model_copy(update=changes | {"named": tuple(changes)})
+    named = benchmark.columns.model_copy(update=changes | {"explicit": tuple(changes)})
     split = benchmark.train_split or benchmark.split
     if not for_training:
         if "pairs" in changes:
@@ -295,7 +297,7 @@ def _entry(values: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
 
 def _change(change: str) -> tuple[str, str | tuple[str, ...]]:
     what, equals, column = change.partition("=")
-    known = [name for name in Columns.model_fields if name != "named"]
+    known = [name for name in Columns.model_fields if name != "explicit"]
     if not equals or what not in known or not column:
         names = ", ".join(known)
         raise BenchmarkError(f"--column {change!r} is not of the form WHAT=COLUMN, with WHAT one of {names}.")

@@ -31,15 +31,15 @@ def config_columns(benchmark: Benchmark, config: str, frame: pl.DataFrame) -> Co
 
 def used_columns(benchmark: Benchmark, columns: Columns, frame: pl.DataFrame) -> set[str]:
     """The columns of a table that something is read from."""
-    single = columns.model_dump(exclude={"prompt", "labels", "named"}).values()
-    earlier = benchmark.earlier.column if benchmark.earlier else None
+    single = columns.model_dump(exclude={"prompt", "labels", "explicit"}).values()
+    earlier = benchmark.history.column if benchmark.history else None
     return {name for name in (*single, *columns.prompt, *columns.labels, earlier) if name in frame.columns}
 
 
 def check_columns(benchmark: Benchmark, columns: Columns, frame: pl.DataFrame, where: str) -> None:
     """Raise `DataError` for a needed column that is not there, one that is two things, and labels of no meaning."""
     needed = _needed(benchmark, columns, where)
-    chosen = {what: getattr(columns, what) for what in columns.named if what not in LISTS}
+    chosen = {what: getattr(columns, what) for what in columns.explicit if what not in LISTS}
     for what, names in ({what: (name,) for what, name in chosen.items() if name != ROW_NUMBER} | needed).items():
         for name in names:
             if name not in frame.columns:
@@ -63,10 +63,10 @@ def check_columns(benchmark: Benchmark, columns: Columns, frame: pl.DataFrame, w
 def _needed(benchmark: Benchmark, columns: Columns, where: str) -> Names:
     """The columns that there have to be, by what they are."""
     prompt = {"prompt": columns.prompt}
-    if benchmark.earlier is None:
-        return prompt if benchmark.prompts else prompt | _of_responses(benchmark, columns, where)
+    if benchmark.history is None:
+        return prompt if benchmark.prompts_only else prompt | _of_responses(benchmark, columns, where)
     user = {"cluster": (columns.cluster,)} if columns.cluster else {}
-    which = {"earlier": (benchmark.earlier.column,)} if benchmark.earlier.column else {}
+    which = {"earlier": (benchmark.history.column,)} if benchmark.history.column else {}
     return prompt | _of_responses(benchmark, columns, where) | user | which
 
 
@@ -74,10 +74,10 @@ def _of_responses(benchmark: Benchmark, columns: Columns, where: str) -> Names:
     """The columns that hold responses and which is better, by what they are."""
     kind = next(kind for kind in KINDS if any(getattr(columns, one) for one in kind))
     lacking = [one for one in kind if one != "rank" and not getattr(columns, one)]
-    others = [one for one in columns.named if one in chain(*KINDS) and one not in kind]
-    if lacking or others or (benchmark.several and kind != KINDS[-1]):
+    others = [one for one in columns.explicit if one in chain(*KINDS) and one not in kind]
+    if lacking or others or (benchmark.multiple_responses and kind != KINDS[-1]):
         given = [f"`{one}`" for one in (*kind, *others) if getattr(columns, one)]
-        given += ["`several`"] * benchmark.several
+        given += ["`several`"] * benchmark.multiple_responses
         ways = ", or ".join(" and ".join(f"`{one}`" for one in kind) for kind in KINDS)
         raise DataError(f"{where}: {' and '.join(given)} do not say which response is better; give the columns {ways}.")
     names = {one: getattr(columns, one) or one for one in kind}

@@ -36,7 +36,7 @@ class Items:
     `digest` is of prompt, responses and ranks, `person` is who asks: the value of the column of clusters where there is
     one, else the id; `pairs` are the (better, worse) places to train on, where the benchmark names them: then a rank
     may be null; `earlier` counts the rows of `history` that their person decided before, null where the benchmark knows
-    of none. location, revision, licence: of the data. digest: SHA-256 of the content of what is scored. reference:
+    of none. location, revision, license: of the data. digest: SHA-256 of the content of what is scored. reference:
     where the English original comes from, if not from the data itself. ignored: columns that nothing here reads, but
     for those that releases have. empty: ids of items with an empty text, of which `on_empty` says whether they were
     kept or dropped. answered: ids of items whose prompt contains the better response (see `answered_prompts`).
@@ -47,7 +47,7 @@ class Items:
     location: str
     revision: str | None
     digest: str
-    licence: str | None = None
+    license: str | None = None
     reference: dict[str, Any] | None = None
     ignored: list[str] = field(default_factory=list)
     empty: list[str] = field(default_factory=list)
@@ -63,7 +63,7 @@ class Items:
             "location": self.location,
             "revision": self.revision,
             "digest": self.digest,
-            "licence": self.licence,
+            "license": self.license,
             "reference": self.reference,
             "rows": dict(self.frame["config"].value_counts(sort=False).sort("config").iter_rows()),
             "ignored_columns": self.ignored,
@@ -71,11 +71,11 @@ class Items:
             "on_empty": self.on_empty,
             "answered": self.answered,
             "clusters": self.clusters,
-            "earlier": self.earlier,
+            "history": self.history_counts,
         }
 
     @property
-    def earlier(self) -> dict[str, int] | None:
+    def history_counts(self) -> dict[str, int] | None:
         """How many rows are earlier pairs of somebody, and how many items' people have none; None without such."""
         known = self.frame["earlier"].drop_nulls()
         return {"rows": self.history.frame.height, "items_without": int((known == 0).sum())} if len(known) else None
@@ -107,7 +107,7 @@ def load_items(benchmark: Benchmark, data: DataConfig) -> Items:
     answered: list[str] = []
     ignored: set[str] = set()
     by: dict[str, str | None] = {}
-    location, revision, licence = tables.location, tables.revision, tables.licence
+    location, revision, license = tables.location, tables.revision, tables.license
     del tables  # so that each table goes once its items are made
     for config in list(frames):
         frame = frames.pop(config)
@@ -132,8 +132,8 @@ def load_items(benchmark: Benchmark, data: DataConfig) -> Items:
         answered += telling
         check_prompts(made, telling, where)
         before[config] = history.select(OF_HISTORY)
-        made = with_history_length(made, history, benchmark.earlier)
-        parts[config] = _without_responses(made) if benchmark.prompts else made
+        made = with_history_length(made, history, benchmark.history)
+        parts[config] = _without_responses(made) if benchmark.prompts_only else made
     parts = {config: part for config, part in parts.items() if part.height}
     if not parts:
         raise DataError(f"{location} has no items.")
@@ -147,7 +147,7 @@ def load_items(benchmark: Benchmark, data: DataConfig) -> Items:
         location,
         revision,
         content,
-        licence,
+        license,
         reference,
         sorted(ignored),
         empty,
@@ -162,8 +162,8 @@ def _table(
     benchmark: Benchmark, config: str, frame: pl.DataFrame, columns: Columns, where: str, limit: int | None
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The items of a table, and the rows that tell what people decided before, which may be the same."""
-    earlier = benchmark.earlier
-    if benchmark.merged and not benchmark.prompts:
+    earlier = benchmark.history
+    if benchmark.group_by_prompt and not benchmark.prompts_only:
         frame = _merged(frame, columns, where)
     frame = with_ids(frame, columns, where)
     before = is_history_row(frame, earlier)
@@ -186,7 +186,7 @@ def _content(benchmark: Benchmark, items: Mapping[str, pl.DataFrame], before: Ma
     for config, part in items.items():
         absent = [name for name in ("persona", "earlier", "pairs") if part[name].null_count() == part.height]
         digests[config] = content_digest(part.drop("person", *absent))
-    if benchmark.earlier is not None and benchmark.earlier.column is not None:  # else they are among the items
+    if benchmark.history is not None and benchmark.history.column is not None:  # else they are among the items
         digests |= {f"before {config}": content_digest(part.with_row_index()) for config, part in before.items()}
     return digest(digests)
 

@@ -31,7 +31,7 @@ class PersonaItemSet:
     frame: pl.DataFrame
     location: str
     revision: str | None
-    licence: str | None
+    license: str | None
     digest: str
     ignored: list[str]
 
@@ -68,7 +68,7 @@ def load_personas(data: str | None, *, configs: Sequence[str] | None = None, spl
         digests[config] = own.to_list()
         frames.append(frame.select(pl.lit(config).alias("config"), *COLUMNS, own).with_row_index("row"))
     whole = pl.concat(frames)
-    return PersonaItemSet(whole, tables.location, tables.revision, tables.licence, digest(digests), sorted(ignored))
+    return PersonaItemSet(whole, tables.location, tables.revision, tables.license, digest(digests), sorted(ignored))
 
 
 def _digest(row: Mapping[str, Any]) -> str:

@@ -179,7 +179,7 @@ def language_context(benchmark: Benchmark, config: str, subset: str, answer_lang
     """
     if benchmark.reference is None:
         return ""
-    if config in benchmark.apart:
+    if config in benchmark.excluded_configs:
         source, target = map(language_of, (subset.split("-") + [""] * 3)[1:3])
         return TRANSLATED.format(question=source.name, answer=target.name) if source and target else ""
     if config not in LANGUAGES:

@@ -143,15 +143,15 @@ def _responses(benchmark: Benchmark, source: SourceRows) -> dict[str, Any]:
     """The names, texts and ranks of the responses, and the pairs to train on, by the columns of `ITEMS`."""
     columns, frame = source.columns, source.frame
     none: list[list[Any]] = [[]] * frame.height
-    if benchmark.prompts and benchmark.earlier is None:
+    if benchmark.prompts_only and benchmark.history is None:
         return {"response_ids": none, "responses": none, "rank": none}
-    labelled = columns.first is not None and columns.second is not None
-    sides = (columns.first, columns.second) if labelled else (columns.chosen, columns.rejected)
-    texts = None if columns.responses or (benchmark.several and not labelled) else source.text(*sides)
+    labeled = columns.first is not None and columns.second is not None
+    sides = (columns.first, columns.second) if labeled else (columns.chosen, columns.rejected)
+    texts = None if columns.responses or (benchmark.multiple_responses and not labeled) else source.text(*sides)
     if texts is None:
         return _row_by_row(benchmark, source, sides)
     swapped, equal = pl.lit(value=False), pl.lit(value=False)
-    if labelled:
+    if labeled:
         labels = frame.select(columns.labels).iter_rows()
         better = pl.Series([benchmark.labels.majority(row) for row in labels], dtype=pl.Int64)
         swapped, equal = pl.lit(better == SECOND), pl.lit(better == TIE)
@@ -165,7 +165,7 @@ def _row_by_row(benchmark: Benchmark, source: SourceRows, sides: Sequence[str | 
     columns = source.columns
 
     def read(row: Row) -> tuple[Any, ...]:
-        names, texts, rank = responses_of(row, columns, benchmark.labels, several=benchmark.several)
+        names, texts, rank = responses_of(row, columns, benchmark.labels, several=benchmark.multiple_responses)
         return names, texts, rank, training_pairs(row, columns, names, rank)
 
     rank = columns.rank or "rank"

@@ -44,7 +44,7 @@ def best_of_n(
     judge_connection: ConnectionConfig | None = None,
     cluster: ClusterConfig | None = None,
     seed: int = 0,
-    reuse_from: Path | None = None,
+    reuse: Path | None = None,
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> Run[BestOfNRunConfig, DownstreamResult]:
@@ -57,7 +57,7 @@ def best_of_n(
     told of the person. sampling, outcome: see there. scoring: how models in this process score. policy_connection,
     judge_connection: how the two are reached. cluster: where reward models run, if not in this process.
     seed: of the candidates, where the policy takes seeds.
-    reuse_from: a ledger or a finished directory whose calls are not made again.
+    reuse: a ledger or a finished directory whose calls are not made again.
 
     Candidates are sampled once and recorded, each is scored by each reward model as one of a group and judged at most
     once. An interrupted run goes on with the same call. Raises a `UserError` for every mistake of the caller.
@@ -92,7 +92,7 @@ def best_of_n(
     target = Path(out or run_folder(name, config, loaded.data, prompt, *choices, seed=seed, exclude=("n", "judge")))
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
-            with reused_ledger(output.work, reuse_from) as ledger:
+            with reused_ledger(output.work, reuse) as ledger:
                 setup = RolloutSetup(asked, scorables, scoring, sampling, judge, ledger, output.work, seed, cluster)
                 found = rollout(setup, loaded.items.frame, groups, aspects)
                 turns = max(len(user_turns(group)) for group in groups)

@@ -51,7 +51,7 @@ def optimize(
     outcome: OutcomeConfig | None = None,
     judge_connection: ConnectionConfig | None = None,
     seed: int = 0,
-    reuse_from: Path | None = None,
+    reuse: Path | None = None,
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> Run[OptimizeRunConfig, DownstreamResult]:
@@ -97,7 +97,7 @@ def optimize(
         if output is not None:
             end, rewarded, made = _optimized(start, reward, trained, config, output.work)
             items, groups = loaded.items.frame, loaded.groups()
-            with reused_ledger(output.work, reuse_from) as ledger:
+            with reused_ledger(output.work, reuse) as ledger:
                 found = []
                 for which, model in (("start", start), ("end", end)):
                     asked, work = resolve_policy(model, sampling), output.work / which
@@ -131,7 +131,7 @@ def _optimized(
 
     model = resolve_model(reward, scoring_config(reward, config.scoring))[1]()
     done = run(start, model, policy_tasks(trained), work / POLICY_FOLDER, options=config.options)
-    rewarded = RewardedRecord(model=model.record(), scoring=ScoringRecord(), missing=0, alike=0)
+    rewarded = RewardedRecord(model=model.record(), scoring=ScoringRecord(), missing=0, identical=0)
     return start.model_copy(update={"name": str(done.folder), "revision": None}), rewarded, done.record
 
 

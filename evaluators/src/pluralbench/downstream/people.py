@@ -71,7 +71,7 @@ class WinRecipe(StudyRecipe):
     run: the directory of `best-of-n`. digest: of the answers that are compared. limit: prompts of each config, drawn.
     """
 
-    operational: ClassVar[frozenset[str]] = StudyRecipe.operational | {"run"}
+    runtime_only: ClassVar[frozenset[str]] = StudyRecipe.runtime_only | {"run"}
 
     run: Location
     digest: str = ""
@@ -114,7 +114,7 @@ def export_sheets(
         asked.select("item", group=group),
         sorted(settings.annotators),
         seed=settings.seed,
-        each=settings.each,
+        each=settings.annotators_per_item,
         check_share=0.0,
     )
     fields = {name: title for name, title in FIELDS.items() if name != "person" or (asked["person"] != "").any()}

@@ -135,10 +135,10 @@ def rewarded_record(found: Rollout, name: str, given: RewardedCandidates) -> Rew
             tolerance=max((scored.tolerance for scored in given.scored), default=0.0),
             items_truncated=sum(cut > 0 for scored in given.scored for cut in scored.cut),
             items_dropped=len(dropped),
-            items_rendered_alike=sum(scored.alike for scored in given.scored),
+            items_rendered_identically=sum(scored.alike for scored in given.scored),
             invalid_reasons=dict(sorted(Counter(reasons + dropped).items())),
             work=works[-1] if works else None,
         ),
         missing=frame["reward"].null_count(),
-        alike=by_prompt.filter(pl.col("reward") == 1, pl.col("count") > 1).height,
+        identical=by_prompt.filter(pl.col("reward") == 1, pl.col("count") > 1).height,
     )

@@ -92,11 +92,11 @@ def default_model_name(model: Scorable) -> str:
 
 
 @contextmanager
-def reused_ledger(work: Path, reuse_from: Path | None) -> Iterator[Ledger]:
+def reused_ledger(work: Path, reuse: Path | None) -> Iterator[Ledger]:
     """The ledger of some work, with the calls of another ledger or finished directory to begin with."""
     with working_ledger(work / "ledger.sqlite") as ledger:
-        if reuse_from is not None:
-            ledger.add_from(reuse_from / LEDGER_FILE if reuse_from.is_dir() else reuse_from)
+        if reuse is not None:
+            ledger.add_from(reuse / LEDGER_FILE if reuse.is_dir() else reuse)
         yield ledger
 
 

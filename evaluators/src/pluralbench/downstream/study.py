@@ -168,7 +168,7 @@ class _StudySteps:
             outcome=self._recipe.outcome,
             judge_connection=self._recipe.judge_connection,
             seed=self._recipe.seed,
-            reuse_from=answered if answered.exists() else None,
+            reuse=answered if answered.exists() else None,
             out=self._target / "optimization" / model.name,
         )
 
@@ -189,11 +189,11 @@ class _StudySteps:
         )
 
     def _local(self, name: str) -> LocalModel:
-        return LocalModel(name=name, **self._recipe.running.model_dump(exclude_defaults=True))
+        return LocalModel(name=name, **self._recipe.runtime.model_dump(exclude_defaults=True))
 
     def _changeable(self, name: str) -> LocalModel:
         """A model that is trained here, which chooses its precision itself."""
-        return LocalModel(name=name, **self._recipe.running.model_dump(exclude_defaults=True, exclude={"dtype"}))
+        return LocalModel(name=name, **self._recipe.runtime.model_dump(exclude_defaults=True, exclude={"dtype"}))
 
     def _policy(self) -> str:
         return base_model_path(str(self._recipe.policy))
@@ -206,8 +206,8 @@ class _StudySteps:
         folder = self._target / MODELS / name
         items = self._learned(training.items)
         rankings = items_to_rankings(items)
-        origin = data_origin(items, rankings) | {"limit": training.pairs, "flip": training.flip}
-        rankings = flip_labels(rankings, training.flip, self._recipe.seed)
+        origin = data_origin(items, rankings) | {"limit": training.pairs, "label_noise": training.label_noise}
+        rankings = flip_labels(rankings, training.label_noise, self._recipe.seed)
         if training.pairs == 0:
             return str(untrained(self._changeable(base_model_path(training.base)), folder, seed=self._recipe.seed))
         if training.pairs is not None:

@@ -71,7 +71,7 @@ class Training(FrozenModel):
     base: str = "local"
     items: Items
     pairs: int | None = Field(None, ge=0)
-    flip: float = Field(0.0, ge=0, le=1)
+    label_noise: float = Field(0.0, ge=0, le=1)
     options: dict[str, Any] = Field(default_factory=dict)
 
     @field_validator("options")
@@ -91,7 +91,7 @@ class Model(FrozenModel):
     name: Name
     path: str | None = None
     train: Training | None = None
-    at: float | None = None
+    position: float | None = None
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Self:
@@ -123,7 +123,7 @@ class StudyRecipe(Recipe):
     for a curve of the benchmarks' scores. sampling, outcome, scoring, running: as of `best_of_n`.
     """
 
-    operational: ClassVar[frozenset[str]] = frozenset(
+    runtime_only: ClassVar[frozenset[str]] = frozenset(
         {"policy_connection", "judge_connection", "running.device", "scoring.token_budget"}
     )
 
@@ -139,7 +139,7 @@ class StudyRecipe(Recipe):
     sampling: SamplingConfig = SamplingConfig()
     outcome: OutcomeConfig = OutcomeConfig()
     scoring: ScoringConfig = ScoringConfig()
-    running: RuntimeConfig = RuntimeConfig()
+    runtime: RuntimeConfig = RuntimeConfig()
     axis: str | None = None
     policy_connection: ConnectionConfig = ConnectionConfig()
     judge_connection: ConnectionConfig = ConnectionConfig()
@@ -164,7 +164,7 @@ class StudyRecipe(Recipe):
         taken = sorted(COLUMNS & self.benchmarks.keys())
         if taken:
             raise ValueError(f"a benchmark cannot be named {taken[0]}, as a column of scores.csv is")
-        if self.axis is not None and all(model.at is None for model in self.models):
+        if self.axis is not None and all(model.position is None for model in self.models):
             raise ValueError("nothing has a place on the `axis`: say of models where they are `at`")
         if self.policy is None and (self.best_of_n or self.optimization or self.samples):
             raise ValueError("sampling and optimising need a `policy`")

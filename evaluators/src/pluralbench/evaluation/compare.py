@@ -241,7 +241,7 @@ def _differences(
     exchanged = [resampled_accuracies(benchmark, leaves, one) for one in _exchanged(first, second, seed)]
     # The overall number and its parts: means, configs, sections and categories; a single config is no part.
     configs = {one.place for one in raised[0] if one.place.group == "config"}
-    wanted = {one.place for one in raised[0] if one.place.group in {"overall", "apart", "section", "category"}}
+    wanted = {one.place for one in raised[0] if one.place.group in {"overall", "excluded", "section", "category"}}
     if len({place.config for place in configs}) > 1:
         wanted |= configs
     rows = zip(*raised, *exchanged, strict=True)

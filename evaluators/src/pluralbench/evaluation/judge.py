@@ -73,11 +73,11 @@ def judge(
     is invalid. Of rankings by category that are counted in the legacy way, pairs are asked about in one order.
     """
     given = judging or JudgeConfig()
-    judging = given.asked_of(model)
+    judging = given.for_model(model)
     loaded = load_benchmark(benchmark, data, prompt, shard=shard)
-    if not loaded.benchmark.strict and not judging.pointwise:
+    if not loaded.benchmark.ties_break_exact_match and not judging.pointwise:
         # CHEEMS's code asks once a pair, and counts verdicts as its paper does.
-        loaded = loaded._replace(benchmark=loaded.benchmark.model_copy(update={"strict": True}))
+        loaded = loaded._replace(benchmark=loaded.benchmark.model_copy(update={"ties_break_exact_match": True}))
         judging = judging.model_copy(update={"orders": "one"})
     if not judging.pointwise and not any(pairs_of(rank) for rank in loaded.items.frame["rank"]):
         raise EvaluationError(
@@ -100,9 +100,9 @@ def judge(
         connection,
         target.with_name(target.name + ".work") / "ledger.sqlite",
         attempts=judging.attempts,
-        reply=judging.form,
+        reply=judging.chosen_format,
         criterion=judging.criterion,
-        rule=judging.verdicts,
+        rule=judging.verdict_parsing,
     )
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:

@@ -119,7 +119,7 @@ def load_benchmark(
     benchmark = benchmark or _benchmark_of(data.location) or DEFAULT
     prompt = prompt or PromptConfig()
     described = find_benchmark(benchmark, data.columns, data.labels, legacy=data.legacy, for_training=for_training)
-    if described.prompts and not prompts_only:
+    if described.prompts_only and not prompts_only:
         raise BenchmarkError(
             f"The benchmark {benchmark} has prompts without responses to score; let a policy answer them with "
             "`pluralbench best-of-n`."

@@ -28,7 +28,7 @@ def resolve_model(
 
     cluster: where one is given, it is loaded and scores there.
     """
-    if cluster is not None and cluster.on is not None:
+    if cluster is not None and cluster.address is not None:
         known, load = _sent(model, scoring)
         return known, lambda: OnCluster(cluster, load, known)
     model = model_config(model)

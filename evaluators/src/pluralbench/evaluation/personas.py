@@ -95,7 +95,7 @@ def judge_personas(
         data if isinstance(data, PersonaDataConfig) else PersonaDataConfig(location=None if data is None else str(data))
     )
     given = judging or PersonaJudgeConfig()
-    judging = given.asked_of(model)
+    judging = given.for_model(model)
     chat, connection = judge_chat_model(model, judging, connection)
     the_judge = make_persona_judge(chat, connection, Path(), judging, seed)
     personas = load_personas(data.location, configs=data.configs or None, split=data.split)
@@ -111,7 +111,7 @@ def judge_personas(
             location=personas.location,
             revision=personas.revision,
             digest=personas.digest,
-            licence=personas.licence,
+            license=personas.license,
             rows=dict(personas.frame["config"].value_counts(sort=False).sort("config").iter_rows()),
             ignored_columns=tuple(personas.ignored),
             configs=data.configs,
@@ -153,8 +153,8 @@ def _judge(
     result = PersonaJudgeResult(
         **judge_result(config, usage, seconds()),
         invalid_reasons=dict(sorted(Counter(frame["reason"].drop_nulls()).items())),
-        ties_left_out=drawn.ties,
-        tasks_left_out=drawn.skipped,
+        ties_excluded=drawn.ties,
+        tasks_excluded=drawn.skipped,
         without_persona=without_persona(frame, config.judging.variables),
     )
     write_run(output, config, result, metrics, {"items": frame})
@@ -167,7 +167,7 @@ def draw_run_items(config: PersonaJudgeRunConfig, personas: PersonaItemSet) -> S
         personas,
         setting=judging.setting,
         variables=judging.variables,
-        samples=judging.samples,
+        samples=judging.limit,
         configs=config.data.configs or None,
         seed=config.seed,
     )
@@ -184,7 +184,14 @@ def make_persona_judge(
     """The judge of these settings. Raises `CallsError` where the connection does not fit the model."""
     # A further try is a draw of its own, and no warmer.
     return Judge(
-        model, connection, ledger, judging.attempts, judging.form, seed=seed, warmer=0.0, answered_by=answered_by
+        model,
+        connection,
+        ledger,
+        judging.attempts,
+        judging.chosen_format,
+        seed=seed,
+        warmer=0.0,
+        answered_by=answered_by,
     )
 
 
@@ -234,7 +241,9 @@ def _questions(items: pl.DataFrame, mine: Sequence[bool], judging: PersonaJudgeC
     places = accumulate(mine, initial=0)
     for item, asked, place in zip(items.iter_rows(named=True), mine, places, strict=False):
         for swapped in (False, True) if judging.orders == "both" else (False,):
-            messages = persona_messages(item, judging.variables, judging.setting, judging.form, swapped=swapped)
+            messages = persona_messages(
+                item, judging.variables, judging.setting, judging.chosen_format, swapped=swapped
+            )
             text = tuple(message["content"] for message in messages)
             label = f"the verdict on {item['config']}/{item['id']}{', swapped' if swapped else ''}"
             if asked:

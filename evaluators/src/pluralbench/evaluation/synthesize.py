@@ -49,7 +49,7 @@ def synthesize(
     Raises `DataError` where the data has neither earlier pairs nor posts of anybody.
     """
     given = synthesizing or SynthesizeConfig()
-    synthesizing = given.asked_of(model)
+    synthesizing = given.for_model(model)
     loaded = load_benchmark(benchmark, data, None)
     people = list(iter_people(loaded))
     if not any(person.earlier or person.profile for person in people):
@@ -76,7 +76,7 @@ def synthesize(
         connection,
         target.with_name(target.name + ".work") / "ledger.sqlite",
         attempts=synthesizing.attempts,
-        reply=synthesizing.form,
+        reply=synthesizing.chosen_format,
         seed=seed,
     )
     with run_directory(target, config, fresh=fresh) as output:
@@ -115,11 +115,11 @@ def _write(
     result = SynthesizeResult(
         **judge_result(config, export_calls(the_judge, output), seconds),
         people=len(found),
-        choices=sum(one.source == "choices" for one in found),
-        posts=sum(one.source == "posts" for one in found),
-        without={one.id: one.reason for one in found if not one.persona},
+        from_choices=sum(one.source == "choices" for one in found),
+        from_posts=sum(one.source == "posts" for one in found),
+        without_persona={one.id: one.reason for one in found if not one.persona},
         predicted=sum(one.predicted for one in found),
-        kept=sum(one.kept for one in found),
+        correct=sum(one.kept for one in found),
         demonstrations=sum(len(one.demonstrations) for one in found),
         accuracy=sum(rates) / len(rates) if rates else None,
     )

@@ -25,7 +25,7 @@ def train(
     benchmark: str = "pairs",
     prompt: PromptConfig | None = None,
     held_out: float | str | Path | None = None,
-    flip: float = 0.0,
+    label_noise: float = 0.0,
     options: TrainingConfig | None = None,
     fresh: bool = False,
 ) -> Trained:
@@ -34,7 +34,7 @@ def train(
     base: a language model, which gets a head, or a classifier of one logit; "local" is the small embedded language
     model. benchmark, data, prompt: as for `score`.
     held_out: to measure accuracy on, a share of the clusters (of those who ask, where the benchmark says so), drawn by
-    the seed, so that no cluster is in both parts; or where other items of the same shape are. flip: this share of the
+    the seed, so that no cluster is in both parts; or where other items of the same shape are. label_noise: this share of the
     rankings, rounded to a whole number and drawn by the seed, is learned the wrong way round; held-out ones never.
     options: how to train; its seed is also that of these draws.
 
@@ -42,8 +42,8 @@ def train(
     and the accuracy, and a log. Raises a `UserError` for every mistake of the caller.
     """
     options = options or TrainingConfig()
-    if not 0 <= flip <= 1:
-        raise DataError(f"--flip {flip} is no share from 0 to 1.")
+    if not 0 <= label_noise <= 1:
+        raise DataError(f"`label_noise={label_noise}` is not a fraction from 0 to 1.")
     base = base if isinstance(base, LocalModel) else LocalModel(name=str(base))
     loaded = load_benchmark(benchmark, data, prompt, for_training=True)
     learned, judged = items_to_rankings(loaded), None
@@ -53,10 +53,10 @@ def train(
     elif held_out is not None:
         place = loaded.data.model_copy(update={"location": str(held_out), "limit": None})
         judged = items_to_rankings(load_benchmark(benchmark, place, loaded.prompt, for_training=True))
-    turned = flip_labels(learned, flip, options.seed)
+    turned = flip_labels(learned, label_noise, options.seed)
     origin |= {
         "held_out": None if held_out is None else held_out if isinstance(held_out, float | int) else str(held_out),
-        "flip": flip,
+        "label_noise": label_noise,
         "flipped": [one.id for one, other in zip(learned, turned, strict=True) if one is not other],
     }
     base = base.model_copy(update={"name": base_model_path(base.name)})

@@ -208,7 +208,7 @@ def check_replies(run: Run) -> Findings:
 
 def _asked(run: Run, row: Mapping[str, Any]) -> Iterator[tuple[list[str], Any, Callable[[str], Any]]]:
     """The calls behind each verdict or rating of a row, what it is, and how it is read from a reply."""
-    setting, rule = run.config.asked("setting"), run.config.asked("verdicts")
+    setting, rule = run.config.asked("setting"), run.config.asked("verdict_parsing")
     if setting is not None:
         for end in ("", "_swapped"):
             yield list(row.get(f"calls{end}") or ()), row[f"said{end}"], lambda text: parse_reply(text, setting).letter

@@ -123,7 +123,7 @@ def check_rows(run: Run, source: RunData) -> list[Finding]:
     data = run.config.data
     told: dict[str, Any] = {"digest": source.read.digest}
     if isinstance(source.read, Items):
-        told |= {name: source.read.source[name] for name in ("rows", "empty", "on_empty", "clusters", "earlier")}
+        told |= {name: source.read.source[name] for name in ("rows", "empty", "on_empty", "clusters", "history")}
     else:
         told["rows"] = dict(source.read.frame["config"].value_counts().iter_rows())
     plain = {name: value.model_dump() if isinstance(value, FrozenModel) else value for name, value in told.items()}
@@ -202,9 +202,9 @@ def judge_from_ledger(
         connection or config.connection,
         ledger,
         judging.attempts,
-        judging.form,
+        judging.chosen_format,
         judging.criterion,
-        judging.verdicts,
+        judging.verdict_parsing,
         answered_by=backend,
     )
     return judge_items(the_judge, loaded, JudgeContexts.for_items(loaded, judging), judging, config.seed).frame

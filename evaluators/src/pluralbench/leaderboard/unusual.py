@@ -19,7 +19,7 @@ from pluralbench.results.evaluations import ScoreRunConfig
 from pluralbench.results.runs import LEDGER_FILE, Run
 
 Findings = Iterator[Finding]
-CHOSEN = {"setting", "variables", "verdicts"}
+CHOSEN = {"setting", "variables", "verdict_parsing"}
 """Of a judge's settings what names a column of a leaderboard rather than being odd."""
 
 SCORES = ("score", "score_chosen", "score_rejected")
@@ -38,7 +38,16 @@ RARE = 0.001
 """How rarely a coin may do as well as the margins near 0. Of 20 reward models whose scores are published, on four
 benchmarks, the rarest was 0.018."""
 
-RULES = ("overall", "apart", "labels", "several", "merged", "strict", "reference", "earlier")
+RULES = (
+    "overall",
+    "excluded_configs",
+    "labels",
+    "multiple_responses",
+    "group_by_prompt",
+    "ties_break_exact_match",
+    "reference",
+    "history",
+)
 """What of a benchmark's description makes its numbers."""
 
 
@@ -49,9 +58,9 @@ def check_benchmark_data(run: Run) -> Findings:
         yield warning_finding("sample", "It is of the few rows that come with the package, which are no benchmark.")
     if data.limit is not None:
         yield warning_finding("limit", f"It is of the first {data.limit:,} items of each config.")
-    samples = run.config.asked("samples")
-    if samples is not None:
-        yield warning_finding("limit", f"It is of at most {samples:,} items of each task.")
+    limit = run.config.asked("limit")
+    if limit is not None:
+        yield warning_finding("limit", f"It is of at most {limit:,} items of each task.")
     if data.configs:
         yield warning_finding("configs", f"It is of these configs alone: {', '.join(data.configs)}.")
     if data.split is not None and data.split != benchmark.description.split:
@@ -73,7 +82,7 @@ def check_benchmark_data(run: Run) -> Findings:
     if benchmark.description.sections not in ({}, known.sections):
         other.append("sections")
     if other:
-        legacy = not benchmark.description.strict or bool(known.legacy and "sections" in other)
+        legacy = not benchmark.description.ties_break_exact_match or bool(known.legacy and "sections" in other)
         why = " (legacy rules)" if legacy else ""
         yield warning_finding(
             "rules", f"It is counted in another way than `{benchmark.name}` is: {', '.join(other)}{why}."
@@ -87,7 +96,7 @@ def _other_data(run: Run, known: Benchmark) -> Findings:
         return
     if data.location != known.data:
         yield warning_finding("data", f"Its data is {data.location}, and the benchmark's own is {known.data}.")
-    if columns.model_copy(update={"named": ()}) != known.columns:
+    if columns.model_copy(update={"explicit": ()}) != known.columns:
         yield warning_finding("columns", "It reads other columns than the benchmark does.")
 
 
@@ -97,9 +106,9 @@ def check_settings(run: Run) -> Findings:
     asked: FrozenModel = config.scoring if isinstance(config, ScoreRunConfig) else getattr(config, "judging")  # noqa: B009
     for name, field in type(asked).model_fields.items():
         value, usual = getattr(asked, name), field.default
-        if name == "reply" and isinstance(asked, ReplyConfig):
-            usual = asked.usual
-        if value is not None and value != usual and name not in CHOSEN | ScoringConfig.operational:
+        if name == "reply_format" and isinstance(asked, ReplyConfig):
+            usual = asked.default_format
+        if value is not None and value != usual and name not in CHOSEN | ScoringConfig.runtime_only:
             yield warning_finding(
                 "settings", f"{name.replace('_', ' ')} is {_word(value)}; the default is {_word(usual)}."
             )

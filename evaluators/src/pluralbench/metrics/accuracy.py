@@ -50,7 +50,7 @@ def overall_rule(benchmark: Benchmark) -> str:
     if benchmark.overall == "items":
         return "mean over all items"
     if benchmark.by_category:
-        exact = "exact match" if benchmark.strict else "exact match by the legacy rules"
+        exact = "exact match" if benchmark.ties_break_exact_match else "exact match by the legacy rules"
         return f"mean of accuracy and {exact}, each an unweighted mean over categories; unweighted over configs"
     inner = ", each the unweighted mean of its sections" if benchmark.sections else ""
     return f"unweighted mean of the configs{inner}"
@@ -81,7 +81,7 @@ def prompts_of(benchmark: Benchmark, decisions: pl.DataFrame) -> pl.DataFrame:
         ~pl.col("config").is_in(sorted(benchmark.outside_overall)), pl.col("outcome") != "dropped"
     )
     keys = ["config", "subset", "id", "cluster"]
-    return rankings.by_prompt(scored, keys, legacy=not benchmark.strict).filter(pl.col("counted") == 1)
+    return rankings.by_prompt(scored, keys, legacy=not benchmark.ties_break_exact_match).filter(pl.col("counted") == 1)
 
 
 def sums_by_leaf(
@@ -154,7 +154,7 @@ def _config(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pairs: Re
     places = counted_leaves(benchmark, leaves, [config])
     group = "apart" if config in benchmark.outside_overall else "config"
     own = Place(group, "accuracy", config)
-    if not benchmark.sections or config in benchmark.apart:
+    if not benchmark.sections or config in benchmark.excluded_configs:
         yield _number(own, pairs.pooled(places), pairs, [places])
         return
     sections = section_values(benchmark, config, leaves, pairs)
@@ -206,7 +206,7 @@ def _pooled(
         for leaf in own:
             subset = leaves[leaf][1]
             if subset is not None:
-                inner = None if config in benchmark.apart else section.get(subset)
+                inner = None if config in benchmark.excluded_configs else section.get(subset)
                 parts.append((Place(kind, "accuracy", config, inner, subset), [leaf]))
     for place, inside in parts:
         yield _number(place, found["decisions"].pooled(inside), found["decisions"], [inside])
@@ -238,7 +238,7 @@ def counted_leaves(benchmark: Benchmark, leaves: Sequence[Leaf], configs: Iterab
     places = leaf_indices(leaves, configs)
     if not benchmark.sections:
         return places
-    return [at for at in places if leaves[at][0] in benchmark.apart or leaves[at][1] in benchmark.section_of]
+    return [at for at in places if leaves[at][0] in benchmark.excluded_configs or leaves[at][1] in benchmark.section_of]
 
 
 def items_counted(benchmark: Benchmark, decisions: pl.DataFrame) -> int:
@@ -248,7 +248,9 @@ def items_counted(benchmark: Benchmark, decisions: pl.DataFrame) -> int:
 
 def of_overall(benchmark: Benchmark, decisions: pl.DataFrame) -> pl.DataFrame:
     """The decisions that the overall number is made of."""
-    legacy = benchmark.by_category and not benchmark.strict  # which counts prompts without a pair as exact matches
+    legacy = (
+        benchmark.by_category and not benchmark.ties_break_exact_match
+    )  # which counts prompts without a pair as exact matches
     counted = decisions.filter(
         ~pl.col("config").is_in(sorted(benchmark.outside_overall)),
         pl.col("outcome").is_in([*COUNTED, *(["equal"] if legacy else [])]),

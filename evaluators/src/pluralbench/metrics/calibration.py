@@ -27,7 +27,7 @@ def calibration_numbers(benchmark: Benchmark, decisions: pl.DataFrame) -> Number
 
 def _calibration(benchmark: Benchmark, decisions: pl.DataFrame, config: str | None) -> Numbers:
     scored = decisions.filter(pl.col("margin").is_not_null())
-    bins = bins_of(scored["margin"].abs().to_numpy(), legacy=not benchmark.strict)
+    bins = bins_of(scored["margin"].abs().to_numpy(), legacy=not benchmark.ties_break_exact_match)
     scored, bins = scored.filter(bins >= 0), bins[bins >= 0]
     place = Place("pooled", "ece", config)
     if not len(bins):

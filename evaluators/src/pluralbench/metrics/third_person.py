@@ -30,7 +30,7 @@ def check_labels(frame: pl.DataFrame, where: str = "The table of labels") -> pl.
     tells items apart that have the same name and different places of the answers.
 
     Returns these columns, answer null where it is none of A, B, C and tie, certainty null where it is not 1 to 100.
-    Raises `DataError`, naming the row, for a missing column or name, and for an annotator who labelled an item twice.
+    Raises `DataError`, naming the row, for a missing column or name, and for an annotator who labeled an item twice.
     """
     item = ["id"] if "id" in frame.columns and "row" not in frame.columns else ["row"]
     frame = texts(frame, (*item, "annotator", "answer", "certainty"), ("task", "truth"), where)
@@ -50,8 +50,8 @@ def compare_with_people(
 
     verdicts, labels: as `check_verdicts` and `check_labels` make them. Each result has the group's names and
 
-    - no_majority: labelled items left out of all that follows but the single labels, since no answer was given by more
-      annotators than any other, as where two disagree; items: the others; not_judged: labelled items that the group has
+    - no_majority: labeled items left out of all that follows but the single labels, since no answer was given by more
+      annotators than any other, as where two disagree; items: the others; not_judged: labeled items that the group has
       no verdict on; other_truth: items left out since the labels have another truth;
     - verdicts, majority: what `verdict_metrics` says of each on these items, None where there are none. The majority's
       certainty is the mean over those who gave its answer; single_labels: the same of every label;
@@ -62,7 +62,7 @@ def compare_with_people(
       The paper describes the former; its figures (.597, sd .087) are also what the latter gives for its labels, of
       which 536 of 899 are right.
 
-    Raises `DataError` where no verdict is on a labelled item, and where the items' names do not go together.
+    Raises `DataError` where no verdict is on a labeled item, and where the items' names do not go together.
     """
     on = _item_columns(verdicts, labels)
     compared = []
@@ -101,16 +101,16 @@ def _compared(
         return None
     # Where nobody can call a tie, C is no answer; see `check_verdicts`.
     same = same.with_columns(pl.when((pl.col("answer") != "C") | (pl.col("options") == 3)).then("answer"))
-    labelled = group.join(same.select("row").unique(), on="row", how="semi")
-    majority = _majority(same, labelled)
-    judge = labelled.join(majority, on="row", how="semi")
+    labeled = group.join(same.select("row").unique(), on="row", how="semi")
+    majority = _majority(same, labeled)
+    judge = labeled.join(majority, on="row", how="semi")
     compared = compare_verdicts(judge, majority) if judge.height else {"difference": None, "difference_interval": None}
     both = judge.join(majority.select("row", people="answer"), on="row").drop_nulls(["answer", "people"])
     return {
-        "no_majority": labelled.height - judge.height,
+        "no_majority": labeled.height - judge.height,
         "items": judge.height,
         "not_judged": ours.select(on).n_unique() - joined["row"].n_unique(),
-        "other_truth": joined["row"].n_unique() - labelled.height,
+        "other_truth": joined["row"].n_unique() - labeled.height,
         "annotators": same["annotator"].n_unique(),
         **{
             name: verdict_metrics(rows, threshold=threshold) if rows.height else None

@@ -72,13 +72,13 @@ CONDITIONS: dict[str, tuple[Condition, ...]] = {
 
 
 class Model(FrozenModel):
-    """A model to train. told: how it is told of the person, by their posts (raw) or by their persona."""
+    """A model to train; `user_context` is what it reads: posts (raw) or the persona."""
 
     method: str
     condition: Condition
     seed: int
     options: PersonalConfig
-    told: ContextSource
+    user_context: ContextSource
 
     @property
     def name(self) -> str:
@@ -180,13 +180,13 @@ def models_of(personalizing: PersonalizeConfig, options: PersonalConfig) -> list
         how: ContextSource = "persona" if method == "synthesizeme" and not personalizing.persona else "raw"
         told = {"profile": condition != "without", "persona": condition == "with" and personalizing.persona}
         own = PersonalConfig.model_validate(options.model_dump() | {"method": method, "seed": seed} | told)
-        models.append(Model(method=method, condition=condition, seed=seed, options=own, told=how))
+        models.append(Model(method=method, condition=condition, seed=seed, options=own, user_context=how))
     return models
 
 
 def needs_of(models: Sequence[Model]) -> ContextNeeds:
     """What has to be known of people, so that these models can be told of them."""
-    told = {model.told for model in models if model.options.profile}
+    told = {model.user_context for model in models if model.options.profile}
     second = any(model.options.persona for model in models)
     posts = ("posts",) if "raw" in told else ()
     return ContextNeeds(
@@ -219,20 +219,22 @@ def _carried_out(
         def embedded(name: str, part: UserSplit, told: ContextSource) -> EmbeddedSplits:
             log_status(f"Vectors of {name} (--profile {told}): {len(part.groups):,} items")
             part = with_context(part, told)
-            corpus = embed(part.groups, part.items["rank"].to_list(), backbone, posts=config.options.posts, store=store)
+            corpus = embed(
+                part.groups, part.items["rank"].to_list(), backbone, posts=config.options.profile_size, store=store
+            )
             return EmbeddedSplits(kept(part, corpus.places), corpus)
 
         parts = {TRAIN: users.train, VALIDATION: users.validation, **users.sets}
         vectors = {
             told: {name: embedded(name, part, told) for name, part in parts.items() if part is not None}
-            for told in dict.fromkeys(model.told for model in models)
+            for told in dict.fromkeys(model.user_context for model in models)
         }
         data = config.data[TRAIN]
         trained: list[TrainedRecord] = []
         decided: list[pl.DataFrame] = []
         for number, model in enumerate(models, 1):
             log_status(f"Model {number} of {len(models)}: {model.name}")
-            folder, own = output.work / MODELS_FOLDER / model.name, vectors[model.told]
+            folder, own = output.work / MODELS_FOLDER / model.name, vectors[model.user_context]
             done = train_personal(
                 own[TRAIN].corpus,
                 folder,
@@ -269,7 +271,7 @@ def _decided(
                 "--profile both."
             )
         shown = shuffle_profiles(corpus, model.seed) if condition == "shuffled" else corpus
-        yield _rows(part, rewards_of(saved, shown), _told_of(part, corpus, config.options.posts)).select(
+        yield _rows(part, rewards_of(saved, shown), _told_of(part, corpus, config.options.profile_size)).select(
             *(
                 pl.lit(value).cast(PERSONALIZE_ITEMS[column]).alias(column)
                 for column, value in (("method", model.method), ("condition", condition), ("seed", model.seed))
@@ -313,7 +315,7 @@ def _trained_record(model: Model, folder: Path, record: Mapping[str, object]) ->
         method=model.method,
         condition=model.condition,
         seed=model.seed,
-        told=model.told,
+        user_context=model.user_context,
         folder=f"{MODELS_FOLDER}/{model.name}",
         digest=model_digest(str(folder)),
         training={name: record[name] for name in kept if name in record},
@@ -327,7 +329,7 @@ def _result(
         embedding=embedding,
         conditions=conditions_of(config.personalizing),
         trained_on=TrainedOn(pairs=users.train.items.height, users=users.train.items["person"].n_unique()),
-        left_out={name: part.left_out for name, part in {TRAIN: users.train, **users.sets}.items() if part.left_out},
+        excluded={name: part.left_out for name, part in {TRAIN: users.train, **users.sets}.items() if part.left_out},
         sets={name: _set_record(name, part, users) for name, part in users.sets.items()},
         models=tuple(trained),
         cost=CostRecord(seconds=seconds),

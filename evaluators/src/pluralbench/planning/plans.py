@@ -81,7 +81,7 @@ def plan(
         planner=asked.chat,
         benchmark=loaded.benchmark_record(),
         data=loaded.data_record(),
-        posts=posts,
+        profile_size=posts,
         sampling=sampling,
         matching=matching,
         encoder=None if matching.encoder is None else model_digest(matching.encoder),
@@ -176,9 +176,11 @@ def _found(
         return {}
     titles = ([aspect["aspect"] for aspect in aspects] for aspects in items["aspects"].to_list())
     pairs = [Pair(*row) for row in zip(items["id"], titles, planned["aspects"].to_list(), strict=True)]
-    found = {WORDS: match_aspects(pairs, word_similarity(pairs), matching.words)}
+    found = {WORDS: match_aspects(pairs, word_similarity(pairs), matching.min_word_overlap)}
     if matching.encoder is not None:
-        found[EMBEDDINGS] = match_aspects(pairs, embedding_similarity(pairs, matching.encoder, ledger), matching.cosine)
+        found[EMBEDDINGS] = match_aspects(
+            pairs, embedding_similarity(pairs, matching.encoder, ledger), matching.min_cosine
+        )
     return found
 
 

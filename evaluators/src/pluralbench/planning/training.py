@@ -77,7 +77,7 @@ def train_planner(
 
 def _to_learn(benchmark: str, data: DataConfig) -> DataConfig:
     """The data with its location and split spelled out. Raises `DataError` where nobody says where it is."""
-    place = data.location or benchmark_entries([benchmark])[benchmark].learn
+    place = data.location or benchmark_entries([benchmark])[benchmark].train_data
     if place is None:
         raise DataError(
             f"The benchmark {benchmark} names no data for planners to learn from, and its own is what it scores by; "

@@ -13,20 +13,20 @@ def benchmark_rows(benchmarks: Mapping[str, BenchmarkEntry]) -> list[Row]:
     """A row a benchmark, as plain values that JSON takes.
 
     name: what `--benchmark` takes. items: how many of what `unit` says; null where the data is one's own. overall: how
-    the overall number is made. hub: the data's repository on the Hub. licence: of that data. data: what may be given
+    the overall number is made. hub: the data's repository on the Hub. license: of that data. data: what may be given
     instead. verbs: the commands that take it.
     """
     return [
         {
             "name": name,
             "title": described.title,
-            "items": described.about.items,
+            "items": described.card.items,
             "unit": _unit(described),
             "overall": overall_rule(described),
-            "licence": described.about.licence,
+            "license": described.card.license,
             "hub": described.data,
-            "source": described.about.source,
-            "data": described.about.takes,
+            "source": described.card.source,
+            "data": described.card.accepts,
             "verbs": _verbs(described),
         }
         for name, described in benchmarks.items()
@@ -34,16 +34,16 @@ def benchmark_rows(benchmarks: Mapping[str, BenchmarkEntry]) -> list[Row]:
 
 
 def _unit(benchmark: Benchmark) -> str:
-    if benchmark.prompts or benchmark.personas:
-        return "prompts" if benchmark.prompts else "choices of a person"
+    if benchmark.prompts_only or benchmark.persona_items:
+        return "prompts" if benchmark.prompts_only else "choices of a person"
     return "rankings" if benchmark.is_ranking else "pairs"
 
 
 def _verbs(benchmark: Benchmark) -> list[str]:
-    if benchmark.personas:
+    if benchmark.persona_items:
         return ["judge-personas"]
     sampling = ["best-of-n", "optimize"]
-    return sampling if benchmark.prompts else ["score", "judge", "train", *sampling]
+    return sampling if benchmark.prompts_only else ["score", "judge", "train", *sampling]
 
 
 def benchmark_lines(row: Row) -> Iterator[str]:
@@ -55,6 +55,6 @@ def benchmark_lines(row: Row) -> Iterator[str]:
     if row["unit"] != "prompts":
         yield f"overall: {row['overall']}"
     if where:
-        yield f"data: {where}{f' ({licence})' if (licence := row['licence']) else ''}"
+        yield f"data: {where}{f' ({license})' if (license := row['license']) else ''}"
     if row["data"]:
         yield f"--data: {row['data']}"

@@ -167,9 +167,9 @@ def _reward_notes(found: Downstream) -> Iterator[str]:
                 f"{name}: {rewarded.missing:,} candidates have no reward and are never selected"
                 f"{f' ({reasons})' if reasons else ''}."
             )
-        if rewarded.alike:
+        if rewarded.identical:
             yield (
-                f"{name}: all candidates of {rewarded.alike:,} of {found.result.sampling.prompts:,} prompts have the "
+                f"{name}: all candidates of {rewarded.identical:,} of {found.result.sampling.prompts:,} prompts have the "
                 "same reward, so chance or the order in which they were sampled selects among them."
             )
 

@@ -91,7 +91,9 @@ def _said_of(note: Note, sheets: Sequence[Sheet], *, detail: bool) -> Iterator[s
 def _counts(words: Mapping[str, str], run: Run) -> str:
     # By legacy rules prompts whose responses all share one rank are part of the exact match.
     ours = {
-        metric: run.count(metric) for metric in words if metric != "equal" or run.config.benchmark.description.strict
+        metric: run.count(metric)
+        for metric in words
+        if metric != "equal" or run.config.benchmark.description.ties_break_exact_match
     }
     return _said(ours, words)
 
@@ -190,12 +192,12 @@ def _changed(run: Run) -> str:
 
 
 def _ties_left_out(run: Run) -> str:
-    ties = run.result.ties_left_out if isinstance(run.result, PersonaJudgeResult) else {}
+    ties = run.result.ties_excluded if isinstance(run.result, PersonaJudgeResult) else {}
     return ", ".join(f"{task} {count:,}" for task, count in ties.items())
 
 
 def _tasks_left_out(run: Run) -> str:
-    tasks = run.result.tasks_left_out if isinstance(run.result, PersonaJudgeResult) else {}
+    tasks = run.result.tasks_excluded if isinstance(run.result, PersonaJudgeResult) else {}
     return ", ".join(f"{task} ({why})" for task, why in tasks.items())
 
 
@@ -259,7 +261,7 @@ def _by_category(run: Run) -> str:
 
 def _legacy_ties(run: Run) -> str:
     benchmark, equal = run.config.benchmark.description, run.count("equal")
-    if benchmark.strict or not benchmark.by_category:
+    if benchmark.ties_break_exact_match or not benchmark.by_category:
         return ""
     alike = f"; prompts whose responses all share one rank count as one: {equal:,}" if equal else ""
     return f"a tie of scores does not break an exact match{alike}"
@@ -272,7 +274,7 @@ def _calibration(run: Run) -> str:
     own = {config: run.estimate("ece", "pooled", config=config) for config in run.names("pooled", "config", "ece")}
     found = {"overall": every} | own
     told = ", ".join(f"{name} {with_interval(one, three_digits) or DASH}" for name, one in found.items())
-    return f"{told}, the largest difference {'in the last bin' if benchmark.strict else 'in no bin'}"
+    return f"{told}, the largest difference {'in the last bin' if benchmark.ties_break_exact_match else 'in no bin'}"
 
 
 def _bare_ids(run: Run) -> str:
@@ -297,7 +299,7 @@ def _padded(run: Run) -> str:
 
 def _rendered_alike(run: Run) -> str:
     scoring = run.scored
-    count = scoring.items_rendered_alike if scoring else 0
+    count = scoring.items_rendered_identically if scoring else 0
     return items_text([count], count) if count else ""
 
 

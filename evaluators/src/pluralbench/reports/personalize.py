@@ -105,8 +105,8 @@ def notes(found: Personalized) -> Iterator[str]:
             "gain: the second less the first, in points. p: of no difference, two-sided, by exchanging the two within "
             f"users{adjusted}."
         )
-    if result.left_out:
-        left = ", ".join(f"{name} {count:,}" for name, count in result.left_out.items())
+    if result.excluded:
+        left = ", ".join(f"{name} {count:,}" for name, count in result.excluded.items())
         yield f"Left out for all models, since nothing is known of the user to tell, or for their length: {left}."
     yield from _spread(found)
     yield from _alike(found)
@@ -116,8 +116,8 @@ def _told(found: Personalized) -> Iterator[str]:
     config, result = found.config, found.result
     told: dict[str, list[str]] = {}
     for model in result.models:
-        if model.condition == "with" and METHODS[model.method] not in told.setdefault(TOLD[model.told], []):
-            told[TOLD[model.told]].append(METHODS[model.method])
+        if model.condition == "with" and METHODS[model.method] not in told.setdefault(TOLD[model.user_context], []):
+            told[TOLD[model.user_context]].append(METHODS[model.method])
     if told:
         said = [f"{what} ({', '.join(names)})" for what, names in told.items()]
         summary = ", and a summary of the user besides" if config.personalizing.persona else ""
@@ -136,7 +136,7 @@ def _told(found: Personalized) -> Iterator[str]:
 
 
 def _without_personas(result: PersonalizeResult) -> Iterator[str]:
-    names = dict.fromkeys(METHODS[model.method] for model in result.models if model.told == "persona")
+    names = dict.fromkeys(METHODS[model.method] for model in result.models if model.user_context == "persona")
     without = {one.title: one.items - one.personas for one in result.sets.values() if one.personas < one.items}
     if names and without:
         said = ", ".join(f"{count:,} of {title}" for title, count in without.items())

@@ -34,7 +34,10 @@ def plan_lines(plans: Plans) -> Iterator[str]:
 
 def _numbers(plans: Plans) -> Iterator[str]:
     matching = plans.config.matching
-    ways = {WORDS: f"sharing {matching.words:g} of their words", EMBEDDINGS: f"a cosine of {matching.cosine:g}"}
+    ways = {
+        WORDS: f"sharing {matching.min_word_overlap:g} of their words",
+        EMBEDDINGS: f"a cosine of {matching.min_cosine:g}",
+    }
     for way, same in ways.items():
         recall, precision = (plans.estimate(f"aspect_{name}", "plan", section=way) for name in ("recall", "precision"))
         if recall.value is not None:

@@ -166,7 +166,7 @@ def _rule(run: Run) -> tuple[str, str]:
 
 def _is_legacy(benchmark: Benchmark) -> bool:
     older = known_benchmarks()[benchmark.legacy].sections if benchmark.legacy else None
-    return not benchmark.strict or benchmark.sections == older
+    return not benchmark.ties_break_exact_match or benchmark.sections == older
 
 
 def _sheet(runs: Sequence[Run], told: tuple[str, ...], *, other: bool) -> Sheet:
@@ -210,7 +210,7 @@ def columns_of(run: Run) -> Iterator[Column]:
     benchmark = run.config.benchmark.description
     yield Column("overall", Place("overall", "overall"))
     every = run.names("pooled", "config")
-    if every and set(every) <= benchmark.apart.keys():
+    if every and set(every) <= benchmark.excluded_configs.keys():
         yield from _of_apart(run)
         return
     if benchmark.reference is not None:
@@ -234,8 +234,8 @@ def columns_of(run: Run) -> Iterator[Column]:
 
 def _of_apart(run: Run) -> Iterator[Column]:
     """The configs that stay out of the overall number, and their subsets."""
-    for config in run.names("apart", "config"):
-        yield Column(config, Place("apart", "accuracy", config), part=True)
+    for config in run.names("excluded", "config"):
+        yield Column(config, Place("excluded", "accuracy", config), part=True)
         for subset in run.names("subset", "subset", config=config):
             yield Column(subset, Place("subset", "accuracy", config, None, subset), part=True)
 

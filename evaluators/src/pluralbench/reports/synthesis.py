@@ -13,15 +13,15 @@ def synthesis_notes(done: Synthesis) -> Iterator[str]:
     """How many personas there are and what they are from, how good the demonstrations are, and what all took."""
     record = done.result
     yield (
-        f"{done.path / PERSONAS_FILE}: {record.choices + record.posts:,} personas of {record.people:,} people, "
-        f"{record.choices:,} from their choices and {record.posts:,} from their posts."
+        f"{done.path / PERSONAS_FILE}: {record.from_choices + record.from_posts:,} personas of {record.people:,} people, "
+        f"{record.from_choices:,} from their choices and {record.from_posts:,} from their posts."
     )
-    if record.without:
-        named = [f"{name} ({reason})" for name, reason in list(record.without.items())[:NAMED]]
-        more = ", …" if len(record.without) > NAMED else ""
+    if record.without_persona:
+        named = [f"{name} ({reason})" for name, reason in list(record.without_persona.items())[:NAMED]]
+        more = ", …" if len(record.without_persona) > NAMED else ""
         yield f"Without a persona: {', '.join(named)}{more}."
     if record.predicted:
-        yield f"{record.kept:,} of {record.predicted:,} predictions about earlier pairs were right."
+        yield f"{record.correct:,} of {record.predicted:,} predictions about earlier pairs were right."
     if record.accuracy is not None:
         yield (
             f"With {record.demonstrations:,} demonstrations in all, a judge was right about "

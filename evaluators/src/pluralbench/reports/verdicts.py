@@ -164,7 +164,7 @@ def _people_note(found: Mapping[str, Any]) -> str:
         )
     further = {
         "open, left out for want of a majority": found["no_majority"],
-        "labelled items without a verdict": found["not_judged"],
+        "labeled items without a verdict": found["not_judged"],
         "items with another truth": found["other_truth"],
     }
     return ", ".join(parts + [f"{count:,} {what}" for what, count in further.items() if count])

@@ -101,7 +101,7 @@ class RewardedRecord(FrozenModel):
     model: ModelRecord
     scoring: ScoringRecord
     missing: int
-    alike: int
+    identical: int
 
 
 class OutcomeRecord(FrozenModel):

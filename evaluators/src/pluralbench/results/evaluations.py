@@ -49,7 +49,7 @@ class JudgeRunConfig(EvaluationRunConfig):
     """All that a judge's verdicts depend on. seed: of its draws."""
 
     verb = "judge"
-    operational: ClassVar[frozenset[str]] = frozenset({"connection"})
+    runtime_only: ClassVar[frozenset[str]] = frozenset({"connection"})
 
     model: ChatModel
     prompts_digest: str
@@ -62,7 +62,7 @@ class PersonaJudgeRunConfig(EvaluationRunConfig):
     """All that the verdicts of a judge for persons depend on."""
 
     verb = "judge-personas"
-    operational: ClassVar[frozenset[str]] = frozenset({"connection"})
+    runtime_only: ClassVar[frozenset[str]] = frozenset({"connection"})
 
     model: ChatModel
     prompts_version: str
@@ -107,6 +107,6 @@ class WithoutPersona(FrozenModel):
 class PersonaJudgeResult(JudgeResult):
     """What came of a judge for persons; see `pluralbench.data.persona_items.sample_items` for what is left out."""
 
-    ties_left_out: dict[str, int] = Field(default_factory=dict)
-    tasks_left_out: dict[str, str] = Field(default_factory=dict)
+    ties_excluded: dict[str, int] = Field(default_factory=dict)
+    tasks_excluded: dict[str, str] = Field(default_factory=dict)
     without_persona: WithoutPersona = WithoutPersona()

@@ -10,7 +10,7 @@ overall    -       -        -           `overall`, the one headline, and `items`
 config     name    -        -           a config's own number as it enters the overall one: `accuracy` (the mean of its
                                         sections or categories where there are some), `exact_match`; of a language
                                         `drop` and `kappa`
-apart      name    -        -           the same of a config that stays out of the overall number
+excluded   name    -        -           the same of a config that stays out of the overall number
 section    name    name     -           `accuracy` of a section, and `drop`
 section    -       name     -           the mean of a section over languages, `accuracy` and `drop`
 category   name    -        name        pooled numbers of a category of rankings (see below)

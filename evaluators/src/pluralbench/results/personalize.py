@@ -65,15 +65,19 @@ class SetRecord(FrozenModel):
 
 
 class TrainedRecord(FrozenModel):
-    """A trained model. folder: in the directory of the run. digest: of its files. training: what its own record says.
+    """A trained model.
 
-    told: how its method is told of the person, see `pluralbench.config.PromptConfig`.
+    Attributes:
+        user_context: User context that its method reads, as `pluralbench.config.PromptConfig.profile`.
+        folder: Folder of the model in the run directory.
+        digest: Digest of its files.
+        training: The model's record of its training.
     """
 
     method: Method
     condition: Condition
     seed: int
-    told: ContextSource
+    user_context: ContextSource
     folder: str
     digest: str | None = None
     training: dict[str, Any] = Field(default_factory=dict)
@@ -96,6 +100,6 @@ class PersonalizeResult(RunResult):
     embedding: dict[str, Any] = Field(default_factory=dict)
     conditions: tuple[Condition, ...]
     trained_on: TrainedOn
-    left_out: dict[str, int] = Field(default_factory=dict)
+    excluded: dict[str, int] = Field(default_factory=dict)
     sets: dict[str, SetRecord]
     models: tuple[TrainedRecord, ...]

@@ -21,12 +21,12 @@ class PlanRunConfig(RunConfig):
     """
 
     verb = "plan"
-    operational: ClassVar[frozenset[str]] = frozenset({"connection"})
+    runtime_only: ClassVar[frozenset[str]] = frozenset({"connection"})
 
     planner: ChatModel
     benchmark: BenchmarkRecord
     data: DataRecord
-    posts: int
+    profile_size: int
     sampling: PlanConfig
     matching: AspectMatchingConfig
     encoder: str | None = None
@@ -61,7 +61,7 @@ class SynthesizeRunConfig(RunConfig):
     """All that personas and demonstrations depend on."""
 
     verb = "synthesize"
-    operational: ClassVar[frozenset[str]] = frozenset({"connection"})
+    runtime_only: ClassVar[frozenset[str]] = frozenset({"connection"})
 
     model: ChatModel
     prompts_digest: str
@@ -83,11 +83,11 @@ class SynthesizeResult(RunResult):
 
     model: ModelRecord
     people: int
-    choices: int
-    posts: int
-    without: dict[str, str] = Field(default_factory=dict)
+    from_choices: int
+    from_posts: int
+    without_persona: dict[str, str] = Field(default_factory=dict)
     predicted: int
-    kept: int
+    correct: int
     demonstrations: int
     accuracy: float | None = None
     calls: int

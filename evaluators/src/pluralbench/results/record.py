@@ -33,7 +33,7 @@ PACKAGES = (
 class RunConfig(Recipe):
     """What was asked, resolved, with the digests of its data, model and prompts. verb: which command it is of.
 
-    A run goes on only under the same, but for what is `operational`.
+    A run goes on only under the same, but for what is `runtime_only`.
     """
 
     verb: ClassVar[str]
@@ -45,7 +45,7 @@ class BenchmarkRecord(FrozenModel):
     `DataRecord.benchmark_digest` stands for the description where a run goes on.
     """
 
-    operational: ClassVar[frozenset[str]] = frozenset({"title", "rule", "description"})
+    runtime_only: ClassVar[frozenset[str]] = frozenset({"title", "rule", "description"})
 
     name: str
     title: str
@@ -75,19 +75,19 @@ class DataRecord(FrozenModel):
     was done with empty texts. answered: ids of prompts that contain the better response. configs, split, limit: what
     was asked for; without it all configs and items, of the benchmark's split. clusters: what intervals take as drawn;
     null for the persona judge, whose clusters are people.
-    earlier: null where the benchmark knows of no earlier pairs. shard: the share that was scored, such as "2/8", of
+    history: null where the benchmark knows of no earlier pairs. shard: the share that was scored, such as "2/8", of
     which all else here says nothing; null in a whole run.
     """
 
-    operational: ClassVar[frozenset[str]] = frozenset(
-        {"licence", "reference", "rows", "ignored_columns", "empty", "answered", "split", "clusters", "earlier"}
+    runtime_only: ClassVar[frozenset[str]] = frozenset(
+        {"license", "reference", "rows", "ignored_columns", "empty", "answered", "split", "clusters", "history"}
     )
 
     location: str
     revision: str | None = None
     digest: str
     benchmark_digest: str | None = None
-    licence: str | None = None
+    license: str | None = None
     reference: ReferenceRecord | None = None
     rows: dict[str, int]
     ignored_columns: tuple[str, ...] = ()
@@ -98,7 +98,7 @@ class DataRecord(FrozenModel):
     split: str | None = None
     limit: int | None = Field(None, ge=1)
     clusters: Clusters | None = None
-    earlier: EarlierRecord | None = None
+    history: EarlierRecord | None = None
     shard: str | None = None
 
 
@@ -128,8 +128,8 @@ class ScoringRecord(FrozenModel):
     decisions_within_tolerance: int = 0
     items_truncated: int = 0
     items_dropped: int = 0
-    items_rendered_alike: int = 0
-    items_from_an_earlier_part: int = 0
+    items_rendered_identically: int = 0
+    items_resumed: int = 0
     invalid_reasons: dict[str, int] = Field(default_factory=dict)
     work: Work | None = None
     served: ServedRecord | None = None

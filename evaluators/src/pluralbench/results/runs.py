@@ -161,7 +161,7 @@ class Run(Generic[Config_co, Result_co]):
         """How many items the benchmark has for the overall number, those included that could not count."""
         data, result = self.config.data, self.result
         empty = len(data.empty) if data.on_empty == "drop" else 0
-        ties = result.ties_left_out if isinstance(result, PersonaJudgeResult) else {}
+        ties = result.ties_excluded if isinstance(result, PersonaJudgeResult) else {}
         return self.count("items") + empty + sum(ties.values())
 
     def estimate(
@@ -183,7 +183,7 @@ class Run(Generic[Config_co, Result_co]):
     def of(self, config: str, metric: str = "accuracy") -> Estimate:
         """A config's own number, whether or not it enters the overall one."""
         found = self.estimate(metric, "config", config=config)
-        return self.estimate(metric, "apart", config=config) if found is MISSING else found
+        return self.estimate(metric, "excluded", config=config) if found is MISSING else found
 
     def names(self, group: str, column: str, metric: str = "accuracy", config: str | None = None) -> list[str]:
         """The names of a group's members in `column`, in their order; of one config where one is given."""
@@ -199,7 +199,7 @@ class Run(Generic[Config_co, Result_co]):
         }
 
     def _repr_html_(self: "Run") -> str:
-        shown = self.metrics.filter(pl.col("group").is_in(["overall", "config", "apart", "section"]))
+        shown = self.metrics.filter(pl.col("group").is_in(["overall", "config", "excluded", "section"]))
         with pl.Config(tbl_rows=-1, fmt_str_lengths=80, tbl_hide_column_data_types=True, tbl_hide_dataframe_shape=True):
             table = shown.drop("subset")._repr_html_()
         count = items_text([self.items_counted], self.items_total)

@@ -28,75 +28,68 @@ Message = dict[str, str]
 
 
 class ChatModel(FrozenModel):
-    """A model that answers chat requests, and how it is sampled."""
+    """A chat model and its sampling."""
 
     provider: str = Field(
-        description="Who serves the model: `local` (the embedded model), the host of an OpenAI-compatible endpoint, or "
-        "a name of the builder's own."
+        description="Provider of the model: `local` (the embedded model), the host of an OpenAI-compatible endpoint, "
+        "or a name that the builder defines."
     )
-    model: str = Field(description="The model's name, as its server knows it.")
-    temperature: float = Field(1.0, ge=0, description="Sampling temperature; 0 takes the likeliest token.")
+    model: str = Field(description="Name of the model at its provider.")
+    temperature: float = Field(1.0, ge=0, description="Sampling temperature; 0 is greedy.")
     top_p: float | None = Field(
-        None, gt=0, le=1, description="Draw from the likeliest tokens of this total probability only."
+        None, gt=0, le=1, description="Nucleus sampling: cumulative probability to sample from."
     )
-    max_tokens: int = Field(512, ge=1, description="The most tokens of an answer.")
+    max_tokens: int = Field(512, ge=1, description="Maximum tokens per reply.")
     token_limit_field: Literal["max_tokens", "max_completion_tokens"] = Field(
-        "max_tokens", description="The name under which the most tokens are sent."
+        "max_tokens", description="Request field that holds the maximum number of tokens."
     )
-    seeded: bool = Field(False, description="Send a seed with each request, which some servers refuse.")
+    seeded: bool = Field(False, description="Send a seed with each request; some servers refuse it.")
     structured_output: bool = Field(
-        True, description="Send a JSON schema where JSON is wanted, which some servers refuse."
+        True, description="Send a JSON schema with requests for JSON; some servers refuse it."
     )
-    extra: dict[str, Any] = Field(default_factory=dict, description="Further fields of each request, sent as they are.")
+    extra: dict[str, Any] = Field(default_factory=dict, description="Additional request fields, sent unchanged.")
 
 
 class ConnectionConfig(FrozenModel):
-    """How a chat model is reached, how fast it is asked and what it may cost. A run may go on under other values."""
+    """Endpoint of a chat model, its rate limits and its cost. A resumed run may have other values."""
 
     base_url: str | None = Field(
-        None, description="OpenAI-compatible endpoint of the model, such as https://HOST/v1; without it OpenAI's."
+        None, description="OpenAI-compatible endpoint, such as https://HOST/v1. Default: OpenAI's API."
     )
     api_key_env: str | None = Field(
         None,
-        description="Environment variable with the endpoint's key; without it OPENAI_API_KEY for OpenAI, else none.",
+        description="Environment variable with the API key. Default: OPENAI_API_KEY for OpenAI's API, else no key.",
     )
     timeout: float = Field(
-        120.0,
-        gt=0,
-        le=MAX_TIMEOUT,
-        description="Seconds for one try of a request, until the last byte of its answer is there.",
+        120.0, gt=0, le=MAX_TIMEOUT, description="Timeout of a request in seconds, up to its last byte."
     )
     max_retries: int = Field(
-        6,
-        ge=0,
-        description="Further tries where the endpoint is busy, fails or does not answer in time; at most 1 while no "
-        "connection to it was ever made.",
+        6, ge=0, description="Retries of a failed request; at most 1 before the first connection succeeds."
     )
     max_answer_bytes: int = Field(
         MAX_ANSWER_BYTES,
         ge=1,
-        description="The most bytes of an answer as the server sends it; a longer one is not read to its end, and "
-        "counts as cut off.",
+        description="Maximum size of a response in bytes; longer ones count as truncated.",
     )
-    concurrency: int = Field(8, ge=1, description="Requests that are in flight at once.")
-    requests_per_minute: float | None = Field(None, gt=0, description="The most requests that are sent in a minute.")
+    concurrency: int = Field(8, ge=1, description="Concurrent requests.")
+    requests_per_minute: float | None = Field(None, gt=0, description="Rate limit in requests per minute.")
     tokens_per_minute: float | None = Field(
-        None, gt=0, description="The most tokens, sent and answered, in a minute, by a cautious estimate."
+        None, gt=0, description="Rate limit in tokens per minute, prompts and replies together (estimated)."
     )
     batch: bool = Field(
         False,
-        description="Ask through the endpoint's Batch API, which answers within 24 hours and costs less; the price is "
-        "then that of a batch.",
+        description="Use the endpoint's Batch API: replies within 24 hours at a lower price (--price is then that of a "
+        "batch).",
     )
     price: Price = Field(
         Price(),
-        description="US dollars for a million tokens of prompts and of replies, such as 0.25/2.",
+        description="US dollars per million prompt and reply tokens, such as 0.25/2.",
         json_schema_extra={"as_text": True, "metavar": "IN/OUT"},
     )
     max_cost: float | None = Field(
         None,
         ge=0,
-        description="Spending ceiling in US dollars, by the price; no request is sent that may cross it.",
+        description="Spending limit in US dollars, by --price; requests that could exceed it are not sent.",
     )
 
     @field_validator("price", mode="before")
@@ -125,15 +118,14 @@ class ConnectionConfig(FrozenModel):
     pending: Path | None = Field(
         None,
         exclude=True,
-        description="Send nothing: write the calls that are still needed to this file, in OpenAI's batch format, and "
-        "stop with exit status 75.",
+        description="Send nothing; write the missing calls to this file in OpenAI's batch format and exit with status "
+        "75.",
         json_schema_extra={"flag": "--pending", "metavar": "FILE"},
     )
     results: tuple[Path, ...] = Field(
         (),
         exclude=True,
-        description="Take answers from this result file of a batch, or from the .jsonl files of this folder; "
-        "repeatable.",
+        description="Result file of a batch, or a folder of .jsonl files, to take replies from; repeatable.",
         json_schema_extra={"flag": "--import", "metavar": "FILE"},
     )
 

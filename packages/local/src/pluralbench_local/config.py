@@ -1,4 +1,4 @@
-"""`LocalModel`: a reward model in this process, described before it is loaded. Nothing here needs torch."""
+"""`LocalModel`: which reward model to load in this process, and how. Imports no torch."""
 
 import json
 from collections.abc import Mapping
@@ -17,28 +17,33 @@ Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 
 
 class LocalModel(FrozenModel):
-    """A reward model that runs in this process.
+    """A reward model in this process.
 
-    name: a folder, or ORG/NAME on the Hub. kind: "classifier" is a sequence classifier (or an entry of `SPECIAL`),
-    "implicit" the log-probability of the response under a language model, less that under its reference. A folder with
-    a personalized reward model is one whatever its kind is by default; `device`, `dtype` and the like are then those of
-    its backbone.
+    A folder with a personalized reward model (`personal.json`) is recognized; `device`, `dtype` and the like then
+    apply to its backbone.
+
+    Attributes:
+        loader: Function that loads it, as "module:function".
     """
 
     loader: ClassVar[str] = "pluralbench_local.loading:load_to_score"
 
-    name: str
-    kind: Kind = Field("classifier", description="implicit: log-probability of the response under a language model.")
-    reference: str | None = Field(None, description="The model that an implicit one was trained from.")
-    label: str | None = Field(
-        None, description="Which of several logits is the reward: logit:K, or softmax:K for its probability."
+    name: str = Field(description="A folder, ORG/NAME on the Hub, or local (the small embedded model).")
+    kind: Kind = Field(
+        "classifier",
+        description="classifier: a sequence classifier; implicit: log-probability of the response under a language "
+        "model, minus that under --reference.",
     )
-    revision: str | None = Field(None, description="Of the model on the Hub.")
-    chat_template: Path | None = Field(None, description="A Jinja file instead of the tokenizer's template.")
+    reference: str | None = Field(None, description="implicit: the model that training started from.")
+    label: str | None = Field(
+        None, description="Reward of a model with several logits: logit:K, or softmax:K for its probability."
+    )
+    revision: str | None = Field(None, description="Revision of the model on the Hub.")
+    chat_template: Path | None = Field(None, description="Jinja file to use instead of the tokenizer's chat template.")
     device: str = Field("auto", description="auto, cpu, cuda, cuda:1, or spread over all GPUs.")
-    dtype: Dtype = Field("auto", description="Precision; auto is as it was saved.")
+    dtype: Dtype = Field("auto", description="Dtype of the weights; auto: as saved.")
     trust_remote_code: bool = Field(
-        default=False, description="Run Python code that comes with a model, with your rights."
+        default=False, description="Run Python code that comes with a model, with your permissions."
     )
 
     def record(self) -> ModelRecord:
@@ -97,7 +102,9 @@ class LocalModel(FrozenModel):
 def _settings(personal: Mapping[str, Any]) -> dict[str, Any]:
     """What a run records of a personalized reward model: the method, what it reads of the person, and its backbone."""
     options, backbone = dict(personal["options"]), dict(personal["backbone"])
-    chosen = {name: options.get(name) for name in ("method", "profile", "persona", "posts", "pairs", "seed")}
+    chosen = {
+        name: options.get(name) for name in ("method", "profile", "persona", "profile_size", "history_size", "seed")
+    }
     named = {
         "backbone": public_location(backbone["name"]),
         "backbone_digest": backbone.get("digest"),

@@ -130,7 +130,7 @@ def _learned(
         gradient_checkpointing=options.gradient_checkpointing,
         token_budget=options.token_budget,
         seed=options.seed,
-        new_head=options.new_head,
+        new_head=options.head_init,
         head_alone=options.trainable == "head",
     )
     positions = positions_of(trainee.network)
@@ -167,7 +167,10 @@ def ranking_loss(rewards: Tensor, pairs: Sequence[tuple[int, int]], weight: floa
 def _steps(epochs: Sequence[Sequence[Batch]], data: Data, options: TrainingConfig) -> list[list[Batch]]:
     """The batches of each step. Raises `TrainingError` where all steps are warm-up, the first of which has rate 0."""
     line = [batch for epoch in epochs for batch in epoch]
-    steps = [line[start : start + options.accumulation] for start in range(0, len(line), options.accumulation)]
+    steps = [
+        line[start : start + options.gradient_accumulation_steps]
+        for start in range(0, len(line), options.gradient_accumulation_steps)
+    ]
     if len(steps) <= _warmup(len(steps), options):
         raise TrainingError(
             f"{data.pairs:,} pairs are too few to train on: the warm-up takes all steps ({len(steps)}); lower "
@@ -177,7 +180,7 @@ def _steps(epochs: Sequence[Sequence[Batch]], data: Data, options: TrainingConfi
 
 
 def _warmup(steps: int, options: TrainingConfig) -> int:
-    return math.ceil(options.warmup * steps)
+    return math.ceil(options.warmup_ratio * steps)
 
 
 def _run(
@@ -214,10 +217,10 @@ def _run(
             optimizer.step()
             schedule.step()
             optimizer.zero_grad()
-            if judged is not None and number % options.measure_every == 0:
+            if judged is not None and number % options.eval_steps == 0:
                 line["held_out_accuracy"] = _accuracy(rewards, judged)
             log(line)
-            if number % options.checkpoint_every == 0:
+            if number % options.save_steps == 0:
                 save_checkpoint(accelerator, work, number)
 
 
@@ -235,13 +238,13 @@ def _step(
     right = 0
     for batch in step:
         rewards = rewards_of(data, batch.members)
-        loss, regulariser = ranking_loss(rewards, batch.pairs, options.regulariser)
+        loss, regulariser = ranking_loss(rewards, batch.pairs, options.center_rewards_coefficient)
         accelerator.backward(loss / len(step))
         values = rewards.tolist()
         right += sum(values[better] > values[worse] for better, worse in batch.pairs)
         sums["loss"] += loss.item() / len(step)
         sums["regulariser"] += regulariser.item() / len(step)
-    norm = accelerator.clip_grad_norm_(trained, options.clip)
+    norm = accelerator.clip_grad_norm_(trained, options.max_grad_norm)
     pairs, responses = sum(len(batch.pairs) for batch in step), sum(len(batch.members) for batch in step)
     seconds = time.perf_counter() - started
     return sums | {

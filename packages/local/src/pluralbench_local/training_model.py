@@ -177,7 +177,7 @@ def _with_adapters(model: PreTrainedModel, lora: LoraOptions) -> nn.Module:
         from peft import LoraConfig, get_peft_model  # noqa: PLC0415 - an extra
     except ImportError:
         raise ModelError(f"LoRA needs an extra: {install_command('pluralbench-local', 'lora')}.") from None
-    targets = lora.targets if isinstance(lora.targets, str) else list(lora.targets)
+    targets = lora.target_modules if isinstance(lora.target_modules, str) else list(lora.target_modules)
     settings = LoraConfig(
         task_type="SEQ_CLS", r=lora.rank, lora_alpha=lora.alpha, lora_dropout=lora.dropout, target_modules=targets
     )

@@ -1,4 +1,4 @@
-"""How to train: `TrainingConfig`. Nothing here needs torch."""
+"""`TrainingConfig`: how to train a reward model. Imports no torch."""
 
 from typing import Literal, Self
 
@@ -7,62 +7,67 @@ from pydantic import Field, field_validator, model_validator
 
 
 class LoraOptions(FrozenModel):
-    """Low-rank adapters instead of all weights (the extra `lora`), merged into the weights when saved.
+    """Low-rank adapters (LoRA) in place of full fine-tuning, merged into the weights when the model is saved.
 
-    The rest of the weights stays in the type it was saved in; adapters and head train in float32.
-    alpha: the adapters' sum counts alpha / rank times. targets: "all-linear", or the names of modules.
+    Needs the extra `lora`. Base weights keep the dtype of the checkpoint; adapters and head train in float32.
+
+    Attributes:
+        rank: Rank of the adapters.
+        alpha: Adapter outputs are scaled by alpha / rank.
+        dropout: Dropout probability of adapter inputs.
+        target_modules: Names of the modules that get an adapter, or "all-linear".
     """
 
     rank: int = Field(16, ge=1)
     alpha: int = Field(32, ge=1)
     dropout: float = Field(0.0, ge=0, lt=1)
-    targets: str | tuple[str, ...] = "all-linear"
+    target_modules: str | tuple[str, ...] = "all-linear"
 
 
 class TrainingConfig(FrozenModel):
-    """How to train; the defaults are those of CHEEMS (section 5, Table 9): 256 responses a step, for a large set.
+    """Training of a Bradley-Terry reward model. Defaults: CHEEMS (section 5, Table 9), 256 responses a step.
 
-    Only `new_head` has another default than CHEEMS, which draws it "large", from N(0, 1 / (width + 1)), the second the
-    variance: rewards of a small one are near 0 at first, and a few steps then teach more. trainable: "head" computes
-    the hidden state of each response once, without dropout, and trains the head on them; it wants a rate a thousand
-    times higher and more epochs, which cost next to nothing.
+    `head_init` alone has another default: CHEEMS draws the new head from N(0, 1 / (width + 1)), the second the
+    variance ("large"). Rewards of a small head start near 0, so a few steps teach more.
     """
 
-    epochs: int = Field(2, ge=1, description="How often each item is used.")
-    batch_size: int = Field(16, ge=2, description="Responses whose pairs count together.")
-    accumulation: int = Field(16, ge=1, description="Batches a step, the loss of each with the same weight.")
+    epochs: int = Field(2, ge=1, description="Passes over the training data.")
+    batch_size: int = Field(16, ge=2, description="Responses per batch; only pairs within a batch are compared.")
+    gradient_accumulation_steps: int = Field(16, ge=1, description="Batches per optimizer step, equally weighted.")
     learning_rate: float = Field(
-        5e-6, gt=0, description="The highest rate, from which it falls by a cosine to 0; for a head alone some 0.01."
+        5e-6, gt=0, description="Peak learning rate, followed by cosine decay to 0; about 0.01 for --trainable head."
     )
-    warmup: float = Field(0.1, ge=0, lt=1, description="Share of the steps in which the rate rises from 0.")
-    regulariser: float = Field(0.1, ge=0, description="Weight of the mean of the squared rewards.")
-    weight_decay: float = Field(0.0, ge=0, description="Of AdamW.")
-    clip: float = Field(
-        1.0, gt=0, description="The largest norm of a gradient.", json_schema_extra={"flag": "--max-gradient-norm"}
-    )
-    max_length: int = Field(2048, ge=1, description="The most tokens of a conversation.")
-    on_overflow: Literal["drop", "error"] = Field("drop", description="What to do with a longer conversation.")
+    warmup_ratio: float = Field(0.1, ge=0, lt=1, description="Fraction of the steps that warm up from rate 0.")
+    center_rewards_coefficient: float = Field(0.1, ge=0, description="Weight of the mean squared reward in the loss.")
+    weight_decay: float = Field(0.0, ge=0, description="AdamW's weight decay.")
+    max_grad_norm: float = Field(1.0, gt=0, description="Gradients are clipped to this norm.")
+    max_length: int = Field(2048, ge=1, description="Maximum tokens per conversation.")
+    on_overflow: Literal["drop", "error"] = Field("drop", description="How to handle longer conversations.")
     trainable: Literal["all", "head"] = Field(
-        "all", description="head: the base stays as it is, and each response is computed once."
+        "all",
+        description="all weights, or the head alone: hidden states are then computed once, which makes epochs cheap.",
     )
-    new_head: Literal["small", "large"] = Field(
+    head_init: Literal["small", "large"] = Field(
         "small",
-        description="How a language model's new head is drawn: with a deviation of 0.02, or of (width + 1) ** -0.5, "
-        "the way of CHEEMS.",
+        description="Standard deviation of a language model's new head: 0.02 (small) or (width + 1) ** -0.5 (large, "
+        "as CHEEMS).",
     )
     lora: LoraOptions | None = Field(
         None,
-        description="Adapters in place of all weights, such as 16/32; they want a rate some twenty times higher.",
+        description="Train LoRA adapters, such as 16/32; their learning rate should be about 20 times higher. "
+        "Default: full fine-tuning.",
         json_schema_extra={"metavar": "RANK/ALPHA"},
     )
-    gradient_checkpointing: bool = Field(default=False, description="Less memory for a third more time.")
+    gradient_checkpointing: bool = Field(default=False, description="Use less memory and a third more time.")
     save_dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
-        "auto", description="Precision of the saved weights; auto is that of the base."
+        "auto", description="Dtype of the saved weights; auto: that of the base."
     )
-    token_budget: int | None = Field(None, ge=1, description="The most tokens of a forward pass, padding included.")
-    measure_every: int = Field(50, ge=1, description="Steps between two measures of held-out accuracy.")
-    checkpoint_every: int = Field(50, ge=1, description="Steps between two checkpoints.")
-    seed: int = Field(0, description="Seed of every draw.")
+    token_budget: int | None = Field(
+        None, ge=1, description="Maximum tokens per forward pass, padding included. Default: by device and memory."
+    )
+    eval_steps: int = Field(50, ge=1, description="Steps between two evaluations on held-out data.")
+    save_steps: int = Field(50, ge=1, description="Steps between two checkpoints.")
+    seed: int = Field(0, description="Random seed.")
 
     @field_validator("lora", mode="before")
     @classmethod
@@ -77,5 +82,5 @@ class TrainingConfig(FrozenModel):
     @model_validator(mode="after")
     def _head_alone(self) -> Self:
         if self.trainable == "head" and self.lora is not None:
-            raise ValueError("adapters change the base, and `trainable` head leaves it as it is; choose one of them")
+            raise ValueError('`trainable="head"` freezes the base, so it cannot be combined with `lora=...`')
         return self

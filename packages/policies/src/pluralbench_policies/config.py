@@ -1,4 +1,4 @@
-"""What to optimise a policy on and how, described before anything is loaded. Nothing here needs torch."""
+"""`OptimizeConfig` and `Task`: how and on what to optimize a policy. Imports no torch."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -14,10 +14,11 @@ GENERATIONS = {"ppo": 1, "rloo": 4, "grpo": 4}
 
 @dataclass(frozen=True)
 class Task:
-    """A prompt for the policy. messages: what the policy reads, the user's last.
+    """A prompt for the policy.
 
-    group: what the reward model is given; its responses are filled in, whatever stands there. Its id has to differ from
-    that of each other task.
+    Attributes:
+        messages: What the policy reads; the last message is the user's.
+        group: What the reward model scores. Its responses are replaced by completions; its id is unique.
     """
 
     messages: Sequence[Message]
@@ -25,65 +26,64 @@ class Task:
 
 
 class OptimizeConfig(FrozenModel):
-    """How to optimise; the defaults are those of Personalized RewardBench (appendix B and its PPO scripts), and where
-    these set nothing those of verl, which they run.
+    """Policy optimization. Defaults: Personalized RewardBench (appendix B and its PPO scripts), and verl's elsewhere.
 
-    A step samples `generations` completions for each of `prompts` prompts, scores them, and takes an update of the
-    weights for every `mini_batch` prompts of them.
+    A step samples `num_generations` completions for each of `batch_size` prompts, scores them, and updates the weights
+    once for every `mini_batch_size` prompts.
     """
 
     algorithm: Algorithm = Field(
-        "ppo", description="PPO has a critic; RLOO and GRPO compare completions of one prompt."
+        "ppo", description="ppo trains a critic; rloo and grpo compare completions of a prompt."
     )
-    epochs: int = Field(1, ge=1, description="How often each item is used.")
-    steps: int | None = Field(None, ge=1, description="How many steps, in place of the epochs.")
-    prompts: int = Field(128, ge=1, description="Prompts of a step.", json_schema_extra={"flag": "--prompts-per-step"})
-    generations: int | None = Field(
-        None, ge=1, description="Completions for each prompt; without it 1 for PPO and 4 for RLOO and GRPO."
+    epochs: int = Field(1, ge=1, description="Passes over the prompts.")
+    max_steps: int | None = Field(None, ge=1, description="Number of steps. Default: by the epochs.")
+    batch_size: int = Field(128, ge=1, description="Prompts per step.")
+    num_generations: int | None = Field(
+        None, ge=1, description="Completions per prompt. Default: 1 for ppo, 4 for rloo and grpo."
     )
-    mini_batch: int = Field(16, ge=1, description="Prompts of an update, or all of a step where it has fewer.")
-    micro_batch: int = Field(4, ge=1, description="Completions computed at a time; says how much memory it takes.")
-    max_prompt_tokens: int = Field(8192, ge=1, description="Tokens of a prompt; longer ones are left out.")
-    max_tokens: int = Field(512, ge=1, description="The most tokens of an answer.")
-    temperature: float = Field(1.0, gt=0, description="Of sampling; 0 takes the likeliest token.")
-    learning_rate: float = Field(5e-7, gt=0, description="Of the policy.")
-    critic_learning_rate: float = Field(5e-6, gt=0, description="Of PPO's critic.")
-    reward_divisor: float = Field(1.0, gt=0, description="Scores are divided by it; by 10 in the paper's code.")
-    kl: float = Field(0.0, ge=0, description="Weight of the divergence from the policy at the start.")
-    clip: float = Field(0.2, gt=0, lt=1, description="How far from 1 a ratio of probabilities counts.")
-    dual_clip: float = Field(3.0, gt=1, description="How large a ratio of PPO counts where an answer was bad.")
-    value_clip: float = Field(0.5, gt=0, description="How far PPO's critic may move from its last value.")
-    discount: float = Field(1.0, gt=0, le=1, description="PPO's gamma, a token.")
-    gae_lambda: float = Field(1.0, ge=0, le=1, description="Of PPO's advantages.")
-    weight_decay: float = Field(0.01, ge=0, description="Of AdamW.")
-    max_gradient_norm: float = Field(1.0, gt=0, description="The largest norm of a gradient.")
+    mini_batch_size: int = Field(16, ge=1, description="Prompts per update of the weights, at most --batch-size.")
+    micro_batch_size: int = Field(4, ge=1, description="Completions per forward pass; lower it to save memory.")
+    max_prompt_tokens: int = Field(8192, ge=1, description="Maximum tokens per prompt; longer ones are dropped.")
+    max_tokens: int = Field(512, ge=1, description="Maximum tokens per completion.")
+    temperature: float = Field(1.0, gt=0, description="Sampling temperature.")
+    learning_rate: float = Field(5e-7, gt=0, description="Learning rate of the policy.")
+    critic_learning_rate: float = Field(5e-6, gt=0, description="ppo: learning rate of the critic.")
+    reward_divisor: float = Field(1.0, gt=0, description="Scores are divided by this; the paper's code has 10.")
+    kl_coef: float = Field(0.0, ge=0, description="Weight of the KL divergence from the initial policy.")
+    clip_range: float = Field(0.2, gt=0, lt=1, description="Probability ratios are clipped to 1 plus or minus this.")
+    dual_clip: float = Field(3.0, gt=1, description="ppo: upper bound of the ratio where the advantage is negative.")
+    value_clip_range: float = Field(0.5, gt=0, description="ppo: value predictions change by at most this.")
+    gamma: float = Field(1.0, gt=0, le=1, description="ppo: discount per token.")
+    gae_lambda: float = Field(1.0, ge=0, le=1, description="ppo: lambda of generalized advantage estimation.")
+    weight_decay: float = Field(0.01, ge=0, description="AdamW's weight decay.")
+    max_grad_norm: float = Field(1.0, gt=0, description="Gradients are clipped to this norm.")
     precision: Literal["auto", "float32", "bfloat16"] = Field(
-        "auto", description="Of computing; auto is bfloat16 on a GPU and float32 on a CPU. Weights are kept in float32."
+        "auto", description="Dtype of computation; auto: bfloat16 on a GPU, float32 on a CPU. Weights stay in float32."
     )
-    gradient_checkpointing: bool = Field(default=False, description="Less memory for a third more time.")
-    kl_every: int = Field(5, ge=0, description="Steps between two measures of the divergence; 0 is never.")
-    checkpoint_every: int = Field(50, ge=1, description="Steps between two checkpoints.")
-    seed: int = Field(0, description="Seed of every draw.")
+    gradient_checkpointing: bool = Field(default=False, description="Use less memory and a third more time.")
+    kl_steps: int = Field(5, ge=0, description="Steps between two measurements of the KL divergence; 0: never.")
+    save_steps: int = Field(50, ge=1, description="Steps between two checkpoints.")
+    seed: int = Field(0, description="Random seed.")
 
     @property
     def completions(self) -> int:
         """Completions for each prompt."""
-        return self.generations or GENERATIONS[self.algorithm]
+        return self.num_generations or GENERATIONS[self.algorithm]
 
     @property
     def updates(self) -> int:
         """Updates of the weights in a step."""
-        return self.prompts // min(self.mini_batch, self.prompts)
+        return self.batch_size // min(self.mini_batch_size, self.batch_size)
 
     @property
     def update_size(self) -> int:
         """Completions of an update."""
-        return self.prompts * self.completions // self.updates
+        return self.batch_size * self.completions // self.updates
 
     @property
     def part(self) -> int:
         """Completions that are computed at a time."""
-        return min(self.micro_batch, self.update_size)
+        return min(self.micro_batch_size, self.update_size)
 
     def in_bfloat16(self, device: str) -> bool:
         """Whether to compute in bfloat16 on this type of device."""
@@ -93,21 +93,26 @@ class OptimizeConfig(FrozenModel):
     def _whole_parts(self) -> Self:
         if self.algorithm != "ppo" and self.completions < 2:
             raise ValueError(
-                f"{self.algorithm} compares completions of one prompt, so `generations` has to be at least 2"
+                f"{self.algorithm} compares completions of a prompt; set `num_generations=...` to at least 2"
             )
-        if self.prompts % min(self.mini_batch, self.prompts):
-            raise ValueError(f"`prompts` {self.prompts} is no multiple of `mini_batch` {self.mini_batch}")
+        if self.batch_size % min(self.mini_batch_size, self.batch_size):
+            raise ValueError(
+                f"`batch_size={self.batch_size}` is not a multiple of `mini_batch_size={self.mini_batch_size}`"
+            )
         if self.update_size % self.part:
             raise ValueError(
-                f"`micro_batch` {self.micro_batch} does not divide the {self.update_size} completions of an update"
+                f"`micro_batch_size={self.micro_batch_size}` does not divide the {self.update_size} completions of an "
+                "update"
             )
         return self
 
 
 class OptimizeSettings(Recipe):
-    """All that the weights depend on; optimisation goes on only under the same.
+    """Settings that a resumed optimization must match.
 
-    policy: the base, by the digest of its folder or the commit on the Hub. tasks: digest of the tasks.
+    Attributes:
+        policy: The initial policy, with the digest of its folder or its commit on the Hub.
+        tasks: Digest of the tasks.
     """
 
     verb: Literal["optimize"] = "optimize"
@@ -118,7 +123,7 @@ class OptimizeSettings(Recipe):
 
 
 def tasks_digest(tasks: Sequence[Task]) -> str:
-    """What the policy reads and the reward model is given, in one digest."""
+    """One digest of all tasks."""
     # A digest of digests: the canonical JSON of a large set would be held twice in memory.
     return digest([_digest(task) for task in tasks])
 
@@ -126,5 +131,5 @@ def tasks_digest(tasks: Sequence[Task]) -> str:
 def _digest(task: Task) -> str:
     group = task.group
     person = None if group.person is None else asdict(group.person)
-    given = [[dict(message) for message in several] for several in (task.messages, group.prompt)]
-    return digest([group.id, *given, list(group.context), person])
+    messages = [[dict(message) for message in several] for several in (task.messages, group.prompt)]
+    return digest([group.id, *messages, list(group.context), person])

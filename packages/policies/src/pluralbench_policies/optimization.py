@@ -147,16 +147,17 @@ def _fitting(
 
 def _steps(kept: Sequence[int], tasks: Sequence[Task], options: OptimizeConfig) -> list[list[int]]:
     """The tasks of each step by their places; each epoch has an order of its own, and leaves out what fills no step."""
-    if len(kept) < options.prompts:
+    if len(kept) < options.batch_size:
         raise PolicyError(
-            f"{len(kept):,} prompts are too few for a step of {options.prompts:,}; lower `prompts` or give more tasks."
+            f"{len(kept):,} prompts are too few for a step of {options.batch_size:,}; lower `prompts` or give more tasks."
         )
-    whole = len(kept) // options.prompts
-    epochs = options.epochs if options.steps is None else -(-options.steps // whole)
+    whole = len(kept) // options.batch_size
+    epochs = options.epochs if options.max_steps is None else -(-options.max_steps // whole)
     steps = []
     for epoch in range(epochs):
         order = sorted(kept, key=lambda place: rng_for(options.seed, "tasks", epoch, tasks[place].group.id).random())
         steps += [
-            order[begin : begin + options.prompts] for begin in range(0, whole * options.prompts, options.prompts)
+            order[begin : begin + options.batch_size]
+            for begin in range(0, whole * options.batch_size, options.batch_size)
         ]
-    return steps[: options.steps]
+    return steps[: options.max_steps]

@@ -158,7 +158,7 @@ def _read(name: str, tokenizer: Any, example: PlanExample) -> TokenizedExample:
 
 def _order(learned: Sequence[TokenizedExample], options: PlannerConfig) -> list[int]:
     """The places of all items that are learned from, in their order: each epoch has one of its own."""
-    wanted = options.steps * options.items
+    wanted = options.max_steps * options.batch_size
     order: list[int] = []
     epoch = 0
     while len(order) < wanted:

@@ -46,15 +46,15 @@ def fit(
     """
     done, checkpoint = newest_checkpoint(work)
     torch.manual_seed(options.seed)
-    with step_log(work, "training", done, options.steps) as write, under_trl(model, work) as folder:
+    with step_log(work, "training", done, options.max_steps) as write, under_trl(model, work) as folder:
         trainer = _trainer(model, tokenizer, learned, judged, options, folder)
         trainer.order = order
 
         def line_of(step: int) -> Mapping[str, Any]:
-            wanted = judged is not None and step % options.loss_every == 0
+            wanted = judged is not None and step % options.eval_steps == 0
             return {"held_out_loss": _loss(trainer)} if wanted else {}
 
-        steps = Steps(work, write, PART_LOG, line_of, of=options.steps, every=options.checkpoint_every)
+        steps = Steps(work, write, PART_LOG, line_of, of=options.max_steps, every=options.save_steps)
         trainer.add_callback(steps)
         before = None if judged is None else _loss_of_base(trainer)
         trainer.train(resume_from_checkpoint=checkpoint and str(checkpoint))
@@ -75,15 +75,15 @@ def _trainer(
         **arguments(model, folder),
         dataset_kwargs={"skip_prepare_dataset": True},  # tokens and labels are ours
         max_length=None,
-        per_device_train_batch_size=options.batch,
+        per_device_train_batch_size=options.micro_batch_size,
         per_device_eval_batch_size=1,
         gradient_accumulation_steps=options.accumulation,
-        max_steps=options.steps,
+        max_steps=options.max_steps,
         learning_rate=options.learning_rate,
         lr_scheduler_type="linear",
         warmup_steps=options.warmup_steps,
         weight_decay=options.weight_decay,
-        max_grad_norm=options.max_gradient_norm,
+        max_grad_norm=options.max_grad_norm,
         logging_steps=1,
         eval_strategy="no",
         bf16=False,  # the weights say in what is computed
@@ -97,7 +97,7 @@ def _trainer(
         lora_alpha=options.lora_alpha,
         lora_dropout=options.lora_dropout,
         bias="none",
-        target_modules=list(options.lora_targets) or None,
+        target_modules=list(options.lora_target_modules) or None,
     )
     learn, measure = _dataset(learned), None if judged is None else _dataset(judged)
     try:

@@ -109,7 +109,7 @@ def optimize_by_ppo(
         if options.gradient_checkpointing:
             checkpoint_activations(source.name, each)
         each.train()  # without dropout; checkpointing wants it
-    start = load_policy(source, model.device).eval() if options.kl or options.kl_every else None
+    start = load_policy(source, model.device).eval() if options.kl_coef or options.kl_steps else None
     rates = ((model, options.learning_rate), (critic, options.critic_learning_rate))
     optimizers: Any = [
         torch.optim.AdamW(each.parameters(), lr=rate, weight_decay=options.weight_decay) for each, rate in rates
@@ -127,12 +127,12 @@ def optimize_by_ppo(
             rewards = scorer(each, tokenizer.batch_decode(drawn, skip_special_tokens=True))
             rows = laid_out(asked, drawn, model.device)
             line: dict[str, Any] = {**scorer.line, **lengths(drawn, ends)}
-            if options.kl_every and number % options.kl_every == 0:
+            if options.kl_steps and number % options.kl_steps == 0:
                 line["kl"] = divergence(model, start, rows, options)
             step, line["entropy"] = prepare_step(learner, rows, torch.tensor(rewards, device=rows.ids.device), options)
             line |= _update(learner, step, options)
             write(line | {"seconds": time.perf_counter() - began})
-            if number % options.checkpoint_every == 0 and number < len(steps):
+            if number % options.save_steps == 0 and number < len(steps):
                 save_checkpoint(accelerator, work, number)
                 draw_curves(work)
 
@@ -150,9 +150,9 @@ def prepare_step(learner: PPOState, rows: Rows, rewards: Tensor, options: Optimi
         policy = categorical(logits=logits_of(learner.policy, some, options))
         log_probs = policy.log_prob(some.completions)
         penalty = torch.zeros_like(log_probs)
-        if options.kl:
+        if options.kl_coef:
             before = categorical(logits=logits_of(learner.start, some, options))
-            penalty = options.kl * (log_probs - before.log_prob(some.completions))
+            penalty = options.kl_coef * (log_probs - before.log_prob(some.completions))
         parts.append((log_probs, policy.entropy(), penalty, learner.critic(some)))
     log_probs, entropy, penalty, values = (torch.cat(several) for several in zip(*parts, strict=True))
     counts = rows.tokens & rewards.isfinite()[:, None]
@@ -180,7 +180,7 @@ def advantages_of(rewards: Tensor, values: Tensor, tokens: Tensor, options: Opti
         },
         batch_size=rewards.shape,
     )
-    made = GAE(gamma=options.discount, lmbda=options.gae_lambda, value_network=None, device=rewards.device)(data)
+    made = GAE(gamma=options.gamma, lmbda=options.gae_lambda, value_network=None, device=rewards.device)(data)
     return made["advantage"].squeeze(-1), made["value_target"].squeeze(-1)
 
 
@@ -196,7 +196,7 @@ def loss_module(options: OptimizeConfig) -> ClipPPOLoss:
     actor = ProbabilisticTensorDictModule(in_keys=["logits"], out_keys=["action"], distribution_class=Categorical)
     critic = TensorDictModule(nn.Identity(), in_keys=["new_value"], out_keys=["state_value"])
     loss = ClipPPOLoss(
-        actor, critic, clip_epsilon=options.clip, clip_value=options.value_clip, loss_critic_type="l2",
+        actor, critic, clip_epsilon=options.clip_range, clip_value=options.value_clip_range, loss_critic_type="l2",
         critic_coeff=0.5, entropy_bonus=False, reduction="none", functional=False, log_explained_variance=False,
     )  # fmt: skip
     loss.set_keys(sample_log_prob="log_prob")
@@ -252,7 +252,7 @@ def _update(learner: PPOState, drawn: SampledStep, options: OptimizeConfig) -> d
             sums["value_loss"] += float(made["loss_critic"].detach()) / tokens / options.updates
             sums["clipped"] += float(made["clip_fraction"]) * share / options.updates
         for trained, optimizer in zip((learner.policy, learner.critic), learner.optimizers, strict=True):
-            norm = nn.utils.clip_grad_norm_(trained.parameters(), options.max_gradient_norm)
+            norm = nn.utils.clip_grad_norm_(trained.parameters(), options.max_grad_norm)
             if trained is learner.policy:
                 sums["gradient_norm"] += float(norm) / options.updates
             optimizer.step()

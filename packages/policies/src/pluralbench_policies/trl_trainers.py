@@ -62,12 +62,12 @@ def optimize_by_trl(
     done, checkpoint = newest_checkpoint(work)
     ends = end_ids(model, tokenizer)
     # With a divergence in the loss, TRL holds the start itself.
-    start = load_policy(source, model.device).eval() if options.kl_every and not options.kl else None
+    start = load_policy(source, model.device).eval() if options.kl_steps and not options.kl_coef else None
     reward = _Reward(scorer, prompts, ends, options, done, model, start)
-    of, every, updates = len(steps), options.checkpoint_every, options.updates
+    of, every, updates = len(steps), options.save_steps, options.updates
     with step_lines(work, done, of) as write, under_trl(model, work) as folder:
         trainer = _trainer(source, model, tokenizer, reward, steps, options, folder)
-        if options.kl and options.kl_every:
+        if options.kl_coef and options.kl_steps:
             reward.start = trainer.ref_model
         trainer.add_callback(
             Steps(work, write, PART_LOG, lambda _: reward.line, of=of, every=every, updates=updates, saved=draw_curves)
@@ -95,7 +95,7 @@ class _Reward:
         self.step += 1
         rewards = self.scorer(place, [messages[0]["content"] for messages in completions])
         self.line = {**self.scorer.line, **lengths(completion_ids, self.ends)}
-        if self.start is not None and self.step % self.options.kl_every == 0:
+        if self.start is not None and self.step % self.options.kl_steps == 0:
             rows = laid_out([self.prompts[each] for each in place], completion_ids, self.model.device)
             self.line["kl"] = divergence(self.model, self.start, rows, self.options)
         return [None if reward != reward else reward for reward in rewards]  # noqa: PLR0124 - NaN
@@ -119,17 +119,17 @@ def _trainer(
     wanted = arguments(model, folder) | {
         "per_device_train_batch_size": options.part,
         "gradient_accumulation_steps": options.update_size // options.part,
-        "steps_per_generation": options.prompts * options.completions // options.part,
+        "steps_per_generation": options.batch_size * options.completions // options.part,
         "num_generations": options.completions,
         "max_completion_length": options.max_tokens,
         "temperature": options.temperature,
-        "beta": options.kl,
+        "beta": options.kl_coef,
         "model_init_kwargs": from_pretrained(source),  # of the start
-        "epsilon": options.clip,
+        "epsilon": options.clip_range,
         "learning_rate": options.learning_rate,
         "lr_scheduler_type": "constant",
         "weight_decay": options.weight_decay,
-        "max_grad_norm": options.max_gradient_norm,
+        "max_grad_norm": options.max_grad_norm,
         "num_train_epochs": 1,  # the rows hold all of ours, in our order
         "shuffle_dataset": False,
         "logging_steps": options.updates,

@@ -37,13 +37,13 @@ compute_score = scorer_of(Path(__file__).with_name("{reward}"))
 
 
 class VerlConfig(FrozenModel):
-    """Where verl runs. The paper had 4 GPUs, and a fifth for its reward server."""
+    """Resources of a verl run. The paper used 4 GPUs, and a fifth for the reward server."""
 
-    gpus: int = Field(4, ge=1, description="GPUs of each machine.")
-    machines: int = Field(1, ge=1, description="Machines of the Ray cluster.")
-    rollout: str = Field("vllm", description="What samples: vllm or sglang.")
-    gpu_memory: float = Field(0.4, gt=0, lt=1, description="Share of a GPU's memory for sampling.")
-    reward_workers: int = Field(1, ge=1, description="Processes that score; each loads the reward model.")
+    gpus_per_node: int = Field(4, ge=1, description="GPUs per machine.")
+    nodes: int = Field(1, ge=1, description="Machines of the Ray cluster.")
+    rollout: str = Field("vllm", description="Inference engine for sampling: vllm or sglang.")
+    gpu_memory_utilization: float = Field(0.4, gt=0, lt=1, description="Fraction of a GPU's memory for sampling.")
+    reward_workers: int = Field(1, ge=1, description="Scoring processes; each loads the reward model.")
 
 
 def verl_files(
@@ -69,9 +69,9 @@ def verl_files(
     base = described(policy, **fields)
     if not tasks:
         raise PolicyError("There are no tasks to optimise on.")
-    if len(tasks) < options.prompts:
+    if len(tasks) < options.batch_size:
         raise PolicyError(
-            f"{len(tasks):,} prompts are too few for a step of {options.prompts:,}; lower `prompts` or give more tasks."
+            f"{len(tasks):,} prompts are too few for a step of {options.batch_size:,}; lower `prompts` or give more tasks."
         )
     folder.mkdir(parents=True, exist_ok=True)
     _write_tasks(tasks, folder / TASKS)
@@ -82,8 +82,8 @@ def verl_files(
     write_text(folder / REWARD, json.dumps(described_reward, indent=2) + "\n")
     write_text(folder / FUNCTION, FUNCTION_TEXT.format(reward=REWARD))
     config = verl_config(base, folder.resolve(), options, verl)
-    if cluster is not None and cluster.on not in {None, HERE}:
-        config["ray_kwargs"] = {"ray_init": {"address": cluster.on}}  # what verl gives to `ray.init`
+    if cluster is not None and cluster.address not in {None, HERE}:
+        config["ray_kwargs"] = {"ray_init": {"address": cluster.address}}  # what verl gives to `ray.init`
     # JSON is YAML.
     write_text(folder / CONFIG, json.dumps(config, indent=2) + "\n")
     return folder
@@ -109,8 +109,8 @@ def _write_tasks(tasks: Sequence[Task], path: Path) -> None:
 
 def verl_config(base: LocalModel, folder: Path, options: OptimizeConfig, verl: VerlConfig) -> dict[str, Any]:
     """What differs from verl's own configuration, as a file beside it that Hydra reads."""
-    mini = options.prompts // options.updates
-    part = {"ppo_mini_batch_size": mini, "ppo_micro_batch_size_per_gpu": options.micro_batch}
+    mini = options.batch_size // options.updates
+    part = {"ppo_mini_batch_size": mini, "ppo_micro_batch_size_per_gpu": options.micro_batch_size}
     in_loss = options.algorithm == "grpo"  # where TRL has the divergence, too
     model = {
         "path": base.name,
@@ -123,7 +123,7 @@ def verl_config(base: LocalModel, folder: Path, options: OptimizeConfig, verl: V
         "data": {
             "train_files": str(folder / TASKS),
             "val_files": str(folder / TASKS),
-            "train_batch_size": options.prompts,
+            "train_batch_size": options.batch_size,
             "max_prompt_length": options.max_prompt_tokens,
             "max_response_length": options.max_tokens,
             "filter_overlong_prompts": True,
@@ -136,11 +136,11 @@ def verl_config(base: LocalModel, folder: Path, options: OptimizeConfig, verl: V
             | {
                 "optim": {"lr": options.learning_rate, "weight_decay": options.weight_decay},
                 # Of the three the first counts only where the others are not set, and verl sets them.
-                **dict.fromkeys(("clip_ratio", "clip_ratio_low", "clip_ratio_high"), options.clip),
+                **dict.fromkeys(("clip_ratio", "clip_ratio_low", "clip_ratio_high"), options.clip_range),
                 "clip_ratio_c": options.dual_clip,
-                "grad_clip": options.max_gradient_norm,
-                "use_kl_loss": options.kl > 0 and in_loss,
-                "kl_loss_coef": options.kl,
+                "grad_clip": options.max_grad_norm,
+                "use_kl_loss": options.kl_coef > 0 and in_loss,
+                "kl_loss_coef": options.kl_coef,
             },
             "rollout": {
                 "name": verl.rollout,
@@ -149,7 +149,7 @@ def verl_config(base: LocalModel, folder: Path, options: OptimizeConfig, verl: V
                 "top_k": -1,
                 "top_p": 1.0,
                 "load_format": "safetensors",
-                "gpu_memory_utilization": verl.gpu_memory,
+                "gpu_memory_utilization": verl.gpu_memory_utilization,
                 "max_num_seqs": 4,
                 "tensor_model_parallel_size": 1,
                 "enable_chunked_prefill": False,
@@ -161,15 +161,15 @@ def verl_config(base: LocalModel, folder: Path, options: OptimizeConfig, verl: V
         | {
             "model": model,
             "optim": {"lr": options.critic_learning_rate, "weight_decay": options.weight_decay},
-            "cliprange_value": options.value_clip,
-            "grad_clip": options.max_gradient_norm,
+            "cliprange_value": options.value_clip_range,
+            "grad_clip": options.max_grad_norm,
         },
         "algorithm": {
             "adv_estimator": ESTIMATORS[options.algorithm],
-            "gamma": options.discount,
+            "gamma": options.gamma,
             "lam": options.gae_lambda,
-            "use_kl_in_reward": options.kl > 0 and not in_loss,
-            "kl_ctrl": {"kl_coef": options.kl},
+            "use_kl_in_reward": options.kl_coef > 0 and not in_loss,
+            "kl_ctrl": {"kl_coef": options.kl_coef},
         },
         "reward": {
             "num_workers": verl.reward_workers,
@@ -177,12 +177,12 @@ def verl_config(base: LocalModel, folder: Path, options: OptimizeConfig, verl: V
         },
         "trainer": {
             "total_epochs": options.epochs,
-            "total_training_steps": options.steps,
+            "total_training_steps": options.max_steps,
             "val_before_train": False,
             "test_freq": -1,
-            "save_freq": options.checkpoint_every,
-            "n_gpus_per_node": verl.gpus,
-            "nnodes": verl.machines,
+            "save_freq": options.save_steps,
+            "n_gpus_per_node": verl.gpus_per_node,
+            "nnodes": verl.nodes,
             "project_name": "pluralbench",
             "experiment_name": folder.name,
             "default_local_dir": str(folder / "checkpoints"),

@@ -6,10 +6,10 @@ from .diff import TableDiff, diff
 from .errors import BuildError, NoSplit, NothingLeft, ReleaseError, SourceError, TablesError
 from .fetching import release_at
 from .figures import share_text, text_table
-from .manifest import LEDGER, RECIPE, Built, Manifest, Source, read_manifest
+from .manifest import LEDGER, Built, Manifest, Source, read_manifest
 from .publishing import Published, check_publishable, publish
 from .rebuild import Rebuild, rebuild, rebuild_of
-from .recipe import LICENCE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe
+from .recipe import LICENSE, RECIPE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe, read_release_recipe
 from .summary import print_summary, print_table
 from .tables import Tables, manifest_at, pinned, read_tables
 from .verify import verify
@@ -18,7 +18,7 @@ from .write import Builder, Contents, write
 
 __all__ = [
     "LEDGER",
-    "LICENCE",
+    "LICENSE",
     "RECIPE",
     "SOURCE_NAME",
     "BuildError",
@@ -58,6 +58,7 @@ __all__ = [
     "publish",
     "read_card",
     "read_manifest",
+    "read_release_recipe",
     "read_tables",
     "rebuild",
     "rebuild_of",

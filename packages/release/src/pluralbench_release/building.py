@@ -8,8 +8,8 @@ from typing import Protocol
 
 from pluralbench_runs import Output, output_directory
 
-from pluralbench_release.manifest import LEDGER, RECIPE, Built
-from pluralbench_release.recipe import ReleaseRecipe
+from pluralbench_release.manifest import LEDGER, Built
+from pluralbench_release.recipe import RECIPE, ReleaseRecipe
 from pluralbench_release.write import Builder, Contents, write
 
 

@@ -75,10 +75,10 @@ def card_configs(tables: list[TableEntry]) -> list[dict[str, Any]]:
 def write_card(directory: Path, card: Card, manifest: Manifest, tables: Sequence[ReleaseTable], *, place: str) -> None:
     """Write `README.md` for the tables of a release. place: by what name its example loads it."""
     rows = sum(table.rows for table in manifest.tables)
-    licences = sorted({source.licence for source in manifest.sources})
+    licenses = sorted({source.license for source in manifest.sources})
     data = DatasetCardData(
         pretty_name=card.pretty_name,
-        license=licences[0] if len(licences) == 1 else licences,
+        license=licenses[0] if len(licenses) == 1 else licenses,
         language=card.languages,
         task_categories=card.tasks,
         tags=card.tags,

@@ -12,10 +12,9 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_va
 
 from pluralbench_release.errors import ReleaseError
 from pluralbench_release.files import existing, shown, text_of
-from pluralbench_release.recipe import ReleaseName
+from pluralbench_release.recipe import RENAMED_KEYS, ReleaseName
 
 MANIFEST = "provenance/manifest.json"
-RECIPE = "provenance/recipe.toml"
 LEDGER = "provenance/ledger.parquet"
 STATISTICS = "provenance/statistics.json"
 ROW_DIGESTS = "provenance/row_digests.parquet"
@@ -38,7 +37,7 @@ class Source(Entry):
     location: the folders of the machine that built the release are taken from it (`pluralbench_runs.public_location`).
     revision: a commit for a Hub repository; None for files, which `digest` pins.
     digest: SHA-256 of the rows that were read, as canonical JSON.
-    licence: as the source states it (an SPDX-like Hub identifier), "unknown" where it states none.
+    license: as the source states it (an SPDX-like Hub identifier), "unknown" where it states none.
     redistribution: why what was made from it may not be passed on, a sentence; None where it may.
     """
 
@@ -47,9 +46,16 @@ class Source(Entry):
     revision: str | None = None
     digest: str
     rows: int
-    licence: str
+    license: str
     attribution: str
     redistribution: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_earlier_version(cls, values: Any) -> Any:
+        if not isinstance(values, dict):
+            return values
+        return {RENAMED_KEYS.get(key, key): value for key, value in values.items()}
 
 
 class BuilderEntry(Entry):

@@ -18,7 +18,8 @@ from pluralbench_runs.toml_files import leaves
 from pluralbench_release.diff import TableDiff, diff
 from pluralbench_release.errors import ReleaseError
 from pluralbench_release.files import existing, existing_digest, shown, text_of
-from pluralbench_release.manifest import LEDGER, RECIPE, BuilderEntry, Manifest, Source, read_manifest
+from pluralbench_release.manifest import LEDGER, BuilderEntry, Manifest, Source, read_manifest
+from pluralbench_release.recipe import RECIPE
 
 BUILDERS = "pluralbench.builders"
 MISSING = "missing"  # the key of words that stand for a missing value

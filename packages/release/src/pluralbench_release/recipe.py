@@ -1,9 +1,16 @@
 """What every recipe of a release has."""
 
-from typing import Annotated, Any, ClassVar
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, TypeVar
 
-from pluralbench_runs import FrozenModel, PathName, Recipe
+from pluralbench_runs import FrozenModel, PathName, Recipe, read_recipe
 from pydantic import Field
+
+# Keys that recipes and manifests of earlier releases have, and what they are called now.
+RENAMED_KEYS = {"licence": "license", "unlabelled": "unlabeled"}
+
+RECIPE = "provenance/recipe.toml"
 
 ReleaseName = Annotated[PathName, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 
@@ -11,16 +18,16 @@ ReleaseName = Annotated[PathName, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
 SOURCE_NAME: Any = Field(
     None, min_length=1, description="What the card calls the source.", json_schema_extra={"flag": "--source-name"}
 )
-LICENCE: Any = Field(
+LICENSE: Any = Field(
     None,
-    description="Licence of the source, where it states none, such as cc-by-4.0.",
+    description="License of the source, where it states none, such as cc-by-4.0.",
 )
 
 
 class ReleaseRecipe(Recipe):
     """A recipe of which a release is made."""
 
-    operational: ClassVar[frozenset[str]] = frozenset({"title"})
+    runtime_only: ClassVar[frozenset[str]] = frozenset({"title"})
 
     name: ReleaseName = Field(description="What the dataset is called, as dist/NAME and on its card.")
     version: str = Field("0.1.0", pattern=r"^\d+\.\d+\.\d+$")
@@ -35,6 +42,23 @@ class ReleaseRecipe(Recipe):
         """What the card calls the release: its title, or `own` under the name that its builder gives, or its name."""
         name = type(self).model_fields["name"]
         return self.title or (own if name.is_required() or self.name == name.default else self.name)
+
+
+R = TypeVar("R", bound=ReleaseRecipe)
+
+
+def read_release_recipe(model: type[R], release: Path, overrides: Mapping[str, object] | None = None) -> R:
+    """Read the recipe that a release was built from, also where an earlier version wrote it.
+
+    Args:
+        model: The class of the recipe.
+        release: The directory of the release.
+        overrides: Values by dotted key that replace the recipe's.
+
+    Raises:
+        RecipeError: The release has no recipe of this class.
+    """
+    return read_recipe(model, release / RECIPE, overrides, renamed=RENAMED_KEYS)
 
 
 class PairLimits(FrozenModel):

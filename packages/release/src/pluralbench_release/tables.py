@@ -39,14 +39,14 @@ class Tables:
     revision: the commit of a Hub dataset; None for local tables.
     frames: by config, rows in the source's order, columns as found (see `read_tables`).
     paths: by config, what to call the table in an error: its file, or `ORG/NAME CONFIG/SPLIT`.
-    licence: as the card (`README.md`) of the directory or the dataset states it, several joined by ", ".
+    license: as the card (`README.md`) of the directory or the dataset states it, several joined by ", ".
     """
 
     location: str
     revision: str | None
     frames: dict[str, pl.DataFrame]
     paths: dict[str, str]
-    licence: str | None
+    license: str | None
 
 
 def pinned(location: str) -> str:
@@ -143,7 +143,7 @@ def _read_hub(repository: Repository, split: str, configs: Sequence[str] | None)
         revision=repository.commit,
         frames=frames,
         paths={config: f"{repository.repo} {config}/{split}" for config in frames},
-        licence=_licence(repository.card),
+        license=_license(repository.card),
     )
 
 
@@ -176,7 +176,7 @@ def _read_directory(
         card = read_card(directory) if (directory / CARD).is_file() else CardData()
     except ReleaseError as error:
         raise TablesError(f"{directory}: {error}") from None
-    return Tables(location, None, frames, paths, _licence(card))
+    return Tables(location, None, frames, paths, _license(card))
 
 
 def _of_split(splits: dict[str, list[Path]], split: str) -> dict[str, list[Path]]:
@@ -196,7 +196,7 @@ def _read_file(path: Path, location: str, configs: Sequence[str] | None, dialect
         revision=None,
         frames={config: read_files([path], dialect) for config in chosen},
         paths={config: str(path) for config in chosen},
-        licence=None,
+        license=None,
     )
 
 
@@ -215,6 +215,6 @@ def _no_split(shown: str, split: str, others: Iterable[str]) -> NoSplit:
     return NoSplit(f"{shown} has no split {split!r}; it has {', '.join(sorted(set(others)))}.")
 
 
-def _licence(card: CardData) -> str | None:
+def _license(card: CardData) -> str | None:
     stated = card.get("license")
     return ", ".join(map(str, stated)) if isinstance(stated, list) else stated

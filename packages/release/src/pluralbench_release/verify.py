@@ -18,7 +18,6 @@ from pluralbench_release.leaks import leaks
 from pluralbench_release.manifest import (
     CARD,
     LEDGER,
-    RECIPE,
     ROW_DIGESTS,
     STATISTICS,
     SUMS,
@@ -26,6 +25,7 @@ from pluralbench_release.manifest import (
     TableEntry,
     read_manifest,
 )
+from pluralbench_release.recipe import RECIPE
 
 
 def verify(directory: Path, *, digest: str | None = None) -> list[str]:

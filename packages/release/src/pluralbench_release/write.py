@@ -20,7 +20,6 @@ from pluralbench_release.manifest import (
     CARD,
     LEDGER,
     MANIFEST,
-    RECIPE,
     ROW_DIGESTS,
     STATISTICS,
     SUMS,
@@ -33,7 +32,7 @@ from pluralbench_release.manifest import (
     manifest_text,
     repeated,
 )
-from pluralbench_release.recipe import ReleaseRecipe
+from pluralbench_release.recipe import RECIPE, ReleaseRecipe
 
 FILES = (RECIPE, LEDGER, STATISTICS, ROW_DIGESTS)
 

@@ -157,7 +157,7 @@ class ServedRecord(FrozenModel):
 
     engines: tuple[str, ...]
     servers: int
-    left_out: int = 0
+    servers_excluded: int = 0
     model: str
     check: CheckRecord
 
@@ -222,16 +222,20 @@ def tolerance_sample(scores: Sequence[Sequence[float]]) -> list[int]:
 
 
 class ScoringConfig(FrozenModel):
-    """How a model in this process runs."""
+    """Inference of a reward model in this process."""
 
-    operational: ClassVar[frozenset[str]] = frozenset({"token_budget"})
+    runtime_only: ClassVar[frozenset[str]] = frozenset({"token_budget"})
 
-    mode: Mode = Field("fast", description="fast computes a shared prompt once; exact each conversation by itself.")
-    max_length: int | None = Field(
-        None, ge=1, description="The most tokens of a conversation; without it the model's own limit."
+    mode: Mode = Field(
+        "fast", description="fast: compute a shared prompt once; exact: each conversation by itself, unpadded."
     )
-    on_overflow: Overflow = Field("error", description="What to do with a longer conversation.")
-    token_budget: int | None = Field(None, ge=1, description="The most tokens of a forward pass, padding included.")
+    max_length: int | None = Field(
+        None, ge=1, description="Maximum tokens per conversation. Default: the model's limit."
+    )
+    on_overflow: Overflow = Field("error", description="How to handle longer conversations.")
+    token_budget: int | None = Field(
+        None, ge=1, description="Maximum tokens per forward pass, padding included. Default: by device and model."
+    )
 
 
 @runtime_checkable

@@ -76,18 +76,20 @@ def prompts_digest() -> str:
 
 
 class SynthesisConfig(FrozenModel):
-    """How personas and demonstrations are found. The defaults are those of SynthesizeMe's code."""
+    """Search for personas and demonstrations. Defaults: SynthesizeMe's code."""
 
-    candidates: int = Field(10, ge=1, description="Sets of demonstrations that are tried, the first of them empty.")
-    demonstrations: int = Field(4, ge=0, description="The most demonstrations of a set.")
-    training_share: float = Field(
+    num_candidates: int = Field(10, ge=1, description="Demonstration sets to try; the first one is empty.")
+    max_demonstrations: int = Field(4, ge=0, description="Maximum number of demonstrations per set.")
+    train_fraction: float = Field(
         0.7,
         gt=0,
         le=1,
-        description="Share of a person's earlier pairs, the oldest, to learn from; the rest decides between sets.",
+        description="Fraction of a user's earlier pairs, the oldest, to learn from; the others select the set.",
     )
-    stop_at: float = Field(0.8, ge=0, le=1, description="Try no further set once a judge is right this often.")
-    posts: int = Field(10, ge=1, description="Posts that a persona is written from where no choice tells of one.")
+    target_accuracy: float = Field(0.8, ge=0, le=1, description="Stop trying sets at this accuracy of the judge.")
+    profile_size: int = Field(
+        10, ge=1, description="Maximum number of posts for the persona of a user without usable earlier pairs."
+    )
 
 
 @dataclass(frozen=True)
@@ -157,9 +159,9 @@ def candidate_sets(number: int, options: SynthesisConfig, seed: int, name: str) 
     """Different sets of the places of so many pairs, in order: the empty set, then sets drawn by the seed and name."""
     draw = rng_for(seed, "demonstrations", name)
     sets: list[tuple[int, ...]] = [()]
-    most = min(options.demonstrations, number)
-    for _ in range(10 * options.candidates if most else 0):
-        if len(sets) == options.candidates:
+    most = min(options.max_demonstrations, number)
+    for _ in range(10 * options.num_candidates if most else 0):
+        if len(sets) == options.num_candidates:
             break
         drawn = tuple(sorted(draw.sample(range(number), draw.randint(1, most))))
         sets += [drawn] if drawn not in sets else []
@@ -167,7 +169,7 @@ def candidate_sets(number: int, options: SynthesisConfig, seed: int, name: str) 
 
 
 def _case(person: Person, number: str, options: SynthesisConfig) -> _Case:
-    learned, apart = split_in_order(person.earlier, options.training_share)
+    learned, apart = split_in_order(person.earlier, options.train_fraction)
     return _Case(person.id or number, person, learned, apart, [])
 
 
@@ -210,7 +212,7 @@ def _describe(cases: Sequence[_Case], judge: Judge, options: SynthesisConfig) ->
 def _demonstrate(cases: Sequence[_Case], judge: Judge, options: SynthesisConfig) -> None:
     """Take the first of the best sets by the pairs set apart; without such pairs nothing decides for any."""
     sets = {case.id: candidate_sets(len(case.learned), options, judge.seed, case.id) for case in cases if case.persona}
-    for number in range(options.candidates):
+    for number in range(options.num_candidates):
         open_ = [case for case in cases if number < len(sets.get(case.id, ())) and not _is_settled(case, options)]
         questions = [(case, place, pair) for case in open_ for place, pair in enumerate(case.apart)]
         shown = {case.id: [case.learned[place] for place in sets[case.id][number]] for case in open_}
@@ -230,7 +232,7 @@ def _demonstrate(cases: Sequence[_Case], judge: Judge, options: SynthesisConfig)
 
 
 def _is_settled(case: _Case, options: SynthesisConfig) -> bool:
-    return case.tried > 0 and (not case.apart or case.right / len(case.apart) >= options.stop_at)
+    return case.tried > 0 and (not case.apart or case.right / len(case.apart) >= options.target_accuracy)
 
 
 def _comparison(
@@ -266,7 +268,10 @@ def _reasons(case: _Case) -> dict[str, str]:
 
 
 def _posts(case: _Case, options: SynthesisConfig) -> dict[str, str]:
-    return {f"post_{number}": post["text"] for number, post in enumerate(case.person.profile[: options.posts], start=1)}
+    return {
+        f"post_{number}": post["text"]
+        for number, post in enumerate(case.person.profile[: options.profile_size], start=1)
+    }
 
 
 def _object(reply: str) -> dict[str, Any]:

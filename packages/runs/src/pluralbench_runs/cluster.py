@@ -73,30 +73,30 @@ class ClusterError(UserError):
 
 
 class ClusterConfig(FrozenModel):
-    """Where models run: in this process, or in workers on a Ray cluster. Nothing that is found depends on it."""
+    """Where models run: in this process, or in workers on a Ray cluster. Results do not depend on it."""
 
-    on: str | None = Field(
+    address: str | None = Field(
         None,
-        description="Run models on a Ray cluster: that of HOST:PORT, by Ray's client that of ray://HOST:PORT, and for "
-        "ray the one that RAY_ADDRESS names or that runs here, else one that is started for this command.",
-        json_schema_extra={"metavar": "ray|[ray://]HOST:PORT"},
+        description="Run models on a Ray cluster: HOST:PORT, ray://HOST:PORT (Ray Client), or ray: the cluster of "
+        "RAY_ADDRESS or of this machine, else a new local one.",
+        json_schema_extra={"flag": "--cluster", "metavar": "ray|[ray://]HOST:PORT"},
     )
-    workers: int = Field(1, ge=1, description="Workers on the cluster; each loads the model once.")
-    per_worker_gpus: float = Field(
-        0.0, ge=0, allow_inf_nan=False, description="GPUs of a worker; a part such as 0.5 lets two share one."
+    workers: int = Field(1, ge=1, description="Workers on the cluster; each loads the model.")
+    gpus_per_worker: float = Field(
+        0.0, ge=0, allow_inf_nan=False, description="GPUs per worker; with 0.5, two workers share one."
     )
 
-    @field_validator("on")
+    @field_validator("address")
     @classmethod
-    def _address(cls, on: str | None) -> str | None:
-        if on is not None and on != HERE:
-            _host_and_port(on)
-        return on
+    def _address(cls, address: str | None) -> str | None:
+        if address is not None and address != HERE:
+            _host_and_port(address)
+        return address
 
     @model_validator(mode="after")
     def _used(self) -> Self:
-        if self.on is None and (self.workers != 1 or self.per_worker_gpus):
-            raise ValueError("`workers` and `per_worker_gpus` are of a cluster; say by `on` of which")
+        if self.address is None and (self.workers != 1 or self.gpus_per_worker):
+            raise ValueError("`workers=...` and `gpus_per_worker=...` need the cluster's `address=...`")
         return self
 
 
@@ -141,7 +141,7 @@ class Workers(Generic[Made]):
         self._ray = ray = connect(self._cluster)
         # How sums are rounded depends on it, and Ray would give each worker one thread.
         threads = {name: os.environ[name] for name in THREADS if name in os.environ}
-        takes = {"num_cpus": 1, "num_gpus": self._cluster.per_worker_gpus}
+        takes = {"num_cpus": 1, "num_gpus": self._cluster.gpus_per_worker}
         self._worker = ray.remote(_worker()).options(**takes, runtime_env={"env_vars": threads})
         try:
             self._given = ray.put((versions(SAME), str(Path.cwd()), ray.cloudpickle.dumps(self._make)))
@@ -237,7 +237,7 @@ class Workers(Generic[Made]):
 
     def _room(self) -> dict[str, str]:
         """What a worker takes, and what the cluster has, in words."""
-        wanted = {"CPU": 1.0, "GPU": self._cluster.per_worker_gpus}
+        wanted = {"CPU": 1.0, "GPU": self._cluster.gpus_per_worker}
         has = self._ray.cluster_resources()
         return {
             "wanted": " and ".join(f"{count:g} {name}" for name, count in wanted.items() if count),
@@ -284,7 +284,7 @@ def connect(cluster: ClusterConfig) -> Any:
         raise ClusterError(MISSING)
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
-    address = os.environ.get("RAY_ADDRESS", "") if cluster.on == HERE else cluster.on or ""
+    address = os.environ.get("RAY_ADDRESS", "") if cluster.address == HERE else cluster.address or ""
     if address and address not in {"auto", "local"}:
         _answered(address)
     import ray  # noqa: PLC0415 - an extra, and seconds
@@ -337,5 +337,5 @@ def _start(ray: Any, cluster: ClusterConfig, quiet: dict[str, Any]) -> None:
     cores = max(os.cpu_count() or 1, cluster.workers)
     ray.init("local", num_cpus=cores, include_dashboard=False, _node_ip_address="127.0.0.1", **quiet)
     gpus = ray.cluster_resources().get("GPU", 0)
-    if gpus < cluster.per_worker_gpus:
-        raise ClusterError(NO_ROOM.format(wanted=f"{cluster.per_worker_gpus:g} GPU", has=f"{gpus:g} GPU"))
+    if gpus < cluster.gpus_per_worker:
+        raise ClusterError(NO_ROOM.format(wanted=f"{cluster.gpus_per_worker:g} GPU", has=f"{gpus:g} GPU"))

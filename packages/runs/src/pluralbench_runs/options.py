@@ -432,9 +432,9 @@ def _text(value: object) -> str:
 
 
 def check_one_source(sources: Sequence[str], said: Mapping[str, Any]) -> None:
-    """Raise `RecipeError` where one `name` or `licence` is said of several sources."""
-    if len(sources) > 1 and said.keys() & {"name", "licence"}:
+    """Raise `RecipeError` where one `name` or `license` is said of several sources."""
+    if len(sources) > 1 and said.keys() & {"name", "license"}:
         raise RecipeError(
-            f"--source-name and --licence are for one source, and here are {', '.join(sources)}; build these one by "
-            "one, or give each its `name` and `licence` in a recipe."
+            f"--source-name and --license are for one source, and here are {', '.join(sources)}; build these one by "
+            "one, or give each its `name` and `license` in a recipe."
         )

@@ -18,14 +18,14 @@ from pluralbench_runs.toml_files import format_key, leaves, read_toml, value_err
 class FrozenModel(BaseModel):
     """A table of a recipe: frozen, and an unknown key is an error.
 
-    operational: its fields that say how fast or at what price, never what, or that follow from the others; an entry may
+    runtime_only: its fields that say how fast or at what price, never what, or that follow from the others; an entry may
     be a dotted key of a table below. Two recipes that differ only there make the same content, so a run that began
     under one may continue under the other.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    operational: ClassVar[frozenset[str]] = frozenset()
+    runtime_only: ClassVar[frozenset[str]] = frozenset()
 
 
 class Recipe(FrozenModel):
@@ -42,7 +42,13 @@ R = TypeVar("R", bound=Recipe)
 Model = TypeVar("Model", bound=FrozenModel)
 
 
-def read_recipe(model: type[R], path: Path, overrides: Mapping[str, object] | None = None) -> R:
+def read_recipe(
+    model: type[R],
+    path: Path,
+    overrides: Mapping[str, object] | None = None,
+    *,
+    renamed: Mapping[str, str] | None = None,
+) -> R:
     """Read a recipe from a TOML file, or from the key "config" of a JSON file, such as a run's.
 
     Args:
@@ -50,11 +56,13 @@ def read_recipe(model: type[R], path: Path, overrides: Mapping[str, object] | No
         path: The file.
         overrides: Values by dotted key that replace those of the file, such as `{"llm.model": "m"}`. None keeps the
             value of the file.
+        renamed: Keys of files that an earlier version wrote, in any table, with their present names.
 
     Raises:
         RecipeError: The file is missing or cannot be parsed, or it has an unknown key or a bad value.
     """
     values = _read_config(path) if path.suffix == ".json" else read_toml(path)
+    values = _rename_keys(values, renamed or {})
     for dotted, value in (overrides or {}).items():
         if value is not None:
             *tables, key = dotted.split(".")
@@ -66,6 +74,14 @@ def read_recipe(model: type[R], path: Path, overrides: Mapping[str, object] | No
             else:
                 table[key] = value
     return check_recipe(model, values, str(path))
+
+
+def _rename_keys(value: Any, renamed: Mapping[str, str]) -> Any:
+    if isinstance(value, list):
+        return [_rename_keys(item, renamed) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {renamed.get(key, key): _rename_keys(item, renamed) for key, item in value.items()}
 
 
 def _read_config(path: Path) -> dict[str, Any]:
@@ -184,8 +200,8 @@ def write_recipe(recipe: Recipe, path: Path) -> None:
 
 
 def content_values(recipe: Recipe) -> dict[str, Any]:
-    """Map dotted keys to the values that determine the content, without operational values and those that are None."""
-    left_out = tuple(f"{name}." for name in _operational(recipe))
+    """Map dotted keys to the values that determine the content, without runtime-only values and those that are None."""
+    left_out = tuple(f"{name}." for name in _runtime_only(recipe))
     return {key: value for key, value in _flat(recipe_values(recipe)) if not f"{key}.".startswith(left_out)}
 
 
@@ -240,13 +256,13 @@ def _short_value(value: object) -> str:
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 1]}…"
 
 
-def _operational(values: object, prefix: str = "") -> Iterator[str]:
+def _runtime_only(values: object, prefix: str = "") -> Iterator[str]:
     """Yield the dotted keys that the tables of a recipe exclude from its content."""
     if isinstance(values, FrozenModel):
-        yield from (f"{prefix}{name}" for name in values.operational)
+        yield from (f"{prefix}{name}" for name in values.runtime_only)
     if isinstance(values, FrozenModel | Mapping):
         for name, value in values.items() if isinstance(values, Mapping) else values:
-            yield from _operational(value, f"{prefix}{name}.")
+            yield from _runtime_only(value, f"{prefix}{name}.")
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:

@@ -19,7 +19,7 @@ TASKS = "tasks.json"
 
 
 def label_studio_config(form: Form) -> str:
-    """The labelling configuration of a form, as XML. Its controls are named like the questions, its variables
+    """The labeling configuration of a form, as XML. Its controls are named like the questions, its variables
     `$FIELD`."""
     view = ET.Element("View")
     for name, title in form.fields.items():

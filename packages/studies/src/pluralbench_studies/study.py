@@ -37,10 +37,10 @@ class StudyRecipe(Recipe):
     key_digest: of `key.csv`, by which `read_study` knows it again; `write_study` enters it.
     """
 
-    operational: ClassVar[frozenset[str]] = frozenset({"key_digest"})
+    runtime_only: ClassVar[frozenset[str]] = frozenset({"key_digest"})
 
     annotators: list[str] = Field(min_length=1)
-    each: int = Field(ge=1)
+    annotators_per_item: int = Field(ge=1)
     seed: int = 0
     key_digest: str = ""
 

@@ -30,7 +30,7 @@ def label(
     export: StudyExport = None,
     import_: StudyImport = None,
     release: StudyRelease = None,
-    task: Annotated[str | None, typer.Option(help="The config whose items are labelled, such as opinion_qa.")] = None,
+    task: Annotated[str | None, typer.Option(help="The config whose items are labeled, such as opinion_qa.")] = None,
     annotator: Annotator = None,
     each: AnnotatorsPerItem = 3,
     limit: Annotated[int, typer.Option(min=1, help="At most so many items of each config.")] = 300,
@@ -59,7 +59,14 @@ def label(
     elif export is not None:
         if files:
             raise RecipeError(f"{files[0]} is a file to read; say which study it is of with --import FOLDER.")
-        asked = {"data": release, "task": task, "annotators": annotator, "each": each, "limit": limit, "seed": seed}
+        asked = {
+            "data": release,
+            "task": task,
+            "annotators": annotator,
+            "annotators_per_item": each,
+            "limit": limit,
+            "seed": seed,
+        }
         _export(export, {name: value for name, value in asked.items() if value}, fresh=fresh)
 
 
@@ -75,7 +82,9 @@ def _export(folder: Path, asked: dict[str, Any], *, fresh: bool) -> None:
     made, items, new = export(folder, check_recipe(LabelRecipe, asked, "of the labels"), fresh=fresh)
     for line in written_lines(folder, made, "which option is true", new=new):
         console.print(line)
-    console.print(f"{items:,} items of {made.task}, each for {made.each} of {len(made.annotators)} annotators.")
+    console.print(
+        f"{items:,} items of {made.task}, each for {made.annotators_per_item} of {len(made.annotators)} annotators."
+    )
     console.print(f"\nNext:\n  {shell_command('build-persona-judge', 'label', '--import', folder)}")
 
 

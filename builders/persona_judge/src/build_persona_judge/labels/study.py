@@ -49,13 +49,13 @@ class LabelRecipe(StudyRecipe):
     items, drawn; the paper's 300.
     """
 
-    operational: ClassVar[frozenset[str]] = StudyRecipe.operational | {"data"}
+    runtime_only: ClassVar[frozenset[str]] = StudyRecipe.runtime_only | {"data"}
 
     data: Location
     task: str
     digest: str = ""
     limit: int = Field(ITEMS, ge=1)
-    each: int = Field(EACH, ge=1)
+    annotators_per_item: int = Field(EACH, ge=1)
 
 
 def export(folder: Path, settings: LabelRecipe, *, fresh: bool = False) -> tuple[LabelRecipe, int, bool]:
@@ -68,7 +68,7 @@ def export(folder: Path, settings: LabelRecipe, *, fresh: bool = False) -> tuple
     annotator_names(settings.annotators)
     items = items_of(settings.data, settings.task)
     settings = settings.model_copy(update={"digest": content_digest(items)})
-    kept = draw(items["id"].to_list(), settings.limit, settings.seed, "labelled")
+    kept = draw(items["id"].to_list(), settings.limit, settings.seed, "labeled")
     drawn = items.filter(pl.col("id").is_in(kept))
     names = [digest([settings.seed, settings.digest, row_id])[:12] for row_id in drawn["id"]]
     drawn = drawn.with_columns(item=pl.Series(names, dtype=pl.String))
@@ -76,7 +76,7 @@ def export(folder: Path, settings: LabelRecipe, *, fresh: bool = False) -> tuple
         drawn.select("item", group="user"),
         sorted(settings.annotators),
         seed=settings.seed,
-        each=settings.each,
+        each=settings.annotators_per_item,
         check_share=0.0,
     )
     key, shown = drawn.select(KEY), drawn.select("item", *FORM.fields)

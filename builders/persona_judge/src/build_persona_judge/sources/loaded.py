@@ -146,11 +146,11 @@ def source_of(
     attribution: str,
     location: str | None = None,
     revision: str | None = None,
-    licence: str | None = None,
+    license: str | None = None,
 ) -> Source:
     """The entry of a source. parts: what was read of it, as plain rows; their order does not matter.
 
-    licence: as the source itself states it.
+    license: as the source itself states it.
     """
     sample = table.location == SAMPLE
     digests = [sorted(digest(dict(row)) for row in part) for part in parts]
@@ -160,7 +160,7 @@ def source_of(
         revision=revision,
         digest=digest(digests),
         rows=len(digests[0]),
-        licence="apache-2.0" if sample else licence or table.licence or "unknown",
+        license="apache-2.0" if sample else license or table.license or "unknown",
         attribution="Written for PluralBench." if sample else table.attribution or attribution,
         redistribution=None if sample else table.redistribution or None,
     )

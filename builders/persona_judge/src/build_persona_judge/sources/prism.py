@@ -60,7 +60,7 @@ def load(table: PrismTable) -> Loaded[Response]:
         attribution="PRISM (Kirk et al., 2024).",
         location=tables.location,
         revision=tables.revision,
-        licence=tables.licence,
+        license=tables.license,
     )
     return Loaded(responses, personas, sorted(left_out), source)
 

@@ -112,7 +112,7 @@ def rate(
         _import(import_, files or [], account, assigned=assigned)
     elif export is not None:
         settings = {"limit": limit, "checks": check_items, "margin": equivalence_margin, "alpha": alpha}
-        _export(export, release, annotator or [], settings | {"each": each, "seed": seed}, fresh=fresh)
+        _export(export, release, annotator or [], settings | {"annotators_per_item": each, "seed": seed}, fresh=fresh)
     else:
         _plan(
             {

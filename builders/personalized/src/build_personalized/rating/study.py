@@ -38,7 +38,7 @@ class RatingRecipe(StudyRecipe):
         alpha: Level of every test.
     """
 
-    operational: ClassVar[frozenset[str]] = StudyRecipe.operational | {"data"}
+    runtime_only: ClassVar[frozenset[str]] = StudyRecipe.runtime_only | {"data"}
 
     data: Location
     digests: dict[str, str] = Field(default_factory=dict)
@@ -68,7 +68,11 @@ def export(folder: Path, settings: RatingRecipe, *, fresh: bool = False) -> tupl
     settings = settings.model_copy(update={"digests": {name: content_digest(frame) for name, frame in frames.items()}})
     drawn = _draw_pairs(frames, settings.limit, settings.seed)
     assigned_pairs = assign(
-        drawn.select(item="pair"), sorted(settings.annotators), seed=settings.seed, each=settings.each, check_share=0.0
+        drawn.select(item="pair"),
+        sorted(settings.annotators),
+        seed=settings.seed,
+        each=settings.annotators_per_item,
+        check_share=0.0,
     )
     rated = pl.concat([_answers(drawn, side, settings) for side in SIDES])
     assigned = assigned_pairs.rename({"item": "pair"}).join(

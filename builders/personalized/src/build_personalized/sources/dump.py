@@ -1,6 +1,6 @@
 """Read the posts of Stack Exchange dumps (`Posts.xml`) as a stream into a SQLite file.
 
-Memory use does not grow with the dump. The rules for dropped posts and for licences are shared by all builds of dumps.
+Memory use does not grow with the dump. The rules for dropped posts and for licenses are shared by all builds of dumps.
 """
 
 import hashlib
@@ -30,14 +30,14 @@ DEPTH = 2  # of a row within the root
 MAX_ID = 18  # digits
 STEP = "source"
 TABLES = {
-    "post": "site TEXT, user TEXT, date TEXT, id INT, title TEXT, body TEXT, text, tags TEXT, licence TEXT, "
+    "post": "site TEXT, user TEXT, date TEXT, id INT, title TEXT, body TEXT, text, tags TEXT, license TEXT, "
     "accepted TEXT",
-    "answer": "site TEXT, user TEXT, id INT, body TEXT, text, question TEXT, licence TEXT",
+    "answer": "site TEXT, user TEXT, id INT, body TEXT, text, question TEXT, license TEXT",
 }
 TAG = re.compile(r"<[^<>]*>")
-# A post has the licence of its date, and an adaptation may use a later version of the same licence, so rows are
-# released under the newest one. Dumps since 2020 state the licence of each post; for older dumps the date decides.
-LICENCE_STARTS = [("2018-05-02", "cc-by-sa-4.0"), ("2011-04-08", "cc-by-sa-3.0"), ("", "cc-by-sa-2.5")]
+# A post has the license of its date, and an adaptation may use a later version of the same license, so rows are
+# released under the newest one. Dumps since 2020 state the license of each post; for older dumps the date decides.
+LICENSE_STARTS = [("2018-05-02", "cc-by-sa-4.0"), ("2011-04-08", "cc-by-sa-3.0"), ("", "cc-by-sa-2.5")]
 
 Drop = tuple[str, str, str, str]
 """Config, step, reason and id of a dropped row."""
@@ -93,7 +93,7 @@ def _store_question(posts: sqlite3.Connection, site: str, row: Mapping[str, str]
         row.get("Body", ""),
         _digest(plain),
         row.get("Tags", ""),
-        _licence(row),
+        _license(row),
         row.get("AcceptedAnswerId"),
     )
     _insert(posts, "post", values)
@@ -106,7 +106,7 @@ def _store_answer(posts: sqlite3.Connection, site: str, row: Mapping[str, str]) 
     if not plain:
         return "answer with an empty body"
     user, question = row.get("OwnerUserId"), row.get("ParentId")
-    values = (site, user, int(row["Id"]), row.get("Body", ""), _digest(plain), question, _licence(row))
+    values = (site, user, int(row["Id"]), row.get("Body", ""), _digest(plain), question, _license(row))
     _insert(posts, "answer", values)
     return ""
 
@@ -213,11 +213,11 @@ def _read(path: Path) -> Iterator[dict[str, str]]:
         raise SourceError(f"{path} has an encoding that cannot be read ({error}).") from None
 
 
-def _licence(row: Mapping[str, str]) -> str:
+def _license(row: Mapping[str, str]) -> str:
     stated = row.get("ContentLicense")
     if stated:
         return stated.lower().replace(" ", "-")
-    return next(name for start, name in LICENCE_STARTS if row.get("CreationDate", "") >= start)
+    return next(name for start, name in LICENSE_STARTS if row.get("CreationDate", "") >= start)
 
 
 def post_text(post: sqlite3.Row) -> str:
@@ -238,9 +238,9 @@ def profile_post(post: sqlite3.Row, site: str) -> dict[str, str]:
     return {"id": f"{site}-{post['id']}", "category": first_tag(post["tags"], site), "text": text}
 
 
-def licence_note(licences: Mapping[str, int]) -> str:
-    """Return a sentence with the number of posts of each licence."""
-    return f"Posts by licence: {', '.join(f'{name} {count}' for name, count in sorted(licences.items()))}."
+def license_note(licenses: Mapping[str, int]) -> str:
+    """Return a sentence with the number of posts of each license."""
+    return f"Posts by license: {', '.join(f'{name} {count}' for name, count in sorted(licenses.items()))}."
 
 
 def first_tag(tags: str, site: str) -> str:

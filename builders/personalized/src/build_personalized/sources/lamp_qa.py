@@ -23,7 +23,7 @@ def load(
 ) -> Loaded:
     """Read a local directory or a pinned Hub repository (see `pluralbench_release.read_tables`).
 
-    The licence is that of the data's card (`README.md`), else the recipe's, else unknown.
+    The license is that of the data's card (`README.md`), else the recipe's, else unknown.
 
     Args:
         location: Directory, or `ORG/NAME@REVISION`.
@@ -43,7 +43,7 @@ def load(
         revision=tables.revision,
         digest=rows_digest(rows),
         rows=rows.height,
-        licence=tables.licence or source.licence or "unknown",
+        license=tables.license or source.license or "unknown",
         attribution=source.attribution or attribution,
     )
     return Loaded(rows, drops_frame([]), [entry])

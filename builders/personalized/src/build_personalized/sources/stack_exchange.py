@@ -14,7 +14,7 @@ from pluralbench_release import Source
 from pluralbench_release.errors import SourceError
 
 from build_personalized.recipe import SourceTable, public_source, site_of
-from build_personalized.sources.dump import first_tag, licence_note, open_posts, post_text, profile_post
+from build_personalized.sources.dump import first_tag, license_note, open_posts, post_text, profile_post
 from build_personalized.sources.loaded import QUESTIONS, Loaded, drops_frame, rows_digest
 
 BATCH = 200  # users converted at a time; Python objects are several times larger than their rows
@@ -49,7 +49,7 @@ def _load_site(path: Path, posts: sqlite3.Connection, source: SourceTable) -> tu
     ).fetchall()
     if not users:
         raise SourceError(f"{path}: no user has {source.min_questions} questions or more; lower `min_questions`.")
-    licences = Counter[str]()
+    licenses = Counter[str]()
     frames = []
     for batch in range(0, len(users), BATCH):
         rows = []
@@ -57,7 +57,7 @@ def _load_site(path: Path, posts: sqlite3.Connection, source: SourceTable) -> tu
             query = "SELECT * FROM post WHERE site = ? AND user = ? ORDER BY date DESC, id DESC LIMIT ?"
             limit = -1 if source.max_posts is None else source.max_posts + 1
             user_posts = posts.execute(query, (site, user, limit)).fetchall()
-            licences.update(post["licence"] for post in user_posts)
+            licenses.update(post["license"] for post in user_posts)
             rows.append(_question_row(user_posts, site))
         frames.append(pl.DataFrame(rows, schema=QUESTIONS))
     questions = pl.concat(frames)
@@ -66,11 +66,11 @@ def _load_site(path: Path, posts: sqlite3.Connection, source: SourceTable) -> tu
         location=public_source(f"stack-exchange:{path}"),
         digest=rows_digest(questions),
         rows=questions.height,
-        licence=max(licences),
+        license=max(licenses),
         attribution=source.attribution
         or (
             f"Posts by users of {site}; the post with id `{site}-N` is question N of that community. "
-            f"{licence_note(licences)}"
+            f"{license_note(licenses)}"
         ),
     )
     return questions, entry

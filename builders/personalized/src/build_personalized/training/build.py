@@ -9,9 +9,8 @@ from pathlib import Path
 
 import polars as pl
 from pluralbench_calls import recording
-from pluralbench_release import LEDGER, RECIPE, Builder, Built, Contents, ReleaseTable, building
+from pluralbench_release import LEDGER, Builder, Built, Contents, ReleaseTable, building, read_release_recipe
 from pluralbench_release.errors import NothingLeft
-from pluralbench_runs import read_recipe
 
 from build_personalized.build import nothing_left
 from build_personalized.training.audit import audit, check
@@ -102,7 +101,7 @@ def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:
     recipe = read_recipe(TrainingRecipe, release / RECIPE)
     count = len(recipe.source.locations)
     moved = {"source.locations": list(sources[:count]) or None, "against": list(sources[count:]) or None}
-    build(read_recipe(TrainingRecipe, release / RECIPE, moved), out, replay=release / LEDGER)
+    build(read_release_recipe(TrainingRecipe, release, moved), out, replay=release / LEDGER)
 
 
 def first_users(pairs: pl.DataFrame, limit: int | None) -> pl.DataFrame:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated, ClassVar, Self
 
 from pluralbench_calls import ChatModel, ConnectionConfig, check_connection
-from pluralbench_release import LICENCE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe
+from pluralbench_release import LICENSE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe
 from pluralbench_runs import FrozenModel, Location, PathName
 from pluralbench_runs.options import COLUMNS as COLUMN_NAMES
 from pydantic import Field, PlainSerializer, field_validator, model_validator
@@ -40,7 +40,7 @@ class TrainingSource(FrozenModel):
     limit: int | None = Field(None, ge=1, description="Maximum number of users per config, in the order of the source.")
     name: str | None = SOURCE_NAME
     attribution: str | None = Field(None, min_length=1)
-    licence: str | None = LICENCE
+    license: str | None = LICENSE
     language: str = Field("en", pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]+)*$")
     config_names: dict[str, PathName] = Field(default_factory=dict)
 
@@ -140,7 +140,7 @@ class TrainingRecipe(ReleaseRecipe):
         against: Benchmarks whose questions are removed; `sample` is the sample of Personalized RewardBench.
     """
 
-    operational: ClassVar[frozenset[str]] = ReleaseRecipe.operational | {"connection", "audit"}
+    runtime_only: ClassVar[frozenset[str]] = ReleaseRecipe.runtime_only | {"connection", "audit"}
 
     name: ReleaseName = "personalized-training"
     min_posts: int = Field(1, ge=0, description="Drop pairs of users with fewer other questions; 0 keeps all.")

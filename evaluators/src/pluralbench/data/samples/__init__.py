@@ -1,6 +1,6 @@
 """The samples: for each benchmark a few rows of ours that come with this package, read where the data is "sample".
 
-A folder here is a sample: its card (`README.md`, with the licence) and a JSON Lines file for each config, or each split
+A folder here is a sample: its card (`README.md`, with the license) and a JSON Lines file for each config, or each split
 of it. Those of the personalized, multilingual, Chinese and persona-judge benchmarks, and of the personalized training
 pairs, are the rows of the releases that the builders make without options; a test compares them.
 """

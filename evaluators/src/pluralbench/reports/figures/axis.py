@@ -19,7 +19,7 @@ def draw_axis(found: Study, folder: Path) -> list[Path]:
 def _curves(found: Study) -> Figure:
     figure, (ax,) = style.grid(WIDTH, HEIGHT)
     benchmarks = series_of_judges(dict.fromkeys(found.runs))
-    models = {model.name: model.at for model in found.recipe.models if model.at is not None}
+    models = {model.name: model.position for model in found.recipe.models if model.position is not None}
     at = sorted({*models.values()})
     if min(at, default=0) > 0:
         ax.set_xscale("log", base=2)

@@ -25,7 +25,7 @@ def figures_of(models: Sequence[RunSeries]) -> dict[str, Callable[[Sequence[RunS
 
 def labels_of(runs: Iterable[Run]) -> dict[str, str]:
     """What to call each part of a benchmark, the same in every figure of these runs."""
-    groups = {"config": "config", "apart": "config", "section": "section", "category": "subset", "subset": "subset"}
+    groups = {"config": "config", "excluded": "config", "section": "section", "category": "subset", "subset": "subset"}
     of = list(runs)
     return part_labels(name for group, column in groups.items() for run in of for name in run.names(group, column))
 

@@ -56,7 +56,7 @@ def figures_of(
     verdicts = _verdicts(runs)
     if verdicts is not None:
         names = [run.name for run in among]
-        title = title_of([run for run in runs if run.config.benchmark.description.personas])
+        title = title_of([run for run in runs if run.config.benchmark.description.persona_items])
         rows = [row | {"title": title} for row in verdict_rows(verdicts)]
         yield from certainty.figures_of(rows, among=names).items()
 
@@ -75,7 +75,7 @@ def _verdicts(runs: Sequence[Run]) -> pl.DataFrame | None:
     """The verdicts of the persona judge's runs in one table, each setting of a judge once or under another name."""
     frames, seen = [], set()
     for run in sorted(runs, key=lambda run: str(run.path)):
-        if not run.config.benchmark.description.personas or not (run.path / VERDICTS_FILE).exists():
+        if not run.config.benchmark.description.persona_items or not (run.path / VERDICTS_FILE).exists():
             continue
         key = run.name, run.config.asked("setting"), run.config.asked("variables")
         judge = f"{run.name} ({run.path.name})" if key in seen else run.name

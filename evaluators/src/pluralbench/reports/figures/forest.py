@@ -69,7 +69,7 @@ def _blocks(models: Sequence[RunSeries]) -> list[list[Part]]:
     configs = _names(runs, "config", "config")
     if runs[0].config.benchmark.description.by_category:
         return [[overall], *(_of_metric(metric, configs, called) for metric in ("accuracy", "exact_match"))]
-    apart = [Part(called[name], Place("apart", "accuracy", name)) for name in _names(runs, "apart", "config")]
+    apart = [Part(called[name], Place("excluded", "accuracy", name)) for name in _names(runs, "excluded", "config")]
     own = [Part(called[name], Place("config", "accuracy", name)) for name in configs]
     if runs[0].config.benchmark.description.reference is not None:
         apart, own = ([_in_language(part) for part in block] for block in (apart, own))

@@ -263,7 +263,7 @@ def _instances(models: Sequence[RunSeries]) -> Figure | None:
 def _labels(models: Sequence[RunSeries]) -> pl.DataFrame:
     """For each item in a language, how many models gave each label: n_outcome_... there, n_english_... in English.
 
-    n_same: how many gave the same in both. raters: how many labelled it in both; with fewer than three it is left out.
+    n_same: how many gave the same in both. raters: how many labeled it in both; with fewer than three it is left out.
     """
     pairs = []
     for one in models:

@@ -130,9 +130,9 @@ def _free(taken: set[int]) -> int:
 def _settings(run: Run) -> Settings:
     """What a model was shown and how it was asked, as far as runs of one model may differ in it."""
     found: dict[str, object] = {name: getattr(run.config.prompt, name) for name in ("profile", "profile_size")}
-    asked = ("oracle", "setting", "variables", "reply", "orders", "criterion", "verdict_rule", "samples")
-    found |= {name: run.config.asked("verdicts" if name == "verdict_rule" else name) for name in asked}
-    found["rules"] = None if run.config.benchmark.description.strict else "legacy"
+    asked = ("oracle", "setting", "variables", "reply_format", "orders", "criterion", "verdict_parsing", "limit")
+    found |= {name: run.config.asked(name) for name in asked}
+    found["rules"] = None if run.config.benchmark.description.ties_break_exact_match else "legacy"
     return tuple((name.replace("_", " "), str(value)) for name, value in found.items() if value is not None)
 
 

@@ -40,7 +40,7 @@ SHOWN = ("accuracy", "exact_match")
 
 KINDS = {
     "config": "parts",
-    "apart": "parts outside the overall number",
+    "excluded": "parts outside the overall number",
     "section": "sections",
     "category": "categories",
     "task": "tasks",

@@ -45,7 +45,9 @@ def facts_of(run: Run) -> Facts:
     yield "Device", ", ".join(filter(None, (model.device, model.dtype)))
     yield "Mode", config.scoring.mode if isinstance(config, ScoreRunConfig) and run.scored and run.scored.work else ""
     if run.judged is not None:
-        asked = {name: config.asked(name) for name in ("reply", "orders", "criterion", "temperature", "attempts")}
+        asked = {
+            name: config.asked(name) for name in ("reply_format", "orders", "criterion", "temperature", "attempts")
+        }
         yield "Judge asked by", ", ".join(f"{name} {value}" for name, value in asked.items() if value is not None)
     yield from data_facts(run.config.data)
     yield "Profile", config.prompt.profile or ""
@@ -63,7 +65,7 @@ def data_facts(data: DataRecord) -> Iterator[tuple[str, str]]:
     """Which data, by commit and content."""
     yield "Data", data.location if data.revision is None else f"{data.location}@{data.revision}"
     yield "Digest of the data", data.digest[:DIGITS]
-    yield "Licence", data.licence or ""
+    yield "License", data.license or ""
     yield "Split", data.split or ""
     yield "Limit per config", "" if data.limit is None else f"{data.limit:,}"
 

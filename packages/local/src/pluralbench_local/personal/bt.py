@@ -50,7 +50,7 @@ class BT(OneRate):
 
     def __init__(self, width: int, about: int, options: PersonalConfig) -> None:
         super().__init__()
-        self.reward = mlp(2 * width + about, options.chosen.hidden, 1)
+        self.reward = mlp(2 * width + about, options.chosen.hidden_size, 1)
 
     def forward(self, points: Points) -> Tensor:
         """Rewards, [items, responses]."""

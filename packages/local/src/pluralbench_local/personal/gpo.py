@@ -42,7 +42,7 @@ class GPO(OneRate):
 
     def __init__(self, width: int, about: int, options: PersonalConfig) -> None:
         super().__init__()
-        hidden = options.chosen.hidden
+        hidden = options.chosen.hidden_size
         self.outcome = math.sqrt(width)
         first: list[nn.Module] = [nn.Linear(2 * width + about + 1, hidden)]
         further = [layer for _ in range(EMBEDDER - 1) for layer in (nn.ReLU(), nn.Linear(hidden, hidden))]
@@ -55,7 +55,7 @@ class GPO(OneRate):
             hidden, HEADS, dim_feedforward=hidden, dropout=0.0, batch_first=True, norm_first=True
         )
         self.encoder = nn.TransformerEncoder(
-            attention, options.layers, norm=nn.LayerNorm(hidden), enable_nested_tensor=False
+            attention, options.num_layers, norm=nn.LayerNorm(hidden), enable_nested_tensor=False
         )
         self.predictor = nn.Sequential(nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, 2))
 

@@ -24,7 +24,7 @@ def shown_points(
     options: PersonalConfig,
 ) -> Points:
     """The batch of these items (`Corpus.points`), with what the options' model reads of the person beside `earlier`."""
-    told = [[getattr(corpus, slot)[item] for slot in options.told] for item in items]
+    told = [[getattr(corpus, slot)[item] for slot in options.context_sources] for item in items]
     return corpus.points(items, responses, told, earlier)
 
 
@@ -83,7 +83,7 @@ def shuffle_profiles(corpus: Corpus, seed: int = 0) -> Corpus:
 
 def check_user_context(corpus: Corpus, options: PersonalConfig) -> None:
     """Raise `ModelError` where a model that reads a profile is told nothing of an item's person."""
-    for slot in options.told:
+    for slot in options.context_sources:
         without = [name for name, row in zip(corpus.ids, getattr(corpus, slot), strict=True) if row is None]
         if without:
             raise ModelError(

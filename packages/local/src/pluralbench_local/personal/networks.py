@@ -24,4 +24,4 @@ def new_network(width: int, options: PersonalConfig) -> Network:
     with torch.random.fork_rng(devices=[]):
         kind = NETWORKS[options.method]
         torch.manual_seed(rng_for(options.seed, "network", kind.__name__.lower()).getrandbits(63))
-        return kind(width, width * len(options.told), options)
+        return kind(width, width * len(options.context_sources), options)

@@ -32,7 +32,7 @@ class PAL(nn.Module):
 
     def __init__(self, width: int, about: int, options: PersonalConfig) -> None:
         super().__init__()
-        hidden, prototypes = options.chosen.hidden, options.prototypes
+        hidden, prototypes = options.chosen.hidden_size, options.num_prototypes
         self.options = options
         self.response = mlp(width, hidden, hidden)
         self.prototypes = nn.ModuleList(mlp(width, hidden, hidden) for _ in range(prototypes))
@@ -68,6 +68,6 @@ class PAL(nn.Module):
         mixture = [self.everybody, *([] if self.person is None else self.person.parameters())]
         return [
             {"params": [*self.response.parameters(), *self.prototypes.parameters()]},
-            {"params": mixture, "lr": self.options.weights_rate, "weight_decay": 0.0},
-            {"params": [self.scale], "lr": self.options.temperature_rate, "weight_decay": 0.0},
+            {"params": mixture, "lr": self.options.mixture_learning_rate, "weight_decay": 0.0},
+            {"params": [self.scale], "lr": self.options.temperature_learning_rate, "weight_decay": 0.0},
         ]

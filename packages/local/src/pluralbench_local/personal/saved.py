@@ -112,7 +112,7 @@ def batches_of(corpus: Corpus, options: PersonalConfig) -> Iterator[tuple[Sequen
     for many, members in alike.items():
         for start in range(0, len(members), BATCH):
             items = members[start : start + BATCH]
-            earlier = [latest(corpus.earlier[item], options.shown) for item in items]
+            earlier = [latest(corpus.earlier[item], options.max_history) for item in items]
             yield items, shown_points(corpus, items, [range(many)] * len(items), earlier, options)
 
 

@@ -79,7 +79,7 @@ class Personal:
         bare = next((group for group in groups if not group.responses), None)
         if bare is not None:
             raise ConversationError(f"The prompt of id {bare.id} has no response to score.")
-        told = self.saved.options.told
+        told = self.saved.options.context_sources
         without = next((group for group in groups if "about" in told and not any(map(str.strip, group.context))), None)
         if without is not None:
             raise ConversationError(
@@ -96,12 +96,16 @@ class Personal:
     def _embedded(self, groups: Sequence[Group], backbone: Backbone, work: Work) -> EmbeddedCorpus:
         read = [self._as_trained(group) for group in groups]
         unknown = [[0] * len(group.responses) for group in groups]
-        planned = plan(read, backbone, self.saved.options.posts)
+        planned = plan(read, backbone, self.saved.options.profile_size)
         return embed_plan(planned, unknown, backbone, None, work, lambda: None)
 
     def _as_trained(self, group: Group) -> Group:
         """The group with what the model reads of the person, and nothing else."""
-        told, shown, person = self.saved.options.told, self.saved.options.shown, group.person or Person()
+        told, shown, person = (
+            self.saved.options.context_sources,
+            self.saved.options.max_history,
+            group.person or Person(),
+        )
         return replace(
             group,
             context=group.context if "about" in told else (),

@@ -175,7 +175,7 @@ def _run(network: Network, corpus: Corpus, judged: Corpus | None, options: Perso
     optimizer: Any = torch.optim.AdamW(
         network.parameter_groups(), lr=chosen.learning_rate, weight_decay=chosen.weight_decay, fused=True
     )
-    schedule: Any = get_cosine_schedule_with_warmup(optimizer, math.floor(chosen.warmup * steps), steps)
+    schedule: Any = get_cosine_schedule_with_warmup(optimizer, math.floor(chosen.warmup_ratio * steps), steps)
     best = Best()
     accelerator = accelerator_of(torch.device("cpu"))
     accelerator.prepare(network)  # for its checkpoints; what it returns is the same module
@@ -222,7 +222,7 @@ def _epoch(
         for number, start in enumerate(starts):
             several = order[start : start + chosen.batch_size]
             items = [item for item, _, _ in several]
-            most = draw.randint(0, options.shown)
+            most = draw.randint(0, options.max_history)
             own = [corpus.earlier[item] for item in items]
             shown = [draw.sample(earlier, min(most, len(earlier))) for earlier in own]
             points = shown_points(corpus, items, [places for _, *places in several], shown, options)

@@ -45,7 +45,7 @@ class VPL(OneRate):
 
     def __init__(self, width: int, about: int, options: PersonalConfig) -> None:
         super().__init__()
-        hidden, latent = options.chosen.hidden, options.latent
+        hidden, latent = options.chosen.hidden_size, options.latent_size
         self.kl_weight = options.kl_weight
         self.pair = mlp(2 * width, hidden, hidden, LEAKY)
         self.told = nn.Linear(about, hidden) if about else None

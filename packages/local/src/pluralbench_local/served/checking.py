@@ -44,7 +44,7 @@ async def check(
     found = [await scored_by(site, items.conversations, described.serving.batch_size) for site in sites]
     for site, (scores, _) in zip(sites, found, strict=True):
         _remember(site, items, scores)
-    if described.serving.check == 0:
+    if described.serving.verify_items == 0:
         return CheckRecord()
     truth = _by_weights(described, items, limit, on_overflow)
     for site, (scores, rows) in zip(sites, found, strict=True):

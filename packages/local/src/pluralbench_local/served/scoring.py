@@ -69,9 +69,11 @@ class Served:
             sendable = _Sendable(self.template, groups, tally.tokenized, texts=texts)
             checked, left_out = CheckRecord(), []
             if tally.twins:
-                items = sendable.items(_spread(list(tally.twins), max(serving.check, 1)))
+                items = sendable.items(_spread(list(tally.twins), max(serving.verify_items, 1)))
                 checked = await check(self.described, sites, items, limit, self.scoring.on_overflow, self._precision)
-                earlier = {place: sendable.group(place) for place in _spread(list(tally.known), max(serving.check, 1))}
+                earlier = {
+                    place: sendable.group(place) for place in _spread(list(tally.known), max(serving.verify_items, 1))
+                }
                 await goes_on(sites, earlier, tally.known, serving.batch_size, self._precision)
                 left_out = await self._share(sites, sendable, tally, on_scored)
         return tally.scored(tolerance=checked.largest_difference, served=_served(sites, checked, len(left_out)))
@@ -219,7 +221,7 @@ def _served(sites: Sequence[Site], checked: CheckRecord, left_out: int) -> Serve
     return ServedRecord(
         engines=tuple(sorted({f"{server.engine.name} {server.about.version}" for server in servers})),
         servers=len(sites),
-        left_out=left_out,
+        servers_excluded=left_out,
         model=public_location(sites[0].server.about.model),
         check=checked,
     )

@@ -1,4 +1,4 @@
-"""`ServingConfig`: the servers that hold a reward model, and how they are asked."""
+"""`ServingConfig`: the inference servers of a reward model."""
 
 from typing import Any
 
@@ -13,17 +13,11 @@ ADDRESSES = "URL[,URL...]"
 
 
 class ServingConfig(FrozenModel):
-    """The servers that hold a reward model, and how they are asked. A run may go on under other values.
-
-    server: addresses of servers that hold the same model; they share the work. reference_server: likewise of an
-    implicit reward's reference. engine: without it the servers' own pages tell. served_name: the model's name there,
-    which is needed where a server holds several. check: how many items are compared before the first score, with the
-    weights here where they are to be had and fit, else among the servers.
-    """
+    """Inference servers that hold a reward model, and how to query them. A resumed run may have other values."""
 
     server: tuple[str, ...] = Field(
         (),
-        description="Score through servers that hold the model, which share the work.",
+        description="Score through these servers, which hold the same model and share the work.",
         json_schema_extra={"as_text": True, "metavar": ADDRESSES},
     )
     reference_server: tuple[str, ...] = Field(
@@ -31,29 +25,25 @@ class ServingConfig(FrozenModel):
         description="Servers that hold the reference of an implicit reward.",
         json_schema_extra={"as_text": True, "metavar": ADDRESSES},
     )
-    engine: EngineName | None = Field(None, description="What the servers are; without it their pages tell.")
-    served_name: str | None = Field(None, description="The model's name at the servers, where they hold several.")
-    check: int = Field(
+    engine: EngineName | None = Field(None, description="Software of the servers. Default: detected.")
+    served_name: str | None = Field(
+        None, description="The model's name on the servers; needed where a server holds several."
+    )
+    verify_items: int = Field(
         4,
         ge=0,
-        description="Items that are compared before the first score: with the weights where they are here and fit, "
-        "else among the servers.",
+        description="Items to compare before scoring: with the local weights if available, else among the servers.",
     )
-    batch_size: int = Field(32, ge=1, description="Conversations of a request.")
-    concurrency: int = Field(8, ge=1, description="Requests that are in flight at once.")
-    timeout: float = Field(
-        120.0, gt=0, description="Seconds for one try of a request, until the last byte of its answer is there."
-    )
+    batch_size: int = Field(32, ge=1, description="Conversations per request.")
+    concurrency: int = Field(8, ge=1, description="Concurrent requests.")
+    timeout: float = Field(120.0, gt=0, description="Timeout of a request in seconds, up to its last byte.")
     max_retries: int = Field(
-        6,
-        ge=0,
-        description="Further tries where the endpoint is busy, fails or does not answer in time; at most 1 while no "
-        "connection to it was ever made.",
+        6, ge=0, description="Retries of a failed request; at most 1 before the first connection succeeds."
     )
     api_key_env: str | None = Field(
         None,
-        description="Environment variable with the servers' key; without it none is sent.",
-        json_schema_extra={"flag": "--server-key-env"},
+        description="Environment variable with the servers' API key. Default: no key.",
+        json_schema_extra={"flag": "--server-api-key-env"},
     )
 
     @field_validator("server", "reference_server", mode="before")
@@ -64,16 +54,16 @@ class ServingConfig(FrozenModel):
     @field_validator("server", "reference_server")
     @classmethod
     def _addresses(cls, urls: tuple[str, ...]) -> tuple[str, ...]:
-        # An address of OpenAI's protocol is the same server's.
+        # The address of OpenAI's API ends in /v1 and is the same server's.
         plain = tuple(url.strip().rstrip("/").removesuffix("/v1").rstrip("/") for url in urls)
         for url in plain:
             try:
                 provider_of(url)
             except CallsError:
                 raise ValueError(
-                    "a server is given as http://HOST:PORT, without a user, a password or a query"
+                    "a server's address has the form http://HOST:PORT, without user, password or query"
                 ) from None
         twice = next((url for url in plain if plain.count(url) > 1), None)
         if twice is not None:
-            raise ValueError(f"{twice} is given twice")
+            raise ValueError(f"{twice} is listed twice")
         return plain

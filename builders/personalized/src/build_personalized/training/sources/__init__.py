@@ -83,7 +83,7 @@ def _load(kind: str, rest: str, source: TrainingSource) -> Preferences:
         return tables.load(
             str(SAMPLE / "pairs.jsonl"),
             {},
-            source.model_copy(update={"licence": "apache-2.0"}),
+            source.model_copy(update={"license": "apache-2.0"}),
             name="PluralBench sample",
             attribution="Invented for PluralBench.",
             config="sample",

@@ -16,7 +16,7 @@ from pluralbench_release.errors import SourceError
 from pluralbench_runs import rng_for
 
 from build_personalized.recipe import public_source, site_of
-from build_personalized.sources.dump import STEP, Drop, licence_note, open_posts, post_text, profile_post
+from build_personalized.sources.dump import STEP, Drop, license_note, open_posts, post_text, profile_post
 from build_personalized.sources.loaded import drops_frame
 from build_personalized.training.recipe import TrainingSource
 from build_personalized.training.sources.loaded import PAIRS, POSTS, Preferences, preferences_digest
@@ -52,11 +52,11 @@ def _load_site(path: Path, posts: sqlite3.Connection, source: TrainingSource, se
     pairs: list[dict[str, Any]] = []
     user_posts: list[dict[str, Any]] = []
     drops: list[Drop] = []
-    licences = Counter[str]()
+    licenses = Counter[str]()
     query = "SELECT * FROM post WHERE site = ? ORDER BY user, date, id"
     for question in posts.execute(query, (site,)):
         user, post = f"{site}-user-{question['user']}", profile_post(question, site)
-        licences[question["licence"]] += 1
+        licenses[question["license"]] += 1
         user_posts.append({"config": site, "user_id": user, "post": post})
         answers = posts.execute(
             "SELECT * FROM answer WHERE site = ? AND question = ? ORDER BY id", (site, str(question["id"]))
@@ -67,7 +67,7 @@ def _load_site(path: Path, posts: sqlite3.Connection, source: TrainingSource, se
         if chosen is None or rejected is None:
             drops.append((site, STEP, reason, post["id"]))
             continue
-        licences.update([chosen["licence"], rejected["licence"]])
+        licenses.update([chosen["license"], rejected["license"]])
         pairs.append(
             {
                 "config": site,
@@ -89,11 +89,11 @@ def _load_site(path: Path, posts: sqlite3.Connection, source: TrainingSource, se
         location=public_source(f"stack-exchange:{path}"),
         digest=preferences_digest(pair_frame, post_frame),
         rows=pair_frame.height,
-        licence=max(licences),
+        license=max(licenses),
         attribution=source.attribution
         or (
             f"Posts by users of {site}; `{site}-N` is the question or answer N of that community. "
-            f"{licence_note(licences)}"
+            f"{license_note(licenses)}"
         ),
     )
     return Preferences(pair_frame, post_frame, drops_frame(drops), [entry])

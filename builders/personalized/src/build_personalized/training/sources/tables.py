@@ -106,7 +106,7 @@ def load(
         revision=tables.revision,
         digest=preferences_digest(pairs, post_frame),
         rows=pairs.height,
-        licence=tables.licence or source.licence or "unknown",
+        license=tables.license or source.license or "unknown",
         attribution=source.attribution or attribution,
     )
     return Preferences(pairs, post_frame, drops_frame(drops), [entry])

@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 
 COPYLEFT = re.compile(r"GPL|GNU|Affero|EUPL|SSPL", re.IGNORECASE)
 ALLOWED: dict[str, str] = {}
-"""Dependencies under such a licence, and why they may stay."""
+"""Dependencies under such a license, and why they may stay."""
 UNNAMED = {
     "cuda-toolkit": "NVIDIA's collection of libraries, which torch brings along and which has no file of its own",
     "torchrl": "MIT, which stands in its file LICENSE alone",
@@ -47,8 +47,8 @@ def needed_by(lines: Iterable[str], extras: frozenset[str]) -> Iterator[tuple[st
             yield canonicalize_name(needed.name), frozenset(needed.extras)
 
 
-def licence(name: str) -> str:
-    """What a distribution says of its licence: an expression, else classifiers, else the first line of its text."""
+def license(name: str) -> str:
+    """What a distribution says of its license: an expression, else classifiers, else the first line of its text."""
     told = distribution(name).metadata.json
     classifiers = [line for line in told.get("classifier", []) if line.startswith("License ::")]
     text = str(told.get("license", "")).strip().partition("\n")[0]
@@ -58,6 +58,6 @@ def licence(name: str) -> str:
 def test_no_dependency_binds_those_who_pass_it_on() -> None:
     names = closure()
     assert {"numpy", "torch", "transformers", "openai", "polars"} <= names
-    said = {name: licence(name) for name in sorted(names)}
+    said = {name: license(name) for name in sorted(names)}
     assert {name: text for name, text in said.items() if COPYLEFT.search(text) and name not in ALLOWED} == {}
     assert {name for name, text in said.items() if not text} <= UNNAMED.keys()
