@@ -129,7 +129,10 @@ VERBS: Mapping[str, Verb] = {
     ),
     "plan": Verb(
         planned, lambda: lambda *_: Reply("- low expenses"), 4, [(3, None, "3 of 4 plans")],
-        [({"sampling": PlanConfig(temperature=0.5)}, "temperature 0.1, now 0.5"), ({"profile_size": 1}, "profile size 10, now 1")],
+        [
+            ({"sampling": PlanConfig(temperature=0.5)}, "temperature 0.1, now 0.5"),
+            ({"profile_size": 1}, "profile size 10, now 1"),
+        ],
     ),
 }  # fmt: skip
 

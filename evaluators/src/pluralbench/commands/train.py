@@ -53,7 +53,7 @@ def train(
 
     Examples:
 
-    pluralbench train ./base --data pairs.jsonl --held-out 0.2 --gradient-accumulation-steps 1 --learning-rate 5e-5 --out my-model
+    pluralbench train ./base --data pairs.jsonl --held-out 0.2 --learning-rate 5e-5 --out my-model
 
     pluralbench train ./base --data pairs.jsonl --trainable head --epochs 20 --learning-rate 0.01 --out my-model
 

@@ -53,18 +53,18 @@ HOW: dict[str, dict[str, str]] = {
     "standard": {
         "brief": "Give no reasons. Write nothing else than [[A]] or [[B]].",
         "reasoned": f"{REASONS} [[A]] or [[B]].",
-        "structured": 'Give no reasons. ReplyFormat in JSON: {"verdict": "A"} or {"verdict": "B"}.',
+        "structured": 'Give no reasons. Reply in JSON: {"verdict": "A"} or {"verdict": "B"}.',
     },
     "certainty": {
         "brief": "Give no reasons. Write nothing else than [[A]] [[number]] or [[B]] [[number]], with your number.",
         "reasoned": f"{REASONS} [[A]] [[number]] or [[B]] [[number]], with your number.",
-        "structured": 'Give no reasons. ReplyFormat in JSON with "verdict", which is "A" or "B", and "certainty", which is '
+        "structured": 'Give no reasons. Reply in JSON with "verdict", which is "A" or "B", and "certainty", which is '
         "the number.",
     },
     "tie": {
         "brief": "Give no reasons. Write nothing else than [[A]], [[B]] or [[C]].",
         "reasoned": f"{REASONS} [[A]], [[B]] or [[C]].",
-        "structured": 'Give no reasons. ReplyFormat in JSON: {"verdict": "A"}, {"verdict": "B"} or {"verdict": "C"}.',
+        "structured": 'Give no reasons. Reply in JSON: {"verdict": "A"}, {"verdict": "B"} or {"verdict": "C"}.',
     },
 }
 CERTAINTY_SCHEMA: dict[str, Json] = {"type": "integer", "minimum": 1, "maximum": MAX_CERTAINTY}

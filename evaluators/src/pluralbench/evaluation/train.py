@@ -34,8 +34,8 @@ def train(
     base: a language model, which gets a head, or a classifier of one logit; "local" is the small embedded language
     model. benchmark, data, prompt: as for `score`.
     held_out: to measure accuracy on, a share of the clusters (of those who ask, where the benchmark says so), drawn by
-    the seed, so that no cluster is in both parts; or where other items of the same shape are. label_noise: this share of the
-    rankings, rounded to a whole number and drawn by the seed, is learned the wrong way round; held-out ones never.
+    the seed, so that no cluster is in both parts; or where other items of the same shape are. label_noise: this share
+    of the rankings, rounded to a whole number and drawn by the seed, is learned the wrong way round.
     options: how to train; its seed is also that of these draws.
 
     Training that was interrupted goes on with the same call. `out` holds a classifier, `training.json` with the data

@@ -169,8 +169,8 @@ def _reward_notes(found: Downstream) -> Iterator[str]:
             )
         if rewarded.identical:
             yield (
-                f"{name}: all candidates of {rewarded.identical:,} of {found.result.sampling.prompts:,} prompts have the "
-                "same reward, so chance or the order in which they were sampled selects among them."
+                f"{name}: all candidates of {rewarded.identical:,} of {found.result.sampling.prompts:,} prompts have "
+                "the same reward, so chance or the order in which they were sampled selects among them."
             )
 
 

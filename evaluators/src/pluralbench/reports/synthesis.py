@@ -13,8 +13,8 @@ def synthesis_notes(done: Synthesis) -> Iterator[str]:
     """How many personas there are and what they are from, how good the demonstrations are, and what all took."""
     record = done.result
     yield (
-        f"{done.path / PERSONAS_FILE}: {record.from_choices + record.from_posts:,} personas of {record.people:,} people, "
-        f"{record.from_choices:,} from their choices and {record.from_posts:,} from their posts."
+        f"{done.path / PERSONAS_FILE}: {record.from_choices + record.from_posts:,} personas of {record.people:,} "
+        f"people, {record.from_choices:,} from their choices and {record.from_posts:,} from their posts."
     )
     if record.without_persona:
         named = [f"{name} ({reason})" for name, reason in list(record.without_persona.items())[:NAMED]]

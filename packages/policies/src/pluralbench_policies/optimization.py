@@ -149,7 +149,8 @@ def _steps(kept: Sequence[int], tasks: Sequence[Task], options: OptimizeConfig) 
     """The tasks of each step by their places; each epoch has an order of its own, and leaves out what fills no step."""
     if len(kept) < options.batch_size:
         raise PolicyError(
-            f"{len(kept):,} prompts are too few for a step of {options.batch_size:,}; lower `prompts` or give more tasks."
+            f"{len(kept):,} prompts are too few for a step of {options.batch_size:,}; "
+            "lower `batch_size=...` or add tasks."
         )
     whole = len(kept) // options.batch_size
     epochs = options.epochs if options.max_steps is None else -(-options.max_steps // whole)

@@ -71,7 +71,8 @@ def verl_files(
         raise PolicyError("There are no tasks to optimise on.")
     if len(tasks) < options.batch_size:
         raise PolicyError(
-            f"{len(tasks):,} prompts are too few for a step of {options.batch_size:,}; lower `prompts` or give more tasks."
+            f"{len(tasks):,} prompts are too few for a step of {options.batch_size:,}; "
+            "lower `batch_size=...` or add tasks."
         )
     folder.mkdir(parents=True, exist_ok=True)
     _write_tasks(tasks, folder / TASKS)

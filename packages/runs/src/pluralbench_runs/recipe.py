@@ -18,9 +18,9 @@ from pluralbench_runs.toml_files import format_key, leaves, read_toml, value_err
 class FrozenModel(BaseModel):
     """A table of a recipe: frozen, and an unknown key is an error.
 
-    runtime_only: its fields that say how fast or at what price, never what, or that follow from the others; an entry may
-    be a dotted key of a table below. Two recipes that differ only there make the same content, so a run that began
-    under one may continue under the other.
+    Attributes:
+        runtime_only: Fields that affect speed or cost but not the content, or that follow from other fields. An entry
+            may be a dotted key. A run may continue under a recipe that differs only in these fields.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -98,7 +98,7 @@ def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:
         sources: Current locations of the sources, in the recipe's order, optionally followed by those of the benchmarks
             in `against`. Default: those of the recipe.
     """
-    recipe = read_recipe(TrainingRecipe, release / RECIPE)
+    recipe = read_release_recipe(TrainingRecipe, release)
     count = len(recipe.source.locations)
     moved = {"source.locations": list(sources[:count]) or None, "against": list(sources[count:]) or None}
     build(read_release_recipe(TrainingRecipe, release, moved), out, replay=release / LEDGER)
