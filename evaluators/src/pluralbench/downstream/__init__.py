@@ -1,1 +1,1 @@
-"""What reward models do to a policy: best-of-N, policy optimisation, and how well a benchmark predicts either."""
+"""Effects of reward models on a policy: best-of-N, policy optimization, and how well benchmarks predict both."""

@@ -1,4 +1,4 @@
-"""`best_of_n`: what the best of several candidates is worth, by each of some reward models."""
+"""Best-of-N sampling with several reward models, as a Python function."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -48,19 +48,38 @@ def best_of_n(
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> Run[BestOfNRunConfig, DownstreamResult]:
-    """Sample candidates from a policy, let reward models select among them, and judge what they select.
+    """Sample answers from a policy, select the best by each reward model, and judge the selected answers.
 
     Personalized RewardBench, section 5.1; CHEEMS, section 6.2.
 
-    policy: see `resolve_policy`. rewards: what `pluralbench.score` takes, by a name of one's own or in a row.
-    benchmark, data: the prompts; responses that come with them are not used. prompt: what policy and reward models are
-    told of the person. sampling, outcome: see there. scoring: how models in this process score. policy_connection,
-    judge_connection: how the two are reached. cluster: where reward models run, if not in this process.
-    seed: of the candidates, where the policy takes seeds.
-    reuse: a ledger or a finished directory whose calls are not made again.
+    Candidates are sampled once and recorded. Each reward model scores the candidates of a prompt as one group, and each
+    candidate is judged at most once. Call the function again with the same arguments to resume an interrupted run.
 
-    Candidates are sampled once and recorded, each is scored by each reward model as one of a group and judged at most
-    once. An interrupted run goes on with the same call. Raises a `UserError` for every mistake of the caller.
+    Args:
+        policy: Model that answers the prompts: `"local"` (the embedded model), the name of a model at the base URL of
+            `policy_connection`, or a directory or ORG/NAME on the Hub, which runs in this process.
+        rewards: Reward models, each as `pluralbench.score` takes it: a mapping from name to model, or a sequence whose
+            models are named by the last part of their path.
+        benchmark: Benchmark with the prompts. Its responses are not used.
+        data: Location of the prompts, or a `DataConfig`. Default: the benchmark's data on the Hub.
+        prompt: User context that the policy and the reward models read. Default: ten posts of the profile.
+        sampling: Number of candidates per prompt, sizes k of best-of-k, and sampling parameters. Default: 16
+            candidates at temperature 1.0 and top-p 0.9.
+        scoring: Options of reward models that run in this process.
+        outcome: Judge of the answers and the measure that it applies. Default: no judge, rewards only.
+        policy_connection: Endpoint of the policy. Default: none, the policy runs in this process.
+        judge_connection: Endpoint of the judge. Default: OpenAI's.
+        cluster: Ray cluster that runs the reward models. Default: this process.
+        seed: Seed of the candidates, if the policy takes seeds, and of the response order in comparisons.
+        reuse: Ledger or run directory whose recorded calls are reused.
+        out: Run directory. Default: a directory under `runs/` named after the settings.
+        fresh: Start over, and replace a run that is in `out`.
+
+    Returns:
+        The run, with the frames `candidates`, `rewards`, `selected` and, with a judge, `outcomes`.
+
+    Raises:
+        UserError: An argument, the data, the policy, a reward model or the judge cannot be used.
     """
     prompt, sampling, outcome = (
         prompt or DownstreamPromptConfig(),
@@ -70,14 +89,14 @@ def best_of_n(
     loaded = load_benchmark(benchmark, data, prompt, prompts_only=True)
     groups = loaded.groups()
     scorables = named_models(rewards)
-    asked = resolve_policy(policy, sampling, policy_connection)
+    resolved = resolve_policy(policy, sampling, policy_connection)
     judge = outcome_judge(outcome, judge_connection)
     aspects = aspect_titles(loaded.items.frame) if judge is not None and outcome.measure == "rubric" else {}
     scoring = scoring or ScoringConfig()
-    known = {name: model_record(model, scoring) for name, model in scorables.items()}
+    records = {name: model_record(model, scoring) for name, model in scorables.items()}
     config = BestOfNRunConfig(
-        policy=asked.chat,
-        rewards=known,
+        policy=resolved.chat,
+        rewards=records,
         **loaded.records(),
         sampling=sampling,
         scoring=scoring,
@@ -87,43 +106,47 @@ def best_of_n(
         system_digest=digest(SYSTEM),
         seed=seed,
     )
-    choices = [*([policy] if isinstance(policy, LocalModel) else []), sampling, scoring, outcome]
-    name = f"{loaded.name}-{file_name(Path(asked.record.name).name)}-best-of-{sampling.n}"
-    target = Path(out or run_folder(name, config, loaded.data, prompt, *choices, seed=seed, exclude=("n", "judge")))
+    options = [*([policy] if isinstance(policy, LocalModel) else []), sampling, scoring, outcome]
+    name = f"{loaded.name}-{file_name(Path(resolved.record.name).name)}-best-of-{sampling.n}"
+    target = Path(out or run_folder(name, config, loaded.data, prompt, *options, seed=seed, exclude=("n", "judge")))
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
             with reused_ledger(output.work, reuse) as ledger:
-                setup = RolloutSetup(asked, scorables, scoring, sampling, judge, ledger, output.work, seed, cluster)
-                found = rollout(setup, loaded.items.frame, groups, aspects)
+                setup = RolloutSetup(resolved, scorables, scoring, sampling, judge, ledger, output.work, seed, cluster)
+                answered = rollout(setup, loaded.items.frame, groups, aspects)
                 turns = max(len(user_turns(group)) for group in groups)
                 result = DownstreamResult(
-                    policy=asked.record,
-                    rewards={name: rewarded_record(found, name, given) for name, given in found.rewarded.items()},
-                    sampling=sampling_record(setup, found.candidates, turns),
-                    outcome=outcome_record(setup, found.outcomes),
+                    policy=resolved.record,
+                    rewards={name: rewarded_record(answered, name, own) for name, own in answered.rewarded.items()},
+                    sampling=sampling_record(setup, answered.candidates, turns),
+                    outcome=outcome_record(setup, answered.outcomes),
                 )
                 ledger.export(output.work / LEDGER_FILE, ledger.used)
-            _write(output, config, result, found)
+            _write(output, config, result, answered)
     return load_run(target, BestOfNRunConfig)
 
 
 def named_models(rewards: Mapping[str, Scorable] | Sequence[Scorable]) -> dict[str, Scorable]:
-    """Reward models by name: those given, or the last part of a path. Raises `EvaluationError` for a name twice."""
+    """Name the reward models of a sequence by the last part of their path.
+
+    Raises:
+        EvaluationError: Two models have the same name.
+    """
     if isinstance(rewards, Mapping):
         return dict(rewards)
-    named: dict[str, Scorable] = {}
+    by_name: dict[str, Scorable] = {}
     for model in rewards:
         name = default_model_name(model)
-        if name in named:
+        if name in by_name:
             raise EvaluationError(DUPLICATE_NAME.format(name=name))
-        named[name] = model
-    return named
+        by_name[name] = model
+    return by_name
 
 
-def _write(output: Output, config: BestOfNRunConfig, result: DownstreamResult, found: Rollout) -> None:
+def _write(output: Output, config: BestOfNRunConfig, result: DownstreamResult, answered: Rollout) -> None:
     by_config = config.benchmark.description.overall != "items"
-    curves = rollout_outcome_table(found, config.sampling.n, result.sampling.turns)
-    frames = {"candidates": found.candidates, "rewards": found.rewards, "selected": found.selected}
-    judged = {} if found.outcomes is None else {"outcomes": found.outcomes}
+    curves = rollout_outcome_table(answered, config.sampling.n, result.sampling.turns)
+    frames = {"candidates": answered.candidates, "rewards": answered.rewards, "selected": answered.selected}
+    judged = {} if answered.outcomes is None else {"outcomes": answered.outcomes}
     metrics = metrics_frame(curve_numbers(curves, config.sampling.sizes, by_config=by_config))
     write_run(output, config, result, metrics, frames | judged)

@@ -1,4 +1,4 @@
-"""Candidates: what a policy answers to each prompt, sampled once and recorded."""
+"""Candidates: the answers that a policy samples to each prompt, recorded in the ledger."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,18 +21,25 @@ SYSTEM = """\
 You answer somebody whose earlier posts, or whose wishes, you are told before their question. Work out what this \
 person knows, likes and needs and how they write, and answer the question for them, in their manner. Write at most 100 \
 words. Write the answer alone: say nothing of the posts, and nothing of how you came to it."""
-"""What a policy is told where something is said about the person."""
+"""System prompt of the policy if the prompt has user context."""
 
 TEXTS = ("answer", "length")
-"""Outcomes of a call that are a candidate: "length" was cut at the most tokens, and its text counts as it is."""
+"""Call outcomes that yield a candidate. A "length" answer was cut at the maximum number of tokens; its text is used."""
 
 THREAD_KEY = ("config", "id", "turn", "history")
-"""What tells prompts apart."""
+"""Columns that identify a conversation up to a turn; see `Thread.key`."""
 
 
 @dataclass(frozen=True)
 class Policy:
-    """A policy that can be asked. chat: what it is and how it is sampled. backend: what answers for it."""
+    """A policy with the backend that answers for it.
+
+    Attributes:
+        chat: Model name and sampling parameters, as recorded in the run.
+        backend: Backend that generates the answers.
+        limits: Limits on concurrency and rate of the calls.
+        record: The policy's entry in the run's result.
+    """
 
     chat: ChatModel
     backend: Backend
@@ -42,7 +49,16 @@ class Policy:
 
 @dataclass(frozen=True)
 class Thread:
-    """A conversation up to a turn of the user. group: as a reward model sees it. messages: as the policy does."""
+    """A conversation up to a user turn.
+
+    Attributes:
+        config: Config of the item.
+        id: Id of the item.
+        cluster: Cluster of the item.
+        turn: Number of the user turn, from 0.
+        group: Conversation as a reward model reads it, without responses.
+        messages: Conversation as the policy reads it.
+    """
 
     config: str
     id: str
@@ -53,12 +69,12 @@ class Thread:
 
     @property
     def history(self) -> str:
-        """Names the conversation: SHA-256 of its messages, 16 digits."""
+        """First 16 digits of the SHA-256 of the messages."""
         return digest([dict(message) for message in self.messages])[:16]
 
     @property
     def key(self) -> tuple[str, str, int, str]:
-        """The columns of `THREAD_KEY`."""
+        """Values of the columns `THREAD_KEY`."""
         return self.config, self.id, self.turn, self.history
 
 
@@ -67,54 +83,64 @@ def resolve_policy(
     sampling: SamplingConfig | PlanConfig,
     connection: ConnectionConfig | None = None,
 ) -> Policy:
-    """A policy by its name: "local" is the embedded model, a name with a base URL a model of that endpoint, and any
-    other a folder or ORG/NAME on the Hub, which runs in this process.
+    """Resolve a policy by its name.
 
-    Raises `RecipeError` and `EvaluationError`.
+    Args:
+        name: `"local"` (the embedded model), the name of a model if `connection` has a base URL, or a directory or
+            ORG/NAME on the Hub, which runs in this process.
+        sampling: Temperature, top-p and maximum number of tokens.
+        connection: Endpoint of the policy. Default: none.
+
+    Raises:
+        RecipeError: The name and the connection describe no valid chat model.
+        EvaluationError: The connection asks for batches from a model in this process, or the policy is unreachable.
     """
     connection = connection or ConnectionConfig()
-    how: dict[str, Any] = sampling.model_dump(include={"temperature", "top_p", "max_tokens"})
+    options: dict[str, Any] = sampling.model_dump(include={"temperature", "top_p", "max_tokens"})
     if isinstance(name, LocalModel) or (str(name) != LOCAL and connection.base_url is None):
         if connection.batch:
             raise EvaluationError(
-                f"The policy {name} runs in this process, which takes no batches: give --policy-base-url, or leave out "
-                "--policy-batch."
+                f"The policy {name} runs in this process, where batches are not supported; give "
+                "`policy_base_url=...` or leave out `policy_batch=True`."
             )
         from pluralbench_policies import Generation, chat_model_of  # noqa: PLC0415 - needs torch
 
-        described = name if isinstance(name, LocalModel) else LocalModel(name=str(name))
-        chat = chat_model_of(described, **how)
-        record = described.record().model_copy(update={"kind": "policy"})
-        return Policy(chat, Generation(described), Limits(), record)
-    chat, reached = resolve_chat_model(str(name), connection, how, "policy")
+        model = name if isinstance(name, LocalModel) else LocalModel(name=str(name))
+        chat = chat_model_of(model, **options)
+        record = model.record().model_copy(update={"kind": "policy"})
+        return Policy(chat, Generation(model), Limits(), record)
+    chat, reached = resolve_chat_model(str(name), connection, options, "policy")
     try:
         check_connection(chat, reached)
     except ValueError as error:
-        raise EvaluationError(f"The policy {name} cannot be asked: {error}.") from None
+        raise EvaluationError(f"The policy {name} cannot be called: {error}.") from None
     record = ModelRecord(name=chat.model, kind="policy", provider=chat.provider)
     return Policy(chat, chat_backend(chat, reached), reached.limits(), record)
 
 
 def initial_threads(items: pl.DataFrame, groups: Sequence[Group]) -> list[Thread]:
-    """The first turn of every item. groups: the items, with what is said about the person."""
+    """Return the first turn of every item. `groups` are the items with their user context, in the order of `items`."""
     rows = items.select("config", "id", "cluster").iter_rows()
     return [_thread(row, group, 0, user_turns(group)[0]) for row, group in zip(rows, groups, strict=True)]
 
 
-def next_thread(thread: Thread, said: str, whole: Group) -> Thread | None:
-    """The conversation after the assistant said something; None where the user says no more.
+def next_thread(thread: Thread, answer: str, item: Group) -> Thread | None:
+    """Continue a conversation after the policy's answer; None if the user has no further turn.
 
-    whole: the item, with all that the user says.
+    Args:
+        thread: Conversation up to the answered turn.
+        answer: Answer of the policy.
+        item: The item with all user turns.
     """
-    turns = user_turns(whole)
+    turns = user_turns(item)
     if thread.turn + 1 == len(turns):
         return None
-    prompt = [*thread.group.prompt, {"role": "assistant", "content": said}, *turns[thread.turn + 1]]
-    return _thread((thread.config, thread.id, thread.cluster), whole, thread.turn + 1, prompt)
+    prompt = [*thread.group.prompt, {"role": "assistant", "content": answer}, *turns[thread.turn + 1]]
+    return _thread((thread.config, thread.id, thread.cluster), item, thread.turn + 1, prompt)
 
 
 def user_turns(group: Group) -> list[list[Message]]:
-    """What is said up to each turn of the user that has no answer, from the turn before."""
+    """Split a prompt into user turns; each begins after the previous turn that needs an answer."""
     turns: list[list[Message]] = [[]]
     for message in group.prompt:
         if message["role"] == "user" and turns[-1] and turns[-1][-1]["role"] == "user":
@@ -123,20 +149,30 @@ def user_turns(group: Group) -> list[list[Message]]:
     return turns
 
 
-def _thread(item: tuple[str, str, str], whole: Group, turn: int, prompt: Sequence[Message]) -> Thread:
-    """item: its config, id and cluster."""
-    group = replace(whole, prompt=list(prompt), responses=[])
+def _thread(key: tuple[str, str, str], item: Group, turn: int, prompt: Sequence[Message]) -> Thread:
+    """`key`: config, id and cluster of the item."""
+    group = replace(item, prompt=list(prompt), responses=[])
     messages = group.messages
     if group.context:
         messages = [{"role": "system", "content": SYSTEM}, *messages]
-    return Thread(*item, turn, group, messages)
+    return Thread(*key, turn, group, messages)
 
 
 def sample(policy: Policy, threads: Sequence[Thread], count: int, ledger: Ledger, *, seed: int) -> pl.DataFrame:
-    """Ask the policy for so many candidates for each conversation; a frame of `CANDIDATES`, in the threads' order.
+    """Sample candidates for each conversation.
 
-    What the ledger has is not asked again. seed: of what is sent where the policy takes seeds. Raises a `CallsError`
-    for what concerns every request.
+    Args:
+        policy: Policy that answers.
+        threads: Conversations to answer.
+        count: Number of candidates per conversation.
+        ledger: Ledger of the calls; recorded answers are not requested again.
+        seed: Seed of the requests, if the policy takes seeds.
+
+    Returns:
+        A frame with the columns `CANDIDATES`, in the order of `threads`.
+
+    Raises:
+        CallsError: An error that concerns every request.
     """
     requests = [
         chat_request(policy.chat, thread.messages, seed=seed, label=f"an answer to {thread.group.id}", attempt=number)
@@ -154,7 +190,7 @@ def sample(policy: Policy, threads: Sequence[Thread], count: int, ledger: Ledger
 
 
 def answer_fields(answer: Answer) -> dict[str, Any]:
-    """The text of an answer, null where it has none, with the outcome of the call, and then the reason why."""
+    """Return text, outcome, reason and token count of an answer. The text is null, with a reason, if it is unusable."""
     is_text = answer.outcome in TEXTS and answer.text.strip() != ""
     outcome = "empty" if answer.outcome in TEXTS and not is_text else answer.outcome
     return {
@@ -166,12 +202,12 @@ def answer_fields(answer: Answer) -> dict[str, Any]:
 
 
 def check_candidates(candidates: pl.DataFrame, policy: str) -> None:
-    """Raise `EvaluationError` where the policy gave no text at all."""
+    """Raise `EvaluationError` if no candidate has a text."""
     if candidates["text"].drop_nulls().is_empty():
         outcome, count = candidates["outcome"].value_counts(sort=True).row(0)
         reason = candidates.filter(outcome=outcome)["reason"][0]
         raise EvaluationError(
-            f"The policy {policy} gave no text for any prompt ({count:,} times {outcome}"
-            f"{'' if reason == outcome else f': {reason}'}); look at its chat template, --max-tokens and "
-            "--profile-size."
+            f"The policy {policy} returned no text for any prompt ({count:,} times {outcome}"
+            f"{'' if reason == outcome else f': {reason}'}); check its chat template, `max_tokens=...` and "
+            "`profile_size=...`."
         )

@@ -1,4 +1,4 @@
-"""`optimize`: a policy is optimised against a reward model, and what it answers then is judged."""
+"""Optimize a policy against a reward model, and judge its answers before and after."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +33,7 @@ from pluralbench.results.record import ScoringRecord
 from pluralbench.results.runs import LEDGER_FILE, Run, load_run, write_run
 
 ONE = SamplingConfig(n=1)
-"""What a policy is judged by: one answer to each prompt."""
+"""Sampling of the judged answers: one per prompt."""
 
 
 def optimize(
@@ -55,17 +55,39 @@ def optimize(
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> Run[OptimizeRunConfig, DownstreamResult]:
-    """Optimise a policy against a reward model, and judge what it answers, before and after.
+    """Optimize a policy against a reward model, and judge its answers before and after.
 
     Personalized RewardBench, section 5.1 and appendix B.
 
-    policy: a language model, a folder or ORG/NAME on the Hub. reward: what `pluralbench.score` takes; name: what to
-    call it. data: the prompts that are answered and judged. train: those that the policy is optimised on, without it
-    the same. options: how it is optimised. sampling: how it answers afterwards, by default once. The rest is as of
-    `best_of_n`.
+    The run's directory `policy` holds the optimized policy with its log and curves. Call the function again with the
+    same arguments to resume an interrupted run.
 
-    The result's folder `policy` holds the optimised policy with its log and curves. What was interrupted goes on with
-    the same call. Raises a `UserError` for every mistake of the caller.
+    Args:
+        policy: Language model to optimize: a directory or ORG/NAME on the Hub.
+        reward: Reward model, as `pluralbench.score` takes it.
+        name: Name of the reward model in results. Default: the last part of its path.
+        benchmark: Benchmark with the prompts. Its responses are not used.
+        data: Location of the prompts that are answered and judged, or a `DataConfig`. Default: the benchmark's data on
+            the Hub.
+        train: Location of the training prompts, or a `DataConfig`. Default: the prompts of `data`.
+        prompt: User context that the policy and the reward model read. Default: ten posts of the profile.
+        options: Algorithm and training options.
+        sampling: Sampling of the judged answers. Default: one answer per prompt.
+        scoring: Options of a reward model that runs in this process.
+        outcome: Judge of the answers and the measure that it applies. Default: no judge.
+        judge_connection: Endpoint of the judge. Default: OpenAI's.
+        seed: Seed of the judged answers, if the policy takes seeds, and of the response order in comparisons. Training
+            has its own seed in `options`.
+        reuse: Ledger or run directory whose recorded calls are reused.
+        out: Run directory. Default: a directory under `runs/` named after the settings.
+        fresh: Start over, and replace a run that is in `out`.
+
+    Returns:
+        The run, with the frames `candidates`, `rewards`, `selected`, `candidates_start` and, with a judge, `outcomes`
+        and `outcomes_start`. Frames ending in `_start` are of the policy before optimization.
+
+    Raises:
+        UserError: An argument, the data, the policy, the reward model or the judge cannot be used.
     """
     prompt, options = prompt or DownstreamPromptConfig(), options or OptimizeConfig()
     sampling, outcome, scoring = sampling or ONE, outcome or OutcomeConfig(), scoring or ScoringConfig()
@@ -74,7 +96,7 @@ def optimize(
     start = policy if isinstance(policy, LocalModel) else LocalModel(name=str(policy))
     name = name or default_model_name(reward)
     judge = outcome_judge(outcome, judge_connection)
-    # Now, since what lacks them would be told only after hours of optimising.
+    # Before the hours of training, so that missing aspects are reported first.
     aspects = aspect_titles(loaded.items.frame) if judge is not None and outcome.measure == "rubric" else {}
     config = OptimizeRunConfig(
         policy=start.record().model_copy(update={"kind": "policy"}),
@@ -90,26 +112,26 @@ def optimize(
         system_digest=digest(SYSTEM),
         seed=seed,
     )
-    place = f"{loaded.name}-{Path(start.name).name}-{options.algorithm}-{name}"
-    choices = (loaded.data, prompt, start, options, scoring, outcome)
-    target = Path(out or run_folder(place, config, *choices, seed=seed, exclude=("algorithm", "judge")))
+    label = f"{loaded.name}-{Path(start.name).name}-{options.algorithm}-{name}"
+    settings = (loaded.data, prompt, start, options, scoring, outcome)
+    target = Path(out or run_folder(label, config, *settings, seed=seed, exclude=("algorithm", "judge")))
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
-            end, rewarded, made = _optimized(start, reward, trained, config, output.work)
+            end, rewarded, training = _optimize_policy(start, reward, trained, config, output.work)
             items, groups = loaded.items.frame, loaded.groups()
             with reused_ledger(output.work, reuse) as ledger:
-                found = []
-                for which, model in (("start", start), ("end", end)):
-                    asked, work = resolve_policy(model, sampling), output.work / which
-                    setup = RolloutSetup(asked, {}, scoring, sampling, judge, ledger, work, seed)
-                    found.append(rollout(setup, items, groups, aspects))
-                before, after = found
+                rollouts = []
+                for stage, model in (("start", start), ("end", end)):
+                    resolved, work = resolve_policy(model, sampling), output.work / stage
+                    setup = RolloutSetup(resolved, {}, scoring, sampling, judge, ledger, work, seed)
+                    rollouts.append(rollout(setup, items, groups, aspects))
+                before, after = rollouts
                 result = DownstreamResult(
                     policy=config.policy,
                     rewards={name: rewarded},
                     sampling=sampling_record(setup, after.candidates, max(len(user_turns(group)) for group in groups)),
                     outcome=outcome_record(setup, after.outcomes),
-                    optimization=made | {"judged_on_the_same_prompts": config.train.digest == config.data.digest},
+                    optimization=training | {"judged_on_the_same_prompts": config.train.digest == config.data.digest},
                 )
                 ledger.export(output.work / LEDGER_FILE, ledger.used)
             _write(output, config, result, before, after)
@@ -117,16 +139,16 @@ def optimize(
 
 
 def policy_tasks(loaded: LoadedBenchmark) -> list[Task]:
-    """The prompts as a policy reads them, and as a reward model is given them; of conversations the first turn."""
+    """Return the training prompts as the policy and the reward model read them; of conversations the first turn."""
     items = loaded.items.frame
     threads = initial_threads(items, loaded.groups())
     return [Task(thread.messages, replace(thread.group, id=f"{thread.config}/{thread.id}")) for thread in threads]
 
 
-def _optimized(
+def _optimize_policy(
     start: LocalModel, reward: Scorable, trained: LoadedBenchmark, config: OptimizeRunConfig, work: Path
 ) -> tuple[LocalModel, RewardedRecord, dict[str, Any]]:
-    """The optimised policy, the reward model behind it, and the record of the optimisation."""
+    """Return the optimized policy, the record of its reward model, and the record of the training."""
     from pluralbench_policies import optimize as run  # noqa: PLC0415 - needs torch
 
     model = resolve_model(reward, scoring_config(reward, config.scoring))[1]()
@@ -139,7 +161,7 @@ def _write(
     output: Output, config: OptimizeRunConfig, result: DownstreamResult, before: Rollout, after: Rollout
 ) -> None:
     by_config = config.benchmark.description.overall != "items"
-    tables = (rollout_outcome_table(found, config.sampling.n, result.sampling.turns) for found in (before, after))
+    tables = (rollout_outcome_table(answered, config.sampling.n, result.sampling.turns) for answered in (before, after))
     numbers = [] if after.outcomes is None else level_numbers(*tables, by_config=by_config)
     frames = {
         "candidates": after.candidates,

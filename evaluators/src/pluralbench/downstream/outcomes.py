@@ -1,4 +1,4 @@
-"""What a judge makes of candidates: by rubric aspects, as a rating, or against another answer of the policy."""
+"""Judged outcomes of candidates: by rubric aspects, as a rating, or against another sample of the policy."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +14,7 @@ from pluralbench_rewards.rubric import PROMPTS as RUBRIC_PROMPTS
 from pluralbench_runs import digest, rng_for
 
 from pluralbench.config import JudgeConfig, OutcomeConfig
-from pluralbench.downstream.candidates import Thread
+from pluralbench.downstream.candidates import THREAD_KEY, Thread
 from pluralbench.errors import DataError, EvaluationError
 from pluralbench.evaluation.judge import judge_chat_model
 from pluralbench.results.downstream import OUTCOMES
@@ -22,19 +22,26 @@ from pluralbench.results.downstream import OUTCOMES
 OVERLAP = "rubric-overlap"
 SCALES = {
     "rubric": "mean over the rubric aspects of 0 (not covered), 1 (somewhat) or 2 (very well): from 0 to 2",
-    OVERLAP: "mean over the rubric aspects of twice the share of their words that the answer has: from 0 to 2; it "
-    "counts words and is no measure of quality",
+    OVERLAP: "mean over the rubric aspects of twice the share of their words that the answer contains: from 0 to 2; "
+    "it counts words and does not measure quality",
     "rating": "from 1 (not at all) to 10 (it could not be better)",
-    "win": "1 where it is judged better than another sample of the policy, else -1: from -1 to 1",
+    "win": "1 if it is judged better than another sample of the policy, else -1: from -1 to 1",
 }
-"""What the values of a measure mean, as a sentence's end."""
+"""Scale of each measure, as the end of a sentence."""
 
 Aspects = Mapping[tuple[str, str], Sequence[str]]
 """Titles of rubric aspects by config and id."""
 
 
 class JudgedCandidate(NamedTuple):
-    """A candidate to be judged. against: what it is compared with, for the measure "win"."""
+    """A candidate to judge.
+
+    Attributes:
+        thread: Conversation that it answers.
+        sample: Number of the candidate.
+        text: Text of the candidate.
+        against: Text of the compared sample, for the measure `win`.
+    """
 
     thread: Thread
     sample: int
@@ -43,121 +50,144 @@ class JudgedCandidate(NamedTuple):
 
 
 class OutcomeJudge(NamedTuple):
-    """Who judges outcomes. judge: None where words are counted."""
+    """The judge of outcomes.
+
+    Attributes:
+        outcome: Judge, measure and number of attempts.
+        judge: The judge model; None if words are counted (`rubric-overlap`).
+    """
 
     outcome: OutcomeConfig
     judge: Judge | None
 
     @property
     def chat(self) -> ChatModel | None:
-        """The model that is asked."""
+        """The judge's chat model; None if words are counted."""
         return None if self.judge is None else self.judge.model
 
     @property
     def scale(self) -> str:
-        """What its values mean."""
+        """Scale of the values, as the end of a sentence."""
         return SCALES[self.outcome.measure if self.judge is not None else OVERLAP]
 
     @property
     def prompts_digest(self) -> str | None:
-        """SHA-256 of its prompts; None where words are counted."""
+        """SHA-256 of the judge's prompts; None if words are counted."""
         if self.judge is None:
             return None
         return digest(dict(RUBRIC_PROMPTS if self.outcome.measure == "rubric" else PROMPTS))
 
     def values(
-        self, answered: Sequence[JudgedCandidate], aspects: Aspects, ledger: Ledger, *, seed: int
+        self, candidates: Sequence[JudgedCandidate], aspects: Aspects, ledger: Ledger, *, seed: int
     ) -> pl.DataFrame:
-        """The outcome of each candidate (`OUTCOMES`). ledger: of its calls. seed: of the order of a comparison.
+        """Judge candidates.
 
-        Raises a `CallsError` where the judge cannot be asked.
+        Args:
+            candidates: Candidates to judge.
+            aspects: Rubric aspects of the items, for the measure `rubric`.
+            ledger: Ledger of the judge's calls.
+            seed: Seed of the response order in comparisons.
+
+        Returns:
+            A frame with the columns `OUTCOMES`, in the order of `candidates`.
+
+        Raises:
+            CallsError: The judge cannot be called.
         """
         if self.judge is None:
-            values = [_value_of(overlap(case)) for case in _cases(answered, aspects)]
+            values = [_outcome_of(overlap(case)) for case in _cases(candidates, aspects)]
         else:
             judge = replace(self.judge, ledger=ledger)
             if self.outcome.measure == "rubric":
-                values = [_value_of(one.value, one.reason) for one in score_aspects(judge, _cases(answered, aspects))]
+                values = [
+                    _outcome_of(reply.value, reply.reason)
+                    for reply in score_aspects(judge, _cases(candidates, aspects))
+                ]
             else:
-                values = (_rated if self.outcome.measure == "rating" else _compared)(judge, answered, seed)
+                values = (_rate if self.outcome.measure == "rating" else _compare)(judge, candidates, seed)
         rows = [
-            {"config": one.thread.config, "id": one.thread.id, "turn": one.thread.turn, "history": one.thread.history}
-            | {"sample": one.sample}
-            | found
-            for one, found in zip(answered, values, strict=True)
+            dict(zip(THREAD_KEY, candidate.thread.key, strict=True)) | {"sample": candidate.sample} | value
+            for candidate, value in zip(candidates, values, strict=True)
         ]
         return pl.DataFrame(rows, schema=OUTCOMES)
 
 
-def _value_of(scores: list[float] | None, reason: str = "") -> dict[str, Any]:
+def _outcome_of(scores: list[float] | None, reason: str = "") -> dict[str, Any]:
     return {"reason": reason} if scores is None else {"value": mean_score(scores), "scores": scores}
 
 
-def _cases(answered: Sequence[JudgedCandidate], aspects: Aspects) -> list[RubricCase]:
+def _cases(candidates: Sequence[JudgedCandidate], aspects: Aspects) -> list[RubricCase]:
     return [
-        RubricCase(
-            one.thread.group.id,
-            conversation_text(one.thread.group),
-            one.text,
-            aspects[one.thread.config, one.thread.id],
-        )
-        for one in answered
+        RubricCase(thread.group.id, conversation_text(thread.group), text, aspects[thread.config, thread.id])
+        for thread, _, text, _ in candidates
     ]
 
 
-def _rated(judge: Judge, answered: Sequence[JudgedCandidate], _: int) -> list[dict[str, Any]]:
-    groups = [Group(one.thread.group.id, one.thread.group.prompt, [one.text]) for one in answered]
-    told = ["\n".join(one.thread.group.context) for one in answered]
-    return [{"value": one.value, "reason": one.reason or None} for [one] in judge.rate(groups, told)]
+def _rate(judge: Judge, candidates: Sequence[JudgedCandidate], _: int) -> list[dict[str, Any]]:
+    groups = [Group(thread.group.id, thread.group.prompt, [text]) for thread, _, text, _ in candidates]
+    contexts = ["\n".join(candidate.thread.group.context) for candidate in candidates]
+    return [{"value": reply.value, "reason": reply.reason or None} for [reply] in judge.rate(groups, contexts)]
 
 
-def _compared(judge: Judge, answered: Sequence[JudgedCandidate], seed: int) -> list[dict[str, Any]]:
-    # Whether the judge sees the candidate first.
-    firsts = [rng_for(seed, "order", *one.thread.key, one.sample).random() < 0.5 for one in answered]
+def _compare(judge: Judge, candidates: Sequence[JudgedCandidate], seed: int) -> list[dict[str, Any]]:
+    candidate_first = [
+        rng_for(seed, "order", *candidate.thread.key, candidate.sample).random() < 0.5 for candidate in candidates
+    ]
     comparisons = [
         Comparison(
-            one.thread.group.id,
-            one.thread.group.prompt,
-            one.text if first else str(one.against),
-            str(one.against) if first else one.text,
-            "\n".join(one.thread.group.context),
+            thread.group.id,
+            thread.group.prompt,
+            text if first else str(against),
+            str(against) if first else text,
+            "\n".join(thread.group.context),
         )
-        for one, first in zip(answered, firsts, strict=True)
+        for (thread, _, text, against), first in zip(candidates, candidate_first, strict=True)
     ]
     return [
-        {"reason": one.reason} if one.value is None else {"value": 1.0 if (one.value == "A") == first else -1.0}
-        for one, first in zip(judge.compare(comparisons), firsts, strict=True)
+        {"reason": reply.reason} if reply.value is None else {"value": 1.0 if (reply.value == "A") == first else -1.0}
+        for reply, first in zip(judge.compare(comparisons), candidate_first, strict=True)
     ]
 
 
 def conversation_text(group: Group) -> str:
-    """The conversation up to the answer, without what is said about the person: the aspects stand for that."""
+    """Return the conversation up to the answer as text, without user context, which the rubric aspects replace."""
     if len(group.prompt) == 1:
         return group.prompt[0]["content"]
     return "\n\n".join(f"{message['role']}: {message['content']}" for message in group.prompt)
 
 
 def outcome_judge(outcome: OutcomeConfig, connection: ConnectionConfig | None) -> OutcomeJudge | None:
-    """Who judges; None where nobody is to. Raises `RecipeError`, `CallsError` and `EvaluationError`."""
+    """Resolve the judge of outcomes; None if `outcome` names none.
+
+    Raises:
+        RecipeError: The judge's name and connection describe no valid chat model.
+        CallsError: The connection cannot be used.
+        EvaluationError: The measure does not fit the judge.
+    """
     if outcome.judge is None:
         return None
     if outcome.judge == OVERLAP:
         if outcome.measure != "rubric":
-            raise EvaluationError(f"{OVERLAP} counts words of rubric aspects; give no --measure {outcome.measure}.")
+            raise EvaluationError(f'{OVERLAP} counts words of rubric aspects; leave out `measure="{outcome.measure}"`.')
         return OutcomeJudge(outcome, None)
-    judging = JudgeConfig(max_tokens=outcome.max_tokens)
-    chat, reached = judge_chat_model(outcome.judge, judging, connection, seeded=False)
-    # Its ledger is that of the candidates, which `values` is given.
+    config = JudgeConfig(max_tokens=outcome.max_tokens)
+    chat, reached = judge_chat_model(outcome.judge, config, connection, seeded=False)
+    # `values` replaces the ledger by that of the candidates.
     return OutcomeJudge(outcome, Judge(chat, reached, Path("ledger.sqlite"), attempts=outcome.attempts))
 
 
 def aspect_titles(items: pl.DataFrame) -> dict[tuple[str, str], list[str]]:
-    """The titles of the rubric aspects of each item, by config and id. Raises `DataError` where one has none."""
-    found = {}
+    """Return the titles of each item's rubric aspects, by config and id.
+
+    Raises:
+        DataError: An item has no aspects.
+    """
+    titles = {}
     for config, item_id, aspects in items.select("config", "id", "aspects").iter_rows():
         if not aspects:
             raise DataError(
-                f"The item of id {item_id} has no rubric aspects to judge by; choose --measure rating or win."
+                f'The item of id {item_id} has no rubric aspects to judge by; choose `measure="rating"` or '
+                '`measure="win"`.'
             )
-        found[config, item_id] = [aspect["aspect"] for aspect in aspects]
-    return found
+        titles[config, item_id] = [aspect["aspect"] for aspect in aspects]
+    return titles

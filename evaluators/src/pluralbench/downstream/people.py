@@ -1,8 +1,8 @@
-"""The win rate of best-of-N by people (CHEEMS, section 6.2): answers out on blind sheets, and what came back.
+"""Human win rates of best-of-N (CHEEMS, section 6.2): blind sheets for annotators, and a run with their outcomes.
 
-What each reward model selects of the most candidates is shown beside a single sample of the policy, in an order that is
-drawn. What people say takes the place of a judge's outcomes in a directory of its own, so that whatever reads
-best-of-N reads that too.
+The answer that each reward model selects at the largest k is shown next to a single sample of the policy, in random
+order. The annotators' answers replace a judge's outcomes in a run directory of its own, which every reader of best-of-N
+runs accepts.
 """
 
 from collections.abc import Iterator, Sequence
@@ -46,29 +46,31 @@ from pluralbench.results.metrics_frame import Place, metrics_frame
 from pluralbench.results.runs import Downstream, load_run, write_run
 
 BETTER = "better"
-FIELDS = {"question": "The question", "person": "What is known of who asks", "first": "Answer A", "second": "Answer B"}
+FIELDS = {"question": "Question", "person": "About the person who asks", "first": "Answer A", "second": "Answer B"}
 FORM = Form(FIELDS, [preference(BETTER, "A", "B", title="Which answer is better?"), Question("remark", "Remark")])
 GUIDE = """\
 # How to compare
 
-Each row is a question with two answers to it. Read the question, then both answers, and say in `better` which one
-serves whoever asks better: 1 for answer A, 2 for answer B, s where both are alike. Work alone, in the order of the
-rows.
+Each row shows a question and two answers. Read the question and both answers, then enter in `better` which answer is
+better for the person who asks: 1 for answer A, 2 for answer B, s if both are equally good. Work alone, in the order of
+the rows.
 
-Where something is known of who asks, judge for that person and not for yourself. How long an answer is and which one
-comes first say nothing about it, and instructions within an answer are not for you. What you want to say goes into
-`remark`.
+If a row describes the person who asks, judge for that person and not for yourself. The length of an answer and its
+position do not matter, and instructions within an answer are not meant for you. Enter comments in `remark`.
 
-In a sheet, leave `item`, `annotator` and the texts as they are, and save it as CSV in UTF-8.
+In a sheet, do not change `item`, `annotator` or the texts, and save it as CSV in UTF-8.
 """
-UNANSWERED = "nobody has said"
+UNANSWERED = "not answered"
 KEY = ("item", "config", "id", "sample", "chosen")
 
 
 class WinRecipe(StudyRecipe):
-    """The settings of a study of win rates.
+    """Settings of a win-rate study.
 
-    run: the directory of `best-of-n`. digest: of the answers that are compared. limit: prompts of each config, drawn.
+    Attributes:
+        run: Directory of the best-of-n run.
+        digest: Digest of the compared answers.
+        limit: Maximum number of prompts per config, drawn at random. Default: all.
     """
 
     runtime_only: ClassVar[frozenset[str]] = StudyRecipe.runtime_only | {"run"}
@@ -79,65 +81,81 @@ class WinRecipe(StudyRecipe):
 
 
 def export_sheets(
-    found: Downstream, folder: Path, settings: WinRecipe, *, data: str | None = None, fresh: bool = False
+    run: Downstream, folder: Path, settings: WinRecipe, *, data: str | None = None, fresh: bool = False
 ) -> tuple[WinRecipe, int, bool]:
-    """Write the study's sheets to `folder`; the settings with the digest, how many pairs there are, and whether it was
-    not there before.
+    """Write the sheets of a win-rate study.
 
-    data: where the run's prompts are now, if they have moved. Raises `RunError` and `DataError`, and as
-    `pluralbench_studies.write_study` does.
+    Args:
+        run: Run of best-of-n.
+        folder: Directory of the study.
+        settings: Annotators, seed and limit.
+        data: Location of the prompts, if they have moved.
+        fresh: Start over, and replace the study in `folder`.
+
+    Returns:
+        The settings with the digest of the answers, the number of pairs, and whether the study is new.
+
+    Raises:
+        RunError: The run is not of best-of-n, or there is nothing to compare.
+        DataError: The prompts cannot be read or have changed.
+        UserError: The study cannot be written; see `pluralbench_studies.write_study`.
     """
     annotator_names(settings.annotators)
-    every = pairs_of(found)
-    settings = settings.model_copy(update={"digest": _digest(every)})
-    drawn = every.join(_prompts(every, settings), on=["config", "id"], how="semi", maintain_order="left")
-    asked = drawn.filter(pl.col("text") != pl.col("against"))
-    if asked.is_empty():
-        raise RunError(f"{found.path}: each answer that is selected is the one to compare it with; sample more.")
+    all_pairs = answer_pairs(run)
+    settings = settings.model_copy(update={"digest": _digest(all_pairs)})
+    drawn = all_pairs.join(_draw_prompts(all_pairs, settings), on=["config", "id"], how="semi", maintain_order="left")
+    pairs = drawn.filter(pl.col("text") != pl.col("against"))
+    if pairs.is_empty():
+        raise RunError(f"{run.path}: every selected answer is the one to compare it with; sample more candidates.")
     names, firsts = [], []
-    for config, item_id, number in asked.select("config", "id", "sample").iter_rows():
+    for config, item_id, number in pairs.select("config", "id", "sample").iter_rows():
         names.append(digest([settings.seed, settings.digest, config, item_id, number])[:12])
         firsts.append(rng_for(settings.seed, "order", config, item_id, number).random() < 0.5)
-    asked = asked.with_columns(item=pl.Series(names, dtype=pl.String), chosen_first=pl.Series(firsts, dtype=pl.Boolean))
-    asked = asked.join(_user_context(found, asked, data), on=["config", "id"], how="left", maintain_order="left")
+    pairs = pairs.with_columns(item=pl.Series(names, dtype=pl.String), chosen_first=pl.Series(firsts, dtype=pl.Boolean))
+    pairs = pairs.join(_user_context(run, pairs, data), on=["config", "id"], how="left", maintain_order="left")
     first = pl.col("chosen_first")
-    sheet = asked.select(
+    sheet = pairs.select(
         "item",
         "question",
         "person",
         first=pl.when(first).then("text").otherwise("against"),
         second=pl.when(first).then("against").otherwise("text"),
     )
-    key = asked.with_columns(chosen=pl.when(first).then(pl.lit("1")).otherwise(pl.lit("2"))).select(KEY)
+    key = pairs.with_columns(chosen=pl.when(first).then(pl.lit("1")).otherwise(pl.lit("2"))).select(KEY)
     group = pl.concat_str("config", "id", separator="/")
-    given = assign(
-        asked.select("item", group=group),
+    assigned = assign(
+        pairs.select("item", group=group),
         sorted(settings.annotators),
         seed=settings.seed,
         each=settings.annotators_per_item,
         check_share=0.0,
     )
-    fields = {name: title for name, title in FIELDS.items() if name != "person" or (asked["person"] != "").any()}
-    new = write_study(folder, settings, given, key, sheet, replace(FORM, fields=fields), GUIDE, fresh=fresh)
-    return settings, asked.height, new
+    fields = {name: title for name, title in FIELDS.items() if name != "person" or (pairs["person"] != "").any()}
+    new = write_study(folder, settings, assigned, key, sheet, replace(FORM, fields=fields), GUIDE, fresh=fresh)
+    return settings, pairs.height, new
 
 
-def pairs_of(found: Downstream) -> pl.DataFrame:
-    """What reward models select of the most candidates, each once, beside what it is compared with.
+def answer_pairs(run: Downstream) -> pl.DataFrame:
+    """Return the distinct answers that reward models select at the largest k, each with the answer to compare it with.
 
-    Columns `THREAD_KEY`, `sample`, `text`, and `against`: the further sample that a judge of wins compared with, or
-    else the first candidate. Raises `RunError` for a directory of something else, and for conversations of several
-    turns.
+    Returns:
+        A frame with the columns `THREAD_KEY`, `sample`, `text` and `against`: the extra sample of a run with the
+        measure `win`, otherwise the first candidate.
+
+    Raises:
+        RunError: The run is not of best-of-n, or its conversations have several turns.
     """
-    if found.verb != "best-of-n" or not found.result.rewards:
-        raise RunError(f"{found.path} has no answers that reward models selected; give a directory of best-of-n.")
-    if found.result.sampling.turns > 1:
-        raise RunError(f"{found.path} has conversations of several turns; people compare answers to one question.")
-    texts = found.frame("candidates").drop_nulls("text").select(*THREAD_KEY, "sample", "text")
-    n, last = found.config.sampling.n, found.result.sampling.sizes[-1]
+    if run.verb != "best-of-n" or not run.result.rewards:
+        raise RunError(f"{run.path} has no answers selected by reward models; give a run of best-of-n.")
+    if run.result.sampling.turns > 1:
+        raise RunError(
+            f"{run.path} has conversations of several turns; annotators compare answers to a single question."
+        )
+    texts = run.frame("candidates").drop_nulls("text").select(*THREAD_KEY, "sample", "text")
+    n, last = run.config.sampling.n, run.result.sampling.sizes[-1]
     single = n if (texts["sample"] == n).any() else 0
     against = texts.filter(sample=single).select(*THREAD_KEY, against="text")
-    chosen = found.frame("selected").filter(k=last).drop_nulls("sample").select(*THREAD_KEY, "sample").unique()
+    chosen = run.frame("selected").filter(k=last).drop_nulls("sample").select(*THREAD_KEY, "sample").unique()
     return chosen.join(texts, on=[*THREAD_KEY, "sample"]).join(against, on=THREAD_KEY).sort(*THREAD_KEY, "sample")
 
 
@@ -145,28 +163,32 @@ def _digest(pairs: pl.DataFrame) -> str:
     return digest(pairs.rows())
 
 
-def _prompts(pairs: pl.DataFrame, settings: WinRecipe) -> pl.DataFrame:
-    """The prompts whose answers are compared."""
+def _draw_prompts(pairs: pl.DataFrame, settings: WinRecipe) -> pl.DataFrame:
+    """Draw the prompts whose answers are compared."""
     parts = []
     for own in pairs.select("config", "id").unique().partition_by("config"):
         ids: list[str] = own["id"].to_list()
-        kept = draw(ids, settings.limit or len(ids), settings.seed, "compared", own["config"][0])
-        parts.append(own.filter(pl.col("id").is_in(kept)))
+        drawn = draw(ids, settings.limit or len(ids), settings.seed, "compared", own["config"][0])
+        parts.append(own.filter(pl.col("id").is_in(drawn)))
     return pl.concat(parts)
 
 
-def _user_context(found: Downstream, asked: pl.DataFrame, data: str | None) -> pl.DataFrame:
-    """The question of each prompt, and what the policy read of the person: `config`, `id`, `question`, `person`."""
-    told = found.config.prompt
-    if told.profile not in {None, "none", "raw"}:
-        raise RunError(f"{found.path} keeps no {told.profile}s, so people cannot read what the policy did of a person.")
-    items = reload_items(found, data, "pluralbench rate RUN --data PLACE")
+def _user_context(run: Downstream, pairs: pl.DataFrame, data: str | None) -> pl.DataFrame:
+    """Return question and user context of each prompt: `config`, `id`, `question`, `person`."""
+    prompt_record = run.config.prompt
+    if prompt_record.profile not in {None, "none", "raw"}:
+        raise RunError(
+            f"{run.path} does not contain the {prompt_record.profile}s that the policy read, so they cannot be shown."
+        )
+    items = reload_items(run, data, "pluralbench rate RUN --data PLACE")
     assert isinstance(items, Items)  # noqa: S101 - only judge-personas has other items
-    if items.digest != found.config.data.digest:
-        place = data_location(found, data)
-        raise DataError(f"{place} has changed since {found.path} was made; give the data as it was (`data`).")
-    rows = items.frame.join(asked.select("config", "id").unique(), on=["config", "id"], how="semi")
-    prompt = PromptConfig.model_validate({"profile": told.profile or "none", "profile_size": told.profile_size or 10})
+    if items.digest != run.config.data.digest:
+        place = data_location(run, data)
+        raise DataError(f"{place} has changed since {run.path} was made; give the original data (`data=...`).")
+    rows = items.frame.join(pairs.select("config", "id").unique(), on=["config", "id"], how="semi")
+    prompt = PromptConfig.model_validate(
+        {"profile": prompt_record.profile or "none", "profile_size": prompt_record.profile_size or 10}
+    )
     groups = items_to_groups(rows, UserContext(prompt, {}, {}, items.history), several_configs=False)
     return rows.select("config", "id").with_columns(
         question=pl.Series([conversation_text(group) for group in groups], dtype=pl.String),
@@ -174,24 +196,39 @@ def _user_context(found: Downstream, asked: pl.DataFrame, data: str | None) -> p
     )
 
 
-def write_ratings(found: Downstream, study: Study[WinRecipe], answers: Answers, out: Path) -> Downstream:
-    """Write what people said of a directory's answers to `out`, in place of what a judge said; that directory.
+def write_ratings(run: Downstream, study: Study[WinRecipe], answers: Answers, out: Path) -> Downstream:
+    """Write a best-of-n run whose outcomes are the annotators' answers.
 
-    A pair is worth the mean over the people who compared it: 1 where the selected answer is better, else -1, as for one
-    that is the same as the single sample, about which nobody is asked. Raises `RunError` where `found` is not what the
-    sheets were made of.
+    The outcome of a pair is the mean over its annotators: 1 if the selected answer is better, else -1. A selected
+    answer equal to the single sample is not shown to annotators and counts -1.
+
+    Args:
+        run: Run of best-of-n from which the sheets were made.
+        study: The win-rate study.
+        answers: Answers of the annotators.
+        out: Directory of the new run.
+
+    Returns:
+        The new run.
+
+    Raises:
+        RunError: The sheets were made from other answers than those of `run`.
     """
-    pairs = pairs_of(found)
+    pairs = answer_pairs(run)
     if _digest(pairs) != study.settings.digest:
-        raise RunError(f"{found.path} is not what the sheets in {study.folder} were made of; give that directory.")
+        raise RunError(
+            f"The sheets in {study.folder} were not made from {run.path}; give the run that they were made from."
+        )
     better = answers.answers.filter(question=BETTER).join(study.key, on="item")
     own = own_answers(better.select("item", "annotator", "answer"))
-    outcomes = _outcomes(pairs.join(_prompts(pairs, study.settings), on=["config", "id"], how="semi"), study.key, own)
-    config, result, last = found.config, found.result, found.result.sampling.sizes[-1]
+    outcomes = _outcomes(
+        pairs.join(_draw_prompts(pairs, study.settings), on=["config", "id"], how="semi"), study.key, own
+    )
+    config, result, last = run.config, run.result, run.result.sampling.sizes[-1]
     frames = {
-        "candidates": found.frame("candidates"),
-        "rewards": found.frame("rewards"),
-        "selected": found.frame("selected").filter(k=last),
+        "candidates": run.frame("candidates"),
+        "rewards": run.frame("rewards"),
+        "selected": run.frame("selected").filter(k=last),
         "outcomes": outcomes,
         "answers": better.select("item", "annotator", "answer", "config", "id", "sample", "chosen"),
     }
@@ -205,13 +242,13 @@ def write_ratings(found: Downstream, study: Study[WinRecipe], answers: Answers, 
     )
     by_config = config.benchmark.description.overall != "items"
     numbers = [*curve_numbers(table, (last,), by_config=by_config), *_agreement(better)]
-    by_people = {
+    human_judge: dict[str, Any] = {
         "outcome": OutcomeConfig(measure="win"),
         "judge": None,
         "prompts_digest": None,
         "seed": study.settings.seed,
     }
-    config = config.model_copy(update=by_people)
+    config = config.model_copy(update=human_judge)
     result = result.model_copy(
         update={
             "sampling": result.sampling.model_copy(update={"sizes": (last,)}),
@@ -225,13 +262,13 @@ def write_ratings(found: Downstream, study: Study[WinRecipe], answers: Answers, 
 
 
 def _outcomes(pairs: pl.DataFrame, key: pl.DataFrame, own: pl.DataFrame) -> pl.DataFrame:
-    """What each pair is worth (columns of `OUTCOMES`)."""
+    """Return the outcome of each pair, with the columns `OUTCOMES`."""
     won = pl.when(pl.col("answer") == pl.col("chosen")).then(1.0).otherwise(-1.0)
     values = own.join(key, on="item").group_by("config", "id", pl.col("sample").cast(pl.Int64)).agg(value=won.mean())
-    alike = pl.col("text") == pl.col("against")
+    identical = pl.col("text") == pl.col("against")
     return (
         pairs.join(values, on=["config", "id", "sample"], how="left", maintain_order="left")
-        .with_columns(value=pl.when(alike).then(-1.0).otherwise("value"))
+        .with_columns(value=pl.when(identical).then(-1.0).otherwise("value"))
         .with_columns(
             scores=pl.lit(None, dtype=OUTCOMES["scores"]),
             reason=pl.when(pl.col("value").is_null()).then(pl.lit(UNANSWERED)),
@@ -244,7 +281,7 @@ def _record(annotators: Sequence[str], outcomes: pl.DataFrame) -> OutcomeRecord:
     missing = outcomes["value"].null_count()
     return OutcomeRecord(
         judge=ModelRecord(name=f"{len(annotators)} people", kind="people"),
-        scale=f"{SCALES['win']}, the mean over those who compared the two",
+        scale=f"{SCALES['win']}, averaged over annotators",
         judged=outcomes.height,
         invalid=missing,
         invalid_reasons={UNANSWERED: missing} if missing else {},
@@ -252,12 +289,12 @@ def _record(annotators: Sequence[str], outcomes: pl.DataFrame) -> OutcomeRecord:
 
 
 def _agreement(better: pl.DataFrame) -> Iterator[tuple[Place, Estimate]]:
-    """How far people agree, and what their answers owe to the order, by prompt."""
+    """Yield the annotators' agreement and position bias, with intervals clustered by prompt."""
     answers = better.select("item", "annotator", "answer")
-    found: dict[str, Any] = agreement(answers, ["1", "s", "2"])
-    pairs = found["pairs"]
+    agreed: dict[str, Any] = agreement(answers, ["1", "s", "2"])
+    pairs = agreed["pairs"]
     yield Place("people", "agreement"), Estimate(pairs["share"], pairs["low"], pairs["high"], pairs["compared"])
-    yield Place("people", "alpha"), Estimate(found["alpha"]["nominal"], n=pairs["compared"])
+    yield Place("people", "alpha"), Estimate(agreed["alpha"]["nominal"], n=pairs["compared"])
     own = own_answers(better.select("item", "annotator", "answer", "config", "id"))
     for metric, counted, among in (
         ("alike", pl.col("answer") == "s", pl.lit(value=True)),

@@ -1,4 +1,4 @@
-"""What was found on a walk, as records and as the arrays of curves."""
+"""Records of a rollout for `run.json`, and its arrays for the curves."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,30 +16,42 @@ from pluralbench.results.record import ScoringRecord
 from pluralbench.results.runs import Downstream
 
 
-def rollout_outcome_table(found: Rollout, n: int, turns: int) -> OutcomeTable:
-    """What the curves are made of. n: candidates to choose from. turns: the most of a conversation."""
-    candidates = found.candidates.filter(pl.col("sample") < n)
-    return build_outcome_table(candidates, found.rewards, found.selected, found.outcomes, list(found.rewarded), turns)
+def rollout_outcome_table(rollout: Rollout, n: int, turns: int) -> OutcomeTable:
+    """Build the outcome table of a rollout.
+
+    Args:
+        rollout: Frames of the rollout.
+        n: Number of candidates per prompt to select from.
+        turns: Largest number of turns of a conversation.
+    """
+    candidates = rollout.candidates.filter(pl.col("sample") < n)
+    names = list(rollout.rewarded)
+    return build_outcome_table(candidates, rollout.rewards, rollout.selected, rollout.outcomes, names, turns)
 
 
-def read_outcome_table(found: Downstream) -> OutcomeTable:
-    """The same of a finished directory of `best-of-n` or `optimize`, its items in an order that their ids give."""
-    outcomes = None if found.result.outcome is None else found.frame("outcomes")
-    rewards, selected = found.frame("rewards"), found.frame("selected")
-    names = [name for name in found.result.rewards if found.verb == "best-of-n"]
-    candidates = found.frame("candidates").filter(pl.col("sample") < found.config.sampling.n)
+def read_outcome_table(run: Downstream) -> OutcomeTable:
+    """Build the outcome table of a finished run of `best-of-n` or `optimize`, with items sorted by id.
+
+    Raises:
+        RunError: The run has no candidates, or its sample numbers are not consecutive.
+    """
+    outcomes = None if run.result.outcome is None else run.frame("outcomes")
+    rewards, selected = run.frame("rewards"), run.frame("selected")
+    names = [name for name in run.result.rewards if run.verb == "best-of-n"]
+    candidates = run.frame("candidates").filter(pl.col("sample") < run.config.sampling.n)
     candidates = candidates.sort("config", "id", maintain_order=True)
-    _check(found, candidates, {"rewards": rewards, "selected": selected.drop_nulls("sample"), "outcomes": outcomes})
-    return build_outcome_table(candidates, rewards, selected, outcomes, names, found.result.sampling.turns)
+    frames = {"rewards": rewards, "selected": selected.drop_nulls("sample"), "outcomes": outcomes}
+    _check_samples(run, candidates, frames)
+    return build_outcome_table(candidates, rewards, selected, outcomes, names, run.result.sampling.turns)
 
 
-def _check(found: Downstream, candidates: pl.DataFrame, frames: Mapping[str, pl.DataFrame | None]) -> None:
-    """Raise `RunError` where there are no candidates, or their numbers are none of 0 to one less than there are."""
+def _check_samples(run: Downstream, candidates: pl.DataFrame, frames: Mapping[str, pl.DataFrame | None]) -> None:
+    """Raise `RunError` if there are no candidates, or their numbers are not 0 to n - 1."""
     last = candidates["sample"].n_unique() - 1
     for name, frame in {"candidates": candidates, **frames}.items():
         if frame is not None and not (last >= 0 and frame["sample"].fill_null(-1).is_between(0, last).all()):
-            path = found.path / f"{name}.parquet"
-            raise RunError(f"{path} has no candidates, or numbers them otherwise than from 0 to {max(last, 0):,}.")
+            path = run.path / f"{name}.parquet"
+            raise RunError(f"{path} has no candidates, or sample numbers outside 0 to {max(last, 0):,}.")
 
 
 def build_outcome_table(
@@ -50,13 +62,22 @@ def build_outcome_table(
     names: Sequence[str],
     turns: int,
 ) -> OutcomeTable:
-    """What the curves are made of, from the frames of a directory. names: of the reward models that select."""
+    """Build an outcome table from the frames of a run.
+
+    Args:
+        candidates: Frame `candidates`.
+        rewards: Frame `rewards`.
+        selected: Frame `selected`.
+        outcomes: Frame `outcomes`; None without a judge.
+        names: Names of the reward models that select.
+        turns: Largest number of turns of a conversation.
+    """
     items, by_model, values = candidate_arrays(candidates, rewards, outcomes, names)
     config, configs = index_names(items["config"])
     cluster, _ = index_names(items["cluster"])
     if outcomes is None:
         return OutcomeTable(config, cluster, configs, by_model, None, {})
-    # Whether every candidate with a text was judged, in conversations in which any was.
+    # A table is complete if each candidate with a text was judged in every conversation with a judged candidate.
     texts = candidates.drop_nulls("text").join(outcomes.select(THREAD_KEY).unique(), on=THREAD_KEY, how="semi")
     complete = turns == 1 and texts.join(outcomes, on=[*THREAD_KEY, "sample"], how="anti").is_empty()
     chosen = _values_of_selected(selected, outcomes, items)
@@ -66,11 +87,11 @@ def build_outcome_table(
 def _values_of_selected(
     selected: pl.DataFrame, outcomes: pl.DataFrame, items: pl.DataFrame
 ) -> dict[tuple[str, int], Array]:
-    """The value of what is selected, by reward model and k, [items]; the mean over the turns of a conversation."""
+    """Return the outcome of the selected candidate by reward model and k, averaged over turns. Shape (items,)."""
     values = (
         selected.join(outcomes, on=[*THREAD_KEY, "sample"], how="left", maintain_order="left")
         .group_by("model", "k", "config", "id", maintain_order=True)
-        # A conversation with a turn that has no value has none.
+        # A conversation has no value if one of its turns has none.
         .agg(value=pl.when(pl.col("value").null_count() == 0).then(pl.col("value").mean()))
     )
     return {
@@ -83,9 +104,9 @@ def _values_of_selected(
 
 
 def sampling_record(setup: RolloutSetup, candidates: pl.DataFrame, turns: int) -> SamplingRecord:
-    """How candidates were sampled, and what came. turns: the most of a conversation."""
+    """Record how candidates were sampled and which calls failed. `turns`: largest number of turns of a conversation."""
     counts = candidates["outcome"].value_counts().sort("outcome")
-    lost = candidates.filter(pl.col("text").is_null())
+    without_text = candidates.filter(pl.col("text").is_null())
     texts = candidates.group_by("config", "id", maintain_order=True).agg(pl.col("text").count())
     return SamplingRecord(
         sizes=setup.sampling.sizes,
@@ -93,14 +114,14 @@ def sampling_record(setup: RolloutSetup, candidates: pl.DataFrame, turns: int) -
         seeded=setup.policy.chat.seeded,
         prompts=texts.height,
         outcomes=dict(counts.iter_rows()),
-        reasons=dict(sorted(Counter(lost["reason"].to_list()).items())),
+        reasons=dict(sorted(Counter(without_text["reason"].to_list()).items())),
         without_text=tuple(texts.filter(text=0)["id"].to_list()),
         completion_tokens=int(candidates["tokens"].sum()),
     )
 
 
 def outcome_record(setup: RolloutSetup, outcomes: pl.DataFrame | None) -> OutcomeRecord | None:
-    """What was judged, and how; None where nobody judged."""
+    """Record the judge and its counts; None without a judge."""
     judge = setup.judge
     if judge is None or outcomes is None:
         return None
@@ -122,20 +143,20 @@ def outcome_record(setup: RolloutSetup, outcomes: pl.DataFrame | None) -> Outcom
     )
 
 
-def rewarded_record(found: Rollout, name: str, given: RewardedCandidates) -> RewardedRecord:
-    """A reward model and how it scored the candidates."""
-    frame = found.rewards.filter(model=name)
+def rewarded_record(rollout: Rollout, name: str, rewarded: RewardedCandidates) -> RewardedRecord:
+    """Record a reward model and how it scored the candidates."""
+    frame = rollout.rewards.filter(model=name)
     by_prompt = frame.drop_nulls("reward").group_by(THREAD_KEY).agg(pl.col("reward").n_unique(), count=pl.len())
-    works = [scored.work for scored in given.scored if scored.work is not None]
-    reasons = [reason for scored in given.scored for reason in scored.reasons]
-    dropped = [reason for scored in given.scored for reason in scored.dropped.values()]
+    works = [scored.work for scored in rewarded.scored if scored.work is not None]
+    reasons = [reason for scored in rewarded.scored for reason in scored.reasons]
+    dropped = [reason for scored in rewarded.scored for reason in scored.dropped.values()]
     return RewardedRecord(
-        model=given.record,
+        model=rewarded.record,
         scoring=ScoringRecord(
-            tolerance=max((scored.tolerance for scored in given.scored), default=0.0),
-            items_truncated=sum(cut > 0 for scored in given.scored for cut in scored.cut),
+            tolerance=max((scored.tolerance for scored in rewarded.scored), default=0.0),
+            items_truncated=sum(cut > 0 for scored in rewarded.scored for cut in scored.cut),
             items_dropped=len(dropped),
-            items_rendered_identically=sum(scored.alike for scored in given.scored),
+            items_rendered_identically=sum(scored.alike for scored in rewarded.scored),
             invalid_reasons=dict(sorted(Counter(reasons + dropped).items())),
             work=works[-1] if works else None,
         ),

@@ -1,7 +1,7 @@
-"""A walk through conversations, turn by turn: sample, score, select, judge, and let the user go on.
+"""Roll out conversations turn by turn: sample candidates, score, select and judge them, and add the next user turn.
 
-A conversation of one turn is sampled once for all reward models. In one of several turns, what is selected is what the
-next turn goes on from: conversations part there, and those that are alike stay one.
+The first turn is sampled once for all reward models. Each later turn continues from the selected answer, so
+conversations branch by reward model and k; equal branches are sampled once.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,9 +36,18 @@ from pluralbench.results.runs import LEDGER_FILE
 
 @dataclass(frozen=True)
 class RolloutSetup:
-    """What a walk needs. models: reward models by name. work: a folder for the scores on the way.
+    """Settings of a rollout.
 
-    cluster: where reward models run, if not in this process.
+    Attributes:
+        policy: Policy that answers.
+        models: Reward models by name.
+        scoring: Options of reward models in this process.
+        sampling: Number of candidates and sizes k of best-of-k.
+        judge: Judge of outcomes; None for no outcomes.
+        ledger: Ledger of all calls.
+        work: Working directory, for checkpointed scores.
+        seed: Seed of the candidates and of the response order in comparisons.
+        cluster: Ray cluster that runs the reward models. Default: this process.
     """
 
     policy: Policy
@@ -54,18 +63,31 @@ class RolloutSetup:
 
 @dataclass
 class RewardedCandidates:
-    """What a reward model is, and what it gave the candidates of each turn."""
+    """A reward model's record and its scores.
+
+    Attributes:
+        record: The reward model, as recorded in the run.
+        scored: Scores of the candidates, by turn.
+    """
 
     record: ModelRecord
     scored: list[Scored] = field(default_factory=list)
 
 
 Positions = Mapping[tuple[str, int], Mapping[tuple[str, str], Thread]]
-"""The conversation in which each reward model stands with each k, by config and id."""
+"""Current conversation of each reward model and k, by config and id of the item."""
 
 
 class Rollout(NamedTuple):
-    """What was found, as frames. outcomes: None where nobody judged."""
+    """Frames of a rollout.
+
+    Attributes:
+        candidates: Frame with the columns `CANDIDATES`.
+        rewards: Frame with the columns `REWARDS`.
+        selected: Frame with the columns `SELECTED`.
+        outcomes: Frame with the columns `OUTCOMES`; None without a judge.
+        rewarded: Records and scores of the reward models, by name.
+    """
 
     candidates: pl.DataFrame
     rewards: pl.DataFrame
@@ -75,25 +97,25 @@ class Rollout(NamedTuple):
 
 
 def model_record(model: Scorable, scoring: ScoringConfig) -> ModelRecord:
-    """What is known of a reward model before it is loaded. scoring: only what runs in this process takes it."""
+    """Return the record of a reward model without loading it."""
     return resolve_model(model, scoring_config(model, scoring))[0]
 
 
 def scoring_config(model: Scorable, scoring: ScoringConfig) -> ScoringConfig:
-    """How a reward model is run: only what is made into tokens in this process takes any choices."""
+    """Return the scoring options for a reward model: the defaults for one that does not tokenize in this process."""
     return scoring if isinstance(model, str | Path) or as_local_model(model) is not None else ScoringConfig()
 
 
 def default_model_name(model: Scorable) -> str:
-    """What a reward model is called where nobody gave it a name."""
-    described = as_local_model(model)
-    name = model if described is None else described.name
+    """Return the default name of a reward model: the last part of its path, or the name that it records."""
+    local = as_local_model(model)
+    name = model if local is None else local.name
     return Path(name).name if isinstance(name, str | Path) else model_record(model, ScoringConfig()).name
 
 
 @contextmanager
 def reused_ledger(work: Path, reuse: Path | None) -> Iterator[Ledger]:
-    """The ledger of some work, with the calls of another ledger or finished directory to begin with."""
+    """Open the ledger in a working directory, and add the calls of another ledger or run directory."""
     with working_ledger(work / "ledger.sqlite") as ledger:
         if reuse is not None:
             ledger.add_from(reuse / LEDGER_FILE if reuse.is_dir() else reuse)
@@ -101,28 +123,38 @@ def reused_ledger(work: Path, reuse: Path | None) -> Iterator[Ledger]:
 
 
 def rollout(setup: RolloutSetup, items: pl.DataFrame, groups: Sequence[Group], aspects: Aspects) -> Rollout:
-    """Take all turns of all conversations. items, groups: in one order. Raises a `UserError`."""
-    wholes = dict(zip(items.select("config", "id").iter_rows(), groups, strict=True))
+    """Run all turns of all conversations.
+
+    Args:
+        setup: Policy, reward models, judge and sampling.
+        items: Items of the benchmark.
+        groups: The items with their user context, in the order of `items`.
+        aspects: Titles of the rubric aspects, for the measure `rubric`.
+
+    Raises:
+        UserError: The policy, a reward model or the judge cannot be used.
+    """
+    group_by_key = dict(zip(items.select("config", "id").iter_rows(), groups, strict=True))
     rewarded: dict[str, RewardedCandidates] = {}
     threads = initial_threads(items, groups)
-    # Where each reward model stands with each k, by conversation; in the first turn all stand at the same place.
-    places = [(name, k) for name in setup.models for k in setup.sampling.sizes] or [("", 1)]
-    standing: Positions = {place: {thread.key[:2]: thread for thread in threads} for place in places}
+    # In the first turn, all reward models and k share one conversation per item.
+    selectors = [(name, k) for name in setup.models for k in setup.sampling.sizes] or [("", 1)]
+    positions: Positions = {selector: {thread.key[:2]: thread for thread in threads} for selector in selectors}
     parts: list[Rollout] = []
     while threads:
-        part = _turn(setup, threads, standing, aspects, rewarded)
+        part = _roll_out_turn(setup, threads, positions, aspects, rewarded)
         parts.append(part)
-        said = _said(part)
-        standing = {
-            place: {
+        answers = _selected_answers(part)
+        positions = {
+            selector: {
                 key: following
                 for key, thread in own.items()
-                if (text := said.get((*place, *thread.key))) is not None
-                and (following := next_thread(thread, text, wholes[key])) is not None
+                if (text := answers.get((*selector, *thread.key))) is not None
+                and (following := next_thread(thread, text, group_by_key[key])) is not None
             }
-            for place, own in standing.items()
+            for selector, own in positions.items()
         }
-        threads = list({thread.key: thread for own in standing.values() for thread in own.values()}.values())
+        threads = list({thread.key: thread for own in positions.values() for thread in own.values()}.values())
     judged = [part.outcomes for part in parts if part.outcomes is not None]
     return Rollout(
         pl.concat([part.candidates for part in parts]),
@@ -133,61 +165,61 @@ def rollout(setup: RolloutSetup, items: pl.DataFrame, groups: Sequence[Group], a
     )
 
 
-def _turn(
+def _roll_out_turn(
     setup: RolloutSetup,
     threads: Sequence[Thread],
-    standing: Positions,
+    positions: Positions,
     aspects: Aspects,
     rewarded: dict[str, RewardedCandidates],
 ) -> Rollout:
-    """One turn of some conversations; what reward models gave is added to `rewarded`."""
+    """Run one turn of some conversations, and add the scores to `rewarded`."""
     n = setup.sampling.n
     compared = setup.judge is not None and setup.judge.outcome.measure == "win"
     sampled = sample(setup.policy, threads, n + compared, setup.ledger, seed=setup.seed)
     check_candidates(sampled, setup.policy.record.name)
     candidates = sampled.filter(pl.col("sample") < n)
     parts = []
-    for name in setup.models:  # in conversations in which it stands with some k
-        own = [thread for (model, _), threads in standing.items() if model == name for thread in threads.values()]
-        apart = list({thread.key: thread for thread in own}.values())
-        parts.append(_scored(setup, name, apart, candidates, rewarded))
+    for name in setup.models:
+        own = [thread for (model, _), threads in positions.items() if model == name for thread in threads.values()]
+        distinct = list({thread.key: thread for thread in own}.values())
+        parts.append(_score_candidates(setup, name, distinct, candidates, rewarded))
     rewards = pl.concat([pl.DataFrame(schema=REWARDS), *parts])
-    selected = _selected(setup, standing, candidates, rewards)
+    selected = _selected(setup, positions, candidates, rewards)
     if setup.judge is None:
         return Rollout(sampled, rewards, selected, None, rewarded)
-    wanted = _judgeable(threads, sampled, n, compared=compared)
+    judgeable = _judgeable(threads, sampled, n, compared=compared)
     if setup.judge.outcome.judged == "selected":
         chosen = set(selected.drop_nulls("sample").select(*THREAD_KEY, "sample").iter_rows())
-        wanted = [one for one in wanted if (*one.thread.key, one.sample) in chosen]
-    outcomes = setup.judge.values(wanted, aspects, setup.ledger, seed=setup.seed)
+        judgeable = [one for one in judgeable if (*one.thread.key, one.sample) in chosen]
+    outcomes = setup.judge.values(judgeable, aspects, setup.ledger, seed=setup.seed)
     return Rollout(sampled, rewards, selected, outcomes, rewarded)
 
 
-def _scored(
+def _score_candidates(
     setup: RolloutSetup,
     name: str,
     threads: Sequence[Thread],
     candidates: pl.DataFrame,
     rewarded: dict[str, RewardedCandidates],
 ) -> pl.DataFrame:
-    """The rewards of the candidates that have a text, scored as groups (`REWARDS`)."""
+    """Score the candidates with a text as groups; a frame with the columns `REWARDS`."""
     with_text = candidates.drop_nulls("text").group_by(THREAD_KEY, maintain_order=True).agg("sample", "text")
-    texts = {tuple(key): (numbers, said) for *key, numbers, said in with_text.iter_rows()}
-    there = [thread for thread in threads if thread.key in texts]
-    if not there:
+    texts = {tuple(key): (numbers, answers) for *key, numbers, answers in with_text.iter_rows()}
+    answered = [thread for thread in threads if thread.key in texts]
+    if not answered:
         return pl.DataFrame(schema=REWARDS)
     scoring = scoring_config(setup.models[name], setup.scoring)
     model = resolve_model(setup.models[name], scoring, setup.cluster)[1]()
-    groups = [replace(thread.group, responses=texts[thread.key][1]) for thread in there]
+    groups = [replace(thread.group, responses=texts[thread.key][1]) for thread in answered]
     folder = setup.work / "rewards" / digest([name, threads[0].turn])[:16]
     folder.mkdir(parents=True, exist_ok=True)
-    with open_journal(folder) as (known, record):
-        scored = model.score(groups, known=known, on_scored=record)
+    with open_journal(folder) as (journaled, record):
+        scored = model.score(groups, known=journaled, on_scored=record)
     rewarded.setdefault(name, RewardedCandidates(model.record())).scored.append(scored)
-    missing: list[float | None] = [None] * setup.sampling.n  # of a prompt that was dropped
+    missing: list[float | None] = [None] * setup.sampling.n  # rewards of a dropped prompt
     rows = [
         {"model": name, **dict(zip(THREAD_KEY, thread.key, strict=True)), "sample": number, "reward": value}
-        for thread, values in zip(there, scored.scores, strict=True)
+        for thread, values in zip(answered, scored.scores, strict=True)
         for number, value in zip(texts[thread.key][0], values or missing[: len(texts[thread.key][0])], strict=True)
     ]
     frame = pl.DataFrame(rows, schema=REWARDS)
@@ -195,11 +227,11 @@ def _scored(
 
 
 def _selected(
-    setup: RolloutSetup, standing: Positions, candidates: pl.DataFrame, rewards: pl.DataFrame
+    setup: RolloutSetup, positions: Positions, candidates: pl.DataFrame, rewards: pl.DataFrame
 ) -> pl.DataFrame:
-    """What each reward model takes of the first k candidates of the conversations in which it stands (`SELECTED`).
+    """Select the best of the first k candidates for each reward model; a frame with the columns `SELECTED`.
 
-    Without reward models, as the model "", the first candidate.
+    Without reward models, the model "" selects the first candidate.
     """
     n = setup.sampling.n
     if not setup.models:
@@ -209,22 +241,22 @@ def _selected(
     arrays: dict[tuple[Any, ...], Any] = {}
     for *key, number, reward in rewards.select("model", *THREAD_KEY, "sample", "reward").iter_rows():
         arrays.setdefault(tuple(key), np.full(n, np.nan))[number] = np.nan if reward is None else reward
-    nothing = np.full(n, np.nan)
+    no_rewards = np.full(n, np.nan)
     rows = [
         {
             "model": name,
             "k": k,
             **dict(zip(THREAD_KEY, thread.key, strict=True)),
-            "sample": best_of_first(arrays.get((name, *thread.key), nothing), k),
+            "sample": best_of_first(arrays.get((name, *thread.key), no_rewards), k),
         }
-        for (name, k), threads in standing.items()
+        for (name, k), threads in positions.items()
         for thread in threads.values()
     ]
     return pl.DataFrame(rows, schema=SELECTED)
 
 
 def _judgeable(threads: Sequence[Thread], sampled: pl.DataFrame, n: int, *, compared: bool) -> list[JudgedCandidate]:
-    """The candidates that have a text, and, where they are compared, something to be compared with."""
+    """Return the candidates with a text and, if they are compared, with a text to compare with."""
     texts = {tuple(key): text for *key, text in sampled.select(*THREAD_KEY, "sample", "text").iter_rows()}
     return [
         JudgedCandidate(thread, number, text, texts.get((*thread.key, n)))
@@ -235,8 +267,8 @@ def _judgeable(threads: Sequence[Thread], sampled: pl.DataFrame, n: int, *, comp
     ]
 
 
-def _said(part: Rollout) -> dict[tuple[Any, ...], str]:
-    """The text that each reward model selects with each k, by model, k and conversation."""
+def _selected_answers(part: Rollout) -> dict[tuple[Any, ...], str]:
+    """Return the selected texts by reward model, k and conversation."""
     texts = {tuple(key): text for *key, text in part.candidates.select(*THREAD_KEY, "sample", "text").iter_rows()}
     chosen = part.selected.drop_nulls("sample").select("model", "k", *THREAD_KEY, "sample")
     return {row[:-1]: texts[row[2:]] for row in chosen.iter_rows()}

@@ -1,6 +1,6 @@
-"""Which of several candidates is best by their rewards: of the first k, and in expectation of any k.
+"""Selection of the best candidate by reward: of the first k, and in expectation over all sets of k.
 
-Rewards and values are arrays [candidates], NaN where there is none: a candidate without a reward is never selected.
+Rewards and values have shape (candidates,). A missing one is NaN; a candidate without a reward is never selected.
 """
 
 from math import comb
@@ -12,20 +12,20 @@ Array = NDArray[np.float64]
 
 
 def best_of_first(rewards: Array, k: int) -> int | None:
-    """The place of the highest reward among the first k, the earliest of equal ones; None where none has a reward.
+    """Return the index of the highest reward among the first k candidates.
 
-    So the code of Personalized RewardBench selects.
+    The first of equal rewards wins, as in the code of Personalized RewardBench. None if no candidate has a reward.
     """
     first = rewards[:k]
     return None if np.isnan(first).all() else int(np.nanargmax(first))
 
 
 def weights_of_best(rewards: Array, k: int) -> Array:
-    """The probability of each candidate to be the best of k that are drawn without replacement: [candidates].
+    """Return the probability of each candidate to be the best of k drawn without replacement. Shape (candidates,).
 
-    Among equal rewards chance decides. Candidates without a reward have 0, and are not drawn; where fewer than k are
-    left, all of them are drawn. The mean of a value under these weights is the unbiased estimate of its expectation
-    under best-of-k, since it is the mean over all subsets of size k. All 0 where no candidate has a reward.
+    Ties are broken at random. Candidates without a reward are not drawn and get weight 0; if fewer than k remain, all
+    of them are drawn. The mean of a value under these weights is the unbiased estimate of its expectation under
+    best-of-k, since it is the mean over all subsets of size k. All weights are 0 if no candidate has a reward.
     """
     weights = np.zeros(len(rewards))
     valid = np.flatnonzero(~np.isnan(rewards))
@@ -34,7 +34,7 @@ def weights_of_best(rewards: Array, k: int) -> Array:
         return weights
     k = min(k, count)
     ascending = valid[np.argsort(rewards[valid], kind="stable")]
-    # With `below` others under it, a candidate is the best in comb(below, k - 1) of the subsets.
+    # A candidate with `below` lower rewards is the best of comb(below, k - 1) subsets.
     chances = np.array([comb(below, k - 1) / comb(count, k) for below in range(count)])
     _, ties = np.unique(rewards[ascending], return_inverse=True)
     weights[ascending] = (np.bincount(ties, chances) / np.bincount(ties))[ties]
@@ -42,6 +42,6 @@ def weights_of_best(rewards: Array, k: int) -> Array:
 
 
 def expected_value(values: Array, weights: Array) -> float:
-    """The mean of the values under the weights; NaN where no value has weight. A missing value is left out."""
-    there = ~np.isnan(values) & (weights > 0)
-    return float(np.average(values[there], weights=weights[there])) if there.any() else float("nan")
+    """Return the weighted mean of the values without NaN; NaN if no value has a weight."""
+    used = ~np.isnan(values) & (weights > 0)
+    return float(np.average(values[used], weights=weights[used])) if used.any() else float("nan")

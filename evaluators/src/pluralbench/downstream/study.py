@@ -1,7 +1,6 @@
-"""The steps of a study: does a benchmark's ranking of reward models predict what they do to a policy?
+"""Steps of a study: whether a benchmark's ranking of reward models predicts their effect on a policy.
 
-Every step leaves a directory of its own that is whole or not there, so a study that was interrupted goes on with the
-same call: it makes what is missing.
+Every step writes its own directory atomically. The same call resumes an interrupted study with the missing steps.
 """
 
 import shutil
@@ -45,10 +44,16 @@ MODELS, PAIRS_FILE = "models", "pairs.jsonl"
 
 @dataclass
 class Study:
-    """What a study found. runs: by benchmark and reward model. optimized: by reward model.
+    """Results of a study.
 
-    correlations: of the first benchmark with each downstream result, "best-of-n" and "optimization", with the other
-    benchmarks as baselines.
+    Attributes:
+        path: Directory of the study.
+        recipe: Recipe of the study.
+        runs: Benchmark runs, by benchmark and reward model.
+        best_of_n: Run of best-of-N; None if the recipe has none.
+        optimized: Runs of `optimize`, by reward model.
+        correlations: Correlations of the first benchmark with each downstream result (`best-of-n`, `optimization`);
+            the other benchmarks are the baselines.
     """
 
     path: Path
@@ -63,122 +68,130 @@ class Study:
 def run_study(
     recipe: str | Path | StudyRecipe, *, out: str | Path | None = None, fresh: bool = False
 ) -> Iterator[Study]:
-    """Make what a study is missing; while the context lasts, no other process is at work in its directory.
+    """Run the missing steps of a study, and lock its directory until the context ends.
 
-    See `pluralbench.study`, which also writes the page.
+    `pluralbench.study` calls this function and writes the report.
+
+    Args:
+        recipe: Name of a study of this package, path of a TOML file, or a recipe.
+        out: Directory of the study. Default: `studies/NAME`.
+        fresh: Start over, and remove earlier results from the directory.
+
+    Raises:
+        UserError: The recipe is not valid, the directory is in use or has another recipe, or a step fails.
     """
-    read = recipe if isinstance(recipe, StudyRecipe) else read_study(recipe)
+    loaded = recipe if isinstance(recipe, StudyRecipe) else read_study(recipe)
     target = Path(out or Path("studies") / (Path(recipe).stem if isinstance(recipe, str | Path) else "study"))
-    with _directory(target, read, fresh=fresh):
-        work = _StudySteps(target, read)
-        work.check()
-        found = Study(target, read)
-        for name, items in read.benchmarks.items():
-            found.runs[name] = {model.name: work.scored(model, name, items) for model in read.models}
-        if read.best_of_n is not None:
-            found.best_of_n = work.best_of_n(read.best_of_n.items)
-        if read.optimization is not None:
-            found.optimized = {model.name: work.optimized(model) for model in read.models}
-        found.correlations = dict(_correlations(found))
-        yield found
+    with _locked_directory(target, loaded, fresh=fresh):
+        steps = _StudySteps(target, loaded)
+        steps.check()
+        study = Study(target, loaded)
+        for name, items in loaded.benchmarks.items():
+            study.runs[name] = {model.name: steps.score(model, name, items) for model in loaded.models}
+        if loaded.best_of_n is not None:
+            study.best_of_n = steps.best_of_n(loaded.best_of_n.items)
+        if loaded.optimization is not None:
+            study.optimized = {model.name: steps.optimize(model) for model in loaded.models}
+        study.correlations = dict(_correlations(study))
+        yield study
 
 
 @contextmanager
-def _directory(target: Path, recipe: StudyRecipe, *, fresh: bool) -> Iterator[None]:
-    """The study's directory, for one process and under one recipe. Raises `OutputError`."""
-    made = target / RECIPE_FILE
+def _locked_directory(target: Path, recipe: StudyRecipe, *, fresh: bool) -> Iterator[None]:
+    """Lock the study's directory for one process and one recipe. Raises `OutputError`."""
+    recipe_file = target / RECIPE_FILE
     if target.exists() and not target.is_dir():
         raise OutputError(f"{target} is a file; choose another output directory.")
-    if target.is_dir() and not made.exists() and {path.name for path in target.iterdir()} - {LOCK}:
-        raise OutputError(f"{target} holds files that no study wrote; choose another output directory.")
+    if target.is_dir() and not recipe_file.exists() and {path.name for path in target.iterdir()} - {LOCK}:
+        raise OutputError(f"{target} contains files that are not part of a study; choose another output directory.")
     target.mkdir(parents=True, exist_ok=True)
     lock = FileLock(target / LOCK)
     try:
         lock.acquire(timeout=0)
     except Timeout:
-        raise OutputError(f"Another process is at work in {target}; wait for it.") from None
+        raise OutputError(f"Another process is writing to {target}; wait until it has finished.") from None
     try:
-        if fresh:  # but for the lock, and the recipe, which says that a study wrote here
+        if fresh:  # keep the lock, and the recipe, which marks the directory as a study
             for path in target.iterdir():
                 if path.is_dir():
                     shutil.rmtree(path)
                 elif path.name not in {LOCK, RECIPE_FILE}:
                     path.unlink()
-        elif made.exists():
-            differs = describe_difference(recipe, read_recipe(StudyRecipe, made))
+        elif recipe_file.exists():
+            differs = describe_difference(recipe, read_recipe(StudyRecipe, recipe_file))
             if differs:
                 raise OutputError(
-                    f"The study in {target} was begun with other settings ({differs}); give the same again to go on, "
-                    "choose another output directory, or start over with `fresh`."
+                    f"The study in {target} has other settings ({differs}); use the same settings, choose another "
+                    "output directory, or start over with `fresh=True`."
                 )
-        write_recipe(recipe, made)
+        write_recipe(recipe, recipe_file)
         yield
     finally:
         lock.release()
 
 
 class _StudySteps:
-    """The steps of a study. Each makes its directory, or reads the one that is there."""
+    """Steps of a study. Each writes its directory, or reads the existing one."""
 
     def __init__(self, target: Path, recipe: StudyRecipe) -> None:
         self._target, self._recipe = target, recipe
 
     def check(self) -> None:
-        """Raise `DataError` where a model is to be trained on more items than there are, before anything is made."""
-        most: dict[Items, tuple[int, str]] = {}
+        """Raise `DataError` before the first step if a model is to be trained on more items than exist."""
+        largest: dict[Items, tuple[int, str]] = {}
         for model in self._recipe.models:
             if model.train is not None and model.train.items.sample is None and model.train.pairs is not None:
-                asked = (model.train.pairs, model.name)
-                most[model.train.items] = max(asked, most.get(model.train.items, asked))
-        for items, (number, name) in most.items():
-            there = self._learned(items).frame.height
-            if there < number:
+                needed = (model.train.pairs, model.name)
+                largest[model.train.items] = max(needed, largest.get(model.train.items, needed))
+        for items, (number, name) in largest.items():
+            available = self._training_items(items).frame.height
+            if available < number:
                 raise DataError(
-                    f"The model {name!r} is to be trained on {number:,} items (`pairs`), and {items.location} has "
-                    f"{there:,}; lower it."
+                    f"The model {name!r} is to be trained on {number:,} items (`pairs`), but {items.location} has "
+                    f"{available:,}; lower `pairs`."
                 )
 
-    def scored(self, model: Model, benchmark: str, items: Items) -> Run:
-        """A reward model on a benchmark."""
+    def score(self, model: Model, benchmark: str, items: Items) -> Run:
+        """Score a reward model on a benchmark."""
         return score(
-            self._local(self._model(model)),
-            **self._asked(items),
+            self._local(self._model_path(model)),
+            **self._arguments(items),
             scoring=self._recipe.scoring,
             out=self._target / "benchmarks" / benchmark / model.name,
         )
 
     def best_of_n(self, items: Items) -> Downstream:
-        """Best-of-N by all reward models."""
-        return self._sampled("best-of-n", items, {m.name: self._local(self._model(m)) for m in self._recipe.models})
+        """Run best-of-N with all reward models."""
+        return self._sample("best-of-n", items, {m.name: self._local(self._model_path(m)) for m in self._recipe.models})
 
-    def optimized(self, model: Model) -> Downstream:
-        """The policy, optimised against a reward model, and judged."""
-        wanted = self._recipe.optimization
-        assert wanted is not None  # noqa: S101 - the caller looked
-        answered = self._target / "best-of-n"  # where the policy's own answers to the same prompts may stand
+    def optimize(self, model: Model) -> Downstream:
+        """Optimize the policy against a reward model, and judge it."""
+        optimization = self._recipe.optimization
+        assert optimization is not None  # noqa: S101 - checked by the caller
+        best_of_n_run = self._target / "best-of-n"  # may have the initial policy's answers to the same prompts
         return optimize(
-            self._changeable(self._policy()),
-            self._local(self._model(model)),
+            self._trainable(self._policy()),
+            self._local(self._model_path(model)),
             name=model.name,
-            **wanted.items.asked,
-            train=None if wanted.train is None else wanted.train.asked["data"],
-            options=wanted.options,
+            **optimization.items.arguments,
+            train=None if optimization.train is None else optimization.train.arguments["data"],
+            options=optimization.options,
             sampling=self._recipe.sampling.model_copy(update={"n": 1, "k": ()}),
             scoring=self._recipe.scoring,
             outcome=self._recipe.outcome,
             judge_connection=self._recipe.judge_connection,
             seed=self._recipe.seed,
-            reuse=answered if answered.exists() else None,
+            reuse=best_of_n_run if best_of_n_run.exists() else None,
             out=self._target / "optimization" / model.name,
         )
 
-    def _sampled(self, name: str, items: Items, models: Mapping[str, Any]) -> Downstream:
+    def _sample(self, name: str, items: Items, models: Mapping[str, Any]) -> Downstream:
         served = self._recipe.policy_connection.base_url is not None
         policy = str(self._recipe.policy) if served else self._local(self._policy())
         return best_of_n(
             policy,
             models,
-            **items.asked,
+            **items.arguments,
             sampling=self._recipe.sampling,
             scoring=self._recipe.scoring,
             outcome=self._recipe.outcome,
@@ -191,70 +204,79 @@ class _StudySteps:
     def _local(self, name: str) -> LocalModel:
         return LocalModel(name=name, **self._recipe.runtime.model_dump(exclude_defaults=True))
 
-    def _changeable(self, name: str) -> LocalModel:
-        """A model that is trained here, which chooses its precision itself."""
+    def _trainable(self, name: str) -> LocalModel:
+        """Return a model for training, which chooses its own precision."""
         return LocalModel(name=name, **self._recipe.runtime.model_dump(exclude_defaults=True, exclude={"dtype"}))
 
     def _policy(self) -> str:
         return base_model_path(str(self._recipe.policy))
 
-    def _model(self, model: Model) -> str:
-        """The folder or name of a reward model, trained where the study trains it."""
-        return str(model.path) if model.train is None else self._trained(model.name, model.train)
+    def _model_path(self, model: Model) -> str:
+        """Return directory or name of a reward model; train it first if the recipe says so."""
+        return str(model.path) if model.train is None else self._train(model.name, model.train)
 
-    def _trained(self, name: str, training: Training) -> str:
+    def _train(self, name: str, training: Training) -> str:
         folder = self._target / MODELS / name
-        items = self._learned(training.items)
+        items = self._training_items(training.items)
         rankings = items_to_rankings(items)
         origin = data_origin(items, rankings) | {"limit": training.pairs, "label_noise": training.label_noise}
         rankings = flip_labels(rankings, training.label_noise, self._recipe.seed)
         if training.pairs == 0:
-            return str(untrained(self._changeable(base_model_path(training.base)), folder, seed=self._recipe.seed))
+            return str(untrained(self._trainable(base_model_path(training.base)), folder, seed=self._recipe.seed))
         if training.pairs is not None:
             rankings.sort(key=lambda one: (rng_for(self._recipe.seed, "learned", one.id).random(), one.id))
             rankings = rankings[: training.pairs]
         options = check_recipe(TrainingConfig, {"seed": self._recipe.seed, **training.options}, "of the training")
-        base = self._changeable(base_model_path(training.base))
+        base = self._trainable(base_model_path(training.base))
         return str(train(base, rankings, folder, options=options, origin=origin).folder)
 
-    def _learned(self, items: Items) -> LoadedBenchmark:
-        return load_benchmark(**self._asked(items), for_training=True)
+    def _training_items(self, items: Items) -> LoadedBenchmark:
+        return load_benchmark(**self._arguments(items), for_training=True)
 
-    def _asked(self, items: Items) -> dict[str, Any]:
-        """Which items, as the verbs take it; pairs of a sample are made first."""
+    def _arguments(self, items: Items) -> dict[str, Any]:
+        """Return benchmark, data and prompt as arguments; sample the pairs first if the items are a sample."""
         if items.sample is None:
-            return items.asked
-        place = self._target / "samples" / items.sample / PAIRS_FILE
-        if not place.exists():
+            return items.arguments
+        path = self._target / "samples" / items.sample / PAIRS_FILE
+        if not path.exists():
             sample = self._recipe.samples[items.sample]
-            found = self._sampled(f"samples/{items.sample}/candidates", sample.items, {})
-            loaded = load_benchmark(**sample.items.asked, prompts_only=True)
+            run = self._sample(f"samples/{items.sample}/candidates", sample.items, {})
+            loaded = load_benchmark(**sample.items.arguments, prompts_only=True)
             keys = loaded.items.frame.select("config", "id").iter_rows()
             prompts = {key: group.messages for key, group in zip(keys, loaded.groups(), strict=True)}
-            write_jsonl(preference_pairs(found, prompts, sample.pairs, seed=self._recipe.seed), place)
-        data = DataConfig(location=str(place), columns=("cluster=cluster",), limit=items.limit)
+            write_jsonl(preference_pairs(run, prompts, sample.pairs, seed=self._recipe.seed), path)
+        data = DataConfig(location=str(path), columns=("cluster=cluster",), limit=items.limit)
         return {"benchmark": "pairs", "data": data, "prompt": None}
 
 
 def preference_pairs(
-    found: Downstream, prompts: Mapping[tuple[str, str], Sequence[Message]], most: int, *, seed: int
+    run: Downstream, prompts: Mapping[tuple[str, str], Sequence[Message]], limit: int, *, seed: int
 ) -> list[dict[str, Any]]:
-    """At most so many pairs of each prompt, drawn by the seed: `id`, `cluster`, `prompt`, `chosen`, `rejected`.
+    """Draw preference pairs of candidates that the judge gives different values.
 
-    prompts: what is asked, as messages, by config and id; of conversations the first turn. Two candidates are a pair
-    where the judge gives them different values. Raises `EvaluationError` where there is none.
+    Args:
+        run: Run of best-of-n with outcomes.
+        prompts: Messages of each prompt by config and id; of conversations the first turn.
+        limit: Maximum number of pairs per prompt.
+        seed: Seed of the draw.
+
+    Returns:
+        Rows with `id`, `cluster`, `prompt`, `chosen` and `rejected`.
+
+    Raises:
+        EvaluationError: No two candidates of a prompt have different values.
     """
     judged = (
-        found.frame("candidates")
-        .join(found.frame("outcomes"), on=[*THREAD_KEY, "sample"])
+        run.frame("candidates")
+        .join(run.frame("outcomes"), on=[*THREAD_KEY, "sample"])
         .filter(pl.col("turn") == 0, pl.col("value").is_not_null())
     )
     rows = []
     for (config, item_id), own in judged.partition_by("config", "id", as_dict=True, maintain_order=True).items():
         texts = list(own.select("sample", "text", "value", "cluster").iter_rows())
-        several = [(a, b) for a in texts for b in texts if a[2] > b[2] and a[1] != b[1]]
+        pairs = [(a, b) for a in texts for b in texts if a[2] > b[2] and a[1] != b[1]]
         draw = rng_for(seed, "pairs", str(config), str(item_id))
-        for better, worse in draw.sample(several, min(most, len(several))):
+        for better, worse in draw.sample(pairs, min(limit, len(pairs))):
             rows.append(
                 {
                     "id": f"{config}/{item_id}/{better[0]}-{worse[0]}",
@@ -265,24 +287,24 @@ def preference_pairs(
                 }
             )
     if not rows:
-        raise EvaluationError(f"The judge tells no two candidates of one prompt apart in {found.path}.")
+        raise EvaluationError(f"{run.path}: the judge gives all candidates of each prompt the same value.")
     return rows
 
 
-def _correlations(found: Study) -> Iterator[tuple[str, Correlation]]:
-    """The first benchmark with each downstream result. Raises `DataError` where two sides share too few models."""
-    seed = found.recipe.seed
+def _correlations(study: Study) -> Iterator[tuple[str, Correlation]]:
+    """Correlate the first benchmark with each downstream result. Raises `DataError` for too few shared models."""
+    seed = study.recipe.seed
     sides = {
         benchmark: runs_series(list(runs.values()), benchmark, names=list(runs), seed=seed)
-        for benchmark, runs in found.runs.items()
+        for benchmark, runs in study.runs.items()
     }
-    if not sides or len(found.recipe.models) < 2:
+    if not sides or len(study.recipe.models) < 2:
         return
     first, *others = sides.values()
     baselines = dict(zip([*sides][1:], others, strict=True))
-    if found.best_of_n is not None:
-        side = replace(downstream_series(found.best_of_n, seed=seed), source="best-of-n")
+    if study.best_of_n is not None:
+        side = replace(downstream_series(study.best_of_n, seed=seed), source="best-of-n")
         yield "best-of-n", correlate(first, side, baselines=baselines, seed=seed)
-    if found.optimized:
-        side = optimized_series(list(found.optimized.values()), "optimization", seed=seed)
+    if study.optimized:
+        side = optimized_series(list(study.optimized.values()), "optimization", seed=seed)
         yield "optimization", correlate(first, side, baselines=baselines, seed=seed)

@@ -1,4 +1,4 @@
-"""What a study is asked to do: a policy, reward models, benchmarks, and what is measured downstream."""
+"""Recipes of studies: the policy, the reward models, the benchmarks and the downstream measurements."""
 
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
@@ -20,15 +20,17 @@ from pluralbench.config import (
 )
 
 FOLDER = Path(__file__).parent / "studies"
-"""The studies of this package."""
+"""Directory of the studies in this package."""
+
 COLUMNS = {"model", "best-of-n", "optimization"}
-"""What `scores.csv` has beside a column for each benchmark."""
+"""Columns of `scores.csv` other than those of the benchmarks."""
 
 
 class Items(FrozenModel):
-    """Items of a benchmark: where they are, and what is told about the person. See `DataConfig` and `PromptConfig`.
+    """Items of a benchmark and their user context; see `DataConfig` and `PromptConfig`.
 
-    sample: in place of a location, the pairs of candidates that the judge tells apart in this sample of the study.
+    Attributes:
+        sample: Name of a sample of the study whose judged pairs are used instead of a location.
     """
 
     benchmark: str = "personalized"
@@ -42,8 +44,8 @@ class Items(FrozenModel):
     profile_size: int = Field(10, ge=1)
 
     @property
-    def asked(self) -> dict[str, Any]:
-        """Which items, and what is told about the person, as the verbs take it."""
+    def arguments(self) -> dict[str, Any]:
+        """The arguments `benchmark`, `data` and `prompt` of the evaluation functions."""
         data = DataConfig(
             location=self.location, configs=self.configs, split=self.split, columns=self.columns, limit=self.limit
         )
@@ -52,9 +54,11 @@ class Items(FrozenModel):
 
 
 class Sample(FrozenModel):
-    """Candidates of the study's policy for some prompts, and the pairs of them that the judge tells apart.
+    """Candidates of the study's policy, and the pairs to which the judge gives different values.
 
-    pairs: the most of each prompt, drawn by the seed.
+    Attributes:
+        items: Prompts to answer.
+        pairs: Maximum number of pairs per prompt, drawn with the study's seed.
     """
 
     items: Items
@@ -62,10 +66,14 @@ class Sample(FrozenModel):
 
 
 class Training(FrozenModel):
-    """A reward model trained in the study. base: a language model, or "local", the embedded one's weights.
+    """A reward model that the study trains.
 
-    pairs: the most of the items, drawn by the seed; with 0 the head stays as it is drawn. flip: this share of them is
-    learned the wrong way round. options: of `TrainingConfig`.
+    Attributes:
+        base: Language model to train: a directory, ORG/NAME, or `"local"` for the embedded model.
+        items: Training items.
+        pairs: Maximum number of items, drawn with the study's seed; 0 keeps the random head. Default: all.
+        label_noise: Share of the items whose labels are flipped.
+        options: Options of `TrainingConfig`.
     """
 
     base: str = "local"
@@ -82,11 +90,18 @@ class Training(FrozenModel):
 
 
 Name = Annotated[str, Field(min_length=1, pattern=r"^[^/\\]+$")]
-"""What is a directory of the study, too."""
+"""A name that is also the name of a directory in the study."""
 
 
 class Model(FrozenModel):
-    """A reward model of the study: a folder or ORG/NAME, or what is trained. at: its place on the study's `axis`."""
+    """A reward model of the study.
+
+    Attributes:
+        name: Name in the results.
+        path: Directory or ORG/NAME of an existing reward model.
+        train: Settings of a reward model that the study trains, instead of `path`.
+        position: Position on the study's `axis`.
+    """
 
     name: Name
     path: str | None = None
@@ -101,13 +116,19 @@ class Model(FrozenModel):
 
 
 class BestOfN(FrozenModel):
-    """Best-of-N by every reward model. items: whose prompts are answered."""
+    """Best-of-N with every reward model, on the prompts of `items`."""
 
     items: Items
 
 
 class Optimization(FrozenModel):
-    """The policy optimised against every reward model. train: prompts to optimise on. items: those that are judged."""
+    """Policy optimization against every reward model.
+
+    Attributes:
+        train: Training prompts. Default: the prompts of `items`.
+        items: Prompts whose answers are judged.
+        options: Algorithm and training options.
+    """
 
     train: Items | None = None
     items: Items
@@ -115,16 +136,30 @@ class Optimization(FrozenModel):
 
 
 class StudyRecipe(Recipe):
-    """A study.
+    """Recipe of a study.
 
-    policy: a folder or ORG/NAME, "local" (the embedded model's weights), or a model of `policy_connection`. benchmarks:
-    what the reward models are scored on, by name; the first is the one whose prediction is in question, and the others
-    are its baselines. samples: candidates to learn from or to build a benchmark of. axis: what the models' `at` says,
-    for a curve of the benchmarks' scores. sampling, outcome, scoring, running: as of `best_of_n`.
+    Attributes:
+        title: Title of the report.
+        about: Text below the title.
+        seed: Seed of all draws.
+        policy: Directory or ORG/NAME, `"local"` (the embedded model), or a model of `policy_connection`.
+        models: Reward models to compare.
+        benchmarks: Benchmarks that score the reward models, by name. The first one's predictions are evaluated; the
+            others are its baselines.
+        samples: Judged candidates to train reward models on or to build benchmarks from, by name.
+        best_of_n: Best-of-N with every reward model. Default: none.
+        optimization: Policy optimization against every reward model. Default: none.
+        sampling: Sampling of candidates; see `best_of_n`.
+        outcome: Judge and measure; see `best_of_n`.
+        scoring: Options of the reward models.
+        runtime: Device and precision of models in this process.
+        axis: Label of the x axis that the models' `position` values are on, for a curve of benchmark scores.
+        policy_connection: Endpoint of the policy. Default: none, the policy runs in this process.
+        judge_connection: Endpoint of the judge.
     """
 
     runtime_only: ClassVar[frozenset[str]] = frozenset(
-        {"policy_connection", "judge_connection", "running.device", "scoring.token_budget"}
+        {"policy_connection", "judge_connection", "runtime.device", "scoring.token_budget"}
     )
 
     title: str
@@ -147,7 +182,7 @@ class StudyRecipe(Recipe):
     @model_validator(mode="before")
     @classmethod
     def _one_seed(cls, values: Any) -> Any:
-        """Policy optimisation has the study's seed where it has none of its own, as training has."""
+        """Use the study's seed for policy optimization if it has none of its own."""
         match values:
             case {"seed": seed, "optimization": {"options": {**options}, **optimization}}:
                 return {**values, "optimization": {**optimization, "options": {"seed": seed, **options}}}
@@ -156,32 +191,32 @@ class StudyRecipe(Recipe):
         return values
 
     @model_validator(mode="after")
-    def _whole(self) -> Self:
+    def _check_recipe(self) -> Self:
         names = [model.name for model in self.models]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice is not None:
-            raise ValueError(f"two reward models are named {twice}; give each a name of its own")
-        taken = sorted(COLUMNS & self.benchmarks.keys())
-        if taken:
-            raise ValueError(f"a benchmark cannot be named {taken[0]}, as a column of scores.csv is")
+        duplicate = next((name for name in names if names.count(name) > 1), None)
+        if duplicate is not None:
+            raise ValueError(f"two reward models are named {duplicate}; give them different names")
+        reserved = sorted(COLUMNS & self.benchmarks.keys())
+        if reserved:
+            raise ValueError(f"a benchmark cannot be named {reserved[0]}, which is a column of scores.csv")
         if self.axis is not None and all(model.position is None for model in self.models):
-            raise ValueError("nothing has a place on the `axis`: say of models where they are `at`")
+            raise ValueError("`axis` needs models with a position on it; set `position` of the models")
         if self.policy is None and (self.best_of_n or self.optimization or self.samples):
-            raise ValueError("sampling and optimising need a `policy`")
+            raise ValueError("sampling and optimization need a `policy`")
         if self.outcome.judge is None and (self.best_of_n or self.optimization or self.samples):
-            raise ValueError("what the policy answers has to be judged: give [outcome] a `judge`")
+            raise ValueError("the policy's answers need a judge; set `judge` in [outcome]")
         if not self.benchmarks and not self.best_of_n and not self.optimization:
-            raise ValueError("there is nothing to measure: give a benchmark, [best_of_n] or [optimization]")
-        asked = {
+            raise ValueError("the study measures nothing; add a benchmark, [best_of_n] or [optimization]")
+        used = {
             *(items.sample for items in self.benchmarks.values()),
             *(model.train.items.sample for model in self.models if model.train),
         } - {None}
-        unknown = sorted(str(name) for name in asked if name not in self.samples)
+        unknown = sorted(str(name) for name in used if name not in self.samples)
         if unknown:
-            raise ValueError(f"there is no sample {unknown[0]!r} in [samples]")
+            raise ValueError(f"[samples] has no sample {unknown[0]!r}")
         return self
 
 
 def read_study(name: str | Path) -> StudyRecipe:
-    """A study of this package by its name, or of a TOML file. Raises `RecipeError`."""
+    """Read the recipe of a study: one of this package by its name, or a TOML file. Raises `RecipeError`."""
     return read_recipe(StudyRecipe, recipe_path(str(name), FOLDER))

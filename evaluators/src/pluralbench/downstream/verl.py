@@ -1,4 +1,4 @@
-"""Policy optimisation by verl, on several GPUs and machines: its files, its check of them, and its start."""
+"""Policy optimization with verl on several GPUs and machines: its input files, their check, and its start."""
 
 from pathlib import Path
 
@@ -26,13 +26,29 @@ def optimize_by_verl(
     verl: VerlConfig | None = None,
     cluster: ClusterConfig | None = None,
 ) -> Path:
-    """Write what verl reads into `out`, let verl check it, and start verl on it; the folder.
+    """Write verl's input files, let verl check them, and start verl.
 
-    data: the prompts to optimise on. cluster: where verl runs.
+    To judge the optimized policy, merge verl's checkpoint into an ordinary model (`python -m verl.model_merger merge`)
+    and run `best_of_n` with it.
 
-    What verl leaves is judged afterwards by `best_of_n`, once its checkpoint is merged into an ordinary model
-    (`python -m verl.model_merger merge`). Raises a `UserError`, also where verl is not installed; then the files are
-    there all the same.
+    Args:
+        policy: Language model to optimize.
+        reward: Reward model to optimize against.
+        out: Directory of the input files.
+        benchmark: Benchmark with the training prompts.
+        data: Location of the prompts, or a `DataConfig`. Default: the benchmark's data on the Hub.
+        prompt: User context that the policy and the reward model read. Default: ten posts of the profile.
+        options: Training options.
+        scoring: Options of the reward model.
+        verl: Options that only verl has.
+        cluster: Ray cluster on which verl runs. Default: this machine.
+
+    Returns:
+        The directory of the input files.
+
+    Raises:
+        UserError: An argument or the data is not valid, or verl is not installed. In the latter case the input files
+            are written nevertheless.
     """
     loaded = load_benchmark(benchmark, data, prompt or DownstreamPromptConfig(), prompts_only=True)
     tasks = policy_tasks(loaded)
