@@ -59,15 +59,15 @@ def alike(groups: Sequence[Group]) -> list[list[float]]:
         (["--reward", "elsewhere/length"], "Two reward models are named length; give each a name of its own, as "
          "NAME=MODEL."),
         (["--reward", "=x"], "A reward model is given as MODEL or NAME=MODEL."),
-        (["--judge", "rubric-overlap", "--measure", "rating"], "rubric-overlap counts words of rubric aspects; give "
-         "no --measure rating."),
+        (["--judge", "rubric-overlap", "--measure", "rating"], "rubric-overlap counts words of rubric aspects; "
+         "leave out `--measure rating`."),
         (["--profile", "plan"], "--profile plan and --plans FILE belong together"),
         (["--config", "xx"], "has no config 'xx'; it has people."),
         (["--policy-base-url", "localhost:80"], "base URL"),
         (["--judge", "j", "--judge-base-url", NOWHERE, "--judge-max-cost", "1"], "The judge j cannot be asked: a "
          "`max_cost` needs a `price` under [connection] to be reckoned by."),
-        (["--policy-max-cost", "1"], "The policy p cannot be asked: a `max_cost` needs a `price` under [connection] to "
-         "be reckoned by."),
+        (["--policy-max-cost", "1"], "The policy p cannot be called: a `max_cost` needs a `price` under [connection] "
+         "to be reckoned by."),
         (["--judge-attempts", "0"], "--judge-attempts"),
         (["--top-p", "1.5"], "--top-p: "),
         (["--reuse", "nowhere.sqlite"], "nowhere.sqlite"),
@@ -88,8 +88,8 @@ def test_a_policy_in_this_process_takes_no_batches() -> None:
     with pytest.raises(EvaluationError) as caught:
         resolve_policy("path/to/policy", SamplingConfig(), ConnectionConfig(batch=True))
     assert str(caught.value) == (
-        "The policy path/to/policy runs in this process, which takes no batches: give --policy-base-url, or leave out "
-        "--policy-batch."
+        "The policy path/to/policy runs in this process, where batches are not supported; give `policy_base_url=...` "
+        "or leave out `policy_batch=True`."
     )
 
 
@@ -108,8 +108,8 @@ def test_a_policy_that_says_nothing_is_refused_with_what_to_look_at(data: Path, 
     with serve(Silent()) as server, pytest.raises(EvaluationError) as caught:
         sampled(server, data, tmp_path / "run", n=2, k=())
     assert str(caught.value) == (
-        "The policy policy gave no text for any prompt (8 times empty); look at its chat template, --max-tokens and "
-        "--profile-size."
+        "The policy policy returned no text for any prompt (8 times empty); check its chat template, `max_tokens=...` "
+        "and `profile_size=...`."
     )
     assert asked_of(server.requests) == (8, 0)
     assert not (tmp_path / "run").exists()
@@ -134,7 +134,7 @@ def test_one_prompt_that_is_too_long_is_counted_and_the_others_go_on(
     assert count == 2
     assert found.result.sampling.seeded
     assert found.result.outcome is not None
-    assert found.result.outcome.scale.endswith("it counts words and is no measure of quality")
+    assert found.result.outcome.scale.endswith("it counts words and does not measure quality")
     assert any(f"2 of 6 candidates have no text and are never selected: {reason} (2)." == note
                for note in downstream_notes(found))  # fmt: skip
 
@@ -143,7 +143,9 @@ def test_one_prompt_that_is_too_long_is_counted_and_the_others_go_on(
 def test_items_without_aspects_need_another_measure(prompts: Path, tmp_path: Path, judge: str) -> None:
     with serve(World()) as server, pytest.raises(DataError) as caught:
         sampled(server, prompts, tmp_path / "run", benchmark="prompts", profile="none", judge=judge)
-    assert str(caught.value) == ("The item of id m1 has no rubric aspects to judge by; choose --measure rating or win.")
+    assert str(caught.value) == (
+        'The item of id m1 has no rubric aspects to judge by; choose `measure="rating"` or `measure="win"`.'
+    )
     assert server.requests == []
 
 
@@ -182,7 +184,7 @@ def test_a_damaged_directory_is_refused_in_a_sentence(data: Path, tmp_path: Path
     for frame, said in (
         (outcomes.drop("id"), "there is no column `id`"),
         (outcomes.with_columns(value=pl.lit(timedelta.max)), "the column `value` is of type Duration"),
-        (outcomes.with_columns(sample=pl.lit(2**62)), "numbers them otherwise than from 0 to 4"),
+        (outcomes.with_columns(sample=pl.lit(2**62)), "sample numbers outside 0 to 4"),
     ):
         frame.write_parquet(found.path / "outcomes.parquet")
         with pytest.raises(RunError, match=rf"outcomes\.parquet.* {said}"):

@@ -91,20 +91,20 @@ def test_folders_that_are_no_side_are_refused(done: Study, tmp_path: Path) -> No
     mixed = tmp_path / "mixed"
     shutil.copytree(done.path / "benchmarks" / "own pairs" / "0 pairs", mixed / "run")
     shutil.copytree(done.path / "best-of-n", mixed / "best")
-    assert refused(mixed) == f"{mixed} holds both runs and directories of best-of-n or optimize; give them apart."
+    assert refused(mixed) == f"{mixed} holds benchmark runs and runs of best-of-n or optimize; give only one kind."
     several = tmp_path / "several"
     for name in ("one", "other"):
         shutil.copytree(done.path / "best-of-n", several / name)
-    assert refused(several) == f"{several} holds several directories of best-of-n; give one of them."
+    assert refused(several) == f"{several} holds several runs of best-of-n; give one of them."
     both = tmp_path / "both"
     shutil.copytree(done.path / "best-of-n", both / "best")
     shutil.copytree(done.path / "optimization" / "0 pairs", both / "end")
-    assert refused(both) == f"{both} holds directories of best-of-n and of optimize; give them apart."
+    assert refused(both) == f"{both} holds runs of best-of-n and of optimize; give only one kind."
     twice = tmp_path / "twice"
     for name in ("one", "other"):
         shutil.copytree(done.path / "optimization" / "0 pairs", twice / name)
     assert refused(twice) == (
-        f"{twice / 'one'} and {twice / 'other'} are both of the reward model 0 pairs; keep one of them."
+        f"{twice / 'one'} and {twice / 'other'} both have the reward model 0 pairs; remove one of them."
     )
     with pytest.raises(DataError) as failed:
         read_series(done.path / "best-of-n", ["score"])
@@ -125,12 +125,14 @@ def test_policies_that_were_judged_otherwise_are_not_compared(two: Path) -> None
     record["result"]["outcome"]["judge"]["name"] = "gpt-5-mini"
     path.write_text(json.dumps(record), encoding="utf-8")
     assert refused(two) == (
-        f"{two / '0 pairs'} and {two / '8 pairs'} cannot be compared: their judge is rubric-overlap and "
-        "gpt-5-mini; make one of them again."
+        f"{two / '0 pairs'} and {two / '8 pairs'} cannot be compared: their judge differs (rubric-overlap, "
+        "gpt-5-mini); run one of them again."
     )
     record["result"]["outcome"] = None
     path.write_text(json.dumps(record), encoding="utf-8")
-    assert refused(two) == (f"{two / '8 pairs'} has no outcome, since nobody judged it; make it again with a judge.")
+    assert refused(two) == (
+        f"{two / '8 pairs'} has no outcomes, because it ran without a judge; run it again with one."
+    )
 
 
 def test_policies_that_answered_other_prompts_have_no_noise_and_it_is_said(two: Path) -> None:
@@ -164,7 +166,7 @@ def test_best_of_n_that_nobody_judged_is_refused_and_names_are_matched_by_their_
     policy = LocalModel(name=talker, device="cpu")
     best_of_n(policy, rewards, **given, out=tmp_path / "unjudged")
     assert refused(tmp_path / "unjudged") == (
-        f"{tmp_path / 'unjudged'} has no outcome, since nobody judged it; make it again with a judge."
+        f"{tmp_path / 'unjudged'} has no outcomes, because it ran without a judge; run it again with one."
     )
     best_of_n(policy, rewards, **given, outcome=OutcomeConfig(judge="rubric-overlap"), out=tmp_path / "judged")
     for reward in rewards:
@@ -173,8 +175,8 @@ def test_best_of_n_that_nobody_judged_is_refused_and_names_are_matched_by_their_
     found = correlate(tmp_path / "runs", tmp_path / "judged")
     assert sorted(found.names) == sorted(Path(reward.name).name for reward in rewards)
     assert found.warnings[0] == (
-        "Models are matched by the last parts of their names, since no whole name is on both sides."
+        "No full model name is on both sides, so models are matched by the last parts of their names."
     )
     status, out, _ = run("correlate", tmp_path / "runs", tmp_path / "judged")
     assert status == 0
-    assert "Models are matched by the last parts of their names" in out
+    assert "models are matched by the last parts of their names" in out

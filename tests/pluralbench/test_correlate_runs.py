@@ -80,11 +80,11 @@ def test_items_that_only_some_runs_have_are_left_out_of_the_noise() -> None:
     assert found.scores.tolist() == [20 / 30, 0.5]
     assert found.resampled is not None
     assert found.resampled[0].tolist() == [13 / 20, 0.5]
-    assert found.warnings == ["runs: 10 decisions are not in all runs; the noise of the items is of the others."]
+    assert found.warnings == ["runs: 10 decisions are not in all runs; the noise of the items excludes them."]
     apart = run_of([decision(n, "win") for n in range(50, 60)], model="c", path="c")
     alone = runs_series([first, apart], "runs")
     assert alone.resampled is None
-    assert alone.warnings == ["runs: the runs share no items, so the noise of the items is not in the intervals."]
+    assert alone.warnings == ["runs: the runs share no items, so the intervals do not include the noise of the items."]
 
 
 def test_runs_that_make_no_side_are_refused(tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_runs_that_make_no_side_are_refused(tmp_path: Path) -> None:
     one, other = run_of(rows, model="m", path="x"), run_of(rows, model="m", path="y")
     with pytest.raises(RunError) as refused:
         runs_series([one, other], "runs")
-    assert str(refused.value) == "x and y are both of the model m; keep one of them."
+    assert str(refused.value) == "x and y both have the model m; remove one of them."
     with pytest.raises(RunError, match="z is of the benchmark pairs and"):
         runs_series([run_of(rows, model="a", path="z"), run_of(rows, "personalized", model="b", path="w")], "runs")
     nothing = run_of([decision(0, "dropped")], model="n", path="v")
@@ -103,7 +103,7 @@ def test_runs_that_make_no_side_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError) as not_read:
         read_series(tmp_path / "run", ["score"])
     assert str(not_read.value) == (
-        f"{tmp_path / 'run'} holds runs, whose score is their overall number; leave out `columns`."
+        f"{tmp_path / 'run'} holds runs, whose score is their overall number; leave out `columns=...`."
     )
 
 
@@ -116,8 +116,8 @@ def test_scores_that_are_nothing_but_noise_have_no_interval() -> None:
     assert found.statistics["spearman"].value == 1
     assert found.statistics["spearman"].low is found.statistics["spearman"].without_noise is None
     assert found.warnings == [
-        "There are no intervals: the models' scores in made differ by no more than the noise of its items, so their "
-        "order says nothing."
+        "No intervals: the models' scores in made differ by no more than the noise of its items, so their order "
+        "carries no information."
     ]
 
 

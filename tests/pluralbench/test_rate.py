@@ -83,9 +83,7 @@ def test_an_unfinished_study_counts_what_is_there_and_another_run_is_refused(
     status, told, _ = run("rate", best.path, "--import", folder)
     assert status == 0
     asked = pl.read_csv(folder / "key.csv").height
-    assert f"1 of {asked} candidates have no valid value and are left out: nobody has said (1)." in " ".join(
-        told.split()
-    )
+    assert f"1 of {asked} candidates have no valid value and are left out: not answered (1)." in " ".join(told.split())
     found = load_run(folder / "win-rate")
     outcomes = found.frame("outcomes")
     assert (outcomes.height, outcomes["value"].null_count()) == (asked, 1)
@@ -95,5 +93,5 @@ def test_an_unfinished_study_counts_what_is_there_and_another_run_is_refused(
     status, _, error = run("rate", other.path, "--import", folder)
     assert (status, error.strip()) == (
         2,
-        f"Error: {other.path} is not what the sheets in {folder} were made of; give that directory.",
+        f"Error: The sheets in {folder} were not made from {other.path}; give the run that they were made from.",
     )

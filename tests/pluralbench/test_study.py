@@ -171,8 +171,8 @@ def test_a_changed_recipe_is_refused_in_plain_words(
     status, _, error = run("study", other, "--out", done.path)
     assert (status, " ".join(error.split())) == (
         2,
-        f"Error: The study in {done.path} was begun with other settings ({differs}); give the same again to go on, "
-        "choose another output directory, or start over with `fresh`.",
+        f"Error: The study in {done.path} has other settings ({differs}); use the same settings, choose another output "
+        "directory, or start over with `--fresh`.",
     )
     assert made_in(done.path) == before
     assert "seed = 3" in (done.path / "study.toml").read_text(encoding="utf-8")
@@ -219,7 +219,9 @@ def test_what_no_study_wrote_and_what_another_process_writes_is_left_alone(recip
     for fresh in (False, True):
         with pytest.raises(OutputError) as refused:
             study(plain, out=out, fresh=fresh)
-        assert str(refused.value) == f"{out} holds files that no study wrote; choose another output directory."
+        assert (
+            str(refused.value) == f"{out} contains files that are not part of a study; choose another output directory."
+        )
     assert [path.name for path in out.iterdir()] == ["thesis.tex"]
     with pytest.raises(OutputError) as refused:
         study(plain, out=out / "thesis.tex")
@@ -229,7 +231,7 @@ def test_what_no_study_wrote_and_what_another_process_writes_is_left_alone(recip
     before, recorded = made_in(busy), (busy / "study.toml").read_bytes()
     with FileLock(busy / ".lock"), pytest.raises(OutputError) as refused:
         study(only_scores(recipe, tmp_path / "other.toml", seed=5), out=busy, fresh=True)
-    assert str(refused.value) == f"Another process is at work in {busy}; wait for it."
+    assert str(refused.value) == f"Another process is writing to {busy}; wait until it has finished."
     assert (made_in(busy), (busy / "study.toml").read_bytes()) == (before, recorded)
 
 
@@ -273,6 +275,6 @@ def test_a_benchmark_and_a_downstream_result_without_a_model_in_common(done: Stu
     with pytest.raises(DataError) as refused:
         correlate(other, done.path / "best-of-n")
     assert str(refused.value) == (
-        "No model is on both sides, and names must be the same to the letter: "
+        "No model is on both sides; model names must match exactly: "
         f"{other} has a, b; {done.path / 'best-of-n'} has given [1|2], given (2), 0 pairs, 8 pairs."
     )

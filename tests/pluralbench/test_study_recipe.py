@@ -35,24 +35,24 @@ def models(*rows: dict[str, Any]) -> dict[str, Any]:
 
 A, B = WHOLE["models"]
 WRONG = {
-    "of one name": (models(A, B, {"name": "a", "path": "./c"}), "two reward models are named a; give each a name of"),
+    "of one name": (models(A, B, {"name": "a", "path": "./c"}), "two reward models are named a; give them different"),
     "both": (models({**B, "path": "./b"}), "`models.0`: the model b needs either a `path` or a table `train`."),
     "neither": (models({"name": "c"}), "`models.0`: the model c needs either a `path` or a table `train`."),
     "no models": (models(), "`models` is empty; it needs at least one value."),
     "a path as a name": (models({"name": "org/m", "path": "."}), "`models.0.name`: String should match pattern"),
     "sample": (
         {**WHOLE, "benchmarks": {"judged": {"sample": "chek"}}},
-        "there is no sample 'chek' in [samples].",
+        "[samples] has no sample 'chek'.",
     ),
     "sample of a model": (
         models({"name": "c", "train": {"items": {"sample": "teach"}}}),
-        "there is no sample 'teach' in [samples].",
+        "[samples] has no sample 'teach'.",
     ),
-    "no policy": (without("policy"), "sampling and optimising need a `policy`."),
-    "no judge": (without("outcome"), "what the policy answers has to be judged: give [outcome] a `judge`."),
+    "no policy": (without("policy"), "sampling and optimization need a `policy`."),
+    "no judge": (without("outcome"), "the policy's answers need a judge; set `judge` in [outcome]."),
     "nothing": (
         without("benchmarks", "best_of_n"),
-        "there is nothing to measure: give a benchmark, [best_of_n] or [optimization].",
+        "the study measures nothing; add a benchmark, [best_of_n] or [optimization].",
     ),
     "unknown key": ({**WHOLE, "benchmark": {}}, "unknown key `benchmark`; did you mean `benchmarks`?"),
     "unknown key of items": (
@@ -63,10 +63,10 @@ WRONG = {
         models({"name": "c", "train": {"items": ITEMS, "options": {"epoch": 2}}}),
         "unknown key `epoch`; did you mean `epochs`?",
     ),
-    "axis": ({**WHOLE, "axis": "Pairs"}, "nothing has a place on the `axis`: say of models where they are `at`."),
+    "axis": ({**WHOLE, "axis": "Pairs"}, "`axis` needs models with a position on it; set `at` of the models."),
     "column": (
         {**WHOLE, "benchmarks": {"optimization": ITEMS}},
-        "a benchmark cannot be named optimization, as a column of scores.csv is.",
+        "a benchmark cannot be named optimization, which is a column of scores.csv.",
     ),
     "a path as a benchmark": ({**WHOLE, "benchmarks": {"a/b": ITEMS}}, "String should match pattern"),
     "options": (
@@ -93,7 +93,7 @@ def test_the_sentence_names_the_file_and_is_whole(tmp_path: Path) -> None:
     path.write_text(tomli_w.dumps(WRONG["of one name"][0]), encoding="utf-8")
     with pytest.raises(RecipeError) as refused:
         read_study(path)
-    assert str(refused.value) == f"Recipe {path}: two reward models are named a; give each a name of its own."
+    assert str(refused.value) == f"Recipe {path}: two reward models are named a; give them different names."
 
 
 def test_an_unknown_study_lists_those_of_the_package(tmp_path: Path, run: Command) -> None:

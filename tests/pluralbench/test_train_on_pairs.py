@@ -192,6 +192,7 @@ def test_more_items_than_there_are_is_refused_before_anything_is_made(run: Comma
     status, _, error = run("study", write_study(tmp_path / "mine.toml", values), "--out", tmp_path / "out")
     assert (status, " ".join(error.split())) == (
         2,
-        f"Error: The model '500 prompts' is to be trained on 500 items (`pairs`), and {release()} has 35; lower it.",
+        f"Error: The model '500 prompts' is to be trained on 500 items (`pairs`), but {release()} has 35; lower "
+        "`pairs`.",
     )
     assert not (tmp_path / "out/models").exists()
