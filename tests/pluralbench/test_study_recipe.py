@@ -63,7 +63,7 @@ WRONG = {
         models({"name": "c", "train": {"items": ITEMS, "options": {"epoch": 2}}}),
         "unknown key `epoch`; did you mean `epochs`?",
     ),
-    "axis": ({**WHOLE, "axis": "Pairs"}, "`axis` needs models with a position on it; set `at` of the models."),
+    "axis": ({**WHOLE, "axis": "Pairs"}, "`axis` needs models with a position on it; set `position` of the models."),
     "column": (
         {**WHOLE, "benchmarks": {"optimization": ITEMS}},
         "a benchmark cannot be named optimization, which is a column of scores.csv.",
