@@ -190,7 +190,7 @@ def test_without_a_profile_the_latent_is_that_of_the_prior() -> None:
 
 
 def test_the_rewards_of_pal_are_scaled_cosines_to_the_mixture() -> None:
-    model, whole = network("pal", prototypes=3), points("pal")
+    model, whole = network("pal", num_prototypes=3), points("pal")
     weights = model.weights(whole)
     assert weights.shape == (len(TEST.ids), 3)
     assert weights.sum(dim=1).tolist() == pytest.approx([1.0] * len(TEST.ids))
@@ -214,7 +214,7 @@ def test_without_a_profile_everybody_has_the_same_weights() -> None:
 
 
 def test_pal_has_a_rate_for_each_part_and_leaves_out_nothing() -> None:
-    model = network("pal", weights_rate=0.2, temperature_rate=0.3)
+    model = network("pal", mixture_learning_rate=0.2, temperature_learning_rate=0.3)
     groups = model.parameter_groups()
     assert [group.get("lr") for group in groups] == [None, 0.2, 0.3]
     grouped = {id(parameter) for group in groups for parameter in group["params"]}

@@ -271,8 +271,11 @@ def test_what_is_not_given_is_the_methods_own() -> None:
     ("values", "sentence"),
     [
         ({"method": "bpt"}, "`method` must be one of bt, gpo, vpl, pal, synthesizeme; it is `bpt`."),
-        ({"persona": True, "profile": False}, "a model without a profile reads no persona; leave out one of the two."),
-        ({"method": "gpo", "hidden_size": 30}, "gpo has 4 heads, so `hidden_size=...` must be a multiple of 4."),
+        ({"persona": True, "profile": False}, "`persona=True` needs `profile=True`."),
+        (
+            {"method": "gpo", "hidden_size": 30},
+            "gpo has 4 attention heads, so `hidden_size=...` must be a multiple of 4.",
+        ),
     ],
 )
 def test_options_that_contradict_each_other_are_refused(values: dict[str, object], sentence: str) -> None:

@@ -40,7 +40,7 @@ def test_weights_in_a_pickle_are_read_and_code_in_it_is_not_run(classifiers: Fol
 
 
 def test_code_in_a_checkpoint_is_not_run(small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen, trace = options(epochs=1, checkpoint_every=2), tmp_path / "ran"
+    chosen, trace = options(epochs=1, save_steps=2), tmp_path / "ran"
     with monkeypatch.context() as patch:
         patch.setattr("pluralbench_local.training.saved_network", None)
         with pytest.raises(TypeError):

@@ -101,7 +101,7 @@ def test_what_is_sent_is_the_tokens_and_never_ends_an_engine(serve: Serve) -> No
 
 def test_the_responses_to_one_prompt_stand_together_and_once(serve: Serve) -> None:
     server = serve("vllm")
-    scored(running(server), check=0, batch_size=8, concurrency=1)
+    scored(running(server), verify_items=0, batch_size=8, concurrency=1)
     batches = [body["input"][:-1] for path, body in server.posts[2:] if path == "/classify"]  # the last is the probe
     sent = [tuple(ids) for batch in batches for ids in batch]
     assert len(sent) == len(set(sent))

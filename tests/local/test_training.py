@@ -127,7 +127,9 @@ def test_the_record_says_what_was_trained_on_what(trained: Trained) -> None:
 
 def test_a_step_of_several_batches_has_the_mean_of_their_gradients(small: str, tmp_path: Path) -> None:
     def first(size: int, accumulation: int) -> dict[str, Any]:
-        chosen = options(epochs=1, batch_size=size, accumulation=accumulation, regulariser=0.5)
+        chosen = options(
+            epochs=1, batch_size=size, gradient_accumulation_steps=accumulation, center_rewards_coefficient=0.5
+        )
         out = tmp_path / f"{size}-{accumulation}"
         train(small, RANKINGS, out, options=chosen, device="cpu")
         return log_of(out)[0]
@@ -159,7 +161,7 @@ def failing(base: str, out: Path, **changed: Any) -> str:
 
 def test_too_few_pairs_for_a_step_after_the_warm_up_are_said_in_a_sentence(small: str, tmp_path: Path) -> None:
     pairs = sum(len(pairs_of(ranking.rank)) for ranking in RANKINGS)
-    assert failing(small, tmp_path / "out", accumulation=100) == (
+    assert failing(small, tmp_path / "out", gradient_accumulation_steps=100) == (
         f"{pairs} pairs are too few to train on: the warm-up takes all steps (1); lower batch_size, accumulation or "
         "warmup, or raise epochs."
     )

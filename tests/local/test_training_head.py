@@ -28,7 +28,9 @@ from reward_models import Folders, save_classifier
 from safetensors.torch import load_file
 from training_runs import HELD_OUT, RANKINGS, log_of, options, trainee, weights
 
-HEAD = options(trainable="head", epochs=15, learning_rate=0.05, accumulation=1, regulariser=0.01)
+HEAD = options(
+    trainable="head", epochs=15, learning_rate=0.05, gradient_accumulation_steps=1, center_rewards_coefficient=0.01
+)
 
 
 def run(base: str, out: Path, **changed: Any) -> Trained:

@@ -80,7 +80,7 @@ def test_a_line_says_how_long_how_sure_and_how_far_the_policy_is(optimized: Runs
 def test_the_same_seed_samples_the_same_and_another_does_not(optimized: Runs, base: str, tmp_path: Path) -> None:
     rloo, grpo = (log_of(optimized(algorithm).folder)[0]["reward"] for algorithm in ("rloo", "grpo"))
     assert rloo == grpo
-    other = optimize(base, LETTERS, TASKS, tmp_path / "other", options=quick("grpo", seed=1, steps=1), device="cpu")
+    other = optimize(base, LETTERS, TASKS, tmp_path / "other", options=quick("grpo", seed=1, max_steps=1), device="cpu")
     assert log_of(other.folder)[0] != log_of(optimized("grpo").folder)[0]
 
 
@@ -108,7 +108,7 @@ def test_stopped_twice_it_ends_in_the_same_weights(optimized: Runs, base: str, t
 def test_what_was_made_by_other_settings_is_refused_by_name(optimized: Runs, base: str) -> None:
     out = optimized("rloo").folder
     cases: dict[str, dict[str, Any]] = {
-        "kl": {"options": quick("rloo", kl=0.1)},
+        "kl_coef": {"options": quick("rloo", kl_coef=0.1)},
         "tasks": {"tasks": [*TASKS[:-1], replace(TASKS[-1], messages=user("something else"))]},
         "reward.name": {"reward": FunctionModel(lambda groups: [[1.0] * len(group.responses) for group in groups])},
     }
@@ -158,7 +158,7 @@ def in_turn(groups: Sequence[Group]) -> list[list[float]]:
 def test_a_failed_score_is_no_reward_and_does_not_count_for_the_others(
     base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, algorithm: str
 ) -> None:
-    seen, options = recorded(monkeypatch, algorithm), quick(algorithm, prompts=4, steps=1, reward_divisor=10)
+    seen, options = recorded(monkeypatch, algorithm), quick(algorithm, batch_size=4, max_steps=1, reward_divisor=10)
     done = optimize(base, FunctionModel(in_turn), TASKS[:4], tmp_path / "out", options=options, device="cpu")
 
     def advantage(score: float, used: Sequence[float]) -> float:
@@ -197,7 +197,7 @@ def test_all_completions_of_a_prompt_are_one_group_that_the_reward_model_gets(
         return [[float(len(response)) for response in group.responses] for group in groups]
 
     tasks = [replace(task, group=replace(task.group, context=[f"likes {task.group.id}"])) for task in TASKS]
-    options = quick(algorithm, steps=2)
+    options = quick(algorithm, max_steps=2)
     optimize(base, FunctionModel(watching), tasks, tmp_path / "out", options=options, device="cpu")
     assert [len(groups) for groups in given] == [8, 8]
     for group in given[0]:
@@ -213,7 +213,9 @@ def test_a_reward_that_is_always_the_same_changes_nothing_and_is_said(
     base: str, tmp_path: Path, algorithm: str
 ) -> None:
     same = FunctionModel(lambda groups: [[2.0] * len(group.responses) for group in groups])
-    done = optimize(base, same, TASKS, tmp_path / "out", options=quick(algorithm, steps=2, kl_every=1), device="cpu")
+    done = optimize(
+        base, same, TASKS, tmp_path / "out", options=quick(algorithm, max_steps=2, kl_steps=1), device="cpu"
+    )
     said = "the reward model scored all completions alike, so there was nothing to learn"
     assert done.record["warnings"] == [f"In 2 of 2 steps {said}."]
     lines = log_of(done.folder)
@@ -227,7 +229,7 @@ def test_a_reward_that_is_always_the_same_changes_nothing_and_is_said(
 def test_a_weight_of_the_divergence_holds_the_policy_back(
     optimized: Runs, base: str, tmp_path: Path, algorithm: str
 ) -> None:
-    options = quick(algorithm, kl=1.0, steps=3)
+    options = quick(algorithm, kl_coef=1.0, max_steps=3)
     held = optimize(base, LETTERS, TASKS, tmp_path / "out", options=options, device="cpu")
     assert log_of(held.folder)[2]["kl"] < log_of(optimized(algorithm).folder)[2]["kl"]
 
@@ -236,7 +238,7 @@ def test_a_reward_model_in_this_process_scores_a_step(base: str, tmp_path: Path)
     from pluralbench_local import load
 
     reward = load(save_classifier(tmp_path / "reward", num_hidden_layers=1), device="cpu")
-    options = quick("rloo", steps=1)
+    options = quick("rloo", max_steps=1)
     done = optimize(base, reward, TASKS, tmp_path / "out", options=options, device="cpu")
     assert done.record["settings"]["reward"]["kind"] == "classifier"
     assert log_of(done.folder)[0]["reward_std"] > 0
@@ -249,7 +251,7 @@ def test_a_reward_model_in_this_process_scores_a_step(base: str, tmp_path: Path)
 def test_it_is_quiet_where_nobody_looks(
     base: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], algorithm: str
 ) -> None:
-    options = quick(algorithm, steps=2, checkpoint_every=1)
+    options = quick(algorithm, max_steps=2, save_steps=1)
     optimize(base, LETTERS, TASKS, tmp_path / "out", options=options, device="cpu")
     assert capfd.readouterr() == ("", "")
 
@@ -261,7 +263,15 @@ def test_epochs_use_each_prompt_once_and_in_another_order(base: str, tmp_path: P
         given.extend(group.id for group in groups)
         return LETTERS.function(groups)  # type: ignore[return-value]
 
-    options = quick("rloo", steps=None, epochs=3, prompts=5, mini_batch=5, generations=2, micro_batch=10)
+    options = quick(
+        "rloo",
+        max_steps=None,
+        epochs=3,
+        batch_size=5,
+        mini_batch_size=5,
+        num_generations=2,
+        micro_batch_size=10,
+    )
     optimize(base, FunctionModel(watching), TASKS, tmp_path / "out", options=options, device="cpu")
     epochs = [given[begin : begin + 10] for begin in range(0, 30, 10)]
     assert len(given) == 30
@@ -272,7 +282,7 @@ def test_epochs_use_each_prompt_once_and_in_another_order(base: str, tmp_path: P
 def test_weights_that_are_tied_and_positions_that_are_learned(tmp_path: Path) -> None:
     """A checkpoint holds tied weights once, and padding on the left must not move what is embedded by position."""
     base = save_language_model(tmp_path / "gpt2", "gpt2", n_layer=1, n_embd=32, tie_word_embeddings=True)
-    options = quick("ppo", steps=2, checkpoint_every=1)
+    options = quick("ppo", max_steps=2, save_steps=1)
     whole = optimize(base, LETTERS, TASKS, tmp_path / "whole", options=options, device="cpu")
     with stopped_at(2, Scorer, "__call__"):
         optimize(base, LETTERS, TASKS, tmp_path / "out", options=options, device="cpu")
@@ -287,7 +297,9 @@ def test_real_weights_go_through(tmp_path: Path) -> None:
 
     base = language_model()
     reward = load(reward_model(), device="cpu")
-    options = quick("ppo", prompts=2, mini_batch=2, generations=2, micro_batch=4, steps=2, kl_every=1)
+    options = quick(
+        "ppo", batch_size=2, mini_batch_size=2, num_generations=2, micro_batch_size=4, max_steps=2, kl_steps=1
+    )
     options = options.model_copy(update={"learning_rate": 1e-6, "critic_learning_rate": 1e-6})
     done = optimize(base, reward, TASKS[:4], tmp_path / "out", options=options, device="cpu")
     lines = log_of(done.folder)

@@ -24,7 +24,7 @@ def refused(base: Any, out: Path, **changed: Any) -> str:
     given: dict[str, Any] = {
         "reward": LETTERS,
         "tasks": TASKS,
-        "options": quick("rloo", steps=1),
+        "options": quick("rloo", max_steps=1),
         "device": "cpu",
     } | changed
     beside = set(out.parent.iterdir())
@@ -46,7 +46,7 @@ def test_no_tasks_two_of_one_id_and_one_without_a_question(base: str, tmp_path: 
 
 def test_too_few_tasks_for_a_step(base: str, tmp_path: Path) -> None:
     said = refused(base, tmp_path / "out", tasks=TASKS[:5])
-    assert said == "5 prompts are too few for a step of 8; lower `prompts` or give more tasks."
+    assert said == "5 prompts are too few for a step of 8; lower `batch_size=...` or add tasks."
 
 
 def test_a_policy_without_a_chat_template_or_with_one_that_refuses(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ LONG = [replace(task, messages=user("a very long question indeed " * 9)) for tas
 
 
 def test_prompts_that_are_too_long_are_left_out_and_counted(base: str, tmp_path: Path) -> None:
-    options = quick("rloo", steps=1, max_prompt_tokens=60)
+    options = quick("rloo", max_steps=1, max_prompt_tokens=60)
     seen: set[str] = set()
 
     def watching(groups: Sequence[Group]) -> list[list[float]]:
@@ -108,7 +108,7 @@ def always(value: float) -> FunctionModel:
 
 @pytest.mark.parametrize("algorithm", ["rloo", "ppo"])
 def test_a_step_without_any_score_stops_the_run(base: str, tmp_path: Path, algorithm: str) -> None:
-    said = refused(base, tmp_path / "out", reward=always(math.nan), options=quick(algorithm, steps=1))
+    said = refused(base, tmp_path / "out", reward=always(math.nan), options=quick(algorithm, max_steps=1))
     assert said.startswith("The reward model always.<locals>.<lambda> gave none of 32 completions a finite score; ")
 
 
@@ -120,7 +120,7 @@ def test_a_reward_model_that_fails_says_why_itself(base: str, tmp_path: Path) ->
 @pytest.mark.parametrize("algorithm", ["rloo", "ppo"])  # GRPO divides by the scores' deviation
 def test_a_loss_that_is_no_number_stops_the_run(base: str, tmp_path: Path, algorithm: str) -> None:
     odd = FunctionModel(lambda groups: [[1e38 * place for place, _ in enumerate(group.responses)] for group in groups])
-    options = quick(algorithm, steps=3, learning_rate=1e30, kl_every=0)
+    options = quick(algorithm, max_steps=3, learning_rate=1e30, kl_steps=0)
     said = refused(base, tmp_path / "out", reward=odd, options=options)
     assert "is no number" in said or "not finite" in said
     assert "lower learning_rate" in said

@@ -82,7 +82,7 @@ def test_a_list_is_what_has_bullets_or_numbers(text: str, titles: list[str]) -> 
 
 def test_the_loss_is_of_the_plans_alone(trained: Trained, base: str, tmp_path: Path) -> None:
     """At the first step of one item adapters change nothing yet, so that the loss is the base's own."""
-    one = changed(steps=1, items=1, batch=1, warmup_steps=0, lora_dropout=0.0)
+    one = changed(max_steps=1, batch_size=1, micro_batch_size=1, warmup_steps=0, lora_dropout=0.0)
     done = train_planner(base, HELD_OUT, tmp_path / "one", options=one, device="cpu")
     auto: Any = AutoModelForCausalLM
     tokenizer: Any = AutoTokenizer.from_pretrained(base)
@@ -146,11 +146,11 @@ def test_each_epoch_has_all_items_in_an_order_of_its_own() -> None:
     from pluralbench_policies.planner_options import TokenizedExample
 
     learned = [TokenizedExample(str(place), [0], 0) for place in range(8)]
-    order = _order(learned, changed(steps=5, items=4))
+    order = _order(learned, changed(max_steps=5, batch_size=4))
     assert sorted(order[:8]) == sorted(order[8:16]) == list(range(8))
     assert order[:8] != order[8:16]
     fewer = [place for place in order[:8] if place != 7]
-    assert _order(learned[:7], changed(steps=5, items=4))[:7] == fewer
+    assert _order(learned[:7], changed(max_steps=5, batch_size=4))[:7] == fewer
 
 
 def test_what_cannot_be_trained_is_told(base: str, tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_what_cannot_be_trained_is_told(base: str, tmp_path: Path) -> None:
     many = r"max_length 6,000 is more than the 1,024 positions of .*; lower it\."
     refused(ModelError, many, options=changed(max_length=6000, on_overflow="error"))
     where = r"Adapters cannot be put on this model \(.*nowhere.*\); name its modules by lora_targets\."
-    refused(ModelError, where, options=changed(lora_targets=("nowhere",)))
+    refused(ModelError, where, options=changed(lora_target_modules=("nowhere",)))
     refused(TrainingError, r"A planner takes no `kind`, since it is a language model; leave it out\.", kind="implicit")
     template = tmp_path / "odd.jinja"
     template.write_text("{{ messages | length }}{% if add_generation_prompt %}?{% endif %}", encoding="utf-8")

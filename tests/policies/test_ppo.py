@@ -23,7 +23,7 @@ from pluralbench_policies.trainable import Rows, divergence, laid_out, load_body
 from torch import Tensor
 
 CPU = torch.device("cpu")
-OPTIONS = quick("ppo", discount=0.9, gae_lambda=0.5, clip=0.2, value_clip=0.5)
+OPTIONS = quick("ppo", gamma=0.9, gae_lambda=0.5, clip_range=0.2, value_clip_range=0.5)
 
 
 def drawn(tokens: Tensor, **given: Tensor) -> SampledStep:
@@ -179,12 +179,12 @@ def test_a_completion_without_a_reward_counts_for_nothing(learner: PPOState) -> 
     torch.testing.assert_close(step.returns[step.counts], alone.returns[alone.counts], rtol=1e-3, atol=1e-4)
     assert 0 < entropy < math.log(500)
     # The return of the last token is the reward, and of the first the reward discounted where lambda is 1.
-    whole, _ = prepare_step(learner, two, torch.tensor([2.0, -1.0]), quick("ppo", discount=0.9))
+    whole, _ = prepare_step(learner, two, torch.tensor([2.0, -1.0]), quick("ppo", gamma=0.9))
     assert whole.returns[0].tolist() == pytest.approx([2 * 0.9**3, 2 * 0.9**2, 2 * 0.9, 2], rel=1e-4)
 
 
 def test_the_divergence_is_taken_off_each_tokens_reward(learner: PPOState, base: str) -> None:
-    rows, options = laid_out(PROMPTS, COMPLETIONS, CPU), quick("ppo", kl=0.5)
+    rows, options = laid_out(PROMPTS, COMPLETIONS, CPU), quick("ppo", kl_coef=0.5)
     torch.manual_seed(0)
     start: Any = load_policy(LocalModel(name=base, device="cpu"), CPU)
     for parameter in start.parameters():

@@ -108,9 +108,9 @@ def test_what_an_activation_leaves_is_told() -> None:
 @pytest.mark.parametrize(
     ("given_as", "said"),
     [
-        ("http://a:1,http://a:1/v1/", "http://a:1 is given twice"),
-        ("gpu1:8000", "a server is given as http://HOST:PORT"),
-        ("http://me:secret@a:1", "without a user, a password or a query"),
+        ("http://a:1,http://a:1/v1/", "http://a:1 is listed twice"),
+        ("gpu1:8000", "a server's address has the form http://HOST:PORT"),
+        ("http://me:secret@a:1", "without user, password or query"),
     ],
 )
 def test_an_address_that_is_none_is_refused(given_as: str, said: str) -> None:

@@ -78,7 +78,7 @@ class ConnectionConfig(FrozenModel):
     )
     batch: bool = Field(
         False,
-        description="Use the endpoint's Batch API: replies within 24 hours at a lower price (--price is then that of a "
+        description="Use the endpoint's Batch API: replies within 24 hours at a lower price (the price is then that of a "
         "batch).",
     )
     price: Price = Field(
@@ -89,7 +89,7 @@ class ConnectionConfig(FrozenModel):
     max_cost: float | None = Field(
         None,
         ge=0,
-        description="Spending limit in US dollars, by --price; requests that could exceed it are not sent.",
+        description="Spending limit in US dollars, by the price; requests that could exceed it are not sent.",
     )
 
     @field_validator("price", mode="before")

@@ -65,11 +65,11 @@ def report(results: RatingResults) -> str:
     settings = results.settings
     sections = [
         "# Human ratings",
-        f"{counted(len(settings.annotators), 'rater')}, {settings.annotators_per_item} per pair, who did not know which answer "
-        f"was the chosen one. Means and tests are over pairs, which have equal weight in the tests; they hold for these "
-        f"raters. Equal general quality, within {settings.margin:g} points, is tested by two one-sided t-tests per "
-        f"dimension, the difference in the rubric by a paired t-test. The margin was fixed before the sheets were "
-        "written.",
+        f"{counted(len(settings.annotators), 'rater')}, {settings.annotators_per_item} per pair, did not know which "
+        "answer was the chosen one. Means and tests are over pairs, which have equal weight in the tests; they hold "
+        f"for these raters. Equal general quality, within {settings.margin:g} points, is tested by two one-sided "
+        "t-tests per dimension, the difference in the rubric by a paired t-test. The margin was fixed before the "
+        "sheets were written.",
         *(claim_text(results, claim) for claim in results.claims),
     ]
     sections += [f"## {title}\n\n{markdown_table(table)}" for title, table in result_tables(results).items()]
