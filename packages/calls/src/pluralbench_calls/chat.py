@@ -78,8 +78,7 @@ class ConnectionConfig(FrozenModel):
     )
     batch: bool = Field(
         False,
-        description="Use the endpoint's Batch API: replies within 24 hours at a lower price (the price is then that of a "
-        "batch).",
+        description="Use the endpoint's Batch API: replies within 24 hours at a lower price, which the price must state.",
     )
     price: Price = Field(
         Price(),
