@@ -77,7 +77,7 @@ def test_an_error_does_not_wait_for_the_rate(tmp_path: Path, clock: Clock) -> No
 @given(
     prices=st.tuples(st.floats(0, 1e4), st.floats(0, 1e4)),
     ceiling=st.floats(0, 20),
-    calls=st.lists(st.tuples(st.text(max_size=300), st.integers(1, 500)), min_size=1, max_size=12),
+    calls=st.lists(st.tuples(st.text(min_size=1, max_size=300), st.integers(1, 500)), min_size=1, max_size=12),
     share=st.floats(0, 1),
     concurrency=st.integers(1, 8),
 )

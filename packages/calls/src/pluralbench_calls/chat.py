@@ -78,7 +78,7 @@ class ConnectionConfig(FrozenModel):
     )
     batch: bool = Field(
         False,
-        description="Use the endpoint's Batch API: replies within 24 hours at a lower price, which the price must state.",
+        description="Use the endpoint's Batch API: replies within 24 hours at a lower price.",
     )
     price: Price = Field(
         Price(),
