@@ -1,1 +1,1 @@
-"""Submissions to a leaderboard, checked, and the static site of many runs."""
+"""Checks of leaderboard submissions, and the static site of a leaderboard."""

@@ -1,4 +1,4 @@
-"""`check`: whether a run can be accepted, how far that was checked, and what is unusual about it."""
+"""Check whether a leaderboard can accept a run, and what is unusual about the run."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -30,19 +30,23 @@ from pluralbench.leaderboard.unusual import (
 from pluralbench.results.finding import FoundRuns, find_runs
 from pluralbench.results.runs import Run
 
-AGREEMENT = (check_items, check_record, check_replies)
-REMARKS = (check_benchmark_data, check_settings, check_model, check_software, check_outcomes, check_margins)
+CONSISTENCY_CHECKS = (check_items, check_record, check_replies)
+REMARK_CHECKS = (check_benchmark_data, check_settings, check_model, check_software, check_outcomes, check_margins)
 
 
 def find_benchmark_runs(paths: Sequence[Path]) -> FoundRuns:
-    """The runs at some paths and below them; at least one of them is of a benchmark. Raises `RunError` without any."""
-    found = find_runs(paths)
-    if not found.runs:
+    """Find the runs at some paths and below them.
+
+    Raises:
+        RunError: A path has no run, or no run is of a benchmark.
+    """
+    found_runs = find_runs(paths)
+    if not found_runs.runs:
         raise RunError(
-            f"{', '.join(map(str, paths))} has runs of best-of-n, optimize or personalize alone; a leaderboard is of "
-            "runs of benchmarks, which `pluralbench score` and `judge` make."
+            f"{', '.join(map(str, paths))} contains only runs of best-of-n, optimize or personalize; a leaderboard "
+            "needs benchmark runs, which `pluralbench score` and `judge` write."
         )
-    return found
+    return found_runs
 
 
 def check_submission(
@@ -53,79 +57,92 @@ def check_submission(
     rescoring: Rescoring | None = None,
     last: DataCache | None = None,
 ) -> CheckResult:
-    """Check a run as a leaderboard does: what is wrong with it, what is unusual, and how far that is known.
+    """Check a run as a leaderboard does.
 
-    First the files of its directory have to agree with each other. Then its data is read again, and its items, its
-    metrics, intervals and references and the calls behind its verdicts are made again from that, its scores and its
-    replies. That the scores and replies are the model's own only `rescoring` shows, which asks the model again.
+    The files of the run's directory must agree with each other. Then the data is read again, and items, metrics,
+    intervals, baselines and the calls behind each verdict are recomputed from the data, the recorded scores and the
+    recorded replies. Whether scores and replies are the model's own can only be checked with `rescoring`.
 
-    among: all runs of the leaderboard, from whose data and scores those of this run may differ. files: where its
-    data is now, and what its prompts tell from. last: keeps data that several runs are of.
+    Args:
+        run: Run to check.
+        among: All runs of the leaderboard. Their data and scores are compared with those of this run.
+        files: Location of the data, and the files of plans or personas that the prompts use. Default: the location
+            that the run records.
+        rescoring: Score or judge some items again. Default: no.
+        last: Cache that keeps the data for the next run of the same data.
+
+    Returns:
+        The state of the check (`refused`, `consistent`, `checked`, `verified`) and the findings, errors first.
     """
     state: State = "consistent"
-    said = ""
-    if found := [*check_columns(run)]:
-        return CheckResult("refused", found)
-    found = [finding for check in AGREEMENT for finding in check(run)]
-    if not found:
+    rescored = ""
+    if findings := [*check_columns(run)]:
+        return CheckResult("refused", findings)
+    findings = [finding for check in CONSISTENCY_CHECKS for finding in check(run)]
+    if not findings:
         try:
             source = run_data(run, files or RunInputs(), last)
         except UserError as error:
-            found = [*check_metrics(run), warning_finding(UNREAD, f"The data was not read. {error}")]
+            findings = [*check_metrics(run), warning_finding(UNREAD, f"The data was not read. {error}")]
         else:
-            found, state, said = _check_data(run, source, rescoring)
-    if is_refused(found):
-        state, said = "refused", ""
-    found += [finding for check in REMARKS for finding in check(run)]
-    found += check_among(run, among)
-    return CheckResult(state, sorted(found, key=lambda finding: finding.level), said)
+            findings, state, rescored = _check_data(run, source, rescoring)
+    if is_refused(findings):
+        state, rescored = "refused", ""
+    findings += [finding for check in REMARK_CHECKS for finding in check(run)]
+    findings += check_among(run, among)
+    return CheckResult(state, sorted(findings, key=lambda finding: finding.level), rescored)
 
 
 def _check_data(run: Run, source: RunData, rescoring: Rescoring | None) -> tuple[list[Finding], State, str]:
     try:
-        found, metrics = check_reproduced(run, source)
+        findings, metrics = check_reproduced(run, source)
     except DataError as error:
         return (
-            [*check_metrics(run), warning_finding(UNREAD, f"The run was not made again from its data. {error}")],
+            [*check_metrics(run), warning_finding(UNREAD, f"The run was not reproduced from its data. {error}")],
             "consistent",
             "",
         )
     if metrics is not None:
-        found += check_metrics(run, metrics)
-    if is_refused(found):
-        return found, "refused", ""
+        findings += check_metrics(run, metrics)
+    if is_refused(findings):
+        return findings, "refused", ""
     try:
-        found += check_lengths(run, source)
+        findings += check_lengths(run, source)
     except UserError as error:
         return (
-            [*found, warning_finding(UNREAD, f"What was cut or dropped was not found again. {error}")],
+            [*findings, warning_finding(UNREAD, f"Truncated and dropped items were not checked. {error}")],
             "consistent",
             "",
         )
     if rescoring is None:
-        return found, "checked", ""
-    again, said = check_rescored(run, source, rescoring)
-    return [*found, *again], "verified" if said else "checked", said
+        return findings, "checked", ""
+    more_findings, rescored = check_rescored(run, source, rescoring)
+    return [*findings, *more_findings], "verified" if rescored else "checked", rescored
 
 
 def files_digest(path: Path) -> str:
-    """SHA-256 over the files of a run's directory, names and bytes."""
-    return digest({one.name: file_digest(one) for one in sorted(path.iterdir()) if one.is_file()})
+    """Return the SHA-256 over names and bytes of the files in a run's directory."""
+    return digest({file.name: file_digest(file) for file in sorted(path.iterdir()) if file.is_file()})
 
 
-def location_override(places: Mapping[str, str], run: Run) -> str | None:
-    """Where a run's data is now. places: by the benchmark's name, with "" for all others."""
-    return places.get(run.config.benchmark.name, places.get(""))
+def location_override(locations: Mapping[str, str], run: Run) -> str | None:
+    """Return where a run's data is now, if it has moved.
+
+    Args:
+        locations: Locations by the benchmark's name; the key "" is for all other benchmarks.
+        run: The run.
+    """
+    return locations.get(run.config.benchmark.name, locations.get(""))
 
 
-def parse_location_overrides(given: Sequence[str]) -> dict[str, str]:
-    """Places of data as they are given: PLACE for all runs, or BENCHMARK=PLACE for those of one."""
-    split = [("", "", one) if Path(one).exists() or "=" not in one else one.partition("=") for one in given]
-    return {name: place for name, _, place in split}
+def parse_location_overrides(arguments: Sequence[str]) -> dict[str, str]:
+    """Parse locations of data: LOCATION for all runs, or BENCHMARK=LOCATION for those of one benchmark."""
+    split = [("", "", text) if Path(text).exists() or "=" not in text else text.partition("=") for text in arguments]
+    return {name: location for name, _, location in split}
 
 
 def check_summary(run: Run, checked: CheckResult) -> dict[str, Any]:
-    """What is known of a run after its checks, as JSON takes it."""
+    """Return a checked run as plain JSON values."""
     findings = [finding._asdict() for finding in checked.findings]
     return {
         "run": str(run.path),
@@ -140,18 +157,22 @@ def check_summary(run: Run, checked: CheckResult) -> dict[str, Any]:
 
 
 def read_check_results(path: Path) -> dict[str, CheckResult]:
-    """Runs by the digest of their files that were checked against their data, from what `check --json` printed.
+    """Read the output of `pluralbench check` as JSON.
 
-    Raises `RunError` for another file.
+    Returns:
+        The results of the runs that were checked against their data, by the digest of their files.
+
+    Raises:
+        RunError: The file is not such an output.
     """
     rows = read_json(path, RunError)
-    found: dict[str, CheckResult] = {}
+    results: dict[str, CheckResult] = {}
     for row in rows if isinstance(rows, list) else [None]:
         match row:
-            case {"digest": str() as name, "state": "checked" | "verified" as state, "rescored": str() as said}:
-                found[name] = CheckResult(state, [], said)
+            case {"digest": str() as name, "state": "checked" | "verified" as state, "rescored": str() as rescored}:
+                results[name] = CheckResult(state, [], rescored)
             case {"digest": str(), "state": "refused" | "consistent"}:
                 pass
             case _:
-                raise RunError(f"{path} is not what `pluralbench check --json` prints.")
-    return found
+                raise RunError(f"{path} is not the JSON output of `pluralbench check`.")
+    return results

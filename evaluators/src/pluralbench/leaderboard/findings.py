@@ -1,4 +1,4 @@
-"""What the checks of a run found, how far it was checked, and both as lines for a terminal."""
+"""Findings of the checks of a run, the state of the check, and both as lines for a terminal."""
 
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
@@ -8,9 +8,11 @@ from pluralbench.results.runs import Run, items_text
 
 Level = Literal["refused", "unusual"]
 State = Literal["refused", "consistent", "checked", "verified"]
-"""How far a run was checked. refused: its files do not agree with each other, or with the data. consistent: they agree
-with each other, and the data was not read. checked: they are what the data, the scores and the recorded replies give.
-verified: some items were scored again, with the same scores."""
+"""State of a checked run.
+
+refused: the files contradict each other or the data. consistent: the files agree with each other, but the data was not
+read. checked: the files can be reproduced from the data, the scores and the recorded replies. verified: in addition,
+some items were scored again with the same result."""
 
 STATES: dict[State, str] = {
     "refused": "cannot be accepted",
@@ -20,15 +22,17 @@ STATES: dict[State, str] = {
 }
 LEVELS = {"refused": "wrong", "unusual": "unusual"}
 UNREAD = "unread"
-"""What a finding is about that says why a run was not checked against its data."""
+"""Subject of a finding that explains why a run was not checked against its data."""
 
 
 class Finding(NamedTuple):
-    """One thing that is wrong with a run, or that a reader should know of it.
+    """An error in a run, or a remark that readers of its numbers should know.
 
-    level: "refused" where the run's files do not agree with each other or with the data, so that it cannot be accepted;
-    "unusual" where it is valid but made in another way than most. about: in a word what it is of, such as "metrics".
-    text: the sentence.
+    Attributes:
+        level: `refused`: the files contradict each other or the data, so the run cannot be accepted. `unusual`: the run
+            is valid, but its settings differ from most runs.
+        about: Subject in one word, such as `metrics`.
+        text: The finding as a sentence.
     """
 
     level: Level
@@ -37,7 +41,13 @@ class Finding(NamedTuple):
 
 
 class CheckResult(NamedTuple):
-    """What the checks of a run came to. findings: what refuses it first. rescored: how many items were scored again."""
+    """Result of the checks of a run.
+
+    Attributes:
+        state: State of the checked run.
+        findings: Errors and remarks, errors first.
+        rescored: How many items were scored or judged again, as a phrase; empty if none.
+    """
 
     state: State
     findings: list[Finding]
@@ -45,43 +55,43 @@ class CheckResult(NamedTuple):
 
     @property
     def accepted(self) -> bool:
-        """Whether its numbers can stand among those of others: they are what its data gives."""
+        """Whether a leaderboard can list the run: its numbers were reproduced from its data."""
         return self.state in {"checked", "verified"}
 
     @property
     def rejection_reasons(self) -> list[Finding]:
-        """The findings for which the run is not accepted."""
-        return [found for found in self.findings if found.level == "refused" or found.about == UNREAD]
+        """The findings because of which the run is not accepted."""
+        return [finding for finding in self.findings if finding.level == "refused" or finding.about == UNREAD]
 
     @property
-    def said(self) -> str:
-        """How far the run was checked, and how many remarks there are, in a few words."""
+    def summary(self) -> str:
+        """State of the check and number of remarks, as a phrase."""
         remarks = sum(finding.level == "unusual" for finding in self.findings)
         more = f", with {remarks} remark{'s' * (remarks > 1)}" if remarks and self.state != "refused" else ""
         return STATES[self.state] + more
 
 
 def error_finding(about: str, text: str) -> Finding:
-    """A finding for which a run cannot be accepted."""
+    """Return a finding because of which a run cannot be accepted."""
     return Finding("refused", about, text)
 
 
 def warning_finding(about: str, text: str) -> Finding:
-    """A finding that a reader should know of."""
+    """Return a remark that readers should know."""
     return Finding("unusual", about, text)
 
 
 def is_refused(findings: Iterable[Finding]) -> bool:
     """Whether a run with these findings cannot be accepted."""
-    return any(found.level == "refused" for found in findings)
+    return any(finding.level == "refused" for finding in findings)
 
 
 def finding_lines(run: Run, checked: CheckResult) -> Iterator[str]:
-    """A line of what the run is and how far it was checked, and one for each finding."""
+    """Yield a line with run, number and state, and one for each finding."""
     headline = run.headline.value
     number = "no overall number" if headline is None else f"{headline:.1%}"
     size = items_text([run.items_counted], run.items_total)
-    yield f"{run.path}: {clean(run.name)} on {run.config.benchmark.title}, {size}, {number}: {checked.said}"
+    yield f"{run.path}: {clean(run.name)} on {run.config.benchmark.title}, {size}, {number}: {checked.summary}"
     if checked.rescored:
         yield f"  {checked.rescored}"
     for finding in checked.findings:

@@ -1,6 +1,6 @@
-"""Scores and verdicts of some drawn items asked for again: the one thing that shows whose they are.
+"""Score or judge a random sample of items again, which is the only check that the scores are the model's own.
 
-A run whose scores were exchanged, or are the labels themselves, agrees with its data in everything else.
+A run with exchanged scores, or with labels in place of scores, passes all other checks.
 """
 
 import math
@@ -31,23 +31,26 @@ from pluralbench.results.evaluations import JudgeRunConfig, PersonaJudgeRunConfi
 from pluralbench.results.runs import Run
 
 EPSILON = {"float32": 2**-23, "float16": 2**-10, "bfloat16": 2**-7}
-"""What one unit of the last place is, by the precision that scores were computed in; other scores are 64 bits wide."""
+"""Machine epsilon of the precision in which scores were computed; other scores have 64 bits."""
 
 RARE = 0.01
-"""How rare a judge's fall in accuracy has to be before its recorded replies are not taken for its own."""
+"""Significance level at which a drop of a judge's accuracy refutes its recorded replies."""
 
 SAME_VERDICTS = 0.75
-"""The least share of verdicts that come out as recorded, below which a judge that draws its replies is not verified."""
+"""Minimum share of equal verdicts to verify a judge whose replies are sampled."""
 
 
 @dataclass(frozen=True)
 class Rescoring:
-    """How some items of a run are scored again.
+    """Settings for scoring items of a run again.
 
-    items: how many. seed: by which they are drawn; whoever made the run must not know it before. model: in place of the
-    folder or name that the run records, where that is elsewhere now. serving: servers that hold it. connection: the
-    endpoint of a judge; that of the run is never asked, since its author chose it. trust_remote_code: run code that
-    comes with the model.
+    Attributes:
+        items: Number of items to draw.
+        seed: Seed of the draw. The author of the run must not know it in advance.
+        model: Model to load. Default: the name or directory that the run records.
+        serving: Inference servers that hold the model. Default: none.
+        connection: Endpoint of a judge. The endpoint that the run records is never called, since its author chose it.
+        trust_remote_code: Run code that comes with the model.
     """
 
     items: int
@@ -57,136 +60,141 @@ class Rescoring:
     connection: ConnectionConfig | None = None
     trust_remote_code: bool = False
 
-    def places(self, of: int) -> list[int]:
-        """The places of the items that are drawn, ascending."""
-        return sorted(random.Random(self.seed).sample(range(of), min(self.items, of)))  # noqa: S311 - no secret
+    def places(self, total: int) -> list[int]:
+        """Draw positions of items out of `total`, ascending."""
+        return sorted(random.Random(self.seed).sample(range(total), min(self.items, total)))  # noqa: S311 - not a secret
 
 
-def check_rescored(run: Run, source: RunData, how: Rescoring) -> tuple[list[Finding], str]:
-    """Whether drawn items get the scores or verdicts that the run has; and in a few words what was done, "" where it
-    does not verify the run."""
-    places = how.places(source.items.height)
+def check_rescored(run: Run, source: RunData, rescoring: Rescoring) -> tuple[list[Finding], str]:
+    """Score or judge drawn items again and compare with the run.
+
+    Returns:
+        Findings, and a phrase that says how many items were scored again; empty if that does not verify the run.
+    """
+    places = rescoring.places(source.items.height)
     try:
-        return (_scored if isinstance(run.config, ScoreRunConfig) else _judged)(run, source, how, places)
+        return (_rescore if isinstance(run.config, ScoreRunConfig) else _rejudge)(run, source, rescoring, places)
     except UserError as error:
         return [warning_finding("rescored", f"It was not scored again. {error}")], ""
 
 
-def model_of(run: Run, config: ScoreRunConfig, how: Rescoring | None = None) -> Scorable:
-    """The model that a run names, described to be loaded here. Raises a `UserError` where it cannot be."""
-    given = None if how is None else how.model
-    if given is not None and not isinstance(given, str | Path):
-        return given
-    asked, made = config.model, run.result.model
-    if made.kind not in {"classifier", "implicit", "personal"}:
-        raise RunError(f"{run.path} was made by {made.name}, of the kind {made.kind}, which cannot be loaded here.")
+def model_of(run: Run, config: ScoreRunConfig, rescoring: Rescoring | None = None) -> Scorable:
+    """Return the model that a run names, to load it here. Raises a `UserError` if that is impossible."""
+    override = None if rescoring is None else rescoring.model
+    if override is not None and not isinstance(override, str | Path):
+        return override
+    configured, recorded = config.model, run.result.model
+    if recorded.kind not in {"classifier", "implicit", "personal"}:
+        raise RunError(f"{run.path} is of {recorded.name}, of the kind {recorded.kind}, which cannot be loaded here.")
     model = LocalModel.model_validate(
         {
-            "name": made.name if given is None else str(given),
-            "kind": "implicit" if made.kind == "implicit" else "classifier",
-            "reference": asked.reference,
-            "label": asked.label,
-            "revision": made.commit if given is None else None,
-            "dtype": asked.dtype or "auto",
-            "trust_remote_code": how is not None and how.trust_remote_code,
+            "name": recorded.name if override is None else str(override),
+            "kind": "implicit" if recorded.kind == "implicit" else "classifier",
+            "reference": configured.reference,
+            "label": configured.label,
+            "revision": recorded.commit if override is None else None,
+            "dtype": configured.dtype or "auto",
+            "trust_remote_code": rescoring is not None and rescoring.trust_remote_code,
         }
     )
-    return model if how is None else described(model, how.serving)
+    return model if rescoring is None else described(model, rescoring.serving)
 
 
 def check_lengths(run: Run, source: RunData) -> list[Finding]:
-    """Whether what was dropped or cut for its length is what the model's tokenizer finds too long.
+    """Check truncated and dropped items against the model's tokenizer.
 
-    Raises a `UserError` where something was, and the tokenizer or the prompts are not to be had.
+    Raises:
+        UserError: Items were truncated or dropped, and the tokenizer or the prompts are not available.
     """
     scored, config, items = run.scored, run.config, run.items
     if scored is None or not (items["truncated"].any() or items["reason"].is_not_null().any()):
         return []
-    assert isinstance(config, ScoreRunConfig)  # noqa: S101 - it scored
+    assert isinstance(config, ScoreRunConfig)  # noqa: S101 - it has scores
     if (scored.work or scored.served) and config.scoring.on_overflow == "error":
         return [
             error_finding(
-                "items", "Items are cut or dropped, and the run's settings allow neither (`on_overflow` error)."
+                "items",
+                "Items are truncated or dropped, but the run's settings allow neither (`on_overflow` is error).",
             )
         ]
     groups = check_prompts(config, source).groups()
     model = model_of(run, config)
     if not isinstance(model, LocalModel) or scored.work is None or model.personal() is not None:
-        raise RunError("Only for a model in this process is it known here what is too long.")
+        raise RunError("Overlong items can only be checked for a model in this process.")
     from pluralbench_local.conversations import tokenize  # noqa: PLC0415 - needs torch, for few runs
     from pluralbench_local.loading import template_of  # noqa: PLC0415 - the same
 
-    check_same(run, model.record())
+    check_same_model(run, model.record())
     template, limit = template_of(model, config.scoring)
     again = tokenize(groups, template, limit, config.scoring.on_overflow)
-    kept = recorded_scores(run, source.items)
+    recorded = recorded_scores(run, source.items)
     wrong = [
         item
-        for place, (item, one) in enumerate(zip(source.items["id"], again, strict=True))
-        if (one.cut, one.dropped) != (kept.cut[place], kept.dropped.get(place, ""))
+        for place, (item, conversation) in enumerate(zip(source.items["id"], again, strict=True))
+        if (conversation.cut, conversation.dropped) != (recorded.cut[place], recorded.dropped.get(place, ""))
     ]
     if not wrong:
         return []
     return [
         error_finding(
             "items",
-            f"What is cut or dropped is not what the model's tokenizer finds too long in {len(wrong):,} items (ids "
+            f"{len(wrong):,} items are truncated or dropped differently from what the model's tokenizer requires (ids "
             f"{first_ids(wrong)}).",
         )
     ]
 
 
-def check_same(run: Run, known: ModelRecord) -> None:
-    """Raises `RunError` for another model than the run's. known: of the model here."""
+def check_same_model(run: Run, loaded: ModelRecord) -> None:
+    """Raise `RunError` if the loaded model is not the one that the run records."""
     for name in ("digest", "commit", "architecture", "parameters", "chat_template_digest"):
-        ours, theirs = getattr(run.result.model, name), getattr(known, name)
+        ours, theirs = getattr(run.result.model, name), getattr(loaded, name)
         if ours is not None and theirs is not None and ours != theirs:
             ours, theirs = (f"{value:,}" if isinstance(value, int) else value[:12] for value in (ours, theirs))
             raise RunError(
-                f"{known.name} is not the model that {run.path} says made it: its {name.replace('_', ' ')} is "
+                f"{loaded.name} is not the model that {run.path} records: its {name.replace('_', ' ')} is "
                 f"{theirs}, not {ours}."
             )
 
 
-def _scored(run: Run, source: RunData, how: Rescoring, places: Sequence[int]) -> tuple[list[Finding], str]:
+def _rescore(run: Run, source: RunData, rescoring: Rescoring, places: Sequence[int]) -> tuple[list[Finding], str]:
     config = run.config
-    assert isinstance(config, ScoreRunConfig)  # noqa: S101 - the caller looked
+    assert isinstance(config, ScoreRunConfig)  # noqa: S101 - checked by the caller
     loaded = check_prompts(config, source)
-    known, open_model = resolve_model(model_of(run, config, how), config.scoring)
-    check_same(run, known)
+    record, open_model = resolve_model(model_of(run, config, rescoring), config.scoring)
+    check_same_model(run, record)
     groups = loaded.groups()
     model = open_model()
-    check_same(run, model.record())
+    check_same_model(run, model.record())
     again = model.score([groups[place] for place in places])
     before = recorded_scores(run, loaded.frame)
     sizes = [score for scores in again.scores for score in scores if math.isfinite(score)] or [0.0]
-    usual = math.sqrt(sum(score * score for score in sizes) / len(sizes))
-    least = max(again.tolerance, 4 * EPSILON.get(run.result.model.dtype or "", 2**-52) * usual)
+    typical = math.sqrt(sum(score * score for score in sizes) / len(sizes))
+    least = max(again.tolerance, 4 * EPSILON.get(run.result.model.dtype or "", 2**-52) * typical)
     recorded = run.scored.tolerance if run.scored else 0.0
-    # A tolerance that a run records could hide anything; that of servers is measured on a few items.
+    # The recorded tolerance is bounded: a large one could hide anything. That of servers is measured on few items.
     tolerance = 4 * least if again.served is not None else max(least, min(recorded, 4 * least))
     other = [
         (loaded.frame["id"][place], before.scores[place], scores)
         for place, scores in zip(places, again.scores, strict=True)
-        if not _near(before.scores[place], scores, tolerance)
+        if not _close(before.scores[place], scores, tolerance)
     ]
     if other:
-        name, kept, made = other[0]
-        ids = [one for one, _, _ in other]
+        name, recorded_values, current_values = other[0]
+        ids = [item for item, _, _ in other]
         return [
             error_finding(
                 "rescored",
-                f"{len(other):,} of {len(places):,} items that were scored again (seed {how.seed}) have other scores "
-                f"(ids {first_ids(ids)}): {name} has {_listed(kept)}, and now {_listed(made)}.",
+                f"{len(other):,} of {len(places):,} items that were scored again (seed {rescoring.seed}) have other "
+                f"scores (ids {first_ids(ids)}): {name} had {_listed(recorded_values)}, now {_listed(current_values)}.",
             )
         ], ""
-    return [], f"{len(places):,} of {loaded.frame.height:,} items were scored again (seed {how.seed})"
+    return [], f"{len(places):,} of {loaded.frame.height:,} items were scored again (seed {rescoring.seed})"
 
 
-def _near(kept: Sequence[float], made: Sequence[float], tolerance: float) -> bool:
-    return len(kept) == len(made) and all(
+def _close(recorded: Sequence[float], current: Sequence[float], tolerance: float) -> bool:
+    return len(recorded) == len(current) and all(
         abs(a - b) <= tolerance if math.isfinite(a) and math.isfinite(b) else math.isfinite(a) == math.isfinite(b)
-        for a, b in zip(kept, made, strict=True)
+        for a, b in zip(recorded, current, strict=True)
     )
 
 
@@ -194,39 +202,39 @@ def _listed(scores: Sequence[float]) -> str:
     return ", ".join(f"{score:.6g}" for score in scores) or "none"
 
 
-def _judged(run: Run, source: RunData, how: Rescoring, places: Sequence[int]) -> tuple[list[Finding], str]:
+def _rejudge(run: Run, source: RunData, rescoring: Rescoring, places: Sequence[int]) -> tuple[list[Finding], str]:
     config = run.config
-    assert isinstance(config, JudgeRunConfig | PersonaJudgeRunConfig)  # noqa: S101 - the caller looked
-    if how.connection is None and config.model.provider != LOCAL:
+    assert isinstance(config, JudgeRunConfig | PersonaJudgeRunConfig)  # noqa: S101 - checked by the caller
+    if rescoring.connection is None and config.model.provider != LOCAL:
         raise RunError(
-            f"The judge {config.model.model} is behind an endpoint; say which one is asked (`base_url`), since that "
-            "of the run is its author's choice."
+            f"The judge {config.model.model} needs an endpoint that you trust, since the author of the run chose the "
+            "recorded one; give `base_url=...`."
         )
     _, connection = judge_chat_model(
-        config.model.model if config.model.provider != LOCAL else LOCAL, config.judging, how.connection
+        config.model.model if config.model.provider != LOCAL else LOCAL, config.judging, rescoring.connection
     )
     with TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger.sqlite") as ledger:
         backend = chat_backend(config.model, connection)
         again = judge_from_ledger(run, source, ledger, backend, places=places, connection=connection)
     key = row_key(again)
-    said = next([name, "outcome"] for name in ("verdict", "margin", "score") if name in again.columns)
-    both = again.select(*key, *said).join(
-        run.items.select(pl.col(name).cast(again.schema[name]) for name in (*key, *said)),
+    columns = next([name, "outcome"] for name in ("verdict", "margin", "score") if name in again.columns)
+    both = again.select(*key, *columns).join(
+        run.items.select(pl.col(name).cast(again.schema[name]) for name in (*key, *columns)),
         on=key,
         how="inner",
         nulls_equal=True,
-        suffix="_kept",
+        suffix="_recorded",
     )
     rows: list[dict[str, Any]] = both.to_dicts()
-    same = sum(row[said[0]] == row[f"{said[0]}_kept"] for row in rows)
-    fell = sum(row["outcome_kept"] == "win" != row["outcome"] for row in rows)
-    rose = sum(row["outcome"] == "win" != row["outcome_kept"] for row in rows)
-    told = (
-        f"{len(places):,} of {source.items.height:,} items were judged again (seed {how.seed}), {same:,} of "
-        f"{len(rows):,} verdicts alike"
+    same = sum(row[columns[0]] == row[f"{columns[0]}_recorded"] for row in rows)
+    fell = sum(row["outcome_recorded"] == "win" != row["outcome"] for row in rows)
+    rose = sum(row["outcome"] == "win" != row["outcome_recorded"] for row in rows)
+    rejudged = (
+        f"{len(places):,} of {source.items.height:,} items were judged again (seed {rescoring.seed}), {same:,} of "
+        f"{len(rows):,} verdicts are equal"
     )
     if coin_probability(rose, rose + fell) < RARE:
-        return [error_finding("rescored", f"{told}; {fell:,} were right in the run alone, and {rose:,} now alone.")], ""
+        return [error_finding("rescored", f"{rejudged}; {fell:,} were right only in the run, {rose:,} only now.")], ""
     if same < SAME_VERDICTS * len(rows):
-        return [warning_finding("rescored", f"{told}, which verifies nothing.")], ""
-    return [], told
+        return [warning_finding("rescored", f"{rejudged}, too few to verify the run.")], ""
+    return [], rejudged

@@ -1,4 +1,4 @@
-"""`leaderboard --site`: checked runs as the page of a report, in a folder that any static host serves."""
+"""Static site of a leaderboard: checked runs as an HTML report, in a directory that any web server can serve."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,15 +22,19 @@ INDEX, RECIPE_FILE = "index.html", "site.toml"
 
 
 class SiteRecipe(Recipe):
-    """What binds a site's folder: that it is one. The page is made anew each time."""
+    """Recipe that marks a directory as a site. The page is written anew each time."""
 
     site: Literal["pluralbench leaderboard"] = "pluralbench leaderboard"
 
 
 class WrittenSite(NamedTuple):
-    """What was written: the page, its runs, and how many directories have no place in it.
+    """A written site.
 
-    other_data: runs that were left out since they are not of a benchmark's published data.
+    Attributes:
+        page: Path of the HTML page.
+        runs: Runs on the page.
+        left_out: Number of runs of `best-of-n`, `optimize` and `personalize`, which are not on the page.
+        other_data: Runs that are left out because they do not use a benchmark's published data.
     """
 
     page: Path
@@ -40,9 +44,10 @@ class WrittenSite(NamedTuple):
 
 
 def folder_of(place: str) -> Path:
-    """The folder of runs at a place: a directory, or ORG/NAME[@REVISION] on the Hub, which is fetched.
+    """Return the directory of runs at a location; a repository ORG/NAME[@REVISION] is downloaded from the Hub.
 
-    Raises a `UserError` for what is not there.
+    Raises:
+        UserError: The repository cannot be downloaded.
     """
     folder = Path(place)
     name, _, revision = place.partition("@")
@@ -61,20 +66,35 @@ def write_site(
     places: Mapping[str, str] | None = None,
     known: Mapping[str, CheckResult] | None = None,
 ) -> WrittenSite:
-    """Write the leaderboard of all runs below a folder; an older one of the same place is replaced when it is whole.
+    """Write the static site of a leaderboard with all runs below a directory.
 
-    Runs that are refused, and those that were not checked against their data, are named with the reasons, and are in no
-    table of numbers. any_data: also runs that are not of a benchmark's published data, such as its sample, under the
-    name of their data. places, known: see `check_runs`. Raises `RunError` for a folder without such a run,
-    `OutputError` for a place that holds something else.
+    Every run is checked; see `check_submission`. Runs that are refused or could not be checked against their data are
+    listed with the reasons, but not in the tables of numbers. An existing site in `out` is replaced atomically.
+
+    Args:
+        folder: Directory with run directories.
+        out: Directory of the site.
+        any_data: Include runs that do not use a benchmark's published data, such as its sample, under the name of
+            their data.
+        places: Locations of moved data by benchmark name; the key "" is for all other benchmarks. Default: the
+            locations that the runs record.
+        known: Earlier results of checks by digest of the run's files, as `read_check_results` reads them. A result
+            holds while the files are unchanged. Default: none.
+
+    Returns:
+        The page, the listed runs, and the runs that were left out.
+
+    Raises:
+        RunError: The directory has no run of a benchmark, or none on published data.
+        OutputError: `out` contains other files.
     """
-    found = find_benchmark_runs([folder])
-    other = [] if any_data else [run for run in found.runs if not is_published(run)]
-    runs = [run for run in found.runs if any_data or is_published(run)]
+    found_runs = find_benchmark_runs([folder])
+    other = [] if any_data else [run for run in found_runs.runs if not is_published(run)]
+    runs = [run for run in found_runs.runs if any_data or is_published(run)]
     if not runs:
         raise RunError(
-            f"{folder} has no run on a benchmark's published data; its {len(other):,} are of samples or other data, "
-            "which a leaderboard has with `any_data` alone."
+            f"{folder} has no run on a benchmark's published data; its {len(other):,} runs are on samples or other "
+            "data. To include them, give `any_data=True`."
         )
     with output_directory(out, SiteRecipe(), recipe_file=RECIPE_FILE) as output:
         listed = check_runs(runs, folder, places or {}, known or {})
@@ -83,11 +103,11 @@ def write_site(
         (staged / INDEX).write_text(text, encoding="utf-8")
         (staged / RECIPE_FILE).write_bytes((output.work / "recipe.toml").read_bytes())
         output.publish(staged)
-    return WrittenSite(out / INDEX, listed, len(found.downstream) + len(found.personalized), other)
+    return WrittenSite(out / INDEX, listed, len(found_runs.downstream) + len(found_runs.personalized), other)
 
 
 def is_published(run: Run) -> bool:
-    """Whether a run is of the data that its benchmark is published as."""
+    """Return whether a run uses the published data of its benchmark."""
     data, benchmark = run.config.data, run.config.benchmark.description
     return benchmark.title_for(data.location, data.revision) == benchmark.title
 
@@ -95,25 +115,33 @@ def is_published(run: Run) -> bool:
 def check_runs(
     runs: Sequence[Run], folder: Path, places: Mapping[str, str], known: Mapping[str, CheckResult]
 ) -> list[Listed]:
-    """The runs of a folder with what their checks found, in the order of their paths, which name no machine.
+    """Check the runs of a directory, and make the paths in findings relative to it.
 
-    places: see `location_override`. known: runs that `submit` checked before, see `read_check_results`; what that
-    found of their data and their scores holds while their files are the same.
+    Args:
+        runs: Runs below `folder`.
+        folder: Directory of the leaderboard's runs.
+        places: Locations of moved data; see `location_override`.
+        known: Earlier results; see `write_site`.
+
+    Returns:
+        The runs with their results, sorted by path.
     """
-    found, last = [], DataCache()
+    checked_runs, last = [], DataCache()
     with progress("Checking runs", len(runs)) as meter:
         for run in sorted(runs, key=lambda run: (run.config.benchmark.name, run.config.data.digest)):
-            inside = run.path.relative_to(folder)
-            shown = replace(run, path=inside if inside.name else Path(folder.resolve().name))
+            relative = run.path.relative_to(folder)
+            renamed = replace(run, path=relative if relative.name else Path(folder.resolve().name))
             checked = check_submission(run, runs, files=RunInputs(location_override(places, run)), last=last)
-            before = known.get(files_digest(run.path)) if checked.state != "refused" else None
-            if before is not None:
+            earlier = known.get(files_digest(run.path)) if checked.state != "refused" else None
+            if earlier is not None:
                 findings = [finding for finding in checked.findings if finding.about != UNREAD]
-                checked = CheckResult(before.state, findings, before.rescored)
-            # A page names no place on this machine.
-            texts = [one.text.replace(str(run.path), shown.path.as_posix()) for one in checked.findings]
-            findings = [one._replace(text=text) for one, text in zip(checked.findings, texts, strict=True)]
-            found.append((shown, run, checked._replace(findings=findings)))
+                checked = CheckResult(earlier.state, findings, earlier.rescored)
+            # The page must not contain paths of this machine.
+            findings = [
+                finding._replace(text=finding.text.replace(str(run.path), renamed.path.as_posix()))
+                for finding in checked.findings
+            ]
+            checked_runs.append((renamed, run, checked._replace(findings=findings)))
             meter.advance()
-    found.sort(key=lambda one: one[0].path.as_posix())
-    return [Listed(f"run-{place}", *one) for place, one in enumerate(found, 1)]
+    checked_runs.sort(key=lambda entry: entry[0].path.as_posix())
+    return [Listed(f"run-{number}", *entry) for number, entry in enumerate(checked_runs, 1)]

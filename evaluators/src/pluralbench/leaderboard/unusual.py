@@ -1,4 +1,4 @@
-"""What is unusual about a valid run, so that a reader of a leaderboard knows it."""
+"""Remarks on valid runs with unusual data, settings, models or results, for readers of a leaderboard."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -19,24 +19,24 @@ from pluralbench.results.evaluations import ScoreRunConfig
 from pluralbench.results.runs import LEDGER_FILE, Run
 
 Findings = Iterator[Finding]
-CHOSEN = {"setting", "variables", "verdict_parsing"}
-"""Of a judge's settings what names a column of a leaderboard rather than being odd."""
+CONDITIONS = {"setting", "variables", "verdict_parsing"}
+"""A judge's settings that are columns of a leaderboard, so other values are not unusual."""
 
 SCORES = ("score", "score_chosen", "score_rejected")
-SAID = ("verdict_chosen_first", "verdict_rejected_first", "said", "said_swapped")
+VERDICTS = ("verdict_chosen_first", "verdict_rejected_first", "said", "said_swapped")
 ONE_SIDED = 0.9
-"""A share of verdicts for the response that is shown first from which the order decides."""
+"""Share of verdicts for the first response at which the order is taken to decide."""
 
 FEW, MANY = 10, 100
-"""Decisions, or values that differ, below which nothing is said of all of them, or of where they lie."""
+"""Minimum numbers of decisions or distinct values for remarks on all of them, or on their distribution."""
 
 LABELS = 2
 NEAR, APART = 0.1, 0.25
-"""Of the median size of a margin: what is near 0, and what is far from it."""
+"""Fractions of the median absolute margin that count as near 0 and as far from 0."""
 
 RARE = 0.001
-"""How rarely a coin may do as well as the margins near 0. Of 20 reward models whose scores are published, on four
-benchmarks, the rarest was 0.018."""
+"""Significance level for margins near 0 that are right more often than a coin. Of 20 reward models with published
+scores, on four benchmarks, the smallest p-value was 0.018."""
 
 RULES = (
     "overall",
@@ -48,69 +48,69 @@ RULES = (
     "reference",
     "history",
 )
-"""What of a benchmark's description makes its numbers."""
+"""Fields of a benchmark's description that determine its numbers."""
 
 
 def check_benchmark_data(run: Run) -> Findings:
-    """Whether the run is of all items of the benchmark, counted by its rules."""
+    """Yield remarks on runs of other data, of some of the items, or with other rules than the benchmark's."""
     data, benchmark = run.config.data, run.config.benchmark
     if data.location == SAMPLE:
-        yield warning_finding("sample", "It is of the few rows that come with the package, which are no benchmark.")
+        yield warning_finding("sample", "It uses the sample that comes with the package, which is not the benchmark.")
     if data.limit is not None:
-        yield warning_finding("limit", f"It is of the first {data.limit:,} items of each config.")
+        yield warning_finding("limit", f"It uses only the first {data.limit:,} items of each config.")
     limit = run.config.asked("limit")
     if limit is not None:
-        yield warning_finding("limit", f"It is of at most {limit:,} items of each task.")
+        yield warning_finding("limit", f"It uses at most {limit:,} items of each task.")
     if data.configs:
-        yield warning_finding("configs", f"It is of these configs alone: {', '.join(data.configs)}.")
+        yield warning_finding("configs", f"It uses only the configs {', '.join(data.configs)}.")
     if data.split is not None and data.split != benchmark.description.split:
         yield warning_finding(
-            "split", f"It is of the split {data.split}, and the benchmark's is {benchmark.description.split}."
+            "split", f"It uses the split {data.split}; the benchmark's is {benchmark.description.split}."
         )
     if data.empty:
-        done = "left out" if data.on_empty == "drop" else "scored as they are"
-        yield warning_finding("empty", f"{len(data.empty):,} items with an empty prompt or response are {done}.")
+        handling = "left out" if data.on_empty == "drop" else "scored as they are"
+        yield warning_finding("empty", f"{len(data.empty):,} items with an empty prompt or response are {handling}.")
     known = known_benchmarks().get(benchmark.name)
     if known is None:
         yield warning_finding(
-            "benchmark", f"`{benchmark.name}` is no benchmark of pluralbench, but one that was described by hand."
+            "benchmark", f"`{benchmark.name}` is not a benchmark of pluralbench, but a description of the run's author."
         )
         return
     yield from _other_data(run, known)
     other = [name for name in RULES if getattr(known, name) != getattr(benchmark.description, name)]
-    # Items of no section are averaged plainly, which the fitted description says by having no sections.
+    # The description of data without sections has none: its items are averaged without weights.
     if benchmark.description.sections not in ({}, known.sections):
         other.append("sections")
     if other:
         legacy = not benchmark.description.ties_break_exact_match or bool(known.legacy and "sections" in other)
-        why = " (legacy rules)" if legacy else ""
+        suffix = " (legacy rules)" if legacy else ""
         yield warning_finding(
-            "rules", f"It is counted in another way than `{benchmark.name}` is: {', '.join(other)}{why}."
+            "rules", f"Its rules differ from those of `{benchmark.name}`: {', '.join(other)}{suffix}."
         )
 
 
 def _other_data(run: Run, known: Benchmark) -> Findings:
-    """Whether a benchmark that has data of its own was read from there, as its columns say."""
+    """Yield remarks on a run that does not read the benchmark's own data and columns."""
     data, columns = run.config.data, run.config.benchmark.description.columns
     if known.data is None or data.location == SAMPLE:
         return
     if data.location != known.data:
-        yield warning_finding("data", f"Its data is {data.location}, and the benchmark's own is {known.data}.")
+        yield warning_finding("data", f"Its data is {data.location}; the benchmark's is {known.data}.")
     if columns.model_copy(update={"explicit": ()}) != known.columns:
         yield warning_finding("columns", "It reads other columns than the benchmark does.")
 
 
 def check_settings(run: Run) -> Findings:
-    """What was set to other values than the defaults are."""
+    """Yield remarks on settings that differ from the defaults."""
     config = run.config
-    asked: FrozenModel = config.scoring if isinstance(config, ScoreRunConfig) else getattr(config, "judging")  # noqa: B009
-    for name, field in type(asked).model_fields.items():
-        value, usual = getattr(asked, name), field.default
-        if name == "reply_format" and isinstance(asked, ReplyConfig):
-            usual = asked.default_format
-        if value is not None and value != usual and name not in CHOSEN | ScoringConfig.runtime_only:
+    settings: FrozenModel = config.scoring if isinstance(config, ScoreRunConfig) else getattr(config, "judging")  # noqa: B009
+    for name, field in type(settings).model_fields.items():
+        value, default = getattr(settings, name), field.default
+        if name == "reply_format" and isinstance(settings, ReplyConfig):
+            default = settings.default_format
+        if value is not None and value != default and name not in CONDITIONS | ScoringConfig.runtime_only:
             yield warning_finding(
-                "settings", f"{name.replace('_', ' ')} is {_word(value)}; the default is {_word(usual)}."
+                "settings", f"{name.replace('_', ' ')} is {_word(value)}; the default is {_word(default)}."
             )
 
 
@@ -119,48 +119,50 @@ def _word(value: Any) -> str:
 
 
 def check_model(run: Run) -> Findings:
-    """Whether others could run the same model."""
+    """Yield remarks on models that others cannot run, or that ran in an unusual way."""
     model, scored = run.result.model, run.scored
     if model.kind == "function":
-        yield warning_finding("model", "The model is a function, which others do not have.")
+        yield warning_finding("model", "The model is a Python function, which others cannot run.")
     elif scored is not None and scored.work is None and scored.served is None:
         yield warning_finding(
-            "model", f"It does not say how {model.name} computed its scores: neither here nor by servers."
+            "model", f"It does not record how {model.name} computed its scores: neither in this process nor on servers."
         )
     if model.digest is not None and model.commit is None and model.kind != "function":
-        yield warning_finding("model", "The model is a folder of its author's, and no revision on the Hub.")
+        yield warning_finding("model", "The model is a local directory, not a revision on the Hub.")
     if model.trust_remote_code:
-        yield warning_finding("model", "It ran code that comes with the model.")
+        yield warning_finding("model", "It ran Python code that comes with the model.")
     if model.dtype is not None and model.dtype not in {"float32", "bfloat16", "float16"}:
         yield warning_finding("model", f"It ran in {model.dtype}.")
     if run.verb == "score" and model.architecture is not None and model.chat_template_digest is None:
-        yield warning_finding("template", "The model has no chat template, so conversations are put together plainly.")
+        yield warning_finding(
+            "template", "The model has no chat template, so the messages of a conversation are joined as plain text."
+        )
 
 
 def check_software(run: Run) -> Findings:
-    """Whether the software that made it is one that others can have."""
-    made = run.provenance
-    if made.git is not None and made.git.changed:
-        yield warning_finding("software", f"It was made by code with changes beside the commit {made.git.commit[:7]}.")
-    version = made.packages.get("pluralbench", "")
+    """Yield remarks on runs with unreleased or modified software."""
+    provenance = run.provenance
+    if provenance.git is not None and provenance.git.changed:
+        yield warning_finding("software", f"Its code has changes on top of the commit {provenance.git.commit[:7]}.")
+    version = provenance.packages.get("pluralbench", "")
     if any(word in version for word in ("dev", "dirty", "+")):
-        yield warning_finding("software", f"It was made by pluralbench {version}, which is no release.")
+        yield warning_finding("software", f"It was made with pluralbench {version}, which is not a release.")
     if not version:
-        yield warning_finding("software", "It does not say by which version of pluralbench it was made.")
+        yield warning_finding("software", "It does not record the version of pluralbench.")
 
 
 def check_outcomes(run: Run) -> Findings:
-    """What decisions show: what was cut, left out or cannot be read, ties, and scores that say nothing."""
+    """Yield remarks on truncated, dropped and invalid decisions, ties, constant scores and position bias."""
     decisions = decisions_of(run.items).filter(pl.col("outcome") != "equal")
     n = decisions.height
     cut = decisions.filter("truncated").select("config", "id").n_unique()
     if cut:
         yield warning_finding("truncated", f"{cut:,} inputs were truncated to fit the model.")
-    for outcome, said in (("dropped", "were too long and left out"), ("invalid", "have no valid score or verdict")):
+    for outcome, problem in (("dropped", "were too long and left out"), ("invalid", "have no valid score or verdict")):
         own = decisions.filter(outcome=outcome)
         if own.height:
             ids = own["id"].unique(maintain_order=True).to_list()
-            yield warning_finding(outcome, f"{own.height:,} of {n:,} decisions {said} (ids {first_ids(ids)}).")
+            yield warning_finding(outcome, f"{own.height:,} of {n:,} decisions {problem} (ids {first_ids(ids)}).")
     ties = decisions.filter(outcome="tie").height
     if n and ties == n:
         yield warning_finding("ties", "Every decision is a tie.")
@@ -174,24 +176,24 @@ def check_outcomes(run: Run) -> Findings:
     first = run.estimate("share_of_first", "position").value
     if first is not None and not 1 - ONE_SIDED <= first <= ONE_SIDED:
         yield warning_finding(
-            "position", f"The judge chose the response that is shown first in {first:.0%} of its valid verdicts."
+            "position", f"The judge chose the response shown first in {first:.0%} of its valid verdicts."
         )
     coin, high = run.estimate("overall_of_coin", "overall").value, run.headline.high
     if coin is not None and high is not None and high < coin:
-        yield warning_finding("coin", "It is surely worse than a coin, as where chosen and rejected are exchanged.")
+        yield warning_finding("coin", "It is significantly worse than a coin; chosen and rejected may be exchanged.")
 
 
 def check_margins(run: Run) -> Findings:
-    """Whether everything is right, or the margins do not look like those of a model.
+    """Yield remarks on perfect accuracy and on margins that do not look like those of a model.
 
-    The scores of a model lie on both sides of nothing alike: where it barely tells two responses apart, it is wrong
-    about half as often as not, however good it is. Labels leave that place empty, and scores that were exchanged where
-    they were wrong leave it to the right ones. That is a hint: only scoring again shows whose scores they are.
+    A model's margins near 0 are right about half the time, however good the model is. Labels in place of scores leave
+    no margin near 0; scores that were exchanged where they were wrong leave only right ones there. This is a hint: only
+    scoring again shows whether the scores are the model's own.
     """
     decided = decisions_of(run.items).filter(pl.col("outcome").is_in(["win", "loss", "tie", "invalid"]))
     wins = decided.filter(outcome="win").height
     if wins >= FEW and not decided.filter(outcome="loss").height:
-        yield warning_finding("right", f"Of its {decided.height:,} decisions {wins:,} are right and none is wrong.")
+        yield warning_finding("right", f"Of its {decided.height:,} decisions, {wins:,} are right and none is wrong.")
     margins = decided["margin"].drop_nulls()
     margins = margins.filter(margins.is_finite() & (margins != 0))
     if run.verb != "score" or len(margins) < FEW:
@@ -199,13 +201,13 @@ def check_margins(run: Run) -> Findings:
     sizes = margins.abs()
     kinds = sizes.round_sig_figs(6).n_unique()
     if kinds <= LABELS:
-        yield warning_finding("margins", "Its margins have no more than two sizes, as labels have.")
+        yield warning_finding("margins", "Its margins have at most two distinct sizes, as labels do.")
         return
     least, middle = float(sizes.min()), float(sizes.median())  # type: ignore[arg-type]
     # Ratings have few sizes, and none near 0.
     if least > APART * middle and len(margins) >= MANY and kinds > len(margins) / 2:
         yield warning_finding(
-            "margins", f"None of its {len(margins):,} margins is near 0, where those of models are densest."
+            "margins", f"None of its {len(margins):,} margins is near 0, where margins of models are densest."
         )
     near = margins.filter(sizes <= NEAR * middle)
     won = int((near > 0).sum())
@@ -217,15 +219,17 @@ def check_margins(run: Run) -> Findings:
 
 
 def coin_probability(successes: int, trials: int) -> float:
-    """How likely a coin is to have so few successes or fewer."""
+    """Return the probability that a coin has at most `successes` successes in `trials`."""
     return float(sum(math.comb(trials, k) for k in range(successes + 1)) / (1 << trials))
 
 
 def check_among(run: Run, others: Sequence[Run]) -> Findings:
-    """Whether the run is of the same data as most others of its benchmark, and its scores are those of no other."""
+    """Yield remarks on a run with the scores of another, or with other data than most runs of its benchmark."""
     others = [other for other in others if other.config.benchmark.name == run.config.benchmark.name]
-    for name in dict.fromkeys(other.name for other in others if other.name != run.name and _alike(run, other)):
-        yield warning_finding("twice", f"It has the very scores or replies of {name}.")
+    for name in dict.fromkeys(
+        other.name for other in others if other.name != run.name and _has_same_results(run, other)
+    ):
+        yield warning_finding("twice", f"Its scores or replies are identical to those of {name}.")
     contents = [other.config.data.digest for other in others]
     if len(contents) < 2:
         return
@@ -234,20 +238,20 @@ def check_among(run: Run, others: Sequence[Run]) -> Findings:
         at = f" at revision {run.config.data.revision[:12]}" if run.config.data.revision else ""
         yield warning_finding(
             "data",
-            f"Its data ({run.config.data.location}{at}) is not that of {contents.count(most):,} of the "
+            f"Its data ({run.config.data.location}{at}) differs from that of {contents.count(most):,} of the "
             f"{len(contents):,} runs of this benchmark.",
         )
 
 
-def _alike(run: Run, other: Run) -> bool:
-    """Whether two runs hold the same scores, or the same replies; of few values that proves nothing."""
-    names = [name for name in run.items.columns if name in (*SCORES, *SAID)]
+def _has_same_results(run: Run, other: Run) -> bool:
+    """Return whether two runs have the same scores or replies; False for few distinct values."""
+    names = [name for name in run.items.columns if name in (*SCORES, *VERDICTS)]
     if not {*names} <= {*other.items.columns} or not run.items.select(names).equals(other.items.select(names)):
         return False
     if run.judged is None:
         return run.items[names[-1]].n_unique() > FEW if names else False
     try:
         texts = [read_ledger(one.path / LEDGER_FILE)["text"].sort() for one in (run, other)]
-    except UserError:  # `check_replies` says so
+    except UserError:  # reported by `check_replies`
         return False
     return texts[0].n_unique() > FEW and texts[0].equals(texts[1])

@@ -75,7 +75,7 @@ def runs_table(key: str, board: Board) -> Markup:
             Cell(told_of(one.run)),
             Cell(kind_name(one.run.result.model.kind)),
             Cell(size_of(one.run)),
-            *([Cell(one.checked.said)] if one.checked else []),
+            *([Cell(one.checked.summary)] if one.checked else []),
             _day(one.run.provenance.finished),
         ]
         rows.append(Row(cells, facets=facets_of([one])))
