@@ -103,13 +103,13 @@ def about(checked: CheckResult) -> set[str]:
 @pytest.mark.parametrize(
     ("kind", "remarks", "sentence"),
     [
-        ("score", set(), "The model is a function, which others do not have."),
-        ("rankings", set(), "The model is a function, which others do not have."),
+        ("score", set(), "The model is a Python function, which others cannot run."),
+        ("rankings", set(), "The model is a Python function, which others cannot run."),
         ("judge", set(), ""),
         ("one order", {"settings"}, "orders is one; the default is both."),
         ("pointwise", {"settings"}, "pointwise is yes; the default is no."),
-        ("personas", {"settings", "position"}, "It is of at most 6 items of each task."),
-        ("personas", {"settings", "position"}, "The judge chose the response that is shown first in 100% of its valid"),
+        ("personas", {"settings", "position"}, "It uses at most 6 items of each task."),
+        ("personas", {"settings", "position"}, "The judge chose the response shown first in 100% of its valid"),
     ],
 )
 def test_an_honest_run_is_checked_and_has_no_remark_but_what_was_chosen(
@@ -209,21 +209,21 @@ def replies_for_wins(run: Run) -> Run:
 
 
 FORGERIES: list[tuple[str, Callable[[Run], Run], str, str]] = [
-    ("score", lambda run: change_config(run, data={"digest": "d" * 64}), "refused", "run.json says digest of the data"),
+    ("score", lambda run: change_config(run, data={"digest": "d" * 64}), "refused", "run.json records another `digest` of the data"),
     ("score", called_too_long, "consistent", "by_words, of the kind function, which cannot be loaded here."),
-    ("score", exchanged, "checked", "Of its 30 decisions 30 are right and none is wrong."),
-    ("score", labeled, "checked", "Its margins have no more than two sizes, as labels have."),
+    ("score", exchanged, "checked", "Of its 30 decisions, 30 are right and none is wrong."),
+    ("score", labeled, "checked", "Its margins have at most two distinct sizes, as labels do."),
     ("rankings", ranked_by_score, "refused", "another `rank` than"),
     ("judge", all_by_one_call, "refused", "another `calls_chosen_first` than"),
-    ("judge", without_calls, "refused", "items.parquet lacks the columns calls_chosen_first, calls_rejected_first"),
-    ("judge", lambda run: named(run, "better-judge"), "refused", "ledger.parquet does not hold what"),
-    ("judge", replies_for_wins, "checked", "Of its 30 decisions 30 are right and none is wrong."),
-    ("personas", truth_as_said, "refused", "another `chosen` than sample gives"),
+    ("judge", without_calls, "refused", "items.parquet of `judge` lacks the columns: calls_chosen_first, calls_rejected_first"),
+    ("judge", lambda run: named(run, "better-judge"), "refused", "ledger.parquet lacks calls that"),
+    ("judge", replies_for_wins, "checked", "Of its 30 decisions, 30 are right and none is wrong."),
+    ("personas", truth_as_said, "refused", "another `chosen` than follows from sample"),
     (
         "pointwise",
         as_scores,
         "checked",
-        "It does not say how judge-1 computed its scores: neither here nor by servers.",
+        "It does not record how judge-1 computed its scores: neither in this process nor on servers.",
     ),
 ]
 
@@ -243,7 +243,7 @@ LOST = pl.when(pl.col("outcome") == "loss")
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda items: items.drop("score_chosen", "score_rejected"), "lacks the columns score_chosen, score_rejected"),
+        (lambda items: items.drop("score_chosen", "score_rejected"), "lacks the columns: score_chosen, score_rejected"),
         (
             lambda items: items.with_columns(
                 outcome=LOST.then(pl.lit("equal")).otherwise("outcome"), margin=LOST.then(None).otherwise("margin")
@@ -311,7 +311,7 @@ def test_a_judge_is_asked_again_at_the_verifiers_endpoint(made: Made, kind: str,
     run = made.runs[kind]
     unasked = check_submission(run, rescoring=Rescoring(8, seed=0))
     assert unasked.state == "checked"
-    assert "is behind an endpoint; say which one is asked (`base_url`)" in said(unasked, "unusual")
+    assert "needs an endpoint that you trust" in said(unasked, "unusual")
     with serve(reply(text)) as server:
         connection = ConnectionConfig(base_url=server.base_url)
         checked = check_submission(run, rescoring=Rescoring(8, seed=0, connection=connection))
@@ -361,14 +361,14 @@ def test_prompts_that_tell_from_a_file_need_that_file(made: Made, tmp_path: Path
 def test_the_scores_of_another_under_a_new_name_are_remarked_upon(made: Made, tmp_path: Path) -> None:
     run, judge = made.runs["score"], made.runs["judge"]
     renamed = named(made.copy("score", tmp_path / "a"), "mine")
-    assert "It has the very scores or replies of by_words." in said(
+    assert "Its scores or replies are identical to those of by_words." in said(
         check_submission(renamed, [run, renamed]), "unusual"
     )
     replies = named(made.copy("judge", tmp_path / "b"), "mine")
-    assert "It has the very scores or replies of judge-1." in said(
+    assert "Its scores or replies are identical to those of judge-1." in said(
         check_submission(replies, [judge, replies]), "unusual"
     )
-    assert "very scores" not in said(check_submission(run, list(made.runs.values())), "unusual")
+    assert "are identical to" not in said(check_submission(run, list(made.runs.values())), "unusual")
 
 
 MODELS = [(0.1, 1.0), (1.0, 1.0), (2.0, 1.0)]
@@ -425,7 +425,7 @@ def test_numbers_that_the_items_do_not_give_are_seen(made: Made, tmp_path: Path)
     assert (
         "metrics.json has 1 numbers or intervals that items.parquet does not give, such as overall overall: " in found
     )
-    assert "metrics.json has 1 numbers that nothing in items.parquet gives, such as overall brilliance." in found
+    assert "metrics.json has 1 numbers without a source in items.parquet, such as overall brilliance." in found
     assert "metrics.json lacks 1 numbers, such as" in found
 
 
@@ -434,15 +434,15 @@ def test_rows_that_contradict_themselves_are_seen(made: Made, tmp_path: Path) ->
     pl.concat([run.items, run.items[:1]]).with_columns(outcome=pl.lit("win")).write_parquet(run.path / ITEMS_FILE)
     found = said(check_submission(load_run(run.path)))
     assert "items.parquet has 2 rows (ids q0) more than once." in found
-    assert "items.parquet has outcomes that its scores do not give: " in found
+    assert "items.parquet has outcomes that do not follow from its scores: " in found
 
 
 @pytest.mark.parametrize(
     ("change", "parts", "sentence"),
     [
-        (change_record, {"model": {"name": "better"}}, "run.json says of the name by_words as asked, and better"),
-        (change_config, {"data": {"benchmark_digest": "d"}}, "run.json says of the benchmark d as asked, and"),
-        (change_config, {"data": {"rows": {"pairs": 31}}}, "run.json tells of 31 items, and items.parquet has 30."),
+        (change_record, {"model": {"name": "better"}}, "run.json records two different values of the name: by_words and better"),
+        (change_config, {"data": {"benchmark_digest": "d"}}, "run.json records two different values of the benchmark: d and"),
+        (change_config, {"data": {"rows": {"pairs": 31}}}, "run.json records 31 items, but items.parquet has 30."),
     ],
 )
 def test_a_record_that_says_other_than_the_rest_is_seen(
@@ -468,7 +468,7 @@ def test_what_is_unusual_is_said(made: Made, tmp_path: Path) -> None:
     checked = check_submission(run)
     found = said(checked, "unusual")
     assert checked.state == "checked"
-    assert "It is of the first 5 items of each config." in found
+    assert "It uses only the first 5 items of each config." in found
     assert "All scores are the same, 1." in found
     assert "Every decision is a tie." in found
     never = verbs.score(
@@ -487,7 +487,7 @@ def test_a_run_on_other_data_than_the_others_is_unusual(made: Made, tmp_path: Pa
     )
     found = said(check_submission(other, [scored, scored, other]), "unusual")
     assert f"Its data ({tmp_path / 'o.jsonl'}) is not that of 2 of the 3 runs of this benchmark." in found
-    assert "is not that of" not in said(check_submission(scored, [scored, scored, other]), "unusual")
+    assert "differs from that of" not in said(check_submission(scored, [scored, scored, other]), "unusual")
 
 
 def test_what_was_too_long_is_found_again_by_the_models_tokenizer(
@@ -507,7 +507,7 @@ def test_what_was_too_long_is_found_again_by_the_models_tokenizer(
     forged = called_too_long(copied(run, tmp_path / "forged"))
     checked = check_submission(forged)
     assert checked.state == "refused"
-    assert "What is cut or dropped is not what the model's tokenizer finds too long in " in said(checked)
+    assert "items are truncated or dropped differently from what the model's tokenizer requires" in said(checked)
 
 
 def test_a_model_is_scored_again_by_servers_that_hold_it(

@@ -105,7 +105,7 @@ def test_runs_have_their_numbers_ranks_checks_and_origin(page: Read) -> None:
     assert "checked against its data, with" in page.text
     assert "told posts" in page.text
     assert "Checked: its items, outcomes, metrics and intervals are what its data, its scores" in page.text
-    assert "It does not say how org/good computed its scores" in page.text
+    assert "It does not record how org/good computed its scores" in page.text
     assert "Digest of the data" in page.text
     assert not [attributes for attributes, _ in page.scripts if "type" in attributes], "no text of any item"
 

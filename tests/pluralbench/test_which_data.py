@@ -54,8 +54,8 @@ def test_a_leaderboard_is_of_published_data_unless_asked(run: Command, score: Sc
     with pytest.raises(RunError) as caught:
         write_site(runs, site)
     assert str(caught.value) == (
-        f"{runs} has no run on a benchmark's published data; its 2 are of samples or other data, which a leaderboard "
-        "has with `any_data` alone."
+        f"{runs} has no run on a benchmark's published data; its 2 runs are on samples or other data. To include "
+        "them, give `any_data=True`."
     )
     score(str(entry), None, out=runs / "published")
     status, said, _ = run("leaderboard", runs, "--site", site)
