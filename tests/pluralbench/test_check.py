@@ -209,13 +209,23 @@ def replies_for_wins(run: Run) -> Run:
 
 
 FORGERIES: list[tuple[str, Callable[[Run], Run], str, str]] = [
-    ("score", lambda run: change_config(run, data={"digest": "d" * 64}), "refused", "run.json records another `digest` of the data"),
+    (
+        "score",
+        lambda run: change_config(run, data={"digest": "d" * 64}),
+        "refused",
+        "run.json records another `digest` of the data",
+    ),
     ("score", called_too_long, "consistent", "by_words, of the kind function, which cannot be loaded here."),
     ("score", exchanged, "checked", "Of its 30 decisions, 30 are right and none is wrong."),
     ("score", labeled, "checked", "Its margins have at most two distinct sizes, as labels do."),
     ("rankings", ranked_by_score, "refused", "another `rank` than"),
     ("judge", all_by_one_call, "refused", "another `calls_chosen_first` than"),
-    ("judge", without_calls, "refused", "items.parquet of `judge` lacks the columns: calls_chosen_first, calls_rejected_first"),
+    (
+        "judge",
+        without_calls,
+        "refused",
+        "items.parquet lacks the columns calls_chosen_first, calls_rejected_first",
+    ),
     ("judge", lambda run: named(run, "better-judge"), "refused", "ledger.parquet lacks calls that"),
     ("judge", replies_for_wins, "checked", "Of its 30 decisions, 30 are right and none is wrong."),
     ("personas", truth_as_said, "refused", "another `chosen` than follows from sample"),
@@ -243,7 +253,7 @@ LOST = pl.when(pl.col("outcome") == "loss")
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (lambda items: items.drop("score_chosen", "score_rejected"), "lacks the columns: score_chosen, score_rejected"),
+        (lambda items: items.drop("score_chosen", "score_rejected"), "lacks the columns score_chosen, score_rejected"),
         (
             lambda items: items.with_columns(
                 outcome=LOST.then(pl.lit("equal")).otherwise("outcome"), margin=LOST.then(None).otherwise("margin")
@@ -277,7 +287,7 @@ def test_metrics_that_the_items_do_not_give_are_refused(made: Made, tmp_path: Pa
     run = made.copy("score", tmp_path)
     checked = check_submission(with_metrics(run, run.metrics.with_columns(**change)))
     assert checked.state == "refused"
-    assert "numbers or intervals that items.parquet does not give, such as" in said(checked)
+    assert "numbers or intervals that do not follow from items.parquet, such as" in said(checked)
 
 
 @pytest.mark.parametrize("forge", [exchanged, labeled])
@@ -316,7 +326,7 @@ def test_a_judge_is_asked_again_at_the_verifiers_endpoint(made: Made, kind: str,
         connection = ConnectionConfig(base_url=server.base_url)
         checked = check_submission(run, rescoring=Rescoring(8, seed=0, connection=connection))
     assert checked.state == "verified"
-    assert checked.rescored.endswith(("8 of 8 verdicts alike", "16 of 16 verdicts alike"))
+    assert checked.rescored.endswith(("8 of 8 verdicts are equal", "16 of 16 verdicts are equal"))
 
 
 def test_replies_that_a_judge_does_not_give_are_seen_by_asking_again(made: Made, tmp_path: Path) -> None:
@@ -325,7 +335,7 @@ def test_replies_that_a_judge_does_not_give_are_seen_by_asking_again(made: Made,
         how = Rescoring(20, seed=0, connection=ConnectionConfig(base_url=server.base_url))
         checked = check_submission(forged, rescoring=how)
     assert checked.state == "refused"
-    assert "were right in the run alone, and 0 now alone." in said(checked)
+    assert "were right only in the run, 0 only now." in said(checked)
 
 
 def test_data_that_cannot_be_read_is_a_state_of_its_own(made: Made, tmp_path: Path) -> None:
@@ -354,7 +364,7 @@ def test_prompts_that_tell_from_a_file_need_that_file(made: Made, tmp_path: Path
         run = verbs.judge("j", benchmark="pairs", data=data, profile="plan", plans=plans, out=tmp_path / "run", **asked)
     without = check_submission(run)
     assert without.state == "consistent"
-    assert "which the run does not keep: give that file (`plans`, `personas`)." in said(without, "unusual")
+    assert "which the run does not contain; give that file (`plans=...`, `personas=...`)." in said(without, "unusual")
     assert check_submission(run, files=RunInputs(plans=Path(plans))).state == "checked"
 
 
@@ -423,7 +433,8 @@ def test_numbers_that_the_items_do_not_give_are_seen(made: Made, tmp_path: Path)
     (run.path / METRICS_FILE).write_text(json.dumps(values | {"rows": rows}), encoding="utf-8")
     found = said(check_submission(load_run(run.path)))
     assert (
-        "metrics.json has 1 numbers or intervals that items.parquet does not give, such as overall overall: " in found
+        "metrics.json has 1 numbers or intervals that do not follow from items.parquet, such as overall overall: "
+        in found
     )
     assert "metrics.json has 1 numbers without a source in items.parquet, such as overall brilliance." in found
     assert "metrics.json lacks 1 numbers, such as" in found
@@ -440,8 +451,16 @@ def test_rows_that_contradict_themselves_are_seen(made: Made, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("change", "parts", "sentence"),
     [
-        (change_record, {"model": {"name": "better"}}, "run.json records two different values of the name: by_words and better"),
-        (change_config, {"data": {"benchmark_digest": "d"}}, "run.json records two different values of the benchmark: d and"),
+        (
+            change_record,
+            {"model": {"name": "better"}},
+            "run.json records two different values of the name: by_words and better",
+        ),
+        (
+            change_config,
+            {"data": {"benchmark_digest": "d"}},
+            "run.json records two different values of the benchmark: d and",
+        ),
         (change_config, {"data": {"rows": {"pairs": 31}}}, "run.json records 31 items, but items.parquet has 30."),
     ],
 )
@@ -456,7 +475,7 @@ def test_a_record_that_says_other_than_the_rest_is_seen(
 def test_verdicts_that_the_replies_do_not_say_are_seen(made: Made, tmp_path: Path) -> None:
     run = made.copy("judge", tmp_path)
     run = by_row(run, lambda row: row | CHOSEN)
-    assert "verdicts are not what their replies say (ids q" in said(check_submission(run))
+    assert "verdicts do not follow from their replies (ids q" in said(check_submission(run))
     (run.path / LEDGER_FILE).unlink()
     assert "ledger.parquet is missing, so no verdict can be traced to a reply." in said(check_submission(run))
 
@@ -486,7 +505,7 @@ def test_a_run_on_other_data_than_the_others_is_unusual(made: Made, tmp_path: Pa
         by_words, benchmark="pairs", data=write(tmp_path / "o.jsonl", rows()[:5]), out=tmp_path / "other"
     )
     found = said(check_submission(other, [scored, scored, other]), "unusual")
-    assert f"Its data ({tmp_path / 'o.jsonl'}) is not that of 2 of the 3 runs of this benchmark." in found
+    assert f"Its data ({tmp_path / 'o.jsonl'}) differs from that of 2 of the 3 runs of this benchmark." in found
     assert "differs from that of" not in said(check_submission(scored, [scored, scored, other]), "unusual")
 
 
@@ -533,7 +552,7 @@ def test_the_command_says_how_far_a_run_was_checked(run: Command, made: Made, tm
     status, out, _ = run("check", scored.path)
     assert status == 0, out
     assert "checked against its data, with " in " ".join(out.split())
-    assert "unusual: The model is a function" in out
+    assert "unusual: The model is a Python function" in out
     status, out, _ = run("check", scored.path, "--data", f"pairs={tmp_path / 'none.jsonl'}", "--json")
     (told,) = json.loads(out)
     assert (told["items_counted"], told["items"]) == (scored.items_counted, scored.items_total)
@@ -548,5 +567,5 @@ def test_the_command_says_how_far_a_run_was_checked(run: Command, made: Made, tm
 def test_the_command_refuses_what_is_no_run(run: Command, tmp_path: Path) -> None:
     made_personalized(tmp_path / "personal", made_items(methods=["bt"], seeds=1, users=6))
     status, _, error = run("check", tmp_path / "personal")
-    assert (status, error.endswith("runs of benchmarks, which `pluralbench score` and `judge` make.\n")) == (2, True)
+    assert (status, error.endswith("needs benchmark runs, which `pluralbench score` and `judge` write.\n")) == (2, True)
     assert run("check", tmp_path / "none") == (2, "", f"Error: There is no directory {tmp_path / 'none'}.\n")

@@ -93,7 +93,7 @@ def test_what_others_wrote_is_text(page: Read, site: Path) -> None:
 
 
 def test_a_run_that_is_refused_is_named_with_the_reason_and_in_no_table(page: Read) -> None:
-    assert "metrics.json has 1 numbers or intervals that items.parquet does not give" in page.text
+    assert "metrics.json has 1 numbers or intervals that do not follow from items.parquet" in page.text
     assert [page.words.count(model) for model in ("org/forger", "org/unread")] == [1, 1]
     assert "Not checked against their data" in page.text
     assert "The data was not read. A run keeps no texts" in page.text
@@ -199,7 +199,7 @@ def test_what_is_not_of_submit_says_nothing_of_runs(text: str, tmp_path: Path) -
     path.write_text(text, encoding="utf-8")
     with pytest.raises(RunError) as error:
         read_check_results(path)
-    assert str(error.value) == f"{path} is not what `pluralbench check --json` prints."
+    assert str(error.value) == f"{path} is not the JSON output of `pluralbench check`."
 
 
 def test_facets_say_what_a_row_can_be_filtered_by(page: Read) -> None:

@@ -43,10 +43,10 @@ def check_columns(run: Run) -> Findings:
     expected, actual = item_columns(run.config), run.items.schema
     for names, problem in (
         (expected.keys() - actual.keys(), "lacks the columns"),
-        (actual.keys() - expected.keys(), "has unknown columns"),
+        (actual.keys() - expected.keys(), "has the unknown columns"),
     ):
         if names:
-            yield error_finding("items", f"{ITEMS_FILE} of `{run.verb}` {problem}: {', '.join(sorted(names))}.")
+            yield error_finding("items", f"{ITEMS_FILE} {problem} {', '.join(sorted(names))} (`{run.verb}`).")
 
 
 def check_items(run: Run) -> Findings:
