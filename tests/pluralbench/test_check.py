@@ -477,7 +477,7 @@ def test_verdicts_that_the_replies_do_not_say_are_seen(made: Made, tmp_path: Pat
     run = by_row(run, lambda row: row | CHOSEN)
     assert "verdicts do not follow from their replies (ids q" in said(check_submission(run))
     (run.path / LEDGER_FILE).unlink()
-    assert "ledger.parquet is missing, so no verdict can be traced to a reply." in said(check_submission(run))
+    assert "ledger.parquet is missing; verdicts need recorded replies." in said(check_submission(run))
 
 
 def test_what_is_unusual_is_said(made: Made, tmp_path: Path) -> None:
