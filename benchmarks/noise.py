@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import polars as pl
 import typer
-from build_chinese.preferences import Judgement, Mark, resolve
+from build_chinese.preferences import Judgment, Mark, resolve
 from pluralbench.reports.figures import series, style
 from pluralbench_release.errors import SourceError
 from pluralbench_runs import rng_for, run
@@ -104,9 +104,9 @@ def _once(sizes: Sequence[int], noise: float, seed: int) -> tuple[float, ...]:
     return noise, seed, judgements, wrong, conflicts, len(sizes), dropped, exact, fmean(taus), fmean(by_wins)
 
 
-def _judged(size: int, noise: float, draw: Any) -> tuple[list[Judgement], int]:
+def _judged(size: int, noise: float, draw: Any) -> tuple[list[Judgment], int]:
     """A judgement of each two responses, the sides drawn, and how many are wrong."""
-    judgements: list[Judgement] = []
+    judgements: list[Judgment] = []
     errors = 0
     for better, worse in combinations(range(size), 2):
         turned, errs = draw() < 0.5, draw() < noise
@@ -117,7 +117,7 @@ def _judged(size: int, noise: float, draw: Any) -> tuple[list[Judgement], int]:
     return judgements, errors
 
 
-def _losses(judgements: Sequence[Judgement], size: int) -> tuple[int, ...]:
+def _losses(judgements: Sequence[Judgment], size: int) -> tuple[int, ...]:
     """How often each response was judged the worse, which is a ranking too."""
     worse = [second if mark == "1" else first for first, second, mark in judgements]
     return tuple(worse.count(f"{place}") for place in range(size))

@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from build_chinese.preferences import Judgement, resolve
+from build_chinese.preferences import Judgment, resolve
 
 from resolving.protocol import GRAPHS, RANKINGS, SAID, Job, Said
 
@@ -34,7 +34,7 @@ class Clock:
 def whole(folder: Path, out: Path) -> Said:
     """Ours, from the file to the files: read and check, resolve, balance lengths, write."""
     import polars as pl  # noqa: PLC0415 - the peers do without
-    from build_chinese.preference_set import PAIRS, debiased, lengths_of  # noqa: PLC0415 - the same
+    from build_chinese.preference_set import PAIRS, balance_lengths, lengths_of  # noqa: PLC0415 - the same
     from build_chinese.rankings import (  # noqa: PLC0415 - the same
         ranked_pairs,
         read_rankings,
@@ -50,7 +50,7 @@ def whole(folder: Path, out: Path) -> Said:
         kept, dropped = resolve_rows(rows)
     with clock.step("balance"):
         found = [(row["id"], *pair) for row in kept for pair in ranked_pairs(row)]
-        balanced = debiased(pl.DataFrame(found, schema=PAIRS, orient="row"), lengths_of(kept), seed=1)
+        balanced = balance_lengths(pl.DataFrame(found, schema=PAIRS, orient="row"), lengths_of(kept), seed=1)
     with clock.step("write"):
         write_jsonl(kept, out / "resolved.jsonl")
         frame_of(kept, "made").write_parquet(out / "resolved.parquet")
@@ -119,7 +119,7 @@ def block_diagonal(folder: Path, _: Path) -> Said:
     return Said(clock.seconds, {}, _digest([sorted(one) for one in found]))
 
 
-def algorithm_1(judgements: Sequence[Judgement]) -> dict[str, int]:
+def algorithm_1(judgements: Sequence[Judgment]) -> dict[str, int]:
     """Ranks by Algorithm 1, with networkx to find a cycle: merge it, until there is none; then layer after layer."""
     import networkx as nx  # noqa: PLC0415 - scipy's job has no use for it
 
@@ -147,12 +147,12 @@ def algorithm_1(judgements: Sequence[Judgement]) -> dict[str, int]:
     return rank
 
 
-def _edges(judgement: Judgement) -> list[tuple[str, str]]:
+def _edges(judgement: Judgment) -> list[tuple[str, str]]:
     first, second, mark = judgement
     return ([(first, second)] if mark != "2" else []) + ([(second, first)] if mark != "1" else [])
 
 
-def _graphs(folder: Path) -> list[list[Judgement]]:
+def _graphs(folder: Path) -> list[list[Judgment]]:
     given = json.loads((folder / GRAPHS).read_text("utf-8"))
     return [[(first, second, mark) for first, second, mark in graph] for graph in given]
 

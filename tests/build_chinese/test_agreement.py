@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import polars as pl
 from build_chinese.annotation.agreement import mark_agreement
-from build_chinese.annotation.annotations import CHECKS, MARKS, read, read_checks
+from build_chinese.annotation.annotations import CHECKS, MARKS, read_annotations, read_checks
 from build_chinese.annotation.tasks import read_tasks
 from chinese_prompts import SAMPLE, sample_prompts
 from hypothesis import given, settings
@@ -27,7 +27,7 @@ def marks_of(rows: Sequence[Judged]) -> pl.DataFrame:
 
 def sample() -> tuple[pl.DataFrame, pl.DataFrame]:
     tasks = read_tasks(SAMPLE / "annotations.jsonl", sample_prompts())
-    return read([SAMPLE / "annotations.jsonl"], tasks).marks, read_checks(SAMPLE / "checks.jsonl", tasks)
+    return read_annotations([SAMPLE / "annotations.jsonl"], tasks).marks, read_checks(SAMPLE / "checks.jsonl", tasks)
 
 
 def test_the_samples_unreliable_annotator_shows() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 from build_chinese.annotation.annotations import MARKS
-from build_chinese.annotation.rounds import markers, to_mark_again, to_third
+from build_chinese.annotation.rounds import pair_agreement, to_mark_again, to_third
 from chinese_project import FIVE, TASKS, fill, mark_of, read_rows, sheet_rows, write_prompts
 
 Run = Callable[..., tuple[int, str]]
@@ -70,7 +70,7 @@ def test_what_differs_goes_back_then_to_a_third_and_then_a_share_is_reviewed(run
     assert {(path.stem, row["task"]) for path in back for row in sheet_rows(path)} == {
         (name, task) for pair in little for task in pair["tasks"] for name in pair["annotators"]
     }
-    assert "First, the same annotators mark these once more, each alone: annotated.again" in said
+    assert "First, the same annotators mark these again, independently: annotated.again" in said
     assert not Path("annotated.third").exists()
     assert not list(Path().glob("annotated.review*.csv"))
 
@@ -86,7 +86,7 @@ def test_what_differs_goes_back_then_to_a_third_and_then_a_share_is_reviewed(run
     assert given.keys() == tasks
     had = {(row["task"], sheet.stem) for sheet in sheets for row in sheet_rows(sheet)}
     assert not [task for task, name in given.items() if (task, name) in had]
-    assert "a third annotator marks these, and two of three decide" in said
+    assert "a third annotator marks these, and the majority decides" in said
     assert not list(Path("annotated.again").iterdir())
 
     deciding = [fill(path, Path(f"{path.stem}-3.csv")) for path in third]
@@ -141,7 +141,7 @@ def test_a_second_reviewer_sees_what_the_first_left(run: Run, tmp_path: Path, mo
     words = [*sheets, *reviews, "--review", first]
     assert run("annotations", *words, "--tasks", "tasks", "--out", "annotated.jsonl") == (
         2,
-        "Error: There are 3 files of reviewers and 2 stages of review (`review_share`); give one file a stage.\n",
+        "Error: `--review` has 3 files for 2 stages of review (`tasks.review_share`); pass one file per stage.\n",
     )
 
 
@@ -162,7 +162,7 @@ def test_sheets_that_went_back_are_not_written_over(run: Run, sheets: list[Path]
     status, said = run("annotations", *sheets, "--tasks", "tasks", "--out", "annotated.jsonl")
     assert (status, said) == (
         2,
-        f"Error: {path} has been filled in; read it with the other files, or move it away.\n",
+        f"Error: {path} is filled in; read it with the other files, or move it away.\n",
     )
     assert path.read_bytes() == before
 
@@ -177,10 +177,10 @@ def marks(*given: tuple[str, str, str, str]) -> pl.DataFrame:
 def test_ninety_in_a_hundred_is_enough() -> None:
     nine = [("t", who, f"r{place}", "1") for place in range(9) for who in ("x", "y")]
     enough = [*nine, ("t", "x", "r9", "1"), ("t", "y", "r9", "2")]
-    [pair] = markers(marks(*enough), 0.9)
+    [pair] = pair_agreement(marks(*enough), 0.9)
     assert (pair["annotators"], pair["agreeing"]["count"], pair["agreeing"]["of"]) == (["x", "y"], 9, 10)
     assert (pair["enough"], pair["tasks"]) == (True, ["t"])
-    [less] = markers(marks(*enough[2:]), 0.9)
+    [less] = pair_agreement(marks(*enough[2:]), 0.9)
     assert not less["enough"]
     none = marks()
     assert to_mark_again([less], none, marks(*enough), set()).rows() == [("t", "x"), ("t", "y")]
@@ -206,7 +206,7 @@ def test_what_annotators_differ_on_is_discussed_and_then_counts(run: Run, double
     assert first["double_marked"] == 18
     assert first["open"] == first["differed"] == 18 - first["agreed"]["count"] > 0
     assert first["discussion"] == 0
-    assert f"and {first['open']} are open: the marks on these are left out." in said
+    assert f"and {first['open']} are open (their marks are left out)." in said
     assert judgements() == 90 - first["open"]
     discuss = Path("annotated.discuss.csv")
     assert str(discuss) in said
@@ -219,7 +219,7 @@ def test_what_annotators_differ_on_is_discussed_and_then_counts(run: Run, double
     status, said = run("annotations", *doubled, "--tasks", "tasks", "--out", "annotated.jsonl")
     assert (status, said) == (
         2,
-        "Error: annotated.discuss.csv has been filled in; read it with the other files, or move it away.\n",
+        "Error: annotated.discuss.csv is filled in; read it with the other files, or move it away.\n",
     )
     said, second = consensus(run, *doubled, discuss)
     assert discuss.read_bytes() == before
@@ -234,7 +234,7 @@ def test_without_consensus_all_marks_count(run: Run, doubled: list[Path]) -> Non
     recipe.write_text(text.replace('consensus = "discussion"', 'consensus = "none"'), encoding="utf-8")
     said, found = consensus(run, *doubled)
     assert found["rule"] == "none"
-    assert "are open: the marks on these are all counted." in said
+    assert "are open (their marks are all counted)." in said
     assert judgements() == 108
     assert not Path("annotated.discuss.csv").exists()
 
@@ -267,5 +267,5 @@ def test_prompts_that_are_not_those_of_tasks_are_refused(
     prompts.write_text("\n".join([changed, *others]), encoding="utf-8")
     status, said = run("annotations", *doubled, "--tasks", "tasks", "--out", "annotated.jsonl")
     assert status == 2
-    assert said.startswith(f"Error: tasks/prompts.jsonl is not what `build-chinese tasks` wrote ({fault}")
-    assert said.endswith("); give the tasks out anew.\n")
+    assert said.startswith(f"Error: tasks/prompts.jsonl is not a file of `build-chinese tasks` ({fault}")
+    assert said.endswith("); make the tasks again.\n")

@@ -5,9 +5,9 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
-from build_chinese.annotation.annotations import MARKS, read
-from build_chinese.annotation.forms import form_of, shown, write_csv, write_labels
-from build_chinese.annotation.tasks import TASKS, make
+from build_chinese.annotation.annotations import MARKS, read_annotations
+from build_chinese.annotation.forms import form_of, with_texts, write_csv, write_labels
+from build_chinese.annotation.tasks import TASKS, build_tasks
 from build_chinese.recipe import Tasks
 from chinese_project import sheet_rows, write_sheet
 from chinese_prompts import counted_prompts, prompts_of
@@ -22,7 +22,7 @@ def test_a_sheet_tells_neither_models_nor_ids_nor_kinds(tmp_path: Path) -> None:
     prompts = prompts_of({f"q{number}": [f"甲{number}", f"乙{number}", f"丙{number}"] for number in range(60)})
     checks = [f"q{number}-t1" for number in range(20)]
     options = Tasks(overlap=0.5, check_share=0.3)
-    tasks = make(prompts, SEVEN, options, seed=1, checks=checks)
+    tasks = build_tasks(prompts, SEVEN, options, seed=1, checks=checks)
     write_csv(tmp_path, tasks, prompts)
     for path in tmp_path.iterdir():
         text = path.read_text(encoding="utf-8")
@@ -40,7 +40,7 @@ def test_a_sheet_tells_neither_models_nor_ids_nor_kinds(tmp_path: Path) -> None:
         assert len(early) == tasks.filter(kind=kind).height
         assert 0.25 < sum(early) / len(early) < 0.75
     # The same task looks the same to everybody.
-    looks = shown(tasks, prompts).drop("annotator").unique()
+    looks = with_texts(tasks, prompts).drop("annotator").unique()
     assert looks.height == tasks["task"].n_unique()
 
 
@@ -48,7 +48,7 @@ def test_labels_of_three_and_of_two_lie_apart_and_hide_as_much(tmp_path: Path) -
     prompts = prompts_of(
         {"p": ["=1+1", "乙", "丙 <b>&amp;\n第二行"], "q": ["甲", "乙"], "r": ["一", "二", "三", "四", "五"]}
     )
-    tasks = make(prompts, SEVEN, Tasks(overlap=0.3, check_share=0.3), seed=1, checks=["p-t1"])
+    tasks = build_tasks(prompts, SEVEN, Tasks(overlap=0.3, check_share=0.3), seed=1, checks=["p-t1"])
     paths = write_labels(tmp_path, tasks, prompts)
     contents = {response["id"]: response["content"] for row in prompts["responses"] for response in row}
     by_task = dict(tasks.select("task", "responses").iter_rows())
@@ -65,7 +65,7 @@ def test_labels_of_three_and_of_two_lie_apart_and_hide_as_much(tmp_path: Path) -
     text = "".join(path.read_text(encoding="utf-8") for path in paths)
     for secret in ("secret-model", "p-a", "overlap", '"kind"', "check"):
         assert secret not in text
-    write_labels(tmp_path / "triples", make(counted_prompts(3), SEVEN, Tasks(), seed=1), counted_prompts(3))
+    write_labels(tmp_path / "triples", build_tasks(counted_prompts(3), SEVEN, Tasks(), seed=1), counted_prompts(3))
     assert not (tmp_path / "triples" / "pairs").exists()
 
 
@@ -94,7 +94,7 @@ def test_from_tasks_to_sheets_to_marks(
 ) -> None:
     folder = tmp_path_factory.mktemp("sheets")
     prompts = counted_prompts(*counts)
-    tasks = make(prompts, SEVEN, Tasks(overlap=0.5), seed=data.draw(st.integers(0, 3)))
+    tasks = build_tasks(prompts, SEVEN, Tasks(overlap=0.5), seed=data.draw(st.integers(0, 3)))
     quality = {
         response["id"]: data.draw(st.integers(0, 5), label=response["id"])
         for row in prompts["responses"]
@@ -108,7 +108,7 @@ def test_from_tasks_to_sheets_to_marks(
             level = {letter: quality[response] for letter, response in zip("ABC", by_task[row["task"]], strict=False)}
             filled.append(as_filled(row, level, data.draw(st.sampled_from(ANSWER_FORMS))))
         write_sheet(path, data.draw(st.permutations(filled)))
-    found = read(data.draw(st.permutations(paths)), tasks)
+    found = read_annotations(data.draw(st.permutations(paths)), tasks)
     assert found.problems.is_empty()
     expected = [
         (prompt, task, annotator, first, second)

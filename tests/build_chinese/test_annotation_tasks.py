@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 from build_chinese.annotation.annotations import check_tasks
-from build_chinese.annotation.tasks import TASKS, make, read_tasks
+from build_chinese.annotation.tasks import TASKS, build_tasks, read_tasks
 from build_chinese.errors import TasksError
 from build_chinese.recipe import Tasks
 from chinese_project import read_rows
@@ -29,13 +29,13 @@ def loads(tasks: pl.DataFrame, annotators: list[str]) -> list[int]:
 
 def fails(message: str, *args: Any) -> None:
     with pytest.raises(TasksError) as caught:
-        make(*args, seed=1)
+        build_tasks(*args, seed=1)
     assert str(caught.value) == message
     assert caught.value.exit_status == 2
 
 
 def test_the_sample_gets_its_own_tasks_each_for_another_annotator() -> None:
-    tasks = make(PROMPTS, SEVEN, Tasks(), seed=1)
+    tasks = build_tasks(PROMPTS, SEVEN, Tasks(), seed=1)
     assert tasks.schema == TASKS
     recorded = read_rows(SAMPLE / "annotations.jsonl")
     assert tasks["task"].to_list() == [row["task"] for row in recorded]
@@ -49,7 +49,7 @@ def test_the_sample_gets_its_own_tasks_each_for_another_annotator() -> None:
 
 def test_any_number_of_responses_is_covered() -> None:
     prompts = counted_prompts(*range(2, 14))
-    tasks = make(prompts, [f"a{number}" for number in range(28)], Tasks(), seed=3)
+    tasks = build_tasks(prompts, [f"a{number}" for number in range(28)], Tasks(), seed=3)
     for prompt, responses in prompts.select("id", "responses").iter_rows():
         ids = [response["id"] for response in responses]
         shown = tasks.filter(prompt=prompt)["responses"].to_list()
@@ -63,7 +63,7 @@ def test_any_number_of_responses_is_covered() -> None:
 
 
 def test_no_response_is_always_shown_first() -> None:
-    tasks = make(counted_prompts(*[3] * 300, *[2] * 300), SEVEN, Tasks(), seed=1)
+    tasks = build_tasks(counted_prompts(*[3] * 300, *[2] * 300), SEVEN, Tasks(), seed=1)
     places = Counter(response[-1] for response in tasks["responses"].list.first())
     assert 200 < places["a"] < 300  # of 600, a third of 300 and a half of 300
     assert 200 < places["b"] < 300
@@ -76,8 +76,8 @@ def test_the_order_of_prompts_and_annotators_changes_nothing(order: list[int], a
     checks = check_tasks(SAMPLE / "checks.jsonl")
     assert checks == ["p04-t3", "p08-t5", "p14-t2", "p19-t4", "p32-t4", "p36-t4"]
     options = Tasks(overlap=0.2, check_share=0.1)
-    usual = make(PROMPTS, SEVEN, options, seed=1, checks=checks)
-    other = make(PROMPTS[order], annotators, options, seed=1, checks=checks[::-1])
+    usual = build_tasks(PROMPTS, SEVEN, options, seed=1, checks=checks)
+    other = build_tasks(PROMPTS[order], annotators, options, seed=1, checks=checks[::-1])
     assert other["prompt"].unique(maintain_order=True).to_list() == PROMPTS[order]["id"].to_list()
     assert other.sort("task", "annotator").equals(usual.sort("task", "annotator"))
     assert usual["kind"].value_counts().sort("kind").rows() == [("check", 24), ("first", 200), ("overlap", 40)]
@@ -87,24 +87,24 @@ def test_the_order_of_prompts_and_annotators_changes_nothing(order: list[int], a
 
 def test_too_few_annotators() -> None:
     fails(
-        "p01 has 5 tasks, each for another annotator, and there are 3 annotators; name more, or set "
-        "`several_of_a_prompt`.",
+        "p01 has 5 tasks for different annotators, and there are only 3 annotators; add annotators or set "
+        "`tasks.several_of_a_prompt=True`.",
         PROMPTS,
         SEVEN[:3],
         Tasks(),
     )
-    tasks = make(PROMPTS, SEVEN[:3], Tasks(several_of_a_prompt=True, overlap=1), seed=1)
+    tasks = build_tasks(PROMPTS, SEVEN[:3], Tasks(several_of_a_prompt=True, overlap=1), seed=1)
     assert sorted(loads(tasks, SEVEN[:3])) == [133, 133, 134]
     assert not tasks.select("task", "annotator").is_duplicated().any()
     assert set(tasks.group_by("prompt", "annotator").len()["len"]) == {3, 4}
-    alone = make(PROMPTS, ["one"], Tasks(several_of_a_prompt=True), seed=1)
+    alone = build_tasks(PROMPTS, ["one"], Tasks(several_of_a_prompt=True), seed=1)
     assert alone.height == 200
 
 
 def test_prompts_and_annotators_that_make_no_tasks() -> None:
-    fails("There is no prompt to make tasks of.", PROMPTS.clear(), SEVEN, Tasks())
+    fails("There are no prompts to make tasks of.", PROMPTS.clear(), SEVEN, Tasks())
     fails(
-        "No annotator can be named consensus: it stands for what a discussion came to.",
+        "No annotator can be named consensus: that name stands for the result of a discussion.",
         PROMPTS,
         [*SEVEN, "consensus"],
         Tasks(),
@@ -134,15 +134,15 @@ GOOD = {"task": "p1-t1", "prompt": "p1", "annotator": "a", "responses": ["p1-a",
     ("rows", "message"),
     [
         ([], "{} holds no rows."),
-        ([GOOD | {"annotator": " "}], "{}, row 1: it has no `annotator`."),
-        ([GOOD, GOOD | {"task": 7}], "{}, row 2: it has no `task`."),
-        ([GOOD | {"prompt": "p9"}], "{}, the task p1-t1: there is no prompt p9."),
+        ([GOOD | {"annotator": " "}], "{}, row 1: `annotator` is missing."),
+        ([GOOD, GOOD | {"task": 7}], "{}, row 2: `task` is missing."),
+        ([GOOD | {"prompt": "p9"}], "{}, the task p1-t1: the prompt p9 does not exist."),
         ([GOOD | {"responses": ["p1-a", "p2-b"]}], "{}, the task p1-t1: the prompt p1 has no response p2-b."),
         ([GOOD | {"responses": ["p1-a"]}], "{}, the task p1-t1 shows 1 responses; two or three are compared."),
         ([GOOD | {"responses": ["p1-a", "p1-a"]}], "{}, the task p1-t1 compares the response p1-a with itself."),
         ([GOOD | {"responses": "p1-a"}], "{}, the task p1-t1 has no `responses`, a list of two or three ids."),
-        ([GOOD | {"kind": "gold"}], "{}, the task p1-t1: the kind 'gold' is none of first, overlap, check."),
-        ([GOOD, GOOD], "{} gives the task p1-t1 to a twice."),
+        ([GOOD | {"kind": "gold"}], "{}, the task p1-t1: the kind 'gold' is not one of first, overlap, check."),
+        ([GOOD, GOOD], "{} assigns the task p1-t1 to a twice."),
         (
             [GOOD, GOOD | {"annotator": "b", "responses": ["p1-b", "p1-a"]}],
             "{}, the task p1-t1 shows different responses in different rows.",

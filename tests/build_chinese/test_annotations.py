@@ -16,9 +16,9 @@ from build_chinese.annotation.annotations import (
     REMARKS,
     SCORES,
     Annotations,
-    judgements_of,
+    judgments_of,
     parse_order,
-    read,
+    read_annotations,
     read_checks,
 )
 from build_chinese.annotation.tasks import TASKS, read_tasks
@@ -65,14 +65,14 @@ def problems(found: Annotations) -> list[tuple[str, ...]]:
 
 def refused(path: Path, **named: Any) -> str:
     with pytest.raises((AnnotationsError, AnswersError)) as caught:
-        read([path], TASKS_GIVEN, **named)
+        read_annotations([path], TASKS_GIVEN, **named)
     assert caught.value.exit_status == 2
     return str(caught.value)
 
 
 def test_the_sample_says_what_it_says_and_three_of_it_contradict_themselves() -> None:
     tasks = read_tasks(SAMPLE / "annotations.jsonl", sample_prompts())
-    found = read([SAMPLE / "annotations.jsonl"], tasks)
+    found = read_annotations([SAMPLE / "annotations.jsonl"], tasks)
     recorded = read_rows(SAMPLE / "annotations.jsonl")
     as_published = {"g": "1", "b": "2", "s": "s"}
     assert found.marks.rows() == [
@@ -114,7 +114,7 @@ def test_the_sample_says_what_it_says_and_three_of_it_contradict_themselves() ->
     ],
 )
 def test_marks_orders_and_scores(tmp_path: Path, answers: dict[str, str], expected: dict[str, str]) -> None:
-    found = read([sheet(tmp_path, [P1 | answers])], TASKS_GIVEN)
+    found = read_annotations([sheet(tmp_path, [P1 | answers])], TASKS_GIVEN)
     assert said(found) == expected
     assert not problems(found)
     as_ids = {"A": "p-c", "B": "p-a", "C": "p-b"}
@@ -123,12 +123,12 @@ def test_marks_orders_and_scores(tmp_path: Path, answers: dict[str, str], expect
         "order": answers.get("order", ""),
         "scores": {as_ids[key[-1]]: value for key, value in answers.items() if key.startswith("score_")},
     }
-    assert read([lines(tmp_path, [P1 | named])], TASKS_GIVEN).marks.equals(found.marks)
+    assert read_annotations([lines(tmp_path, [P1 | named])], TASKS_GIVEN).marks.equals(found.marks)
 
 
 def test_marks_count_before_an_order_and_an_order_before_scores(tmp_path: Path) -> None:
     row = P1 | {"A_B": "g", "order": "B>A>C", "score_A": "2", "score_B": "2", "score_C": "5"}
-    found = read([sheet(tmp_path, [row])], TASKS_GIVEN)
+    found = read_annotations([sheet(tmp_path, [row])], TASKS_GIVEN)
     assert said(found) == {"ca": "1", "cb": "1", "ab": "1"}
     assert problems(found) == [
         (
@@ -148,21 +148,22 @@ def test_marks_count_before_an_order_and_an_order_before_scores(tmp_path: Path) 
          "account it is, or mend the name."),
         (P1 | {"task": "p-t9", "order": "A>B>C"}, "{}, row 1: there is no task 'p-t9'; the tasks are others, or were "
          "made anew."),
-        (P1 | {"A_B": "x"}, "{}, row 1 (task p-t1): the mark 'x' on A and B is none of g (the first is better), b "
+        (P1 | {"A_B": "x"}, "{}, row 1 (task p-t1): the mark 'x' on A and B is not g (the first is better), b "
          "and s."),
         (P1 | {"order": "A>B"}, "{}, row 1 (task p-t1): the order 'A>B' does not have each response once."),
         (P1 | {"order": "A>B>B"}, "{}, row 1 (task p-t1): the order 'A>B>B' has B twice."),
         (P1 | {"order": "A>C>p-b=B"}, "{}, row 1 (task p-t1): the order 'A>C>p-b=B' does not have each response once."),
-        (P1 | {"order": "A>>B"}, "{}, row 1 (task p-t1): 'A>>B' is no order such as A>C=B."),
-        (P1 | {"order": "A>B>D"}, "{}, row 1 (task p-t1): 'D' is no response of the prompt p; it shows p-c, p-a, "
-         "p-b."),
-        (P1 | {"order": "p-d>p-a>p-b"}, "{}, row 1 (task p-t1): 'p-d' is not shown in it; it shows p-c, p-a, p-b."),
-        (P1 | {"score_A": "6"}, "{}, row 1 (task p-t1): the score '6' is no number from 0 to 5."),
-        (P1 | {"score_A": "-1"}, "{}, row 1 (task p-t1): the score '-1' is no number from 0 to 5."),
-        (P1 | {"score_A": "nan"}, "{}, row 1 (task p-t1): the score 'nan' is no number from 0 to 5."),
-        (P1 | {"score_A": "优"}, "{}, row 1 (task p-t1): the score '优' is no number from 0 to 5."),
-        ({"task": "p-t2", "annotator": "ann-2", "A_C": "g"}, "{}, row 1 (task p-t2): 'C' is no response of the prompt "
-         "p; it shows p-d, p-a."),
+        (P1 | {"order": "A>>B"}, "{}, row 1 (task p-t1): 'A>>B' is not an order such as A>C=B."),
+        (P1 | {"order": "A>B>D"}, "{}, row 1 (task p-t1): 'D' is not a response of the prompt p; the task shows p-c, "
+         "p-a, p-b."),
+        (P1 | {"order": "p-d>p-a>p-b"}, "{}, row 1 (task p-t1): 'p-d' is not shown in this task; the task shows p-c, "
+         "p-a, p-b."),
+        (P1 | {"score_A": "6"}, "{}, row 1 (task p-t1): the score '6' is not a number from 0 to 5."),
+        (P1 | {"score_A": "-1"}, "{}, row 1 (task p-t1): the score '-1' is not a number from 0 to 5."),
+        (P1 | {"score_A": "nan"}, "{}, row 1 (task p-t1): the score 'nan' is not a number from 0 to 5."),
+        (P1 | {"score_A": "优"}, "{}, row 1 (task p-t1): the score '优' is not a number from 0 to 5."),
+        ({"task": "p-t2", "annotator": "ann-2", "A_C": "g"}, "{}, row 1 (task p-t2): 'C' is not a response of the "
+         "prompt p; the task shows p-d, p-a."),
         ({"annotator": "ann-1", "A_B": "g"}, "{} has no column `task`; it has annotator, A_B."),
         (P1 | {"better": "A"}, "{} has no column of answers, such as A_B, A_C, B_C, order, score_A, score_B, "
          "score_C, remark."),
@@ -179,14 +180,14 @@ def test_sheets_that_are_refused(tmp_path: Path, row: dict[str, str], message: s
         (P1 | {"marks": [["p-a", "p-a", "g"]]}, "{}, row 1 (task p-t1) compares the response p-a with itself."),
         (P1 | {"marks": [["p-a", "A", "g"], ["B", "p-a", "s"]]},
          "{}, row 1 (task p-t1) compares the response B with itself."),
-        (P1 | {"marks": [["p-a", "q-b", "g"]]}, "{}, row 1 (task p-t1): 'q-b' is no response of the prompt p; it shows "
-         "p-c, p-a, p-b."),
+        (P1 | {"marks": [["p-a", "q-b", "g"]]}, "{}, row 1 (task p-t1): 'q-b' is not a response of the prompt p; "
+         "the task shows p-c, p-a, p-b."),
         (P1 | {"marks": [["p-a", "p-b", "g"], ["p-b", "p-a", "s"]]},
-         "{}, row 1 (task p-t1) marks p-b and p-a twice, and differently."),
-        (P1 | {"marks": ["p-a>p-b"]}, "{}, row 1: its `marks` are no list of [first, second, mark]."),
-        (P1 | {"scores": [1, 2, 3]}, "{}, row 1: its `scores` are no object of a score for each response."),
+         "{}, row 1 (task p-t1) has two different marks on p-b and p-a."),
+        (P1 | {"marks": ["p-a>p-b"]}, "{}, row 1: `marks` is not a list of [first, second, mark]."),
+        (P1 | {"scores": [1, 2, 3]}, "{}, row 1: `scores` is not an object with a score for each response."),
         (P1 | {"order": "A>B>C", "triple": ["p-a", "p-b", "p-c"]},
-         "{}, row 1 (task p-t1) is on p-a, p-b, p-c, and the task shows p-c, p-a, p-b."),
+         "{}, row 1 (task p-t1) is on p-a, p-b, p-c; the task shows p-c, p-a, p-b."),
         ({"annotator": "ann-1", "order": "A>B>C"}, "{}, row 1: there is no task ''; the tasks are others, or were made "
          "anew."),
     ],
@@ -197,7 +198,7 @@ def test_lines_that_are_refused(tmp_path: Path, row: Row, message: str) -> None:
 
 
 def test_a_remark_is_kept_as_it_was_written(tmp_path: Path) -> None:
-    found = read([sheet(tmp_path, [P1 | {"order": "A>B=C", "remark": "答得不错"}])], TASKS_GIVEN)
+    found = read_annotations([sheet(tmp_path, [P1 | {"order": "A>B=C", "remark": "答得不错"}])], TASKS_GIVEN)
     assert found.remarks["remark"].to_list() == ["答得不错"]
 
 
@@ -212,7 +213,7 @@ def test_an_order_is_parsed_and_anything_else_is_none(text: str) -> None:
     if not plain:
         assert parse_order(text) == []
     elif not all(names):
-        with pytest.raises(ValueError, match=rf"^{re.escape(repr(text))} is no order such as A>C=B$"):
+        with pytest.raises(ValueError, match=rf"^{re.escape(repr(text))} is not an order such as A>C=B$"):
             parse_order(text)
     elif len(set(names)) < len(names):
         with pytest.raises(ValueError, match=rf"^the order {re.escape(repr(text))} has .+ twice$"):
@@ -235,8 +236,8 @@ def test_known_answers(tmp_path: Path) -> None:
     path = lines(tmp_path, [{"task": "p-t1", "order": "C>A=B"}])
     assert read_checks(path, TASKS_GIVEN)["mark"].to_list() == ["s", "2", "2"]
     for rows, message in (
-        ([{"task": "p-t9"}], "{}, row 1: there is no task 'p-t9'; the tasks are others, or were made anew."),
-        ([{"task": "p-t1", "order": "A>B>C"}] * 2, "{} has the answers to a task more than once."),
+        ([{"task": "p-t9"}], "{}, row 1: the task 'p-t9' does not exist; use the file of the same tasks."),
+        ([{"task": "p-t1", "order": "A>B>C"}] * 2, "{} has the answers to a task more than once; keep one of them."),
         ([{"task": "p-t1", "marks": [["p-a", "p-a", "s"]]}], "{}, row 1 (task p-t1) compares the response p-a with "
          "itself."),
     ):  # fmt: skip
@@ -256,8 +257,8 @@ DIFFERING = [
 
 def judgements(path: Path, rule: Literal["discussion", "none"], *more: Row) -> dict[str, str]:
     """What enters the graph on the pairs of q-t1."""
-    marks = read([lines(path, [*DIFFERING, *more])], TASKS_GIVEN).marks
-    counted, _ = judgements_of(marks, None, rule)
+    marks = read_annotations([lines(path, [*DIFFERING, *more])], TASKS_GIVEN).marks
+    counted, _ = judgments_of(marks, None, rule)
     assert counted.filter(task="p-t1")["mark"].to_list() == ["1", "1", "1"]
     found = counted.filter(task="q-t1").select("first", "second", "mark").rows()
     return {f"{first[-1]}{second[-1]}{place}": mark for place, (first, second, mark) in enumerate(found)}
@@ -274,8 +275,8 @@ def test_a_task_of_two_annotators_enters_the_graph_once(tmp_path: Path) -> None:
 
 def test_a_known_answer_settles_what_annotators_differ_on(tmp_path: Path) -> None:
     key = lines(tmp_path, [{"task": "q-t1", "order": "C>B>A"}], "key.jsonl")
-    marks = read([lines(tmp_path, DIFFERING)], TASKS_GIVEN).marks
-    counted, found = judgements_of(marks, read_checks(key, TASKS_GIVEN), "discussion")
+    marks = read_annotations([lines(tmp_path, DIFFERING)], TASKS_GIVEN).marks
+    counted, found = judgments_of(marks, read_checks(key, TASKS_GIVEN), "discussion")
     assert counted.filter(task="q-t1").rows() == [
         ("q", "q-t1", "q-a", "q-b", "2"),
         ("q", "q-t1", "q-a", "q-c", "1"),  # on this they agree, though it is not the known answer

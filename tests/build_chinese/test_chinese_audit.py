@@ -93,7 +93,7 @@ def test_a_prompt_that_equals_one_of_a_benchmark_but_for_spaces_is_not_learned_f
     status, said = run("preference", "--annotated", "annotated.jsonl", "--out", "dist")
     assert (status, said) == (
         2,
-        "Error: The prompt n9 is of the human part and is in the benchmark `open` too, as n0; take it out of one of "
+        "Error: The prompt n9 is in the human part and is also in the benchmark `open`, as n0; remove it from one of "
         "the two.\n",
     )
     assert not (project / "dist").exists()

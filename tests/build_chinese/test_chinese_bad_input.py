@@ -73,8 +73,7 @@ def changed(number: int, **changes: Any) -> Row:
         ),
         (
             changed(1, annotations=[["n1-a", "n1-b", "better"]]),
-            "annotated.jsonl, row 2: the annotation of n1-a and n1-b has the mark 'better', which is none of 1, 2 "
-            "and s.",
+            "annotated.jsonl, row 2: the annotation of n1-a and n1-b has the mark 'better', which is not 1, 2 or s.",
         ),
     ],
 )
@@ -108,8 +107,7 @@ def test_a_human_part_that_is_too_small_is_told_before_anything_is_asked(
     with serve(judge) as server:
         refused(
             [*PREFERENCE, "--base-url", server.base_url, "--reward-base", "base", "--out", "out"],
-            "The human part has 3 prompts with 30 pairs, too few to train a reward model on: 50 pairs are the least "
-            "(`reward.least_pairs`).",
+            "The human part has 30 pairs of 3 prompts; training a reward model needs 50 (`reward.least_pairs`).",
         )
         assert server.requests == []
 
@@ -119,7 +117,7 @@ def test_a_human_part_that_is_too_small_is_told_before_anything_is_asked(
     [
         (
             ["resolve", "annotated.jsonl", "--out", "annotated.jsonl"],
-            "annotated.jsonl is read and would be written over; choose another output file.",
+            "annotated.jsonl is an input and would be overwritten; choose another output file.",
         ),
         (
             ["resolve", "annotated.jsonl", "--out", "folder"],
@@ -136,17 +134,17 @@ def test_a_human_part_that_is_too_small_is_told_before_anything_is_asked(
         ),
         (
             ["tasks", "--prompts", "prompts.jsonl", "--annotator", "an"],
-            "The prompts have no responses: give a file with --responses, or models with --writer.",
+            "The prompts have no responses; set `--responses` or `--writer`.",
         ),
         (
             [*TASKS[:-2], "--overlap", 0, "--out", "tasks"],
-            "n0 has 5 tasks, each for another annotator, and there are 4 annotators; name more, or set "
-            "`several_of_a_prompt`.",
+            "n0 has 5 tasks for different annotators, and there are only 4 annotators; add annotators or set "
+            "`tasks.several_of_a_prompt=True`.",
         ),
         (TASKS[:7], "No annotator is named."),
         (
             [*PREFERENCE, "--reward-base", "none"],
-            "There is no folder none with a model to train; download it first, such as with "
+            "The base model's folder none does not exist; download the model, for example with "
             "`hf download ORG/NAME --local-dir FOLDER`.",
         ),
     ],
@@ -158,14 +156,15 @@ def test_commands_that_cannot_be_followed(refused: Refused, words: list[object],
 @pytest.mark.parametrize(
     ("category", "sentence"),
     [
-        ("天文", "There is no category '天文' in taxonomy.toml; it has 地理, 改写."),
+        ("天文", "taxonomy.toml has no category '天文'; it has 地理, 改写."),
         (
             ["地理", "海洋"],
-            "The prompt n1 is of 地理 / 海洋, and taxonomy.toml has no sub-category '海洋' there; it has 山川.",
+            "The prompt n1 has the category 地理 / 海洋, but 地理 in taxonomy.toml has no sub-category '海洋'; it has "
+            "山川.",
         ),
-        ([], "prompts.jsonl, row 2: its `category` is empty; name a main category of the taxonomy."),
-        ("", "prompts.jsonl, row 2: its `category` is empty; name a main category of the taxonomy."),
-        (["地理", " "], "prompts.jsonl, row 2: its `category` is empty; name a main category of the taxonomy."),
+        ([], "prompts.jsonl, row 2: `category` is empty; name a main category of the taxonomy."),
+        ("", "prompts.jsonl, row 2: `category` is empty; name a main category of the taxonomy."),
+        (["地理", " "], "prompts.jsonl, row 2: `category` is empty; name a main category of the taxonomy."),
     ],
 )
 def test_categories_that_are_unknown_or_empty(project: Path, refused: Refused, category: Any, sentence: str) -> None:
@@ -176,8 +175,8 @@ def test_categories_that_are_unknown_or_empty(project: Path, refused: Refused, c
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"prompt": "n9"}, "responses.jsonl, row 16: there is no prompt 'n9' for the response n0-a."),
-        ({}, "responses.jsonl, row 16: the response n0-a of the prompt n0 is there twice."),
+        ({"prompt": "n9"}, "responses.jsonl, row 16: the prompt 'n9' of response n0-a does not exist."),
+        ({}, "responses.jsonl, row 16: the response n0-a of the prompt n0 is repeated."),
         ({"content": None}, "responses.jsonl, row 16: a response needs a `prompt`, an `id` and a `content`."),
     ],
 )
@@ -190,7 +189,7 @@ def test_responses_that_belong_to_no_prompt(project: Path, refused: Refused, cha
 
 def test_prompts_with_an_id_twice(project: Path, refused: Refused) -> None:
     write_rows(project / "prompts.jsonl", [prompt(0), prompt(1), prompt(1)])
-    refused([*TASKS, "--out", "tasks"], "prompts.jsonl has the id n1 more than once.")
+    refused([*TASKS, "--out", "tasks"], "prompts.jsonl has the id n1 more than once; keep one of them.")
 
 
 def test_annotations_of_strangers_leave_the_file_that_was_there(run: Run, project: Path, refused: Refused) -> None:
@@ -218,6 +217,6 @@ def test_a_prompt_in_both_parts_is_refused_before_anything_is_asked(project: Pat
     with serve(judge) as server:
         refused(
             [*PREFERENCE, "--no-distant", "--base-url", server.base_url, "--out", "out"],
-            "The prompt n0 is to be voted on and is in the human part too; take it out of one of the two.",
+            "The prompt n0 is to be voted on and is also in the human part; remove it from one of the two.",
         )
         assert server.requests == []

@@ -72,7 +72,7 @@ def test_all_four_steps_leave_their_files(sample: tuple[Path, str]) -> None:
     assert sorted(path.name for path in dist.iterdir()) == [NAME, *(f"{NAME}{end}" for end in left), f"{NAME}-tasks"]
     for part in (
         f"dist/{NAME}-tasks: 200 tasks on 40 prompts",
-        f"dist/{NAME}-annotated.jsonl: 600 judgements on 40 prompts",
+        f"dist/{NAME}-annotated.jsonl: 600 judgments on 40 prompts",
         f"dist/{NAME}-ranked.jsonl: 38 prompts ranked",
         "2 prompts were dropped: all responses became equal.",
         f"dist/{NAME}: {NAME} 0.1.0, 300 recorded calls",
@@ -166,12 +166,12 @@ VOTE += ["--judge", "gpt", "--api-key-env", "JUDGE_KEY", "--no-distant"]
 def test_a_project_of_ones_own_through_the_four_verbs(run: Run, project: Path) -> None:
     status, said = run(*TASKS, "--out", "tasks")
     # As in the paper, each task has two annotators.
-    assert (status, "tasks: 30 tasks on 6 prompts, given out 60 times" in said) == (0, True), said
+    assert (status, "tasks: 30 tasks on 6 prompts, 60 assignments" in said) == (0, True), said
     sheets = [fill(project / f"tasks/sheets/{name}.csv", project / f"{name}.csv") for name in FIVE]
     assert all(len(path.read_text(encoding="utf-8").splitlines()) == 13 for path in sheets)
     status, said = run("annotations", *sheets, "--tasks", "tasks", "--out", "annotated.jsonl")
-    assert (status, "annotated.jsonl: 180 judgements on 6 prompts" in said) == (0, True), said
-    assert "Of 210 pairs of judgements on the same two responses 100.0% are the same" in said
+    assert (status, "annotated.jsonl: 180 judgments on 6 prompts" in said) == (0, True), said
+    assert "100.0% of 210 pairs of judgments on the same two responses agree" in said
     status, said = run("resolve", "annotated.jsonl", "--out", "ranked.jsonl")
     assert (status, "6 prompts ranked, 0 with responses that share a rank" in said) == (0, True), said
     for row in read_rows(project / "ranked.jsonl"):

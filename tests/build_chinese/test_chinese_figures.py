@@ -8,9 +8,9 @@ from typing import Any
 import networkx as nx
 import polars as pl
 import pytest
-from build_chinese.figures import JUDGES, annotator_figures, figures_of, figures_tables, shown
+from build_chinese.figures import JUDGES, annotator_figures, figures_of, figures_tables, format_share
 from build_chinese.lengths import LENGTHS, length_figures, size_figures, strict_marks
-from build_chinese.preference_set import PreferenceSet, Voted
+from build_chinese.preference_set import JudgedPart, PreferenceSet
 from build_chinese.rankings import DROPPED, Row
 from build_chinese.reward_model import REWARDS
 from build_chinese.votes import VOTES
@@ -21,9 +21,9 @@ from pluralbench_release import Source, read_card
 
 Run = Callable[..., tuple[int, str]]
 STEPS, LEFT_OUT, PROMPTS = (
-    "Pairs of the judge, step by step",
-    "Votes that were left out",
-    "Prompts that were left out",
+    "Pairs of the judge after each step",
+    "Dropped votes",
+    "Dropped prompts",
 )
 
 
@@ -86,8 +86,8 @@ def test_figures_are_what_an_independent_count_gives(made: list[Row]) -> None:
 
 
 def test_a_share_is_shown_with_its_interval() -> None:
-    assert shown({"share": 0.25, "low": 0.1, "high": 0.4567}) == "25.0% [10, 46]"
-    assert shown({"share": None, "low": None, "high": None}) == "none"
+    assert format_share({"share": 0.25, "low": 0.1, "high": 0.4567}) == "25.0% [10, 46]"
+    assert format_share({"share": None, "low": None, "high": None}) == "none"
 
 
 DROPPED_ROWS = [("问", "all responses became equal", 5, 15)] * 2 + [("问", "no annotation", 5, 0)]
@@ -107,7 +107,7 @@ def test_the_tables_have_the_numbers_as_text() -> None:
     rewards = pl.DataFrame([("p", f"r{cut}", 0.0, cut, "") for cut in range(8)], schema=REWARDS, orient="row")
     source = Source(name="s", location="s", digest="", rows=2, license="x", attribution="y")
     votes = pl.DataFrame(marks, schema=VOTES, orient="row")
-    figures = figures_of(people, dropped, Voted("a-judge", rows, votes, rewards, made, source))
+    figures = figures_of(people, dropped, JudgedPart("a-judge", rows, votes, rewards, made, source))
     assert json.loads(json.dumps(figures)) == figures
     tables = figures_tables(figures)
     assert list(tables) == [JUDGES, LENGTHS, STEPS, LEFT_OUT, PROMPTS]
@@ -181,8 +181,7 @@ def test_a_rank_that_is_none_is_refused(run: Run, tmp_path: Path) -> None:
     status, told = run("describe", path)
     assert (status, " ".join(told.split())) == (
         2,
-        "Error: short: the prompt '二人' has no rank, a whole number, for the response y; give each response one, or "
-        "leave out `rank`.",
+        "Error: short: the prompt '二人' has no integer rank for the response y; rank each response, or remove `rank`.",
     )
 
 
@@ -241,7 +240,7 @@ def test_the_card_of_the_sample(card: Built) -> None:
     )
     assert figures["preference"]["longer"]["share"] == 0.5
     for part in (
-        "`invented-judge` voted on every two responses",
+        "`invented-judge` voted on every pair of responses",
         "SmolLM2-135M-Instruct trained on the prompts that people annotated and that are in no benchmark",
         "until the better response was the longer one as often as the shorter one",
         "This is the sample: texts, annotators and votes are invented",
@@ -255,9 +254,9 @@ def test_the_card_without_distant_supervision(card: Built) -> None:
     text, figures, _ = card("--no-distant")
     numbers_in(text, figures)
     plain = " ".join(text.split())
-    assert "Every vote that prefers one was kept, and cycles were resolved." in plain
+    assert "Every vote that prefers one response was kept, and cycles were resolved." in plain
     assert "A vote was kept if a reward model" not in plain
-    assert "Pairs were then left out at random" in plain
+    assert "Pairs were then dropped at random" in plain
     assert "equal after conflicts were resolved" in figures["preference"]["votes_dropped"]
     assert "the reward model agrees" not in figures["preference"]["steps"]
 

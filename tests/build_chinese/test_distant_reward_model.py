@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch", reason="needs the extra `train`")
 from build_chinese import ablation, reward_model  # noqa: E402
 from build_chinese.rankings import Row, ranked_pairs, resolve_rows  # noqa: E402
 from build_chinese.recipe import RewardTable  # noqa: E402
-from build_chinese.reward_model import TrainingRows, pin, rankings_of, rewards  # noqa: E402
+from build_chinese.reward_model import TrainingRows, rankings_of, rewards, with_base_digest  # noqa: E402
 from chat_server import ChatServer, serve  # noqa: E402
 from chinese_project import annotated, judge, quality, read_rows, unlabeled, write_rows, write_taxonomy  # noqa: E402
 from pluralbench_calls import Ledger, read_ledger  # noqa: E402
@@ -70,18 +70,19 @@ def base(language_model: str, tmp_path: Path) -> Path:
 def trainings(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The folder of each training that was begun."""
     begun: list[Path] = []
-    real = reward_model.trained
+    real = reward_model.train_base
 
     def counted(taught: TrainingRows, reward: RewardTable, folder: Path) -> Path:
         begun.append(folder)
         return real(taught, reward, folder)
 
-    monkeypatch.setattr(reward_model, "trained", counted)
+    monkeypatch.setattr(reward_model, "train_base", counted)
     return begun
 
 
 def table(base: Path, **changes: Any) -> RewardTable:
-    return pin(RewardTable(**{"base": str(base), "training": TRAINING, "device": "cpu", "least_pairs": 1} | changes))
+    values = {"base": str(base), "training": TRAINING, "device": "cpu", "least_pairs": 1}
+    return with_base_digest(RewardTable(**values | changes))
 
 
 def scored(
@@ -108,11 +109,11 @@ def test_a_replay_needs_no_model(base: Path, tmp_path: Path, trainings: list[Pat
     with Ledger(tmp_path / "ledger.sqlite") as ledger:
         found = scored(reward, ledger, tmp_path / "work")
         shutil.rmtree(base)
-        assert pin(reward) == reward
+        assert with_base_digest(reward) == reward
         assert scored(reward, ledger, tmp_path / "work", replaying=True).equals(found)
         with pytest.raises(MissingAnswers, match=r"no answer for reward of n10: n10-a .*a replay sends nothing"):
             scored(reward, ledger, tmp_path / "work", human=HUMAN[:5], replaying=True)
-        missing = r"There is no folder .*base with a model to train, and rewards by one .* are not recorded"
+        missing = r"folder .*base does not exist, and its rewards are not recorded"
         with pytest.raises(SourceError, match=missing):
             scored(reward, ledger, tmp_path / "work", human=HUMAN[:5])
     assert len(trainings) == 2
@@ -150,7 +151,7 @@ def test_rewards_are_known_by_base_training_and_human_part(base: Path, tmp_path:
 
 
 def test_the_base_has_to_be_a_folder_with_a_model(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match=r"holds no model: it has neither weights nor a configuration\."):
+    with pytest.raises(SourceError, match=r"is not a model: it has neither weights nor a configuration\."):
         table(tmp_path)
 
 
@@ -162,9 +163,8 @@ def test_a_base_that_is_not_the_pinned_one_is_refused(base: Path, tmp_path: Path
             scored(reward, ledger, tmp_path / "work")
         assert len(ledger) == 0
     assert str(failed.value) == (
-        f"The model in {base} is not the one that the recipe's `reward.digest` names (weights, configuration, "
-        "tokenizer or chat template differ), so what it says is not to be recorded as the other's; give the folder of "
-        "that model, or take `digest` out of the recipe."
+        f"The model in {base} is not that of the recipe's `reward.digest` (another weight, configuration, tokenizer or "
+        "chat template); use that model, or remove `digest`."
     )
     assert len(trainings) == 1
 
@@ -262,7 +262,7 @@ def test_every_variant_is_trained_and_measured(
 ) -> None:
     words, server = project
     assert run(*words, "--out", "out")[0] == 0
-    real = reward_model.trained
+    real = reward_model.train_base
 
     def killed(*values: Any) -> Path:
         if len(trainings) == 1 + 3:
@@ -270,7 +270,7 @@ def test_every_variant_is_trained_and_measured(
         return real(*values)
 
     with monkeypatch.context() as patch:
-        patch.setattr(reward_model, "trained", killed)
+        patch.setattr(reward_model, "train_base", killed)
         assert run(*words, "--out", "out", "--ablate")[0] != 0
     assert not Path("out-ablation").exists()
     assert len(trainings) == 1 + 3
@@ -319,8 +319,8 @@ def test_a_variant_that_cannot_be_trained_leaves_the_others(run: Run, project: P
 @pytest.mark.parametrize(
     ("config", "flags", "sentence"),
     [
-        ("preference", [], "no benchmark to measure on"),
-        ("open", ["--no-distant"], "too few to train a reward model on"),
+        ("preference", [], "no benchmark to evaluate on"),
+        ("open", ["--no-distant"], "training a reward model needs"),
     ],
 )
 def test_an_ablation_that_cannot_be(

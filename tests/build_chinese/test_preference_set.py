@@ -25,8 +25,8 @@ from build_chinese.preference_set import (
     TIE,
     TOO_LONG,
     PreferenceSet,
-    debiased,
-    judged,
+    balance_lengths,
+    build_preference_set,
     pairs_by_row,
 )
 from build_chinese.rankings import ALL_EQUAL, ONE_RESPONSE, Row
@@ -67,7 +67,7 @@ class Case:
         )
         scored = pl.DataFrame([(*place, value, 0, "1" * 64) for place, value in rewards], schema=REWARDS, orient="row")
         by = scored if strategies.distant else None
-        return judged(rows, cast, by, strategies, margin=margin, seed=seed)
+        return build_preference_set(rows, cast, by, strategies, margin=margin, seed=seed)
 
 
 REWARD = st.integers(-3, 3).map(float) | st.floats(-1e300, 1e300) | st.none()
@@ -263,7 +263,7 @@ def test_no_prompts_and_no_votes() -> None:
 def test_a_reward_that_is_no_number_is_refused(reward: float) -> None:
     case = ring("111", "111")
     case.rewards["p", "r1"] = reward
-    with pytest.raises(TrainingDataError, match="gave no number for 1 of 3 responses, the first r1 of the prompt p; "):
+    with pytest.raises(TrainingDataError, match="1 of 3 rewards are not finite, first r1 of the prompt p; "):
         case.made()
 
 
@@ -271,7 +271,7 @@ def test_two_lengths_of_one_response_are_a_mistake() -> None:
     pairs = pl.DataFrame([("p", "a", "b")], schema=PAIRS, orient="row")
     lengths = pl.DataFrame([("p", "a", 1), ("p", "a", 1), ("p", "b", 1)], schema=LENGTHS, orient="row")
     with pytest.raises(pl.exceptions.ComputeError, match="join keys did not fulfill m:1 validation"):
-        debiased(pairs, lengths, 1)
+        balance_lengths(pairs, lengths, 1)
 
 
 def test_the_draw_is_over_all_prompts_and_by_the_seed() -> None:
@@ -279,7 +279,7 @@ def test_the_draw_is_over_all_prompts_and_by_the_seed() -> None:
     pairs = pl.DataFrame(rows, schema=PAIRS, orient="row")
     sizes = {(row[0], name, size) for row in rows for name, size in (("a", 2), ("b", 1), ("c", 0))}
     lengths = pl.DataFrame(sorted(sizes), schema=LENGTHS, orient="row")
-    drawn = {seed: tuple(debiased(pairs, lengths, seed).rows()) for seed in range(40)}
+    drawn = {seed: tuple(balance_lengths(pairs, lengths, seed).rows()) for seed in range(40)}
     assert all(len(left) == 2 and left[-1] == ("p0", "c", "b") for left in drawn.values())
     assert len(set(drawn.values())) > 20  # of one prompt each, and not always the same
-    assert drawn[3] == tuple(debiased(pairs, lengths, 3).rows())
+    assert drawn[3] == tuple(balance_lengths(pairs, lengths, 3).rows())

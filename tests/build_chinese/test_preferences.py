@@ -6,7 +6,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from build_chinese.preferences import MARKS, Judgement, Mark, Resolved, resolve
+from build_chinese.preferences import MARKS, Judgment, Mark, Resolved, resolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,13 +16,13 @@ Node = frozenset[str]
 Graph = dict[Node, set[Node]]
 
 PAIRS = st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES)).filter(lambda pair: pair[0] != pair[1])
-JUDGEMENTS: st.SearchStrategy[list[Judgement]] = st.lists(
+JUDGEMENTS: st.SearchStrategy[list[Judgment]] = st.lists(
     st.tuples(PAIRS, st.sampled_from(MARKS)).map(lambda drawn: (*drawn[0], drawn[1])), max_size=40
 )
 LEVELS = st.dictionaries(st.sampled_from(NAMES), st.integers(1, 6), min_size=2)
 
 
-def algorithm_1(judgements: Iterable[Judgement]) -> dict[str, int]:
+def algorithm_1(judgements: Iterable[Judgment]) -> dict[str, int]:
     """The ranks by Algorithm 1, word for word: merge one cycle after the other, then take layer after layer."""
     graph: Graph = {}
     for first, second, mark in judgements:
@@ -75,7 +75,7 @@ def merge(graph: Graph, cycle: Sequence[Node]) -> None:
     graph[merged] = leaving
 
 
-def reachable(judgements: Iterable[Judgement], names: Sequence[str]) -> np.ndarray:
+def reachable(judgements: Iterable[Judgment], names: Sequence[str]) -> np.ndarray:
     """Which response leads to which, by Warshall's algorithm: (names, names), the diagonal false where no cycle is."""
     place = {name: number for number, name in enumerate(names)}
     reach = np.zeros((len(names), len(names)), bool)
@@ -87,7 +87,7 @@ def reachable(judgements: Iterable[Judgement], names: Sequence[str]) -> np.ndarr
     return reach
 
 
-def expected(judgements: Sequence[Judgement]) -> Resolved:
+def expected(judgements: Sequence[Judgment]) -> Resolved:
     """All that `resolve` has to find: ranks by Algorithm 1, the order by Warshall's, conflicts by C9 one by one."""
     rank = algorithm_1(judgements)
     names = sorted(rank)
@@ -117,7 +117,7 @@ def longest_paths(order: Iterable[tuple[str, str]], names: Iterable[str]) -> dic
     return found
 
 
-def compared(level: dict[str, int], pairs: Iterable[tuple[str, str]]) -> list[Judgement]:
+def compared(level: dict[str, int], pairs: Iterable[tuple[str, str]]) -> list[Judgment]:
     """What somebody would say of these pairs who sees the levels, 1 the best."""
     marks: dict[int, Mark] = {-1: "1", 0: "s", 1: "2"}
     return [(a, b, marks[(level[a] > level[b]) - (level[a] < level[b])]) for a, b in pairs]
@@ -129,9 +129,9 @@ def dense(level: dict[str, int]) -> dict[str, int]:
     return {name: numbers[value] for name, value in level.items()}
 
 
-def ring(draw: Random, names: Sequence[str], noise: float) -> list[Judgement]:
+def ring(draw: Random, names: Sequence[str], noise: float) -> list[Judgment]:
     """Tasks of three adjacent responses of a ring, each judged by a person who sees the qualities through noise."""
-    judgements: list[Judgement] = []
+    judgements: list[Judgment] = []
     for start in range(len(names)):
         task = [names[(start + step) % len(names)] for step in range(3)]
         seen = {name: round(names.index(name) + draw.gauss(0, noise)) for name in task}
@@ -139,7 +139,7 @@ def ring(draw: Random, names: Sequence[str], noise: float) -> list[Judgement]:
     return judgements
 
 
-def noisy(draw: Random) -> list[Judgement]:
+def noisy(draw: Random) -> list[Judgment]:
     """Judgements by some order with wrong marks, equal marks, repeated pairs, missing pairs and parts apart."""
     names = NAMES[: draw.randint(1, len(NAMES))]
     parts = draw.randint(1, 2)
@@ -153,7 +153,7 @@ def noisy(draw: Random) -> list[Judgement]:
 
 
 @given(JUDGEMENTS)
-def test_it_is_what_algorithm_1_finds(judgements: list[Judgement]) -> None:
+def test_it_is_what_algorithm_1_finds(judgements: list[Judgment]) -> None:
     found = resolve(judgements)
     assert found == expected(judgements)
     assert list(found.rank) == sorted(found.rank)
@@ -189,7 +189,7 @@ def test_every_pair_of_a_ring_of_five_is_compared_so_there_is_one_chain() -> Non
 
 
 @given(JUDGEMENTS)
-def test_the_order_is_what_judgements_imply_and_ranks_are_its_layers(judgements: list[Judgement]) -> None:
+def test_the_order_is_what_judgements_imply_and_ranks_are_its_layers(judgements: list[Judgment]) -> None:
     found = resolve(judgements)
     assert all(found.rank[better] < found.rank[worse] for better, worse in found.order)
     assert found.rank == longest_paths(found.order, found.rank)
@@ -198,7 +198,7 @@ def test_the_order_is_what_judgements_imply_and_ranks_are_its_layers(judgements:
 
 
 @given(JUDGEMENTS)
-def test_no_judgement_between_components_is_contradicted(judgements: list[Judgement]) -> None:
+def test_no_judgement_between_components_is_contradicted(judgements: list[Judgment]) -> None:
     found = resolve(judgements)
     names = sorted(found.rank)
     reach = reachable(judgements, names)
@@ -215,12 +215,12 @@ def test_no_judgement_between_components_is_contradicted(judgements: list[Judgem
 
 @given(JUDGEMENTS, st.permutations(NAMES), st.data())
 def test_the_order_of_judgements_sides_and_names_do_not_matter(
-    judgements: list[Judgement], names: list[str], data: st.DataObject
+    judgements: list[Judgment], names: list[str], data: st.DataObject
 ) -> None:
     new = dict(zip(NAMES, names, strict=True))
     shuffled = data.draw(st.permutations(judgements))
     sides = data.draw(st.lists(st.booleans(), min_size=len(judgements), max_size=len(judgements)))
-    changed: list[Judgement] = [
+    changed: list[Judgment] = [
         (new[second], new[first], SWAPPED[mark]) if turned else (new[first], new[second], mark)
         for (first, second, mark), turned in zip(shuffled, sides, strict=True)
     ]
@@ -240,7 +240,7 @@ def test_judgements_that_come_from_one_order_give_it_back(level: dict[str, int],
 
 
 @given(JUDGEMENTS, st.data())
-def test_what_follows_already_changes_nothing(judgements: list[Judgement], data: st.DataObject) -> None:
+def test_what_follows_already_changes_nothing(judgements: list[Judgment], data: st.DataObject) -> None:
     before = resolve(judgements)
     if before.order:
         more = data.draw(st.lists(st.sampled_from(sorted(before.order)), min_size=1, max_size=5))
@@ -249,7 +249,7 @@ def test_what_follows_already_changes_nothing(judgements: list[Judgement], data:
 
 
 @given(JUDGEMENTS, st.sampled_from(["A>B", "B>A"]))
-def test_parts_that_share_no_response_do_not_meet(judgements: list[Judgement], other: str) -> None:
+def test_parts_that_share_no_response_do_not_meet(judgements: list[Judgment], other: str) -> None:
     better, worse = other.split(">")
     alone = resolve(judgements)
     both = resolve([*judgements, (better, worse, "1")])
@@ -274,7 +274,7 @@ def test_parts_that_share_no_response_do_not_meet(judgements: list[Judgement], o
         ([("a", "b", "1"), ("b", "d", "1"), ("a", "c", "1")], {"a": 1, "b": 2, "c": 2, "d": 3}, 0),
     ],
 )
-def test_small_cases_by_hand(judgements: list[Judgement], rank: dict[str, int], conflicts: int) -> None:
+def test_small_cases_by_hand(judgements: list[Judgment], rank: dict[str, int], conflicts: int) -> None:
     found = resolve(judgements)
     assert (found.rank, found.conflicts) == (rank, conflicts)
 

@@ -9,7 +9,7 @@ import pytest
 from build_chinese.rankings import (
     ALL_EQUAL,
     DROPPED,
-    NOTHING_SAID,
+    NO_ANNOTATION,
     ONE_RESPONSE,
     Row,
     prompt_id,
@@ -118,7 +118,7 @@ def test_a_response_may_be_listed_twice(tmp_path: Path) -> None:
 def test_without_annotations_where_none_are_asked_for(tmp_path: Path) -> None:
     path = written(tmp_path, [without(PROMPT, "annotations")])
     assert read_rankings(path, annotated=False) == [PROMPT | {"annotations": []}]
-    with pytest.raises(SourceError, match="it has no `annotations`"):
+    with pytest.raises(SourceError, match="`annotations` is missing"):
         read_rankings(path)
 
 
@@ -152,7 +152,7 @@ def test_rows_of_one_prompt_become_one(tmp_path: Path) -> None:
 def test_one_of_the_rows_of_a_prompt_may_have_a_rank(tmp_path: Path) -> None:
     ranked = PROMPT | {"rank": {"r1": 1}}
     assert read_rankings(written(tmp_path, [ranked, PROMPT])) == [PROMPT | {"annotations": PROMPT["annotations"] * 2}]
-    sentence = "its input was there before and both have a `rank`, so there are two; leave one out."
+    sentence = "an earlier row has the same input, and both have a `rank`; remove one."
     assert refused(tmp_path, ranked, ranked) == f"rows.jsonl, row 2: {sentence}"
 
 
@@ -163,35 +163,35 @@ BEGINNING = "下雨了，现在出门吗？"
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"input": None}, "row 2: it has no `input`."),
-        ({"input": " \n"}, "row 2: it has no `input`."),
-        ({"input": ["a"]}, "row 2: it has no `input`."),
-        ({"responses": None}, "row 2: its `responses` are no list."),
-        ({"responses": {"r1": "a"}}, "row 2: its `responses` are no list."),
-        ({"responses": ["甲", "乙"]}, "row 2: a response is no object with an `id` and a `content`."),
-        ({"responses": [{"id": "r1"}]}, "row 2: a response is no object with an `id` and a `content`."),
-        ({"responses": [{"id": "r1", "content": 3}]}, "row 2: a response is no object with an `id` and a `content`."),
+        ({"input": None}, "row 2: `input` is missing or empty."),
+        ({"input": " \n"}, "row 2: `input` is missing or empty."),
+        ({"input": ["a"]}, "row 2: `input` is missing or empty."),
+        ({"responses": None}, "row 2: `responses` is not a list."),
+        ({"responses": {"r1": "a"}}, "row 2: `responses` is not a list."),
+        ({"responses": ["甲", "乙"]}, "row 2: a response is not an object with `id` and `content`."),
+        ({"responses": [{"id": "r1"}]}, "row 2: a response is not an object with `id` and `content`."),
+        ({"responses": [{"id": "r1", "content": 3}]}, "row 2: a response is not an object with `id` and `content`."),
         ({"responses": [{"content": "甲"}]}, "row 2: a response has no `id`."),
         ({"responses": [{"id": " ", "content": "甲"}]}, "row 2: a response has no `id`."),
-        ({"responses": [*RESPONSES, OTHER]}, "row 2: the id r1 is given to two responses."),
-        ({"annotations": {"r1": "r2"}}, "row 2: its `annotations` are no list."),
+        ({"responses": [*RESPONSES, OTHER]}, "row 2: two responses have the id r1."),
+        ({"annotations": {"r1": "r2"}}, "row 2: `annotations` is not a list."),
         ({"annotations": [["r1", "r2"]]}, "row 2: the annotation ['r1', 'r2'] is not [id, id, mark]."),
         ({"annotations": ["r1>r2"]}, "row 2: the annotation r1>r2 is not [id, id, mark]."),
         (
             {"annotations": [["r1", "r2", "A"]]},
-            "row 2: the annotation of r1 and r2 has the mark 'A', which is none of 1, 2 and s.",
+            "row 2: the annotation of r1 and r2 has the mark 'A', which is not 1, 2 or s.",
         ),
         (
             {"annotations": [["r1", "r2", None]]},
             "row 2: the annotation ['r1', 'r2', None] is not [id, id, mark].",
         ),
-        ({"category": []}, "row 2: its `category` is empty; name one, or leave the field out."),
-        ({"category": ""}, "row 2: its `category` is empty; name one, or leave the field out."),
-        ({"category": ["生活", " "]}, "row 2: its `category` is empty; name one, or leave the field out."),
-        ({"category": None}, "row 2: its `category` is empty; name one, or leave the field out."),
-        ({"sys_prompt": 3}, "row 2: its `sys_prompt` is no text."),
-        ({"id": [1]}, "row 2: the id '[1]' is neither text nor a whole number."),
-        ({"category": 3}, "row 2: its `category` is empty; name one, or leave the field out."),
+        ({"category": []}, "row 2: `category` is empty; name one, or remove the field."),
+        ({"category": ""}, "row 2: `category` is empty; name one, or remove the field."),
+        ({"category": ["生活", " "]}, "row 2: `category` is empty; name one, or remove the field."),
+        ({"category": None}, "row 2: `category` is empty; name one, or remove the field."),
+        ({"sys_prompt": 3}, "row 2: `sys_prompt` is not text."),
+        ({"id": [1]}, "row 2: the id '[1]' is neither text nor an integer."),
+        ({"category": 3}, "row 2: `category` is empty; name one, or remove the field."),
     ],
 )
 def test_a_row_of_another_shape_says_why(tmp_path: Path, changes: Row, sentence: str) -> None:
@@ -200,7 +200,7 @@ def test_a_row_of_another_shape_says_why(tmp_path: Path, changes: Row, sentence:
 
 def test_an_id_has_one_text_over_the_rows_of_a_prompt(tmp_path: Path) -> None:
     sentence = refused(tmp_path, PROMPT, PROMPT | {"responses": [OTHER]})
-    assert sentence == "rows.jsonl, row 2: the id r1 is given to two responses."
+    assert sentence == "rows.jsonl, row 2: two responses have the id r1."
     # Of another prompt, it is another response.
     other = PROMPT | {"input": "第二个问题", "responses": [OTHER], "annotations": []}
     assert read_rankings(written(tmp_path, [PROMPT, other])) == [PROMPT, other]
@@ -233,7 +233,7 @@ def test_what_nothing_can_be_learned_from_is_dropped_and_counted() -> None:
     assert dropped.schema == DROPPED
     assert dropped.rows() == [
         ("一", ONE_RESPONSE, 1, 0),
-        ("二", NOTHING_SAID, 3, 0),
+        ("二", NO_ANNOTATION, 3, 0),
         ("三", ALL_EQUAL, 3, 2),
         ("四", ALL_EQUAL, 3, 3),
         ("六", ONE_RESPONSE, 0, 0),

@@ -69,7 +69,7 @@ def test_changed_words_for_the_judge_need_another_version() -> None:
         ),
         (
             TEXT + '[[category]]\nname = "数学"\ncriteria = "logic"',
-            "taxonomy.toml has a category twice; give each name once.",
+            "taxonomy.toml has two categories of one name; remove or rename one.",
         ),
         (
             TEXT + "descripton = 2",
@@ -96,5 +96,5 @@ def test_a_taxonomy_that_cannot_be_read_says_why(tmp_path: Path) -> None:
 def test_a_mistyped_name_of_criteria_is_no_criteria(tmp_path: Path) -> None:
     path = tmp_path / "taxonomy.toml"
     path.write_text('[[category]]\nname = "推理"\ncriteria = "logik"\n', encoding="utf-8")
-    with pytest.raises(SourceError, match="there are no criteria 'logik' for 推理; name some of language, logic"):
+    with pytest.raises(SourceError, match="the criteria 'logik' of 推理 do not exist; use one of language, logic"):
         read_taxonomy(path)

@@ -9,7 +9,7 @@ from typing import Any, Self
 import polars as pl
 import pytest
 from build_chinese.judge_prompts import CRITERIA
-from build_chinese.preference_set import NO_VOTE, TIE, judged
+from build_chinese.preference_set import NO_VOTE, TIE, build_preference_set
 from build_chinese.recipe import JudgeTable, PreferenceTable
 from build_chinese.taxonomy import Taxonomy, read_taxonomy
 from build_chinese.votes import VOTES, votes
@@ -136,7 +136,7 @@ def test_the_judge_sees_the_criteria_of_the_category_and_both_answers(taxonomy: 
 
 def test_a_category_without_criteria_is_refused(taxonomy: Taxonomy) -> None:
     by = Scripted()
-    with pytest.raises(SourceError, match=r"There is no category '天文' in .*; it has 地理, 改写\."):
+    with pytest.raises(SourceError, match=r"has no category '天文'; it has 地理, 改写\."):
         voted([*ROWS, unlabeled(7) | {"category": ["天文"]}], taxonomy, by)
     assert by.asked == []
 
@@ -172,6 +172,6 @@ def test_what_cannot_be_read_is_asked_again_and_then_counted(taxonomy: Taxonomy)
     assert marks == {"n0": ["1"] * 3, "n1": ["2"] * 3, "n2": [None] * 3, "n3": ["s"] * 3}
     assert found.filter(prompt="n2")["reason"].to_list() == ["no verdict in the last line"] * 3
     assert set(found.filter(prompt="n2")["call"]) == {r.key for r in by.asked if r.sample == 2 and "n2" in r.label}
-    made = judged(rows, found, None, PreferenceTable(distant=False, length=False), margin=0.0, seed=1)
+    made = build_preference_set(rows, found, None, PreferenceTable(distant=False, length=False), margin=0.0, seed=1)
     assert (made.votes[NO_VOTE], made.votes[TIE]) == (3, 3)
     assert made.dropped.filter(reason="no vote was kept")["input"].to_list() == [rows[2]["input"]]

@@ -1,6 +1,6 @@
-"""Which strategy of the preference set is worth what (CHEEMS, section 6.3, table 4).
+"""Ablation of the strategies of the preference set (CHEEMS, section 6.3, table 4).
 
-A reward model is trained on each variant of the set and measured on the benchmarks.
+A reward model is trained on each variant of the set and evaluated on the benchmarks.
 """
 
 import json
@@ -19,7 +19,7 @@ from pluralbench_runs import output_directory, progress, rng_for, write_recipe
 from pluralbench_tables import read_jsonl, write_jsonl
 
 from build_chinese import reward_model, source
-from build_chinese.preference_set import PreferenceSet, judged, pairs_by_row
+from build_chinese.preference_set import PreferenceSet, build_preference_set, pairs_by_row
 from build_chinese.rankings import Row, ranked_pairs
 from build_chinese.recipe import ChineseRecipe, PreferenceTable, RewardTable
 from build_chinese.reward_model import TrainingRows
@@ -45,28 +45,37 @@ def ablate(
     *,
     fresh: bool = False,
 ) -> Path:
-    """Measure every strategy of the preference set of a release; the path of the table.
+    """Train a reward model on each variant of a release's preference set and evaluate it on the benchmarks.
 
-    recipe: what the release was built from, with the places of its files. people: resolved rows by benchmark, to
-    measure on. human: those of the human part.
+    The table and the figures go to a folder beside the release. An interrupted run resumes after the last variant that
+    it finished. Variants without distant supervision resolve cycles and train on the votes that the ranks keep. The
+    human part trains with `[reward.training]`; variants with the judge's votes also use `[reward.large]`. All share
+    one seed.
 
-    The table and the figures go to a folder beside the release; what an interrupted run has measured is not measured
-    again. Without distant supervision
-    cycles are resolved and the votes that the ranks keep are learned from. The human part is trained on as
-    [reward.training] says, each variant with the judge's votes with the changes of [reward.large], all at one seed.
+    Args:
+        release: Directory of the release.
+        recipe: Recipe of the release, with the locations of its files.
+        people: Resolved rows by benchmark, for evaluation.
+        human: Resolved rows of the human part.
+        fresh: Discard an interrupted ablation and replace a finished one.
 
-    Raises `NothingLeft` for a release without a benchmark or without votes, and the errors of `reward_model`.
+    Returns:
+        Path of the table.
+
+    Raises:
+        NothingLeft: The release has no benchmark or no votes.
+        UserError: An error of `reward_model`, such as a missing extra or a wrong training option.
     """
     benchmarks = {name: rows for name, rows in people.items() if rows}
     if not benchmarks or recipe.reward is None or recipe.unlabeled is None or recipe.judge is None:
         raise NothingLeft(
-            f"{release} has no {'votes to learn from' if benchmarks else 'benchmark to measure on'}; --ablate wants "
-            "annotated prompts of a benchmark, prompts to vote on, a judge and a base of the reward model."
+            f"{release} has no {'votes to train on' if benchmarks else 'benchmark to evaluate on'}; `ablate=True` "
+            "needs an annotated benchmark, prompts to vote on, a judge and a base model for the reward model."
         )
-    reward = reward_model.pin(recipe.reward)
+    reward = reward_model.with_base_digest(recipe.reward)
     recipe = recipe.model_copy(update={"reward": reward})
-    for how in (reward, reward.on_large_set()):  # a mistake is to be told before the first of them takes hours
-        reward_model.training_options(how)
+    for table in (reward, reward.for_large_set()):  # report a wrong option before the first training takes hours
+        reward_model.training_options(table)
     target = release.with_name(f"{release.name}-ablation")
     with output_directory(target, recipe, recipe_file=RECIPE, fresh=fresh) as output:
         if (target / TABLE_FILE).exists() and not fresh:
@@ -77,10 +86,10 @@ def ablate(
         path = output.work / ROWS_FILE
         rows = read_jsonl(path, SourceError) if path.exists() else []
         measured = {row["variant"] for row in rows}
-        for name, taught in variants.items():
+        for name, training in variants.items():
             if name not in measured:
-                how = reward if name == HUMAN else reward.on_large_set()
-                rows.append({"variant": name} | _measured(taught, benchmarks, how, output.work, recipe.seed))
+                table = reward if name == HUMAN else reward.for_large_set()
+                rows.append({"variant": name} | _evaluate(training, benchmarks, table, output.work, recipe.seed))
                 write_jsonl(rows, path)
         staged = output.staging()
         _frame(rows).write_csv(staged / TABLE_FILE)
@@ -95,40 +104,41 @@ def ablate(
 def _variants(
     recipe: ChineseRecipe, reward: RewardTable, human: Sequence[Row], ledger: Ledger, work: Path
 ) -> dict[str, TrainingRows]:
-    """What a reward model learns from under each strategy, from the recorded votes and rewards."""
+    """The training rows of each variant, from the recorded votes and rewards."""
     if recipe.unlabeled is None or recipe.judge is None:
         return {}
     taxonomy = source.taxonomy_of(recipe.unlabeled.taxonomy)
     rows = source.unlabeled_rows(recipe.unlabeled, taxonomy).rows
     limits = recipe.connection.limits()
-    found = votes(rows, taxonomy, recipe.judge, Replay(), ledger, limits=limits, seed=recipe.seed)
-    taught = TrainingRows(human)
-    scores = reward_model.rewards(rows, taught, reward, ledger, work, replaying=recipe.preference.distant)
+    cast = votes(rows, taxonomy, recipe.judge, Replay(), ledger, limits=limits, seed=recipe.seed)
+    human_part = TrainingRows(human)
+    scores = reward_model.rewards(rows, human_part, reward, ledger, work, replaying=recipe.preference.distant)
 
-    def made(strategy: PreferenceTable) -> PreferenceSet:
-        by = scores if strategy.distant else None
-        return judged(rows, found, by, strategy, margin=reward.margin, seed=recipe.seed)
+    def preference_set(strategy: PreferenceTable) -> PreferenceSet:
+        rewards = scores if strategy.distant else None
+        return build_preference_set(rows, cast, rewards, strategy, margin=reward.margin, seed=recipe.seed)
 
-    variants = {HUMAN: taught}
+    variants = {HUMAN: human_part}
     for name, strategy in STRATEGIES.items():
-        part = made(strategy)
+        part = preference_set(strategy)
         variants[name] = TrainingRows(part.rows, pairs_by_row(part.rows))
     best = variants[list(STRATEGIES)[-1]]
     both = [*map(ranked_pairs, human), *(best.pairs or [])]
     return variants | {FULL: TrainingRows([*human, *best.rows], both)}
 
 
-def _measured(
-    taught: TrainingRows, benchmarks: Mapping[str, Sequence[Row]], reward: RewardTable, work: Path, seed: int
+def _evaluate(
+    training: TrainingRows, benchmarks: Mapping[str, Sequence[Row]], reward: RewardTable, work: Path, seed: int
 ) -> dict[str, Any]:
+    """Train on one variant and evaluate the model on the benchmarks."""
     from pluralbench_local import TrainingError  # noqa: PLC0415 - an extra
 
-    size: dict[str, Any] = {"prompts": len(taught.rows), "pairs": taught.size, "training": reward.training}
-    if taught.size < reward.least_pairs:
+    size: dict[str, Any] = {"prompts": len(training.rows), "pairs": training.size, "training": reward.training}
+    if training.size < reward.least_pairs:
         return size | {"not_trained": f"fewer than {reward.least_pairs:,} pairs"}
     try:
-        folder = reward_model.trained(taught, reward, work / "model")
-    except TrainingError as error:  # a variant that is too small for the recipe's training leaves the others
+        folder = reward_model.train_base(training, reward, work / "model")
+    except TrainingError as error:  # a variant too small for the recipe's training does not stop the others
         return size | {"not_trained": str(error)}
     rows = [(config, row) for config, own in benchmarks.items() for row in own]
     groups = [
@@ -138,30 +148,30 @@ def _measured(
     scores = [[value for value, _ in values] for values in reward_model.scores_of(folder, groups)]
     items = pl.DataFrame(
         [
-            {"config": config, "category": row["category"][0]} | _ranked(row, values)
+            {"config": config, "category": row["category"][0]} | _ranks_and_rewards(row, values)
             for (config, row), values in zip(rows, scores, strict=True)
         ]
     )
     shutil.rmtree(folder)
-    found = ranking_metrics(items)
-    drawn = []
+    metrics = ranking_metrics(items)
+    resampled = []
     with progress("resampling", RESAMPLES) as meter:
         for number in range(RESAMPLES):
             draw = rng_for(seed, "ablation", number)
             parts = [part[draw.choices(range(part.height), k=part.height)] for part in items.partition_by("config")]
-            drawn.append(ranking_metrics(pl.concat(parts))["overall"])
+            resampled.append(ranking_metrics(pl.concat(parts))["overall"])
             meter.advance()
-    known = pl.Series([value for value in drawn if value is not None], dtype=pl.Float64)
-    too_long = sum(value is None for values in scores for value in values)  # which make their pairs wrong
+    defined = pl.Series([value for value in resampled if value is not None], dtype=pl.Float64)
+    too_long = sum(value is None for values in scores for value in values)  # their pairs count as wrong
     return (
         size
-        | found
-        | {"too_long": too_long, "interval": [known.quantile(0.025, "linear"), known.quantile(0.975, "linear")]}
+        | metrics
+        | {"too_long": too_long, "interval": [defined.quantile(0.025, "linear"), defined.quantile(0.975, "linear")]}
     )
 
 
-def _ranked(row: Row, values: Sequence[float | None]) -> dict[str, Any]:
-    """The ranks and the rewards of the responses that have a rank."""
+def _ranks_and_rewards(row: Row, values: Sequence[float | None]) -> dict[str, Any]:
+    """The ranks and rewards of the responses that have a rank."""
     both = [
         (row["rank"][response["id"]], value)
         for response, value in zip(row["responses"], values, strict=True)
@@ -171,7 +181,7 @@ def _ranked(row: Row, values: Sequence[float | None]) -> dict[str, Any]:
 
 
 def _frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-    """A line a variant: the columns of table 4 that the benchmarks give, and the interval of the overall number."""
+    """One line per variant: the columns of table 4 that the benchmarks have, and the interval of the overall number."""
     lines = []
     for row in rows:
         line: dict[str, Any] = {name: row[name] for name in ("variant", "prompts", "pairs")}
@@ -183,7 +193,7 @@ def _frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 
 
 def table(path: Path) -> pl.DataFrame:
-    """The table of `ablate` for the terminal, in percent: accuracy and exact match by benchmark, and the overall."""
+    """Format the table of `ablate` for the terminal: accuracy, exact match and the overall number in percent."""
     rows = pl.read_csv(path, glob=False).to_dicts()
     configs = [name.removesuffix(" accuracy") for name in rows[0] if name.endswith(" accuracy")]
     lines = []

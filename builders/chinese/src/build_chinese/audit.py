@@ -1,4 +1,4 @@
-"""What could be wrong with a release although each of its rows is valid: length, repetition, prompts in two parts."""
+"""Audit of a release: length bias, repeated text, near-duplicates, and prompts that are in two parts."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,50 +21,56 @@ SURFACE = "How often the better response is the longer one, or repeats more of t
 ALIKE = "Pairs of responses that are nearly the same"
 ALIKE_PROMPTS = "Pairs of prompts that are nearly the same"
 Pairs = Sequence[Sequence[tuple[str, str]]]
-"""For each row the (better, worse) ids of its responses."""
+"""(better, worse) response ids of each row."""
 
 
-def check_apart(rows: Sequence[Row], parts: Mapping[str, Sequence[Row]], what: str) -> None:
-    """Raise `SourceError` for a prompt that is in two parts, by its id or its text.
+def check_disjoint(rows: Sequence[Row], parts: Mapping[str, Sequence[Row]], what: str) -> None:
+    """Raise `SourceError` for a prompt that is also in another part, by id or by text.
 
-    Texts are compared as `normalized` has them, and without any space. parts: other rows by what to
-    call them. what: is said of the rows, so that "The prompt x WHAT and is in PART too" is a sentence.
+    Texts are compared after `normalized` and without spaces.
+
+    Args:
+        rows: Rows of one part.
+        parts: Rows of the other parts, by name.
+        what: Predicate for the message "The prompt x WHAT and is also in PART".
     """
     for part, others in parts.items():
-        known = {key: row["id"] for row in others for key in _keys(row)}
+        ids = {key: row["id"] for row in others for key in _keys(row)}
         for row in rows:
-            there = next((known[key] for key in _keys(row) if key in known), None)
-            if there is not None:
-                name = "" if there == row["id"] else f", as {there}"
+            other = next((ids[key] for key in _keys(row) if key in ids), None)
+            if other is not None:
+                name = "" if other == row["id"] else f", as {other}"
                 raise SourceError(
-                    f"The prompt {row['id']} {what} and is in {part} too{name}; take it out of one of the two."
+                    f"The prompt {row['id']} {what} and is also in {part}{name}; remove it from one of the two."
                 )
 
 
 def audit(rows: Sequence[Row], pairs: Pairs) -> dict[str, Any] | None:
-    """What a scorer could go by in the pairs of some prompts, JSON; None where there are none.
+    """Compute figures of what a scorer could exploit in the pairs (`pair_figures`).
 
-    As `pair_figures` has it: lengths are in characters, and what a response could repeat is the
-    prompt. Of its near-duplicates, `chosen` are responses to two prompts, better or worse, and `sides` the two
-    responses of a pair.
+    Lengths are in characters, and repeated text is text of the prompt.
+
+    Returns:
+        JSON values, or None without pairs. In `near_duplicates`, `chosen` counts responses to two prompts (better or
+        worse ones), and `sides` the two responses of a pair.
     """
-    responses = [{one["id"]: one["content"] for one in row["responses"]} for row in rows]
-    every = [
+    responses = [{response["id"]: response["content"] for response in row["responses"]} for row in rows]
+    triples = [
         (row["input"], texts[better], texts[worse])
         for row, texts, own in zip(rows, responses, pairs, strict=True)
         for better, worse in own
     ]
-    if not every:
+    if not triples:
         return None
-    prompts, chosen, rejected = (list(texts) for texts in zip(*every, strict=True))
-    found = pair_figures(chosen, rejected, prompts, owners=prompts, length=len)
+    prompts, chosen, rejected = (list(texts) for texts in zip(*triples, strict=True))
+    figures = pair_figures(chosen, rejected, prompts, owners=prompts, length=len)
     contents = [(row["id"], text) for row, texts in zip(rows, responses, strict=True) for text in texts.values()]
     near = near_duplicates([text for _, text in contents], [owner for owner, _ in contents])
-    return found | {"near_duplicates": {"chosen": near, "sides": found["near_duplicates"]["sides"]}}
+    return figures | {"near_duplicates": {"chosen": near, "sides": figures["near_duplicates"]["sides"]}}
 
 
 def prompt_figures(benchmarks: Sequence[Row], training: Sequence[Row]) -> dict[str, int]:
-    """How many pairs of prompts are nearly the same: across the two parts, and within each."""
+    """Count pairs of near-duplicate prompts across benchmarks and training set, and within each."""
     texts = {
         "in the benchmarks": [row["input"] for row in benchmarks],
         "to learn from": [row["input"] for row in training],
@@ -75,13 +81,13 @@ def prompt_figures(benchmarks: Sequence[Row], training: Sequence[Row]) -> dict[s
 
 
 def check_audits(audits: Sequence[Mapping[str, Any]], limits: PairLimits) -> None:
-    """Raise `AuditFailed` naming the first part that breaks limits, with all that it breaks."""
+    """Raise `AuditFailed` for the first part that breaks limits, with all limits that it breaks."""
     for entry in audits:
         check_limits(limited(entry), limits, f"The audit of {entry['config']} by {entry['annotator']}")
 
 
 def audit_tables(audits: Sequence[Mapping[str, Any]], prompts: Mapping[str, int]) -> dict[str, pl.DataFrame]:
-    """The figures as small tables with a title each, for the card and the terminal."""
+    """Format the figures as tables by title, for the card and the terminal."""
     if not audits:
         return {}
     surface, alike = [], []
@@ -98,5 +104,5 @@ def audit_tables(audits: Sequence[Mapping[str, Any]], prompts: Mapping[str, int]
 
 
 def _keys(row: Row) -> list[tuple[str, str]]:
-    # Between Chinese characters a space says nothing, wherever it stands.
+    # Spaces between Chinese characters carry no meaning.
     return [("id", row["id"]), ("text", "".join(normalized(row["input"]).split()))]

@@ -1,8 +1,8 @@
-"""A build of CheemsBench and CheemsPreference, step by step (CHEEMS, sections 3 and 4).
+"""Build CheemsBench and CheemsPreference (CHEEMS, sections 3 and 4).
 
-Load annotated prompts; resolve their conflicts into ranks; have a judge vote on the rest; keep what a reward model that
-learned from people agrees with; balance lengths; release. A build is a function of the recipe, the sources and the
-recorded calls.
+Steps: load annotated prompts, resolve conflicts into ranks, let a judge vote on the other prompts, keep the votes that
+a reward model trained on human labels agrees with, balance lengths, write the release. A build depends only on the
+recipe, the sources and the recorded calls.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,16 +18,16 @@ from pluralbench_schemas import RANKED_RESPONSES
 from pluralbench_tables import write_jsonl
 
 from build_chinese import reward_model, source
-from build_chinese.audit import audit, check_apart, check_audits, prompt_figures
+from build_chinese.audit import audit, check_audits, check_disjoint, prompt_figures
 from build_chinese.card import card
 from build_chinese.figures import PEOPLE, figures_of
 from build_chinese.lengths import FIGURE, draw_lengths, size_figures
-from build_chinese.preference_set import Voted, judged, pairs_by_row
+from build_chinese.preference_set import JudgedPart, build_preference_set, pairs_by_row
 from build_chinese.rankings import Row, ranked_pairs, resolve_rows
 from build_chinese.recipe import SAMPLE, ChineseRecipe
-from build_chinese.steps import sample_annotated
+from build_chinese.steps import annotate_sample
 from build_chinese.tables import frame_of, published_rows
-from build_chinese.votes import NOT_OF_THE_SAMPLE, recorded_votes, votes
+from build_chinese.votes import NO_RECORDED_VOTE, recorded_votes, votes
 
 BUILDER = Builder("chinese", "build-chinese")
 SAMPLE_LEDGER = source.FOLDER / "ledger.parquet"
@@ -44,89 +44,98 @@ def build(
     fresh: bool = False,
     cluster: ClusterConfig | None = None,
 ) -> Built:
-    """Build `recipe` into the release directory `out`.
+    """Build a release from a recipe.
 
-    replay: take every answer from this ledger (or release) and send nothing.
-    reuse: take the answers that this ledger (or release) knows and ask for the rest.
-    retry_errors: ask again what the server rejected in an interrupted build.
-    fresh: forget an interrupted build in `out` and replace a finished one.
-    cluster: where the reward model scores, if not in this process.
+    Args:
+        recipe: Sources, judge, reward model and strategies.
+        out: Directory of the release.
+        replay: Ledger (or release) that answers every call; nothing is sent.
+        reuse: Ledger (or release) whose answers are reused; only other calls are sent.
+        retry_errors: Send the calls again that the server rejected in an interrupted build.
+        fresh: Discard an interrupted build in `out` and replace a finished one.
+        cluster: Ray cluster on which the reward model scores. Default: this process.
 
-    Raises errors of this package, of `pluralbench_release.audit`, `pluralbench_calls`, `pluralbench_release`,
-    `pluralbench_rewards`, `pluralbench_runs` and `pluralbench_schemas`; all are a `UserError` or a `TableError` with a
-    sentence for the user.
+    Raises:
+        UserError: Bad input, configuration or replies, from this package or one below it.
+        TableError: A table breaks its schema.
     """
     if recipe.reward is not None and recipe.unlabeled is not None and recipe.preference.distant:
-        recipe = recipe.model_copy(update={"reward": reward_model.pin(recipe.reward, replaying=replay is not None)})
+        reward = reward_model.with_base_digest(recipe.reward, replaying=replay is not None)
+        recipe = recipe.model_copy(update={"reward": reward})
     unlabeled = recipe.unlabeled
     sample = SAMPLE_LEDGER if unlabeled is not None and unlabeled.location == SAMPLE else None
-    with building(recipe, out, BUILDER, replay, reuse, sample, fresh=fresh) as making:
-        annotated = _annotated(recipe)
-        given = _by_config(annotated, recipe)
-        resolved, dropped = _resolved(given)
-        with recording(making.work, making.known, retry_errors=retry_errors) as calls:
-            voted = _voted(recipe, resolved, calls.ledger, making.work, cluster, replaying=replay is not None)
-            tables = _tables(resolved, voted, recipe)
+    with building(recipe, out, BUILDER, replay, reuse, sample, fresh=fresh) as workspace:
+        loaded = _load_annotated(recipe)
+        annotated = _split_by_config(loaded, recipe)
+        resolved, dropped = _resolve_all(annotated)
+        with recording(workspace.work, workspace.known, retry_errors=retry_errors) as calls:
+            judged = _judge_part(recipe, resolved, calls.ledger, workspace.work, cluster, replaying=replay is not None)
+            tables = _tables(resolved, judged, recipe)
 
-        figures = figures_of(given, dropped, voted)
-        figures |= _audit(resolved, voted, recipe)
+        figures = figures_of(annotated, dropped, judged)
+        figures |= _audit(resolved, judged, recipe)
         contents = Contents(
             tables=tables,
-            sources=[loaded.source for loaded in (annotated, voted) if loaded is not None],
+            sources=[part.source for part in (loaded, judged) if part is not None],
             statistics=figures,
             card=card(recipe, figures),
-            records={"dropped": dropped if voted is None else pl.concat([dropped, voted.made.dropped])},
-            files=_published(tables, making.work / "published") | _drawn(figures, making.work),
+            records={"dropped": dropped if judged is None else pl.concat([dropped, judged.preferences.dropped])},
+            files=_write_published(tables, workspace.work / "published") | _draw_figure(figures, workspace.work),
         )
-        return making.release(contents, calls)
+        return workspace.release(contents, calls)
 
 
 def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:
-    """Build a release again from its own recipe and recorded calls, sending nothing (`pluralbench-release rebuild`).
+    """Rebuild a release from its own recipe and recorded calls, sending nothing (`pluralbench-release rebuild`).
 
-    sources: where they are now, in the order of the recipe: the annotated prompts, then the unlabeled ones.
+    Args:
+        release: The release to rebuild.
+        out: Directory of the new release.
+        sources: Current locations of the sources, in the order of the recipe: the annotated prompts, then the ones
+            without annotations.
     """
-    made = read_release_recipe(ChineseRecipe, release)
-    there = [name for name in ("annotated", "unlabeled") if getattr(made, name) is not None]
-    moved = dict(zip((f"{name}.location" for name in there), sources, strict=False))
+    recipe = read_release_recipe(ChineseRecipe, release)
+    tables = [name for name in ("annotated", "unlabeled") if getattr(recipe, name) is not None]
+    moved = dict(zip((f"{name}.location" for name in tables), sources, strict=False))
     build(read_release_recipe(ChineseRecipe, release, moved), out, replay=release / LEDGER)
 
 
 def people(recipe: ChineseRecipe) -> tuple[dict[str, list[Row]], list[Row]]:
-    """The recipe's annotated prompts, resolved: by benchmark, and those of the human part."""
-    found, _ = _resolved(_by_config(_annotated(recipe), recipe))
-    return found, found.pop(PREFERENCE)
+    """Return the recipe's resolved annotated prompts: by benchmark, and those of the human part."""
+    resolved, _ = _resolve_all(_split_by_config(_load_annotated(recipe), recipe))
+    return resolved, resolved.pop(PREFERENCE)
 
 
-def _annotated(recipe: ChineseRecipe) -> source.Loaded | None:
+def _load_annotated(recipe: ChineseRecipe) -> source.Loaded | None:
     if recipe.annotated is None:
         return None
     if recipe.annotated.location == SAMPLE:
-        rows = sample_annotated(recipe).rows
+        rows = annotate_sample(recipe).rows
         return source.Loaded(rows, source.source_of(rows, recipe.annotated))
     return source.annotated_rows(recipe.annotated)
 
 
-def _by_config(annotated: source.Loaded | None, recipe: ChineseRecipe) -> dict[str, list[Row]]:
-    """The annotated rows by benchmark, and as PREFERENCE those of none."""
+def _split_by_config(annotated: source.Loaded | None, recipe: ChineseRecipe) -> dict[str, list[Row]]:
+    """The annotated rows by benchmark, and the others under PREFERENCE."""
     names = recipe.annotated.benchmarks if recipe.annotated is not None else []
-    found: dict[str, list[Row]] = {name: [] for name in (*names, PREFERENCE)}
+    rows: dict[str, list[Row]] = {name: [] for name in (*names, PREFERENCE)}
     for row in annotated.rows if annotated is not None else []:
-        found[row["config"] if row["config"] in names else PREFERENCE].append(row)
-    check_apart(found[PREFERENCE], {f"the benchmark `{name}`": found[name] for name in names}, "is of the human part")
-    return found
+        rows[row["config"] if row["config"] in names else PREFERENCE].append(row)
+    benchmarks = {f"the benchmark `{name}`": rows[name] for name in names}
+    check_disjoint(rows[PREFERENCE], benchmarks, "is in the human part")
+    return rows
 
 
-def _resolved(given: Mapping[str, Sequence[Row]]) -> tuple[dict[str, list[Row]], pl.DataFrame]:
-    """The rows of each config with ranks, and all that were dropped."""
-    found, dropped = {}, []
-    for config, rows in given.items():
-        found[config], gone = resolve_rows(rows)
-        dropped.append(gone)
-    return found, pl.concat(dropped)
+def _resolve_all(annotated: Mapping[str, Sequence[Row]]) -> tuple[dict[str, list[Row]], pl.DataFrame]:
+    """The rows of each config with ranks, and all dropped rows."""
+    resolved, dropped = {}, []
+    for config, rows in annotated.items():
+        resolved[config], dropped_rows = resolve_rows(rows)
+        dropped.append(dropped_rows)
+    return resolved, pl.concat(dropped)
 
 
-def _voted(
+def _judge_part(
     recipe: ChineseRecipe,
     people: Mapping[str, Sequence[Row]],
     ledger: Ledger,
@@ -134,7 +143,8 @@ def _voted(
     cluster: ClusterConfig | None,
     *,
     replaying: bool,
-) -> Voted | None:
+) -> JudgedPart | None:
+    """The preference set from a judge's votes, None without prompts to vote on."""
     if recipe.unlabeled is None or recipe.judge is None:
         return None
     taxonomy = source.taxonomy_of(recipe.unlabeled.taxonomy)
@@ -143,43 +153,45 @@ def _voted(
         "the human part" if config == PREFERENCE else f"the benchmark `{config}`": rows
         for config, rows in people.items()
     }
-    check_apart(loaded.rows, parts, "is to be voted on")
+    check_disjoint(loaded.rows, parts, "is to be voted on")
     distant = recipe.reward if recipe.preference.distant else None
-    taught = reward_model.TrainingRows(people[PREFERENCE])
+    human = reward_model.TrainingRows(people[PREFERENCE])
     rewards = None
-    if distant is not None:  # first, since what may fail here costs no vote
-        rewards = reward_model.rewards(loaded.rows, taught, distant, ledger, work, cluster, replaying=replaying)
+    if distant is not None:  # first: an error here costs no votes
+        rewards = reward_model.rewards(loaded.rows, human, distant, ledger, work, cluster, replaying=replaying)
     backend: Backend = Replay() if replaying else _judge(recipe)
     limits = recipe.connection.limits()
-    found = votes(loaded.rows, taxonomy, recipe.judge, backend, ledger, limits=limits, seed=recipe.seed)
-    made = judged(
+    cast = votes(loaded.rows, taxonomy, recipe.judge, backend, ledger, limits=limits, seed=recipe.seed)
+    preferences = build_preference_set(
         loaded.rows,
-        found,
+        cast,
         rewards,
         recipe.preference,
         margin=recipe.reward.margin if recipe.reward is not None else 0.0,
         seed=recipe.seed,
     )
-    return Voted(recipe.judge.model, loaded.rows, found, rewards, made, loaded.source)
+    return JudgedPart(recipe.judge.model, loaded.rows, cast, rewards, preferences, loaded.source)
 
 
 def _judge(recipe: ChineseRecipe) -> Backend:
     if recipe.judge is None or recipe.judge.provider == "recorded":
-        return CannedBackend(recorded_votes, NOT_OF_THE_SAMPLE)
+        return CannedBackend(recorded_votes, NO_RECORDED_VOTE)
     return chat_backend(recipe.judge, recipe.connection)
 
 
-def _tables(resolved: Mapping[str, Sequence[Row]], voted: Voted | None, recipe: ChineseRecipe) -> list[ReleaseTable]:
-    """A table for each benchmark, and the preference set: what people annotated, then what the judge voted on."""
+def _tables(
+    resolved: Mapping[str, Sequence[Row]], judged: JudgedPart | None, recipe: ChineseRecipe
+) -> list[ReleaseTable]:
+    """One table per benchmark, and the preference set: the human part, then the judge's."""
     tables = [
         ReleaseTable(config, "test", frame_of(rows, PEOPLE), "RankedResponses")
         for config, rows in resolved.items()
         if config != PREFERENCE and rows
     ]
     parts = [frame_of(resolved[PREFERENCE], PEOPLE)] if recipe.preference.human else []
-    if voted is not None:
-        calls = {"vote_calls": voted.votes} | ({} if voted.rewards is None else {"reward_calls": voted.rewards})
-        parts.append(frame_of(voted.made.rows, voted.judge, calls))
+    if judged is not None:
+        calls = {"vote_calls": judged.votes} | ({} if judged.rewards is None else {"reward_calls": judged.rewards})
+        parts.append(frame_of(judged.preferences.rows, judged.judge, calls))
     preference = pl.concat(parts) if parts else pl.DataFrame(schema=RANKED_RESPONSES)
     if preference.height:
         tables.append(ReleaseTable(PREFERENCE, "train", preference, "RankedResponses"))
@@ -188,39 +200,40 @@ def _tables(resolved: Mapping[str, Sequence[Row]], voted: Voted | None, recipe: 
     return tables
 
 
-def _audit(resolved: Mapping[str, Sequence[Row]], voted: Voted | None, recipe: ChineseRecipe) -> dict[str, Any]:
-    """The figures of `audit` and `lengths` by annotator and config, and those of the prompts. Raises `AuditFailed`."""
+def _audit(resolved: Mapping[str, Sequence[Row]], judged: JudgedPart | None, recipe: ChineseRecipe) -> dict[str, Any]:
+    """The figures of `audit` and `lengths` by annotator and config, and of the prompts. Raises `AuditFailed`."""
     parts = [(PEOPLE, config, rows, [ranked_pairs(row) for row in rows]) for config, rows in resolved.items()]
-    if voted is not None:
-        parts.append((voted.judge, PREFERENCE, voted.made.rows, pairs_by_row(voted.made.rows)))
-    found = [
+    if judged is not None:
+        rows = judged.preferences.rows
+        parts.append((judged.judge, PREFERENCE, rows, pairs_by_row(rows)))
+    audits = [
         {"annotator": annotator, "config": config, **figures}
         for annotator, config, rows, pairs in parts
         if (figures := audit(rows, pairs)) is not None
     ]
-    check_audits(found, recipe.audit)
+    check_audits(audits, recipe.audit)
     sizes = [
         {"annotator": annotator, "config": config, **size_figures(rows, pairs)}
         for annotator, config, rows, pairs in parts
         if rows
     ]
     benchmarks, training = (
-        [row for _, config, rows, _ in parts for row in rows if (config == PREFERENCE) is learned]
-        for learned in (False, True)
+        [row for _, config, rows, _ in parts for row in rows if (config == PREFERENCE) is for_training]
+        for for_training in (False, True)
     )
-    return {"audit": found, "sizes": sizes, "prompts": prompt_figures(benchmarks, training)}
+    return {"audit": audits, "sizes": sizes, "prompts": prompt_figures(benchmarks, training)}
 
 
-def _published(tables: Sequence[ReleaseTable], folder: Path) -> dict[str, Path]:
-    """The rows of each table as JSONL in the published fields, written to `folder`, by their path in the release."""
+def _write_published(tables: Sequence[ReleaseTable], folder: Path) -> dict[str, Path]:
+    """Write each table to `folder` as JSONL in the published fields; return the files by their path in the release."""
     folder.mkdir(exist_ok=True)
     for table in tables:
         write_jsonl(published_rows(table.frame), folder / f"{table.config}.jsonl")
     return {f"published/{table.config}.jsonl": folder / f"{table.config}.jsonl" for table in tables}
 
 
-def _drawn(figures: Mapping[str, Any], work: Path) -> dict[str, Path]:
-    """The card's figure, by its path in the release."""
+def _draw_figure(figures: Mapping[str, Any], work: Path) -> dict[str, Path]:
+    """Draw the card's figure; return it by its path in the release."""
     if not figures["annotators"]:
         return {}
     draw_lengths(figures["annotators"], work / FIGURE)

@@ -49,7 +49,9 @@ program = Program(
 console = make_console()
 RecipeName = Annotated[
     str | None,
-    typer.Option("--recipe", help="`sample`, `paper`, or a TOML file; without it `sample`, or `paper` for own files."),
+    typer.Option(
+        "--recipe", help="`sample`, `paper`, or a TOML file. Default: `sample`, or `paper` for your own files."
+    ),
 ]
 
 
@@ -62,15 +64,15 @@ def main() -> NoReturn:
 def command(
     recipe: Annotated[str, typer.Option(help="`sample`, `paper`, or a TOML file.")] = "sample",
     *,
-    given: Annotated[Overrides, RecipeOptions(ChineseRecipe, RECIPES, ("name", "seed", "connection"))],
+    overrides: Annotated[Overrides, RecipeOptions(ChineseRecipe, RECIPES, ("name", "seed", "connection"))],
     cluster: Annotated[ClusterConfig, Options("Cluster")],
     how: Annotated[Building, Options("Result")],
 ) -> None:
-    """Build CheemsBench: Chinese prompts whose responses people and models ranked, conflicts resolved.
+    """Build CheemsBench: Chinese prompts with responses that people and models ranked, conflicts resolved.
 
-    Without a verb it builds a recipe, and without a recipe it runs the sample in this package through all four verbs,
-    with no model and no network. The verbs are the steps of a project of one's own, in this order: tasks, annotations,
-    resolve, preference. Each has a --help.
+    Without a verb, this builds a recipe. The default recipe runs the embedded sample through all four verbs, without a
+    model and without network. For your own project, run the verbs in this order: tasks, annotations, resolve,
+    preference. Each has a --help.
 
     Examples:
 
@@ -86,63 +88,63 @@ def command(
     build-chinese preference --annotated annotated.jsonl --prompts more.jsonl --judge gpt-5-mini --reward-base
     qwen3-0.6b --out dist/chinese
     """
-    asked = _asked(recipe, given, own=None)
-    target = resolve_output_path(how.target(asked.name))
+    config = _load_recipe(recipe, overrides, own=None)
+    target = resolve_output_path(how.target(config.name))
     if recipe == "sample":
-        _sample_steps(asked, target, fresh=how.fresh)
-    _build(asked, target, **how.known, cluster=cluster)
+        _sample_steps(config, target, fresh=how.fresh)
+    _build(config, target, **how.known, cluster=cluster)
 
 
 @with_options
 def tasks(
     recipe: RecipeName = None,
     *,
-    given: Annotated[
+    overrides: Annotated[
         Overrides,
         RecipeOptions(ChineseRecipe, RECIPES, ("prompts", "writers", "annotators", "tasks", "seed", "connection")),
     ],
-    out: Annotated[Path | None, typer.Option(help="Folder for the tasks; without it dist/NAME-tasks.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the tasks. Default: dist/NAME-tasks.")] = None,
     how: Annotated[Building, Options("Result", left_out=("out",))],
 ) -> None:
-    """Make annotation tasks: screen responses, show them in triples, give each triple to an annotator.
+    """Make annotation tasks: screen responses, group them in triples, assign each triple to an annotator.
 
     Example: build-chinese tasks --prompts p.jsonl --responses r.jsonl --annotator an --annotator bo
     """
     from build_chinese import console_output, steps  # noqa: PLC0415 - --help needs none of it
 
-    asked = _asked(recipe, _with_writers(given), own=given.get("prompts.location"))
-    target = out or Path("dist") / f"{asked.name}-tasks"
-    made = steps.make_tasks(asked, target, **how.known)
-    console_output.print_tasks(console, made, target)
+    config = _load_recipe(recipe, _with_writers(overrides), own=overrides.get("prompts.location"))
+    target = out or Path("dist") / f"{config.name}-tasks"
+    prepared = steps.make_tasks(config, target, **how.known)
+    console_output.print_tasks(console, prepared, target)
 
 
 def annotations(
     files: Annotated[list[Path], typer.Argument(help="Label Studio's export (.json), sheets (.csv) or JSONL.")],
-    tasks: Annotated[Path, typer.Option(help="The folder that `build-chinese tasks` wrote.")],
-    out: Annotated[Path, typer.Option(help="JSONL to write, in the published fields.")],
+    tasks: Annotated[Path, typer.Option(help="Folder that `build-chinese tasks` wrote.")],
+    out: Annotated[Path, typer.Option(help="JSONL file to write, in the published fields.")],
     again: Annotated[
         list[Path] | None,
-        typer.Option(help="What was marked once more, or by a third annotator, on sheets that this verb wrote."),
+        typer.Option(help="Filled-in sheets of later rounds: tasks marked again, or by a third annotator."),
     ] = None,
     review: Annotated[
-        list[Path] | None, typer.Option(help="A reviewer's marks, on the sheet that this verb wrote; one a stage.")
+        list[Path] | None, typer.Option(help="Filled-in sheet of a reviewer; one for each stage of review.")
     ] = None,
     account: Account = None,
     *,
     assigned: AsAssigned = False,
 ) -> None:
-    """Read annotations, check them against the tasks, and say how far annotators agree.
+    """Read annotations, check them against the tasks, and report how far annotators agree.
 
-    Tasks go back to the two annotators who agree on less than 90 % (`tasks.least_agreement` of the recipe), then to a
-    third annotator; the rest is discussed. Once no task is open, a reviewer marks 30 % of them, and then another one
-    (`review_share`).
+    If two annotators agree on less than 90 % (`tasks.least_agreement` of the recipe), the tasks on which they differ go
+    back to both, then to a third annotator; the rest is discussed. Once no task is open, a reviewer marks 30 % of them,
+    and then a second one (`review_share`).
 
     Example: build-chinese annotations export.json --tasks dist/tasks --out annotated.jsonl
     """
     from build_chinese import console_output, steps  # noqa: PLC0415 - --help needs none of it
 
     more, reviewer, accounts = again or [], review or [], parse_accounts(account)
-    found = steps.annotate(
+    result = steps.annotate(
         files,
         *steps.read_tasks_folder(tasks),
         again=more,
@@ -150,15 +152,15 @@ def annotations(
         accounts=accounts,
         assigned=assigned,
     )
-    report = steps.write_annotated(found, out, [*files, *more, *reviewer, *sorted(tasks.glob("*.jsonl"))])
-    console_output.print_annotated(console, found, out, report)
+    report = steps.write_annotated(result, out, [*files, *more, *reviewer, *sorted(tasks.glob("*.jsonl"))])
+    console_output.print_annotated(console, result, out, report)
 
 
 def resolve(
     file: Annotated[Path, typer.Argument(help="JSONL with input, responses and annotations.")],
-    out: Annotated[Path, typer.Option(help="JSONL to write, with rank and order.")],
+    out: Annotated[Path, typer.Option(help="JSONL file to write, with rank and order.")],
 ) -> None:
-    """Turn conflicting annotations into ranks without conflict: cycles merge, layers are ranks.
+    """Resolve conflicting annotations into ranks: responses on a cycle are merged, layers of the graph are ranks.
 
     Example: build-chinese resolve annotated.jsonl --out ranked.jsonl
     """
@@ -169,11 +171,11 @@ def resolve(
 
 def describe(
     files: Annotated[list[Path], typer.Argument(help="JSONL with input and responses, and annotations or rank.")],
-    figure: Annotated[Path | None, typer.Option(metavar="FILE", help="A PNG to draw figure 15 into.")] = None,
+    figure: Annotated[Path | None, typer.Option(metavar="FILE", help="PNG file to draw figure 15 into.")] = None,
 ) -> None:
-    """Say how much there is in published files, and what their annotators prefer (CHEEMS, table 1 and figure 15).
+    """Print the sizes of published files and the biases of their annotators (CHEEMS, table 1 and figure 15).
 
-    A comparison is two responses of different `rank`, or without it of which an annotation prefers one.
+    A comparison is two responses of different `rank`. In files without `rank`, it is an annotation that prefers one.
 
     Example: build-chinese describe cheems_bench/open.jsonl cheems_bench/human.jsonl --figure bias.png
     """
@@ -181,14 +183,14 @@ def describe(
 
     if figure is not None:
         steps.check_writable([figure], files)
-    console_output.print_described(console, steps.described(files), figure)
+    console_output.print_described(console, steps.describe_files(files), figure)
 
 
 @with_options
 def preference(
     recipe: RecipeName = None,
     *,
-    given: Annotated[
+    overrides: Annotated[
         Overrides,
         RecipeOptions(
             ChineseRecipe,
@@ -197,47 +199,47 @@ def preference(
         ),
     ],
     ablate: Annotated[
-        bool, typer.Option("--ablate", help="Then train on each variant of the set and measure it on the benchmarks.")
+        bool, typer.Option("--ablate", help="Then train on each variant of the set and evaluate it on the benchmarks.")
     ] = False,
     cluster: Annotated[ClusterConfig, Options("Cluster")],
     how: Annotated[Building, Options("Result")],
 ) -> None:
-    """Build the preference set by distant supervision, and the benchmarks beside it, as a release.
+    """Build the preference set by distant supervision, and the benchmarks, as one release.
 
     Example: build-chinese preference --annotated a.jsonl --prompts p.jsonl --judge gpt-5 --no-distant
     """
-    locations = {table: given.get(f"{table}.location") for table in ("annotated", "unlabeled")}
+    locations = {table: overrides.get(f"{table}.location") for table in ("annotated", "unlabeled")}
     named = [table for table, location in locations.items() if location is not None]
-    said = {key: given[f"annotated.{key}"] for key in ("name", "license") if f"annotated.{key}" in given}
-    check_one_source(named, said)
-    dropped = {f"{table}.{key}" for table in locations if table not in named for key in said}
-    overrides = resolve_model_option(
-        {key: value for key, value in given.items() if key not in dropped},
+    described = {key: overrides[f"annotated.{key}"] for key in ("name", "license") if f"annotated.{key}" in overrides}
+    check_one_source(named, described)
+    dropped = {f"{table}.{key}" for table in locations if table not in named for key in described}
+    values = resolve_model_option(
+        {key: value for key, value in overrides.items() if key not in dropped},
         "judge",
         "--judge",
         LOCAL_JUDGE,
         own={"recorded": "invented-judge"},
     )
-    asked = _asked(recipe, overrides, own=locations["annotated"] or locations["unlabeled"])
-    target = how.target(asked.name)
-    _build(asked, target, **how.known, cluster=cluster)
+    config = _load_recipe(recipe, values, own=locations["annotated"] or locations["unlabeled"])
+    target = how.target(config.name)
+    _build(config, target, **how.known, cluster=cluster)
     if ablate:
         from pluralbench_release import print_table  # noqa: PLC0415 - --help needs none of it
 
         from build_chinese import ablation  # noqa: PLC0415 - the same
         from build_chinese.build import people  # noqa: PLC0415 - the same
 
-        path = ablation.ablate(target, asked, *people(asked), fresh=how.fresh)
+        path = ablation.ablate(target, config, *people(config), fresh=how.fresh)
         print_table(console, f"Ablation ({path})", ablation.table(path))
 
 
-def _build(asked: ChineseRecipe, target: Path, **how: Any) -> None:
+def _build(config: ChineseRecipe, target: Path, **how: Any) -> None:
     from pluralbench_release import print_summary  # noqa: PLC0415 - --help needs none of it
 
     from build_chinese.build import build  # noqa: PLC0415 - the same
     from build_chinese.figures import figures_tables  # noqa: PLC0415 - the same
 
-    built = build(asked, target, **how)
+    built = build(config, target, **how)
     print_summary(
         console,
         target,
@@ -248,35 +250,35 @@ def _build(asked: ChineseRecipe, target: Path, **how: Any) -> None:
     )
 
 
-def _asked(recipe: str | None, overrides: Overrides, *, own: str | None) -> ChineseRecipe:
+def _load_recipe(recipe: str | None, overrides: Overrides, *, own: str | None) -> ChineseRecipe:
     """The recipe of a verb. Own files are not mixed with the sample's."""
     name = recipe or (SAMPLE if own in {None, SAMPLE} else "paper")
     return read_recipe(ChineseRecipe, recipe_path(name, RECIPES), overrides)
 
 
-def _sample_steps(asked: ChineseRecipe, target: Path, *, fresh: bool) -> None:
-    """The verbs that come before the release, on the sample, each into a file or folder beside it."""
+def _sample_steps(config: ChineseRecipe, target: Path, *, fresh: bool) -> None:
+    """Run the verbs that precede the release on the sample; their files go next to the release."""
     from build_chinese import console_output, steps  # noqa: PLC0415 - --help needs none of it
 
     folder = target.with_name(f"{target.name}-tasks")
     annotated, ranked = (target.with_name(f"{target.name}-{name}.jsonl") for name in ("annotated", "ranked"))
-    made = steps.make_tasks(asked, folder, fresh=fresh)
-    console_output.print_tasks(console, made, folder)
-    found = steps.annotate([steps.SAMPLE_ANNOTATIONS], *steps.read_tasks_folder(folder))
-    console_output.print_annotated(console, found, annotated, steps.write_annotated(found, annotated))
+    prepared = steps.make_tasks(config, folder, fresh=fresh)
+    console_output.print_tasks(console, prepared, folder)
+    result = steps.annotate([steps.SAMPLE_ANNOTATIONS], *steps.read_tasks_folder(folder))
+    console_output.print_annotated(console, result, annotated, steps.write_annotated(result, annotated))
     console_output.print_resolved(console, steps.resolve_file(annotated, ranked), ranked)
 
 
-def _with_writers(given: Overrides) -> Overrides:
-    """What the command line says, with the models in place of the writers' names."""
-    url, key = given.get("connection.base_url"), given.get("connection.api_key_env")
-    if "writers" not in given:
+def _with_writers(overrides: Overrides) -> Overrides:
+    """The options, with models in place of the writers' names."""
+    url, key = overrides.get("connection.base_url"), overrides.get("connection.api_key_env")
+    if "writers" not in overrides:
         if url is not None:
-            raise RecipeError("--base-url says where models are served; say which ones with --writer.")
-        return given
-    chosen = [model_overrides("writer", writer["model"], url, key, LOCAL_WRITER) for writer in given["writers"]]
+            raise RecipeError("--base-url needs the names of the models it serves; name them with --writer.")
+        return overrides
+    chosen = [model_overrides("writer", writer["model"], url, key, LOCAL_WRITER) for writer in overrides["writers"]]
     writers = [
-        {name.removeprefix("writer."): value for name, value in one.items() if name.startswith("writer.")}
-        for one in chosen
+        {name.removeprefix("writer."): value for name, value in model.items() if name.startswith("writer.")}
+        for model in chosen
     ]
-    return given | {"writers": writers}
+    return overrides | {"writers": writers}

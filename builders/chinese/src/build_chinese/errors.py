@@ -1,15 +1,15 @@
-"""Why prompts cannot be annotated, or no reward model can learn from them."""
+"""Errors of annotation tasks, annotations and training data."""
 
 from pluralbench_release.errors import BuildError
 
 
 class TasksError(BuildError):
-    """Annotation tasks that cannot be made as asked, or a file of them that cannot be read."""
+    """Annotation tasks cannot be made, or a file of tasks cannot be read."""
 
 
 class AnnotationsError(BuildError):
-    """Annotations that cannot be read, or that do not belong to the tasks."""
+    """Annotations cannot be read, or do not belong to the tasks."""
 
 
 class TrainingDataError(BuildError):
-    """Preferences that no reward model can be trained on."""
+    """A reward model cannot be trained on the preferences."""

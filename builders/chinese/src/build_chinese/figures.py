@@ -1,4 +1,4 @@
-"""The figures of a build: conflict rates, biases of annotators and judges, and what was left out and why."""
+"""Figures of a build: conflict rates, biases of annotators and judges, and dropped prompts and votes by reason."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from pluralbench_release import share_text, text_table
 from build_chinese.audit import audit_tables
 from build_chinese.judge_prompts import PROMPT_VERSION
 from build_chinese.lengths import LENGTHS, SIZES, length_figures, length_table, size_figures, size_table, strict_marks
-from build_chinese.preference_set import Voted
+from build_chinese.preference_set import JudgedPart
 from build_chinese.preferences import resolve
 from build_chinese.rankings import Row, published_pairs, with_annotations
 
@@ -19,12 +19,15 @@ JUDGES = "Conflict rate, and how often the longer or the first response wins (95
 
 
 def annotator_figures(rows: Sequence[Row]) -> dict[str, Any]:
-    """How consistent annotations are, and what biases they have.
+    """Compute the consistency and the biases of annotations.
 
-    rows: with annotations in the order in which the two responses were shown. conflicts: annotations that the ranks do
-    not keep, those of dropped prompts included (table 5; the paper does not say how it counts ties). longer, first: of
-    the annotations that prefer one response, how often it is the longer one (in characters; pairs of equal length left
-    out), and how often the one that was shown first.
+    Args:
+        rows: Rows with `annotations` in the order in which the two responses were shown.
+
+    Returns:
+        Counts and shares. `conflicts`: annotations that contradict the ranks, including those of dropped prompts
+        (table 5; the paper does not state how it counts ties). `longer` and `first`: how often the preferred response
+        is the longer one (in characters, pairs of equal length excluded) and the one shown first.
     """
     strict = strict_marks(rows)
     judgements = sum(len(row["annotations"]) for row in rows)
@@ -40,25 +43,31 @@ def annotator_figures(rows: Sequence[Row]) -> dict[str, Any]:
     }
 
 
-def figures_of(people: Mapping[str, Sequence[Row]], dropped: pl.DataFrame, voted: Voted | None) -> dict[str, Any]:
-    """The figures of a release, JSON. people: annotated rows by config. dropped: those that were left out."""
+def figures_of(people: Mapping[str, Sequence[Row]], dropped: pl.DataFrame, judged: JudgedPart | None) -> dict[str, Any]:
+    """Compute the figures of a release, JSON.
+
+    Args:
+        people: Annotated rows by config.
+        dropped: Annotated rows that were dropped, columns of `rankings.DROPPED`.
+        judged: The judge's part, if there is one.
+    """
     figures: dict[str, Any] = {
         "annotators": [
             {"annotator": PEOPLE, "config": config} | annotator_figures(rows) for config, rows in people.items() if rows
         ],
-        "dropped": _counted(dropped, PEOPLE),
+        "dropped": _count_reasons(dropped, PEOPLE),
         "preference": None,
     }
-    if voted is not None:
-        made, rows = voted.made, with_annotations(voted.rows, voted.votes.drop_nulls("mark"))
-        cut = 0 if voted.rewards is None else voted.rewards.filter(pl.col("cut") > 0).height
-        figures["annotators"].append({"annotator": voted.judge, "config": "preference"} | annotator_figures(rows))
-        figures["dropped"] += _counted(made.dropped, voted.judge)
-        pairs = annotator_figures(made.rows)
+    if judged is not None:
+        preferences, rows = judged.preferences, with_annotations(judged.rows, judged.votes.drop_nulls("mark"))
+        cut = 0 if judged.rewards is None else judged.rewards.filter(pl.col("cut") > 0).height
+        figures["annotators"].append({"annotator": judged.judge, "config": "preference"} | annotator_figures(rows))
+        figures["dropped"] += _count_reasons(preferences.dropped, judged.judge)
+        pairs = annotator_figures(preferences.rows)
         figures["preference"] = {
             "prompt_version": PROMPT_VERSION,
-            "votes_dropped": made.votes,
-            "steps": made.steps,
+            "votes_dropped": preferences.votes,
+            "steps": preferences.steps,
             "longer": pairs["longer"],
             "responses_cut_for_the_reward_model": cut,
         }
@@ -66,10 +75,15 @@ def figures_of(people: Mapping[str, Sequence[Row]], dropped: pl.DataFrame, voted
 
 
 def file_figures(files: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
-    """What tables 1 and 5 and figure 15 of the paper have of published rows, by file, as `figures_tables` takes it.
+    """Compute the figures of tables 1 and 5 and figure 15 of the paper for published rows, for `figures_tables`.
 
-    Of a file whose marks are all "1" the better response is written first, so that its place says nothing. Raises
-    `SourceError` for a rank that is none.
+    If all marks of a file are "1", the better response is always written first, so the share of `first` is left empty.
+
+    Args:
+        files: Rows by file name.
+
+    Raises:
+        SourceError: A rank is invalid.
     """
     sizes = [
         {"annotator": "", "config": name} | size_figures(rows, [published_pairs(row, name) for row in rows])
@@ -87,33 +101,35 @@ def file_figures(files: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
 
 
 def figures_tables(figures: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
-    """The figures as small tables with a title each, for the card and the terminal."""
-    found: dict[str, pl.DataFrame] = {}
+    """Format the figures as tables by title, for the card and the terminal."""
+    tables: dict[str, pl.DataFrame] = {}
     annotators = figures["annotators"]
     if figures.get("sizes"):
-        found[SIZES] = size_table(figures["sizes"])
+        tables[SIZES] = size_table(figures["sizes"])
     names = ["annotator", "config", "prompts", "marks", "equal", "conflicts", "longer wins", "first wins"]
     counts, shares = ("annotator", "config", "prompts", "judgements", "equal"), ("conflicts", "longer", "first")
-    rows = [[*(entry[name] for name in counts), *(shown(entry[name]) for name in shares)] for entry in annotators]
+    rows = [
+        [*(entry[name] for name in counts), *(format_share(entry[name]) for name in shares)] for entry in annotators
+    ]
     judges = text_table(names, rows)
-    found[JUDGES] = judges if any(judges["annotator"]) or judges.is_empty() else judges.drop("annotator")
+    tables[JUDGES] = judges if any(judges["annotator"]) or judges.is_empty() else judges.drop("annotator")
     if annotators:
-        found[LENGTHS] = length_table(annotators)
-    made = figures["preference"]
-    if made is not None:
-        found["Pairs of the judge, step by step"] = text_table(["after", "pairs"], made["steps"].items())
-        found["Votes that were left out"] = text_table(["reason", "votes"], made["votes_dropped"].items())
+        tables[LENGTHS] = length_table(annotators)
+    preference = figures["preference"]
+    if preference is not None:
+        tables["Pairs of the judge after each step"] = text_table(["after", "pairs"], preference["steps"].items())
+        tables["Dropped votes"] = text_table(["reason", "votes"], preference["votes_dropped"].items())
     dropped = [(entry["annotated_by"], entry["reason"], entry["count"]) for entry in figures["dropped"]]
     if dropped:
-        found["Prompts that were left out"] = text_table(["annotated by", "reason", "prompts"], dropped)
-    return found | audit_tables(figures.get("audit", ()), figures.get("prompts", {}))
+        tables["Dropped prompts"] = text_table(["annotated by", "reason", "prompts"], dropped)
+    return tables | audit_tables(figures.get("audit", ()), figures.get("prompts", {}))
 
 
-def shown(entry: Mapping[str, Any]) -> str:
-    """A share as text, with its interval."""
+def format_share(entry: Mapping[str, Any]) -> str:
+    """Format a share with its interval."""
     return share_text(entry, 1, of=False)
 
 
-def _counted(dropped: pl.DataFrame, annotated_by: str) -> list[dict[str, Any]]:
+def _count_reasons(dropped: pl.DataFrame, annotated_by: str) -> list[dict[str, Any]]:
     counts = dropped.group_by("reason").len("count").sort("reason")
     return [{"annotated_by": annotated_by} | row for row in counts.to_dicts()]

@@ -1,8 +1,8 @@
 """The Chinese prompts for a judge model that compares two answers.
 
-CRITERIA holds what to look at, by the `criteria` key of a prompt's category (sample/taxonomy.toml). SYSTEM and USER are
-the two messages, filled with `str.format`; REPLIES says how the verdict is to be written, of which C is a tie.
-Whoever changes a text here also changes PROMPT_VERSION, which a release states; a test holds the digest.
+CRITERIA holds the criteria by the `criteria` key of a prompt's category (sample/taxonomy.toml). SYSTEM and USER are the
+two messages, filled with `str.format`. REPLIES describes the reply format; verdict C is a tie. A changed text needs a
+new PROMPT_VERSION, which a release states; a test holds the digest.
 """
 
 PROMPT_VERSION = "1"

@@ -1,14 +1,14 @@
-"""Whether a response is in Chinese, as far as its letters say, and where that is not asked for.
+"""Detect whether a response is in Chinese by its letters, and whether the prompt asks for something else.
 
-All patterns are matched by polars, in a time that grows with the length of a text and no faster.
+Polars matches all patterns in time linear in the length of a text.
 """
 
 from collections.abc import Sequence
 
 import polars as pl
 
-# What is no prose: fenced code (to the end, where the fence is never closed), inline code, formulas, addresses.
-NO_PROSE = (
+# Fenced code (to the end of the text if the fence is not closed), inline code, formulas, URLs.
+NON_PROSE = (
     r"(?s)```.*?(?:```|\z)",
     r"(?s)~~~.*?(?:~~~|\z)",
     r"`[^`\n]+`",
@@ -19,7 +19,7 @@ NO_PROSE = (
     r"\$[^$\n]+\$",
     r"(?i)(?:https?://|www\.)[!-~]+",
 )
-# Lines of code that no fence marks: they end as code does, begin with a word or sign of code, assign, or call.
+# Lines of code without a fence: by their ending, a keyword or sign at the beginning, an assignment or a call.
 KEYWORD = (
     "def|class|if|elif|else|for|while|try|except|finally|with|return|switch|case|do|function|public|private|protected|"
     "static|void|int|long|float|double|char|bool|string|var|let|const|struct|func|fn|foreach|print"
@@ -58,36 +58,41 @@ OPTION = r"(?m)(?:^|[^A-Za-z]){}\s*[.．、:：)）\]】]"
 LETTERS = r"\A(?:\W|答案|正确|正確|选项|選項|选|選|是|为|為|应|應|该|該|故)*(?:[A-Ha-h]\W*){1,8}\z"
 
 
-def asked_of(prompt: pl.Expr, chinese: float) -> pl.Expr:
-    """What a prompt asks for that is not in Chinese, a struct of Booleans: `language`, `code` and `options`.
+def requests_of(prompt: pl.Expr, chinese: float) -> pl.Expr:
+    """Detect requests for answers that are not Chinese prose.
 
-    chinese: least share of Chinese in a prompt; one with less asks in another language, as one with kana does.
+    Args:
+        prompt: Text of the prompt.
+        chinese: A prompt with a smaller share of Chinese, or with kana, counts as written in another language.
+
+    Returns:
+        Struct of Booleans: `language` (another language), `code`, and `options` (multiple choice).
     """
-    own = (share_of(prose_of(prompt), HAN) < chinese) | prompt.str.contains(KANA)
+    foreign = (share_of(prose_of(prompt), HAN) < chinese) | prompt.str.contains(KANA)
     return pl.struct(
-        language=pl.any_horizontal(own, *map(prompt.str.contains, ASKS_FOR_LANGUAGE)),
+        language=pl.any_horizontal(foreign, *map(prompt.str.contains, ASKS_FOR_LANGUAGE)),
         code=pl.any_horizontal(*map(prompt.str.contains, ASKS_FOR_CODE)),
         options=pl.all_horizontal(*(prompt.str.contains(OPTION.format(letter)) for letter in "AB")),
     )
 
 
 def prose_of(text: pl.Expr) -> pl.Expr:
-    """A text without what is marked as code, formula or address."""
-    return _without(text, NO_PROSE)
+    """Remove marked code, formulas and URLs."""
+    return _without(text, NON_PROSE)
 
 
 def without_code(prose: pl.Expr) -> pl.Expr:
-    """A text without lines that are code though nothing marks them."""
+    """Remove lines of code that no fence marks."""
     return _without(prose, UNFENCED)
 
 
 def share_of(prose: pl.Expr, characters: str) -> pl.Expr:
-    """The share of some characters among the letters; NaN where there are none."""
+    """Compute the share of some characters among the letters; NaN without letters."""
     return prose.str.count_matches(characters) / prose.str.count_matches(LETTER)
 
 
 def is_option(text: pl.Expr, prompt: pl.Expr) -> pl.Expr:
-    """Whether an answer is letters of options, or a letter and words of the prompt."""
+    """Whether an answer consists of letters of options, or of a letter and words of the prompt."""
     rest = text.str.replace(r"\A\W*[A-H]\s*[.．、:：)）\]】]?\s*", "")
     return text.str.contains(LETTERS) | ((rest != "") & prompt.str.contains(rest, literal=True))
 

@@ -1,5 +1,4 @@
-"""How much there is of each config (CHEEMS, table 1), and whom lengths and places please: the longer response by how
-much longer it is, and the one shown first (appendix D.3, figure 15)."""
+"""Size of each config (CHEEMS, table 1), and length and position bias of its annotators (appendix D.3, figure 15)."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -19,16 +18,23 @@ LENGTHS = "How often the longer response wins, by how many characters longer it 
 FIGURE = "figures/longer_response_wins.png"
 EDGES = (1, 25, 50, 100, 200, 400, inf)
 GREY = "#8a8a8a"
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # Okabe and Ito, for all eyes
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # Okabe and Ito's color-blind safe palette
 
 
 def size_figures(rows: Sequence[Row], pairs: Pairs) -> dict[str, Any]:
-    """What the paper's table 1 has of some prompts, JSON; lengths in characters, chosen and rejected over pairs."""
-    lengths = [{one["id"]: len(one["content"]) for one in row["responses"]} for row in rows]
-    sides = [(own[better], own[worse]) for own, ours in zip(lengths, pairs, strict=True) for better, worse in ours]
+    """Compute the figures of the paper's table 1, JSON.
+
+    Lengths are means in characters; those of chosen and rejected responses are over pairs.
+    """
+    lengths = [{response["id"]: len(response["content"]) for response in row["responses"]} for row in rows]
+    sides = [
+        (by_id[better], by_id[worse])
+        for by_id, row_pairs in zip(lengths, pairs, strict=True)
+        for better, worse in row_pairs
+    ]
     return {
         "prompts": len(rows),
-        "responses": _mean([len(own) for own in lengths]),
+        "responses": _mean([len(by_id) for by_id in lengths]),
         "comparisons": len(sides),
         "prompt_length": _mean([len(row["input"]) for row in rows]),
         "chosen_length": _mean([chosen for chosen, _ in sides]),
@@ -37,31 +43,38 @@ def size_figures(rows: Sequence[Row], pairs: Pairs) -> dict[str, Any]:
 
 
 def strict_marks(rows: Sequence[Row]) -> list[tuple[int, bool]]:
-    """Of each annotation that prefers one of two responses: by how many characters the one that was shown first is
-    longer, and whether it is the preferred one."""
-    found = []
+    """For each annotation that prefers one response, describe the response that was shown first.
+
+    Returns:
+        (By how many characters it is longer than the other, whether it is preferred).
+    """
+    marks = []
     for row in rows:
         length = {response["id"]: len(response["content"]) for response in row["responses"]}
-        found += [(length[a] - length[b], mark == "1") for a, b, mark in row["annotations"] if mark != "s"]
-    return found
+        marks += [(length[a] - length[b], mark == "1") for a, b, mark in row["annotations"] if mark != "s"]
+    return marks
 
 
 def length_figures(strict: Sequence[tuple[int, bool]]) -> list[dict[str, Any]]:
-    """How often the longer of two responses is preferred, by how much longer it is, JSON.
+    """Compute how often the longer of two responses is preferred, by how much longer it is.
 
-    strict: of `strict_marks`. `from` and `to` (None: and more) characters longer, and `longer`, a share with Wilson's
-    95 % interval.
+    Args:
+        strict: Result of `strict_marks`.
+
+    Returns:
+        JSON values, one entry per bin: `from` and `to` (None: or more) in characters, and `longer`, a share with
+        Wilson's 95 % interval.
     """
-    found = []
+    bins = []
     for low, high in pairwise(EDGES):
         longer = [(difference > 0) == first for difference, first in strict if low <= abs(difference) < high]
         to = None if high == inf else int(high) - 1
-        found.append({"from": int(low), "to": to, "longer": share_of(sum(longer), len(longer))})
-    return found
+        bins.append({"from": int(low), "to": to, "longer": share_of(sum(longer), len(longer))})
+    return bins
 
 
 def size_table(sizes: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-    """`size_figures` by annotator and config as texts, as in the paper's table 1."""
+    """Format `size_figures` by annotator and config, as in the paper's table 1."""
     names = ["config", "prompts", "responses", "comparisons", "prompt", "chosen", "rejected"]
     lengths = ("prompt_length", "chosen_length", "rejected_length")
     rows = [
@@ -78,9 +91,9 @@ def size_table(sizes: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 
 
 def length_table(annotators: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-    """`length_figures` by annotator and config as texts."""
-    bins = _filled(annotators)
-    columns = {"characters longer": [_spoken(annotators[0]["by_length"][place]) for place in bins]}
+    """Format `length_figures` by annotator and config."""
+    bins = _used_bins(annotators)
+    columns = {"characters longer": [_bin_label(annotators[0]["by_length"][place]) for place in bins]}
     for entry in annotators:
         shares = [entry["by_length"][place]["longer"] for place in bins]
         columns[part_name(entry)] = [share_text(share) for share in shares]
@@ -88,12 +101,14 @@ def length_table(annotators: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 
 
 def draw_lengths(annotators: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Draw `length_figures` by annotator and config, and beside it how often the response shown first wins, as a PNG,
-    1,350 pixels wide."""
+    """Draw `length_figures` and the share of wins of the response shown first, by annotator and config.
+
+    The PNG is 1,350 pixels wide.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - a second that `--help` saves
     from matplotlib.figure import Figure  # noqa: PLC0415 - the same
 
-    bins = _filled(annotators)
+    bins = _used_bins(annotators)
     figure = Figure(figsize=(9, 4), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
     axes, places = figure.subplots(1, 2, sharey=True, width_ratios=(7, 2))
@@ -113,7 +128,7 @@ def draw_lengths(annotators: Sequence[Mapping[str, Any]], path: Path) -> None:
                     [share["high"] - share["share"] for _, share in points],
                 ],
                 label=part_name(entry),
-                color=COLOURS[number % len(COLOURS)],
+                color=COLORS[number % len(COLORS)],
                 marker="os^Dv"[number % 5],
                 markersize=5,
                 capsize=2,
@@ -124,7 +139,7 @@ def draw_lengths(annotators: Sequence[Mapping[str, Any]], path: Path) -> None:
         panel.spines[["top", "right"]].set_visible(False)
     places.set_xticks([0], ["shown first"])
     places.set_xlim(-0.5, 0.5)
-    axes.set_xticks(range(len(bins)), [_spoken(annotators[0]["by_length"][place]) for place in bins])
+    axes.set_xticks(range(len(bins)), [_bin_label(annotators[0]["by_length"][place]) for place in bins])
     axes.set_ylim(0, 1)
     axes.set_xlabel("characters by which the longer response is longer")
     axes.set_ylabel("share of marks that prefer it")
@@ -134,20 +149,20 @@ def draw_lengths(annotators: Sequence[Mapping[str, Any]], path: Path) -> None:
 
 
 def part_name(entry: Mapping[str, Any]) -> str:
-    """What tables and figures call a config and who annotated it."""
+    """Label of a config and its annotator in tables and figures."""
     return f"{entry['config']} ({entry['annotator']})" if entry["annotator"] else str(entry["config"])
 
 
-def _filled(annotators: Sequence[Mapping[str, Any]]) -> list[int]:
-    """The places of the bins in which anybody compared two responses, and of those between them."""
+def _used_bins(annotators: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Indices from the first to the last bin that has marks of any annotator."""
     bins = range(len(annotators[0]["by_length"]))
-    there = [place for place in bins if any(entry["by_length"][place]["longer"]["of"] for entry in annotators)]
-    return list(range(min(there, default=0), max(there, default=-1) + 1))
+    used = [place for place in bins if any(entry["by_length"][place]["longer"]["of"] for entry in annotators)]
+    return list(range(min(used, default=0), max(used, default=-1) + 1))
 
 
 def _mean(values: Sequence[int]) -> float:
     return round(sum(values) / len(values), 4) if values else 0.0
 
 
-def _spoken(entry: Mapping[str, Any]) -> str:
+def _bin_label(entry: Mapping[str, Any]) -> str:
     return f"{entry['from']} or more" if entry["to"] is None else f"{entry['from']} to {entry['to']}"

@@ -1,4 +1,4 @@
-"""The preference set: a judge's votes, filtered by the reward model, resolved, and balanced in length (section 4)."""
+"""Build the preference set: filter a judge's votes by the reward model, resolve them, balance lengths (section 4)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -29,10 +29,13 @@ NO_PAIR_AFTER = "no pair left after down-sampling for length"
 
 @dataclass(frozen=True)
 class PreferenceSet:
-    """What became of a judge's votes.
+    """Preferences from a judge's votes.
 
-    rows: resolved, with the pairs that were kept as `annotations`. votes: how many were dropped, by reason. dropped:
-    the prompts that were dropped (`rankings.DROPPED`). steps: how many pairs are left after each step, by its name.
+    Attributes:
+        rows: Resolved rows, with the pairs that were kept as `annotations`.
+        votes: Number of dropped votes by reason.
+        dropped: Dropped prompts, columns of `rankings.DROPPED`.
+        steps: Number of pairs left after each step.
     """
 
     rows: list[Row]
@@ -42,22 +45,27 @@ class PreferenceSet:
 
 
 @dataclass(frozen=True)
-class Voted:
+class JudgedPart:
     """The judge's part of a release.
 
-    judge: its name. rows: before anything was filtered. votes: `votes.VOTES`. rewards: `reward_model.REWARDS`, None
-    without distant supervision. made: what became of the votes.
+    Attributes:
+        judge: Name of the judge model.
+        rows: All rows that were voted on, before filtering.
+        votes: Columns of `votes.VOTES`.
+        rewards: Columns of `reward_model.REWARDS`; None without distant supervision.
+        preferences: The preference set that the votes result in.
+        source: Origin of the rows.
     """
 
     judge: str
     rows: list[Row]
     votes: pl.DataFrame
     rewards: pl.DataFrame | None
-    made: PreferenceSet
+    preferences: PreferenceSet
     source: Source
 
 
-def judged(
+def build_preference_set(
     rows: Sequence[Row],
     votes: pl.DataFrame,
     rewards: pl.DataFrame | None,
@@ -68,12 +76,21 @@ def judged(
 ) -> PreferenceSet:
     """Turn votes into a preference set.
 
-    rows: with `id` and `responses`. votes: `votes.VOTES`. rewards: `reward_model.REWARDS`, None without distant
-    supervision. Three steps: with distant supervision a vote is kept if the reward model agrees by more than `margin`;
-    the votes are resolved into ranks, and pairs that a cycle made equal are dropped; if `strategies` says so, pairs are
-    drawn so that the better response is the longer one as often as the shorter one.
+    1. With distant supervision, keep the votes that the reward model agrees with by more than `margin`.
+    2. Resolve the votes into ranks, and drop pairs that a cycle made equal.
+    3. If `strategies.length` is set, drop pairs at random until the better response is the longer one as often as the
+       shorter one.
 
-    Raises `TrainingDataError` for a reward that is no finite number.
+    Args:
+        rows: Rows with `id` and `responses`.
+        votes: Columns of `votes.VOTES`.
+        rewards: Columns of `reward_model.REWARDS`. None turns distant supervision off.
+        strategies: Which strategies to use.
+        margin: Smallest difference of rewards that counts, exclusive.
+        seed: Seed of step 3.
+
+    Raises:
+        TrainingDataError: A reward is not finite.
     """
     first = pl.col("mark") == "1"
     pairs = votes.filter(pl.col("mark") != "s").select(
@@ -85,8 +102,8 @@ def judged(
     steps = {"votes that prefer one": pairs.height}
     graph = votes.drop_nulls("mark")
     if rewards is not None:
-        pairs, disagreed = _agreed(pairs, rewards, margin)
-        reasons |= disagreed
+        pairs, dropped_votes = _filter_by_reward(pairs, rewards, margin)
+        reasons |= dropped_votes
         steps["the reward model agrees"] = pairs.height
         graph = _as_graph(pairs)
     resolved, dropped = resolve_rows(with_annotations(rows, graph))
@@ -99,30 +116,34 @@ def judged(
         reasons[IN_A_CYCLE] = pairs.height - in_order.height
         steps["kept by the ranks"] = in_order.height
     if strategies.length:
-        balanced = debiased(in_order, lengths_of(rows), seed)
+        balanced = balance_lengths(in_order, lengths_of(rows), seed)
         reasons[LONGER] = in_order.height - balanced.height
         in_order = balanced
         steps["balanced in length"] = in_order.height
-    left = with_annotations(resolved, _as_graph(in_order))
-    gone = [
+    remaining = with_annotations(resolved, _as_graph(in_order))
+    without_pairs = [
         (row["input"], NO_PAIR_AFTER, len(row["responses"]), sum(row["counts"]["judgements"].values()))
-        for row in left
+        for row in remaining
         if not row["annotations"]
     ]
     return PreferenceSet(
-        [row for row in left if row["annotations"]],
+        [row for row in remaining if row["annotations"]],
         reasons,
-        pl.concat([dropped, pl.DataFrame(gone, schema=DROPPED, orient="row")]),
+        pl.concat([dropped, pl.DataFrame(without_pairs, schema=DROPPED, orient="row")]),
         steps,
     )
 
 
-def debiased(pairs: pl.DataFrame, lengths: pl.DataFrame, seed: int) -> pl.DataFrame:
-    """The pairs, balanced: the better response is the longer one in as many of them as it is the shorter one.
+def balance_lengths(pairs: pl.DataFrame, lengths: pl.DataFrame, seed: int) -> pl.DataFrame:
+    """Drop pairs at random until the better response is the longer one as often as the shorter one.
 
-    pairs: `PAIRS`. lengths: `LENGTHS`. Pairs are dropped at random from the larger of the two groups, over all prompts
-    together. Pairs of equal length are kept (the paper does not say). The draw depends on the seed and the pairs, not
-    on their order.
+    Pairs are dropped from the larger of the two groups, over all prompts together. Pairs of equal length are kept (the
+    paper does not say). The draw depends on the seed and the pairs, not on their order.
+
+    Args:
+        pairs: Columns of `PAIRS`.
+        lengths: Columns of `LENGTHS`.
+        seed: Seed of the draw.
     """
     measured = _with_difference(pairs.with_row_index("number"), lengths, "length")
     groups = [measured.filter(pl.col("difference") > 0), measured.filter(pl.col("difference") < 0)]
@@ -133,27 +154,27 @@ def debiased(pairs: pl.DataFrame, lengths: pl.DataFrame, seed: int) -> pl.DataFr
 
 
 def pairs_by_row(rows: Sequence[Row]) -> list[list[tuple[str, str]]]:
-    """For each row the (better, worse) ids of those of its annotations that prefer one."""
+    """Return (better, worse) ids of each row's annotations, without ties."""
     return [[(a, b) if mark == "1" else (b, a) for a, b, mark in row["annotations"] if mark != "s"] for row in rows]
 
 
 def lengths_of(rows: Sequence[Row]) -> pl.DataFrame:
-    """How long each response is, in characters (`LENGTHS`)."""
-    found = [(row["id"], response["id"], len(response["content"])) for row in rows for response in row["responses"]]
-    return pl.DataFrame(found, schema=LENGTHS, orient="row")
+    """Measure each response in characters (columns of `LENGTHS`)."""
+    lengths = [(row["id"], response["id"], len(response["content"])) for row in rows for response in row["responses"]]
+    return pl.DataFrame(lengths, schema=LENGTHS, orient="row")
 
 
-def _agreed(pairs: pl.DataFrame, rewards: pl.DataFrame, margin: float) -> tuple[pl.DataFrame, dict[str, int]]:
-    """The pairs whose better response has a reward that is higher by more than `margin`, and how many go, by reason.
+def _filter_by_reward(pairs: pl.DataFrame, rewards: pl.DataFrame, margin: float) -> tuple[pl.DataFrame, dict[str, int]]:
+    """Keep the pairs whose better response has the higher reward by more than `margin`; count the dropped by reason.
 
-    A response without a reward (null) was too long for the model, and its pairs are dropped. Rewards are a total order,
-    so the kept pairs have no cycle after one pass; the paper gives no rule.
+    A null reward means that the response was too long for the model. Rewards are a total order, so the kept pairs have
+    no cycle after one pass; the paper gives no rule.
     """
-    strange = rewards.filter(~pl.col("reward").is_finite())
-    if strange.height:
+    not_finite = rewards.filter(~pl.col("reward").is_finite())
+    if not_finite.height:
         raise TrainingDataError(
-            f"The reward model gave no number for {strange.height:,} of {rewards.height:,} responses, the first "
-            f"{strange['response'][0]} of the prompt {strange['prompt'][0]}; train it at a lower learning rate."
+            f"{not_finite.height:,} of {rewards.height:,} rewards are not finite, first {not_finite['response'][0]} of "
+            f"the prompt {not_finite['prompt'][0]}; train the reward model at a lower learning rate."
         )
     pairs = _with_difference(pairs, rewards, "reward")
     difference = pl.col("difference")
@@ -163,12 +184,12 @@ def _agreed(pairs: pl.DataFrame, rewards: pl.DataFrame, margin: float) -> tuple[
         MARGIN: (difference > 0) & (difference <= margin),
         TOO_LONG: difference.is_null(),
     }
-    counts = pairs.select(broken.sum().alias(reason) for reason, broken in dropped.items())
+    counts = pairs.select(matches.sum().alias(reason) for reason, matches in dropped.items())
     return pairs.filter(difference > margin).select(PAIRS.names()), counts.row(0, named=True)
 
 
 def _with_difference(pairs: pl.DataFrame, values: pl.DataFrame, name: str) -> pl.DataFrame:
-    """Pairs with the value of the better response less that of the worse. values: prompt, response and `name`."""
+    """Add the value of the better response minus that of the worse; `values` has prompt, response and `name`."""
     for side in ("better", "worse"):
         of_side = values.select("prompt", pl.col("response").alias(side), pl.col(name).alias(f"{side}_value"))
         pairs = pairs.join(of_side, on=["prompt", side], how="left", validate="m:1", maintain_order="left")

@@ -1,9 +1,8 @@
-"""From conflicting judgements of pairs to one ranking without conflict (CHEEMS, algorithm 1).
+"""Resolve conflicting judgments of pairs into one ranking (CHEEMS, algorithm 1).
 
-The judgements of a prompt make a graph: an edge from the better response to the worse one, and both ways where they
-were called equal. Responses on a cycle cannot be told apart, so each strongly connected component becomes one; what is
-left has no cycle, and its layers (all that nothing better is left for) are the ranks. By component and layer the result
-does not depend on the order in which cycles are found.
+The judgments of a prompt form a graph: an edge from the better response to the worse one, and edges both ways for a
+tie. Each strongly connected component is merged, since its responses cannot be distinguished. The merged graph has no
+cycle, and its layers are the ranks. With components and layers the result does not depend on the order of cycles.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,20 +13,23 @@ import networkx as nx
 
 Mark = Literal["1", "2", "s"]
 MARKS: tuple[Mark, ...] = ("1", "2", "s")
-Judgement = tuple[str, str, Mark]
-"""(first, second, mark): ids of two responses and which is better, "1" the first, "2" the second, "s" neither."""
+Judgment = tuple[str, str, Mark]
+"""(first, second, mark): ids of two responses and which is better: "1" the first, "2" the second, "s" neither."""
 
 
 @dataclass(frozen=True)
 class Resolved:
-    """The ranking that the judgements of a prompt lead to, and how far it keeps them.
+    """The ranking of a prompt's responses, and its conflicts with the judgments.
 
-    rank: by response id, 1 for the best; equal responses share a number, and the next layer's is one more. Responses
-    that no judgement names have none. order: pairs (better, worse) of responses that the judgements order, directly or
-    by way of others; two responses of different layers that are connected by no judgements are not in it.
-    strict, equal: how many judgements prefer one response, and how many call both equal. conflicts: how many of the
-    strict ones the ranking does not keep, since both responses are equal. It contradicts no others: two responses that
-    were called equal lie on a cycle, and an edge never leads to a better rank.
+    Attributes:
+        rank: Rank by response id, 1 is best. Equal responses share a rank, and ranks have no gaps. Responses without a
+            judgment have no rank.
+        order: Pairs (better, worse) that the judgments order, directly or transitively. Two responses of different
+            rank that no judgments connect are not in it.
+        strict: Number of judgments that prefer one response.
+        equal: Number of ties.
+        conflicts: Number of strict judgments on two responses that share a rank. The ranking contradicts no other
+            judgment: tied responses lie on a cycle, and an edge never leads to a better rank.
     """
 
     rank: dict[str, int]
@@ -37,11 +39,11 @@ class Resolved:
     conflicts: int
 
 
-def resolve(judgements: Iterable[Judgement]) -> Resolved:
-    """Resolve the judgements of one prompt. An empty list ranks nothing."""
-    given = list(judgements)
+def resolve(judgments: Iterable[Judgment]) -> Resolved:
+    """Resolve the judgments of one prompt. Without judgments the ranking is empty."""
+    judgments = list(judgments)
     graph = nx.DiGraph()
-    for first, second, mark in given:
+    for first, second, mark in judgments:
         graph.add_nodes_from((first, second))
         if mark != "2":
             graph.add_edge(first, second)
@@ -55,13 +57,13 @@ def resolve(judgements: Iterable[Judgement]) -> Resolved:
         for component in layer
         for response in members[component]
     }
-    strict = [rank[first] == rank[second] for first, second, mark in given if mark != "s"]
+    strict = [rank[first] == rank[second] for first, second, mark in judgments if mark != "s"]
     order = _order(condensed, members)
-    return Resolved(dict(sorted(rank.items())), order, len(strict), len(given) - len(strict), sum(strict))
+    return Resolved(dict(sorted(rank.items())), order, len(strict), len(judgments) - len(strict), sum(strict))
 
 
 def _order(condensed: "nx.DiGraph[int]", members: Mapping[int, set[str]]) -> frozenset[tuple[str, str]]:
-    """All (better, worse) where a path of judgements leads from one to the other."""
+    """All (better, worse) that a path of judgments connects."""
     below: dict[int, set[str]] = {}
     for component in reversed(list(nx.topological_sort(condensed))):
         below[component] = set().union(*(below[next_] | members[next_] for next_ in condensed.successors(component)))

@@ -1,8 +1,7 @@
-"""Prompts with annotated responses, in the fields that CHEEMS published, and their resolution into ranks.
+"""Read prompts with annotated responses in the fields that CHEEMS published, and resolve them into ranks.
 
 A row is a dictionary: `input`, `responses` [{`id`, `content`, ...}], `annotations` [[id, id, mark]], `category`, and
-whatever else it came with. Resolved, it has `rank` {id: whole number, 1 is best}, `order` [[better, worse]] and
-`counts`.
+other keys of the file. A resolved row also has `rank` {id: integer, 1 is best}, `order` [[better, worse]] and `counts`.
 """
 
 import unicodedata
@@ -20,226 +19,240 @@ from build_chinese.preferences import Mark, Resolved, resolve
 Row = dict[str, Any]
 
 MARKS: dict[str, Mark] = {"1": "1", "2": "2", "s": "s", "g": "1", "b": "2"}
-ONE_RESPONSE, NOTHING_SAID = "fewer than two responses", "no annotation"
+ONE_RESPONSE, NO_ANNOTATION = "fewer than two responses", "no annotation"
 ALL_EQUAL = "all responses became equal"
 DROPPED = pl.Schema({"input": pl.String, "reason": pl.String, "responses": pl.Int64, "judgements": pl.Int64})
 
 
-class Fault(Exception):
-    """What is wrong with a row, said so that `ROW: ...` reads as a sentence."""
+class RowError(Exception):
+    """A problem of a row, to be completed with its place: `PLACE: PROBLEM.`."""
 
 
 def read_rankings(path: Path, *, annotated: bool = True) -> list[Row]:
-    """The prompts of a JSONL file, checked; marks are "1", "2" or "s", rows of the same input merged into one.
+    """Read and check the prompts of a JSONL file.
 
-    annotated: whether each row has to have `annotations`; if not, a row without them gets an empty list. A merged row
-    has the responses and the annotations of all its rows; of the other keys it keeps those that all its rows have, with
-    the value of the first.
+    Marks become "1", "2" or "s". Rows with the same input are merged: responses and annotations of all rows, and of the
+    other keys those that all rows have, with the first row's value.
 
-    Raises `SourceError`, naming the row, for what is not of that shape, for an annotation of a response that the
-    prompt does not have or of a response with itself, for an id with two texts, and for an empty category.
+    Args:
+        path: The file.
+        annotated: Require `annotations` in each row. If False, a row without them gets an empty list.
+
+    Raises:
+        SourceError: A row is malformed, an annotation names an unknown response or compares a response with itself, an
+            id has two texts, or a category is empty.
     """
     merged: dict[str, Row] = {}
-    for number, given in enumerate(read_jsonl(path, SourceError), start=1):
+    for number, line in enumerate(read_jsonl(path, SourceError), start=1):
         try:
-            row = _checked(given, annotated=annotated)
-            before = merged.get(row["input"])
-            merged[row["input"]] = row if before is None else _merged(before, row)
-        except Fault as fault:
-            raise SourceError(f"{path}, row {number:,}: {fault}.") from None
+            row = _check_row(line, annotated=annotated)
+            earlier = merged.get(row["input"])
+            merged[row["input"]] = row if earlier is None else _merge(earlier, row)
+        except RowError as error:
+            raise SourceError(f"{path}, row {number:,}: {error}.") from None
     for row in merged.values():
         try:
             _check_annotations(row)
-        except Fault as fault:
-            raise SourceError(f"{path}: {fault}.") from None
+        except RowError as error:
+            raise SourceError(f"{path}: {error}.") from None
     return list(merged.values())
 
 
 def resolve_rows(rows: Sequence[Row]) -> tuple[list[Row], pl.DataFrame]:
-    """The rows with `rank`, `order` and `counts`, and a table of those that say nothing, with the reason (`DROPPED`).
+    """Resolve the annotations of each row into ranks.
 
-    counts: how many `judgements`, and how many of them are `conflicts`, each by "strict" and "equal" (see `Resolved`).
-    A rank that a row had before is replaced. A response that no annotation names gets no rank.
+    A rank in the input is replaced. A response without an annotation gets no rank.
+
+    Returns:
+        The rows with `rank`, `order` and `counts`; and the dropped rows with reasons (columns of `DROPPED`). `counts`
+        has the numbers of `judgements` and of `conflicts` among them, each by "strict" and "equal" (see `Resolved`).
     """
     kept, dropped = [], []
     with progress("resolving", len(rows)) as meter:
         for row in rows:
-            found = resolve(row["annotations"])
-            reason = _nothing(row, found)
+            resolved = resolve(row["annotations"])
+            reason = _drop_reason(row, resolved)
             if reason:
                 dropped.append((row["input"], reason, len(row["responses"]), len(row["annotations"])))
             else:
-                kept.append(row | _resolved(found))
+                kept.append(row | _rank_fields(resolved))
             meter.advance()
     return kept, pl.DataFrame(dropped, schema=DROPPED, orient="row")
 
 
 def with_annotations(rows: Iterable[Row], marks: pl.DataFrame) -> list[Row]:
-    """The rows with marks (`prompt`, `first`, `second`, `mark`) as their annotations, in the order of the marks."""
+    """Set the annotations of rows to marks (`prompt`, `first`, `second`, `mark`), in the order of the marks."""
     by_prompt = marks.group_by("prompt", maintain_order=True).agg(pl.concat_list("first", "second", "mark"))
     annotations = dict(by_prompt.iter_rows())
     return [row | {"annotations": annotations.get(row["id"], [])} for row in rows]
 
 
 def ranked_pairs(row: Row) -> list[tuple[str, str]]:
-    """The (better, worse) ids of a resolved row that its annotations order, directly or by way of others."""
+    """Return the (better, worse) ids that a resolved row's annotations order, directly or transitively."""
     return [(better, worse) for better, worse in row["order"]]
 
 
 def published_pairs(row: Row, where: str) -> list[tuple[str, str]]:
-    """The (better, worse) ids of a row as it was published: by its `rank`, or without one by its annotations.
+    """Return the (better, worse) ids of a published row: by `rank` if it has one, else by its annotations.
 
-    where: the file, for errors. Raises `SourceError` for a `rank` that does not give each response a whole number.
+    Args:
+        row: The row.
+        where: The file, for errors.
+
+    Raises:
+        SourceError: `rank` does not have an integer for each response.
     """
     if row.get("rank") is None:
-        strict = {(one, two) if mark == "1" else (two, one) for one, two, mark in row["annotations"] if mark != "s"}
+        strict = {(a, b) if mark == "1" else (b, a) for a, b, mark in row["annotations"] if mark != "s"}
         return sorted(strict)
-    given = row["rank"]
-    if isinstance(given, list):  # as a release has it
-        given = {entry.get("id"): entry.get("rank") for entry in given if isinstance(entry, dict)}
+    value = row["rank"]
+    if isinstance(value, list):  # the format of a release
+        value = {entry.get("id"): entry.get("rank") for entry in value if isinstance(entry, dict)}
     names = [response["id"] for response in row["responses"]]
-    rank = {str(name): level for name, level in given.items()} if isinstance(given, dict) else {}
+    rank = {str(name): level for name, level in value.items()} if isinstance(value, dict) else {}
     for name in names:
         if type(rank.get(name)) is not int:
             raise SourceError(
-                f"{where}: the prompt {row['input'].strip()[:30]!r} has no rank, a whole number, for the response "
-                f"{name[:60]}; give each response one, or leave out `rank`."
+                f"{where}: the prompt {row['input'].strip()[:30]!r} has no integer rank for the response {name[:60]}; "
+                "rank each response, or remove `rank`."
             )
-    return [(one, two) for one in names for two in names if rank[one] < rank[two]]
+    return [(a, b) for a in names for b in names if rank[a] < rank[b]]
 
 
 def prompt_id(text: str) -> str:
-    """The id of a prompt that came without one: the beginning of its text's digest."""
+    """Make an id for a prompt without one: the beginning of its text's digest."""
     return digest(text)[:16]
 
 
-def named(value: object) -> str:
-    """An id as text, empty where there is none. Raises `Fault` for what is neither text nor a whole number."""
+def parse_id(value: object) -> str:
+    """Convert an id to text, empty for None. Raises `RowError` for a value that is neither text nor an integer."""
     if value is None:
         return ""
     if not isinstance(value, str | int) or isinstance(value, bool):
-        raise Fault(f"the id {str(value)[:60]!r} is neither text nor a whole number")
+        raise RowError(f"the id {str(value)[:60]!r} is neither text nor an integer")
     return str(value).strip()
 
 
-def _resolved(found: Resolved) -> Row:
+def _rank_fields(resolved: Resolved) -> Row:
     return {
-        "rank": found.rank,
-        "order": [list(pair) for pair in sorted(found.order)],
+        "rank": resolved.rank,
+        "order": [list(pair) for pair in sorted(resolved.order)],
         "counts": {
-            "judgements": {"strict": found.strict, "equal": found.equal},
-            "conflicts": {"strict": found.conflicts, "equal": 0},
+            "judgements": {"strict": resolved.strict, "equal": resolved.equal},
+            "conflicts": {"strict": resolved.conflicts, "equal": 0},
         },
     }
 
 
-def _nothing(row: Row, found: Resolved) -> str | None:
+def _drop_reason(row: Row, resolved: Resolved) -> str | None:
     if len(row["responses"]) < 2:
         return ONE_RESPONSE
     if not row["annotations"]:
-        return NOTHING_SAID
-    return ALL_EQUAL if len(set(found.rank.values())) < 2 else None
+        return NO_ANNOTATION
+    return ALL_EQUAL if len(set(resolved.rank.values())) < 2 else None
 
 
-def _checked(given: Row, *, annotated: bool) -> Row:
-    row = dict(given) if "answer1" not in given else _of_two(given)
+def _check_row(line: Row, *, annotated: bool) -> Row:
+    row = dict(line) if "answer1" not in line else _from_two_answers(line)
     if "input" not in row and "prompt" in row:
         row["input"] = row.pop("prompt")
     text = row.get("input")
     if not isinstance(text, str) or not text.strip():
-        raise Fault("it has no `input`")
+        raise RowError("`input` is missing or empty")
     if not isinstance(row.get("sys_prompt"), str | None):
-        raise Fault("its `sys_prompt` is no text")
+        raise RowError("`sys_prompt` is not text")
     if "id" in row:
-        row["id"] = named(row["id"]) or prompt_id(text)
+        row["id"] = parse_id(row["id"]) or prompt_id(text)
     row["responses"] = _responses(row)
     if "category" in row:
         row["category"] = _category(row["category"])
     if "annotations" not in row and annotated:
-        raise Fault("it has no `annotations`")
+        raise RowError("`annotations` is missing")
     by_text = {response["content"]: response["id"] for response in row["responses"]}
     entries = _list(row.get("annotations", []), "annotations")
     row["annotations"] = [_annotation(entry, by_text) for entry in entries]
     return row
 
 
-def _of_two(given: Row) -> Row:
-    """A flat row of two answers and a preference, which the published loader also takes, as any other."""
-    answers = [given.get("answer1"), given.get("answer2")]
+def _from_two_answers(line: Row) -> Row:
+    """Convert a flat row of two answers and a preference, a format that the published loader also accepts."""
+    answers = [line.get("answer1"), line.get("answer2")]
     if not all(isinstance(answer, str) for answer in answers):
-        raise Fault("its `answer1` and `answer2` are no texts")
+        raise RowError("`answer1` and `answer2` are not both text")
     responses = [{"id": prompt_id(str(answer)), "content": answer} for answer in answers]
-    rest = {key: value for key, value in given.items() if key not in {"answer1", "answer2", "preference"}}
-    annotation = [*(response["id"] for response in responses), given.get("preference")]
+    rest = {key: value for key, value in line.items() if key not in {"answer1", "answer2", "preference"}}
+    annotation = [*(response["id"] for response in responses), line.get("preference")]
     return rest | {"responses": responses, "annotations": [annotation]}
 
 
 def _list(value: object, name: str) -> list[Any]:
     if not isinstance(value, list):
-        raise Fault(f"its `{name}` are no list")
+        raise RowError(f"`{name}` is not a list")
     return value
 
 
 def _responses(row: Row) -> list[Row]:
-    found: dict[str, Row] = {}
+    responses: dict[str, Row] = {}
     for response in _list(row.get("responses"), "responses"):
         if not isinstance(response, dict) or not isinstance(response.get("content"), str):
-            raise Fault("a response is no object with an `id` and a `content`")
-        name = named(response.get("id"))
+            raise RowError("a response is not an object with `id` and `content`")
+        name = parse_id(response.get("id"))
         if not name:
-            raise Fault("a response has no `id`")
-        if name in found and found[name]["content"] != response["content"]:
-            raise Fault(f"the id {name} is given to two responses")
-        found.setdefault(name, response if response["id"] == name else response | {"id": name})
-    return list(found.values())
+            raise RowError("a response has no `id`")
+        if name in responses and responses[name]["content"] != response["content"]:
+            raise RowError(f"two responses have the id {name}")
+        responses.setdefault(name, response if response["id"] == name else response | {"id": name})
+    return list(responses.values())
 
 
 def _category(value: object) -> list[str]:
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list) or not names or not all(isinstance(name, str) and name.strip() for name in names):
-        raise Fault("its `category` is empty; name one, or leave the field out")
+        raise RowError("`category` is empty; name one, or remove the field")
     return names
 
 
 def _annotation(entry: object, by_text: Mapping[str, str]) -> list[str]:
-    """An annotation as [first, second, mark]; the mark may be typed in full-width characters.
+    """Parse an annotation into [first, second, mark]; the mark may have full-width characters.
 
-    Like the published loader it also takes an object with the texts of both answers. by_text: ids by these texts.
+    Like the published loader, this also accepts an object with the texts of both answers; `by_text` has their ids.
     """
     if isinstance(entry, dict):
         texts = [entry.get("answer1"), entry.get("answer2")]
         entry = [*(by_text.get(str(text), text) for text in texts), entry.get("preference")]
     if not isinstance(entry, list) or len(entry) != 3 or not all(isinstance(part, str | int) for part in entry):
-        raise Fault(f"the annotation {str(entry)[:60]} is not [id, id, mark]")
-    first, second, given = (str(part).strip() for part in entry)
-    mark = MARKS.get(unicodedata.normalize("NFKC", given).lower())
+        raise RowError(f"the annotation {str(entry)[:60]} is not [id, id, mark]")
+    first, second, text = (str(part).strip() for part in entry)
+    mark = MARKS.get(unicodedata.normalize("NFKC", text).lower())
     if mark is None:
-        raise Fault(f"the annotation of {first} and {second} has the mark {given!r}, which is none of 1, 2 and s")
-    kept = [first, second, mark]
-    return entry if entry == kept else kept  # no second list for each of hundreds of thousands
+        raise RowError(f"the annotation of {first} and {second} has the mark {text!r}, which is not 1, 2 or s")
+    parsed = [first, second, mark]
+    return entry if entry == parsed else parsed  # saves a second list for each of hundreds of thousands
 
 
 def _check_annotations(row: Row) -> None:
-    known = {response["id"] for response in row["responses"]}
+    ids = {response["id"] for response in row["responses"]}
     start = row["input"].strip()[:30]
     for first, second, _ in row["annotations"]:
         for name in (first, second):
-            if name not in known:
-                raise Fault(f"an annotation names the response {name[:60]}, which the prompt {start!r} does not have")
+            if name not in ids:
+                raise RowError(
+                    f"an annotation names the response {name[:60]}, which the prompt {start!r} does not have"
+                )
         if first == second:
-            raise Fault(f"an annotation of the prompt {start!r} compares the response {first} with itself")
+            raise RowError(f"an annotation of the prompt {start!r} compares the response {first} with itself")
 
 
-def _merged(before: Row, row: Row) -> Row:
-    """Two rows of one input as one, as the published loader has it."""
-    if "rank" in before and "rank" in row:
-        raise Fault("its input was there before and both have a `rank`, so there are two; leave one out")
-    responses = {response["id"]: response for response in before["responses"]}
+def _merge(earlier: Row, row: Row) -> Row:
+    """Merge two rows of one input, as the published loader does."""
+    if "rank" in earlier and "rank" in row:
+        raise RowError("an earlier row has the same input, and both have a `rank`; remove one")
+    responses = {response["id"]: response for response in earlier["responses"]}
     for response in row["responses"]:
         if responses.setdefault(response["id"], response)["content"] != response["content"]:
-            raise Fault(f"the id {response['id']} is given to two responses")
-    both = {key: value for key, value in before.items() if key in row}
+            raise RowError(f"two responses have the id {response['id']}")
+    both = {key: value for key, value in earlier.items() if key in row}
     return both | {
         "responses": list(responses.values()),
-        "annotations": before["annotations"] + row["annotations"],
+        "annotations": earlier["annotations"] + row["annotations"],
     }

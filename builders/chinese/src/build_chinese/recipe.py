@@ -1,4 +1,4 @@
-"""What a build of CheemsBench and CheemsPreference can be asked to do."""
+"""The recipe of CheemsBench and CheemsPreference: the settings of a build."""
 
 from pathlib import Path, PurePath
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -10,14 +10,15 @@ from pydantic import Field, field_validator, model_validator
 
 RECIPES = Path(__file__).parent / "recipes"
 SAMPLE = "sample"
-TAXONOMY: Any = Field(SAMPLE, description="TOML with the categories of --prompts, or `sample`.")
+TAXONOMY: Any = Field(SAMPLE, description="TOML file with the categories of --prompts, or `sample`.")
 
 
 class PromptsTable(FrozenModel):
-    """Prompts that people are to rank responses to.
+    """Prompts to annotate.
 
-    responses: without it the writers are asked. assigned: JSONL with `task`, `annotator` and `responses`, where
-    somebody else has given the tasks out.
+    Attributes:
+        responses: Default: the writers answer the prompts.
+        assigned: JSONL with `task`, `annotator` and `responses`, for tasks that were assigned elsewhere.
     """
 
     location: Location = Field(
@@ -30,29 +31,42 @@ class PromptsTable(FrozenModel):
 
 
 class Writer(ChatModel):
-    """A model that answers the prompts. base_url, api_key_env: its endpoint, in place of the connection's."""
+    """A model that answers the prompts.
+
+    Attributes:
+        base_url: Its endpoint. Default: the connection's.
+        api_key_env: Environment variable with the API key of `base_url`.
+    """
 
     base_url: str | None = None
     api_key_env: str | None = None
 
 
 class Screening(FrozenModel):
-    """Thresholds of the rules.
+    """Thresholds of the screening rules for responses. Lengths are in characters, shares from 0 to 1.
 
-    longest: in standard deviations above the mean length of all responses. longest_for_prompt: in medians of the
-    prompt's responses. 0 turns either off. Lengths are in characters; one of `always_fine` or less is no outlier.
-    chinese: least share of Chinese among the letters outside code, formulas and addresses. kana: largest share of kana
-    among kana and Chinese characters. Neither holds for a response with fewer letters than `few_letters`, in
-    `other_languages`, categories (main or sub) such as translation in which Chinese is not asked for, and where the
-    prompt itself asks otherwise: with `asked_language` for another language, or in one; with `asked_code` for code,
-    where half of the response is lines of it; with `asked_options` for one of several options, of which the response
-    is the letter or the text.
-    garbled: largest share of characters that some wrong decoding left, or that no text has.
-    repeated: largest share of passages of 20 characters that stood in the response before.
-    refusals: whether refusals go, looked for in responses of `refusal_length` characters or less, but for those in
-    the categories of `refusals_allowed`.
-    long_allowed, repeated_allowed: categories in which no response is too long, or repeats itself too much.
-    least_responses: a prompt that is left with fewer goes.
+    The rules of language (`chinese`, `kana`) do not apply to responses that `few_letters`, `other_languages`,
+    `asked_language`, `asked_code` or `asked_options` exempt.
+
+    Attributes:
+        longest: Largest length, in standard deviations above the mean length of all responses; 0 is off.
+        longest_for_prompt: Largest length, in medians of the prompt's responses; 0 is off.
+        always_fine: A response of this length or less is never too long.
+        long_allowed: Categories without a largest length.
+        chinese: Least share of Chinese among the letters outside code, formulas and URLs.
+        kana: Largest share of kana among kana and Chinese characters.
+        few_letters: Exempt responses with fewer letters.
+        other_languages: Exempt categories (main or sub) that do not ask for Chinese, such as translation.
+        asked_language: Exempt prompts that ask for another language or are written in one.
+        asked_code: Exempt responses that are at least half code if the prompt asks for code.
+        asked_options: Exempt responses that are the letter or the text of an option of a multiple-choice prompt.
+        garbled: Largest share of characters from a wrong decoding, or that no text has.
+        repeated: Largest share of windows of 20 characters that occurred earlier in the response.
+        repeated_allowed: Categories in which responses may repeat themselves.
+        refusals: Drop refusals.
+        refusal_length: Look for refusals only in responses of this length or less.
+        refusals_allowed: Categories in which refusals stay.
+        least_responses: Drop prompts with fewer responses left.
     """
 
     longest: float = Field(3.0, ge=0, allow_inf_nan=False)
@@ -76,28 +90,28 @@ class Screening(FrozenModel):
 
 
 class Tasks(FrozenModel):
-    """How tasks are given to annotators, and what becomes of those that several annotators had.
+    """Assignment of tasks to annotators, and consensus on tasks that several annotators marked.
 
-    check_share: for each other task, where there are any check items. several_of_a_prompt: whether an annotator may get
-    several tasks of a prompt where it has more tasks than there are annotators; without, that is an error.
-
-    consensus: what enters the preference graph where several annotators marked a task. `discussion`, the paper's rule
-    (appendix D): one mark on each pair; where they differ it is what they agree on when they discuss it, or the known
-    answer of a check item, and until then the pair is left out. `none`: every annotator's mark, so that marks that
-    differ make both responses equal. The pairs that two tasks of a prompt share are another matter: their conflicts are
-    resolved in the graph (algorithm 1).
-
-    least_agreement: how far two annotators of the same tasks are to agree, before they discuss what is left (see
-    `rounds`). review_share: for each stage of review, the share of the marked tasks that a reviewer marks too; one
-    number is one stage. Both are the paper's.
+    Attributes:
+        several_of_a_prompt: Let an annotator have several tasks of a prompt with more tasks than annotators. If False,
+            such a prompt is an error.
+        consensus: Marks that enter the preference graph if several annotators marked a task. `discussion`, the paper's
+            rule (appendix D): one mark on each pair. Where annotators differ, it is the result of their discussion or
+            the known answer of a check item, and the pair is left out until then. `none`: the marks of every
+            annotator, so that differing marks make both responses equal. Conflicts between two tasks of a prompt are
+            always resolved in the graph (algorithm 1).
+        least_agreement: Share of equal marks that two annotators of the same tasks have to reach before the rest is
+            discussed (see `rounds`). The default is the paper's.
+        review_share: Share of the marked tasks that the reviewer of each stage marks; one number is one stage. The
+            default is the paper's.
     """
 
-    overlap: float = Field(default=0.0, ge=0, le=1, description="Share of the tasks that a second annotator gets too.")
+    overlap: float = Field(default=0.0, ge=0, le=1, description="Share of the tasks that two annotators get.")
     check_share: float = Field(
         default=0.05,
         ge=0,
         le=1,
-        description="How many check items are hidden among the tasks, as a share.",
+        description="Hidden check items, as a share of the tasks.",
     )
     several_of_a_prompt: bool = False
     consensus: Literal["discussion", "none"] = "discussion"
@@ -111,15 +125,16 @@ class Tasks(FrozenModel):
 
 
 class AnnotatedTable(FrozenModel):
-    """Prompts with people's annotations.
+    """Prompts with human annotations.
 
-    A prompt whose `config` is `open`, `human` or another of `benchmarks` is of that benchmark, any other is of the
-    human part that the reward model learns from and that the preference set begins with.
-    attribution: whom the card thanks.
+    Attributes:
+        benchmarks: Prompts with one of these as `config` belong to that benchmark. All others are the human part, which
+            trains the reward model and is the first part of the preference set.
+        attribution: Credit on the card.
     """
 
     location: Location = Field(
-        description="Prompts that people annotated, as `annotations` writes them, or `sample`.",
+        description="Annotated prompts, as `annotations` writes them, or `sample`.",
         json_schema_extra={"flag": "--annotated"},
     )
     name: str | None = SOURCE_NAME
@@ -136,16 +151,18 @@ class UnlabeledTable(FrozenModel):
     )
     name: str | None = SOURCE_NAME
     taxonomy: Location = TAXONOMY
-    limit: int | None = Field(None, ge=1, description="At most so many of --prompts.")
+    limit: int | None = Field(None, ge=1, description="Maximum number of --prompts.")
     license: str | None = LICENSE
     attribution: str | None = None
 
 
 class JudgeTable(ChatModel):
-    """The judge model. provider `recorded` has the sample's own votes. attempts: until a vote can be read.
+    """The judge model. The provider `recorded` has the votes of the sample.
 
-    reply: a `marker` such as [[A]] in the last line, or `structured`, JSON by a schema that the server enforces, which
-    small models need.
+    Attributes:
+        attempts: Maximum number of calls for a vote that can be parsed.
+        reply: Format of the reply. `marker`: such as [[A]] in the last line. `structured`: JSON with a schema that the
+            server enforces, for small models.
     """
 
     attempts: int = Field(2, ge=1)
@@ -155,14 +172,17 @@ class JudgeTable(ChatModel):
 class RewardTable(FrozenModel):
     """The reward model that filters votes.
 
-    name: what to call it. digest: of its files; the builder fills it in. training: options of
-    `pluralbench_local.TrainingConfig` for the human part. large: what of them is otherwise for the large set, that of
-    the judge's votes; by default one epoch, where the human part has two. least_pairs: a human part with fewer is too
-    small.
+    Attributes:
+        name: Name on the card. Default: the name of the folder.
+        digest: Digest of the base model's files; the builder fills it in.
+        training: Options of `pluralbench_local.TrainingConfig` for the human part.
+        large: Options that differ for the large set, that of the judge's votes. The default is one epoch; the human
+            part has two.
+        least_pairs: Smallest number of pairs in the human part.
     """
 
     base: Location = Field(
-        description="Folder of the model that is trained on the human part and filters the votes.",
+        description="Folder of the base model, which is trained on the human part and filters the votes.",
         json_schema_extra={"flag": "--reward-base"},
     )
     name: str | None = None
@@ -170,16 +190,16 @@ class RewardTable(FrozenModel):
     device: str = "auto"
     training: dict[str, Any] = Field(default_factory=dict)
     large: dict[str, Any] = Field(default_factory=lambda: {"epochs": 1})
-    margin: float = Field(0.0, ge=0, description="A vote stays if rewards differ by more.")
+    margin: float = Field(0.0, ge=0, description="Keep a vote only if the rewards differ by more.")
     least_pairs: int = Field(50, ge=1)
 
     @property
-    def shown(self) -> str:
-        """What to call it."""
+    def display_name(self) -> str:
+        """Name on the card."""
         return self.name or PurePath(self.base).name
 
-    def on_large_set(self) -> Self:
-        """The table as the large set is trained on."""
+    def for_large_set(self) -> Self:
+        """Return a copy with the training options for the large set."""
         return self.model_copy(update={"training": self.training | self.large})
 
 
@@ -191,7 +211,7 @@ class PreferenceTable(FrozenModel):
     )
     length: bool = Field(
         True,
-        description="Balance pairs by whether the better response is longer.",
+        description="Balance pairs, so that the better response is as often longer as shorter.",
         json_schema_extra={"flag": "--length/--no-length"},
     )
     human: bool = Field(
@@ -200,9 +220,10 @@ class PreferenceTable(FrozenModel):
 
 
 class ChineseRecipe(ReleaseRecipe):
-    """A build of CheemsBench and CheemsPreference. Defaults are the paper's where it gives a value.
+    """Recipe of CheemsBench and CheemsPreference. Defaults are the paper's if it gives a value.
 
-    audit: limits that the pairs of every part have to keep, their lengths in characters.
+    Attributes:
+        audit: Limits for the pairs of every part, with lengths in characters.
     """
 
     runtime_only: ClassVar[frozenset[str]] = ReleaseRecipe.runtime_only | {"connection", "audit"}
@@ -215,7 +236,7 @@ class ChineseRecipe(ReleaseRecipe):
         json_schema_extra={"as_text": True, "flag": "--writer", "text_key": "model"},
     )
     annotators: list[str] = Field(
-        default_factory=list, description="Who annotates; repeatable.", json_schema_extra={"flag": "--annotator"}
+        default_factory=list, description="Name of an annotator; repeatable.", json_schema_extra={"flag": "--annotator"}
     )
     screening: Screening = Screening()
     tasks: Tasks = Tasks()
@@ -235,11 +256,11 @@ class ChineseRecipe(ReleaseRecipe):
     def _consistent(self) -> "ChineseRecipe":
         if self.unlabeled is not None:
             if self.judge is None:
-                raise ValueError("prompts without annotations need a judge: `provider` and `model` under [judge]")
+                raise ValueError("prompts without annotations need a judge: set `provider` and `model` under [judge]")
             if self.preference.distant and (self.reward is None or self.annotated is None):
                 raise ValueError(
                     "distant supervision needs annotated prompts under [annotated] and a `base` under [reward]; "
-                    "`distant = false` under [preference] goes without"
+                    "set `distant = false` under [preference] to build without it"
                 )
         if self.judge is not None:
             check_connection(self.judge, self.connection, own=["recorded"])

@@ -1,4 +1,4 @@
-"""Responses to the prompts, from several models (CHEEMS, section 3.1): each answers each prompt once."""
+"""Collect responses to the prompts from several models (CHEEMS, section 3.1); each model answers each prompt once."""
 
 from collections.abc import Sequence
 
@@ -26,10 +26,19 @@ NOT_ANSWERED, SAME_TEXT = "not answered", "the same text as another model's"
 def add_model_responses(
     rows: Sequence[Row], recipe: ChineseRecipe, ledger: Ledger, *, replaying: bool
 ) -> tuple[list[Row], pl.DataFrame]:
-    """The rows with each writer's response, and what was not answered, as `screening.screen` lists what was dropped.
+    """Add each writer's response to the rows.
 
-    A response's id is the beginning of its content's digest, so it says nothing of who wrote it. The order of a
-    prompt's responses is drawn, since it says who stands beside whom in the ring.
+    A response's id is the beginning of its content's digest, so that it does not reveal the model. The order of a
+    prompt's responses is random, since it decides which responses the ring compares.
+
+    Args:
+        rows: Prompts, each with `responses`.
+        recipe: The recipe with its writers.
+        ledger: Recorded calls.
+        replaying: Answer from the ledger only.
+
+    Returns:
+        The rows with all responses; and the prompts without an answer, with columns of `screening.DROPS`.
     """
     written: dict[str, list[dict[str, str]]] = {row["id"]: [] for row in rows}
     failed: list[tuple[str, str | None, str, str]] = []
@@ -60,12 +69,12 @@ def add_model_responses(
                 failed.append((row["id"], name, SAME_TEXT, writer.model))
             else:
                 written[row["id"]].append({"id": name, "content": result.value, "model": result.answer.model})
-    found = []
+    answered = []
     for row in rows:
-        own = sorted(written[row["id"]], key=lambda response: response["id"])
-        rng_for(recipe.seed, "ring", row["id"]).shuffle(own)
-        found.append(row | {"responses": [*row["responses"], *own]})
-    return found, pl.DataFrame(failed, schema=DROPS, orient="row")
+        responses = sorted(written[row["id"]], key=lambda response: response["id"])
+        rng_for(recipe.seed, "ring", row["id"]).shuffle(responses)
+        answered.append(row | {"responses": [*row["responses"], *responses]})
+    return answered, pl.DataFrame(failed, schema=DROPS, orient="row")
 
 
 def _parse(_: Row, reply: str) -> str:
@@ -76,6 +85,6 @@ def _parse(_: Row, reply: str) -> str:
 
 
 def _backend(writer: Writer, recipe: ChineseRecipe) -> Backend:
-    # A key is for the endpoint that it was named for, and for no other.
+    # Never send a key to an endpoint other than its own.
     changes = {} if writer.base_url is None else {"base_url": writer.base_url, "api_key_env": writer.api_key_env}
     return chat_backend(writer, recipe.connection.model_copy(update=changes))

@@ -1,6 +1,6 @@
-"""The reward model that learns from the human part and tells which of a judge's votes to believe (section 4.2).
+"""The reward model that is trained on the human part and filters a judge's votes (section 4.2).
 
-What it says of a response is recorded like any model's answer, so a build can be repeated without training.
+Rewards are recorded like any model output, so a build can be repeated without training.
 """
 
 from collections.abc import Sequence
@@ -23,48 +23,53 @@ from build_chinese.recipe import RewardTable
 if TYPE_CHECKING:
     from pluralbench_local import Ranking, TrainingConfig
 
-KIND, PROVIDER = "reward", "pluralbench-rewards"  # by which rewards are recorded, whatever the package is called
+KIND, PROVIDER = "reward", "pluralbench-rewards"  # keys of recorded rewards; never change them
 REWARDS = pl.Schema(
     {"prompt": pl.String, "response": pl.String, "reward": pl.Float64, "cut": pl.Int64, "call": pl.String}
 )
-"""A reward, null where the response alone is too long for the model. cut: tokens that its prompt lost for it."""
+"""`reward` is null if the response alone is too long for the model. `cut`: tokens cut off the prompt to make it fit."""
 
-PAPERS = {"head_init": "large"}
-"""What a recipe need not say: the paper's, where the package has another default. Rewards are recorded without it."""
+PAPER_DEFAULTS = {"head_init": "large"}
+"""The paper's training options that differ from the package's defaults. They are not part of the recorded requests."""
 
 MODEL = ("*.safetensors", "*.bin", "config.json")
 
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """Rows that a reward model learns from. pairs: by row, (better, worse) ids; None for all that `order` names."""
+    """Rows to train a reward model on.
+
+    Attributes:
+        rows: Resolved rows.
+        pairs: (better, worse) ids by row. None: all pairs of `order`.
+    """
 
     rows: Sequence[Row]
     pairs: Sequence[Sequence[tuple[str, str]]] | None = None
 
     @property
     def size(self) -> int:
-        """How many pairs there are."""
+        """Number of pairs."""
         if self.pairs is not None:
             return sum(map(len, self.pairs))
         return sum(len(ranked_pairs(row)) for row in self.rows)
 
 
 def messages_of(row: Row) -> list[dict[str, str]]:
-    """A row's prompt as messages."""
+    """Return a row's prompt as chat messages."""
     system = [{"role": "system", "content": row["sys_prompt"]}] if row.get("sys_prompt") else []
     return [*system, {"role": "user", "content": row["input"]}]
 
 
-def rankings_of(taught: TrainingRows) -> "list[Ranking]":
-    """What `pluralbench_local.train` takes; responses in no pair are left out."""
+def rankings_of(training: TrainingRows) -> "list[Ranking]":
+    """Convert training rows for `pluralbench_local.train`. Responses in no pair are left out."""
     from pluralbench_local import Ranking  # noqa: PLC0415 - an extra
 
     rankings = []
-    for number, row in enumerate(taught.rows):
-        pairs = ranked_pairs(row) if taught.pairs is None else list(taught.pairs[number])
-        inside = {name for pair in pairs for name in pair}
-        content = {response["id"]: response["content"] for response in row["responses"] if response["id"] in inside}
+    for number, row in enumerate(training.rows):
+        pairs = ranked_pairs(row) if training.pairs is None else list(training.pairs[number])
+        in_pairs = {name for pair in pairs for name in pair}
+        content = {response["id"]: response["content"] for response in row["responses"] if response["id"] in in_pairs}
         place = {name: position for position, name in enumerate(content)}
         rankings.append(
             Ranking(
@@ -78,21 +83,28 @@ def rankings_of(taught: TrainingRows) -> "list[Ranking]":
     return rankings
 
 
-def pin(reward: RewardTable, *, replaying: bool = False) -> RewardTable:
-    """The table with the digest of the base's folder (`pluralbench_rewards.model_digest`), which rewards are known by.
+def with_base_digest(reward: RewardTable, *, replaying: bool = False) -> RewardTable:
+    """Return the table with the digest of the base model's folder, which identifies recorded rewards.
 
-    Raises `SourceError` for a base that is neither a folder nor pinned by a digest already, unless `replaying`.
+    The digest is that of `pluralbench_rewards.model_digest`.
+
+    Args:
+        reward: The table. A digest in it is kept.
+        replaying: Accept a folder that does not exist.
+
+    Raises:
+        SourceError: The folder does not exist or holds no model.
     """
     folder = Path(reward.base)
     if reward.digest is not None or (replaying and not folder.is_dir()):
         return reward
     if not folder.is_dir():
         raise SourceError(
-            f"There is no folder {reward.base} with a model to train; download it first, such as with "
+            f"The base model's folder {reward.base} does not exist; download the model, for example with "
             "`hf download ORG/NAME --local-dir FOLDER`."
         )
     if not any(path for pattern in MODEL for path in folder.glob(pattern)):
-        raise SourceError(f"{folder} holds no model: it has neither weights nor a configuration.")
+        raise SourceError(f"{folder} is not a model: it has neither weights nor a configuration.")
     return reward.model_copy(update={"digest": model_digest(folder)})
 
 
@@ -106,18 +118,36 @@ def rewards(
     *,
     replaying: bool,
 ) -> pl.DataFrame:
-    """The reward of each response (`REWARDS`), by the model that was trained on the human part.
+    """Score each response with the model trained on the human part.
 
-    Rewards that the ledger knows are taken from it, and only where some are missing is the model trained, in `work`.
-    cluster: where it then scores, if not in this process.
+    Recorded rewards are reused. The model is trained only if some are missing.
 
-    Raises `TrainingDataError` for a human part that is too small, `BuildError` where the extra `train` is missing, and
-    the errors of `pluralbench_rewards`.
+    Args:
+        rows: Rows to score.
+        human: The human part.
+        reward: Base model and training options.
+        ledger: Recorded rewards.
+        work: Folder for the trained model.
+        cluster: Ray cluster for scoring. Default: this process.
+        replaying: Never train.
+
+    Returns:
+        Columns of `REWARDS`.
+
+    Raises:
+        TrainingDataError: The human part is too small.
+        BuildError: The extra `train` is not installed.
+        UserError: An error of `pluralbench_rewards`.
     """
-    enough(human, reward)
-    learned = digest(
+    check_size(human, reward)
+    human_digest = digest(
         [
-            [row["id"], messages_of(row), [[one["id"], one["content"]] for one in row["responses"]], row["rank"]]
+            [
+                row["id"],
+                messages_of(row),
+                [[response["id"], response["content"]] for response in row["responses"]],
+                row["rank"],
+            ]
             for row in human.rows
         ]
     )
@@ -126,11 +156,11 @@ def rewards(
         Request(
             KIND,
             PROVIDER,
-            reward.shown,
+            reward.display_name,
             {
                 "base": reward.digest,
                 "training": reward.training,
-                "human": learned,
+                "human": human_digest,
                 "messages": messages_of(row),
                 "response": response["content"],
             },
@@ -138,103 +168,119 @@ def rewards(
         )
         for row, response in places
     ]
-    known = ledger.find({request.key for request in requests})
-    missing = list({request.key: request for request in requests if request.key not in known}.values())
+    recorded = ledger.find({request.key for request in requests})
+    missing = list({request.key: request for request in requests if request.key not in recorded}.values())
     if missing and not replaying:
-        folder = trained(human, reward, work / "reward-model")
-        ledger.record(*_scored(missing, folder, cluster))
+        folder = train_base(human, reward, work / "reward-model")
+        ledger.record(*_score_requests(missing, folder, cluster))
     answers = ask(requests, ledger, Replay(), label="rewards")
-    found = [
+    values = [
         (row["id"], response["id"], float(answer.text), int(answer.finish_reason.removeprefix("cut ")), answer.key)
         if answer.outcome == "answer"
         else (row["id"], response["id"], None, 0, answer.key)
         for (row, response), answer in zip(places, answers, strict=True)
     ]
-    return pl.DataFrame(found, schema=REWARDS, orient="row")
+    return pl.DataFrame(values, schema=REWARDS, orient="row")
 
 
-def enough(human: TrainingRows, reward: RewardTable) -> None:
-    """Raise `TrainingDataError` for a human part with fewer pairs than the recipe asks for."""
+def check_size(human: TrainingRows, reward: RewardTable) -> None:
+    """Raise `TrainingDataError` if the human part has fewer pairs than `reward.least_pairs`."""
     if human.size < reward.least_pairs:
         raise TrainingDataError(
-            f"The human part has {len(human.rows):,} prompts with {human.size:,} pairs, too few to train a reward "
-            f"model on: {reward.least_pairs:,} pairs are the least (`reward.least_pairs`)."
+            f"The human part has {human.size:,} pairs of {len(human.rows):,} prompts; training a reward model needs "
+            f"{reward.least_pairs:,} (`reward.least_pairs`)."
         )
 
 
-def trained(taught: TrainingRows, reward: RewardTable, folder: Path) -> Path:
-    """Train the base on what is taught, into `folder`; training that was interrupted goes on. The model's folder.
+def train_base(training: TrainingRows, reward: RewardTable, folder: Path) -> Path:
+    """Train the base model on `training`, or resume an interrupted training in `folder`.
 
-    Raises `BuildError` without the extra `train`, `SourceError` for a base that is not there or is not the one whose
-    digest the recipe has, and the errors of `pluralbench_local`.
+    Returns:
+        Folder of the trained model.
+
+    Raises:
+        BuildError: The extra `train` is not installed.
+        SourceError: The base does not exist, or its digest is not the recipe's.
+        UserError: An error of `pluralbench_local`.
     """
     options = training_options(reward)
-    found = model_digest(reward.base)
-    if found is None:
+    actual = model_digest(reward.base)
+    if actual is None:
         raise SourceError(
-            f"There is no folder {reward.base} with a model to train, and rewards by one that was trained like this "
-            "are not recorded; give a folder with --reward-base."
+            f"The base model's folder {reward.base} does not exist, and its rewards are not recorded; set "
+            "`reward.base=...` to a folder."
         )
-    if found != reward.digest:
+    if actual != reward.digest:
         raise SourceError(
-            f"The model in {reward.base} is not the one that the recipe's `reward.digest` names (weights, "
-            "configuration, tokenizer or chat template differ), so what it says is not to be recorded as the other's; "
-            "give the folder of that model, or take `digest` out of the recipe."
+            f"The model in {reward.base} is not that of the recipe's `reward.digest` (another weight, configuration, "
+            "tokenizer or chat template); use that model, or remove `digest`."
         )
     from pluralbench_local import train  # noqa: PLC0415 - an extra
 
-    return train(reward.base, rankings_of(taught), folder, options=options, device=reward.device).folder
+    return train(reward.base, rankings_of(training), folder, options=options, device=reward.device).folder
 
 
 def training_options(reward: RewardTable) -> "TrainingConfig":
-    """The options under `training`. Raises `BuildError` without the extra `train`, `RecipeError` for a wrong option."""
+    """Return the options under `reward.training`.
+
+    Raises:
+        BuildError: The extra `train` is not installed.
+        RecipeError: An option is invalid.
+    """
     if find_spec("pluralbench_local") is None:
         raise BuildError(f"Training a reward model needs an extra: {install_command('build-chinese', 'train')}.")
     from pluralbench_local import TrainingConfig  # noqa: PLC0415 - an extra
 
-    return check_recipe(TrainingConfig, PAPERS | reward.training, "[reward.training]")
+    return check_recipe(TrainingConfig, PAPER_DEFAULTS | reward.training, "[reward.training]")
 
 
-def _scored(requests: Sequence[Request], folder: Path, cluster: ClusterConfig | None) -> list[Answer]:
-    groups: dict[bytes, list[Request]] = {}
+def _score_requests(requests: Sequence[Request], folder: Path, cluster: ClusterConfig | None) -> list[Answer]:
+    by_prompt: dict[bytes, list[Request]] = {}
     for request in requests:
-        groups.setdefault(canonical_json(request.body["messages"]), []).append(request)
-    bodies: list[list[Any]] = [[request.body for request in own] for own in groups.values()]
-    asked = [
-        Group(str(place), own[0]["messages"], [body["response"] for body in own]) for place, own in enumerate(bodies)
+        by_prompt.setdefault(canonical_json(request.body["messages"]), []).append(request)
+    bodies: list[list[Any]] = [[request.body for request in group] for group in by_prompt.values()]
+    groups = [
+        Group(str(place), group[0]["messages"], [body["response"] for body in group])
+        for place, group in enumerate(bodies)
     ]
     weights = f"{requests[0].model}, trained, {file_digest(next(folder.glob('*.safetensors')))[:16]}"
     return [
         Answer.to(request, "length", "", model=weights)
         if value is None
         else Answer.to(request, "answer", repr(value), model=weights, finish_reason=f"cut {cut}")
-        for own, values in zip(groups.values(), scores_of(folder, asked, cluster), strict=True)
-        for request, (value, cut) in zip(own, values, strict=True)
+        for group, values in zip(by_prompt.values(), scores_of(folder, groups, cluster), strict=True)
+        for request, (value, cut) in zip(group, values, strict=True)
     ]
 
 
 def scores_of(
     folder: Path, groups: Sequence[Group], cluster: ClusterConfig | None = None
 ) -> list[list[tuple[float | None, int]]]:
-    """By group and response: the score, None where the response alone is too long for the model, and tokens cut off.
+    """Score groups with the model in `folder`.
 
-    Of a prompt that is too long together with its longest response the beginning is cut off.
+    If a prompt and its longest response are too long for the model, the beginning of the prompt is cut off.
+
+    Returns:
+        For each group and response the score and the number of tokens that were cut off. The score is None if the
+        response alone is too long.
     """
     from pluralbench_local import LocalModel, load  # noqa: PLC0415 - an extra
 
-    described, scoring = LocalModel(name=str(folder)), ScoringConfig(on_overflow="truncate-prompt")
+    local_model, scoring = LocalModel(name=str(folder)), ScoringConfig(on_overflow="truncate-prompt")
     model: RewardModel = (
-        load(described, scoring=scoring)
+        load(local_model, scoring=scoring)
         if cluster is None or cluster.address is None
-        else on_cluster(cluster, described, scoring)
+        else on_cluster(cluster, local_model, scoring)
     )
     scored = model.score(groups)
-    found: list[list[tuple[float | None, int]]] = [
+    scores: list[list[tuple[float | None, int]]] = [
         [(value, cut) for value in values] for values, cut in zip(scored.scores, scored.cut, strict=True)
     ]
-    for place in scored.dropped:  # for one response that is too long; the others can be scored
+    for place in scored.dropped:  # one response is too long; score the others one by one
         group = groups[place]
-        alone = [Group(f"{group.id}, {number}", group.prompt, [text]) for number, text in enumerate(group.responses)]
-        again = model.score(alone)
-        found[place] = [(next(iter(values), None), cut) for values, cut in zip(again.scores, again.cut, strict=True)]
-    return found
+        single = [Group(f"{group.id}, {number}", group.prompt, [text]) for number, text in enumerate(group.responses)]
+        rescored = model.score(single)
+        scores[place] = [
+            (next(iter(values), None), cut) for values, cut in zip(rescored.scores, rescored.cut, strict=True)
+        ]
+    return scores

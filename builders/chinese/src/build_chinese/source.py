@@ -1,4 +1,4 @@
-"""Where prompts, responses and annotations come from: files, or the sample in this package."""
+"""Load prompts, responses and annotations from files or from the embedded sample."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from pluralbench_release.errors import SourceError
 from pluralbench_runs import digest
 from pluralbench_tables import read_jsonl
 
-from build_chinese.rankings import Fault, Row, named, prompt_id, read_rankings
+from build_chinese.rankings import Row, RowError, parse_id, prompt_id, read_rankings
 from build_chinese.recipe import SAMPLE, AnnotatedTable, PromptsTable, UnlabeledTable
 from build_chinese.taxonomy import Taxonomy, read_taxonomy
 
@@ -19,65 +19,66 @@ SCREENED = FOLDER / "screened.jsonl"
 
 @dataclass(frozen=True)
 class Loaded:
-    """Rows with an `id` each, and where they came from."""
+    """Rows, each with an `id`, and their origin."""
 
     rows: list[Row]
     source: Source
 
 
-def place(location: str, name: str) -> Path:
-    """A file that a recipe names: in the sample, or where it says."""
+def sample_or_path(location: str, name: str) -> Path:
+    """Return the path of a recipe's file; `name` is the file's name in the sample."""
     return FOLDER / name if location == SAMPLE else Path(location)
 
 
 def taxonomy_of(location: str) -> Taxonomy:
-    """The taxonomy of a recipe. Raises `SourceError`."""
-    return read_taxonomy(place(location, "taxonomy.toml"))
+    """Read the taxonomy of a recipe. Raises `SourceError`."""
+    return read_taxonomy(sample_or_path(location, "taxonomy.toml"))
 
 
 def prompts_of(table: PromptsTable, taxonomy: Taxonomy) -> list[Row]:
-    """The prompts of a recipe, with the responses of its file or none yet.
+    """Read the prompts of a recipe, with the responses of its file if it has one.
 
-    Raises `SourceError` for what is missing, an id that is there twice, and a category that the taxonomy does not know.
+    Raises:
+        SourceError: A file or a field is missing, an id is repeated, or a category is not in the taxonomy.
     """
-    path = place(table.location, "prompts.jsonl")
+    path = sample_or_path(table.location, "prompts.jsonl")
     rows: list[Row] = []
-    for number, given in enumerate(read_jsonl(path, SourceError), start=1):
-        text = given.get("input", given.get("prompt"))
+    for number, line in enumerate(read_jsonl(path, SourceError), start=1):
+        text = line.get("input", line.get("prompt"))
         if not isinstance(text, str) or not text.strip():
-            raise SourceError(f"{path}, row {number:,}: it has no `input`.")
-        category = given.get("category")
+            raise SourceError(f"{path}, row {number:,}: `input` is missing or empty.")
+        category = line.get("category")
         names = [category] if isinstance(category, str) else category or []
         if not names or not all(isinstance(name, str) and name.strip() for name in names):
-            raise SourceError(f"{path}, row {number:,}: its `category` is empty; name a main category of the taxonomy.")
-        row: Row = {"id": _named(given, "id", path, number) or prompt_id(text), "input": text, "category": list(names)}
+            raise SourceError(f"{path}, row {number:,}: `category` is empty; name a main category of the taxonomy.")
+        row: Row = {"id": _row_id(line, "id", path, number) or prompt_id(text), "input": text, "category": list(names)}
         taxonomy.check(row["id"], row["category"])
-        rows.append(row | {"config": str(given.get("config") or "open"), "responses": []})
+        rows.append(row | {"config": str(line.get("config") or "open"), "responses": []})
     _check_ids(rows, path)
     location = table.responses or (SAMPLE if table.location == SAMPLE else None)
     if location is not None:
-        _add_responses(rows, [place(location, "responses.jsonl"), *[SCREENED] * (location == SAMPLE)])
+        _add_responses(rows, [sample_or_path(location, "responses.jsonl"), *[SCREENED] * (location == SAMPLE)])
     return rows
 
 
 def annotated_rows(table: AnnotatedTable) -> Loaded:
-    """The annotated prompts of a file. Raises `SourceError`."""
-    rows = _rankings(Path(table.location))
+    """Read the annotated prompts of a file. Raises `SourceError`."""
+    rows = _read_prompts(Path(table.location))
     for row in rows:
         row["config"] = str(row.get("config") or "preference")
     return Loaded(rows, source_of(rows, table))
 
 
 def unlabeled_rows(table: UnlabeledTable, taxonomy: Taxonomy) -> Loaded:
-    """The prompts that a judge votes on, those with two responses or more. Raises `SourceError`."""
-    rows = _rankings(place(table.location, "unlabeled.jsonl"), annotated=False, limit=table.limit)
+    """Read the prompts that a judge votes on. Raises `SourceError`."""
+    rows = _read_prompts(sample_or_path(table.location, "unlabeled.jsonl"), annotated=False, limit=table.limit)
     for row in rows:
         taxonomy.check(row["id"], row["category"])
     return Loaded(rows, source_of(rows, table))
 
 
 def source_of(rows: Sequence[Row], table: AnnotatedTable | UnlabeledTable) -> Source:
-    """What a release says of the rows' origin."""
+    """Describe the rows' origin for the release."""
     sample = table.location == SAMPLE
     name = table.name or ("PluralBench sample" if sample else Path(table.location).name)
     return Source(
@@ -90,10 +91,12 @@ def source_of(rows: Sequence[Row], table: AnnotatedTable | UnlabeledTable) -> So
     )
 
 
-def _rankings(path: Path, *, annotated: bool = True, limit: int | None = None) -> list[Row]:
-    """The first prompts of a file, each with an id of its own and a category. Raises `SourceError`."""
-    given = read_rankings(path, annotated=annotated)[:limit]
-    rows = [row | {"id": row.get("id") or prompt_id(row["input"])} for row in given]
+def _read_prompts(path: Path, *, annotated: bool = True, limit: int | None = None) -> list[Row]:
+    """Read the first prompts of a file, each with a unique id and a category."""
+    rows = [
+        row | {"id": row.get("id") or prompt_id(row["input"])}
+        for row in read_rankings(path, annotated=annotated)[:limit]
+    ]
     _check_ids(rows, path)
     for row in rows:
         if not row.get("category"):
@@ -101,18 +104,18 @@ def _rankings(path: Path, *, annotated: bool = True, limit: int | None = None) -
     return rows
 
 
-def _named(row: Row, key: str, path: Path, number: int) -> str:
+def _row_id(row: Row, key: str, path: Path, number: int) -> str:
     try:
-        return named(row.get(key))
-    except Fault as fault:
-        raise SourceError(f"{path}, row {number:,}: {fault}.") from None
+        return parse_id(row.get(key))
+    except RowError as error:
+        raise SourceError(f"{path}, row {number:,}: {error}.") from None
 
 
 def _check_ids(rows: Sequence[Row], path: Path) -> None:
     seen: set[str] = set()
     for row in rows:
         if row["id"] in seen:
-            raise SourceError(f"{path} has the id {row['id']} more than once.")
+            raise SourceError(f"{path} has the id {row['id']} more than once; keep one of them.")
         seen.add(row["id"])
 
 
@@ -120,14 +123,14 @@ def _add_responses(rows: Sequence[Row], paths: Sequence[Path]) -> None:
     by_id = {row["id"]: row for row in rows}
     seen: set[tuple[str, str]] = set()
     for path in paths:
-        for number, given in enumerate(read_jsonl(path, SourceError), start=1):
-            prompt, name = (_named(given, key, path, number) for key in ("prompt", "id"))
-            content = given.get("content")
+        for number, line in enumerate(read_jsonl(path, SourceError), start=1):
+            prompt, name = (_row_id(line, key, path, number) for key in ("prompt", "id"))
+            content = line.get("content")
             if not name or not isinstance(content, str):
                 raise SourceError(f"{path}, row {number:,}: a response needs a `prompt`, an `id` and a `content`.")
             if prompt not in by_id:
-                raise SourceError(f"{path}, row {number:,}: there is no prompt {prompt!r} for the response {name}.")
+                raise SourceError(f"{path}, row {number:,}: the prompt {prompt!r} of response {name} does not exist.")
             if (prompt, name) in seen:
-                raise SourceError(f"{path}, row {number:,}: the response {name} of the prompt {prompt} is there twice.")
+                raise SourceError(f"{path}, row {number:,}: the response {name} of the prompt {prompt} is repeated.")
             seen.add((prompt, name))
-            by_id[prompt]["responses"].append({"id": name, "content": content, "model": str(given.get("model") or "")})
+            by_id[prompt]["responses"].append({"id": name, "content": content, "model": str(line.get("model") or "")})

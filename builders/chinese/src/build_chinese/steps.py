@@ -1,4 +1,4 @@
-"""What comes before a release: tasks go out to annotators, annotations come in, conflicts are resolved."""
+"""The steps before a release: make tasks for annotators, read their annotations, resolve conflicts."""
 
 import json
 import shutil
@@ -23,9 +23,9 @@ from polars.exceptions import PolarsError
 from build_chinese import source
 from build_chinese.annotation import rounds
 from build_chinese.annotation.agreement import mark_agreement
-from build_chinese.annotation.annotations import Annotations, check_tasks, judgements_of, read, read_checks
-from build_chinese.annotation.forms import SHEET, shown, write_csv, write_labels
-from build_chinese.annotation.tasks import make, read_tasks, write_tasks
+from build_chinese.annotation.annotations import Annotations, check_tasks, judgments_of, read_annotations, read_checks
+from build_chinese.annotation.forms import SHEET, with_texts, write_csv, write_labels
+from build_chinese.annotation.tasks import build_tasks, read_tasks, write_tasks
 from build_chinese.errors import AnnotationsError, TasksError
 from build_chinese.figures import annotator_figures, file_figures
 from build_chinese.rankings import Row, read_rankings, resolve_rows, with_annotations
@@ -45,14 +45,19 @@ COLUMNS: dict[str, Any] = {
     "responses": pl.List(RESPONSE),
 }
 PROMPTS = pl.Schema(COLUMNS)
-OTHER_PROMPTS = "{path} is not what `build-chinese tasks` wrote ({fault}); give the tasks out anew."
+OTHER_PROMPTS = "{path} is not a file of `build-chinese tasks` ({problem}); make the tasks again."
 
 
 @dataclass(frozen=True)
-class Prepared:
-    """Prompts that passed the rules, the tasks on them, and what was dropped: `prompt`, `response`, `rule`, `value`.
+class PreparedTasks:
+    """Annotation tasks.
 
-    by_rule: how much each rule dropped in each category (`screening.dropped_by`). responses: how many there were.
+    Attributes:
+        prompts: Prompts and responses that passed the screening.
+        tasks: Columns of `tasks.TASKS`.
+        dropped: Dropped responses, columns of `screening.DROPS`.
+        by_rule: Number of dropped responses by rule and category (`screening.dropped_by`).
+        responses: Number of responses before screening.
     """
 
     prompts: pl.DataFrame
@@ -63,17 +68,21 @@ class Prepared:
 
     @property
     def figures(self) -> dict[str, Any]:
-        """How many responses there were, and what was dropped, JSON."""
+        """Number of responses and of dropped ones, JSON."""
         return {"responses": self.responses, "dropped": self.by_rule.to_dicts()}
 
 
 @dataclass(frozen=True)
-class Annotated:
-    """Annotated prompts in the published fields, what was wrong with the annotations, and how far they agree.
+class AnnotationResult:
+    """Annotated prompts and statistics of their annotations.
 
-    consensus: what became of the pairs that several annotators of a task marked (see
-    `pluralbench_studies.consensus_counts`), and by which `rule`. open: the tasks on which they differ, as
-    the annotator `consensus` is to see them. rounds: what goes back, to whom.
+    Attributes:
+        rows: Annotated prompts in the published fields.
+        annotations: All annotations, with their problems.
+        agreement: See `annotation.agreement.mark_agreement`.
+        consensus: `pluralbench_studies.consensus_counts` of pairs with several annotators, and the `rule`.
+        open: Tasks on which annotators differ, as a sheet for the annotator `consensus`.
+        rounds: Tasks of the next round.
     """
 
     rows: list[Row]
@@ -92,25 +101,35 @@ def make_tasks(
     reuse: Path | None = None,
     retry_errors: bool = False,
     fresh: bool = False,
-) -> Prepared:
+) -> PreparedTasks:
     """Write annotation tasks on the recipe's prompts to the folder `out`.
 
-    In it: `label_studio/` and `sheets/`, of which the annotators use one or the other; `prompts.jsonl` and
-    `tasks.jsonl`, by which their work is read again; `dropped.jsonl`; `key.jsonl`, the answers of check items; and
-    `provenance/`, of which `statistics.json` has what each rule dropped. Of the annotators' files none says who wrote a
-    response or which task is a check. replay, reuse, retry_errors, fresh: see `build.build`.
+    The folder has `label_studio/` and `sheets/` (annotators use one of them), `prompts.jsonl` and `tasks.jsonl` (to
+    read the annotations), `dropped.jsonl`, `key.jsonl` (answers of check items), and `provenance/` with
+    `statistics.json` of the dropped responses. The annotators' files do not show which model wrote a response or which
+    task is a check.
 
-    Raises `SourceError`, `TasksError`, `NothingLeft`, `OutputError` and the errors of `pluralbench_calls`.
+    Args:
+        recipe: Prompts, writers, annotators and rules.
+        out: The folder.
+        replay: See `build.build`, also for the others.
+
+    Raises:
+        SourceError: A file of the recipe is missing or malformed.
+        TasksError: The tasks cannot be made.
+        NothingLeft: No prompt passed the screening.
+        OutputError: `out` cannot be written.
+        UserError: An error of `pluralbench_calls`.
     """
     with output_directory(out, recipe, recipe_file=RECIPE, fresh=fresh) as output:
-        known = known_ledgers(out, replay, reuse, fresh=fresh)
-        with recording(output.work, known, retry_errors=retry_errors) as calls:
+        ledgers = known_ledgers(out, replay, reuse, fresh=fresh)
+        with recording(output.work, ledgers, retry_errors=retry_errors) as calls:
             rows = _prompts(recipe)
             rows, unwritten = add_model_responses(rows, recipe, calls.ledger, replaying=replay is not None)
-            prepared = prepare(recipe, rows, unwritten)
+            prepared = prepare_tasks(recipe, rows, unwritten)
         if (out / RECIPE).exists() and not fresh:
             calls.extract.unlink()
-            return prepared  # the same tasks are there, perhaps with work in them
+            return prepared  # do not overwrite existing tasks: annotators may have filled them in
         staged = output.staging()
         write_jsonl(prepared.prompts.iter_rows(named=True), staged / PROMPTS_FILE)
         write_tasks(staged / TASKS_FILE, prepared.tasks)
@@ -118,7 +137,7 @@ def make_tasks(
         write_labels(staged / LABEL_STUDIO, prepared.tasks, prepared.prompts)
         write_csv(staged / SHEETS, prepared.tasks, prepared.prompts)
         if recipe.prompts is not None and recipe.prompts.checks is not None:
-            shutil.copyfile(source.place(recipe.prompts.checks, CHECKS_FILE), staged / KEY_FILE)
+            shutil.copyfile(source.sample_or_path(recipe.prompts.checks, CHECKS_FILE), staged / KEY_FILE)
         (staged / RECIPE).parent.mkdir()
         (staged / STATISTICS).write_text(
             json.dumps(prepared.figures, ensure_ascii=False, indent=2) + "\n", encoding="utf-8"
@@ -129,55 +148,70 @@ def make_tasks(
     return prepared
 
 
-def prepare(recipe: ChineseRecipe, rows: Sequence[Row], unwritten: pl.DataFrame | None = None) -> Prepared:
-    """Screen the responses and make the tasks. Raises `NothingLeft` and `TasksError`.
+def prepare_tasks(recipe: ChineseRecipe, rows: Sequence[Row], unwritten: pl.DataFrame | None = None) -> PreparedTasks:
+    """Screen the responses and make the tasks.
 
-    unwritten: what was dropped before, as `screening.screen` lists it.
+    Args:
+        recipe: Rules, annotators and options.
+        rows: Prompts with responses.
+        unwritten: Responses that were dropped before, columns of `screening.DROPS`.
+
+    Raises:
+        NothingLeft: No prompt passed the screening.
+        TasksError: The tasks cannot be made.
     """
     frame = pl.DataFrame([{name: row[name] for name in PROMPTS.names()} for row in rows], schema=PROMPTS)
     kept, dropped = screen(frame, recipe.screening)
     if kept.is_empty():
         first = dropped["rule"][0] if dropped.height else "there were no responses"
-        raise NothingLeft(f"No prompt is left to annotate: {frame.height:,} are dropped ({first}).")
+        raise NothingLeft(f"No prompt is left to annotate: all {frame.height:,} were dropped ({first}).")
     table = recipe.prompts
     if table is not None and table.assigned is not None and not recipe.annotators:
-        tasks = read_tasks(source.place(table.assigned, "annotations.jsonl"), kept)
+        tasks = read_tasks(source.sample_or_path(table.assigned, "annotations.jsonl"), kept)
     else:
-        checks = [] if table is None or table.checks is None else check_tasks(source.place(table.checks, CHECKS_FILE))
-        tasks = make(kept, recipe.annotators, recipe.tasks, seed=recipe.seed, checks=checks)
+        checks = (
+            []
+            if table is None or table.checks is None
+            else check_tasks(source.sample_or_path(table.checks, CHECKS_FILE))
+        )
+        tasks = build_tasks(kept, recipe.annotators, recipe.tasks, seed=recipe.seed, checks=checks)
     if unwritten is not None:
         dropped = pl.concat([unwritten, dropped], how="vertical_relaxed")
     by_rule = dropped_by(dropped, {row["id"]: row["category"][0] for row in rows})
-    return Prepared(kept, tasks, dropped, by_rule, sum(len(row["responses"]) for row in rows))
+    return PreparedTasks(kept, tasks, dropped, by_rule, sum(len(row["responses"]) for row in rows))
 
 
 def read_tasks_folder(folder: Path) -> tuple[pl.DataFrame, pl.DataFrame, Path | None, Tasks]:
-    """The prompts, the tasks, the file of known answers and the options of a folder that `make_tasks` wrote.
+    """Read a folder that `make_tasks` wrote.
 
-    Raises `TasksError` for a folder without tasks.
+    Returns:
+        The prompts, the tasks, the file of known answers (None if there is none), and the options of the tasks.
+
+    Raises:
+        TasksError: The folder has no tasks, or a file is malformed.
     """
     for name in (PROMPTS_FILE, TASKS_FILE, RECIPE):
         if not (folder / name).is_file():
             raise TasksError(f"{folder} has no {name}; give the folder that `build-chinese tasks` wrote.")
     prompts = _prompts_of(folder / PROMPTS_FILE)
     tasks = read_tasks(folder / TASKS_FILE, prompts)
-    made = read_toml(folder / RECIPE, error=TasksError)
-    options = check_recipe(Tasks, made.get("tasks", {}), str(folder / RECIPE))
+    recipe = read_toml(folder / RECIPE, error=TasksError)
+    options = check_recipe(Tasks, recipe.get("tasks", {}), str(folder / RECIPE))
     key = folder / KEY_FILE
     return prompts, tasks, key if key.is_file() else None, options
 
 
 def _prompts_of(path: Path) -> pl.DataFrame:
-    """The prompts in a folder of tasks, with the columns of `PROMPTS`."""
+    """Read the prompts of a folder of tasks (columns of `PROMPTS`)."""
     rows = read_jsonl(path, TasksError)
     try:
         frame = pl.DataFrame(rows, schema=PROMPTS)
         parts = [frame, frame.select(pl.col("category").explode()), frame["responses"].explode().struct.unnest()]
         missing = next((name for part in parts for name in part.columns if part[name].null_count()), None)
-    except (PolarsError, TypeError) as fault:
-        raise TasksError(OTHER_PROMPTS.format(path=path, fault=one_line(fault))) from None
+    except (PolarsError, TypeError) as error:
+        raise TasksError(OTHER_PROMPTS.format(path=path, problem=one_line(error))) from None
     if missing is not None:
-        raise TasksError(OTHER_PROMPTS.format(path=path, fault=f"a prompt or response lacks `{missing}`"))
+        raise TasksError(OTHER_PROMPTS.format(path=path, problem=f"a prompt or response lacks `{missing}`"))
     return frame
 
 
@@ -192,58 +226,80 @@ def annotate(
     review: Sequence[Path] = (),
     accounts: Mapping[str, str] | None = None,
     assigned: bool = False,
-) -> Annotated:
-    """Annotators' work on tasks as annotated prompts, in which a task has one mark on each pair (`Tasks.consensus`).
+) -> AnnotationResult:
+    """Read annotations of tasks and form the consensus (`Tasks.consensus`).
 
-    Marks on check items count like all others. again: files with what was marked once more, or by a third annotator,
-    which counts in place of what the same annotator marked before. review: a file of each stage's reviewer, whose marks
-    count before all others.
+    Marks on check items count like all others.
 
-    Raises `AnnotationsError` for more of these than there are stages, and the errors of `annotations.read`. accounts,
-    assigned: see there.
+    Args:
+        paths: Files of annotations, see `annotations.read_annotations`.
+        prompts: Prompts of the tasks.
+        tasks: Columns of `tasks.TASKS`.
+        key: File of known answers of check items.
+        options: Rules of consensus and rounds.
+        again: Files of later rounds. They replace earlier marks of the same annotator.
+        review: One file for each stage of review. The marks of reviewers take precedence over all others.
+        accounts: See `annotations.read_annotations`.
+        assigned: See `annotations.read_annotations`.
+
+    Raises:
+        AnnotationsError: There are more `review` files than stages, or a file is invalid.
+        AnswersError: See `annotations.read_annotations`.
     """
     if len(review) > len(options.review_share):
         raise AnnotationsError(
-            f"There are {len(review)} files of reviewers and {len(options.review_share)} stages of review "
-            "(`review_share`); give one file a stage."
+            f"`review=...` has {len(review)} files for {len(options.review_share)} stages of review "
+            "(`tasks.review_share`); pass one file per stage."
         )
-    reading = partial(read, tasks=tasks, accounts=accounts, assigned=assigned)
-    found, anew = reading(paths), reading(again)
+    read_files = partial(read_annotations, tasks=tasks, accounts=accounts, assigned=assigned)
+    annotations, later = read_files(paths), read_files(again)
     if again:
-        found = rounds.with_more(found, anew)
+        annotations = rounds.replace_marks(annotations, later)
     checks = None if key is None else read_checks(key, tasks)
-    counted, agreed = judgements_of(found.marks, checks, options.consensus)
+    counted, agreed = judgments_of(annotations.marks, checks, options.consensus)
     verdicts = []
     for path in review:
-        seen = reading([path]).marks.with_columns(annotator=pl.lit(CONSENSUS))
-        verdicts.append(rounds.reviewed(seen, counted))
+        reviewed = read_files([path]).marks.with_columns(annotator=pl.lit(CONSENSUS))
+        verdicts.append(rounds.review_agreement(reviewed, counted))
         keys = [*rounds.ON, "annotator"]
-        found = replace(found, marks=pl.concat([found.marks.join(seen, on=keys, how="anti"), seen]))
-        counted, agreed = judgements_of(found.marks, checks, options.consensus)
-    ours = agreed.filter(by=OPEN)["task"].unique()
-    to_discuss = tasks.unique("task", keep="first", maintain_order=True).filter(pl.col("task").is_in(ours.implode()))
-    return Annotated(
+        others = annotations.marks.join(reviewed, on=keys, how="anti")
+        annotations = replace(annotations, marks=pl.concat([others, reviewed]))
+        counted, agreed = judgments_of(annotations.marks, checks, options.consensus)
+    open_ids = agreed.filter(by=OPEN)["task"].unique()
+    open_tasks = tasks.unique("task", keep="first", maintain_order=True).filter(
+        pl.col("task").is_in(open_ids.implode())
+    )
+    return AnnotationResult(
         with_annotations(prompts.iter_rows(named=True), counted),
-        found,
-        mark_agreement(found.marks, checks, thirds=rounds.third_annotators(anew.marks, tasks)),
+        annotations,
+        mark_agreement(annotations.marks, checks, thirds=rounds.third_annotators(later.marks, tasks)),
         {"rule": options.consensus, **consensus_counts(agreed)},
-        shown(to_discuss.with_columns(annotator=pl.lit(CONSENSUS)), prompts),
-        rounds.next_round(found.marks, anew.marks, agreed, tasks, prompts, options, verdicts),
+        with_texts(open_tasks.with_columns(annotator=pl.lit(CONSENSUS)), prompts),
+        rounds.next_round(annotations.marks, later.marks, agreed, tasks, prompts, options, verdicts),
     )
 
 
-def write_annotated(annotated: Annotated, out: Path, inputs: Sequence[Path] = ()) -> Path:
-    """Write annotated prompts to `out`, and beside it a report of agreement, consensus, problems and remarks; its path.
+def write_annotated(annotated: AnnotationResult, out: Path, inputs: Sequence[Path] = ()) -> Path:
+    """Write annotated prompts, a report, and the sheets of the next round.
 
-    Where annotators of a task differ and the rule has them discuss it, OUT.discuss.csv is a sheet for what they come
-    to. OUT.again and OUT.third have sheets of what is to be marked once more, and OUT.review1.csv and so on are for
-    reviewers (see `annotation.rounds`). A sheet is left as it is where it is one of `inputs`, which are not written
-    over. Raises `OutputError`, also for such a sheet that has been filled in and is none of them.
+    OUT.discuss.csv is a sheet for the results of a discussion. OUT.again and OUT.third have the sheets of tasks to mark
+    again, and OUT.review1.csv and so on are for reviewers (see `annotation.rounds`).
+
+    Args:
+        annotated: Result of `annotate`.
+        out: JSONL file for the prompts; the other files go next to it.
+        inputs: Files that were read. They are not overwritten.
+
+    Returns:
+        Path of the report of agreement, consensus, problems and remarks.
+
+    Raises:
+        OutputError: A file cannot be written, or a sheet is filled in and not one of `inputs`.
     """
     check_writable([out])
     report, discuss = out.with_name(f"{out.stem}.report.json"), discussion_sheet(out)
     check_writable([out, report], inputs)
-    if to_discuss(annotated):
+    if needs_discussion(annotated):
         _write_unless_filled(discuss, annotated.open, inputs)
     for name, frame in {"again": annotated.rounds.again, "third": annotated.rounds.third}.items():
         for (annotator,), rows in frame.partition_by("annotator", as_dict=True).items():
@@ -255,7 +311,7 @@ def write_annotated(annotated: Annotated, out: Path, inputs: Sequence[Path] = ()
     problems, remarks = annotated.annotations.problems, annotated.annotations.remarks
     values = {
         "agreement": annotated.agreement,
-        "markers": annotated.rounds.markers,
+        "markers": annotated.rounds.pair_agreement,
         "consensus": annotated.consensus,
         "review": annotated.rounds.reviewed,
         "problems": problems.to_dicts(),
@@ -267,100 +323,106 @@ def write_annotated(annotated: Annotated, out: Path, inputs: Sequence[Path] = ()
 
 
 def _write_unless_filled(sheet: Path, rows: pl.DataFrame, inputs: Sequence[Path]) -> None:
-    """Write a sheet, unless it is one of `inputs`. Raises `OutputError` for another one that has been filled in."""
+    """Write a sheet unless it is one of `inputs`. Raises `OutputError` for any other sheet that is filled in."""
     if any(path.resolve() == sheet.resolve() for path in inputs):
         return
     if sheet.exists() and is_filled(sheet, SHEET.names):
-        raise OutputError(f"{sheet} has been filled in; read it with the other files, or move it away.")
+        raise OutputError(f"{sheet} is filled in; read it with the other files, or move it away.")
     write_sheet(sheet, rows, SHEET.names)
 
 
 def round_folder(out: Path, name: str) -> Path:
-    """The folder of sheets that go back (`again`) or to a third annotator (`third`), beside the annotated prompts."""
+    """Return the folder of sheets to mark again (`again`) or by third annotators (`third`), next to `out`."""
     return out.with_name(f"{out.stem}.{name}")
 
 
 def review_sheet(out: Path, now: rounds.Rounds) -> Path:
-    """The sheet of the next reviewer, beside the annotated prompts."""
+    """Return the path of the next reviewer's sheet, next to `out`."""
     return out.with_name(f"{out.stem}.review{len(now.reviewed) + 1}.csv")
 
 
 def discussion_sheet(out: Path) -> Path:
-    """The sheet for what a discussion comes to, beside the annotated prompts."""
+    """Return the path of the sheet for results of a discussion, next to `out`."""
     return out.with_name(f"{out.stem}.discuss.csv")
 
 
-def to_discuss(annotated: Annotated) -> bool:
-    """Whether there are tasks that their annotators are to discuss."""
+def needs_discussion(annotated: AnnotationResult) -> bool:
+    """Whether annotators have tasks to discuss."""
     return annotated.consensus["rule"] == "discussion" and annotated.open.height > 0
 
 
 @dataclass(frozen=True)
-class Ranked:
-    """Rows with ranks, the dropped ones, and what the annotations of both were like (`figures.annotator_figures`)."""
+class RankedPrompts:
+    """Ranked prompts.
+
+    Attributes:
+        rows: Rows with ranks.
+        dropped: Dropped rows, columns of `rankings.DROPPED`.
+        figures: `figures.annotator_figures` of all annotations, including those of dropped rows.
+    """
 
     rows: list[Row]
     dropped: pl.DataFrame
     figures: dict[str, Any]
 
 
-def resolve_file(path: Path, out: Path) -> Ranked:
-    """Resolve the annotated prompts of `path` into `out`.
+def resolve_file(path: Path, out: Path) -> RankedPrompts:
+    """Resolve the annotated prompts of `path` into ranks, and write them to `out`.
 
-    What was dropped goes beside it, to OUT.dropped.jsonl. Raises `SourceError`, `NothingLeft` and `OutputError`.
+    Dropped prompts go to OUT.dropped.jsonl. Raises `SourceError`, `NothingLeft` and `OutputError`.
     """
     check_writable([out])
-    beside = out.with_name(f"{out.stem}.dropped.jsonl")
-    check_writable([out, beside], [path])
+    dropped_file = out.with_name(f"{out.stem}.dropped.jsonl")
+    check_writable([out, dropped_file], [path])
     annotated = read_rankings(path)
     rows, dropped = resolve_rows(annotated)
     if not rows:
-        raise NothingLeft(f"No prompt of {path} is left: {_reasons(dropped)}.")
+        raise NothingLeft(f"No prompt of {path} is left: {_format_reasons(dropped)}.")
     write_jsonl(rows, out)
     if dropped.height:
-        write_jsonl(dropped.iter_rows(named=True), beside)
+        write_jsonl(dropped.iter_rows(named=True), dropped_file)
     else:
-        beside.unlink(missing_ok=True)
-    return Ranked(rows, dropped, annotator_figures(annotated))
+        dropped_file.unlink(missing_ok=True)
+    return RankedPrompts(rows, dropped, annotator_figures(annotated))
 
 
-def described(files: Sequence[Path]) -> dict[str, Any]:
-    """The figures of published files (`figures.file_figures`), by their names without suffix, or by their paths.
+def describe_files(files: Sequence[Path]) -> dict[str, Any]:
+    """Compute the figures of published files (`figures.file_figures`). Raises `SourceError`.
 
-    Raises `SourceError`.
+    Files are called by their names without suffix, or by their paths if two share a name.
     """
     short = len({path.stem for path in files}) == len(files)
     return file_figures({path.stem if short else str(path): read_rankings(path, annotated=False) for path in files})
 
 
 def check_writable(files: Sequence[Path], inputs: Sequence[Path] = ()) -> None:
-    """Raise `OutputError` where a file cannot be written, or where it is one of `inputs`."""
+    """Raise `OutputError` if a file cannot be written or is one of `inputs`."""
     for file in files:
         if file.is_dir():
             raise OutputError(f"{file} is a folder; name a file, such as {file / 'out.jsonl'}.")
         for path in inputs:
             if file.exists() and path.exists() and file.samefile(path):
-                raise OutputError(f"{path} is read and would be written over; choose another output file.")
+                raise OutputError(f"{path} is an input and would be overwritten; choose another output file.")
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise OutputError(f"Cannot write {file}: {error.strerror or error}.") from None
 
 
-def sample_annotated(recipe: ChineseRecipe) -> Annotated:
-    """The sample's prompts with its annotations, by way of its tasks."""
-    prepared = prepare(recipe, _prompts(recipe))
+def annotate_sample(recipe: ChineseRecipe) -> AnnotationResult:
+    """Annotate the sample's prompts with its own annotations."""
+    prepared = prepare_tasks(recipe, _prompts(recipe))
     return annotate([SAMPLE_ANNOTATIONS], prepared.prompts, prepared.tasks, source.FOLDER / CHECKS_FILE, recipe.tasks)
 
 
 def _prompts(recipe: ChineseRecipe) -> list[Row]:
     if recipe.prompts is None:
-        raise SourceError("The recipe names no prompts; give a `location` under [prompts] (or --prompts).")
+        raise SourceError("The recipe names no prompts; set `prompts.location=...`.")
     if recipe.prompts.responses is None and recipe.prompts.location != SAMPLE and not recipe.writers:
-        raise SourceError("The prompts have no responses: give a file with --responses, or models with --writer.")
+        raise SourceError("The prompts have no responses; set `prompts.responses=...` or `writers=...`.")
     return source.prompts_of(recipe.prompts, source.taxonomy_of(recipe.prompts.taxonomy))
 
 
-def _reasons(dropped: pl.DataFrame) -> str:
+def _format_reasons(dropped: pl.DataFrame) -> str:
     counts = dropped.group_by("reason").len().sort("len", "reason", descending=[True, False])
     return ", ".join(f"{count:,} dropped ({reason})" for reason, count in counts.iter_rows())

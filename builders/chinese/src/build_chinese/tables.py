@@ -1,4 +1,4 @@
-"""Resolved rows as the tables of a release, and these in the fields that CHEEMS published."""
+"""Convert resolved rows to release tables, and release tables to the fields that CHEEMS published."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -14,10 +14,16 @@ NO_CALLS = pl.DataFrame(schema={"prompt": pl.String, "call": pl.String})
 
 
 def frame_of(rows: Sequence[Row], annotated_by: str, calls: Mapping[str, pl.DataFrame] | None = None) -> pl.DataFrame:
-    """Resolved rows as a table (`pluralbench_schemas.RankedResponses`). calls: `prompt` and `call` by column."""
-    as_they_are = ("id", "input", "sys_prompt", "annotations", "order", "category")
+    """Convert resolved rows to a table (`pluralbench_schemas.RankedResponses`).
+
+    Args:
+        rows: Resolved rows.
+        annotated_by: Value of that column.
+        calls: Frames with `prompt` and `call`, for the columns of `CALLS`.
+    """
+    copied = ("id", "input", "sys_prompt", "annotations", "order", "category")
     values = [
-        {name: row.get(name) for name in as_they_are}
+        {name: row.get(name) for name in copied}
         | {
             "responses": [response | {"model": str(response.get("model") or "")} for response in row["responses"]],
             "rank": [{"id": name, "rank": rank} for name, rank in row["rank"].items()],
@@ -27,18 +33,18 @@ def frame_of(rows: Sequence[Row], annotated_by: str, calls: Mapping[str, pl.Data
         }
         for row in rows
     ]
-    own = pl.DataFrame(schema={name: kind for name, kind in RANKED_RESPONSES.items() if name not in CALLS})
+    empty = pl.DataFrame(schema={name: kind for name, kind in RANKED_RESPONSES.items() if name not in CALLS})
     # Arrow reads nested lists several times faster than polars does.
-    frame = pl.DataFrame(pa.Table.from_pylist(values, schema=own.to_arrow().schema))
+    frame = pl.DataFrame(pa.Table.from_pylist(values, schema=empty.to_arrow().schema))
     for name in CALLS:
-        found = (calls or {}).get(name, NO_CALLS).drop_nulls("call")
-        keys = found.group_by(id="prompt", maintain_order=True).agg(pl.col("call").alias(name))
+        recorded = (calls or {}).get(name, NO_CALLS).drop_nulls("call")
+        keys = recorded.group_by(id="prompt", maintain_order=True).agg(pl.col("call").alias(name))
         frame = frame.join(keys, on="id", how="left", maintain_order="left").with_columns(pl.col(name).fill_null([]))
     return frame
 
 
 def published_rows(frame: pl.DataFrame) -> Iterator[Row]:
-    """The rows of a table in the fields that CHEEMS published, `rank` as an object."""
+    """Yield the rows of a table in the fields that CHEEMS published, with `rank` as an object."""
     for row in frame.iter_rows(named=True):
         rank = {"rank": {entry["id"]: entry["rank"] for entry in row["rank"]}}
         system = {"sys_prompt": row["sys_prompt"]} if row["sys_prompt"] else {}

@@ -1,4 +1,4 @@
-"""The categories of prompts: main and sub-categories, and by which criteria a judge weighs answers in each."""
+"""The taxonomy of prompts: main categories, sub-categories, and the judge's criteria for each main category."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,14 +12,23 @@ from build_chinese.judge_prompts import CRITERIA
 
 
 class SubCategory(FrozenModel):
-    """A sub-category. english: its name for readers without Chinese."""
+    """A sub-category.
+
+    Attributes:
+        english: Its English name.
+    """
 
     name: str = Field(min_length=1)
     english: str = ""
 
 
 class Category(FrozenModel):
-    """A main category. criteria: a key of `judge_prompts.CRITERIA`, or the criteria themselves, in Chinese."""
+    """A main category.
+
+    Attributes:
+        criteria: A key of `judge_prompts.CRITERIA`, or the text of the criteria in Chinese.
+        sub: Its sub-categories.
+    """
 
     name: str = Field(min_length=1)
     english: str = ""
@@ -34,49 +43,54 @@ class _File(FrozenModel):
 
 @dataclass(frozen=True)
 class Taxonomy:
-    """The categories of a set of prompts, by name. path: where they were read, for errors."""
+    """The categories of a set of prompts.
+
+    Attributes:
+        path: File of the taxonomy, for errors.
+        categories: Main categories by name.
+    """
 
     path: Path
     categories: dict[str, Category]
 
     def criteria(self, main: str) -> str:
-        """What a judge weighs in a main category. Raises `SourceError` for one that is not there."""
-        given = self.known(main).criteria
-        return CRITERIA.get(given, given)
+        """Return the judge's criteria for a main category. Raises `SourceError` if it does not exist."""
+        criteria = self.get(main).criteria
+        return CRITERIA.get(criteria, criteria)
 
-    def known(self, main: str) -> Category:
-        """The main category of this name. Raises `SourceError`."""
+    def get(self, main: str) -> Category:
+        """Return a main category. Raises `SourceError` if it does not exist."""
         if main not in self.categories:
-            raise SourceError(f"There is no category {main!r} in {self.path}; it has {', '.join(self.categories)}.")
+            raise SourceError(f"{self.path} has no category {main!r}; it has {', '.join(self.categories)}.")
         return self.categories[main]
 
     def check(self, prompt: str, category: list[str]) -> None:
-        """Raise `SourceError` where a prompt's [main, sub] is not in the taxonomy. Without a sub-category is fine."""
-        subs = [entry.name for entry in self.known(category[0]).sub]
+        """Raise `SourceError` if a prompt's [main, sub] is not in the taxonomy. The sub-category is optional."""
+        subs = [entry.name for entry in self.get(category[0]).sub]
         if len(category) > 1 and category[1] not in subs:
             raise SourceError(
-                f"The prompt {prompt} is of {' / '.join(category)}, and {self.path} has no sub-category "
-                f"{category[1]!r} there; it has {', '.join(subs) or 'none'}."
+                f"The prompt {prompt} has the category {' / '.join(category)}, but {category[0]} in {self.path} has no "
+                f"sub-category {category[1]!r}; it has {', '.join(subs) or 'none'}."
             )
 
 
 def read_taxonomy(path: Path) -> Taxonomy:
-    """Read a taxonomy: TOML with a `[[category]]` for each main category. Raises `SourceError`."""
+    """Read a taxonomy, a TOML file with a `[[category]]` for each main category. Raises `SourceError`."""
     try:
         values = parse_toml(read_text(path, SourceError))
     except ValueError as error:
         raise SourceError(f"{path} is not valid TOML: {error}.") from None
     try:
-        found = check_recipe(_File, values, str(path)).category
+        categories = check_recipe(_File, values, str(path)).category
     except RecipeError as error:
         raise SourceError(str(error).replace("Recipe ", "The taxonomy ", 1)) from None
-    for category in found:
+    for category in categories:
         if category.criteria.isascii() and category.criteria.isidentifier() and category.criteria not in CRITERIA:
             raise SourceError(
-                f"{path}: there are no criteria {category.criteria!r} for {category.name}; name some of "
+                f"{path}: the criteria {category.criteria!r} of {category.name} do not exist; use one of "
                 f"{', '.join(CRITERIA)}, or write your own in Chinese."
             )
-    by_name = {category.name: category for category in found}
-    if len(by_name) < len(found):
-        raise SourceError(f"{path} has a category twice; give each name once.")
+    by_name = {category.name: category for category in categories}
+    if len(by_name) < len(categories):
+        raise SourceError(f"{path} has two categories of one name; remove or rename one.")
     return Taxonomy(path, by_name)

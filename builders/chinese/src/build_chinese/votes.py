@@ -1,4 +1,4 @@
-"""A judge model's votes on pairs of responses (CHEEMS, section 4.2): each two of a prompt, in a drawn order."""
+"""A judge model's votes on all pairs of a prompt's responses, in random order (CHEEMS, section 4.2)."""
 
 from collections.abc import Iterable, Sequence
 from itertools import combinations
@@ -26,7 +26,7 @@ from build_chinese.source import FOLDER
 from build_chinese.taxonomy import Taxonomy
 
 VOTES = pl.Schema(dict.fromkeys(("prompt", "first", "second", "mark", "reason", "call"), pl.String))
-"""A vote: the responses in the order in which the judge saw them, and "1", "2" or "s", or null with the reason."""
+"""A vote: the responses in the order that the judge saw; `mark` is "1", "2" or "s", or null with a `reason`."""
 
 VERDICT: dict[str, Any] = {
     "name": "verdict",
@@ -37,14 +37,14 @@ VERDICT: dict[str, Any] = {
         "additionalProperties": False,
     },
 }
-NOT_OF_THE_SAMPLE = (
-    "recorded votes are only for the sample's prompts, as its seed orders them; choose a judge with --judge"
+NO_RECORDED_VOTE = (
+    "votes are recorded only for the sample's prompts and its seed; choose another judge with `judge=...`"
 )
 MARK_OF: dict[str, Mark] = {"A": "1", "B": "2", "C": "s"}
 
 
 class Ballot(NamedTuple):
-    """Two responses to one prompt, in the order in which the judge sees them, and the messages that ask for a vote."""
+    """Two responses to one prompt, in the order that the judge sees, and the messages to the judge."""
 
     prompt: str
     first: str
@@ -53,7 +53,7 @@ class Ballot(NamedTuple):
 
 
 def vote_label(prompt: str, first: str, second: str) -> str:
-    """The label of the call for a vote, in the ledger and in error messages."""
+    """Make the label of the call for a vote, for the ledger and error messages."""
     return f"vote on {prompt}: {first} or {second}"
 
 
@@ -67,10 +67,22 @@ def votes(
     limits: Limits,
     seed: int,
 ) -> pl.DataFrame:
-    """A vote on every two responses of each prompt (`VOTES`); votes that the ledger knows are not asked for again.
+    """Let the judge vote on every pair of responses of each prompt. Recorded votes are reused.
 
-    rows: with `id`, `input`, `category` and `responses`. Which of the two comes first is drawn from the seed and the
-    ids alone, so it stays the same when prompts are added or responses come in another order.
+    Which of the two comes first depends only on the seed and the ids, so more prompts or another order of responses do
+    not change it.
+
+    Args:
+        rows: Rows with `id`, `input`, `category` and `responses`.
+        taxonomy: Criteria by category.
+        judge: The judge model.
+        backend: Sends the calls.
+        ledger: Records the calls.
+        limits: Limits of the connection.
+        seed: Seed of the order, and of the judge if it takes one.
+
+    Returns:
+        Columns of `VOTES`.
     """
     ballots = [ballot for row in rows for ballot in _ballots(row, taxonomy, REPLIES[judge.reply], seed)]
 
@@ -90,15 +102,15 @@ def votes(
         limits=limits,
         label="votes",
     )
-    found = [
+    cast = [
         (*ballot[:3], result.value, result.reason or None, result.answer.key)
         for ballot, result in zip(ballots, settled, strict=True)
     ]
-    return pl.DataFrame(found, schema=VOTES, orient="row")
+    return pl.DataFrame(cast, schema=VOTES, orient="row")
 
 
 def recorded_votes() -> dict[str, str]:
-    """The replies of the sample's judge, by `vote_label`."""
+    """Return the replies of the sample's judge by `vote_label`."""
     rows = read_jsonl(FOLDER / "votes.jsonl", SourceError)
     return {vote_label(row["prompt"], row["first"], row["second"]): row["reply"] for row in rows}
 
@@ -108,6 +120,6 @@ def _ballots(row: Row, taxonomy: Taxonomy, how: str, seed: int) -> Iterable[Ball
     criteria = taxonomy.criteria(row["category"][0])
     for pair in combinations(sorted(content), 2):
         first, second = pair if rng_for(seed, "order", row["id"], *pair).random() < 0.5 else reversed(pair)
-        asked = USER.format(criteria=criteria, question=row["input"], answer_a=content[first], answer_b=content[second])
-        messages = [{"role": "system", "content": SYSTEM.format(how=how)}, {"role": "user", "content": asked}]
+        user = USER.format(criteria=criteria, question=row["input"], answer_a=content[first], answer_b=content[second])
+        messages = [{"role": "system", "content": SYSTEM.format(how=how)}, {"role": "user", "content": user}]
         yield Ballot(row["id"], first, second, messages)

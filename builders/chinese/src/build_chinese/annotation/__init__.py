@@ -1,1 +1,1 @@
-"""Annotation of Chinese responses: tasks of three, sheets and Label Studio, marks read back, consensus, agreement."""
+"""Annotation of Chinese responses: tasks, CSV sheets, Label Studio, annotations, consensus and agreement."""

@@ -1,8 +1,7 @@
-"""Annotations of tasks, read and checked against the tasks (CHEEMS, appendix D).
+"""Read annotations and check them against the tasks (CHEEMS, appendix D).
 
-On a task an annotator gives marks on pairs, or a full order, or scores from 0 to 5. Of several, marks count before an
-order and an order before scores, and the rest is checked against what counts. Full-width characters are read as what
-they stand for (NFKC).
+An annotator answers a task with marks on pairs, a full order, or scores from 0 to 5. Marks take precedence over an
+order, and an order over scores; the others are checked for contradictions. Full-width characters are normalized (NFKC).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,7 +17,7 @@ from pluralbench_studies.answers import INCOMPLETE
 from pluralbench_studies.reading import PROBLEM_KINDS
 from pluralbench_tables import read_jsonl
 
-from build_chinese.annotation.formats import Judged, judged, read_lines
+from build_chinese.annotation.formats import RawAnnotation, from_submission, read_lines
 from build_chinese.annotation.forms import LETTERS, SHEET
 from build_chinese.errors import AnnotationsError
 from build_chinese.preferences import Mark
@@ -38,12 +37,14 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True)
 class Annotations:
-    """What annotators said.
+    """Parsed annotations. Rows are sorted by task, in the order of the tasks, and by annotator.
 
-    marks: columns of `MARKS`; `first` was shown before `second`, and `mark` is "1" (the first is better), "2" or "s".
-    scores, remarks: as given. problems: columns of `pluralbench_studies.answers.PROBLEMS`, with `task` for `item`:
-    those that `pluralbench_studies.read_answers` finds, and scores or an order that contradict what counts before them.
-    Rows are sorted by task, as the tasks are, and by annotator.
+    Attributes:
+        marks: Columns of `MARKS`. `first` was shown before `second`; `mark` is "1" (the first is better), "2" or "s".
+        scores: Columns of `SCORES`.
+        remarks: Columns of `REMARKS`.
+        problems: Columns of `pluralbench_studies.answers.PROBLEMS`, with `task` in place of `item`: the problems that
+            `pluralbench_studies.read_answers` reports, and contradictions between marks, order and scores.
     """
 
     marks: pl.DataFrame
@@ -54,73 +55,84 @@ class Annotations:
 
 @dataclass(frozen=True)
 class _Answers:
-    """Answers understood: responses by their place in the order shown."""
+    """Parsed answers; responses are numbered in the order shown."""
 
-    judged: Judged
+    raw: RawAnnotation
     marks: Mapping[Pair, Mark]
     scores: Mapping[int, float]
     missing: Sequence[Pair]
     contradictions: Sequence[str]
 
 
-def read(
+def read_annotations(
     paths: Sequence[Path], tasks: pl.DataFrame, *, accounts: Mapping[str, str] | None = None, assigned: bool = False
 ) -> Annotations:
-    """Read annotations of `tasks` (columns of `tasks.TASKS`) from one or more files.
+    """Read annotations of tasks from one or more files.
 
-    A file is a sheet (`.csv`), an export of Label Studio (`.json`), or JSONL with `task`, `annotator`, and `marks`
-    [[id, id, mark]], `order` or `scores` {id: score}. accounts: whose an account is, where a file names accounts;
-    assigned: Label Studio's annotations are those of whoever a task was given to (see
-    `pluralbench_studies.read_export`). Rows without any answer are as if they were not there. What annotators came to
-    when they discussed a task is sent by the annotator `consensus`.
+    Rows without an answer are skipped. The result of a discussion comes from the annotator `consensus`.
 
-    Raises `AnswersError` for a file that cannot be read and for annotators and tasks that are not among the tasks', and
-    `AnnotationsError` for responses that are not among the tasks', for a response that is compared with itself, and for
-    a mark, an order or a score that is none.
+    Args:
+        paths: Sheets (`.csv`), Label Studio exports (`.json`), or JSONL with `task`, `annotator`, and `marks`
+            [[id, id, mark]], `order` or `scores` {id: score}.
+        tasks: Columns of `tasks.TASKS`.
+        accounts: Annotator by account, for files that name accounts.
+        assigned: Attribute Label Studio's annotations to the annotator that a task was assigned to (see
+            `pluralbench_studies.read_export`).
+
+    Raises:
+        AnswersError: A file cannot be read, or an annotator or a task is not one of `tasks`.
+        AnnotationsError: A response is not one of the task's or is compared with itself, or a mark, an order or a
+            score is invalid.
     """
     shown = dict(tasks.select("task", "responses").iter_rows())
     prompt_of = dict(tasks.select("task", "prompt").iter_rows())
     of_prompt: dict[str, set[str]] = {}
     for task, responses in shown.items():
         of_prompt.setdefault(prompt_of[task], set()).update(responses)
-    given = tasks.select("annotator", item="task")
-    found = [one for path in paths for one in _judged(path, given, accounts or {}, by_assignment=assigned)]
-    found = [one for one in found if not one.is_blank]
-    problems = check_received([one.sent for one in found], given, SHEET.item)
+    assignments = tasks.select("annotator", item="task")
+    raw = [entry for path in paths for entry in _read_file(path, assignments, accounts or {}, by_assignment=assigned)]
+    raw = [entry for entry in raw if not entry.is_blank]
+    problems = check_received([entry.sent for entry in raw], assignments, SHEET.item)
     last = {
-        (one.sent.item, one.sent.annotator): _understood(
-            one, shown[one.sent.item], of_prompt[prompt_of[one.sent.item]], prompt_of[one.sent.item]
+        (entry.sent.item, entry.sent.annotator): _parse(
+            entry, shown[entry.sent.item], of_prompt[prompt_of[entry.sent.item]], prompt_of[entry.sent.item]
         )
-        for one in found
+        for entry in raw
     }
     marks, scores, remarks = [], [], []
     for key, answers in last.items():
         responses, place = shown[key[0]], (prompt_of[key[0]], *key)
         marks += [(*place, responses[a], responses[b], mark) for (a, b), mark in sorted(answers.marks.items())]
         scores += [(*place, responses[a], score) for a, score in sorted(answers.scores.items())]
-        if answers.judged.remark:
-            remarks.append((*place, answers.judged.remark))
+        if answers.raw.remark:
+            remarks.append((*place, answers.raw.remark))
         if answers.missing and key[1] != CONSENSUS:
             pairs = ", ".join(f"{responses[a]} and {responses[b]}" for a, b in answers.missing)
             problems.append((INCOMPLETE, *key, f"nothing on {pairs}"))
         if answers.contradictions:
             problems.append((CONTRADICTION, *key, "; ".join(answers.contradictions)))
 
-    def framed(rows: Sequence[tuple[object, ...]], schema: pl.Schema) -> pl.DataFrame:
+    def to_frame(rows: Sequence[tuple[object, ...]], schema: pl.Schema) -> pl.DataFrame:
         frame = pl.DataFrame(rows, schema=schema, orient="row").rename({"task": "item"})
-        return by_item(frame, given).rename({"item": "task"})
+        return by_item(frame, assignments).rename({"item": "task"})
 
-    listed = problem_frame(problems, [*PROBLEM_KINDS, CONTRADICTION], given).rename({"item": "task"})
-    return Annotations(framed(marks, MARKS), framed(scores, SCORES), framed(remarks, REMARKS), listed)
+    listed = problem_frame(problems, [*PROBLEM_KINDS, CONTRADICTION], assignments).rename({"item": "task"})
+    return Annotations(to_frame(marks, MARKS), to_frame(scores, SCORES), to_frame(remarks, REMARKS), listed)
 
 
-def judgements_of(
+def judgments_of(
     marks: pl.DataFrame, checks: pl.DataFrame | None, rule: Literal["discussion", "none"]
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The marks that enter the preference graph, and the consensus on each pair of each task.
+    """Select the marks that enter the preference graph.
 
-    The first has `prompt`, `task`, `first`, `second` and `mark`, in the order of `marks`; rule: see `tasks.Tasks`.
-    checks: the known answers (columns of `CHECKS`). The second is what `pluralbench_studies.consensus` returns.
+    Args:
+        marks: Columns of `MARKS`.
+        checks: Known answers of check items, columns of `CHECKS`.
+        rule: See `recipe.Tasks.consensus`.
+
+    Returns:
+        Marks with `prompt`, `task`, `first`, `second` and `mark`, in the order of `marks`; and the consensus on each
+        pair of each task, as `pluralbench_studies.consensus` returns it.
     """
     keys = ["prompt", "task", "first", "second"]
     answers = marks.rename({"mark": "answer"})
@@ -128,108 +140,125 @@ def judgements_of(
     if checks is not None:
         prompts = marks.select("prompt", "task").unique()
         known = checks.join(prompts, on="task").select(*keys, answer="mark")
-    found = consensus(answers, known)
+    agreed = consensus(answers, known)
     if rule == "none":
-        return marks.select(*keys, "mark"), found
-    return found.drop_nulls("answer").select(*keys, mark="answer"), found
+        return marks.select(*keys, "mark"), agreed
+    return agreed.drop_nulls("answer").select(*keys, mark="answer"), agreed
 
 
 def read_checks(path: Path, tasks: pl.DataFrame) -> pl.DataFrame:
-    """The known answers of some tasks (columns of `CHECKS`, in the order shown): lines of `task` and `marks`.
+    """Read the known answers of check items.
 
-    Raises `AnnotationsError`.
+    Args:
+        path: JSONL with `task` and `marks`.
+        tasks: Columns of `tasks.TASKS`.
+
+    Returns:
+        Columns of `CHECKS`, in the order shown.
+
+    Raises:
+        AnnotationsError: A task is unknown or repeated, or a mark is invalid.
     """
     shown = dict(tasks.select("task", "responses").iter_rows())
     rows = []
-    for one in read_lines(path):
-        task = one.sent.item
+    for entry in read_lines(path):
+        task = entry.sent.item
         if task not in shown:
             raise AnnotationsError(
-                f"{one.sent.where}: there is no task {task!r}; the tasks are others, or were made anew."
+                f"{entry.sent.where}: the task {task!r} does not exist; use the file of the same tasks."
             )
         responses = shown[task]
         rows += [
             (task, responses[a], responses[b], mark)
-            for (a, b), mark in _understood(one, responses, (), task).marks.items()
+            for (a, b), mark in _parse(entry, responses, (), task).marks.items()
         ]
     frame = pl.DataFrame(rows, schema=CHECKS, orient="row")
     if frame.select("task", "first", "second").is_duplicated().any():
-        raise AnnotationsError(f"{path} has the answers to a task more than once.")
+        raise AnnotationsError(f"{path} has the answers to a task more than once; keep one of them.")
     return frame
 
 
 def check_tasks(path: Path) -> list[str]:
-    """The tasks that a file has known answers to. Raises `AnnotationsError`."""
+    """Return the ids of the tasks in a file of known answers. Raises `AnnotationsError`."""
     return [str(row.get("task", "")) for row in read_jsonl(path, AnnotationsError)]
 
 
-def _judged(path: Path, given: pl.DataFrame, accounts: Mapping[str, str], *, by_assignment: bool) -> list[Judged]:
+def _read_file(
+    path: Path, assignments: pl.DataFrame, accounts: Mapping[str, str], *, by_assignment: bool
+) -> list[RawAnnotation]:
     if path.suffix != ".jsonl":
-        known = given["annotator"].unique().to_list()
-        return [*map(judged, read_submissions([path], SHEET, known, accounts=accounts, by_assignment=by_assignment))]
-    found = read_lines(path)
-    mapped = [replace(one.sent, annotator=accounts.get(one.sent.annotator, one.sent.annotator)) for one in found]
-    return [replace(one, sent=sent) for one, sent in zip(found, mapped, strict=True)]
+        names = assignments["annotator"].unique().to_list()
+        submissions = read_submissions([path], SHEET, names, accounts=accounts, by_assignment=by_assignment)
+        return [*map(from_submission, submissions)]
+    entries = read_lines(path)
+    return [
+        replace(entry, sent=replace(entry.sent, annotator=accounts.get(entry.sent.annotator, entry.sent.annotator)))
+        for entry in entries
+    ]
 
 
-def _understood(item: Judged, responses: Sequence[str], of_prompt: Iterable[str], prompt: str) -> _Answers:
-    where = f"{item.sent.where} (task {item.sent.item})"
-    if item.responses is not None and list(item.responses) != list(responses):
-        raise AnnotationsError(f"{where} is on {', '.join(item.responses)}, and the task shows {', '.join(responses)}.")
-    places = {_folded(letter): place for place, letter in enumerate(LETTERS[: len(responses)])}
-    places |= {_folded(response): place for place, response in enumerate(responses)}
+def _parse(entry: RawAnnotation, responses: Sequence[str], of_prompt: Iterable[str], prompt: str) -> _Answers:
+    where = f"{entry.sent.where} (task {entry.sent.item})"
+    if entry.responses is not None and list(entry.responses) != list(responses):
+        raise AnnotationsError(f"{where} is on {', '.join(entry.responses)}; the task shows {', '.join(responses)}.")
+    places = {_normalize(letter): place for place, letter in enumerate(LETTERS[: len(responses)])}
+    places |= {_normalize(response): place for place, response in enumerate(responses)}
 
     def place_of(name: str) -> int:
-        place = places.get(_folded(name))
+        place = places.get(_normalize(name))
         if place is None:
             elsewhere = name in set(of_prompt)
-            reason = "is not shown in it" if elsewhere else f"is no response of the prompt {prompt}"
-            raise AnnotationsError(f"{where}: {name!r} {reason}; it shows {', '.join(responses)}.")
+            reason = "is not shown in this task" if elsewhere else f"is not a response of the prompt {prompt}"
+            raise AnnotationsError(f"{where}: {name!r} {reason}; the task shows {', '.join(responses)}.")
         return place
 
-    said = _marks(item, place_of, where)
-    order = _order(item.order, place_of, len(responses), where)
-    scores = {place_of(name): _score(text, where) for name, text in item.scores.items()}
-    by_order = _compared({place: -level for level, tie in enumerate(order) for place in tie})
-    by_score = _compared(scores)
+    by_mark = _parse_marks(entry, place_of, where)
+    order = _order_places(entry.order, place_of, len(responses), where)
+    scores = {place_of(name): _parse_score(text, where) for name, text in entry.scores.items()}
+    by_order = _compare_values({place: -level for level, tie in enumerate(order) for place in tie})
+    by_score = _compare_values(scores)
     pairs = list(combinations(range(len(responses)), 2))
-    marks = {pair: source[pair] for pair in pairs for source in (by_score, by_order, said) if pair in source}
+    marks = {pair: source[pair] for pair in pairs for source in (by_score, by_order, by_mark) if pair in source}
     contradictions = [
-        f"{_said(responses, pair, marks[pair])} but by {name} {_said(responses, pair, other[pair])}"
+        f"{_format_mark(responses, pair, marks[pair])} but by {name} {_format_mark(responses, pair, other[pair])}"
         for name, other in (("order", by_order), ("scores", by_score))
         for pair in pairs
         # Equal scores leave open which one is better.
         if pair in other and other[pair] != marks[pair] and not (name == "scores" and other[pair] == "s")
     ]
-    return _Answers(item, marks, scores, [pair for pair in pairs if pair not in marks], contradictions)
+    return _Answers(entry, marks, scores, [pair for pair in pairs if pair not in marks], contradictions)
 
 
-def _folded(text: str) -> str:
+def _normalize(text: str) -> str:
     return normalize("NFKC", text).strip().casefold()
 
 
-def _marks(item: Judged, place_of: Callable[[str], int], where: str) -> dict[Pair, Mark]:
-    found: dict[Pair, Mark] = {}
-    for one, other, text in item.marks:
+def _parse_marks(entry: RawAnnotation, place_of: Callable[[str], int], where: str) -> dict[Pair, Mark]:
+    marks: dict[Pair, Mark] = {}
+    for one, other, text in entry.marks:
         first, second = place_of(one), place_of(other)
         if first == second:
             raise AnnotationsError(f"{where} compares the response {one} with itself.")
-        mark = AS_MARKS.get(_folded(text))
+        mark = AS_MARKS.get(_normalize(text))
         if mark is None:
             raise AnnotationsError(
-                f"{where}: the mark {text!r} on {one} and {other} is none of g (the first is better), b and s."
+                f"{where}: the mark {text!r} on {one} and {other} is not g (the first is better), b or s."
             )
         if first > second:
-            first, second, mark = second, first, _reversed(mark)
-        if found.setdefault((first, second), mark) != mark:
-            raise AnnotationsError(f"{where} marks {one} and {other} twice, and differently.")
-    return found
+            first, second, mark = second, first, _reverse(mark)
+        if marks.setdefault((first, second), mark) != mark:
+            raise AnnotationsError(f"{where} has two different marks on {one} and {other}.")
+    return marks
 
 
 def parse_order(text: str) -> list[list[str]]:
-    """The names in an order such as A>C>B=D>E, best first, equals together; nothing for a blank text.
+    """Parse an order such as A>C>B=D>E.
 
-    Raises `ValueError` for what is no order, and for a name that stands there twice.
+    Returns:
+        Names by level, best first; equal names share a level. Empty for a blank text.
+
+    Raises:
+        ValueError: The text is not an order, or has a name twice.
     """
     # Chinese input methods type 》 for >.
     plain = normalize("NFKC", text).replace("》", ">").strip()
@@ -238,46 +267,46 @@ def parse_order(text: str) -> list[list[str]]:
     levels = [[name.strip() for name in level.split("=")] for level in plain.split(">")]
     names = [name for level in levels for name in level]
     if not all(names):
-        raise ValueError(f"{text!r} is no order such as A>C=B")
+        raise ValueError(f"{text!r} is not an order such as A>C=B")
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"the order {text!r} has {name} twice")
     return levels
 
 
-def _order(text: str, place_of: Callable[[str], int], count: int, where: str) -> list[list[int]]:
+def _order_places(text: str, place_of: Callable[[str], int], count: int, where: str) -> list[list[int]]:
     try:
         levels = [[place_of(name) for name in level] for level in parse_order(text)]
-    except ValueError as fault:
-        raise AnnotationsError(f"{where}: {fault}.") from None
-    named = [place for level in levels for place in level]
-    if levels and sorted(named) != list(range(count)):
+    except ValueError as error:
+        raise AnnotationsError(f"{where}: {error}.") from None
+    places = [place for level in levels for place in level]
+    if levels and sorted(places) != list(range(count)):
         raise AnnotationsError(f"{where}: the order {text!r} does not have each response once.")
     return levels
 
 
-def _score(text: str, where: str) -> float:
+def _parse_score(text: str, where: str) -> float:
     try:
         score = float(normalize("NFKC", text))
     except ValueError:
         score = -1.0
     if not LEAST_SCORE <= score <= MOST_SCORE:
-        raise AnnotationsError(f"{where}: the score {text!r} is no number from {LEAST_SCORE} to {MOST_SCORE}.")
+        raise AnnotationsError(f"{where}: the score {text!r} is not a number from {LEAST_SCORE} to {MOST_SCORE}.")
     return score
 
 
-def _compared(values: Mapping[int, float]) -> dict[Pair, Mark]:
-    """The marks that values give, the greater being the better."""
+def _compare_values(values: Mapping[int, float]) -> dict[Pair, Mark]:
+    """Marks on all pairs; the greater value is better."""
     return {
         (a, b): "s" if values[a] == values[b] else "1" if values[a] > values[b] else "2"
         for a, b in combinations(sorted(values), 2)
     }
 
 
-def _reversed(mark: Mark) -> Mark:
+def _reverse(mark: Mark) -> Mark:
     return {"1": "2", "2": "1", "s": "s"}[mark]  # type: ignore[return-value]
 
 
-def _said(responses: Sequence[str], pair: Pair, mark: Mark) -> str:
+def _format_mark(responses: Sequence[str], pair: Pair, mark: Mark) -> str:
     sign = {"1": ">", "2": "<", "s": "="}[mark]
     return f"{responses[pair[0]]} {sign} {responses[pair[1]]}"

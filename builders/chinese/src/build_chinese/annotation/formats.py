@@ -1,4 +1,4 @@
-"""Marks, orders and scores as they come in, before anything in them is understood."""
+"""Marks, orders and scores as annotators wrote them, before parsing."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,11 +17,15 @@ SCORE_FIELDS = {score_field(place): LETTERS[place] for place in range(MOST)}
 
 
 @dataclass(frozen=True)
-class Judged:
+class RawAnnotation:
     """One annotator's answers to one task, as written.
 
-    marks: (first, second, mark), responses by letter or by id. scores: likewise. responses: the ids shown, where the
-    file says so.
+    Attributes:
+        sent: Task, annotator and place in the file.
+        marks: (first, second, mark), responses by letter or by id.
+        order: Text such as A>C=B.
+        scores: Score as text, by letter or by id.
+        responses: Ids in the order shown; None if the file has none.
     """
 
     sent: Submission
@@ -37,10 +41,10 @@ class Judged:
         return not (self.marks or self.order or self.scores)
 
 
-def judged(sent: Submission) -> Judged:
-    """The answers of a sheet or a label."""
+def from_submission(sent: Submission) -> RawAnnotation:
+    """Convert a row of a sheet or an annotation of Label Studio."""
     answers = sent.answers
-    return Judged(
+    return RawAnnotation(
         sent,
         tuple((*pair, answers[name]) for name, pair in PAIR_FIELDS.items() if name in answers),
         answers.get("order", ""),
@@ -49,22 +53,23 @@ def judged(sent: Submission) -> Judged:
     )
 
 
-def read_lines(path: Path) -> list[Judged]:
-    """The lines of a JSONL file: `task`, `annotator`, and `marks` [[id, id, mark]], `order`, `scores` {id: score}.
+def read_lines(path: Path) -> list[RawAnnotation]:
+    """Read a JSONL file of annotations. Raises `AnnotationsError`.
 
-    There may be `remark`, and `triple` or `responses` with the ids shown. Raises `AnnotationsError`.
+    Each line has `task`, `annotator`, and `marks` [[id, id, mark]], `order` or `scores` {id: score}. Optional keys are
+    `remark`, and `triple` or `responses` with the ids shown.
     """
-    found = []
+    annotations = []
     for number, row in enumerate(read_jsonl(path, AnnotationsError), start=1):
         where = f"{path}, row {number:,}"
         marks, scores = row.get("marks") or [], row.get("scores") or {}
         if not isinstance(marks, list) or not all(isinstance(mark, list) and len(mark) == 3 for mark in marks):
-            raise AnnotationsError(f"{where}: its `marks` are no list of [first, second, mark].")
+            raise AnnotationsError(f"{where}: `marks` is not a list of [first, second, mark].")
         if not isinstance(scores, dict):
-            raise AnnotationsError(f"{where}: its `scores` are no object of a score for each response.")
+            raise AnnotationsError(f"{where}: `scores` is not an object with a score for each response.")
         responses = row.get("responses", row.get("triple"))
-        found.append(
-            Judged(
+        annotations.append(
+            RawAnnotation(
                 Submission(where, _text(row.get("task")), _text(row.get("annotator")), {}),
                 tuple((_text(first), _text(second), _text(mark)) for first, second, mark in marks),
                 _text(row.get("order")),
@@ -73,7 +78,7 @@ def read_lines(path: Path) -> list[Judged]:
                 tuple(map(_text, responses)) if isinstance(responses, list) else None,
             )
         )
-    return found
+    return annotations
 
 
 def _text(value: Any) -> str:

@@ -1,7 +1,7 @@
-"""What annotators see of a task and are asked about it, as a sheet and for Label Studio.
+"""Annotation sheets (CSV) and Label Studio files of tasks.
 
-Responses are called A, B and C, in the order shown. No file that is written here names a model, the id of a response or
-the kind of a task, and the order of an annotator's tasks says nothing either.
+Responses are called A, B and C, in the order shown. The files name no model, no response id and no kind of task, and
+the order of an annotator's tasks does not reveal them.
 """
 
 from itertools import combinations
@@ -26,18 +26,20 @@ PAIRS = "pairs"
 
 
 def pair_field(first: int, second: int) -> str:
-    """What the mark on two responses is called in sheets and labels: A_B for the first and the second."""
+    """Name of the field for the mark on two responses, such as A_B for the first and the second."""
     return f"{LETTERS[first]}_{LETTERS[second]}"
 
 
 def score_field(place: int) -> str:
-    """What the score of a response is called in sheets and labels."""
+    """Name of the field for the score of a response."""
     return f"score_{LETTERS[place]}"
 
 
 def form_of(count: int, *more: Question) -> Form:
-    """What is asked about `count` responses: a mark on each pair (g, b or s), scores, a remark. more: before the
-    scores."""
+    """Make the form for a task of `count` responses: a mark on each pair (g, b or s), scores and a remark.
+
+    `more` questions stand before the scores.
+    """
     fields = {"prompt": "题目"} | {letter: f"回答 {letter}" for letter in LETTERS[:count]}
     marks = []
     for first, second in combinations(range(count), 2):
@@ -49,14 +51,19 @@ def form_of(count: int, *more: Question) -> Form:
     return Form(fields, [*marks, *more, *scores, Question("remark", "备注")], item="task")
 
 
-# A sheet takes an order such as A>C=B too.
+# A sheet also has a column for an order such as A>C=B.
 SHEET = form_of(MOST, Question("order"))
 
 
-def shown(tasks: pl.DataFrame, prompts: pl.DataFrame) -> pl.DataFrame:
-    """The tasks with their texts: `task`, `annotator`, `prompt`, `A`, `B` and `C`, which is null in a task of two.
+def with_texts(tasks: pl.DataFrame, prompts: pl.DataFrame) -> pl.DataFrame:
+    """Join tasks with the texts that annotators see.
 
-    tasks: columns of `tasks.TASKS`. prompts: `id`, `input` and `responses` (structs of `id` and `content`).
+    Args:
+        tasks: Columns of `tasks.TASKS`.
+        prompts: `id`, `input` and `responses` (structs of `id` and `content`).
+
+    Returns:
+        `task`, `annotator`, `prompt`, `A`, `B` and `C`; `C` is null in a task of two responses.
     """
     texts = {
         row["id"]: (row["input"], {response["id"]: response["content"] for response in row["responses"]})
@@ -72,28 +79,28 @@ def shown(tasks: pl.DataFrame, prompts: pl.DataFrame) -> pl.DataFrame:
 
 
 def write_csv(folder: Path, tasks: pl.DataFrame, prompts: pl.DataFrame) -> list[Path]:
-    """Write a sheet NAME.csv for each annotator and `guide.md`; returns the paths of the sheets.
+    """Write a sheet NAME.csv for each annotator, and `guide.md`; return the paths of the sheets.
 
-    What is to be filled in: a mark (g, b or s) on each pair such as `A_B`, or an `order` such as A>C=B, or scores; and
-    a `remark`. Raises `AssignmentError` for files that are there already.
+    Annotators fill in a mark (g, b or s) on each pair such as `A_B`, an `order` such as A>C=B, or scores, and may leave
+    a `remark`. Raises `AssignmentError` if a file exists.
     """
-    paths = write_sheets(folder, shown(tasks, prompts).with_columns(pl.col("C").fill_null("")), SHEET)
+    paths = write_sheets(folder, with_texts(tasks, prompts).with_columns(pl.col("C").fill_null("")), SHEET)
     (folder / GUIDE).write_text(_guide(), encoding="utf-8")
     return paths
 
 
 def write_labels(folder: Path, tasks: pl.DataFrame, prompts: pl.DataFrame) -> list[Path]:
-    """Write the files of `pluralbench_studies.write_label_studio` and `guide.md`; returns the paths of the former.
+    """Write Label Studio files (`pluralbench_studies.write_label_studio`) and `guide.md`; return the former's paths.
 
-    Tasks of two responses need another configuration, so they lie in the folder `pairs`, by the same names. Raises
-    `AssignmentError` for files that are there already.
+    Tasks of two responses need another labeling configuration and go to the subfolder `pairs`, in files of the same
+    names. Raises `AssignmentError` if a file exists.
     """
-    items = shown(tasks, prompts)
+    items = with_texts(tasks, prompts)
     written = []
     for count, place in ((3, folder), (2, folder / PAIRS)):
-        ours = items.filter(pl.col("C").is_null() == (count == 2))
-        if ours.height:
-            written += write_label_studio(place, ours, form_of(count))
+        selected = items.filter(pl.col("C").is_null() == (count == 2))
+        if selected.height:
+            written += write_label_studio(place, selected, form_of(count))
             (place / GUIDE).write_text(_guide(), encoding="utf-8")
     return written
 

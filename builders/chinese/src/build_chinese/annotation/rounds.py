@@ -1,9 +1,9 @@
-"""What happens to marks that two annotators do not agree on, and to a share of those that they do (appendix D.1).
+"""Rounds of annotation: marking again, third annotators, discussion and review (CHEEMS, appendix D.1).
 
-Two annotators of the same tasks are to agree on 90 % of what both marked. Where they do not, the tasks on which they
-differ go back to both, who mark them once more, each alone; where they still do not, a third annotator marks them, and
-two of three decide. Whatever is left is discussed. Of what is settled, a reviewer marks 30 % without seeing the marks,
-and then another one 30 % of all of it, drawn anew.
+Two annotators of the same tasks have to agree on 90 % of the pairs. If they do not, the tasks on which they differ go
+back to both, who mark them again independently. If they still differ, a third annotator marks them and the majority
+decides. The rest is discussed. Once every task is settled, a reviewer marks 30 % of them blindly, and then a second
+reviewer marks another random 30 %.
 """
 
 from collections.abc import Collection, Sequence
@@ -17,23 +17,27 @@ from pluralbench_studies import CONSENSUS, draw
 from pluralbench_studies.agreement import OPEN
 
 from build_chinese.annotation.annotations import Annotations
-from build_chinese.annotation.forms import shown
+from build_chinese.annotation.forms import with_texts
 from build_chinese.recipe import Tasks
 
 ON = ["prompt", "task", "first", "second"]
-SEED = 0  # who is drawn says nothing of the marks, so that any seed does
-GIVEN = pl.Schema({"task": pl.String, "annotator": pl.String})
+SEED = 0  # the draw does not depend on the marks, so any seed will do
+ASSIGNMENTS = pl.Schema({"task": pl.String, "annotator": pl.String})
 
 
 @dataclass(frozen=True)
 class Rounds:
-    """What goes back to whom, as sheets show it (columns of `forms.shown`).
+    """Tasks of the next round, with columns of `forms.with_texts`.
 
-    markers: how far each two annotators agree, JSON. again, third: tasks for the same two once more, and for a third.
-    review: tasks for the next reviewer, none before all else is settled. reviewed: how often each agreed so far, JSON.
+    Attributes:
+        pair_agreement: Agreement of each two annotators, JSON.
+        again: Tasks that the same annotators mark again.
+        third: Tasks for a third annotator.
+        review: Tasks for the next reviewer; empty until all other tasks are settled.
+        reviewed: Agreement of each reviewer so far with the marks that counted, JSON.
     """
 
-    markers: list[dict[str, Any]]
+    pair_agreement: list[dict[str, Any]]
     again: pl.DataFrame
     third: pl.DataFrame
     review: pl.DataFrame
@@ -49,56 +53,75 @@ def next_round(
     options: Tasks,
     verdicts: Sequence[dict[str, Any]],
 ) -> Rounds:
-    """What is to be done next. again: the marks that came back. agreed: of `judgements_of`. verdicts: of `reviewed`."""
+    """Select the tasks of the next round.
+
+    Args:
+        marks: All marks that count, columns of `annotations.MARKS`.
+        again: The marks of earlier rounds (same annotators or third annotators).
+        agreed: The consensus that `annotations.judgments_of` returns.
+        tasks: Columns of `tasks.TASKS`.
+        prompts: Prompts with `responses`.
+        options: Rules of the rounds.
+        verdicts: Results of `review_agreement`, one for each finished review.
+    """
     unsettled = set(agreed.filter(by=OPEN)["task"]) if options.consensus == "discussion" else set()
     done = set(marks["task"]) - unsettled
     thirds = third_annotators(again, tasks)
-    pairs = markers(marks.join(thirds, on=thirds.columns, how="anti"), options.least_agreement)
+    pairs = pair_agreement(marks.join(thirds, on=thirds.columns, how="anti"), options.least_agreement)
     third = to_third(pairs, again, marks, tasks["annotator"].unique().to_list(), done)
     drawn = [] if unsettled else to_review(marks, options.review_share, len(verdicts))
-    review = pl.DataFrame({"task": drawn, "annotator": [CONSENSUS] * len(drawn)}, schema=GIVEN)
+    review = pl.DataFrame({"task": drawn, "annotator": [CONSENSUS] * len(drawn)}, schema=ASSIGNMENTS)
     each = tasks.unique("task", keep="first", maintain_order=True).drop("annotator")
 
-    def seen(given: pl.DataFrame) -> pl.DataFrame:
-        return shown(each.join(given, on="task", maintain_order="left"), prompts)
+    def sheet_rows(assignments: pl.DataFrame) -> pl.DataFrame:
+        return with_texts(each.join(assignments, on="task", maintain_order="left"), prompts)
 
-    return Rounds(pairs, seen(to_mark_again(pairs, again, marks, done)), seen(third), seen(review), verdicts)
+    again_rows = sheet_rows(to_mark_again(pairs, again, marks, done))
+    return Rounds(pairs, again_rows, sheet_rows(third), sheet_rows(review), verdicts)
 
 
-def with_more(first: Annotations, again: Annotations) -> Annotations:
-    """Annotations in which what was marked once more counts in place of what was marked before.
+def replace_marks(first: Annotations, again: Annotations) -> Annotations:
+    """Replace the annotations of tasks that an annotator marked again.
 
-    again: of tasks that went back, or to a third annotator; that other tasks are not in it is no problem.
+    Args:
+        first: Annotations of the first round.
+        again: Annotations of later rounds. Tasks that are missing from them are not reported as problems.
     """
     keys = ["task", "annotator"]
-    anew = again.marks.select(keys).unique()
+    marked_again = again.marks.select(keys).unique()
     parts = {
-        name: pl.concat([getattr(first, name).join(anew, on=keys, how="anti"), getattr(again, name)])
+        name: pl.concat([getattr(first, name).join(marked_again, on=keys, how="anti"), getattr(again, name)])
         for name in ("marks", "scores", "remarks")
     }
-    done = anew.with_columns(kind=pl.lit("missing"))
-    ours = again.problems.filter(~pl.col("kind").is_in(["missing", "wrong annotator"]))
-    return Annotations(**parts, problems=pl.concat([first.problems.join(done, on=["kind", *keys], how="anti"), ours]))
+    done = marked_again.with_columns(kind=pl.lit("missing"))
+    problems = again.problems.filter(~pl.col("kind").is_in(["missing", "wrong annotator"]))
+    kept = first.problems.join(done, on=["kind", *keys], how="anti")
+    return Annotations(**parts, problems=pl.concat([kept, problems]))
 
 
 def third_annotators(again: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
-    """Who marked which task as a third annotator (columns of `GIVEN`), on which two others differed before.
+    """Return the tasks that third annotators marked (columns of `ASSIGNMENTS`).
 
-    So their marks say nothing of how far annotators agree. again: marks that came back.
+    Two others differed on these tasks, so the marks do not enter the agreement. `again`: the marks of later rounds.
     """
-    return again.select(GIVEN.names()).unique().join(tasks, on=GIVEN.names(), how="anti")
+    return again.select(ASSIGNMENTS.names()).unique().join(tasks, on=ASSIGNMENTS.names(), how="anti")
 
 
-def markers(marks: pl.DataFrame, least: float) -> list[dict[str, Any]]:
-    """Each two annotators who marked the same tasks, JSON: how far they agree, and whether that is `enough`.
+def pair_agreement(marks: pl.DataFrame, least: float) -> list[dict[str, Any]]:
+    """Compute the agreement of each two annotators who marked the same tasks.
 
-    `compared` pairs of responses, of which `agreeing` (a share with Wilson's 95 % interval) have the same mark of both;
-    `tasks`: those on which they differ.
+    Args:
+        marks: Columns of `annotations.MARKS`.
+        least: Share of equal marks that is enough.
+
+    Returns:
+        For each two `annotators`: `agreeing`, the share of pairs of responses that both marked alike, with Wilson's
+        95 % interval; `enough`, whether it reaches `least`; `tasks`, those on which they differ.
     """
     own = marks.filter(pl.col("annotator") != CONSENSUS)
     both = own.join(own, on=ON, suffix="_other").filter(pl.col("annotator") < pl.col("annotator_other"))
     same = pl.col("mark") == pl.col("mark_other")
-    found = (
+    pairs = (
         both.sort("annotator", "annotator_other", "task")
         .group_by("annotator", "annotator_other", maintain_order=True)
         .agg(same.sum().alias("agreeing"), pl.len(), pl.col("task").filter(~same).unique(maintain_order=True))
@@ -110,20 +133,24 @@ def markers(marks: pl.DataFrame, least: float) -> list[dict[str, Any]]:
             "enough": agreeing >= least * of,
             "tasks": tasks,
         }
-        for one, other, agreeing, of, tasks in found.iter_rows()
+        for one, other, agreeing, of, tasks in pairs.iter_rows()
     ]
 
 
 def to_mark_again(
     pairs: Sequence[dict[str, Any]], again: pl.DataFrame, marks: pl.DataFrame, settled: Collection[str]
 ) -> pl.DataFrame:
-    """Which tasks go back to whom (columns of `GIVEN`): those on which two differ too often, and have not been back.
+    """Select the tasks that two annotators mark again (columns of `ASSIGNMENTS`).
 
-    pairs: of `markers`. again: marks that came back. settled: tasks on which nothing is open.
+    Args:
+        pairs: Result of `pair_agreement`.
+        again: The marks of later rounds; a task goes back to an annotator once.
+        marks: All marks.
+        settled: Tasks on which nothing is open.
     """
-    rows = dict.fromkeys((task, name) for task, names in _open(pairs, marks, settled) for name in names)
-    both = pl.DataFrame(list(rows), schema=GIVEN, orient="row")
-    return both.join(again, on=GIVEN.names(), how="anti", maintain_order="left")
+    rows = dict.fromkeys((task, name) for task, names in _differing_tasks(pairs, marks, settled) for name in names)
+    both = pl.DataFrame(list(rows), schema=ASSIGNMENTS, orient="row")
+    return both.join(again, on=ASSIGNMENTS.names(), how="anti", maintain_order="left")
 
 
 def to_third(
@@ -133,31 +160,30 @@ def to_third(
     annotators: Collection[str],
     settled: Collection[str],
 ) -> pl.DataFrame:
-    """Which tasks go to a third annotator, drawn among those who did not mark them (columns of `GIVEN`).
+    """Draw a third annotator for each task that both annotators marked again and still differ on.
 
-    These are tasks that have been back to both and on which the two still differ, too often. A task that everybody has
-    marked is for a discussion.
+    A task that all annotators have marked gets no third one and is discussed. The result has columns of `ASSIGNMENTS`.
     """
     back = set(again.select("task", "annotator").iter_rows())
     tasks = dict.fromkeys(
-        task for task, names in _open(pairs, marks, settled) if all((task, name) in back for name in names)
+        task for task, names in _differing_tasks(pairs, marks, settled) if all((task, name) in back for name in names)
     )
     rows = []
     for task in tasks:
         others = sorted(set(annotators) - set(marks.filter(task=task)["annotator"]))
         if others:
             rows.append((task, rng_for(SEED, "third annotator", task).choice(others)))
-    return pl.DataFrame(rows, schema=GIVEN, orient="row")
+    return pl.DataFrame(rows, schema=ASSIGNMENTS, orient="row")
 
 
 def to_review(marks: pl.DataFrame, shares: Sequence[float], done: int) -> list[str]:
-    """The tasks that the next reviewer marks, drawn: a share of those that were marked. done: stages that are over."""
+    """Draw the tasks of the next reviewer: a share of the marked ones. `done`: number of finished reviews."""
     tasks = marks["task"].unique(maintain_order=True).to_list()
     return draw(tasks, round(shares[done] * len(tasks)), SEED + done, "review") if done < len(shares) else []
 
 
-def reviewed(review: pl.DataFrame, counted: pl.DataFrame) -> dict[str, Any]:
-    """How often a reviewer's marks are those that count, as a share with Wilson's 95 % interval."""
+def review_agreement(review: pl.DataFrame, counted: pl.DataFrame) -> dict[str, Any]:
+    """Share of a reviewer's marks that equal the marks that counted, with Wilson's 95 % interval."""
     both = review.join(counted, on=ON, suffix="_counted")
     return {
         "tasks": review["task"].n_unique(),
@@ -165,11 +191,11 @@ def reviewed(review: pl.DataFrame, counted: pl.DataFrame) -> dict[str, Any]:
     }
 
 
-def _open(
+def _differing_tasks(
     pairs: Sequence[dict[str, Any]], marks: pl.DataFrame, settled: Collection[str]
 ) -> list[tuple[str, list[str]]]:
-    """The tasks on which two annotators differ who agree too little, and the two, where no third has marked them."""
+    """The tasks on which two annotators with too little agreement differ, without those that a third has marked."""
     counts = marks.filter(pl.col("annotator") != CONSENSUS).group_by("task").agg(pl.col("annotator").n_unique())
     two = set(counts.filter(pl.col("annotator") <= 2)["task"]) - set(settled)
-    little = [pair for pair in pairs if not pair["enough"]]
-    return [(task, pair["annotators"]) for pair in little for task in pair["tasks"] if task in two]
+    too_low = [pair for pair in pairs if not pair["enough"]]
+    return [(task, pair["annotators"]) for pair in too_low for task in pair["tasks"] if task in two]

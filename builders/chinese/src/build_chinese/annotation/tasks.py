@@ -1,7 +1,7 @@
 """Annotation tasks: which responses are shown together, and to whom (CHEEMS, section 3.2 and appendix D).
 
-A task shows two or three responses of a prompt. Its id is PROMPT-tNUMBER, and whoever gets it gets it by that id, be it
-for the first time, as a second annotator or because its answer is known: so nobody can tell which is which.
+A task shows two or three responses of a prompt. Its id is PROMPT-tNUMBER. First tasks, overlaps and check items share
+these ids, so annotators cannot tell them apart.
 """
 
 from collections import Counter
@@ -26,12 +26,12 @@ TASKS = pl.Schema(
         *((name, pl.String) for name in ("annotator", "kind")),
     ]
 )
-# As in the paper, five responses are shown along the ring of five adjacent triples, though four triples would cover all
-# pairs: so each response is seen three times, once in each place.
+# As in the paper, five responses form a ring of five adjacent triples. Four triples would cover all pairs, but in the
+# ring each response is shown three times, once in each place.
 RING: list[tuple[int, ...]] = [(0, 1, 2), (1, 2, 3), (2, 3, 4), (3, 4, 0), (4, 0, 1)]
 
 
-def make(
+def build_tasks(
     prompts: pl.DataFrame,
     annotators: Sequence[str],
     options: Tasks,
@@ -39,20 +39,29 @@ def make(
     seed: int,
     checks: Collection[str] = (),
 ) -> pl.DataFrame:
-    """Make the tasks of all prompts and give each to an annotator (columns of `TASKS`, a row for each task given).
+    """Make the tasks of all prompts and assign them to annotators (`pluralbench_studies.assign`).
 
-    prompts: `id`, `config` and `responses` (structs with an `id`). Five responses are shown along the ring that their
-    order makes, any other number in an order that is drawn. checks: ids of tasks whose answers are known. Who gets
-    what: see `pluralbench_studies.assign`; the tasks of a prompt are a group. Rows are sorted by prompt, as given, by
-    task and by kind.
+    The tasks of a prompt are one group of the assignment.
 
-    Raises `TasksError` for prompts with fewer than two responses or one of them twice and for too few annotators, and
-    `AssignmentError`.
+    Args:
+        prompts: `id`, `config` and `responses` (structs with an `id`). Five responses are shown along the ring of their
+            order, any other number in random order.
+        annotators: Names of the annotators.
+        options: Overlap, share of check items and the like.
+        seed: Seed of the random order and of the assignment.
+        checks: Ids of tasks with known answers.
+
+    Returns:
+        Columns of `TASKS`, one row per assigned task, sorted by prompt (in the order of `prompts`), task and kind.
+
+    Raises:
+        TasksError: A prompt has fewer than two responses or one of them twice, or there are too few annotators.
+        AssignmentError: The tasks cannot be assigned.
     """
     if CONSENSUS in annotator_names(annotators):
-        raise TasksError(f"No annotator can be named {CONSENSUS}: it stands for what a discussion came to.")
+        raise TasksError(f"No annotator can be named {CONSENSUS}: that name stands for the result of a discussion.")
     if prompts.is_empty():
-        raise TasksError("There is no prompt to make tasks of.")
+        raise TasksError("There are no prompts to make tasks of.")
     shown = {
         row["id"]: _tasks(row["id"], [response["id"] for response in row["responses"] or []], seed)
         for row in prompts.iter_rows(named=True)
@@ -60,8 +69,8 @@ def make(
     most = max(shown, key=lambda prompt: len(shown[prompt]))
     if len(shown[most]) > len(annotators) and not options.several_of_a_prompt:
         raise TasksError(
-            f"{most} has {len(shown[most])} tasks, each for another annotator, and there are {len(annotators)} "
-            "annotators; name more, or set `several_of_a_prompt`."
+            f"{most} has {len(shown[most])} tasks for different annotators, and there are only {len(annotators)} "
+            "annotators; add annotators or set `tasks.several_of_a_prompt=True`."
         )
     items = pl.DataFrame(
         [
@@ -72,7 +81,7 @@ def make(
         schema=list(TASKS.items())[:4],
         orient="row",
     )
-    given = assign(
+    assignments = assign(
         items.select(item="task", group="prompt"),
         annotators,
         seed=seed,
@@ -80,14 +89,17 @@ def make(
         checks=checks,
         check_share=options.check_share,
     )
-    return items.join(given, left_on="task", right_on="item", maintain_order="left_right").select(TASKS.names())
+    return items.join(assignments, left_on="task", right_on="item", maintain_order="left_right").select(TASKS.names())
 
 
 def blocks_of(count: int) -> list[tuple[int, ...]]:
-    """The places of the responses that are shown together, so that every two of `count` responses meet, sorted.
+    """Choose blocks of two or three of `count` responses so that every pair is shown together.
 
-    Five are shown along the ring, two together, and any others in triples, each of which makes as many new pairs as
-    can be (the first such one).
+    Five responses use the ring. Other counts use triples, each of which greedily adds the most new pairs (the first
+    such triple).
+
+    Returns:
+        Sorted blocks of zero-based places.
     """
     if count == len(RING):
         return RING
@@ -106,35 +118,41 @@ def _pairs(block: tuple[int, ...]) -> set[tuple[int, ...]]:
 
 
 def _tasks(prompt: str, responses: Sequence[str], seed: int) -> dict[str, list[str]]:
-    """The ids of the responses of each task of a prompt, by the id of the task."""
+    """The response ids of each task of a prompt, by task id."""
     if len(responses) < 2:
         count = f"{len(responses) or 'no'} response{'' if len(responses) else 's'}"
-        raise TasksError(f"The prompt {prompt} has {count}, and a comparison takes two; leave it out.")
+        raise TasksError(f"The prompt {prompt} has {count}, and a comparison needs two; remove the prompt.")
     if len(set(responses)) < len(responses):
-        again = Counter(responses).most_common(1)[0][0]
-        raise TasksError(f"The prompt {prompt} has the response {again} twice, so it would be compared with itself.")
-    found = {}
+        repeated = Counter(responses).most_common(1)[0][0]
+        raise TasksError(f"The prompt {prompt} has the response {repeated} twice; remove one.")
+    tasks = {}
     for number, block in enumerate(blocks_of(len(responses)), start=1):
         ids = [responses[place] for place in block]
         # Along the ring each response stands once in each place.
         if len(responses) != 5:
             rng_for(seed, "shown", prompt, number).shuffle(ids)
-        found[f"{prompt}-t{number}"] = ids
-    return found
+        tasks[f"{prompt}-t{number}"] = ids
+    return tasks
 
 
 def write_tasks(path: Path, tasks: pl.DataFrame) -> None:
-    """Write tasks as JSONL, which `read_tasks` takes. It names the kinds, so it is not for the annotators."""
+    """Write tasks as JSONL for `read_tasks`. The file names the kinds, so annotators must not see it."""
     write_jsonl(tasks.iter_rows(named=True), path)
 
 
 def read_tasks(path: Path, prompts: pl.DataFrame) -> pl.DataFrame:
-    """Tasks that somebody has made and given out (columns of `TASKS`).
+    """Read assigned tasks.
 
-    Each line has `task`, `annotator` and `responses` or `triple`, the ids of the responses of one prompt in the order
-    shown; `kind` is "first" where it is not there. Other keys, such as marks, are not read.
+    Args:
+        path: JSONL with `task`, `prompt`, `annotator` and `responses` or `triple`, the ids of the prompt's responses in
+            the order shown. `kind` is optional ("first"). Other keys, such as marks, are ignored.
+        prompts: `id`, `config` and `responses`.
 
-    Raises `TasksError`, naming the task, for anything else, and for a task given twice to the same annotator.
+    Returns:
+        Columns of `TASKS`.
+
+    Raises:
+        TasksError: A row is invalid, names an unknown prompt or response, or repeats a task of the same annotator.
     """
     of_response = {
         (row["id"], response["id"]): row["config"]
@@ -147,24 +165,24 @@ def read_tasks(path: Path, prompts: pl.DataFrame) -> pl.DataFrame:
         values = {name: row.get(name) for name in ("task", "prompt", "annotator")}
         for name, value in values.items():
             if not isinstance(value, str) or not value.strip():
-                raise TasksError(f"{path}, row {number:,}: it has no `{name}`.")
+                raise TasksError(f"{path}, row {number:,}: `{name}` is missing.")
         where = f"{path}, the task {row['task']}"
         responses = _responses(row, where)
         if row["prompt"] not in known:
-            raise TasksError(f"{where}: there is no prompt {row['prompt']}.")
+            raise TasksError(f"{where}: the prompt {row['prompt']} does not exist.")
         for response in responses:
             if (row["prompt"], response) not in of_response:
                 raise TasksError(f"{where}: the prompt {row['prompt']} has no response {response}.")
         if shown.setdefault(row["task"], responses) != responses:
             raise TasksError(f"{where} shows different responses in different rows.")
         if row.get("kind", FIRST) not in KINDS:
-            raise TasksError(f"{where}: the kind {row['kind']!r} is none of {', '.join(KINDS)}.")
+            raise TasksError(f"{where}: the kind {row['kind']!r} is not one of {', '.join(KINDS)}.")
         config = of_response[row["prompt"], responses[0]]
         rows.append((row["task"], row["prompt"], config, responses, row["annotator"], row.get("kind", FIRST)))
     frame = pl.DataFrame(rows, schema=TASKS, orient="row")
-    again = frame.filter(pl.struct("task", "annotator").is_duplicated())
-    if again.height:
-        raise TasksError(f"{path} gives the task {again['task'][0]} to {again['annotator'][0]} twice.")
+    repeated = frame.filter(pl.struct("task", "annotator").is_duplicated())
+    if repeated.height:
+        raise TasksError(f"{path} assigns the task {repeated['task'][0]} to {repeated['annotator'][0]} twice.")
     annotator_names(frame["annotator"].unique().to_list())
     return frame
 
