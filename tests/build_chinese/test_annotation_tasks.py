@@ -110,13 +110,13 @@ def test_prompts_and_annotators_that_make_no_tasks() -> None:
         Tasks(),
     )
     fails(
-        "The prompt p2 has 1 response, and a comparison takes two; leave it out.",
+        "The prompt p2 has 1 response, and a comparison needs two; remove the prompt.",
         counted_prompts(3, 1),
         SEVEN,
         Tasks(),
     )
     fails(
-        "The prompt p1 has no responses, and a comparison takes two; leave it out.",
+        "The prompt p1 has no responses, and a comparison needs two; remove the prompt.",
         counted_prompts(0),
         SEVEN,
         Tasks(),
