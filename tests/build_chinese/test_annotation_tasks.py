@@ -124,7 +124,7 @@ def test_prompts_and_annotators_that_make_no_tasks() -> None:
     twice = prompts_of({"p": ["一", "二", "三"]}).with_columns(
         pl.concat_list("responses", pl.col("responses").list.slice(0, 1))
     )
-    fails("The prompt p has the response p-a twice, so it would be compared with itself.", twice, SEVEN, Tasks())
+    fails("The prompt p has the response p-a twice; remove one.", twice, SEVEN, Tasks())
 
 
 GOOD = {"task": "p1-t1", "prompt": "p1", "annotator": "a", "responses": ["p1-a", "p1-b"]}

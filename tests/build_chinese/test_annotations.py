@@ -149,7 +149,7 @@ def test_marks_count_before_an_order_and_an_order_before_scores(tmp_path: Path) 
         (P1 | {"task": "p-t9", "order": "A>B>C"}, "{}, row 1: there is no task 'p-t9'; the tasks are others, or were "
          "made anew."),
         (P1 | {"A_B": "x"}, "{}, row 1 (task p-t1): the mark 'x' on A and B is not g (the first is better), b "
-         "and s."),
+         "or s."),
         (P1 | {"order": "A>B"}, "{}, row 1 (task p-t1): the order 'A>B' does not have each response once."),
         (P1 | {"order": "A>B>B"}, "{}, row 1 (task p-t1): the order 'A>B>B' has B twice."),
         (P1 | {"order": "A>C>p-b=B"}, "{}, row 1 (task p-t1): the order 'A>C>p-b=B' does not have each response once."),

@@ -241,11 +241,11 @@ def test_the_card_of_the_sample(card: Built) -> None:
     assert figures["preference"]["longer"]["share"] == 0.5
     for part in (
         "`invented-judge` voted on every pair of responses",
-        "SmolLM2-135M-Instruct trained on the prompts that people annotated and that are in no benchmark",
+        "SmolLM2-135M-Instruct trained on the annotated prompts outside the benchmarks",
         "until the better response was the longer one as often as the shorter one",
         "This is the sample: texts, annotators and votes are invented",
-        "what people would say",
-        "that nobody compared",
+        "is not what people prefer",
+        "that were never compared",
     ):
         assert part in " ".join(text.split())
 

@@ -105,7 +105,7 @@ OWN = [
     ),
     ("build-chinese resolve none.jsonl --out o.jsonl", "none.jsonl cannot be read: No such file or directory."),
     ("build-chinese tasks --recipe paper --annotator an", "The recipe names no prompts"),
-    (f"build-chinese tasks {ENDPOINT}", "say which ones with --writer."),
+    (f"build-chinese tasks {ENDPOINT}", "name them with --writer."),
     (f"build-chinese preference {ENDPOINT}", "say which one with --judge."),
     ("build-chinese preference --annotated a --prompts b --license x", ONE_SOURCE.format("annotated, unlabeled")),
 ]
