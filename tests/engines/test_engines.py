@@ -21,7 +21,8 @@ import numpy as np
 import pytest
 from commands import command, environment, script
 from engine_environments import SGLANG, VLLM, EngineServer, Installed, NotInstalled, free_port, python_of, variables_of
-from pluralbench import Run, load_run
+from pluralbench import load_run
+from pluralbench.results import Run
 from pluralbench_rewards import Group
 from reward_models import (
     classifier_alone,

@@ -11,8 +11,9 @@ import verbs
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from live_hub import live_hub, point_clients
-from pluralbench import Run, find_benchmark
+from pluralbench import find_benchmark
 from pluralbench.data.labels import FIRST, SECOND, TIE, Labels, label_key
+from pluralbench.results import Run
 from verbs import load_items, value
 from written_tables import SUFFIXES, TEXTS, write
 

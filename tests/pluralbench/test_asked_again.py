@@ -13,7 +13,10 @@ from chat_server import ChatServer, Reply, Script, serve
 from downstream_runs import World, by_length, by_letter, is_judged, sampled
 from persona_tables import knows, release, rows
 from planned_users import people as planned_people
-from pluralbench import ConnectionConfig, Downstream, Group, ModelRecord, PlanConfig, Run, Scored, SynthesizeConfig
+from pluralbench import ConnectionConfig
+from pluralbench.config import PlanConfig, SynthesizeConfig
+from pluralbench.contract import Group, ModelRecord, Scored
+from pluralbench.results import Downstream, Run
 from pluralbench_calls import CallsError
 from pluralbench_rewards import FunctionModel, OnScored
 from pluralbench_runs import OutputError

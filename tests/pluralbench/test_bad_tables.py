@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pluralbench import BenchmarkError, DataError, Run, find_benchmark
+from pluralbench import find_benchmark
+from pluralbench.errors import BenchmarkError, DataError
 from pluralbench.reports.run_header import run_header
+from pluralbench.results import Run
 from pluralbench_runs import UserError
 from verbs import load_items
 from written_tables import write

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 import tomli_w
 from members import ROOT
-from pluralbench import BenchmarkError, find_benchmark
+from pluralbench import find_benchmark
 from pluralbench.data.benchmarks import Benchmark, BenchmarkCard, Columns
 from pluralbench.data.labels import Labels
+from pluralbench.errors import BenchmarkError
 
 
 def test_a_copied_entry_is_a_benchmark_file(tmp_path: Path) -> None:

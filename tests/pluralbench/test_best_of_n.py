@@ -14,9 +14,10 @@ import pytest
 import verbs
 from chat_server import Reply, serve
 from downstream_runs import MODELS, World, asked_of, by_length, is_judged, sampled, shown
-from pluralbench import Downstream, Group
+from pluralbench.contract import Group
 from pluralbench.downstream.curves import OutcomeTable, curve_numbers
 from pluralbench.reports.downstream import curve_table, downstream_notes
+from pluralbench.results import Downstream
 from pluralbench.results.metrics_frame import Place
 from pluralbench.results.runs import policy_number
 from pluralbench_rewards import FunctionModel

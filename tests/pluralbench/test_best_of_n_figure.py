@@ -10,8 +10,10 @@ from chat_server import serve
 from downstream_runs import MODELS, World, sampled
 from drawn_figures import check_texts, drawn, said, words
 from matplotlib.figure import Figure
-from pluralbench import Downstream, EvaluationError, Group
+from pluralbench.contract import Group
+from pluralbench.errors import EvaluationError
 from pluralbench.reports.figures.best_of_n import curves, draw_best_of_n
+from pluralbench.results import Downstream
 from pluralbench.results.runs import policy_number
 
 Command = Callable[..., tuple[int, str, str]]

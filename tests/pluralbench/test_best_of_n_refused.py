@@ -9,20 +9,13 @@ import polars as pl
 import pytest
 from chat_server import Reply, serve
 from downstream_runs import World, asked_of, by_length, sampled
-from pluralbench import (
-    ConnectionConfig,
-    DataError,
-    EvaluationError,
-    Group,
-    LocalModel,
-    OutcomeConfig,
-    RunError,
-    SamplingConfig,
-    best_of_n,
-)
+from pluralbench import ConnectionConfig, LocalModel, best_of_n
 from pluralbench import load_run as read
+from pluralbench.config import OutcomeConfig, SamplingConfig
+from pluralbench.contract import Group
 from pluralbench.downstream.candidates import resolve_policy
 from pluralbench.downstream.records import read_outcome_table
+from pluralbench.errors import DataError, EvaluationError, RunError
 from pluralbench.reports.downstream import curve_table, downstream_notes
 from pluralbench.results.runs import policy_number
 from pluralbench_runs import UserError

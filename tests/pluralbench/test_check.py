@@ -17,12 +17,14 @@ from chat_server import Reply, serve
 from forged_runs import by_row, change_config, change_record, copied, named, rewritten, with_ledger, with_scores
 from made_personalize import made_items, made_personalized
 from made_runs import decision, run_of
-from pluralbench import ConnectionConfig, Group, Run, load_run
+from pluralbench import ConnectionConfig, load_run
+from pluralbench.contract import Group
 from pluralbench.leaderboard.checks import check_submission
 from pluralbench.leaderboard.findings import CheckResult
 from pluralbench.leaderboard.reproduction import RunInputs
 from pluralbench.leaderboard.rescoring import Rescoring
 from pluralbench.leaderboard.unusual import check_margins
+from pluralbench.results import Run
 from pluralbench.results.evaluations import ScoreResult
 from pluralbench.results.runs import ITEMS_FILE, LEDGER_FILE, METRICS_FILE, RUN_FILE
 from written_tables import write

@@ -11,7 +11,9 @@ import pytest
 import verbs
 from chat_server import ChatServer, Reply, serve
 from chinese_tables import CATEGORIES, Row, published, released, rows_of
-from pluralbench import Group, Run, load_run
+from pluralbench import load_run
+from pluralbench.contract import Group
+from pluralbench.results import Run
 from pluralbench.results.evaluations import ScoreRunConfig
 from pluralbench_runs import OutputError
 from reward_models import classifier_alone, user

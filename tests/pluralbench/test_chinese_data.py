@@ -8,7 +8,9 @@ import pytest
 from chinese_tables import RANKS, Row, published, released, rows_of
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench import DataError, Items, find_benchmark
+from pluralbench import find_benchmark
+from pluralbench.data import Items
+from pluralbench.errors import DataError
 from verbs import load_items
 from written_tables import write
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_runs import run_of
-from pluralbench import Run, find_benchmark
+from pluralbench import find_benchmark
 from pluralbench.data.rows_to_items import ITEMS
+from pluralbench.results import Run
 from pluralbench.results.decisions import decide
 from pluralbench_measures.rankings import ranking_metrics
 

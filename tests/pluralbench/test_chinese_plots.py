@@ -10,9 +10,9 @@ import pytest
 from drawn_figures import dots, report_figures, said, values, whiskers, words
 from figure_runs import CATEGORIES, chinese_run, chinese_runs
 from matplotlib.figure import Figure
-from pluralbench import Run
 from pluralbench.reports.figures import fonts
 from pluralbench.reports.figures.draw import draw, font_notes
+from pluralbench.results import Run
 from pluralbench_measures.bootstrap import Estimate
 
 needs_han = pytest.mark.skipif(

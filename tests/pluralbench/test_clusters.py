@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from made_runs import scored
-from pluralbench import RunError, compare, find_benchmark, load_run
+from pluralbench import compare, find_benchmark, load_run
 from pluralbench.data.clusters import connected_groups
+from pluralbench.errors import RunError
 from verbs import by_length, load_items, score
 from written_tables import write
 

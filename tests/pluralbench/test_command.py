@@ -14,17 +14,9 @@ import verbs
 from chat_server import Reply, serve
 from commands import command, fails
 from live_hub import NO_NETWORK
-from pluralbench import (
-    ConnectionConfig,
-    DataConfig,
-    JudgeConfig,
-    LocalModel,
-    PersonaDataConfig,
-    PersonaJudgeConfig,
-    PromptConfig,
-    ScoringConfig,
-)
+from pluralbench import ConnectionConfig, DataConfig, JudgeConfig, LocalModel, PromptConfig
 from pluralbench.commands.app import program
+from pluralbench.config import PersonaDataConfig, PersonaJudgeConfig, ScoringConfig
 from pluralbench_calls import Price
 from pluralbench_rewards import FunctionModel
 from pluralbench_runs import FrozenModel

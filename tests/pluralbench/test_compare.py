@@ -11,8 +11,11 @@ import numpy as np
 import polars as pl
 import pytest
 from made_runs import by_length, changed, decision, keep, run_of, scored, with_items
-from pluralbench import Run, RunComparison, RunError, compare, find_benchmark
+from pluralbench import compare, find_benchmark
 from pluralbench.data.clusters import Clusters
+from pluralbench.errors import RunError
+from pluralbench.evaluation.compare import RunComparison
+from pluralbench.results import Run
 from scipy.stats import binomtest, t
 from written_tables import write
 

@@ -8,9 +8,9 @@ import pytest
 from drawn_figures import drawn, report_figures, said, values, words
 from figure_runs import SUBSETS, judged_rows, translated_run, translated_runs
 from made_runs import changed
-from pluralbench import Run
 from pluralbench.reports.figures import certainty
 from pluralbench.reports.figures.style import drawing
+from pluralbench.results import Run
 
 RUNS = translated_runs()[:4]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pluralbench import DataError
 from pluralbench.downstream.correlate import correlate
+from pluralbench.errors import DataError
 from pluralbench_release import TablesError
 
 Command = Callable[..., tuple[int, str, str]]

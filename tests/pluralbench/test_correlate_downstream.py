@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from pluralbench import DataError, RunError
 from pluralbench.config import DownstreamPromptConfig, OutcomeConfig, SamplingConfig
 from pluralbench.downstream.best_of_n import best_of_n
 from pluralbench.downstream.correlate import correlate
 from pluralbench.downstream.score_series import read_series
 from pluralbench.downstream.study import Study
+from pluralbench.errors import DataError, RunError
 from pluralbench_local import LocalModel
 from scipy.stats import spearmanr
 from small_world import people_file

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from drawn_figures import check_texts, dots, words
 from made_runs import decision, keep, run_of
-from pluralbench import DataError, RunError
 from pluralbench.downstream.correlate import correlate
 from pluralbench.downstream.score_series import ScoreSeries, read_series, runs_series
+from pluralbench.errors import DataError, RunError
 from pluralbench.reports.figures import style
 from pluralbench.reports.figures.correlation import draw_correlation, scatter, slopes
 from pluralbench.reports.figures.series import series_of_judges

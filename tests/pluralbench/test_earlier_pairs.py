@@ -5,8 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pluralbench import DataConfig, DataError, Group, PromptConfig, Run, find_benchmark, known_benchmarks
+from pluralbench import DataConfig, PromptConfig, find_benchmark, known_benchmarks
+from pluralbench.contract import Group
+from pluralbench.errors import DataError
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark
+from pluralbench.results import Run
 from verbs import load_items
 from written_tables import write
 

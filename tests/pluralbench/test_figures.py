@@ -24,8 +24,8 @@ from figure_runs import (
 from made_personalize import made_items, made_personalized
 from matplotlib import image
 from matplotlib.figure import Figure
-from pluralbench import EvaluationError
 from pluralbench.downstream.correlate import correlate
+from pluralbench.errors import EvaluationError
 from pluralbench.reports.figures import axis, certainty, correlation, personalize
 from pluralbench.reports.figures.draw import draw, figures_of
 from pluralbench.reports.figures.files import write

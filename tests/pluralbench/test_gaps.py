@@ -7,8 +7,10 @@ from typing import Any
 
 import polars as pl
 import pytest
-from pluralbench import DataError, Group, Run
+from pluralbench.contract import Group
+from pluralbench.errors import DataError
 from pluralbench.reports.detail import details
+from pluralbench.results import Run
 from pluralbench_local import ConversationError
 from reward_models import conversation_ids, make_tokenizer, user
 from written_tables import write

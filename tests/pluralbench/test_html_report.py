@@ -11,13 +11,15 @@ import pytest
 from html_runs import ARABIC, IMAGE, NAMES, SCRIPT, Read, hostile_runs
 from made_personalize import made_items, made_personalized
 from made_runs import decision, keep, run_of
-from pluralbench import EvaluationError, Run, compare
+from pluralbench import compare
+from pluralbench.errors import EvaluationError
 from pluralbench.reports.html.components import Cell, Head, Row, number, scale_of, table
 from pluralbench.reports.html.items import decided_items, orders_of
 from pluralbench.reports.html.leaderboard import entries_of
 from pluralbench.reports.html.report import html_report, write_html
 from pluralbench.reports.ranking import ranked
 from pluralbench.reports.sheets import sheets_of
+from pluralbench.results import Run
 from pluralbench.results.finding import FoundRuns, find_runs
 from pluralbench_measures.bootstrap import Estimate
 

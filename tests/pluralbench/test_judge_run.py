@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 import verbs
 from chat_server import Reply, Script, serve
-from pluralbench import Run
 from pluralbench.evaluation.judge import SIDES, verdict
+from pluralbench.results import Run
 from pluralbench.results.evaluations import JudgeRunConfig
 from verbs import judging, value
 from written_tables import TEXTS, write

@@ -8,7 +8,8 @@ import pluralbench_rewards.judge
 import pytest
 import verbs
 from chat_server import ChatServer, Reply, Script, serve
-from pluralbench import EvaluationError, Run
+from pluralbench.errors import EvaluationError
+from pluralbench.results import Run
 from pluralbench_calls import CallsError
 from pluralbench_runs import OutputError, UserError
 from verbs import judging, value

@@ -7,10 +7,11 @@ from collections import Counter
 import polars as pl
 import pytest
 from made_runs import decision, run_of
-from pluralbench import Run, find_benchmark, render
+from pluralbench import find_benchmark, render
 from pluralbench.reports.detail import details
 from pluralbench.reports.numbers import number, points
 from pluralbench.reports.writing import texts_of
+from pluralbench.results import Run
 from pluralbench.results.decisions import DECISIONS
 from pluralbench_schemas import LANGUAGES
 

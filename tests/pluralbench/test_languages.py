@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pluralbench import DataError, find_benchmark
+from pluralbench import find_benchmark
 from pluralbench.config import AnswerLanguage
 from pluralbench.data.prompts import language_context
+from pluralbench.errors import DataError
 from verbs import load_items
 from written_tables import write
 

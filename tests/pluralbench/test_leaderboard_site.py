@@ -11,7 +11,7 @@ from forged_runs import change_config, change_record
 from html_runs import Read
 from live_hub import live_hub, point_clients
 from made_runs import scored
-from pluralbench import EvaluationError, RunError
+from pluralbench.errors import EvaluationError, RunError
 from pluralbench.leaderboard.checks import check_summary, find_benchmark_runs, read_check_results
 from pluralbench.leaderboard.findings import CheckResult
 from pluralbench.leaderboard.site import INDEX, write_site

@@ -8,8 +8,9 @@ from typing import Any
 
 import polars as pl
 import pytest
-from pluralbench import Downstream, load_run
+from pluralbench import load_run
 from pluralbench.downstream.rollout import rollout
+from pluralbench.results import Downstream
 from pluralbench.results.runs import policy_number
 from pluralbench_policies.scorer import Scorer
 from small_world import people, people_file

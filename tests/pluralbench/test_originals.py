@@ -7,8 +7,10 @@ from typing import Any
 
 import polars as pl
 import pytest
-from pluralbench import Group, Run, known_benchmarks
+from pluralbench import known_benchmarks
+from pluralbench.contract import Group
 from pluralbench.reports.sheets import Row, columns_of
+from pluralbench.results import Run
 from verbs import value
 from written_tables import write
 

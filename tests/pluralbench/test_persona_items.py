@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from persona_tables import Row, item, persona, release, rows
-from pluralbench import DataError
 from pluralbench.data.persona_items import PersonaItemSet, load_personas, sample_items
+from pluralbench.errors import DataError
 from pluralbench_schemas import VARIABLE
 from written_tables import write
 

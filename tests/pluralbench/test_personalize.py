@@ -5,14 +5,16 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-import pluralbench
+import pluralbench.errors
 import polars as pl
 import pytest
 import verbs
 from made_personalize import user_rows, users_folder
-from pluralbench import DataConfig, PersonalConfig, PersonalizeConfig, Personalized, PromptConfig, personalize
+from pluralbench import DataConfig, PromptConfig, personalize
+from pluralbench.config import PersonalConfig, PersonalizeConfig
 from pluralbench.personalizing import run as steps
 from pluralbench.personalizing.users import ContextNeeds, load_users
+from pluralbench.results import Personalized
 from pluralbench.results.runs import method_number
 from pluralbench_runs import OutputError
 from session_folder import CACHE, session_folder
@@ -186,7 +188,7 @@ def refused(tmp_path: Path, rows: dict[str, list[dict[str, Any]]], **changes: An
     """What is said of such splits, before any model is loaded."""
     for split, own in rows.items():
         write(tmp_path / "data" / f"{split}.jsonl", own)
-    with pytest.raises(pluralbench.DataError) as caught:
+    with pytest.raises(pluralbench.errors.DataError) as caught:
         carried_out(str(tmp_path), tmp_path / "data", tmp_path / "out", **changes)
     assert not (tmp_path / "out.work").exists()
     return str(caught.value).replace(str(tmp_path), "HERE")
@@ -226,15 +228,15 @@ def test_a_profile_that_the_data_has_not_is_refused(tmp_path: Path) -> None:
 
 def test_data_without_users_to_test_on_is_refused(tmp_path: Path) -> None:
     table = write(tmp_path / "users.jsonl", user_rows(6, 3))
-    with pytest.raises(pluralbench.DataError, match=r"users\.jsonl has no split of users to test on; say which"):
+    with pytest.raises(pluralbench.errors.DataError, match=r"users\.jsonl has no split of users to test on; say which"):
         carried_out("nowhere", table, tmp_path / "out")
     write(tmp_path / "data" / "train.jsonl", user_rows(6, 3))
     with pytest.raises(
-        pluralbench.DataError,
+        pluralbench.errors.DataError,
         match=r"data has no split of users to test on; .* --held-out 0\.2, or where others are\.$",
     ):
         carried_out("nowhere", tmp_path / "data", tmp_path / "out")
-    with pytest.raises(pluralbench.DataError, match=r"--held-out 0\.01 of 6 "):
+    with pytest.raises(pluralbench.errors.DataError, match=r"--held-out 0\.01 of 6 "):
         carried_out("nowhere", table, tmp_path / "out", held_out=0.01)
 
 

@@ -13,10 +13,12 @@ import pytest
 from drawn_figures import check_texts, dots, drawn, words
 from made_personalize import DOMAINS, made_items, made_personalized
 from matplotlib.figure import Figure
-from pluralbench import Personalized, RunError, load_run
+from pluralbench import load_run
+from pluralbench.errors import RunError
 from pluralbench.reports.figures.personalize import told
 from pluralbench.reports.personalize import page, report_personalized
 from pluralbench.reports.writing import written
+from pluralbench.results import Personalized
 from pluralbench.results.runs import method_number
 from rich.console import Console
 

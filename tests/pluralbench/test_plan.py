@@ -14,7 +14,9 @@ from chat_server import Reply, serve
 from hypothesis import given
 from hypothesis import strategies as st
 from planned_users import people as planned_people
-from pluralbench import AspectMatchingConfig, ConnectionConfig, DataError, EvaluationError, Plans
+from pluralbench import ConnectionConfig
+from pluralbench.config import AspectMatchingConfig
+from pluralbench.errors import DataError, EvaluationError
 from pluralbench.planning.aspects import (
     Pair,
     aspect_numbers,
@@ -23,6 +25,7 @@ from pluralbench.planning.aspects import (
     matched,
     word_similarity,
 )
+from pluralbench.results import Plans
 from pluralbench.results.metrics_frame import Place
 from pluralbench.results.plans import PLANS_FILE
 from pluralbench_calls import working_ledger

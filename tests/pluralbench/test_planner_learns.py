@@ -11,7 +11,8 @@ import pluralbench
 import pytest
 from learning_table import LEARNED
 from planned_users import by_words_told, people
-from pluralbench import DataConfig, LocalModel, PlanConfig, PlannerConfig
+from pluralbench import DataConfig, LocalModel
+from pluralbench.config import PlanConfig, PlannerConfig
 from verbs import score
 from written_tables import write
 

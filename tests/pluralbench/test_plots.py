@@ -18,13 +18,14 @@ from figure_runs import SUBSETS
 from made_runs import decision, run_of, with_items
 from matplotlib import font_manager
 from matplotlib.figure import Figure
-from pluralbench import EvaluationError, Run
+from pluralbench.errors import EvaluationError
 from pluralbench.reports.figures import fonts, languages
 from pluralbench.reports.figures.draw import draw
 from pluralbench.reports.figures.files import save
 from pluralbench.reports.figures.fonts import unrendered
 from pluralbench.reports.figures.series import series_of
 from pluralbench.reports.figures.style import drawing
+from pluralbench.results import Run
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_schemas import ENGLISH, LANGUAGES
 

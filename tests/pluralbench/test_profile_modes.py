@@ -9,9 +9,11 @@ import pytest
 from defusedxml import ElementTree
 from made_runs import changed
 from planned_users import by_words_told, people
-from pluralbench import EvaluationError, Run, compare
+from pluralbench import compare
+from pluralbench.errors import EvaluationError
 from pluralbench.reports.figures.draw import draw
 from pluralbench.reports.profile_modes import modes_of
+from pluralbench.results import Run
 from verbs import by_text, score
 from written_tables import write
 

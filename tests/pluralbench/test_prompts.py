@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 import verbs
 from chat_server import Reply, serve
-from pluralbench import DataError, Group, PromptConfig, Run, find_benchmark
+from pluralbench import PromptConfig, find_benchmark
+from pluralbench.contract import Group
 from pluralbench.data.prompts import UserContext, context_blocks
+from pluralbench.errors import DataError
 from pluralbench.evaluation.loading import load_benchmark
+from pluralbench.results import Run
 from verbs import load_items
 from written_tables import write
 

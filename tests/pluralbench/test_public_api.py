@@ -5,13 +5,26 @@ import subprocess
 import sys
 
 import pluralbench
+import pytest
 from commands import environment
 
 
 def test_every_public_name_is_there_and_documented() -> None:
+    assert len(pluralbench.__all__) <= 30
     for name in pluralbench.__all__:
         one = getattr(pluralbench, name)
         assert inspect.getdoc(getattr(one, "__origin__", one)), name
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in pluralbench.__all__ if inspect.isfunction(getattr(pluralbench, name))]
+)
+def test_each_argument_of_a_function_is_explained(name: str) -> None:
+    function = getattr(pluralbench, name)
+    text = inspect.getdoc(function) or ""
+    missing = [argument for argument in inspect.signature(function).parameters if f"    {argument}: " not in text]
+    assert not missing, missing
+    assert "Returns:" in text or inspect.signature(function).return_annotation is None
 
 
 def test_the_benchmarks_are_these() -> None:

@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 from chat_server import serve
 from downstream_runs import MODELS, World, sampled
-from pluralbench import Downstream, load_run
+from pluralbench import load_run
+from pluralbench.results import Downstream
 from pluralbench.results.runs import policy_number
 from pluralbench_studies import read_rows
 

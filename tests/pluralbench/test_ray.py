@@ -15,7 +15,11 @@ import pluralbench
 import polars as pl
 import pytest
 from commands import environment
-from pluralbench import EvaluationError, Group, LocalModel, OutcomeConfig, Run, SamplingConfig, ScoringConfig
+from pluralbench import LocalModel
+from pluralbench.config import OutcomeConfig, SamplingConfig, ScoringConfig
+from pluralbench.contract import Group
+from pluralbench.errors import EvaluationError
+from pluralbench.results import Run
 from pluralbench.results.record import ScoringRecord
 from pluralbench_rewards import FunctionError, FunctionModel, RewardsError
 from pluralbench_rewards.cluster import OnCluster

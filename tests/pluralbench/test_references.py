@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from made_runs import decision, run_of
-from pluralbench import Run, find_benchmark, load_run, score
+from pluralbench import find_benchmark, load_run, score
 from pluralbench.config import DataConfig
 from pluralbench.data.benchmarks import known_benchmarks
 from pluralbench.data.items import load_items
@@ -22,6 +22,7 @@ from pluralbench.metrics.references import (
     reference_metric,
     reference_numbers,
 )
+from pluralbench.results import Run
 from pluralbench.results.decisions import decide
 from pluralbench.results.metrics_frame import Place
 from pluralbench_rewards import Group

@@ -17,7 +17,10 @@ from commands import environment, script
 from filelock import FileLock
 from killing import killed_when
 from live_hub import live_hub
-from pluralbench import Group, LocalModel, Run, ScoringConfig
+from pluralbench import LocalModel
+from pluralbench.config import ScoringConfig
+from pluralbench.contract import Group
+from pluralbench.results import Run
 from pluralbench_rewards import FunctionModel, RewardModel
 from pluralbench_runs import OutputError
 from polars.testing import assert_frame_equal

@@ -9,7 +9,8 @@ import verbs
 from chat_server import Reply, serve
 from persona_tables import release
 from persona_tables import rows as persona_rows
-from pluralbench import DataConfig, JudgeConfig, LocalModel, PromptConfig, ScoringConfig, load_run
+from pluralbench import DataConfig, JudgeConfig, LocalModel, PromptConfig, load_run
+from pluralbench.config import ScoringConfig
 from pluralbench.evaluation.folders import run_folder
 from pluralbench_rewards import FunctionModel
 from pluralbench_runs import Recipe

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from made_runs import decision, for_persons, keep, run_of
-from pluralbench import RunError, load_run
+from pluralbench import load_run
+from pluralbench.errors import RunError
 from pluralbench.results.decisions import OUTCOMES
 from pluralbench.results.evaluations import WithoutPersona
 from pluralbench.results.metrics_frame import METRICS, MetricsFile, check_metrics, frame_of_rows, metrics_text

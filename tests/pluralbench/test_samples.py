@@ -6,9 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pluralbench import DataConfig, DataError, Run, find_benchmark, known_benchmarks, load_items
+from pluralbench import DataConfig, find_benchmark, known_benchmarks, load_items
 from pluralbench.data.persona_items import load_personas
 from pluralbench.data.samples import FOLDER, read_data
+from pluralbench.errors import DataError
+from pluralbench.results import Run
 from write_samples import BUILDERS, tables, write
 
 RunsCommand = Callable[..., tuple[int, str, str]]

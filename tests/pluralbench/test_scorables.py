@@ -11,7 +11,10 @@ import pluralbench
 import pytest
 from chat_server import Reply, serve
 from commands import environment
-from pluralbench import EvaluationError, Group, ModelRecord, Run, Scored, ScoringConfig
+from pluralbench.config import ScoringConfig
+from pluralbench.contract import Group, ModelRecord, Scored
+from pluralbench.errors import EvaluationError
+from pluralbench.results import Run
 from pluralbench_rewards import FunctionError, OnScored
 from pluralbench_runs import OutputError
 from session_folder import CACHE, session_folder

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pluralbench import Group, Run, load_run
+from pluralbench import load_run
+from pluralbench.contract import Group
+from pluralbench.results import Run
 from pluralbench.results.evaluations import EvaluationRunConfig, ScoreRunConfig
 from verbs import scoring, value, work
 from written_tables import TEXTS, write

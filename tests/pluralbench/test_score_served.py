@@ -8,7 +8,9 @@ import pluralbench
 import pytest
 from chat_server import serve
 from downstream_runs import World, sampled
-from pluralbench import LocalModel, Run, ScoringConfig, ServedModel, ServingConfig, load_run
+from pluralbench import LocalModel, ServedModel, load_run
+from pluralbench.config import ScoringConfig, ServingConfig
+from pluralbench.results import Run
 from pluralbench_rewards.served import ServerError
 from verbs import scoring
 from written_tables import write

@@ -6,8 +6,9 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 from made_runs import changed, config_of, made
-from pluralbench import Run, find_benchmark
+from pluralbench import find_benchmark
 from pluralbench.reports.figures.series import NAME, series_of, series_of_judges, shortened
+from pluralbench.results import Run
 from pluralbench.results.metrics_frame import Place, metrics_frame
 from pluralbench_measures.bootstrap import Estimate
 

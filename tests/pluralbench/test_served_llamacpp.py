@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pluralbench import Group, Run
+from pluralbench.contract import Group
+from pluralbench.results import Run
 from pluralbench.results.runs import load_run
 from written_tables import write
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pluralbench
+import pluralbench.contract
 import polars as pl
 import pytest
 import verbs
@@ -19,8 +20,10 @@ from commands import environment, script
 from hypothesis import given
 from hypothesis import strategies as st
 from persona_tables import release, rows
-from pluralbench import Run, RunError, load_run
+from pluralbench import load_run
 from pluralbench.data.shards import Shard, shard_groups
+from pluralbench.errors import RunError
+from pluralbench.results import Run
 from pluralbench.results.evaluations import EvaluationRunConfig
 from pluralbench_calls import Price, read_ledger
 from pluralbench_runs import UserError
@@ -208,7 +211,7 @@ def shards(tmp_path: Path, pairs: Callable[..., Rows]) -> Callable[..., list[Pat
     return make
 
 
-def longest(groups: Sequence[pluralbench.Group]) -> list[list[float]]:
+def longest(groups: Sequence[pluralbench.contract.Group]) -> list[list[float]]:
     return [[float(len(text)) for text in group.responses] for group in groups]
 
 

@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 from live_hub import NO_NETWORK
 from persona_tables import knows, release
 from persona_tables import rows as persona_rows
-from pluralbench import Group, Person, Run
+from pluralbench.contract import Group, Person
 from pluralbench.reports.html.items import decided_items, orders_of
 from pluralbench.reports.items import item_page
+from pluralbench.results import Run
 from pluralbench.results.examples import Row, read_texts
 from pluralbench_runs.console import sanitize
 from rich.cells import cell_len

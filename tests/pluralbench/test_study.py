@@ -11,10 +11,10 @@ import polars as pl
 import pytest
 from filelock import FileLock
 from markdown_it import MarkdownIt
-from pluralbench import DataError
 from pluralbench.downstream import study as steps
 from pluralbench.downstream.correlate import correlate
 from pluralbench.downstream.study import Study
+from pluralbench.errors import DataError
 from pluralbench.studying import study
 from pluralbench_runs import OutputError
 from scipy.stats import spearmanr

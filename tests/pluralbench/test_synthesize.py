@@ -9,10 +9,12 @@ import polars as pl
 import pytest
 import verbs
 from chat_server import ChatServer, Reply, serve
-from pluralbench import ConnectionConfig, DataError, PromptConfig, Synthesis, synthesize
+from pluralbench import ConnectionConfig, PromptConfig, synthesize
 from pluralbench.data.personas import PERSONAS_FILE
+from pluralbench.errors import DataError
 from pluralbench.evaluation.loading import load_benchmark
 from pluralbench.evaluation.synthesize import iter_people
+from pluralbench.results import Synthesis
 from written_tables import write
 
 Rows = list[dict[str, Any]]

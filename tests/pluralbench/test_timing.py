@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pluralbench import ConnectionConfig, Run
+from pluralbench import ConnectionConfig
 from pluralbench.evaluation import timing
 from pluralbench.evaluation.timing import TIMES, cost_of_calls, stopwatch
+from pluralbench.results import Run
 from written_tables import write
 
 

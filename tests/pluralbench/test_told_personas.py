@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 import verbs
 from chat_server import Reply, serve
-from pluralbench import DataConfig, DataError, Group, PromptConfig, Run
+from pluralbench import DataConfig, PromptConfig
+from pluralbench.contract import Group
 from pluralbench.data.prompts import WORDINGS, prompts_digest
+from pluralbench.errors import DataError
 from pluralbench.evaluation.loading import load_benchmark
+from pluralbench.results import Run
 from pluralbench.results.examples import examples, read_texts
 from pluralbench_runs import OutputError, digest
 from written_tables import write

@@ -9,7 +9,9 @@ import pluralbench
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench import DataConfig, DataError, PromptConfig, TrainingConfig
+from pluralbench import DataConfig, PromptConfig
+from pluralbench.config import TrainingConfig
+from pluralbench.errors import DataError
 from pluralbench.evaluation.loading import load_benchmark
 from pluralbench.evaluation.train import flip_labels, items_to_rankings, split_by_cluster
 from pluralbench_local import LocalModel, Ranking

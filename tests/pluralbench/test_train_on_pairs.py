@@ -9,10 +9,12 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench import BenchmarkError, DataConfig, DataError, TrainingConfig, find_benchmark, train
+from pluralbench import DataConfig, find_benchmark, train
+from pluralbench.config import TrainingConfig
 from pluralbench.data.benchmarks import Columns
 from pluralbench.data.texts import training_pairs
 from pluralbench.downstream.study_recipe import FOLDER
+from pluralbench.errors import BenchmarkError, DataError
 from pluralbench.evaluation.loading import load_benchmark
 from pluralbench.evaluation.train import items_to_rankings
 from pluralbench_local import LocalModel

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pluralbench import DataError
 from pluralbench.data.verdict_tables import check_verdicts, read_verdicts
+from pluralbench.errors import DataError
 from pluralbench.metrics.third_person import check_labels, compare_with_people, read_labels
 from written_verdicts import LABELS, Rows, verdicts, written
 

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench import DataError
 from pluralbench.data.verdict_tables import COLUMNS, answer_notes, check_verdicts, read_verdicts
+from pluralbench.errors import DataError
 from pluralbench_release import TablesError
 from polars.testing import assert_frame_equal
 from written_verdicts import SAMPLE, verdicts, written

@@ -8,16 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from chat_server import ChatServer, Reply
-from pluralbench import (
-    ConnectionConfig,
-    DataConfig,
-    Downstream,
-    DownstreamPromptConfig,
-    Group,
-    OutcomeConfig,
-    SamplingConfig,
-    best_of_n,
-)
+from pluralbench import ConnectionConfig, DataConfig, best_of_n
+from pluralbench.config import DownstreamPromptConfig, OutcomeConfig, SamplingConfig
+from pluralbench.contract import Group
+from pluralbench.results import Downstream
 from pluralbench_rewards.rubric import SYSTEM
 from pluralbench_runs import FrozenModel
 from some_words import WORDS

@@ -6,9 +6,9 @@ from typing import Any
 
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from pluralbench import Run
 from pluralbench.reports.figures.draw import figures_of
 from pluralbench.reports.figures.style import drawing
+from pluralbench.results import Run
 
 Make = Callable[[], Figure | None]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from made_runs import by_length, changed, keep, scored
-from pluralbench import Run
+from pluralbench.results import Run
 from written_tables import write
 
 SCRIPT = "</script><script>document.title = 'taken'</script>"

@@ -7,18 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pluralbench
-from pluralbench import (
-    ConnectionConfig,
-    DataConfig,
-    Group,
-    JudgeConfig,
-    LocalModel,
-    PersonaDataConfig,
-    PersonaJudgeConfig,
-    PromptConfig,
-    Run,
-    ScoringConfig,
-)
+import pluralbench.data
+from pluralbench import ConnectionConfig, DataConfig, JudgeConfig, LocalModel, PromptConfig
+from pluralbench.config import PersonaDataConfig, PersonaJudgeConfig, ScoringConfig
+from pluralbench.contract import Group
+from pluralbench.results import Run
 from pluralbench.results.evaluations import JudgeResult, ScoreResult
 from pluralbench_rewards import Work
 from pluralbench_runs import FrozenModel
@@ -70,7 +63,7 @@ def judge_personas(model: str, *, data: Any = None, **options: Any) -> Run:
     )
 
 
-def load_items(benchmark: pluralbench.Benchmark, data: Any = None, **options: Any) -> pluralbench.Items:
+def load_items(benchmark: pluralbench.data.Benchmark, data: Any = None, **options: Any) -> pluralbench.data.Items:
     """`pluralbench.load_items`."""
     return pluralbench.load_items(benchmark, DataConfig(location=None if data is None else str(data), **options))
 

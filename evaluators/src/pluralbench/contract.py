@@ -1,4 +1,4 @@
-"""What a model that is scored has to do with, from `pluralbench_rewards`, for those who write one."""
+"""Types for implementing a reward model, from `pluralbench_rewards`."""
 
 from pluralbench_rewards import Group, ModelRecord, Person, RewardModel, Scored
 

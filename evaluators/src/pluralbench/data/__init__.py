@@ -1,1 +1,5 @@
-"""What is scored: benchmarks, their items, and what a prompt shows."""
+"""Benchmarks and their items."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,1 +1,5 @@
-"""What was found: items, metrics and provenance, typed and versioned."""
+"""Results of runs: items, metrics and provenance, typed and versioned."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,3 @@
+from .runs import Downstream, Personalized, Plans, Run, Synthesis
+
+__all__ = ["Downstream", "Personalized", "Plans", "Run", "Synthesis"]
