@@ -64,7 +64,7 @@ def plan(
         policy_config(planner, running, connection),
         benchmark=benchmark,
         data=data,
-        posts=prompt.profile_size,
+        profile_size=prompt.profile_size,
         sampling=sampling,
         matching=matching,
         connection=connection,

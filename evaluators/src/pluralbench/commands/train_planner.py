@@ -59,7 +59,7 @@ def train_planner(
         out,
         data=data,
         benchmark=benchmark,
-        posts=prompt.profile_size,
+        profile_size=prompt.profile_size,
         held_out=held_out,
         options=options,
         fresh=fresh,

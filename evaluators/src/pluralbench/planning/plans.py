@@ -47,7 +47,7 @@ def plan(
     *,
     benchmark: str = "personalized",
     data: str | Path | DataConfig | None = None,
-    posts: int = 10,
+    profile_size: int = 10,
     sampling: PlanConfig | None = None,
     matching: AspectMatchingConfig | None = None,
     connection: ConnectionConfig | None = None,
@@ -55,25 +55,38 @@ def plan(
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> Plans:
-    """Let a planner say what each person expects of an answer; returns the plans, which lie in `out`.
+    """Write plans: for each item the aspects that a planner infers the user expects of a response.
 
-    Personalized RewardBench, section 4.3.
+    Personalized RewardBench, section 4.3. Reward models and judges read plans with `PromptConfig(profile="plan")`: the
+    titles of a plan's list, or the text of a plan without a list, as the paper does for all plans. Calls are recorded;
+    repeating the call resumes an interrupted run.
 
-    planner: "local" is the embedded model, a name with a base URL a model of that endpoint, and any other a folder or
-    ORG/NAME on the Hub, which runs in this process. benchmark, data: the items; of them questions and profiles are
-    read, and the rubric aspects only to be held against the plans. posts: of a profile, at most. sampling: of the
-    plans. matching: when an aspect of a plan is one of the true ones.
+    Args:
+        planner: The planner: "local" for the embedded model, a model name if `connection` has a base URL, otherwise a
+            folder or ORG/NAME on the Hub to run in this process, or a `LocalModel`.
+        benchmark: Name of the benchmark, or a TOML file that describes one.
+        data: Location of the items, or a `DataConfig`. Default: the benchmark's data on the Hub. Questions and
+            profiles are read, and the true rubric aspects only to evaluate the plans.
+        profile_size: Maximum number of posts per user, in the order of the profile.
+        sampling: Sampling of the plans. Default: `PlanConfig()`.
+        matching: When an aspect of a plan matches a true aspect. Default: `AspectMatchingConfig()`.
+        connection: Endpoint of the planner. Default: none.
+        seed: Random seed, sent to models that take one.
+        out: Run directory. Default: below `runs/`, named after the planner and the configuration.
+        fresh: Replace the run directory and start over.
 
-    A plan is told by the titles of its list. One without a list is told as it was written, as the paper tells all of
-    them; one that is not there is missing, and `score` then says which. Every call is recorded; an interrupted run goes
-    on with the same call. Raises a `UserError` for every mistake of the caller.
+    Returns:
+        The plans, as `load_run` reads them.
+
+    Raises:
+        UserError: An argument or the data is not valid.
     """
     sampling, matching, connection = (
         sampling or PlanConfig(),
         matching or AspectMatchingConfig(),
         connection or ConnectionConfig(),
     )
-    loaded = load_people(benchmark, as_data_config(data), posts)
+    loaded = load_people(benchmark, as_data_config(data), profile_size)
     _check_ids(loaded.items.frame)
     checked = _check_unlearned(planner, loaded)
     asked = resolve_policy(planner, sampling, connection)
@@ -81,7 +94,7 @@ def plan(
         planner=asked.chat,
         benchmark=loaded.benchmark_record(),
         data=loaded.data_record(),
-        profile_size=posts,
+        profile_size=profile_size,
         sampling=sampling,
         matching=matching,
         encoder=None if matching.encoder is None else model_digest(matching.encoder),

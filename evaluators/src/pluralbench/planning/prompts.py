@@ -18,12 +18,13 @@ LEARNED = "learned"
 """Of a planner's origin: the marks of the items that it learned from."""
 
 
-def load_people(benchmark: str, data: DataConfig, posts: int) -> LoadedBenchmark:
-    """The items whose answers a planner plans; of them the prompts alone are read. posts: of a profile, at most.
+def load_people(benchmark: str, data: DataConfig, profile_size: int) -> LoadedBenchmark:
+    """Load the prompts and profiles of a benchmark's items, with at most `profile_size` posts each.
 
-    Raises `DataError` where an item has no profile.
+    Raises:
+        DataError: An item has no profile.
     """
-    loaded = load_benchmark(benchmark, data, PromptConfig(profile="raw", profile_size=posts), prompts_only=True)
+    loaded = load_benchmark(benchmark, data, PromptConfig(profile="raw", profile_size=profile_size), prompts_only=True)
     for item, posts_of_it in zip(loaded.items.frame["id"], _posts(loaded), strict=True):
         if not posts_of_it:
             raise DataError(

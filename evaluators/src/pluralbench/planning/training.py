@@ -24,28 +24,38 @@ def train_planner(
     *,
     data: str | Path | DataConfig | None = None,
     benchmark: str = "personalized",
-    posts: int = 10,
+    profile_size: int = 10,
     held_out: float | None = None,
     options: PlannerConfig | None = None,
     fresh: bool = False,
 ) -> Any:
-    """Train a planner on the items of a benchmark that have a profile and rubric aspects, into the folder `out`.
+    """Train a planner: a language model that infers what a user expects of a response, from posts and a question.
 
-    Personalized RewardBench, section 4.3.
+    Trains on items with a profile and rubric aspects (Personalized RewardBench, section 4.3). Responses of the items are
+    not read. Repeating the call resumes an interrupted training.
 
-    base: a language model with a chat template; "local" is the small embedded one. data: the items, their train split
-    where no other is named; without it the data that the benchmark says is to be learned from, never what it scores
-    by. Responses that come with items are not read. posts: of a profile, at most, in its order. held_out: this share
-    of the clusters (of those who ask, where the benchmark says so), drawn by the seed of `options`, to measure the loss
-    on.
+    Args:
+        base: Language model with a chat template: a folder or ORG/NAME on the Hub, "local" for the small embedded
+            model, or a `LocalModel`.
+        out: Folder of the trained planner.
+        data: Location of the items, or a `DataConfig`. Default: the benchmark's data for training planners, never what
+            it scores on. The default split is the train split.
+        benchmark: Name of the benchmark, or a TOML file that describes one.
+        profile_size: Maximum number of posts per user, in the order of the profile.
+        held_out: Fraction of the clusters to measure the loss on, drawn by the seed of `options`. Default: none.
+        options: Training options. Default: `PlannerConfig()`.
+        fresh: Replace the folder and start over.
 
-    Returns `pluralbench_local.Trained`. Training that was interrupted goes on with the same call. Raises a
-    `UserError` for every mistake of the caller.
+    Returns:
+        The trained planner, a `pluralbench_local.Trained`.
+
+    Raises:
+        UserError: An argument or the data is not valid.
     """
     options = options or PlannerConfig()
     data = _to_learn(benchmark, as_data_config(data))
     source = base if isinstance(base, LocalModel) else LocalModel(name=str(base))
-    loaded = load_people(benchmark, data, posts)
+    loaded = load_people(benchmark, data, profile_size)
     learned, judged = list(zip(examples_of(loaded), marks_of(loaded), strict=True)), None
     if held_out is not None:
         learned, judged = split_by_cluster(learned, item_clusters(loaded), held_out, options.seed)
@@ -56,7 +66,7 @@ def train_planner(
         "digest": loaded.items.digest,
         "split": data.split,
         "limit": loaded.data.limit,
-        "posts": posts,
+        "profile_size": profile_size,
         "held_out": held_out,
         LEARNED: sorted(mark for _, marks in learned for mark in marks),
     }
