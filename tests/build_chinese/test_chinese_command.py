@@ -102,7 +102,7 @@ def test_its_digests_repeat(sample: tuple[Path, str]) -> None:
 def test_the_same_again_changes_nothing_and_repeats_no_call(run: Run, sample: tuple[Path, str], tmp_path: Path) -> None:
     dist = shutil.copytree(sample[0], tmp_path / "dist")
     status, said = run("--out", dist / NAME)
-    assert (status, "300 recorded calls, 0 of them made now" in said) == (0, True), said
+    assert (status, "300 recorded calls, 0 of them new" in said) == (0, True), said
     assert files(dist) == files(sample[0])
 
 
@@ -180,10 +180,10 @@ def test_a_project_of_ones_own_through_the_four_verbs(run: Run, project: Path) -
     with serve(judge) as server:
         words = [*VOTE, "--base-url", server.base_url, "--out", "dist/mine"]
         status, said = run(*words)
-        assert (status, "60 recorded calls, 60 of them made now" in said) == (0, True), said
+        assert (status, "60 recorded calls, 60 of them new" in said) == (0, True), said
         before = files(project)
         status, said = run(*words)
-        assert (status, "60 recorded calls, 0 of them made now" in said) == (0, True), said
+        assert (status, "60 recorded calls, 0 of them new" in said) == (0, True), said
         assert len(server.requests) == 60
         assert files(project) == before
     release = project / "dist/mine"

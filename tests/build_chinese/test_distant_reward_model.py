@@ -210,9 +210,9 @@ def test_a_build_trains_once_and_a_rebuild_not_at_all(
 ) -> None:
     words, server = project
     status, said = run(*words, "--out", "out")
-    assert (status, "120 recorded calls, 120 of them made now" in said) == (0, True), said
+    assert (status, "120 recorded calls, 120 of them new" in said) == (0, True), said
     status, said = run(*words, "--out", "out")
-    assert (status, "120 recorded calls, 0 of them made now" in said) == (0, True), said
+    assert (status, "120 recorded calls, 0 of them new" in said) == (0, True), said
     assert (len(trainings), len(server.requests)) == (1, 80)
     recorded = read_ledger(tmp_path / "out" / LEDGER)
     assert dict(recorded.group_by("kind").len().iter_rows()) == {"chat": 80, "reward": 40}

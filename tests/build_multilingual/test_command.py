@@ -99,7 +99,7 @@ def decisions(path: Path, *lines: str) -> Path:
 def test_a_build_from_any_table(run: Run, words: list[str | Path], tmp_path: Path) -> None:
     status, said = run(*words, "--out", tmp_path / "out")
     assert status == 0, said
-    assert "29 recorded calls, 0 of them made now" in said
+    assert "29 recorded calls, 0 of them new" in said
     assert "chosen: identical answers" in said
     assert "prompt: unchanged" in said
     assert verify(tmp_path / "out") == []
@@ -212,7 +212,7 @@ def test_only_pairs_of_translations(run: Run, tmp_path: Path) -> None:
     path.write_bytes((SAMPLE / "translations.jsonl").read_bytes())
     out = tmp_path / "out"
     status, said = run("--recipe", "translation", "--rated", path, "--per-level", "5", "--out", out)
-    assert (status, "translation-pairs 0.1.0, 0 recorded calls, 0 of them made now" in said) == (0, True), said
+    assert (status, "translation-pairs 0.1.0, 0 recorded calls, 0 of them new" in said) == (0, True), said
     manifest = read_manifest(out)
     assert [(table.config, table.rows) for table in manifest.tables] == [("translation", 20)]
     assert [source.location for source in manifest.sources] == ["mine.jsonl"]

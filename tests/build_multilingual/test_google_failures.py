@@ -81,7 +81,7 @@ def test_a_quota_that_ends_midway_loses_nothing_and_the_same_command_sends_the_r
         spent[0] = 10_000
         status, said = run(*words)
         assert status == 0, said
-        assert "12 recorded calls, 6 of them made now" in said
+        assert "12 recorded calls, 6 of them new" in said
     assert Counter(server.texts()) == Counter(texts_of(pairs)), "each text was translated once"
     assert server.texts()[:6] == done
 

@@ -60,7 +60,7 @@ def sample() -> Sample:
 @pytest.mark.smoke
 def test_it_says_what_it_made(sample: Sample) -> None:
     release, said = sample
-    for part in ("17 recorded calls, 0 of them made now", "taken for a refusal", "answered no question"):
+    for part in ("17 recorded calls, 0 of them new", "taken for a refusal", "answered no question"):
         assert part in said
     assert [path.name for path in release.parent.iterdir()] == ["persona-judge"]
     records = ("dropped", "ledger", "row_digests")

@@ -33,6 +33,6 @@ def test_what_the_hub_does_not_give_comes_with_the_mend(
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     status, said = run("--prism", "acme/prism", "--out", tmp_path / "out")
     assert (status, said.count("\n")) == (2, 1), said
-    for part in ("Error: The Hub cannot be asked for acme/prism (", "HannahRoseKirk/prism-alignment on the Hub"):
+    for part in ("Error: The Hub cannot be reached for acme/prism (", "HannahRoseKirk/prism-alignment on the Hub"):
         assert part in said
     assert list(tmp_path.iterdir()) == []

@@ -49,7 +49,7 @@ def test_no_request_shows_narrative_evidence_or_reason(run: Run, tmp_path: Path)
         words = ["--source", f"lamp-qa:{tmp_path}", "--llm", "m", "--base-url", server.base_url]
         status, said = run(*words, "--profile-size", "5", "--out", tmp_path / "out")
     assert status == 0, said
-    assert "3 recorded calls, 3 of them made now" in said
+    assert "3 recorded calls, 3 of them new" in said
     assert len(server.requests) == 2
     for request in server.requests:
         assert "HIDDEN" not in json.dumps(request)

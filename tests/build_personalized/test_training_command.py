@@ -46,7 +46,7 @@ def test_the_sample_keeps_users_apart_and_rebuilds(run: Run, tmp_path: Path) -> 
     out = tmp_path / "dist"
     status, said = run("training", "--out", out)
     assert status == 0, said
-    for part in ("12 recorded calls, 12 of them made now", "hand-written", "exact question", "Splits"):
+    for part in ("12 recorded calls, 12 of them new", "hand-written", "exact question", "Splits"):
         assert part in said
     rows = rows_of(out, "sample")
     users = {split: set(frame["user_id"]) for split, frame in rows.items()}

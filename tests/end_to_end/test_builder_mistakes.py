@@ -24,7 +24,7 @@ OF_ALL = [
     ("--replay nowhere", "There is no ledger nowhere: no such file."),
 ]
 NO_RATED = "says something about what --rated names; give --rated too."
-NOBODY = "nowhere, and a dataset on the Hub is named ORG/NAME."
+NOWHERE = "nowhere does not exist, and it is not the name of a dataset on the Hub (ORG/NAME)."
 ONE_SOURCE = (
     "--source-name and --license are for one source, and here are {}; build these one by one, or give each its `name` "
     "and `license` in a recipe."
@@ -61,8 +61,8 @@ OWN = [
     ),
     ("build-multilingual --rated x --scale higher/a/1", "`translation.rated.0.scale.easy`: Input should be a valid"),
     ("build-multilingual --rated x --direction zh", "'zh' is no direction such as `zh-en`."),
-    ("build-multilingual --rated nowhere", f"There is no file or directory {NOBODY}"),
-    ("build-multilingual --source nowhere", f"There is no file or directory {NOBODY}"),
+    ("build-multilingual --rated nowhere", NOWHERE),
+    ("build-multilingual --source nowhere", NOWHERE),
     ("build-multilingual --max-cost 1", "a `max_cost` needs a `price` under [connection] (or --price)"),
     ("build-multilingual --language spa_Latn --language spa_Latn", "the language spa_Latn is given twice."),
     ("build-multilingual --language eng_Latn", "`english = true` adds the source itself."),
@@ -79,7 +79,7 @@ OWN = [
     ("build-multilingual --translator nllb --glossary projects/p", "NLLB has no glossaries; leave it out."),
     ("build-multilingual --translator google", "Google Cloud Translation wants a project to bill: give --project"),
     ("build-persona-judge --opinion-qa nowhere", "There is no wave in nowhere"),
-    ("build-persona-judge --prism nowhere", "There is no file or directory nowhere"),
+    ("build-persona-judge --prism nowhere", "nowhere does not exist"),
     ("build-persona-judge --prism sample --respondents 3", "`respondents` is of the task opinion_qa"),
     ("build-persona-judge --opinion-qa sample --exclude-family gpt", "`exclude_families` is of the task prism"),
     ("build-persona-judge --prism sample --size 99", "The task prism has"),

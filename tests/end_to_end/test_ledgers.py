@@ -59,7 +59,7 @@ def test_what_a_server_rejects_is_dropped_and_asked_again_only_on_request(run: R
         assert "chosen: rejected by the server" in said
         rejecting[0] = False
         sent = len(server.requests)
-        assert "0 of them made now" in run(*words)[1]
+        assert "0 of them new" in run(*words)[1]
         assert len(server.requests) == sent
         _, said = run(*words, "--retry-errors")
         assert "rejected by the server" not in said, said

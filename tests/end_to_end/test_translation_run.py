@@ -128,7 +128,7 @@ def test_pandalm_by_google_with_apertium_behind_it(tmp_path: Path) -> None:
     print(built.stdout)  # noqa: T201 - what the run came to
 
     calls = read_ledger(out / "provenance/ledger.parquet")
-    assert f"{calls.height:,} recorded calls, {calls.height - recorded:,} of them made now" in built.stdout
+    assert f"{calls.height:,} recorded calls, {calls.height - recorded:,} of them new" in built.stdout
     assert {code.name for code in server.faults} == {"UNAVAILABLE", "RESOURCE_EXHAUSTED", "INVALID_ARGUMENT"}
     for code in CODES:
         check_messages(server, LANGUAGES[code].google, bad)
@@ -141,7 +141,7 @@ def test_pandalm_by_google_with_apertium_behind_it(tmp_path: Path) -> None:
         assert result.returncode == 0, result.stdout + result.stderr
     again = command(*words)
     assert again.returncode == 0, again.stderr
-    assert "0 of them made now" in again.stdout
+    assert "0 of them new" in again.stdout
 
 
 def check_messages(server: TranslationServer, target: str, bad: str) -> None:

@@ -128,7 +128,7 @@ def test_figures_are_named_where_they_do_not_disturb(metrics: Command, tmp_path:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("nowhere.csv",), "There is no file or directory nowhere.csv"),
+        (("nowhere.csv",), "nowhere.csv does not exist"),
         (("bad.csv",), "bad.csv has no column `truth`; it has task, judge"),
         (("verdicts.csv", "--labels", "bad.csv"), "bad.csv has no column `annotator`; it has task, judge"),
         (("tie.csv", "--plots", "figures"), "There is nothing to draw: no verdict has a certainty, and there are none"),

@@ -5,7 +5,7 @@ from math import sqrt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pluralbench_release.audit import AuditFailed, PairLimits, check_limits, limited, pair_figures, wins, wins_text
+from pluralbench_release.audit import AuditFailed, PairLimits, check_limits, limit_values, pair_figures, wins, wins_text
 from pluralbench_runs import RecipeError
 
 CHOSEN = ["a low PRICE, it is", "beans", "low rice is good", "two words"]
@@ -76,26 +76,26 @@ def test_every_broken_limit_is_named_whatever_its_direction() -> None:
         max_near_duplicates=0,
     )
     for sides in ((CHOSEN, REJECTED), (REJECTED, CHOSEN)):
-        found = limited(pair_figures(*sides, SAID)) | {"max_drop_share": 0.75, "max_near_duplicates": 1}
+        found = limit_values(pair_figures(*sides, SAID)) | {"max_drop_share": 0.75, "max_near_duplicates": 1}
         with pytest.raises(AuditFailed) as caught:
             check_limits(found, limits, "The audit of tea")
         assert str(caught.value) == (
             "The audit of tea fails: max_chosen_longer = 0.6 (found 0.667), max_mean_length_gap = 0.5 (found 1), "
             "max_chosen_overlap = 0.6 (found 0.667), max_overlap_gap = 0.1 (found 0.125), "
-            "max_drop_share = 0.5 (found 0.75), max_near_duplicates = 0 (found 1); mend the recipe or its [audit] "
-            "limits and run it again, the recorded calls are kept."
+            "max_drop_share = 0.5 (found 0.75), max_near_duplicates = 0 (found 1); fix the recipe or its [audit] "
+            "limits and rerun it; recorded calls are kept."
         )
         assert caught.value.exit_status == 1
         check_limits(found, PairLimits())
 
 
 def test_a_limit_of_what_there_is_no_figure_of_is_refused() -> None:
-    with pytest.raises(RecipeError, match="The audit has no figure for the limit `max_drop_share`; take it out of"):
-        check_limits(limited(pair_figures(["a"], ["b"])), PairLimits(max_drop_share=0))
+    with pytest.raises(RecipeError, match="The audit has no figure for the limit `max_drop_share`; remove it from"):
+        check_limits(limit_values(pair_figures(["a"], ["b"])), PairLimits(max_drop_share=0))
 
 
 @given(st.integers(1, 40), st.integers(0, 40))
 def test_a_share_at_its_limit_is_kept(won: int, lost: int) -> None:
     share = max(won, lost) / (won + lost)
-    found = limited(pair_figures(["a b"] * won + ["a"] * lost, ["a"] * won + ["a b"] * lost))
+    found = limit_values(pair_figures(["a b"] * won + ["a"] * lost, ["a"] * won + ["a b"] * lost))
     check_limits(found, PairLimits(max_chosen_longer=share))

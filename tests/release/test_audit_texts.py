@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_release.audit import alike, content_words, near_duplicates, near_texts, normalized, overlap
+from pluralbench_release.audit import content_words, near_duplicates, near_texts, nearly_equal, normalized, overlap
 
 LONG = "many words that stand in this order and no other so that three of them in a row are a mark of this text alone"
 CHINESE = "请问在北京的冬天应该怎样照顾一只年老的猫才能让它过得舒服一些"
@@ -70,8 +70,8 @@ def test_near_duplicates_depend_on_no_order(some: list[str], more: list[str], ra
 
 
 def test_both_sides_are_alike_whatever_the_order_of_their_words() -> None:
-    assert alike("take the train to Cork", "to Cork take the train")
-    assert not alike("take the train to Cork", "a large coffee with milk")
+    assert nearly_equal("take the train to Cork", "to Cork take the train")
+    assert not nearly_equal("take the train to Cork", "a large coffee with milk")
 
 
 @pytest.mark.parametrize(

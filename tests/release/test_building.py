@@ -14,8 +14,8 @@ from pluralbench_release import (
     ReleaseName,
     ReleaseRecipe,
     building,
-    known_ledgers,
     read_manifest,
+    reusable_ledgers,
     verify,
 )
 from pluralbench_runs import OutputError, RecipeError, check_recipe
@@ -51,7 +51,7 @@ def test_a_release_takes_its_place_whole(pairs: Pairs, tmp_path: Path) -> None:
     out = tmp_path / "out"
     for frame in (pairs("q1"), pairs("q1", "q2")):
         with building(TinyRecipe(), out, BUILDER, fresh=False) as making:
-            assert making.known == ([out / LEDGER] if out.exists() else [])
+            assert making.ledgers == ([out / LEDGER] if out.exists() else [])
             made = making.release(contents(frame), calls(making.work, frame))
         assert (made.manifest, made.figures["pairs"], made.new_calls) == (read_manifest(out), 6, 2)
         assert verify(out) == []
@@ -78,18 +78,18 @@ def test_a_build_that_fails_leaves_the_release_and_its_work(pairs: Pairs, tmp_pa
     ):
         pass
     with building(TinyRecipe(seed=7), out, BUILDER, fresh=True) as making:
-        assert making.known == []
+        assert making.ledgers == []
 
 
 def test_ledgers_are_files_or_releases(tmp_path: Path) -> None:
     (tmp_path / "release").mkdir()
     given = (tmp_path / "release", None, tmp_path / "ledger.sqlite")
     expected = [tmp_path / "release" / LEDGER, tmp_path / "ledger.sqlite"]
-    assert known_ledgers(tmp_path / "out", *given, fresh=False) == expected
+    assert reusable_ledgers(tmp_path / "out", *given, fresh=False) == expected
     (tmp_path / "out" / LEDGER).parent.mkdir(parents=True)
     (tmp_path / "out" / LEDGER).touch()
-    assert known_ledgers(tmp_path / "out", *given, fresh=True) == expected
-    assert known_ledgers(tmp_path / "out", *given, fresh=False) == [tmp_path / "out" / LEDGER, *expected]
+    assert reusable_ledgers(tmp_path / "out", *given, fresh=True) == expected
+    assert reusable_ledgers(tmp_path / "out", *given, fresh=False) == [tmp_path / "out" / LEDGER, *expected]
 
 
 @pytest.mark.parametrize(

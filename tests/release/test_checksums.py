@@ -15,7 +15,7 @@ from releases import edit_manifest, files_of, sum_again
 Make = Callable[..., Path]
 Run = Callable[..., tuple[int, str]]
 ART = "data/Art/test.parquet"
-LINK = "is a link, and a release holds none; put the file itself in its place."
+LINK = "is a link; replace it with the file itself."
 
 
 def problems(directory: Path) -> list[str]:
@@ -60,11 +60,14 @@ def test_every_changed_byte_is_told(release: Make) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        (lambda text: text.upper(), "SHA256SUMS does not name README.md."),
-        (lambda text: text.replace("\n", "\r\n"), "SHA256SUMS is not what `sha256sum` writes: "),
-        (lambda text: "".join(sorted(text.splitlines(keepends=True))), "SHA256SUMS is not what `sha256sum` writes: "),
-        (lambda text: text + f"{'0' * 64}  ../x\n", "SHA256SUMS names ../x, which is not of this release."),
-        (lambda text: "", "SHA256SUMS does not name README.md."),
+        (lambda text: text.upper(), "SHA256SUMS does not list README.md."),
+        (lambda text: text.replace("\n", "\r\n"), "SHA256SUMS is not in the format of `sha256sum`: "),
+        (
+            lambda text: "".join(sorted(text.splitlines(keepends=True))),
+            "SHA256SUMS is not in the format of `sha256sum`: ",
+        ),
+        (lambda text: text + f"{'0' * 64}  ../x\n", "SHA256SUMS lists ../x, which does not belong to this release."),
+        (lambda text: "", "SHA256SUMS does not list README.md."),
     ],
 )
 def test_a_list_of_another_form_is_told(release: Make, text: Callable[[str], str], told: str) -> None:
@@ -77,8 +80,8 @@ def test_a_release_from_before_the_list_is_told_so(run: Run, release: Make) -> N
     directory = release()
     (directory / "SHA256SUMS").unlink()
     sentence = (
-        "SHA256SUMS is missing, so nothing vouches for the manifest and the card: the release was made before there "
-        "was one, or somebody took it away. `pluralbench-release rebuild DIR --out NEW` makes a release that has it."
+        "SHA256SUMS is missing, so the manifest and the card are unprotected; rebuild the release into a new directory "
+        "to add it."
     )
     assert run("verify", directory) == (1, f"{sentence}\n")
     assert verify(directory, digest="0" * 64) == [sentence]
@@ -112,9 +115,9 @@ def test_what_git_and_the_hub_put_there_is_left_alone_but_no_link(release: Make)
     (directory / ".cache/more").touch()
     os.mkfifo(directory / "data/pipe")
     assert verify(directory) == [
-        "data/pipe is neither a file nor a folder; take it away.",
-        ".cache/more is not of this release: its manifest does not name it.",
-        "evil.py is not of this release: its manifest does not name it.",
+        "data/pipe is neither a file nor a folder; remove it.",
+        ".cache/more does not belong to this release: its manifest lacks it.",
+        "evil.py does not belong to this release: its manifest lacks it.",
     ]
 
 
@@ -138,7 +141,7 @@ def test_what_is_no_file_is_told(release: Make, make: Callable[[Path], object], 
         ),
         (lambda values: values["ledger"].update(path="../ledger.parquet"), "`ledger.path`: Input should be "),
         (lambda values: values["provenance"].update({"../x": "0" * 64}), "`provenance.../x.[key]`: the path '../x' "),
-        (lambda values: values["provenance"].update({"readme.MD": "0" * 64}), "two files are to be readme.MD)"),
+        (lambda values: values["provenance"].update({"readme.MD": "0" * 64}), "two files have the path readme.MD)"),
         (lambda values: values.update(name="../x"), "`name`: the name '../x' "),
         (lambda values: values["builder"].update(distribution="a b"), "`builder.distribution`: the name 'a b' "),
         (lambda values: values["tables"].clear(), "`tables`: List should have at least 1 item"),
@@ -154,14 +157,14 @@ def test_a_manifest_with_a_name_that_leads_elsewhere_is_refused(
     for words in (("verify", directory), ("diff", directory, directory), ("rebuild", directory)):
         status, said = run(*words)
         assert (status, said.count("\n")) == (2, 1), said
-        assert f"manifest.json is damaged or of another format version ({told}" in said
+        assert f"manifest.json is damaged or has another format version ({told}" in said
 
 
 def test_a_manifest_without_end_is_refused(release: Make) -> None:
     directory = release()
     path = directory / "provenance/manifest.json"
     path.write_text(path.read_text(encoding="utf-8").replace('"recipe": {', '"recipe": {"a": ' + "[" * 10**5), "utf-8")
-    with pytest.raises(ReleaseError, match="is damaged or of another format version"):
+    with pytest.raises(ReleaseError, match="is damaged or has another format version"):
         read_manifest(directory)
     path.write_bytes(b" " * (16 * 2**20 + 1))
     with pytest.raises(ReleaseError, match=r"manifest\.json is longer than 16 MB"):
@@ -175,5 +178,5 @@ def test_a_ledger_that_is_not_the_recorded_one_is_not_rebuilt_from(release: Make
     )
     (directory / LEDGER).write_bytes(b"PAR1")
     sum_again(directory)
-    with pytest.raises(ReleaseError, match=r"(which is not installed here|ledger\.parquet is not the file that)"):
+    with pytest.raises(ReleaseError, match=r"(which is not installed|ledger\.parquet does not match the manifest)"):
         rebuild_of(directory)

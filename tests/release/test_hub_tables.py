@@ -100,22 +100,22 @@ def test_the_cache_serves_each_commit_without_a_network(asked: tuple[str, str, C
     assert read(f"{NAME}@{old}", configs=["Art"]) == two(old, "old", "Art")
     found = read(cardless)
     assert (found["rows"], found["license"]) == ({"default": [{"id": "q1", "n": 7}]}, None)
-    mend = r"give a local copy, or try again with a network\.$"
+    fix = r"use a local copy, or try again online\.$"
     for commit, config in ((old, "Zen"), (BAD, "Art")):
-        said = f"^{NAME} at {commit[:12]} is not in the cache, and the Hub cannot be asked; {mend}"
+        said = f"^{NAME} at {commit[:12]} is not in the cache, and the Hub cannot be reached; {fix}"
         with pytest.raises(TablesError, match=said):
             read(f"{NAME}@{commit}", configs=[config])
-    with pytest.raises(TablesError, match=rf"^The Hub cannot be asked for {NAME} \(.*\); {mend}"):
+    with pytest.raises(TablesError, match=rf"^The Hub cannot be reached for {NAME} \(.*\); {fix}"):
         read(NAME)
 
 
 def test_what_the_hub_does_not_give_is_said_in_a_sentence(asked: tuple[str, str, object]) -> None:
     _, new, _ = asked
     refusals: list[tuple[str, dict[str, Any], str]] = [
-        ("acme/nothing", {}, "acme/nothing is neither a directory here nor a dataset on the Hub"),
-        (f"acme/no@{BAD}", {}, "acme/no is neither a directory here nor a dataset on the Hub"),
-        (f"{NAME}@v9", {}, f"The Hub's {NAME} has no revision 'v9'."),
-        (f"{NAME}@{BAD}", {}, f"The Hub's {NAME} has no revision '{BAD}'."),
+        ("acme/nothing", {}, "acme/nothing is neither a local directory nor a dataset on the Hub"),
+        (f"acme/no@{BAD}", {}, "acme/no is neither a local directory nor a dataset on the Hub"),
+        (f"{NAME}@v9", {}, f"{NAME} on the Hub has no revision 'v9'."),
+        (f"{NAME}@{BAD}", {}, f"{NAME} on the Hub has no revision '{BAD}'."),
         (NAME, {"configs": ["art"]}, f"{NAME} at {new[:12]} has no config 'art'; did you mean `Art`? it has Zen, Art."),
         (
             NAME,

@@ -107,14 +107,14 @@ def test_a_release_of_numbered_rows_verifies(directory: Path) -> None:
         (change("id", 0, 33), "id 0, which is new"),
         (
             table(SPANISH, lambda frame: pl.concat([frame, rows_of(4)])),
-            "id 4, which is there more than once",
+            "id 4, which occurs more than once",
         ),
     ],
 )
 def test_a_row_that_differs_is_named(directory: Path, damage: Damage, where: str) -> None:
     damage(directory)
     said = [problem.replace("'", "") for problem in verify(directory)]  # a number needs no quotation marks
-    assert f"{DIFFERS}, first in the row of {where}." in said
+    assert f"{DIFFERS}, first in the row with {where}." in said
 
 
 def test_a_row_of_another_shape_is_named_by_its_number(directory: Path) -> None:
@@ -148,7 +148,7 @@ def test_records_are_written_beside_the_data_with_their_digests(directory: Path)
 def test_a_record_that_is_changed_or_gone_is_named(directory: Path, name: str) -> None:
     path = directory / f"provenance/{name}.parquet"
     pl.DataFrame({"id": [3], "reason": ["another"]}).write_parquet(path)
-    assert verify(directory) == [f"provenance/{name}.parquet is not the file that SHA256SUMS and the manifest record."]
+    assert verify(directory) == [f"provenance/{name}.parquet does not match SHA256SUMS and the manifest."]
     path.unlink()
     assert verify(directory) == [f"provenance/{name}.parquet is missing."]
 
@@ -157,16 +157,16 @@ def test_a_record_that_is_changed_or_gone_is_named(directory: Path, name: str) -
     ("names", "problems"),
     [
         ([], []),
-        (["prompt 10"], [f"{SPANISH}: `prompt_calls` of id 10 names a call that the ledger does not hold (1 in all)."]),
+        (["prompt 10"], [f"{SPANISH}: `prompt_calls` of id 10 names a call that is not in the ledger (1 in total)."]),
         (
             ["more 33", "chosen 2", "more 2"],
-            [f"{SPANISH}: `chosen_calls` of id 2 names a call that the ledger does not hold (3 in all)."],
+            [f"{SPANISH}: `chosen_calls` of id 2 names a call that is not in the ledger (3 in total)."],
         ),
         (
             ["prompt 4", "more 1"],
             [
-                f"{SPANISH}: `prompt_calls` of id 4 names a call that the ledger does not hold (1 in all).",
-                f"{SPANISH}: `chosen_calls` of id 1 names a call that the ledger does not hold (1 in all).",
+                f"{SPANISH}: `prompt_calls` of id 4 names a call that is not in the ledger (1 in total).",
+                f"{SPANISH}: `chosen_calls` of id 1 names a call that is not in the ledger (1 in total).",
             ],
         ),
     ],
@@ -180,7 +180,7 @@ def test_every_key_in_a_list_is_looked_for_in_the_ledger(
 
 def test_a_key_that_was_put_into_a_list_is_named(directory: Path) -> None:
     change("rejected_calls", [key_of("prompt 1"), key_of("nobody asked")], 33)(directory)
-    assert f"{SPANISH}: `rejected_calls` of id 33 names a call that the ledger does not hold (1 in all)." in verify(
+    assert f"{SPANISH}: `rejected_calls` of id 33 names a call that is not in the ledger (1 in total)." in verify(
         directory
     )
 

@@ -72,17 +72,17 @@ def test_a_broken_limit_of_the_audit_is_named(run: Run, release: Make, hub: Hub)
     assert verify(directory) == []
     status, said = run("publish", directory, "org/name", "--create")
     assert status == 1
-    assert said.startswith("Error: The audit of tiny parts 1 audit fails: max_chosen_longer = 0.8 (found 0.9); mend")
+    assert said.startswith("Error: The audit of tiny parts 1 audit fails: max_chosen_longer = 0.8 (found 0.9); fix")
     assert hub.asked == []
 
 
 @pytest.mark.parametrize(
     ("name", "tag", "fault"),
     [
-        ("name", None, "is no name of a dataset on the Hub, which is ORG/NAME"),
-        ("https://huggingface.co/org/name", None, "is no name of a dataset on the Hub, which is ORG/NAME"),
-        ("org/name", "1.0.0", "which is no version; it is v and three numbers, such as v1"),
-        ("org/name", "v1.0.0-rc1", "which is no version; it is v and three numbers, such as v1"),
+        ("name", None, "is not the name of a dataset on the Hub; write it as ORG/NAME"),
+        ("https://huggingface.co/org/name", None, "is not the name of a dataset on the Hub; write it as ORG/NAME"),
+        ("org/name", "1.0.0", "must be v and three numbers, such as v1.2.0; it is '1.0.0'"),
+        ("org/name", "v1.0.0-rc1", "must be v and three numbers, such as v1.2.0; it is 'v1.0.0-rc1'"),
     ],
 )
 def test_a_name_or_a_tag_that_is_none_is_refused(
@@ -96,7 +96,7 @@ def test_a_name_or_a_tag_that_is_none_is_refused(
 def test_what_does_not_verify_is_not_published(run: Run, release: Make, hub: Hub) -> None:
     directory = release()
     (directory / "data/Art/test.parquet").unlink()
-    sentence = f"Error: {directory} does not verify, so it is not published: data/Art/test.parquet is missing.\n"
+    sentence = f"Error: {directory} does not verify: data/Art/test.parquet is missing.\n"
     assert run("publish", directory, "org/name") == (2, sentence)
     assert hub.asked == []
 
@@ -141,7 +141,7 @@ def test_the_same_again_changes_nothing(run: Run, release: Make, hub: Hub) -> No
         status, said = run("publish", again, "org/name", *words)
         assert (status, said.splitlines()[0]) == (
             0,
-            f"{again} is published already, as v1.0.0: {hub.url}/datasets/org/name/tree/v1.0.0",
+            f"{again} is already published as v1.0.0: {hub.url}/datasets/org/name/tree/v1.0.0",
         )
         assert files_of(again) == files_of(directory)
     assert hub.wrote() == wrote
@@ -185,13 +185,13 @@ def test_a_tag_below_what_changed_and_one_of_another_release_are_refused(
     before = files_of(fewer)
     assert run("publish", fewer, "org/name", "--tag", "v1.4.0") == (
         2,
-        "Error: v1.4.0 is too low for org/name: the last version there is v1.0.0, and rows went or changed since, "
-        "which makes v2.0.0; leave `tag` (--tag) out, or give a higher one.\n",
+        "Error: v1.4.0 is too low for org/name: since v1.0.0, rows were removed or changed, which requires v2.0.0; "
+        "leave out `--tag`, or choose a higher one.\n",
     )
     assert run("publish", fewer, "org/name", "--tag", "v1.0.0") == (
         2,
-        f"Error: org/name has the tag v1.0.0 of another release (digest {digest}), and a tag is never moved; leave "
-        "`tag` (--tag) out, which gives the next version.\n",
+        f"Error: org/name has the tag v1.0.0 of another release (digest {digest}), and tags never move; leave out "
+        "`--tag` to get the next version.\n",
     )
     assert (hub.wrote(), files_of(fewer)) == (wrote, before)
     assert publish(fewer, "org/name", tag="v3.0.0").version == Version(3, 0, 0)
@@ -208,7 +208,7 @@ def test_what_is_written_by_hand_stays(release: Make, pairs: Pairs, hub: Hub) ->
     files = {"README.md": edited.encode(), "photo.png": b"\x89PNG", "LICENSE": b"Mine"}
     repository.commit(files, message="By hand")
     done = publish(release("b", pairs("q1", "q2")), "org/name")
-    assert (done.version.tag, done.kept) == ("v1.1.0", ["LICENSE", "photo.png"])
+    assert (done.version.tag, done.other_files) == ("v1.1.0", ["LICENSE", "photo.png"])
     merged = published(hub)["README.md"].decode()
     assert merged.count("thumbnail: https://example.org/a.png\n") == merged.count("- tea\n") == 1
     above, _, below = merged.partition("<!-- Written by hand.")
@@ -244,8 +244,8 @@ def test_a_stale_parent_is_taken_up_again_once(run: Run, release: Make, pairs: P
     else:
         assert (status, said) == (
             2,
-            "Error: Somebody else committed to org/name twice while this was sent, so nothing was changed there; run "
-            "the same command again when they are done.\n",
+            "Error: Two other commits to org/name arrived during the upload, so nothing was changed; rerun the same "
+            "command when they are done.\n",
         )
         assert files_of(directory) == before
         assert [*repository.references("tags")] == ["v1.0.0"]
@@ -274,8 +274,10 @@ def test_what_was_interrupted_is_finished_by_the_same_command(
     directory = release("b", pairs("q1", "q2"))
     status, said = run("publish", directory, "org/name")
     assert (status, said.count("\n")) == (2, 1), said
-    assert said.startswith("Error: The Hub did not take what was sent to org/name: ")
-    assert said.endswith("run the same command again.\n" if "refused" in what else "goes on where this one stopped.\n")
+    assert said.startswith("Error: The request to the Hub for org/name failed: ")
+    assert said.endswith(
+        "and rerun the same command.\n" if "refused" in what else "rerun the same command to resume.\n"
+    )
     hub.faults.clear()
     status, said = run("publish", directory, "org/name")
     assert status == 0, said
@@ -296,10 +298,10 @@ def test_a_hub_that_is_busy_is_asked_again(release: Make, hub: Hub) -> None:
 @pytest.mark.parametrize(
     ("token", "create", "parts"),
     [
-        (None, True, ["There is no token to write to org/name on the Hub: log in with `hf auth login`"]),
+        (None, True, ["No token to write to org/name on the Hub: set HF_TOKEN, or log in with `hf auth login`"]),
         ("hf_nobody_knows_this_one", True, ["Invalid credentials", "hf auth login"]),
         ("hf_reads_what_is_public_0123456789", True, ["the rights to create a dataset", "hf auth login"]),
-        ("hf_writes_for_org_0123456789", False, ["There is no dataset org/name on the Hub that", "(--create)."]),
+        ("hf_writes_for_org_0123456789", False, ["The dataset org/name does not exist on the Hub, or", "`--create`."]),
     ],
 )
 def test_who_may_not_is_told_so(
@@ -328,8 +330,8 @@ def test_who_may_not_is_told_so(
         (
             "hf_writes_for_org_0123456789",
             ["--private", "--create"],
-            "Error: org/name is on the Hub and public, and `private` (--private) is for a new dataset; leave it out, "
-            "or give another name.\n",
+            "Error: org/name is a public dataset on the Hub, and `--private` applies to new ones; leave it out, or "
+            "choose another name.\n",
         ),
     ],
 )
@@ -370,7 +372,7 @@ def test_the_token_that_a_server_repeats_is_not_printed(
 def test_a_secret_in_a_release_is_told_and_not_published(
     run: Run, release: Make, pairs: Pairs, hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    key, told = "sk-0123456789 and more", "holds a key, token or password of this environment; the release is not to"
+    key, told = "sk-0123456789 and more", "contains a key, token or password of this environment; do not share"
     directory = release("leaky", pairs("q1", profile=[{"id": "p", "category": None, "text": f"It is {key * 9}!"}]))
     assert key.encode() not in (directory / "data/Art/test.parquet").read_bytes() or verify(directory) == []
     monkeypatch.setenv("TINY_API_KEY", key)
@@ -396,11 +398,11 @@ def test_releases_on_the_hub_are_verified_and_compared(run: Run, release: Make, 
     hub.repository("org/name").commit({"notes.txt": b"not of it"}, message="More")
     assert run("verify", "org/name@v0.1.0") == (
         0,
-        f"org/name@v0.1.0: 2 rows in 1 table, as the manifest says.\nRelease digest: {digests[0]}\n",
+        f"org/name@v0.1.0: 2 rows in 1 table match the manifest.\nRelease digest: {digests[0]}\n",
     )
     assert run("verify", "org/name", "--digest", digests[1])[0] == 0
     status, said = run("verify", "org/name@v1.0.0", "--digest", digests[0])
-    assert (status, said) == (1, f"The release digest is {digests[1]}, and {digests[0]} is asked for.\n")
+    assert (status, said) == (1, f"The release digest is {digests[1]}, but {digests[0]} was expected.\n")
     for a, b in (("org/name@v0.1.0", new), (old, "org/name@v1.0.0"), ("org/name@v0.1.0", "org/name")):
         status, said = run("diff", a, b)
         assert (status, "1 added" in said, "1 removed" in said, "q3" in said) == (1, True, True, True), said
@@ -412,10 +414,10 @@ def test_releases_on_the_hub_are_verified_and_compared(run: Run, release: Make, 
 @pytest.mark.parametrize(
     ("place", "sentence"),
     [
-        ("org/name@v9.0.0", "The Hub's org/name has no revision 'v9.0.0'."),
-        ("org/other@v1.0.0", "org/other is neither a directory here nor a dataset on the Hub that you may read; mend"),
-        ("org/plain", "org/plain is no release: it has no provenance/manifest.json."),
-        ("nothing", "nothing is no release: it has no provenance/manifest.json."),
+        ("org/name@v9.0.0", "org/name on the Hub has no revision 'v9.0.0'."),
+        ("org/other@v1.0.0", "org/other is neither a local directory nor a dataset on the Hub that you may read; fix"),
+        ("org/plain", "org/plain is not a release: it has no provenance/manifest.json."),
+        ("nothing", "nothing is not a release: it has no provenance/manifest.json."),
     ],
 )
 def test_what_is_no_release_on_the_hub_is_told(run: Run, hub: Hub, place: str, sentence: str) -> None:
@@ -433,7 +435,7 @@ def test_a_damaged_release_on_the_hub_is_told(run: Run, release: Make, hub: Hub)
     hub.repository("org/name").commit({"README.md": card + b"\nMore.\n"}, deleted=["data/no/test.parquet"])
     assert run("verify", "org/name") == (
         1,
-        "data/no/test.parquet is missing.\nREADME.md is not the file that SHA256SUMS records.\n",
+        "data/no/test.parquet is missing.\nREADME.md does not match SHA256SUMS.\n",
     )
 
 

@@ -14,7 +14,7 @@ Make = Callable[..., Path]
 Pairs = Callable[..., pl.DataFrame]
 Run = Callable[..., tuple[int, str]]
 ART = "data/Art/test.parquet"
-SAME = "The same content in 2 tables: digests are equal.\n"
+SAME = "The content of 2 tables is the same: digests are equal.\n"
 BUILDER = """
 import shutil
 from pathlib import Path
@@ -86,7 +86,7 @@ def test_the_command_prints_some_ids_or_all_as_json(run: Run, release: Make, pai
 
 def test_what_cannot_be_compared_is_an_error(run: Run, release: Make, tmp_path: Path) -> None:
     a = release("a")
-    sentence = "none is no release: it has no provenance/manifest.json."
+    sentence = "none is not a release: it has no provenance/manifest.json."
     status, said = run("diff", a, tmp_path / "none")
     assert (status, said) == (2, f"Error: {tmp_path / sentence}\n")
     with pytest.raises(ReleaseError, match=re.escape(sentence)):
@@ -101,9 +101,9 @@ def test_what_cannot_be_compared_is_an_error(run: Run, release: Make, tmp_path: 
         (table(ART, lambda rows: rows.drop("id")), r" has rows without an `id`\.$"),
         (
             table(ART, lambda rows: rows.with_columns(category=pl.date(2020, 1, 1))),
-            ": The column `category` is of the ",
+            ": Column `category` has the type Date, ",
         ),
-        (table(ART, lambda rows: pl.concat([rows, rows[1:2]])), " is not what its manifest says; run "),
+        (table(ART, lambda rows: pl.concat([rows, rows[1:2]])), " does not match its manifest; run "),
     ],
 )
 def test_a_table_that_is_none_is_named(release: Make, damage: Damage, fault: str) -> None:
@@ -125,8 +125,8 @@ def test_a_builder_that_is_not_installed_is_named_with_the_mend(run: Run, releas
     by_tiny(directory)
     assert run("rebuild", directory) == (
         2,
-        f"Error: {directory} was built by build-tiny, which is not installed here, and only installed builders run; if "
-        "you trust that package, install build-tiny==1.2.3.\n",
+        f"Error: {directory} was built by build-tiny, which is not installed; if you trust that package, "
+        "install build-tiny==1.2.3.\n",
     )
 
 
@@ -136,7 +136,7 @@ def test_an_installed_builder_rebuilds(
     monkeypatch.syspath_prepend(str(builder))
     monkeypatch.chdir(tmp_path)
     directory, other = by_tiny(release()), release("other", pairs("q1", "q2", "q3"), pairs("ש1", "中2"))
-    plan = "Rebuilding with build-tiny 1.2.3, the builder installed here.\n"
+    plan = "Rebuilding with build-tiny 1.2.3, the installed builder.\n"
     assert run("rebuild", directory, "--out", tmp_path / "again") == (0, plan + SAME)
     assert directory.joinpath("README.md").read_bytes() == (tmp_path / "again/README.md").read_bytes()
     assert rebuild(directory, tmp_path / "third") == [TableDiff("Art", "test"), TableDiff("no", "test")]
@@ -146,8 +146,8 @@ def test_an_installed_builder_rebuilds(
     edit_manifest(directory, lambda values: values["builder"].update(version="1.2.2"))
     (tmp_path / "中文").touch()  # which the recipe names
     plan += (
-        "The release was built with version 1.2.2, so its rows may be others.\n"
-        "What its recipe names and lies here may be read: 中文.\n"
+        "The release was built with version 1.2.2, so its rows may differ.\n"
+        "Local files that the recipe names and that may be read: 中文.\n"
     )
     assert run("rebuild", directory) == (0, plan + SAME)
 
@@ -160,11 +160,11 @@ def test_a_recipe_that_names_a_file_elsewhere_is_not_rebuilt(
     directory = by_tiny(release())
     recipe = directory / RECIPE
     recipe.write_text(recipe.read_text(encoding="utf-8").replace("中文", place), encoding="utf-8")
-    told = f"Error: {recipe} is not the file that the manifest records; run `pluralbench-release verify {directory}`.\n"
+    told = f"Error: {recipe} does not match the manifest; run `pluralbench-release verify {directory}`.\n"
     assert run("rebuild", directory) == (2, told)
     record_again(directory, RECIPE)
     assert run("rebuild", directory) == (
         2,
-        f"Error: {recipe} names '{place}', outside the current folder. No build writes such a recipe, so somebody "
-        "changed it; it is not rebuilt.\n",
+        f"Error: {recipe} names '{place}', outside the current folder. Builds do not write such recipes, so it was "
+        "changed; get the original release.\n",
     )

@@ -142,7 +142,7 @@ def test_rows_that_break_their_schema_are_no_release(release: Make, pairs: Pairs
     assert str(caught.value) == (
         "data/no/test.parquet, row 2 (id 'x2'): column `chosen` must not be missing, got null."
     )
-    with pytest.raises(ReleaseError, match=r"is no release: it has no provenance/manifest\.json\.$"):
+    with pytest.raises(ReleaseError, match=r"is not a release: it has no provenance/manifest\.json\.$"):
         read_manifest(tmp_path / "broken")
     assert not (tmp_path / "broken" / "README.md").exists()
 

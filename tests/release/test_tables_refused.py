@@ -12,7 +12,7 @@ from written_tables import ids, refused, write
     ["", "missing", "/no/such/place", "./lamp", "../lamp", "a/b/c", "acme/pairs.jsonl", f"lamp@{'a' * 40}", "a/b\n"],
 )
 def test_what_is_neither_a_path_nor_a_dataset_is_said(location: str) -> None:
-    sentence = f"There is no file or directory {location}, and a dataset on the Hub is named ORG/NAME."
+    sentence = f"{location} does not exist, and it is not the name of a dataset on the Hub (ORG/NAME)."
     for ask in (pinned, read_tables):
         with pytest.raises(TablesError) as caught:
             ask(location)
@@ -22,11 +22,11 @@ def test_what_is_neither_a_path_nor_a_dataset_is_said(location: str) -> None:
 def test_a_directory_without_tables_says_how_to_name_them(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("nothing", encoding="utf-8")
     assert refused(tmp_path, split="dev") == (
-        f"{tmp_path} holds no tables: name them CONFIG.jsonl, CONFIG_dev.jsonl or CONFIG/dev.jsonl "
+        f"{tmp_path} holds no tables; name them CONFIG.jsonl, CONFIG_dev.jsonl or CONFIG/dev.jsonl "
         "(or .parquet, .json, .csv, .tsv)."
     )
     assert refused(tmp_path / "notes.txt") == (
-        f"{tmp_path}/notes.txt is no table that can be read here: give .parquet, .jsonl, .json, .csv, .tsv."
+        f"{tmp_path}/notes.txt is not a supported table; use .parquet, .jsonl, .json, .csv, .tsv."
     )
 
 
@@ -50,7 +50,7 @@ def test_a_config_that_is_there_twice_is_refused(tmp_path: Path, first: str, las
     for name in (first, last):
         write(tmp_path / name, ids("q1"))
     assert refused(tmp_path) == (
-        f"{tmp_path} holds the split 'test' of the config 'Art' twice, in {first} and {last}; take one away."
+        f"{tmp_path} holds the split 'test' of the config 'Art' twice, in {first} and {last}; remove one."
     )
 
 
@@ -58,7 +58,7 @@ def test_a_part_that_is_missing_is_refused(tmp_path: Path) -> None:
     for part in (0, 2):
         write(tmp_path / "Art" / f"test-0000{part}-of-00003.jsonl", ids("q1"))
     assert refused(tmp_path) == (
-        f"{tmp_path}/Art holds 2 of the 3 files that test-00000-of-00003.jsonl says there are."
+        f"{tmp_path}/Art holds 2 of the 3 files that the name test-00000-of-00003.jsonl announces."
     )
 
 
@@ -81,18 +81,18 @@ def test_parts_that_do_not_fit_together_are_named(tmp_path: Path) -> None:
     first, last = (tmp_path / "Art" / f"test-{part}.parquet" for part in range(2))
     write(first, [{"id": "q1", "n": 1}])
     write(last, [{"id": "q2", "m": 1}])
-    assert refused(tmp_path) == f"{last} and test-0.parquet do not have the same columns: `m` is in one of them."
+    assert refused(tmp_path) == f"{last} and test-0.parquet have different columns: `m` is in only one of them."
     write(last, [{"id": "q2", "n": [1]}])
-    assert refused(tmp_path).startswith(f"{first} and the files beside it do not fit together: ")
+    assert refused(tmp_path).startswith(f"{first} and the other files of its split have different types: ")
 
 
 @pytest.mark.parametrize(
     ("card", "said"),
     [
         (b"---\nlicense: [\n---\n", "The YAML of README.md cannot be read ("),
-        (b"---\nlicense: mit\n---\ncaf\xe9\n", "README.md is no text in UTF-8 (invalid continuation byte at byte 24)."),
-        (b"---\na: &a {x: 1}\nb: {<<: [*a, *a]}\n---\n", "The YAML of README.md merges tables (`<<:`), "),
-        (b"---\n" + b"a" * 2**20 + b": 1\n---\n", "The YAML of README.md is longer than 1 MB, "),
+        (b"---\nlicense: mit\n---\ncaf\xe9\n", "README.md is not UTF-8 text (invalid continuation byte at byte 24)."),
+        (b"---\na: &a {x: 1}\nb: {<<: [*a, *a]}\n---\n", "The YAML of README.md merges mappings (`<<:`), "),
+        (b"---\n" + b"a" * 2**20 + b": 1\n---\n", "The YAML of README.md is longer than 1 MB; "),
     ],
 )
 def test_a_card_that_cannot_be_read_is_named(tmp_path: Path, card: bytes, said: str) -> None:

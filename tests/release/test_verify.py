@@ -47,55 +47,55 @@ def remove(name: str) -> Damage:
 
 
 DAMAGE: dict[str, tuple[Damage, list[str]]] = {
-    "a cell": (cell(ART, "chosen", "new", "q2"), [f"{DIFFERS}, first in the row of id 'q2', which is changed."]),
+    "a cell": (cell(ART, "chosen", "new", "q2"), [f"{DIFFERS}, first in the row with id 'q2', which is changed."]),
     "two cells": (
         cell(ART, "category", "中文", "q3", "q2"),
-        [f"{DIFFERS}, first in the row of id 'q2', which is changed."],
+        [f"{DIFFERS}, first in the row with id 'q2', which is changed."],
     ),
     "a missing value": (
         cell(ART, "rejected", None, "q3"),
         [
             f"{ART}, row 3 (id 'q3'): column `rejected` must not be missing, got null.",
-            f"{DIFFERS}, first in the row of id 'q3', which is changed.",
+            f"{DIFFERS}, first in the row with id 'q3', which is changed.",
         ],
     ),
     "a removed row": (
         rows(lambda frame: frame.filter(pl.col("id") != "q2")),
-        [f"{ART} has 3 rows where 4 are expected.", f"{DIFFERS}, first in the row of id 'q2', which is gone."],
+        [f"{ART} has 3 rows where 4 are expected.", f"{DIFFERS}, first in the row with id 'q2', which is missing."],
     ),
     "an added row": (
         rows(lambda frame: pl.concat([frame, frame[:1].with_columns(id=pl.lit("א1"))])),
-        [f"{ART} has 5 rows where 4 are expected.", f"{DIFFERS}, first in the row of id 'א1', which is new."],
+        [f"{ART} has 5 rows where 4 are expected.", f"{DIFFERS}, first in the row with id 'א1', which is new."],
     ),
     "a renamed row": (
         rows(lambda frame: frame.with_columns(pl.col("id").replace("q2", "q5"))),
-        [f"{DIFFERS}, first in the row of id 'q2', which is gone."],
+        [f"{DIFFERS}, first in the row with id 'q2', which is missing."],
     ),
     "a row twice": (
         rows(lambda frame: pl.concat([frame, frame[1:2]])),
         [
             f"{ART} has 5 rows where 4 are expected.",
-            f"{DIFFERS}, first in the row of id 'q2', which is there more than once.",
+            f"{DIFFERS}, first in the row with id 'q2', which occurs more than once.",
         ],
     ),
     "an id twice": (
         rows(lambda frame: pl.concat([frame[:3], frame[1:2]])),
         [
             f"{ART}, row 2 (id 'q2'): column `id` must be unique, got \"q2\" (2 failures in all).",
-            f"{DIFFERS}, first in the row of id 'q2', which is there more than once.",
+            f"{DIFFERS}, first in the row with id 'q2', which occurs more than once.",
         ],
     ),
     "a renamed column": (
         rows(lambda frame: frame.rename({"generator": "model"}).drop("prompt_version")),
         [
             f"{ART}: column `model` is not part of this table (3 failures in all).",
-            f"{DIFFERS}, first in the row of id 'q1', which is changed.",
+            f"{DIFFERS}, first in the row with id 'q1', which is changed.",
         ],
     ),
     "no ids": (rows(lambda frame: frame.drop("id")), [f"{ART} has rows without an `id`."]),
     "dates": (
         rows(lambda frame: frame.with_columns(category=pl.date(2020, 1, 1))),
-        [f"{ART}: The column `category` is of the type Date, which JSON cannot carry."],
+        [f"{ART}: Column `category` has the type Date, which JSON cannot represent."],
     ),
     "no Parquet": (overwrite(ART, b"garbage"), [f"{ART} cannot be read as Parquet."]),
     "a cut file": (
@@ -105,7 +105,7 @@ DAMAGE: dict[str, tuple[Damage, list[str]]] = {
     "a missing file": (remove(ART), [f"{ART} is missing."]),
     "a file more": (
         overwrite("data/Art/notes.txt", b""),
-        ["data/Art/notes.txt is not of this release: its manifest does not name it."],
+        ["data/Art/notes.txt does not belong to this release: its manifest lacks it."],
     ),
     "a config renamed on the card": (
         card("config_name: Art", "config_name: Arts"),
@@ -125,21 +125,21 @@ DAMAGE: dict[str, tuple[Damage, list[str]]] = {
     ),
     "a name on the card that is no text": (
         card("config_name: Art", "config_name: [Art]"),
-        ["The `configs:` of README.md have a name, split or path that is no text."],
+        ["The `configs:` of README.md have a name, split or path that is not a string."],
     ),
     "another ledger": (
         lambda directory: pl.DataFrame({"key": ["k"]}).write_parquet(directory / LEDGER),
-        [f"{LEDGER} is not the file that the manifest records."],
+        [f"{LEDGER} does not match the manifest."],
     ),
     "no ledger": (remove(LEDGER), [f"{LEDGER} is missing."]),
-    "a ledger of something else": (ledger(lambda frame: frame.drop("key")), [f"{LEDGER} is no ledger."]),
+    "a ledger of something else": (ledger(lambda frame: frame.drop("key")), [f"{LEDGER} is not a ledger."]),
     "another number of calls": (
         manifest(lambda values: values["ledger"].update(calls=99)),
-        [f"{LEDGER} holds 12 calls where the manifest says 99."],
+        [f"{LEDGER} has 12 calls, but the manifest has 99."],
     ),
     "a call that was lost": (
         without_calls("chosen q3", "chosen q2"),
-        [f"{ART}: `chosen_call` of id 'q2' names a call that the ledger does not hold (2 in all)."],
+        [f"{ART}: `chosen_call` of id 'q2' names a call that is not in the ledger (2 in total)."],
     ),
     "another count of rows": (
         manifest(lambda values: values["tables"][0].update(rows=1200)),
@@ -147,15 +147,15 @@ DAMAGE: dict[str, tuple[Damage, list[str]]] = {
     ),
     "another digest": (
         manifest(lambda values: values["tables"][0].update(digest="0" * 64)),
-        [f"{DIFFERS}, though each row agrees with provenance/row_digests.parquet."],
+        [f"{DIFFERS}, although all rows match provenance/row_digests.parquet."],
     ),
     "another schema": (
         manifest(lambda values: values["tables"][0].update(table_schema="Chess")),
-        [f"{ART}: this version knows no schema 'Chess'."],
+        [f"{ART}: the schema 'Chess' is unknown to this version."],
     ),
     "another recipe": (
         overwrite(RECIPE, b'name = "tiny"\nseed = 2\n'),
-        [f"{RECIPE} is not the file that the manifest records."],
+        [f"{RECIPE} does not match the manifest."],
     ),
     **{f"no {path}": (remove(path), [f"{path} is missing."]) for path in (RECIPE, STATISTICS, ROW_DIGESTS)},
     "another recipe in the manifest": (
@@ -165,22 +165,22 @@ DAMAGE: dict[str, tuple[Damage, list[str]]] = {
     "a table less in the manifest": (
         manifest(lambda values: values["tables"].pop()),
         [
-            "data/no/test.parquet is not of this release: its manifest does not name it.",
-            "SHA256SUMS names data/no/test.parquet, which is not of this release.",
+            "data/no/test.parquet does not belong to this release: its manifest lacks it.",
+            "SHA256SUMS lists data/no/test.parquet, which does not belong to this release.",
             "The card's `configs:` and the manifest differ in no/test.",
         ],
     ),
     "a file of provenance less in the manifest": (
         manifest(lambda values: values["provenance"].pop("provenance/statistics.json")),
         [
-            "provenance/statistics.json is not of this release: its manifest does not name it.",
-            "SHA256SUMS names provenance/statistics.json, which is not of this release.",
+            "provenance/statistics.json does not belong to this release: its manifest lacks it.",
+            "SHA256SUMS lists provenance/statistics.json, which does not belong to this release.",
             "provenance/statistics.json has no digest in the manifest.",
         ],
     ),
     "a file of provenance more in the manifest": (
         manifest(lambda values: values["provenance"].update({"provenance/more.json": "0" * 64})),
-        ["provenance/more.json is missing.", "SHA256SUMS does not name provenance/more.json."],
+        ["provenance/more.json is missing.", "SHA256SUMS does not list provenance/more.json."],
     ),
 }
 
@@ -194,7 +194,7 @@ def test_what_is_damaged_is_named(release: Make, name: str) -> None:
     sum_again(directory)
     assert verify(directory) == problems
     if release_digest(directory) != digest:  # what is missing or lies beside it changes no digest
-        sentence = f"The release digest is {release_digest(directory)}, and {digest} is asked for."
+        sentence = f"The release digest is {release_digest(directory)}, but {digest} was expected."
         assert verify(directory, digest=digest) == [sentence, *problems]
 
 
@@ -207,7 +207,7 @@ def test_the_row_is_not_named_without_the_digests_of_rows(release: Make, damage:
     directory = release()
     cell(ART, "chosen", "new", "q2")(directory)
     damage(directory)
-    assert f"{DIFFERS}, and {ROW_DIGESTS} cannot be read to say where." in verify(directory)
+    assert f"{DIFFERS}, and {ROW_DIGESTS} cannot be read to find the row." in verify(directory)
 
 
 def test_a_card_that_is_gone_or_no_card_is_said(release: Make) -> None:
@@ -232,21 +232,21 @@ def test_the_same_content_in_other_bytes_is_called_that(release: Make, write_aga
     before = (directory / ART).read_bytes()
     write_again(directory)
     assert (directory / ART).read_bytes() != before
-    sentence = f"{ART} has other bytes than {{}}, and the same content."
-    assert verify(directory) == [sentence.format("SHA256SUMS and the manifest record")]
+    sentence = f"{ART} has the recorded content, but its bytes do not match {{}}."
+    assert verify(directory) == [sentence.format("SHA256SUMS and the manifest")]
     sum_again(directory)
-    assert verify(directory) == [sentence.format("the manifest records")]
+    assert verify(directory) == [sentence.format("the manifest")]
 
 
 @pytest.mark.parametrize(
     ("damage", "sentence"),
     [
-        (remove(MANIFEST), r"DIR is no release: it has no provenance/manifest\.json\.$"),
-        (overwrite(MANIFEST, b"{"), r"manifest\.json is damaged or of another format version \(Invalid JSON: .*\)\.$"),
-        (overwrite(MANIFEST, b"\xff"), r"manifest\.json is no text in UTF-8 \(invalid start byte at byte 0\)\.$"),
+        (remove(MANIFEST), r"DIR is not a release: it has no provenance/manifest\.json\.$"),
+        (overwrite(MANIFEST, b"{"), r"manifest\.json is damaged or has another format version \(Invalid JSON: .*\)\.$"),
+        (overwrite(MANIFEST, b"\xff"), r"manifest\.json is not UTF-8 text \(invalid start byte at byte 0\)\.$"),
         (
             manifest(lambda values: values.update(format=2)),
-            r"of another format version \(`format`: Input should be 1\)\.$",
+            r"has another format version \(`format`: Input should be 1\)\.$",
         ),
     ],
 )
@@ -260,7 +260,7 @@ def test_what_is_no_release_is_an_error(release: Make, damage: Damage, sentence:
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (rows(lambda frame: frame.with_columns(category=pl.lit(float("nan")))), f"{ART}: The row of id 'q1' holds a "),
+        (rows(lambda frame: frame.with_columns(category=pl.lit(float("nan")))), f"{ART}: The row with id 'q1' has a "),
         (card("configs:", "configs: ["), "The YAML of README.md cannot be read ("),
     ],
     ids=["NaN", "broken YAML"],
@@ -278,20 +278,20 @@ def test_what_a_library_cannot_read_is_named(release: Make, damage: Damage, said
 def test_the_command_says_what_holds_and_what_does_not(run: Run, release: Make) -> None:
     directory = release("日本語:beer:release")
     digest = release_digest(directory)
-    held = f"{directory}: 6 rows in 2 tables, as the manifest says.\nRelease digest: {digest}\n"
+    held = f"{directory}: 6 rows in 2 tables match the manifest.\nRelease digest: {digest}\n"
     assert run("verify", directory) == run("verify", directory, "--digest", digest) == (0, held)
-    pinned = f"The release digest is {digest}, and {'0' * 64} is asked for.\n"
+    pinned = f"The release digest is {digest}, but {'0' * 64} was expected.\n"
     assert run("verify", directory, "--digest", "0" * 64) == (1, pinned)
-    none = "Error: `digest` is 64 hexadecimal digits, the SHA-256 of a release's SHA256SUMS; it is 'v0.1.0'.\n"
+    none = "Error: `--digest` must be 64 hexadecimal digits, the SHA-256 of SHA256SUMS; it is 'v0.1.0'.\n"
     assert run("verify", directory, "--digest", "v0.1.0") == (2, none)
     cell(ART, "chosen", "new", "q2")(directory)
     overwrite("data/[red]中文.txt", b"")(directory)
     overwrite("data/\x1b[2J", b"")(directory)
     assert run("verify", directory) == (
         1,
-        "'data/\\x1b[2J' is not of this release: its manifest does not name it.\n"
-        "data/[red]中文.txt is not of this release: its manifest does not name it.\n"
-        f"{DIFFERS}, first in the row of id 'q2', which is changed.\n",
+        "'data/\\x1b[2J' does not belong to this release: its manifest lacks it.\n"
+        "data/[red]中文.txt does not belong to this release: its manifest lacks it.\n"
+        f"{DIFFERS}, first in the row with id 'q2', which is changed.\n",
     )
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from pluralbench_release.changelog import change_lines, with_entry
 from pluralbench_release.diff import TableDiff, table_diff
 from pluralbench_release.markdown import parts
-from pluralbench_release.merging import BY_HAND, merged
-from pluralbench_release.versions import Version, change_of, latest, version_of
+from pluralbench_release.merging import BY_HAND, merge_cards
+from pluralbench_release.versions import Version, change_size, latest, parse_version
 
 Rows = dict[str, dict[str, Any]]
 VALUES = st.sampled_from(["a", "b", None, 0, 1])
@@ -50,7 +50,7 @@ def test_the_next_version_is_that_of_a_plain_count(
     differences = [
         table_diff((table, "test"), frame(old.get(table)), frame(new.get(table))) for table in sorted({*old, *new})
     ]
-    found = last.after(change_of(differences))
+    found = last.after(change_size(differences))
     assert found == plain(old, new, last)
     assert found > last
     assert len(change_lines(differences, last)) == max(1, sum(map(bool, differences)))
@@ -59,14 +59,14 @@ def test_the_next_version_is_that_of_a_plain_count(
 @given(versions=st.sets(VERSIONS), others=st.sets(st.sampled_from(["main", "v1", "1.0.0", "v1.0.0-rc", "v01.2.3"])))
 def test_the_latest_is_the_highest_by_numbers(versions: set[Version], others: set[str]) -> None:
     assert latest([*others, *(version.tag for version in versions)]) == max(versions, default=None)
-    assert all(version_of(str(version)) == version for version in versions)
+    assert all(parse_version(str(version)) == version for version in versions)
 
 
 def test_a_column_that_came_empty_changes_its_rows() -> None:
     old = pl.DataFrame({"id": ["a"]})
     [came] = [table_diff(("A", "test"), old, old.with_columns(x=pl.lit(None, pl.String)))]
     assert came.changed == {"x": ["a"]}
-    assert change_of([came]) == "major"
+    assert change_size([came]) == "major"
 
 
 def test_ids_of_a_line_are_few() -> None:
@@ -109,8 +109,13 @@ def test_a_merged_card_has_what_is_made_and_what_is_written_by_hand(
 ) -> None:
     mine, theirs = card(ours, words[0], []), card(there, words[1], below, thumbnail="a.png", license="gpl")
     before = card(published, words[1], [])
-    found = merged(mine, theirs, before)
-    assert merged(mine, found, before) == found == merged(found, found, before) == merged(found, theirs, before)
+    found = merge_cards(mine, theirs, before)
+    assert (
+        merge_cards(mine, found, before)
+        == found
+        == merge_cards(found, found, before)
+        == merge_cards(found, theirs, before)
+    )
     assert "license: mit\n" in found
     assert "thumbnail: a.png\n" in found
     above, _, hand = found.partition("---\n\n")[2].partition(BY_HAND)
@@ -121,4 +126,4 @@ def test_a_merged_card_has_what_is_made_and_what_is_written_by_hand(
 
 def test_a_card_over_one_without_anything_by_hand_is_as_it_was_made() -> None:
     mine = card(["Columns"], "One.", [])
-    assert merged(mine, card(["Columns", "Old"], "Two.", []), card(["Columns", "Old"], "Two.", [])) == mine
+    assert merge_cards(mine, card(["Columns", "Old"], "Two.", []), card(["Columns", "Old"], "Two.", [])) == mine

@@ -8,7 +8,7 @@ from pluralbench_release import SourceError, text_table
 from pluralbench_release.audit import (
     PairLimits,
     check_limits,
-    limited,
+    limit_values,
     near_duplicates,
     normalized,
     pair_figures,
@@ -83,7 +83,7 @@ def prompt_figures(benchmarks: Sequence[Row], training: Sequence[Row]) -> dict[s
 def check_audits(audits: Sequence[Mapping[str, Any]], limits: PairLimits) -> None:
     """Raise `AuditFailed` for the first part that breaks limits, with all limits that it breaks."""
     for entry in audits:
-        check_limits(limited(entry), limits, f"The audit of {entry['config']} by {entry['annotator']}")
+        check_limits(limit_values(entry), limits, f"The audit of {entry['config']} by {entry['annotator']}")
 
 
 def audit_tables(audits: Sequence[Mapping[str, Any]], prompts: Mapping[str, int]) -> dict[str, pl.DataFrame]:

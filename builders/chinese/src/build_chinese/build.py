@@ -68,7 +68,7 @@ def build(
         loaded = _load_annotated(recipe)
         annotated = _split_by_config(loaded, recipe)
         resolved, dropped = _resolve_all(annotated)
-        with recording(workspace.work, workspace.known, retry_errors=retry_errors) as calls:
+        with recording(workspace.work, workspace.ledgers, retry_errors=retry_errors) as calls:
             judged = _judge_part(recipe, resolved, calls.ledger, workspace.work, cluster, replaying=replay is not None)
             tables = _tables(resolved, judged, recipe)
 

@@ -246,7 +246,7 @@ def _build(config: ChineseRecipe, target: Path, **how: Any) -> None:
         built.manifest,
         built.new_calls,
         figures_tables(built.figures),
-        following=[shell_command("pluralbench", "score", "MODEL", "--benchmark", "chinese", "--data", target)],
+        next_commands=[shell_command("pluralbench", "score", "MODEL", "--benchmark", "chinese", "--data", target)],
     )
 
 

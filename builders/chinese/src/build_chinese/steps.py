@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 from pluralbench_calls import recording
-from pluralbench_release import LEDGER, RECIPE, known_ledgers
+from pluralbench_release import LEDGER, RECIPE, reusable_ledgers
 from pluralbench_release.errors import NothingLeft, SourceError
 from pluralbench_release.manifest import STATISTICS
 from pluralbench_runs import OutputError, check_recipe, one_line, output_directory, read_toml, write_recipe, write_text
@@ -122,7 +122,7 @@ def make_tasks(
         UserError: An error of `pluralbench_calls`.
     """
     with output_directory(out, recipe, recipe_file=RECIPE, fresh=fresh) as output:
-        ledgers = known_ledgers(out, replay, reuse, fresh=fresh)
+        ledgers = reusable_ledgers(out, replay, reuse, fresh=fresh)
         with recording(output.work, ledgers, retry_errors=retry_errors) as calls:
             rows = _prompts(recipe)
             rows, unwritten = add_model_responses(rows, recipe, calls.ledger, replaying=replay is not None)

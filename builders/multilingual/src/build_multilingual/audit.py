@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 from pluralbench_release import text_table
-from pluralbench_release.audit import PairLimits, check_limits, limited, normalized, pair_figures, wins_text
+from pluralbench_release.audit import PairLimits, check_limits, limit_values, normalized, pair_figures, wins_text
 from pluralbench_runs.workers import ParallelMap
 
 SURFACE = "How often the better answer is the longer one, or repeats more of the prompt"
@@ -48,7 +48,7 @@ def check_audits(found: Sequence[Mapping[str, Any]], limits: PairLimits, *, drop
     dropped: the share of the source's rows that did not become a pair.
     """
     for entry in found:
-        check_limits(limited(entry) | {"max_drop_share": dropped}, limits, f"The audit of {entry['config']}")
+        check_limits(limit_values(entry) | {"max_drop_share": dropped}, limits, f"The audit of {entry['config']}")
 
 
 def audit_tables(found: Sequence[Mapping[str, Any]]) -> dict[str, pl.DataFrame]:

@@ -85,7 +85,7 @@ def build(
         if cluster is not None and cluster.address is not None:
             pool = cluster_workers(cluster)
         # The workers go before the calls are written: both take much memory.
-        with recording(making.work, making.known, retry_errors=retry_errors) as calls, pool as each:
+        with recording(making.work, making.ledgers, retry_errors=retry_errors) as calls, pool as each:
             who = Replay() if replay is not None else None
             translated, set_aside = _translated(recipe, english, calls.ledger, who, each)
             if review is not None and english is not None:

@@ -94,7 +94,7 @@ def command(
         built.new_calls,
         {title: table for title, table in figures.items() if title not in ONLY_ON_THE_CARD},
         notes=[f"Review sheet: {sheet} (its key is in {sheet.parent / 'keys'})" for sheet in sheets],
-        following=[shell_command("pluralbench", "score", "MODEL", "--benchmark", "multilingual", "--data", target)],
+        next_commands=[shell_command("pluralbench", "score", "MODEL", "--benchmark", "multilingual", "--data", target)],
     )
 
 

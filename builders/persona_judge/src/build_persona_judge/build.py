@@ -84,7 +84,7 @@ def build(
         # Before there is a ledger, so that a wrong path leaves nothing behind that the next build would have to match.
         tasks = _tasks(recipe)
         posts = None if reddit is None else personal_reddit.load(reddit)
-        with recording(making.work, making.known) as calls:
+        with recording(making.work, making.ledgers) as calls:
             if reddit is not None and posts is not None:
                 backend: Backend = ranker if replay is None else Replay()
                 alike = personal_reddit.likeness(posts.rows, posts.personas, calls.ledger, ranker, backend)

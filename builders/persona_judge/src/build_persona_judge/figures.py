@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 from pluralbench_release import text_table
-from pluralbench_release.audit import PairLimits, check_limits, limited, near_duplicates, pair_figures, wins_text
+from pluralbench_release.audit import PairLimits, check_limits, limit_values, near_duplicates, pair_figures, wins_text
 
 from build_persona_judge.labels.results import LabelFigures, figures_table
 
@@ -84,7 +84,7 @@ def check_audits(figures: Mapping[str, Any], limits: PairLimits) -> None:
     """Raise `AuditFailed` naming the first task that breaks limits, with all that it breaks."""
     for entry in figures["tasks"]:
         if entry["audit"] is not None:
-            check_limits(limited(entry["audit"]), limits, f"The audit of {entry['task']}")
+            check_limits(limit_values(entry["audit"]), limits, f"The audit of {entry['task']}")
 
 
 def figures_tables(figures: Mapping[str, Any]) -> dict[str, pl.DataFrame]:

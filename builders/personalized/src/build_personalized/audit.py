@@ -3,7 +3,7 @@
 from typing import Any
 
 import polars as pl
-from pluralbench_release.audit import PairLimits, check_limits, limited, near_duplicates, pair_figures, word_count
+from pluralbench_release.audit import PairLimits, check_limits, limit_values, near_duplicates, pair_figures, word_count
 
 SHORT = 20  # words; an answer below can hardly be both good and personalized
 
@@ -77,7 +77,8 @@ def check(figures: dict[str, Any], limits: PairLimits) -> None:
     share = (figures["questions"] - figures["pairs"]) / figures["questions"]
     near = figures["near_duplicates"]
     check_limits(
-        limited(figures) | {"max_drop_share": share, "max_near_duplicates": near["questions"] + near["chosen"]}, limits
+        limit_values(figures) | {"max_drop_share": share, "max_near_duplicates": near["questions"] + near["chosen"]},
+        limits,
     )
 
 

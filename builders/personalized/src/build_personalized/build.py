@@ -51,7 +51,7 @@ def build(
     ranker = retriever(recipe.retriever)
     with building(recipe, out, BUILDER, replay, reuse, fresh=fresh) as making:
         loaded = load(recipe.source, making.work)
-        with recording(making.work, making.known, retry_errors=retry_errors) as calls:
+        with recording(making.work, making.ledgers, retry_errors=retry_errors) as calls:
             recorded = Replay() if replay is not None else None
             writer, scorer = recorded or answer_backend(recipe), recorded or ranker
 

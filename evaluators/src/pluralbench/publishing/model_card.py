@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
-from pluralbench_release.commits import Head, address, commit, commit_twice, open_remote, text_at
+from pluralbench_release.commits import Head, address, commit, commit_with_retry, open_remote, text_at
 from pluralbench_release.tables import HUB_REPOSITORY
 from pluralbench_runs import one_line, open_file, write_text
 from yaml import YAMLError
@@ -55,7 +55,7 @@ def write_model_card(runs: Sequence[Run], model: str) -> str:
         card = with_results(before, results, model.partition("/")[2], f"The card of {model}")
         return commit(remote, head.commit, {CARD: card.encode()}, title="Add evaluation results of PluralBench")
 
-    return address(remote, commit_twice(send, remote))
+    return address(remote, commit_with_retry(send, remote))
 
 
 def eval_results(run: Run) -> list[EvalResult]:

@@ -14,11 +14,11 @@ from pathlib import Path
 import polars as pl
 from huggingface_hub import DatasetCardData
 from pluralbench_release import markdown_table
-from pluralbench_release.commits import Head, Remote, address, commit, commit_twice, open_remote, text_at
+from pluralbench_release.commits import Head, Remote, address, commit, commit_with_retry, open_remote, text_at
 from pluralbench_release.content import write_parquet
 from pluralbench_release.hub import commit_of, translate_read_errors
 from pluralbench_release.leaks import leaks
-from pluralbench_release.merging import merged
+from pluralbench_release.merging import merge_cards
 from pluralbench_release.tables import HUB_REPOSITORY
 from pluralbench_runs import check_path_name, file_digest
 
@@ -62,7 +62,7 @@ def push_results(paths: Sequence[Path], repository: str, *, create: bool = False
             for name in new:
                 _copy(runs[name].path, folder / RUNS / name)
             tables = write_tables(folder)
-            text = merged(_card(repository, tables, folder), text_at(remote, head.commit, CARD), None)
+            text = merge_cards(_card(repository, tables, folder), text_at(remote, head.commit, CARD), None)
             (folder / CARD).write_text(text, encoding="utf-8")
             kept = {f"{RUNS}/{name}" for name in there}
             files = {path: folder / path for path in _files(folder) if path.rpartition("/")[0] not in kept}
@@ -71,7 +71,7 @@ def push_results(paths: Sequence[Path], repository: str, *, create: bool = False
             pushed[made] = PushResult(address(remote, made), new, sorted({*there, *new}))
             return made
 
-    return pushed[commit_twice(send, remote)]
+    return pushed[commit_with_retry(send, remote)]
 
 
 def fetch_results(repository: str, revision: str | None = None) -> Path:

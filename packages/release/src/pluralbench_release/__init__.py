@@ -1,6 +1,6 @@
-"""Tables to a versioned dataset directory that is already a Hub repository.
+"""Versioned dataset releases: write, verify, compare, rebuild and publish them.
 
-Its names are those of `__init__.pyi`, each imported when it is first used, so that `--help` waits for none of them.
+The names are listed in `__init__.pyi`; each is imported at its first use to keep `--help` fast.
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-from .building import Building, building, known_ledgers
+from .building import Building, building, reusable_ledgers
 from .card import Card, Section, counted, markdown_table, read_card
 from .checksums import release_digest
 from .content import ReleaseTable, content_digest
@@ -49,7 +49,6 @@ __all__ = [
     "content_digest",
     "counted",
     "diff",
-    "known_ledgers",
     "manifest_at",
     "markdown_table",
     "pinned",
@@ -64,6 +63,7 @@ __all__ = [
     "rebuild_of",
     "release_at",
     "release_digest",
+    "reusable_ledgers",
     "share_text",
     "text_table",
     "verify",

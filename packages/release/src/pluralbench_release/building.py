@@ -1,4 +1,4 @@
-"""What every build does around its method: open the directory, find known calls, put the release in its place."""
+"""The frame of every build: open the directory, find recorded calls, move the finished release into place."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,9 +14,11 @@ from pluralbench_release.write import Builder, Contents, write
 
 
 class Recorded(Protocol):
-    """The calls of a build that is done, as `pluralbench_calls.recording` has them.
+    """The recorded calls of a finished build, as `pluralbench_calls.recording` has them.
 
-    extract: Parquet of those that the rows depend on. new: how many were made for this build.
+    Attributes:
+        extract: Parquet file of the calls that the rows depend on.
+        new: Number of calls that were made in this build.
     """
 
     extract: Path
@@ -25,22 +27,35 @@ class Recorded(Protocol):
 
 @dataclass(frozen=True)
 class Building:
-    """A release in the making. known: the ledgers that the build starts from."""
+    """A build in progress.
+
+    Attributes:
+        recipe: Recipe of the build.
+        builder: Builder of the release.
+        output: Output directory.
+        ledgers: Ledgers with calls that the build reuses.
+    """
 
     recipe: ReleaseRecipe
     builder: Builder
     output: Output
-    known: list[Path]
+    ledgers: list[Path]
 
     @property
     def work(self) -> Path:
-        """The folder of what has to outlive an interruption; it goes once the release is there."""
+        """Folder of intermediate files, which survives an interruption and is deleted with the release written."""
         return self.output.work
 
     def release(self, contents: Contents, calls: Recorded) -> Built:
-        """Write the release and put it in the place of an older one.
+        """Write the release and replace an older one.
 
-        Raises `pluralbench_schemas.TableError` for rows that break their schema and `ReleaseError` for no rows at all.
+        Args:
+            contents: Tables, sources, statistics and card.
+            calls: The recorded calls of the build.
+
+        Raises:
+            pluralbench_schemas.TableError: Rows break their schema.
+            ReleaseError: There are no rows.
         """
         staged = self.output.staging()
         manifest = write(
@@ -49,7 +64,7 @@ class Building:
             recipe=self.recipe,
             builder=self.builder,
             ledger=calls.extract,
-            place=self.output.target.resolve().name,
+            load_name=self.output.target.resolve().name,
         )
         self.output.publish(staged)
         return Built(manifest, contents.statistics, calls.new)
@@ -59,21 +74,29 @@ class Building:
 def building(
     recipe: ReleaseRecipe, out: Path, builder: Builder, *ledgers: Path | None, fresh: bool
 ) -> Iterator[Building]:
-    """Build `recipe` into the release directory `out`, which changes only when `Building.release` is called.
+    """Open the release directory `out` for a build; it changes only when `Building.release` is called.
 
-    ledgers: further ledger files or releases with calls that are known; None is none. fresh: forget an interrupted
-    build in `out`, and replace a finished one without taking its calls.
+    Args:
+        recipe: Recipe of the build.
+        out: Release directory.
+        builder: Builder of the release.
+        *ledgers: Ledger files or releases whose calls are reused; None is skipped.
+        fresh: Discard an interrupted build in `out`, and replace a finished one without reusing its calls.
 
-    Raises `pluralbench_runs.OutputError` for a directory of another recipe, of something else or of another process.
+    Raises:
+        pluralbench_runs.OutputError: The directory belongs to another recipe or process, or is not a release.
     """
     with output_directory(out, recipe, recipe_file=RECIPE, fresh=fresh) as output:
-        yield Building(recipe, builder, output, known_ledgers(out, *ledgers, fresh=fresh))
+        yield Building(recipe, builder, output, reusable_ledgers(out, *ledgers, fresh=fresh))
 
 
-def known_ledgers(out: Path, *given: Path | None, fresh: bool) -> list[Path]:
-    """The ledgers that a build into `out` starts from: that of a finished build there, and those that are given.
+def reusable_ledgers(out: Path, *locations: Path | None, fresh: bool) -> list[Path]:
+    """List the ledgers whose calls a build into `out` reuses.
 
-    given: ledger files or releases. fresh: leave the finished build alone.
+    Args:
+        out: Release directory; the ledger of a finished build there comes first.
+        *locations: Further ledger files or releases; None is skipped.
+        fresh: Skip the finished build in `out`.
     """
     finished = [out / LEDGER] if not fresh and (out / LEDGER).is_file() else []
-    return finished + [path / LEDGER if path.is_dir() else path for path in given if path is not None]
+    return finished + [path / LEDGER if path.is_dir() else path for path in locations if path is not None]

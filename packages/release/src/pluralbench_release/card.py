@@ -1,4 +1,4 @@
-"""The card: `README.md` with its YAML made from the files and the recipe."""
+"""The dataset card: `README.md`, with YAML generated from the files and the recipe."""
 
 import re
 from collections.abc import Sequence, Set
@@ -13,13 +13,13 @@ from yaml import YAMLError
 from pluralbench_release.citation import release_entry, software_entry
 from pluralbench_release.content import ReleaseTable
 from pluralbench_release.errors import ReleaseError
-from pluralbench_release.files import text_of
+from pluralbench_release.files import read_text
 from pluralbench_release.manifest import CARD, Entry, Manifest, TableEntry
 
 TEMPLATE = Path(__file__).with_name("card.md.jinja")
-FRONT = re.compile(r"---\n.*?\n---", re.DOTALL)
+FRONT_MATTER = re.compile(r"---\n.*?\n---", re.DOTALL)
 LONGEST_YAML = 2**20  # bytes; PyYAML reads some 100 kB a second
-MERGED = re.compile(r"<<\s*(#.*)?\s*:|[!:]merge")  # a few lines of it could become any number of values
+YAML_MERGE = re.compile(r"<<\s*(#.*)?\s*:|[!:]merge")  # a few lines of it can expand to any number of values
 SIZES = [(1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M")]
 
 
@@ -31,10 +31,18 @@ class Section(Entry):
 
 
 class Card(Entry):
-    """What a builder has to say on the card; the rest comes from the files and the manifest.
+    """The builder's part of a dataset card; the rest comes from the files and the manifest.
 
-    languages: BCP 47 codes. tasks: the Hub's task categories. columns: what each column means, by name. citation: what
-    to cite, in a sentence. papers: its BibTeX entries; those of the release and of PluralBench come by themselves.
+    Attributes:
+        pretty_name: Title of the card.
+        summary: First paragraph.
+        languages: BCP 47 codes.
+        tasks: The Hub's task categories.
+        tags: The Hub's tags.
+        columns: Meaning of each column, by name.
+        sections: Further sections.
+        citation: What to cite, in a sentence.
+        papers: BibTeX entries of the papers. The entries of the release and of PluralBench are added.
     """
 
     pretty_name: str
@@ -48,21 +56,23 @@ class Card(Entry):
     papers: tuple[str, ...] = ()
 
     def of(self, origins: Set[str], own: str, method: str) -> Self:
-        """The card of data of these origins; its title and papers are those of the paper's data, of {"paper"} alone.
+        """Adapt the card to the origins of its data; only the data of the paper keep its title and citation.
 
-        origins: "paper", "sample" or another word for each source. own: the title of other data. method: the paper and
-        where to find it, such as "*Title* (arXiv NUMBER)".
+        Args:
+            origins: "paper", "sample" or another word for each source.
+            own: Title for data of other origins.
+            method: The paper and its location, such as "*Title* (arXiv NUMBER)".
         """
         if origins == {"paper"}:
             return self
         title = f"{self.pretty_name} (sample)" if origins == {"sample"} else own
-        whose = "the data are those of the sources above"
-        citation = f"The method is that of {method}, and {whose}. Cite them, the version above and the content digests."
+        data = "the data are those of the sources above"
+        citation = f"The method is that of {method}, and {data}. Cite them, the version above and the content digests."
         return self.model_copy(update={"pretty_name": title, "citation": citation, "papers": ()})
 
 
 def card_configs(tables: list[TableEntry]) -> list[dict[str, Any]]:
-    """The `configs:` of a card, from the tables on disk."""
+    """Build the `configs:` of a card from the tables."""
     by_config: dict[str, list[TableEntry]] = {}
     for table in tables:
         by_config.setdefault(table.config, []).append(table)
@@ -72,8 +82,18 @@ def card_configs(tables: list[TableEntry]) -> list[dict[str, Any]]:
     ]
 
 
-def write_card(directory: Path, card: Card, manifest: Manifest, tables: Sequence[ReleaseTable], *, place: str) -> None:
-    """Write `README.md` for the tables of a release. place: by what name its example loads it."""
+def write_card(
+    directory: Path, card: Card, manifest: Manifest, tables: Sequence[ReleaseTable], *, load_name: str
+) -> None:
+    """Write `README.md` for the tables of a release.
+
+    Args:
+        directory: Release directory.
+        card: The builder's part of the card.
+        manifest: Manifest of the release.
+        tables: Tables of the release.
+        load_name: Name by which the example of the card loads the dataset.
+    """
     rows = sum(table.rows for table in manifest.tables)
     licenses = sorted({source.license for source in manifest.sources})
     data = DatasetCardData(
@@ -93,7 +113,7 @@ def write_card(directory: Path, card: Card, manifest: Manifest, tables: Sequence
         manifest=manifest,
         rows=rows,
         column_types=column_types,
-        place=place,
+        place=load_name,
         counted=counted,
         own_entry=release_entry(manifest, card.pretty_name),
         software_entry=software_entry(),
@@ -102,21 +122,29 @@ def write_card(directory: Path, card: Card, manifest: Manifest, tables: Sequence
 
 
 def read_card(directory: Path) -> CardData:
-    """The YAML of a dataset's card. Raises `ReleaseError` for a missing card or one that cannot be read."""
+    """Read the YAML of a dataset card.
+
+    Raises:
+        ReleaseError: The card is missing or cannot be read.
+    """
     try:
-        text = text_of(directory / CARD, CARD)
+        text = read_text(directory / CARD, CARD)
     except FileNotFoundError:
         raise ReleaseError(f"{directory} has no card ({CARD}).") from None
-    return checked_yaml(text)
+    return parse_card_yaml(text)
 
 
-def checked_yaml(text: str) -> CardData:
-    """The YAML of the text of a card, whoever wrote it. Raises `ReleaseError` where it cannot be read."""
-    front = FRONT.match(text)
+def parse_card_yaml(text: str) -> CardData:
+    """Parse the YAML of an untrusted card.
+
+    Raises:
+        ReleaseError: The YAML is too long, merges mappings, or is not valid.
+    """
+    front = FRONT_MATTER.match(text)
     if front is not None and len(front[0]) > LONGEST_YAML:
-        raise ReleaseError(f"The YAML of {CARD} is longer than {LONGEST_YAML // 2**20} MB, which no card's is.")
-    if front is not None and MERGED.search(front[0]):
-        raise ReleaseError(f"The YAML of {CARD} merges tables (`<<:`), which a card has no need of.")
+        raise ReleaseError(f"The YAML of {CARD} is longer than {LONGEST_YAML // 2**20} MB; shorten it.")
+    if front is not None and YAML_MERGE.search(front[0]):
+        raise ReleaseError(f"The YAML of {CARD} merges mappings (`<<:`), which is not supported; remove that.")
     try:
         return DatasetCard(text, ignore_metadata_errors=True).data
     except (ValueError, TypeError, AttributeError, RecursionError, YAMLError) as error:
@@ -124,27 +152,31 @@ def checked_yaml(text: str) -> CardData:
 
 
 def read_card_configs(directory: Path) -> dict[tuple[str, str], str]:
-    """The files that a card names, by config and split. Raises `ReleaseError` for a card without readable YAML."""
+    """Read the files that a card names, by config and split.
+
+    Raises:
+        ReleaseError: The card has no readable YAML.
+    """
     try:
-        found = [
+        rows = [
             (config["config_name"], file["split"], file["path"])
             for config in read_card(directory).get("configs") or []
             for file in config["data_files"]
         ]
     except (KeyError, TypeError) as error:
         raise ReleaseError(f"The `configs:` of {CARD} cannot be read ({one_line(repr(error), 120)}).") from None
-    if not all(isinstance(part, str) for row in found for part in row):
-        raise ReleaseError(f"The `configs:` of {CARD} have a name, split or path that is no text.")
-    return {(config, split): path for config, split, path in found}
+    if not all(isinstance(part, str) for row in rows for part in row):
+        raise ReleaseError(f"The `configs:` of {CARD} have a name, split or path that is not a string.")
+    return {(config, split): path for config, split, path in rows}
 
 
 def counted(number: int, what: str) -> str:
-    """A number of things in words: "1 row", "1,200 rows"."""
+    """Format a number of things: "1 row", "1,200 rows"."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def markdown_table(frame: pl.DataFrame) -> str:
-    """A small frame as a Markdown table, numbers as they are; a bar in a text ends no cell, and a tag is a text."""
+    """Format a small frame as a Markdown table, with numbers unchanged, and bars and tags in texts escaped."""
     escaped = {"|": r"\|", "<": "&lt;"}
     frame = frame.with_columns(pl.col(pl.String).str.replace_many(escaped))
     frame = frame.rename(lambda name: name.replace("|", r"\|").replace("<", "&lt;"))

@@ -1,7 +1,7 @@
-"""`SHA256SUMS`: the SHA-256 of every other file of a release, as `sha256sum -c` reads it, and the release's own digest.
+"""`SHA256SUMS`: the SHA-256 of every other file of a release, in the format of `sha256sum -c`.
 
-A manifest cannot vouch for itself, and anybody may check these without this package. The SHA-256 of `SHA256SUMS` is the
-*release digest*: whoever knows it knows every byte of the release.
+`SHA256SUMS` covers the manifest too and can be checked without this package. Its own SHA-256 is the *release digest*,
+which identifies every byte of the release.
 """
 
 import re
@@ -11,72 +11,86 @@ from pathlib import Path
 from pluralbench_runs import file_digest, write_text
 
 from pluralbench_release.errors import ReleaseError
-from pluralbench_release.files import existing, existing_digest, text_of
+from pluralbench_release.files import existing_file, existing_file_digest, read_text
 from pluralbench_release.manifest import CARD, MANIFEST, SUMS, Manifest
 
 LINE = re.compile(r"([0-9a-f]{64})  (\S+)")
 HEX = re.compile(r"[0-9a-f]{64}")
-OLDER = (
-    f"{SUMS} is missing, so nothing vouches for the manifest and the card: the release was made before there was one, "
-    "or somebody took it away. `pluralbench-release rebuild DIR --out NEW` makes a release that has it."
+NO_SUMS = (
+    f"{SUMS} is missing, so the manifest and the card are unprotected; rebuild the release into a new directory "
+    "to add it."
 )
 
 
 def release_files(manifest: Manifest) -> list[str]:
-    """The paths of the files of a release but for `SHA256SUMS`, sorted by code point."""
+    """List the paths of a release's files without `SHA256SUMS`, sorted by code point."""
     return sorted((CARD, MANIFEST, *manifest.provenance, *(table.path for table in manifest.tables)))
 
 
 def checksums_text(digests: Mapping[str, str]) -> str:
-    """The text of `SHA256SUMS` for digests by path."""
+    """Format `SHA256SUMS` from digests by path."""
     return "".join(f"{digests[path]}  {path}\n" for path in sorted(digests))
 
 
 def write_checksums(directory: Path, manifest: Manifest) -> None:
-    """Write `SHA256SUMS` for the files that lie in `directory`."""
-    digests = {path: existing_digest(directory, path) for path in release_files(manifest)}
+    """Write `SHA256SUMS` for the files of a release directory."""
+    digests = {path: existing_file_digest(directory, path) for path in release_files(manifest)}
     write_text(directory / SUMS, checksums_text(digests))
 
 
 def release_digest(directory: Path) -> str:
-    """The release digest: SHA-256 of `SHA256SUMS`, 64 hexadecimal digits. It holds what `verify` says holds.
+    """Compute the release digest: the SHA-256 of `SHA256SUMS`, 64 hexadecimal digits.
 
-    Raises `ReleaseError` for a release without that file.
+    It identifies the files only if `verify` reports no problems.
+
+    Raises:
+        ReleaseError: The release has no `SHA256SUMS`.
     """
     try:
-        return file_digest(existing(directory, SUMS))
+        return file_digest(existing_file(directory, SUMS))
     except ReleaseError:
         raise ReleaseError(f"{directory} has no {SUMS}, so it has no release digest.") from None
 
 
 def read_checksums(directory: Path, files: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """What `SHA256SUMS` says: digests by path, and a sentence for each thing that is wrong with it.
+    """Read `SHA256SUMS`.
 
-    files: the paths that it has to name.
+    Args:
+        directory: Release directory.
+        files: Paths that it must list.
+
+    Returns:
+        Digests by path, and one sentence for each problem of the file.
     """
     if not (directory / SUMS).exists():
-        return {}, [OLDER]
+        return {}, [NO_SUMS]
     try:
-        text = text_of(existing(directory, SUMS))
+        text = read_text(existing_file(directory, SUMS))
     except ReleaseError as error:
         return {}, [str(error)]
-    found = [LINE.fullmatch(line) for line in text.splitlines()]
-    digests = {line[2]: line[1] for line in found if line is not None}
-    problems = [f"{SUMS} names {path}, which is not of this release." for path in sorted(digests.keys() - set(files))]
-    problems += [f"{SUMS} does not name {path}." for path in files if path not in digests]
+    lines = [LINE.fullmatch(line) for line in text.splitlines()]
+    digests = {line[2]: line[1] for line in lines if line is not None}
+    problems = [
+        f"{SUMS} lists {path}, which does not belong to this release." for path in sorted(digests.keys() - set(files))
+    ]
+    problems += [f"{SUMS} does not list {path}." for path in files if path not in digests]
     if not problems and checksums_text(digests) != text:
-        problems.append(f"{SUMS} is not what `sha256sum` writes: a line for each file, sorted by their paths.")
+        problems.append(f"{SUMS} is not in the format of `sha256sum`: one line per file, sorted by path.")
     return digests, problems
 
 
 def pin_problems(directory: Path, digest: str) -> list[str]:
-    """What is wrong where the release digest has to be `digest`.
+    """Compare the release digest with an expected one.
 
-    Raises `ReleaseError` for a `digest` that is none.
+    Returns:
+        One sentence if they differ.
+
+    Raises:
+        ReleaseError: `digest` is not a SHA-256.
     """
     if not HEX.fullmatch(digest):
-        raise ReleaseError(f"`digest` is 64 hexadecimal digits, the SHA-256 of a release's {SUMS}; it is {digest!r}.")
+        raise ReleaseError(f"`digest=...` must be 64 hexadecimal digits, the SHA-256 of {SUMS}; it is {digest!r}.")
     if not (directory / SUMS).is_file():
-        return []  # which is a problem already
-    found = release_digest(directory)
-    return [] if found == digest else [f"The release digest is {found}, and {digest} is asked for."]
+        return []  # `read_checksums` reports it
+    actual = release_digest(directory)
+    return [] if actual == digest else [f"The release digest is {actual}, but {digest} was expected."]

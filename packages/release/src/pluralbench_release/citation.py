@@ -1,4 +1,4 @@
-"""What to cite for a release, as BibTeX, and where a published release is."""
+"""BibTeX entries of releases, and the names of published releases on their cards."""
 
 import re
 from importlib.metadata import version as installed
@@ -10,11 +10,11 @@ SPECIAL = re.compile(r"([&%$#_{}])")
 EXAMPLE = re.compile(r'(load_dataset\()"[^"\n]*"')
 VERSION = re.compile(r"^Version \S+(?=, [\d,]+ rows?, built by )", re.MULTILINE)
 NOTE = re.compile(r"(?<=  note = \{Version )[^}\n]*(?=\})")
-MADE_WITH = re.compile(r"(  howpublished = \{)(?:\\url\{[^}\n]*\}, )?")
+HOWPUBLISHED = re.compile(r"(  howpublished = \{)(?:\\url\{[^}\n]*\}, )?")
 
 
 def release_entry(manifest: Manifest, title: str) -> str:
-    """The entry of a release itself."""
+    """Format the BibTeX entry of a release."""
     builder = manifest.builder
     return "\n".join(
         (
@@ -28,7 +28,7 @@ def release_entry(manifest: Manifest, title: str) -> str:
 
 
 def software_entry() -> str:
-    """The entry of PluralBench."""
+    """Format the BibTeX entry of PluralBench."""
     return "\n".join(
         (
             "@software{pluralbench,",
@@ -42,16 +42,14 @@ def software_entry() -> str:
 
 
 def as_published(card: str, repository: str, version: str) -> str:
-    """A card whose example and whose BibTeX entry name the Hub repository (ORG/NAME) that the release lies in.
+    """Set the repository (ORG/NAME) and the version in the example and the BibTeX entry of a card.
 
-    It says `version` where it said of which version the release is.
-
-    A card that was edited and has no such places any more stays as it is.
+    Passages that were edited away stay away.
     """
     card = NOTE.sub(version, VERSION.sub(f"Version {version}", card, count=1), count=1)
-    card = EXAMPLE.sub(lambda found: f'{found[1]}"{repository}"', card, count=1)
+    card = EXAMPLE.sub(lambda match: f'{match[1]}"{repository}"', card, count=1)
     address = rf"\url{{https://huggingface.co/datasets/{repository}}}, "
-    return MADE_WITH.sub(lambda found: found[1] + address, card, count=1)
+    return HOWPUBLISHED.sub(lambda match: match[1] + address, card, count=1)
 
 
 def _escaped(text: str) -> str:

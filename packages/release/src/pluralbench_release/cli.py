@@ -14,26 +14,25 @@ from pluralbench_schemas import TableError
 from rich.table import Table as Grid
 
 import pluralbench_release as releases
-from pluralbench_release.files import shown
+from pluralbench_release.files import printable
 
 if TYPE_CHECKING:
     from pluralbench_release import Rebuild, TableDiff
 
-HERE = "pluralbench_release.cli"
 program = Program(
     "pluralbench-release",
     help="""\
 Verify, compare, rebuild and publish dataset releases.
 
 Example: pluralbench-release verify dist/personalized-rewardbench""",
-    verbs={"Verbs": {verb: f"{HERE}:{verb}" for verb in ("verify", "diff", "rebuild", "publish")}},
+    verbs={"Verbs": {verb: f"{__name__}:{verb}" for verb in ("verify", "diff", "rebuild", "publish")}},
     mistakes=(TableError,),
 )
 console = make_console()
 IDS_SHOWN = 5
 
-PLACE = "A release: a directory, or ORG/NAME@VERSION on the Hub, such as acme/beer@v1.1.0."
-Release = Annotated[str, typer.Argument(metavar="RELEASE", help=PLACE)]
+LOCATION = "A release: a directory, or ORG/NAME@VERSION on the Hub, such as acme/beer@v1.1.0."
+Release = Annotated[str, typer.Argument(metavar="RELEASE", help=LOCATION)]
 
 
 def main() -> NoReturn:
@@ -44,13 +43,13 @@ def main() -> NoReturn:
 def verify(
     release: Release,
     digest: Annotated[
-        str | None, typer.Option(metavar="HEX", help="What the release digest has to be, to pin a release.")
+        str | None, typer.Option(metavar="HEX", help="Release digest that is required, to pin a release.")
     ] = None,
 ) -> None:
     """Check every byte, the content, schemas, row counts, ledger and card; exit 1 at a difference.
 
-    The release digest that it prints is the SHA-256 of the release's SHA256SUMS, and so of every file. A publication
-    has it in the message of its commit and tag.
+    Prints the release digest: the SHA-256 of SHA256SUMS, which identifies every file. The commit and the tag of a
+    published release contain it in their messages.
 
     Example: pluralbench-release verify dist/personalized-rewardbench
     """
@@ -63,19 +62,19 @@ def verify(
             raise typer.Exit(1)
         rows = releases.counted(sum(table.rows for table in manifest.tables), "row")
         tables = releases.counted(len(manifest.tables), "table")
-        console.print(f"{release}: {rows} in {tables}, as the manifest says.")
+        console.print(f"{release}: {rows} in {tables} match the manifest.")
         console.print(f"Release digest: {releases.release_digest(directory)}")
 
 
 def diff(
-    a: Annotated[str, typer.Argument(metavar="A", help=f"The older of two. {PLACE}")],
-    b: Annotated[str, typer.Argument(metavar="B", help="The newer, a directory or on the Hub.")],
+    a: Annotated[str, typer.Argument(metavar="A", help=f"The older release. {LOCATION}")],
+    b: Annotated[str, typer.Argument(metavar="B", help="The newer release, a directory or on the Hub.")],
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Say which rows came, went or changed from A to B; exit 1 when any did.
+    """List the rows that were added, removed or changed from A to B; exit 1 if there are any.
 
-    JSON has every id, the table the first few.
+    JSON contains all ids, the table the first five of each kind.
 
     Example: pluralbench-release diff dist/personalized-rewardbench other/personalized-rewardbench
     """
@@ -91,15 +90,16 @@ def diff(
 
 def rebuild(
     release: Release,
-    out: Annotated[Path | None, typer.Option(help="Keep the rebuilt release here; without it, only compare.")] = None,
-    source: Annotated[
-        list[str] | None, typer.Option(help="Where a source is now, if it moved; in the builder's own form.")
+    out: Annotated[Path | None, typer.Option(help="Directory for the rebuilt release. Default: only compare.")] = None,
+    sources: Annotated[
+        list[str] | None,
+        typer.Option("--source", help="Current location of a moved source, in the builder's form."),
     ] = None,
 ) -> None:
-    """Build a release again from its recipe and recorded calls, ask no model, and compare; exit 1 at a difference.
+    """Rebuild a release from its recipe and recorded calls, without any model, and compare; exit 1 at a difference.
 
-    Nothing that it holds is run: it names its builder, and only one that is installed here runs. Of the files of this
-    machine it reads those that --source names, and those below the current folder that the recipe names.
+    No code of the release runs, only its builder if that is installed. Local files are read only if --source names
+    them, or if the recipe names them and they are below the current folder.
 
     Example: pluralbench-release rebuild dist/personalized-rewardbench
     """
@@ -109,7 +109,7 @@ def rebuild(
     ):
         _print_plan(releases.rebuild_of(directory))
         target = out or Path(temporary) / directory.resolve().name
-        differences = releases.rebuild(directory, target, sources=source or ())
+        differences = releases.rebuild(directory, target, sources=sources or ())
     _print_differences(differences)
     if any(differences):
         raise typer.Exit(1)
@@ -120,47 +120,45 @@ def publish(
     repository: Annotated[str, typer.Argument(metavar="ORG/NAME", help="The dataset on the Hub.")],
     tag: Annotated[
         str | None,
-        typer.Option(metavar="VERSION", help="Such as v1.2.0, rather than the version that the changes call for."),
+        typer.Option(metavar="VERSION", help="Version such as v1.2.0. Default: derived from the changed rows."),
     ] = None,
     *,
-    private: Annotated[
-        bool, typer.Option("--private", help="Make it a private repository, if it is a new one.")
-    ] = False,
-    create: Annotated[bool, typer.Option("--create", help="Make the repository, if it is not there yet.")] = False,
+    private: Annotated[bool, typer.Option("--private", help="Make a new repository private.")] = False,
+    create: Annotated[bool, typer.Option("--create", help="Create the repository if it does not exist.")] = False,
 ) -> None:
-    """Put DIR on the Hub as a version, one commit and one tag, after it has verified.
+    """Verify DIR and publish it on the Hub as a new version, with one commit and one tag.
 
-    Against the last version there, rows that went or changed make a major one, rows that came a minor one, anything
-    else a patch. What people wrote on the card by hand stays. Refused with the clause where a source forbids it.
+    Removed or changed rows since the last version make a major version, added rows a minor one, anything else a patch.
+    Text that was written on the card by hand is kept. A source that forbids redistribution is an error.
 
     Example: pluralbench-release publish dist/persona-judge my-organisation/persona-judge --create
     """
-    done = releases.publish(directory, repository, tag=tag, private=private, create=create)
-    if not done.new:
-        console.print(f"{directory} is published already, as {done.version.tag}: {done.address}")
+    published = releases.publish(directory, repository, tag=tag, private=private, create=create)
+    if not published.new:
+        console.print(f"{directory} is already published as {published.version.tag}: {published.address}")
     else:
-        after = "" if done.before is None else f", after {done.before.tag}"
-        console.print(f"{directory} is published as {done.version.tag}{after}: {done.address}")
-        for line in done.changes:
+        after = "" if published.before is None else f", after {published.before.tag}"
+        console.print(f"{directory} is published as {published.version.tag}{after}: {published.address}")
+        for line in published.changes:
             console.print(f"- {line}")
-    if done.kept:
-        console.print(f"Left alone there, since no release names it: {', '.join(map(shown, done.kept))}.")
-    console.print(f"Release digest: {done.digest}")
+    if published.other_files:
+        console.print(f"Kept files that belong to no release: {', '.join(map(printable, published.other_files))}.")
+    console.print(f"Release digest: {published.digest}")
 
 
 def _print_plan(plan: "Rebuild") -> None:
     builder = plan.recorded
-    console.print(f"Rebuilding with {builder.distribution} {plan.installed}, the builder installed here.")
+    console.print(f"Rebuilding with {builder.distribution} {plan.installed}, the installed builder.")
     if builder.version != plan.installed:
-        console.print(f"The release was built with version {builder.version}, so its rows may be others.")
+        console.print(f"The release was built with version {builder.version}, so its rows may differ.")
     if plan.reads:
-        console.print(f"What its recipe names and lies here may be read: {', '.join(plan.reads)}.")
+        console.print(f"Local files that the recipe names and that may be read: {', '.join(plan.reads)}.")
 
 
 def _print_differences(differences: "list[TableDiff]") -> None:
     if not any(differences):
         tables = releases.counted(len(differences), "table")
-        console.print(f"The same content in {tables}: digests are equal.")
+        console.print(f"The content of {tables} is the same: digests are equal.")
         return
     grid = Grid("config/split", "rows", "ids")
     for table in differences:
@@ -169,6 +167,6 @@ def _print_differences(differences: "list[TableDiff]") -> None:
         for kind, ids in kinds.items():
             if ids:
                 more = f", … ({len(ids) - IDS_SHOWN:,} more)" if len(ids) > IDS_SHOWN else ""
-                first = ", ".join(map(shown, ids[:IDS_SHOWN]))
-                grid.add_row(f"{table.config}/{table.split}", f"{len(ids):,} {shown(kind)}", first + more)
+                first = ", ".join(map(printable, ids[:IDS_SHOWN]))
+                grid.add_row(f"{table.config}/{table.split}", f"{len(ids):,} {printable(kind)}", first + more)
     console.print(grid)

@@ -1,33 +1,33 @@
-"""What can be wrong with a release, with what it is built from, or with how it is built."""
+"""Errors of releases, their sources and their builds."""
 
 from pluralbench_runs import UserError
 
 
 class ReleaseError(UserError):
-    """Root of this package's errors: a directory that is no release, or one that cannot be rebuilt here."""
+    """Base class: a release that is damaged, missing or cannot be rebuilt or published."""
 
 
 class AuditFailed(UserError):
-    """The pairs break a limit that the recipe sets; like a failed check, it exits with 1."""
+    """Pairs that exceed a limit of the recipe; exits with status 1, like a failed check."""
 
     exit_status = 1
 
 
 class BuildError(ReleaseError):
-    """Root of the errors of builders: a release that cannot be made as asked."""
+    """Base class of builders' errors: a release that cannot be built."""
 
 
 class SourceError(BuildError):
-    """A source that is missing, damaged or not of the shape it should have, or that holds less than was asked for."""
+    """A source that is missing, damaged, in a wrong format, or too small."""
 
 
 class TablesError(SourceError):
-    """Tables that cannot be found or read."""
+    """Tables that are missing or cannot be read."""
 
 
 class NoSplit(TablesError):
-    """A config that has no rows of the split that was asked for."""
+    """A config without the requested split."""
 
 
 class NothingLeft(BuildError):
-    """No row was left."""
+    """A build without any remaining row."""

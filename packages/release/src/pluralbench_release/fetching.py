@@ -1,4 +1,4 @@
-"""Releases that are on the Hub, as a folder."""
+"""Local copies of releases on the Hub."""
 
 import shutil
 import tempfile
@@ -9,25 +9,29 @@ from pathlib import Path
 from pluralbench_release.checksums import release_files
 from pluralbench_release.errors import ReleaseError
 from pluralbench_release.hub import file_at, translate_read_errors
-from pluralbench_release.manifest import MANIFEST, SUMS, manifest_in
+from pluralbench_release.manifest import MANIFEST, SUMS, load_manifest
 from pluralbench_release.tables import HUB_REPOSITORY, pinned
 
 
 @contextmanager
 def release_at(location: str | Path) -> Iterator[Path]:
-    """The folder of a release: a directory as it is, or a copy of what the Hub has as `ORG/NAME@REVISION`.
+    """Provide the directory of a local release, or a temporary copy of a release on the Hub.
 
-    Without a revision that is the newest commit. The copy has the files that the release names and no other, goes when
-    the context ends, and comes from the Hub's cache where it is there. What is a folder here is never asked for there.
+    A copy has only the files that the release lists. It uses the Hub's cache and is deleted when the context ends. A
+    local directory takes precedence over a repository of the same name.
 
-    Raises `ReleaseError` for what the Hub does not have or is no release.
+    Args:
+        location: Directory, `ORG/NAME` (its newest commit) or `ORG/NAME@REVISION`.
+
+    Raises:
+        ReleaseError: The Hub does not have the dataset or revision, or it is not a release.
     """
-    place = str(location)
-    repository, _, revision = place.partition("@")
-    if Path(place).exists() or not HUB_REPOSITORY.fullmatch(repository):
-        yield Path(place)
+    location = str(location)
+    repository, _, revision = location.partition("@")
+    if Path(location).exists() or not HUB_REPOSITORY.fullmatch(repository):
+        yield Path(location)
         return
-    repository, _, commit = pinned(place).partition("@")
+    repository, _, commit = pinned(location).partition("@")
     with tempfile.TemporaryDirectory(prefix="pluralbench-release-") as temporary:
         folder = Path(temporary) / repository.partition("/")[2]
         _fetch(repository, commit, revision, folder)
@@ -37,14 +41,14 @@ def release_at(location: str | Path) -> Iterator[Path]:
 def _fetch(repository: str, commit: str, revision: str, folder: Path) -> None:
     from huggingface_hub import snapshot_download  # noqa: PLC0415 - reads its settings from the environment when imported
 
-    shown = f"{repository}@{revision}" if revision else repository
-    found = file_at(repository, commit, MANIFEST)
-    if found is None:
-        raise ReleaseError(f"{shown} is no release: it has no {MANIFEST}.")
-    files = [*release_files(manifest_in(found)), SUMS]
+    name = f"{repository}@{revision}" if revision else repository
+    manifest = file_at(repository, commit, MANIFEST)
+    if manifest is None:
+        raise ReleaseError(f"{name} is not a release: it has no {MANIFEST}.")
+    files = [*release_files(load_manifest(manifest)), SUMS]
     with translate_read_errors(repository, commit):
-        kept = Path(snapshot_download(repository, repo_type="dataset", revision=commit, allow_patterns=files))
+        snapshot = Path(snapshot_download(repository, repo_type="dataset", revision=commit, allow_patterns=files))
     for path in files:
-        if (kept / path).is_file():  # what is missing is for `verify` to tell
+        if (snapshot / path).is_file():  # `verify` reports missing files
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(kept / path, folder / path)
+            shutil.copyfile(snapshot / path, folder / path)

@@ -1,4 +1,4 @@
-"""A build's figures as small tables of texts, for its card and for the terminal."""
+"""Figures of a build as small tables of strings, for its card and the terminal."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -7,20 +7,24 @@ import polars as pl
 
 
 def text_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> pl.DataFrame:
-    """A small frame of texts; whole numbers have a comma at each thousand, and None is nothing."""
+    """Build a small frame of strings; integers get thousands separators, and None becomes an empty string."""
     texts = [[_text(value) for value in row] for row in rows]
     return pl.DataFrame(texts, schema=dict.fromkeys(columns, pl.String), orient="row")
 
 
-def share_text(found: Mapping[str, Any], decimals: int = 0, *, of: bool = True) -> str:
-    """A share (`share`, `low`, `high`, `of`) in percent with its interval: "75% [69, 80] of 248"; "none" without one.
+def share_text(share: Mapping[str, Any], decimals: int = 0, *, of: bool = True) -> str:
+    """Format a share with its interval in percent: "75% [69, 80] of 248".
 
-    of: whether to say of how many.
+    Args:
+        share: `share`, `low`, `high` and `of`, as of `pluralbench_measures.agreement.share_of`. Without a share the
+            result is "none".
+        decimals: Number of decimals of the share.
+        of: Add the number of cases.
     """
-    if found["share"] is None:
+    if share["share"] is None:
         return "none"
-    bounds = "" if found["low"] is None else f" [{100 * found['low']:.0f}, {100 * found['high']:.0f}]"
-    return f"{found['share']:.{decimals}%}{bounds}" + (f" of {found['of']:,}" if of else "")
+    bounds = "" if share["low"] is None else f" [{100 * share['low']:.0f}, {100 * share['high']:.0f}]"
+    return f"{share['share']:.{decimals}%}{bounds}" + (f" of {share['of']:,}" if of else "")
 
 
 def _text(value: object) -> str:

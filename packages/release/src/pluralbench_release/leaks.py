@@ -1,4 +1,4 @@
-"""Whether a secret of this environment, such as a model's key that its server echoed, stands in a release."""
+"""Search a release for secrets of this environment, such as an API key that a server echoed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -10,48 +10,54 @@ from pluralbench_runs import environment_secrets, redact
 from pluralbench_runs.toml_files import leaves
 from pluralbench_tables import TableFileError, iter_parquet
 
-from pluralbench_release.files import existing
+from pluralbench_release.files import existing_file
 
 KEY_VARIABLE = "api_key_env"
-PIECE = 2**24  # bytes of a file that are looked through together
-LONGEST_SECRET = 2**16  # bytes; one that lies across the end of a piece is in the next
+CHUNK = 2**24  # bytes that are searched at a time
+LONGEST_SECRET = 2**16  # bytes by which chunks overlap
 
 
 def leaks(directory: Path, files: Sequence[str], recipe: Mapping[str, Any]) -> list[str]:
-    """A sentence for each of the files in which a secret of this environment stands (`pluralbench_runs.secrets`).
+    """Search files for secrets of this environment (`pluralbench_runs.secrets`), also in compressed Parquet.
 
-    Also what Parquet holds compressed is looked through. recipe: its `api_key_env` keys name further variables.
+    Args:
+        directory: Release directory.
+        files: Paths of the files to search.
+        recipe: Recipe, whose `api_key_env` keys name further variables.
+
+    Returns:
+        One sentence per file that contains a secret.
     """
-    named = {text for place, text in leaves(recipe) if place[-1:] == (KEY_VARIABLE,) and isinstance(text, str)}
-    variables = sorted(named)
+    names = {text for path, text in leaves(recipe) if path[-1:] == (KEY_VARIABLE,) and isinstance(text, str)}
+    variables = sorted(names)
     if not environment_secrets(*variables):
         return []
     return [
-        f"{path} holds a key, token or password of this environment; the release is not to be passed on: withdraw the "
-        "key, and build again."
+        f"{path} contains a key, token or password of this environment; do not share the release, revoke the secret "
+        "and build again."
         for path in files
         if any(redact(text, *variables) != text for text in _texts(directory, path))
     ]
 
 
 def _texts(directory: Path, path: str) -> Iterator[str]:
-    """The bytes of a file as text, and the texts in a Parquet file, in pieces: a ledger may be larger than memory."""
-    file = existing(directory, path)
+    """Yield a file's bytes as text, then the strings of a Parquet file, in chunks to save memory."""
+    file = existing_file(directory, path)
     with file.open("rb") as opened:
-        before = b""
-        while piece := opened.read(PIECE):
-            yield (before + piece).decode("utf-8", "replace")
-            before = piece[-LONGEST_SECRET:]
+        overlap = b""
+        while chunk := opened.read(CHUNK):
+            yield (overlap + chunk).decode("utf-8", "replace")
+            overlap = chunk[-LONGEST_SECRET:]
     if file.suffix != ".parquet":
         return
-    with suppress(TableFileError):  # which `verify` says anyway, and nobody can read it
+    with suppress(TableFileError):  # `verify` reports unreadable files
         for part in iter_parquet(file):
             for column in part:
                 yield from _strings(column)
 
 
 def _strings(column: pl.Series) -> Iterator[str]:
-    """The texts of a column, joined by line breaks, and those of what is nested in it."""
+    """Yield the strings of a column, also nested ones, joined by line breaks."""
     kind = column.dtype
     if isinstance(kind, pl.List | pl.Array):
         yield from _strings(column.explode())

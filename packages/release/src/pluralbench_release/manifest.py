@@ -1,4 +1,4 @@
-"""The manifest of a release: what it holds, what it was made from, and the digests that prove both."""
+"""The manifest of a release: its contents, its sources and their digests."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from pluralbench_runs import PathName, RelativePath, SplitName, one_line, public
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 
 from pluralbench_release.errors import ReleaseError
-from pluralbench_release.files import existing, shown, text_of
+from pluralbench_release.files import existing_file, printable, read_text
 from pluralbench_release.recipe import RENAMED_KEYS, ReleaseName
 
 MANIFEST = "provenance/manifest.json"
@@ -28,7 +28,7 @@ Count = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class Entry(BaseModel, frozen=True, extra="forbid"):
-    """A part of what a release says about itself: frozen, and an unknown key is an error."""
+    """Base class of the parts of a manifest: frozen, without unknown keys."""
 
 
 class Source(Entry):
@@ -115,19 +115,19 @@ class Manifest(Entry):
 
     @model_validator(mode="after")
     def _one_each(self) -> Self:
-        twice = repeated((CARD, MANIFEST, SUMS, *self.provenance, *(table.path for table in self.tables)))
-        if twice:
-            raise ValueError(f"two files are to be {twice}")
+        duplicate = first_duplicate((CARD, MANIFEST, SUMS, *self.provenance, *(table.path for table in self.tables)))
+        if duplicate:
+            raise ValueError(f"two files have the path {duplicate}")
         return self
 
 
 def table_path(config: str, split: str) -> str:
-    """Where the rows of a config and split lie in a release."""
+    """Return the path of the rows of a config and split in a release."""
     return f"data/{config}/{split}.parquet"
 
 
-def repeated(paths: Iterable[str]) -> str | None:
-    """The first path that is there again, also where capital letters alone tell two apart: some systems do not."""
+def first_duplicate(paths: Iterable[str]) -> str | None:
+    """Return the first path that occurs again, ignoring case because some file systems do; None without any."""
     seen: set[str] = set()
     for path in paths:
         if path.casefold() in seen:
@@ -138,7 +138,7 @@ def repeated(paths: Iterable[str]) -> str | None:
 
 @dataclass(frozen=True)
 class Built:
-    """A finished build: its manifest, its figures (JSON), and how many calls were made anew."""
+    """A finished build: its manifest, its figures (JSON), and its number of new calls."""
 
     manifest: Manifest
     figures: dict[str, Any]
@@ -146,34 +146,34 @@ class Built:
 
 
 def json_text(values: Mapping[str, Any]) -> str:
-    """The text of a release's file of JSON."""
+    """Format a JSON file of a release."""
     return json.dumps(values, ensure_ascii=False, indent=2) + "\n"
 
 
 def manifest_text(manifest: Manifest) -> str:
-    """The text of a manifest's file."""
+    """Format a manifest as JSON."""
     return json_text(manifest.model_dump(mode="json"))
 
 
 def read_manifest(directory: Path) -> Manifest:
-    """The manifest of the release in `directory`. Raises `ReleaseError` when it is no release."""
+    """Read the manifest of a release directory. Raises `ReleaseError` if it is not a release."""
     if not os.path.lexists(directory / MANIFEST):
-        raise ReleaseError(f"{directory} is no release: it has no {MANIFEST}.")
-    return manifest_in(existing(directory, MANIFEST))
+        raise ReleaseError(f"{directory} is not a release: it has no {MANIFEST}.")
+    return load_manifest(existing_file(directory, MANIFEST))
 
 
-def manifest_in(file: Path) -> Manifest:
-    """The manifest that a file holds. Raises `ReleaseError` when it holds none."""
-    return parse_manifest(text_of(file), str(file))
+def load_manifest(file: Path) -> Manifest:
+    """Read a manifest file. Raises `ReleaseError` if it is not a manifest."""
+    return parse_manifest(read_text(file), str(file))
 
 
-def parse_manifest(text: str, called: str) -> Manifest:
-    """The manifest of a text, called `called` in errors. Raises `ReleaseError` when it is none."""
+def parse_manifest(text: str, name: str) -> Manifest:
+    """Parse a manifest, called `name` in errors. Raises `ReleaseError` if it is not a manifest."""
     try:
         return Manifest.model_validate_json(text)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        said = one_line(first["msg"].removeprefix("Value error, "), 300)
-        fault = shown(f"`{place[:100]}`: {said}" if place else said)
-        raise ReleaseError(f"{called} is damaged or of another format version ({fault}).") from None
+        key = ".".join(str(part) for part in first["loc"])
+        reason = one_line(first["msg"].removeprefix("Value error, "), 300)
+        problem = printable(f"`{key[:100]}`: {reason}" if key else reason)
+        raise ReleaseError(f"{name} is damaged or has another format version ({problem}).") from None

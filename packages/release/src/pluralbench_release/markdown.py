@@ -1,4 +1,4 @@
-"""The parts of a Markdown text."""
+"""Split Markdown texts into sections."""
 
 import re
 from dataclasses import dataclass
@@ -6,22 +6,27 @@ from itertools import pairwise
 
 from markdown_it import MarkdownIt
 
-# Where Markdown begins a line: `str.splitlines` would also do so after a form feed or U+2028.
+# The line breaks of Markdown; `str.splitlines` also breaks at form feeds and U+2028.
 LINES = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")
 
 
 @dataclass(frozen=True)
 class Part:
-    """A heading of the second level and what follows it, as it is. title: the heading; None of what precedes all."""
+    """A second-level heading with the text below it.
+
+    Attributes:
+        title: The heading; None for the text above the first one.
+        text: The unchanged text, including the heading.
+    """
 
     title: str | None
     text: str
 
 
 def parts(text: str) -> list[Part]:
-    """A text cut before each heading of the second level; their texts one after the other are the text again.
+    """Split a text before each second-level heading that is not in a code block.
 
-    What looks like a heading in a block of code is none.
+    The texts of the parts join to the original text.
     """
     lines = LINES.split(text)
     tokens = MarkdownIt("commonmark").parse(text)

@@ -1,4 +1,4 @@
-"""Put a release on the Hub as a version: one commit, one tag, and what people wrote on its card by hand stays."""
+"""Publish a release on the Hub as a version, with one commit and one tag."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from pluralbench_release.commits import (
     Remote,
     address,
     commit,
-    commit_twice,
+    commit_with_retry,
     open_remote,
     put_tag,
     tags_of,
@@ -24,7 +24,7 @@ from pluralbench_release.commits import (
 from pluralbench_release.diff import TableDiff, diff
 from pluralbench_release.errors import ReleaseError
 from pluralbench_release.fetching import release_at
-from pluralbench_release.files import LEFT_ALONE
+from pluralbench_release.files import IGNORED
 from pluralbench_release.manifest import (
     CARD,
     CHANGELOG,
@@ -35,17 +35,24 @@ from pluralbench_release.manifest import (
     parse_manifest,
     read_manifest,
 )
-from pluralbench_release.merging import merged
+from pluralbench_release.merging import merge_cards
 from pluralbench_release.verify import verify
-from pluralbench_release.versions import Version, change_of, latest, tagged, version_of
+from pluralbench_release.versions import Version, change_size, latest, parse_tag, parse_version
 
 
 @dataclass(frozen=True)
 class Published:
-    """A version of a release that is on the Hub.
+    """A published version of a release.
 
-    address: where it is shown. digest: its release digest. new: whether this call published it. changes: what its
-    changelog says of it. before: the version before it. kept: files of the repository that are not of the release.
+    Attributes:
+        repository: ORG/NAME.
+        version: The version.
+        address: Web address of the version.
+        digest: Its release digest.
+        new: Whether this call published it.
+        changes: Lines of its changelog.
+        before: Preceding version; None for the first one.
+        other_files: Files of the repository that belong to no release.
     """
 
     repository: str
@@ -55,23 +62,23 @@ class Published:
     new: bool
     changes: list[str] = field(default_factory=list)
     before: Version | None = None
-    kept: list[str] = field(default_factory=list)
+    other_files: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class _Prepared:
-    """A release as it is published. made: the files that are not as they lie in its directory."""
+    """A release as it is published, with the contents of the files that publishing changes."""
 
     manifest: Manifest
-    made: dict[str, bytes]
+    changed_files: dict[str, bytes]
 
     @property
     def digest(self) -> str:
-        return hashlib.sha256(self.made[SUMS]).hexdigest()
+        return hashlib.sha256(self.changed_files[SUMS]).hexdigest()
 
 
 def check_publishable(manifest: Manifest) -> None:
-    """Raise `ReleaseError`, with the clause, for a release that a source does not allow to be passed on."""
+    """Raise `ReleaseError` with the clause of a source that forbids redistribution."""
     for source in manifest.sources:
         if source.redistribution is not None:
             raise ReleaseError(
@@ -82,74 +89,78 @@ def check_publishable(manifest: Manifest) -> None:
 def publish(
     directory: Path, repository: str, *, tag: str | None = None, private: bool = False, create: bool = False
 ) -> Published:
-    """Put the release in `directory` into the Hub's dataset `repository` (ORG/NAME), one commit and one tag.
+    """Publish a release as a version of a dataset on the Hub, with one commit and one tag.
 
-    tag: the version, such as v1.2.0. None is the one that the difference to the last published one calls for: major
-    where rows went or changed, minor where rows came, else patch; at first the release's own. Where that difference is
-    none, nothing is published. private: make the dataset a private one, where it is made. create: make it, where it is
-    not there yet.
+    The card gets the repository and the version, `CHANGELOG.md` the changes, and `SHA256SUMS` their digests, on the Hub
+    and in `directory`. The messages of commit and tag contain the release digest. Handwritten text on the card is kept
+    (see `merging`). Files of the older version that this one lacks are deleted. A repeated call resumes an interrupted
+    one, and publishes nothing if the release is already published.
 
-    The card names repository and version from then on, there and in `directory`, `CHANGELOG.md` says what changed, and
-    `SHA256SUMS` has their digests; its own digest is in the messages of commit and tag. What people wrote by hand on
-    the card stays (see `merging`). What the older version had and this one has not is deleted. What was interrupted is
-    finished by the same call.
+    Args:
+        directory: Release directory.
+        repository: ORG/NAME.
+        tag: Version such as v1.2.0. Default: derived from the changes since the last version: major for removed or
+            changed rows, minor for added rows, else patch; for the first version the release's own.
+        private: Create the dataset as a private one.
+        create: Create the dataset if it does not exist.
 
-    Raises `ReleaseError` for a release that may not be published, that does not verify (so also for one with a secret
-    of this environment in it, or with files that are not of the release), for a tag of another release or below what
-    the difference calls for, and for what the Hub does not take; `AuditFailed` for one that breaks
-    the limits of its audit.
+    Raises:
+        ReleaseError: A source forbids redistribution; the release does not verify, contains a secret of this
+            environment or foreign files; the tag belongs to another release or is too low for the changes; or the Hub
+            answers with an error.
+        AuditFailed: The release exceeds its audit limits.
     """
-    asked = None if tag is None else tagged(tag)
+    wanted = None if tag is None else parse_tag(tag)
     manifest = read_manifest(directory)
     check_publishable(manifest)
     check_audit(directory, manifest)
     problems = verify(directory)
     if problems:
-        raise ReleaseError(f"{directory} does not verify, so it is not published: {problems[0]}")
+        raise ReleaseError(f"{directory} does not verify: {problems[0]}")
     remote = open_remote(repository, create=create, private=private)
     tags = tags_of(remote)
     last = latest(tags)
-    there = asked if asked is not None and asked.tag in tags else last
-    if there is not None:
-        same = _as_published(directory, remote, there)
-        if same is not None and asked in {None, there}:
+    existing = wanted if wanted is not None and wanted.tag in tags else last
+    if existing is not None:
+        same = _as_published(directory, remote, existing)
+        if same is not None and wanted in {None, existing}:
             _write_back(directory, same)
-            return Published(repository, there, address(remote, there.tag), same.digest, new=False)
-        if asked == there:
+            return Published(repository, existing, address(remote, existing.tag), same.digest, new=False)
+        if wanted == existing:
             raise ReleaseError(
-                f"{repository} has the tag {there.tag} of another release (digest {_digest_at(remote, there)}), and a "
-                "tag is never moved; leave `tag` (--tag) out, which gives the next version."
+                f"{repository} has the tag {existing.tag} of another release (digest {_digest_at(remote, existing)}), "
+                "and tags never move; leave out `tag=...` to get the next version."
             )
-    version, changes = _planned(directory, remote, manifest, asked, last)
+    version, changes = _plan_version(directory, remote, manifest, wanted, last)
     return _publish(directory, remote, version, last, changes)
 
 
-def _planned(
-    directory: Path, remote: Remote, manifest: Manifest, asked: Version | None, last: Version | None
+def _plan_version(
+    directory: Path, remote: Remote, manifest: Manifest, wanted: Version | None, last: Version | None
 ) -> tuple[Version, list[str]]:
-    """The version, and what it changes. Raises `ReleaseError` for one below what the difference calls for."""
+    """The version and its changelog. Raises `ReleaseError` if the wanted version is too low for the changes."""
     if last is None:
-        version = asked or version_of(manifest.version)
+        version = wanted or parse_version(manifest.version)
         if version is None:
             raise ReleaseError(
-                f"{directory} says that it is of version {manifest.version!r}, which is no three numbers; give `tag` "
-                "(--tag), such as v1.0.0."
+                f"{directory} has the version {manifest.version!r}, which is not three numbers; set `tag=...`, such as "
+                "v1.0.0."
             )
         return version, first_lines(manifest)
     with release_at(f"{remote.name}@{last.tag}") as old:
         differences = diff(old, directory)
-    least = last.after(change_of(differences))
-    if asked is not None and asked < least:
+    least = last.after(change_size(differences))
+    if wanted is not None and wanted < least:
         raise ReleaseError(
-            f"{asked.tag} is too low for {remote.name}: the last version there is {last.tag}, and {_why(differences)} "
-            f"since, which makes {least.tag}; leave `tag` (--tag) out, or give a higher one."
+            f"{wanted.tag} is too low for {remote.name}: since {last.tag}, {_changes_text(differences)}, which "
+            f"requires {least.tag}; leave out `tag=...`, or choose a higher one."
         )
-    return asked or least, change_lines(differences, last)
+    return wanted or least, change_lines(differences, last)
 
 
-def _why(differences: list[TableDiff]) -> str:
-    change = change_of(differences)
-    return {"major": "rows went or changed", "minor": "rows came", "patch": "the rows are the same"}[change]
+def _changes_text(differences: list[TableDiff]) -> str:
+    change = change_size(differences)
+    return {"major": "rows were removed or changed", "minor": "rows were added", "patch": "no rows changed"}[change]
 
 
 def _publish(
@@ -160,70 +171,81 @@ def _publish(
 
     def send(head: Head) -> str:
         changelog = with_entry(text_at(remote, head.commit, CHANGELOG), version, changes)
-        ready = _prepared(directory, remote, version, text_at(remote, head.commit, CARD), published, changelog)
-        files = {path: ready.made.get(path, directory / path) for path in (*release_files(ready.manifest), SUMS)}
-        others = {path for path in head.files - files.keys() if path not in LEFT_ALONE}
-        gone = others & set(_files_at(remote, head))
-        made = commit(remote, head.commit, files, deleted=gone, title=_title(ready), about=_about(ready))
-        sent[made] = ready, sorted(others - gone)
-        return made
+        prepared = _prepare(directory, remote, version, text_at(remote, head.commit, CARD), published, changelog)
+        files = {
+            path: prepared.changed_files.get(path, directory / path)
+            for path in (*release_files(prepared.manifest), SUMS)
+        }
+        others = {path for path in head.files - files.keys() if path not in IGNORED}
+        deleted = others & set(_release_files_at(remote, head))
+        commit_id = commit(
+            remote, head.commit, files, deleted=deleted, title=_title(prepared), description=_description(prepared)
+        )
+        sent[commit_id] = prepared, sorted(others - deleted)
+        return commit_id
 
-    made = commit_twice(send, remote)
-    ready, kept = sent[made]
-    put_tag(remote, version.tag, made, f"{_title(ready)}\n\n{_about(ready)}")
-    _write_back(directory, ready)
-    where = address(remote, version.tag)
-    return Published(remote.name, version, where, ready.digest, True, changes, before, kept)
+    commit_id = commit_with_retry(send, remote)
+    prepared, other_files = sent[commit_id]
+    put_tag(remote, version.tag, commit_id, f"{_title(prepared)}\n\n{_description(prepared)}")
+    _write_back(directory, prepared)
+    url = address(remote, version.tag)
+    return Published(remote.name, version, url, prepared.digest, True, changes, before, other_files)
 
 
-def _prepared(
-    directory: Path, remote: Remote, version: Version, there: str | None, published: str | None, changelog: str
+def _prepare(
+    directory: Path, remote: Remote, version: Version, current: str | None, published: str | None, changelog: str
 ) -> _Prepared:
-    """A release as it is published as a version.
+    """Prepare the files of a version.
 
-    there: the card on the Hub now. published: that of the last version. changelog: the text of its file.
+    Args:
+        directory: Release directory.
+        remote: The repository.
+        version: The version.
+        current: Current card on the Hub.
+        published: Card of the last version.
+        changelog: Text of the new changelog.
     """
     card = as_published((directory / CARD).read_text(encoding="utf-8"), remote.name, str(version))
-    made = {CARD: merged(card, there, published).encode(), CHANGELOG: changelog.encode()}
+    changed = {CARD: merge_cards(card, current, published).encode(), CHANGELOG: changelog.encode()}
     old = read_manifest(directory)
-    provenance = old.provenance | {CHANGELOG: hashlib.sha256(made[CHANGELOG]).hexdigest()}
+    provenance = old.provenance | {CHANGELOG: hashlib.sha256(changed[CHANGELOG]).hexdigest()}
     manifest = old.model_copy(update={"version": str(version), "provenance": provenance})
-    made[MANIFEST] = manifest_text(manifest).encode()
+    changed[MANIFEST] = manifest_text(manifest).encode()
     digests, _ = read_checksums(directory, release_files(old))
-    digests |= {path: hashlib.sha256(content).hexdigest() for path, content in made.items()}
-    return _Prepared(manifest, made | {SUMS: checksums_text(digests).encode()})
+    digests |= {path: hashlib.sha256(content).hexdigest() for path, content in changed.items()}
+    return _Prepared(manifest, changed | {SUMS: checksums_text(digests).encode()})
 
 
 def _as_published(directory: Path, remote: Remote, version: Version) -> _Prepared | None:
-    """The release as it would be on the Hub as a version that is there, if it is that very release."""
+    """The prepared files of an already published version; None if that is another release."""
     card, changelog = text_at(remote, version.tag, CARD), text_at(remote, version.tag, CHANGELOG)
     if card is None or changelog is None:
         return None
-    ready = _prepared(directory, remote, version, card, card, changelog)
-    return ready if ready.digest == _digest_at(remote, version) else None
+    prepared = _prepare(directory, remote, version, card, card, changelog)
+    return prepared if prepared.digest == _digest_at(remote, version) else None
 
 
 def _digest_at(remote: Remote, version: Version) -> str:
-    """The release digest of a version that is on the Hub."""
+    """The release digest of a published version."""
     return hashlib.sha256((text_at(remote, version.tag, SUMS) or "").encode()).hexdigest()
 
 
-def _files_at(remote: Remote, head: Head) -> list[str]:
-    """The files of the release that the main branch holds; none where it holds none."""
+def _release_files_at(remote: Remote, head: Head) -> list[str]:
+    """The files of the release on the main branch; empty if it has none."""
     text = text_at(remote, head.commit, MANIFEST)
     return [] if text is None else [*release_files(parse_manifest(text, f"{MANIFEST} of {remote.name}")), SUMS]
 
 
-def _title(ready: _Prepared) -> str:
-    return f"{ready.manifest.name} {ready.manifest.version}"
+def _title(prepared: _Prepared) -> str:
+    return f"{prepared.manifest.name} {prepared.manifest.version}"
 
 
-def _about(ready: _Prepared) -> str:
-    return f"Release digest: {ready.digest}"
+def _description(prepared: _Prepared) -> str:
+    return f"Release digest: {prepared.digest}"
 
 
-def _write_back(directory: Path, ready: _Prepared) -> None:
-    """Let the directory be what is on the Hub; its list of digests last, as an interruption shows there."""
-    for path, content in ready.made.items():
-        with atomic_write(directory / path) as new:
-            new.write_bytes(content)
+def _write_back(directory: Path, prepared: _Prepared) -> None:
+    """Write the published files to the directory, the list of digests last so that an interruption shows."""
+    for path, content in prepared.changed_files.items():
+        with atomic_write(directory / path) as file:
+            file.write_bytes(content)

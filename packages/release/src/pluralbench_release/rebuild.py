@@ -1,8 +1,8 @@
 """Build a release again from its own recipe and recorded calls.
 
-A release may be a stranger's. Nothing that it holds is run: it names its builder, and only one that is installed here
-runs. Its recipe is not trusted either: its names pass `pluralbench_runs.check_path_name` before they become paths, and
-the only files of this machine that it may name are below the current folder (see `Rebuild.reads`).
+A release is untrusted. No code of it runs: it names its builder, which must be installed. Names in its recipe pass
+`pluralbench_runs.check_path_name` before they become paths, and the recipe may name only local files below the current
+folder (see `Rebuild.reads`).
 """
 
 import os
@@ -17,22 +17,25 @@ from pluralbench_runs.toml_files import leaves
 
 from pluralbench_release.diff import TableDiff, diff
 from pluralbench_release.errors import ReleaseError
-from pluralbench_release.files import existing, existing_digest, shown, text_of
+from pluralbench_release.files import existing_file, existing_file_digest, printable, read_text
 from pluralbench_release.manifest import LEDGER, BuilderEntry, Manifest, Source, read_manifest
 from pluralbench_release.recipe import RECIPE
 
 BUILDERS = "pluralbench.builders"
-MISSING = "missing"  # the key of words that stand for a missing value
-ADDRESSES = ("http://", "https://")
+MISSING = "missing"  # key of the words that stand for a missing value
+URL_SCHEMES = ("http://", "https://")
 
 
 @dataclass(frozen=True)
 class Rebuild:
-    """What `rebuild` runs for a release.
+    """The plan of a rebuild.
 
-    recorded: who built the release. installed: the version of that builder here, which is the one that runs. reads:
-    what of this machine the recipe names and the builder may read, as the recipe has it; each is below the current
-    folder. Not in it is what the installed builder brings along, and what `sources` name.
+    Attributes:
+        recorded: Builder of the release.
+        installed: Version of the installed builder, which runs.
+        entry: Entry point of the installed builder.
+        reads: Local files that the recipe names and the builder may read, all below the current folder. Files of the
+            builder itself and those of `sources` are not listed.
     """
 
     recorded: BuilderEntry
@@ -42,80 +45,87 @@ class Rebuild:
 
 
 def rebuild_of(directory: Path) -> Rebuild:
-    """What rebuilding the release in `directory` would run and read; nothing runs yet.
+    """Plan the rebuild of a release, without running anything.
 
-    The builder is found by its entry point in the group `pluralbench.builders`, a function
-    `(release: Path, out: Path, sources: Sequence[str]) -> None`, so this package imports no builder.
+    The builder is an entry point of the group `pluralbench.builders`, a function
+    `(release: Path, out: Path, sources: Sequence[str]) -> None`. This package thus imports no builder.
 
-    Raises `ReleaseError` when that builder is not installed, when the recipe or the ledger is not the file that the
-    manifest records, and for a recipe that names a file outside the current folder, as none that a build writes does.
+    Raises:
+        ReleaseError: The builder is not installed, the recipe or the ledger does not match the manifest, or the recipe
+            names a file outside the current folder, which no build writes.
     """
     manifest = read_manifest(directory)
     recorded = manifest.builder
-    entry = _installed(recorded, directory)
+    entry = _installed_builder(recorded, directory)
     _check_inputs(directory, manifest)
-    # What may be a place: keys are none, nor what stands for a missing value, such as ".".
-    texts = {text for place, text in leaves(_recipe(directory)) if isinstance(text, str) and MISSING not in place}
-    named = sorted(texts)
-    outside = next((text for text in named if not text.startswith(ADDRESSES) and public_location(text) != text), None)
+    # Strings that may be paths; words for missing values, such as ".", are not.
+    strings = {text for path, text in leaves(_read_recipe(directory)) if isinstance(text, str) and MISSING not in path}
+    names = sorted(strings)
+    outside = next((text for text in names if not text.startswith(URL_SCHEMES) and public_location(text) != text), None)
     if outside is not None:
         raise ReleaseError(
-            f"{directory / RECIPE} names {outside!r}, outside the current folder. No build writes such a recipe, so "
-            "somebody changed it; it is not rebuilt."
+            f"{directory / RECIPE} names {outside!r}, outside the current folder. Builds do not write such recipes, so "
+            "it was changed; get the original release."
         )
-    here = [shown(text) for text in named if os.path.lexists(KIND.sub("", text, count=1))]
-    return Rebuild(recorded, entry.dist.version if entry.dist is not None else recorded.version, entry, here)
+    reads = [printable(text) for text in names if os.path.lexists(KIND.sub("", text, count=1))]
+    return Rebuild(recorded, entry.dist.version if entry.dist is not None else recorded.version, entry, reads)
 
 
 def rebuild(directory: Path, out: Path, *, sources: Sequence[str] = ()) -> list[TableDiff]:
-    """Rebuild the release in `directory` into `out`, asking no model, and return what differs.
+    """Rebuild a release without asking a model, and compare the result with it.
 
-    sources: where the sources are now, if not where the recipe says.
+    Args:
+        directory: Release directory.
+        out: Directory for the rebuilt release.
+        sources: Current locations of the sources, in the order of the manifest. Default: as in the recipe.
 
-    Raises `ReleaseError` as `rebuild_of` does, and for files that are not where the recipe says.
+    Returns:
+        The differences of each table.
+
+    Raises:
+        ReleaseError: See `rebuild_of`; or a source is not at its location in the recipe.
     """
-    planned = rebuild_of(directory)
-    build = planned.entry.load()
+    plan = rebuild_of(directory)
+    build = plan.entry.load()
     try:
         build(directory, out, list(sources))
     except UserError as error:
-        files = [source.location for source in read_manifest(directory).sources if _elsewhere(source)]
+        files = [source.location for source in read_manifest(directory).sources if _has_moved(source)]
         if sources or not files:
             raise
         raise ReleaseError(
-            f"{error} The release says of {', '.join(files)} no more than the name: say with `sources` (--source) "
-            "where each source is here, in the order of the manifest."
+            f"{error} The release records only the names of {', '.join(files)}: set their locations, in the order of "
+            "the manifest, with `sources=...`."
         ) from None
     return diff(directory, out)
 
 
-def _installed(builder: BuilderEntry, directory: Path) -> EntryPoint:
+def _installed_builder(builder: BuilderEntry, directory: Path) -> EntryPoint:
     for entry in entry_points(group=BUILDERS, name=builder.name):
         if entry.dist is None or entry.dist.name == builder.distribution:
             return entry
     raise ReleaseError(
-        f"{directory} was built by {builder.distribution}, which is not installed here, and only installed builders "
-        f"run; if you trust that package, install {builder.distribution}=={builder.version}."
+        f"{directory} was built by {builder.distribution}, which is not installed; if you trust that package, install "
+        f"{builder.distribution}=={builder.version}."
     )
 
 
 def _check_inputs(directory: Path, manifest: Manifest) -> None:
     for path in (RECIPE, LEDGER):
-        if manifest.provenance.get(path) != existing_digest(directory, path):
+        if manifest.provenance.get(path) != existing_file_digest(directory, path):
             raise ReleaseError(
-                f"{directory / path} is not the file that the manifest records; run `pluralbench-release verify "
-                f"{directory}`."
+                f"{directory / path} does not match the manifest; run `pluralbench-release verify {directory}`."
             )
 
 
-def _recipe(directory: Path) -> Mapping[str, object]:
+def _read_recipe(directory: Path) -> Mapping[str, object]:
     try:
-        return parse_toml(text_of(existing(directory, RECIPE)))
+        return parse_toml(read_text(existing_file(directory, RECIPE)))
     except ValueError:
-        raise ReleaseError(f"{directory / RECIPE} is no recipe: it is not valid TOML.") from None
+        raise ReleaseError(f"{directory / RECIPE} is not valid TOML.") from None
 
 
-def _elsewhere(source: Source) -> bool:
-    """Whether a source is files of somebody's machine that are not where the manifest says."""
+def _has_moved(source: Source) -> bool:
+    """Whether a source consists of local files that are not at the location in the manifest."""
     path = source.location.rpartition(":")[2]
     return source.revision is None and source.location != "sample" and not os.path.lexists(path)

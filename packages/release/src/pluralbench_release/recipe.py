@@ -1,4 +1,4 @@
-"""What every recipe of a release has."""
+"""Fields that the recipes of all releases have."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +14,7 @@ RECIPE = "provenance/recipe.toml"
 
 ReleaseName = Annotated[PathName, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 
-# Fields of a table of a recipe that names a source.
+# Fields of a recipe's table that describes a source.
 SOURCE_NAME: Any = Field(
     None, min_length=1, description="What the card calls the source.", json_schema_extra={"flag": "--source-name"}
 )
@@ -25,7 +25,7 @@ LICENSE: Any = Field(
 
 
 class ReleaseRecipe(Recipe):
-    """A recipe of which a release is made."""
+    """Base class of recipes of releases."""
 
     runtime_only: ClassVar[frozenset[str]] = frozenset({"title"})
 
@@ -38,8 +38,8 @@ class ReleaseRecipe(Recipe):
         description="Title on the card; without it the builder's own, or the name.",
     )
 
-    def titled(self, own: str) -> str:
-        """What the card calls the release: its title, or `own` under the name that its builder gives, or its name."""
+    def display_title(self, own: str) -> str:
+        """Return the title for the card: `title`, or `own` if the recipe's name is the default, or the name."""
         name = type(self).model_fields["name"]
         return self.title or (own if name.is_required() or self.name == name.default else self.name)
 
@@ -62,14 +62,17 @@ def read_release_recipe(model: type[R], release: Path, overrides: Mapping[str, o
 
 
 class PairLimits(FrozenModel):
-    """Limits of an audit; what is unset is only reported. A build that breaks one fails, its calls kept.
+    """Limits of an audit. A build that exceeds one fails, but keeps its calls. Unset limits are not checked.
 
-    max_chosen_longer: share of pairs whose chosen text has more characters; one minus it holds for the rejected.
-    max_mean_length_gap: by which the two sides differ on average.
-    max_chosen_overlap: share of pairs whose chosen text repeats more of what the rubric or the person says; one minus
-    it holds for the rejected. max_overlap_gap: difference between the sides in the share of it that they repeat.
-    max_drop_share: share of what the source had that did not become a pair.
-    max_near_duplicates: pairs of rows with nearly the same question, or nearly the same chosen text.
+    Attributes:
+        max_chosen_longer: Share of pairs whose chosen text has more characters; also bounds the share of pairs whose
+            rejected text has.
+        max_mean_length_gap: Absolute difference of the mean lengths of both sides.
+        max_chosen_overlap: Share of pairs whose chosen text repeats more words of the rubric or persona; also bounds
+            the share of pairs whose rejected text does.
+        max_overlap_gap: Difference between the sides in the mean share of those words that they repeat.
+        max_drop_share: Share of the source's rows that did not become a pair.
+        max_near_duplicates: Pairs of rows with nearly equal questions or nearly equal chosen texts.
     """
 
     max_chosen_longer: float | None = Field(None, ge=0.5, le=1)

@@ -1,4 +1,4 @@
-"""What a builder's command says of a finished release on the terminal."""
+"""Print finished releases on the terminal, for the commands of builders."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -21,15 +21,22 @@ def print_summary(
     figures: Mapping[str, pl.DataFrame],
     *,
     notes: Sequence[str] = (),
-    following: Sequence[str] = (),
+    next_commands: Sequence[str] = (),
 ) -> None:
-    """Say what lies in `target`: tables and digests, the figures by title, notes, and what may be done next.
+    """Print a summary of a release: tables, digests, figures, notes and suggested commands.
 
-    figures: small frames of strings. following: commands beside those that fit every release, as a shell reads them.
+    Args:
+        console: Console to print on.
+        target: Release directory.
+        manifest: Manifest of the release.
+        new_calls: Number of calls that were made in this build.
+        figures: Small frames of strings, by title.
+        notes: Further lines.
+        next_commands: Shell commands to suggest in addition to those for every release.
     """
     console.print(
         f"\n{target}: {manifest.name} {manifest.version}, {counted(manifest.ledger.calls, 'recorded call')}, "
-        f"{new_calls:,} of them made now"
+        f"{new_calls:,} of them new"
     )
     grid = Grid("config", "split", "rows", "content digest")
     for table in manifest.tables:
@@ -46,7 +53,7 @@ def print_summary(
     path, config, split = (json.dumps(str(name), ensure_ascii=False) for name in (target, first.config, first.split))
     load = f"import datasets; print(datasets.load_dataset({path}, {config}, split={split}))"
     console.print(f"  {shell_command('python', '-c', load)}")
-    for line in following:
+    for line in next_commands:
         console.print(f"  {line}")
 
 

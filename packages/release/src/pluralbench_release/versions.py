@@ -1,4 +1,4 @@
-"""Versions of published releases: which number the changes of one call for."""
+"""Version numbers of published releases."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -13,7 +13,7 @@ Change = Literal["major", "minor", "patch"]
 
 
 class Version(NamedTuple):
-    """The version of a release, such as 1.2.0; by size."""
+    """The version of a release, such as 1.2.0; versions compare by number."""
 
     major: int
     minor: int
@@ -28,7 +28,7 @@ class Version(NamedTuple):
         return f"v{self}"
 
     def after(self, change: Change) -> "Version":
-        """The next version with a change of this size."""
+        """Return the next version after a change of this size."""
         if change == "major":
             return Version(self.major + 1, 0, 0)
         if change == "minor":
@@ -36,30 +36,30 @@ class Version(NamedTuple):
         return Version(self.major, self.minor, self.patch + 1)
 
 
-def version_of(text: str) -> Version | None:
-    """The version that a text of three numbers is, such as 1.2.0; None for another text."""
-    found = NUMBER.fullmatch(text)
-    return None if found is None else Version(*map(int, found.groups()))
+def parse_version(text: str) -> Version | None:
+    """Parse a version of three numbers, such as 1.2.0; None for other texts."""
+    match = NUMBER.fullmatch(text)
+    return None if match is None else Version(*map(int, match.groups()))
 
 
-def tagged(tag: str) -> Version:
-    """The version of a tag such as v1.2.0. Raises `ReleaseError` for another."""
-    found = version_of(tag.removeprefix("v")) if tag.startswith("v") else None
-    if found is None:
-        raise ReleaseError(f"`tag` (--tag) is {tag!r}, which is no version; it is v and three numbers, such as v1.2.0.")
-    return found
+def parse_tag(tag: str) -> Version:
+    """Parse a tag such as v1.2.0. Raises `ReleaseError` for other texts."""
+    version = parse_version(tag.removeprefix("v")) if tag.startswith("v") else None
+    if version is None:
+        raise ReleaseError(f"`tag=...` must be v and three numbers, such as v1.2.0; it is {tag!r}.")
+    return version
 
 
 def latest(tags: Iterable[str]) -> Version | None:
-    """The highest version among tags, of which others are left alone; None without any."""
-    found = (version_of(tag.removeprefix("v")) for tag in tags if tag.startswith("v"))
-    return max((version for version in found if version is not None), default=None)
+    """Return the highest version among tags, ignoring other tags; None without any."""
+    versions = (parse_version(tag.removeprefix("v")) for tag in tags if tag.startswith("v"))
+    return max((version for version in versions if version is not None), default=None)
 
 
-def change_of(differences: Sequence[TableDiff]) -> Change:
-    """How large a change is: major where rows went or changed, minor where rows came, patch where all are the same.
+def change_size(differences: Sequence[TableDiff]) -> Change:
+    """Classify changes: major if rows were removed or changed, minor if rows were added, else patch.
 
-    What somebody measured on the older version holds for a minor one's older rows, and for a patch altogether.
+    Results on the older version remain valid for the older rows of a minor version, and for a patch version.
     """
     if any(table.removed or table.changed for table in differences):
         return "major"

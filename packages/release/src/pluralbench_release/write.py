@@ -1,4 +1,4 @@
-"""Write tables as a dataset directory that is already a Hub repository."""
+"""Write tables as a release, a dataset directory in the layout of a Hub repository."""
 
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,9 +28,9 @@ from pluralbench_release.manifest import (
     Manifest,
     Source,
     TableEntry,
+    first_duplicate,
     json_text,
     manifest_text,
-    repeated,
 )
 from pluralbench_release.recipe import RECIPE, ReleaseRecipe
 
@@ -39,7 +39,12 @@ FILES = (RECIPE, LEDGER, STATISTICS, ROW_DIGESTS)
 
 @dataclass(frozen=True)
 class Builder:
-    """Who builds: the entry point (group `pluralbench.builders`) that can rebuild a release, and who installs it."""
+    """The builder of a release.
+
+    Attributes:
+        name: Entry point (group `pluralbench.builders`) of the function that rebuilds a release.
+        distribution: Distribution that installs it.
+    """
 
     name: str
     distribution: str
@@ -47,11 +52,15 @@ class Builder:
 
 @dataclass(frozen=True)
 class Contents:
-    """What is in a release.
+    """The contents of a release.
 
-    statistics: figures to commit beside the data, JSON. records: tables to commit beside them, as
-    `provenance/NAME.parquet` by name, such as what was left out and why. files: copied as they are, by path in the
-    release, such as the rows in another form.
+    Attributes:
+        tables: Tables of rows.
+        sources: Sources of the rows.
+        statistics: Figures, as JSON values.
+        card: The builder's part of the card.
+        records: Further tables by name, such as dropped rows with reasons, written to `provenance/NAME.parquet`.
+        files: Further files to copy, by path in the release, such as the rows in another format.
     """
 
     tables: Sequence[ReleaseTable]
@@ -69,15 +78,25 @@ def write(
     recipe: ReleaseRecipe,
     builder: Builder,
     ledger: Path,
-    place: str | None = None,
+    load_name: str | None = None,
 ) -> Manifest:
-    """Fill the empty `directory` with a release of these contents and return its manifest.
+    """Write a release.
 
-    ledger: Parquet of the recorded calls that the rows depend on; it is copied. place: the name of the folder that the
-    release will lie in, where that is another.
+    Args:
+        directory: An empty directory.
+        contents: Contents of the release.
+        recipe: Recipe of the release.
+        builder: Builder of the release.
+        ledger: Parquet file of the recorded calls that the rows depend on, which is copied.
+        load_name: Name by which the card's example loads the release. Default: the name of the directory.
 
-    Raises `pluralbench_schemas.TableError` for rows that break their schema, `ReleaseError` for no rows at all, and
-    `pluralbench_runs.UserError` for a config, split, record or file whose name is none for a path.
+    Returns:
+        The manifest of the release.
+
+    Raises:
+        pluralbench_schemas.TableError: Rows break their schema.
+        ReleaseError: There are no tables, or two tables or files have the same path.
+        pluralbench_runs.UserError: The name of a config, split, record or file cannot be part of a path.
     """
     recorded = {f"provenance/{name}.parquet": frame for name, frame in contents.records.items()}
     _check_names(directory, contents, recorded)
@@ -111,8 +130,8 @@ def write(
         provenance={path: file_digest(directory / path) for path in (*FILES, *recorded, *contents.files)},
         software={package: installed(package) for package in ("polars", "pyarrow", "pluralbench-release")},
     )
-    card = contents.card.model_copy(update={"pretty_name": recipe.titled(contents.card.pretty_name)})
-    write_card(directory, card, manifest, contents.tables, place=place or directory.resolve().name)
+    card = contents.card.model_copy(update={"pretty_name": recipe.display_title(contents.card.pretty_name)})
+    write_card(directory, card, manifest, contents.tables, load_name=load_name or directory.resolve().name)
     (directory / MANIFEST).write_text(manifest_text(manifest), encoding="utf-8")
     write_checksums(directory, manifest)
     return manifest
@@ -126,10 +145,10 @@ def _check_names(directory: Path, contents: Contents, records: Iterable[str]) ->
         check_split_name(table.split, f"A split of {table.config}")
     for path in (*records, *contents.files):
         safe_join(directory, path)
-    ours = (CARD, MANIFEST, SUMS, *FILES)
-    twice = repeated((*ours, *records, *contents.files, *(table.path for table in contents.tables)))
-    if twice:
-        raise ReleaseError(f"Two tables or files want to be {twice}; give each config and split once.")
+    reserved = (CARD, MANIFEST, SUMS, *FILES)
+    duplicate = first_duplicate((*reserved, *records, *contents.files, *(table.path for table in contents.tables)))
+    if duplicate:
+        raise ReleaseError(f"Two tables or files have the path {duplicate}; use each config and split once.")
 
 
 def _write_table(directory: Path, table: ReleaseTable, content: str) -> TableEntry:

@@ -3,7 +3,7 @@
 from typing import Any
 
 import polars as pl
-from pluralbench_release.audit import PairLimits, check_limits, limited, near_duplicates, near_texts, pair_figures
+from pluralbench_release.audit import PairLimits, check_limits, limit_values, near_duplicates, near_texts, pair_figures
 
 from build_personalized.audit import drop_counts, spread
 from build_personalized.training.splits import parts
@@ -60,7 +60,8 @@ def check(figures: dict[str, Any], limits: PairLimits) -> None:
     share = 1 - figures["pairs"] / figures["source_pairs"]
     near = figures["near_duplicates"]
     check_limits(
-        limited(figures) | {"max_drop_share": share, "max_near_duplicates": near["prompts"] + near["chosen"]}, limits
+        limit_values(figures) | {"max_drop_share": share, "max_near_duplicates": near["prompts"] + near["chosen"]},
+        limits,
     )
 
 

@@ -73,7 +73,7 @@ def build(
         selected = first_users(with_profiles, recipe.source.limit)
         # Fails before any request is sent if there are too few users for the splits.
         split_users(selected, recipe.splits, recipe.seed)
-        with recording(making.work, making.known, retry_errors=retry_errors) as calls:
+        with recording(making.work, making.ledgers, retry_errors=retry_errors) as calls:
             backend = persona_backend(recipe, replay=replay is not None)
             with_personas, no_persona = add_personas(selected, clean.posts, recipe, calls.ledger, backend)
 

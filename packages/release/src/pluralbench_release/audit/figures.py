@@ -1,7 +1,7 @@
-"""What could be wrong with pairs although each of them is valid.
+"""Surface figures of valid pairs, which show whether a reward model could win without reading.
 
-A reward model must not win by a surface feature, so scorers that cheat are run over the pairs: one takes the longer
-text, one the text that repeats more of what the person or the rubric says. Both should be right in one half.
+Two trivial scorers run over the pairs: one prefers the longer text, one the text that repeats more words of the rubric
+or persona. Both should be right in about half of the pairs.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,32 +10,41 @@ from typing import Any
 
 from pluralbench_measures.agreement import share_of
 
-from pluralbench_release.audit.texts import alike, near_duplicates, overlaps
+from pluralbench_release.audit.texts import near_duplicates, nearly_equal, overlaps
 
 
 def word_count(text: str) -> int:
-    """How many words a text has, by its blanks."""
+    """Count the words of a text, separated by whitespace."""
     return len(text.split())
 
 
 def pair_figures(
     chosen: Sequence[str],
     rejected: Sequence[str],
-    said: Sequence[str] | None = None,
+    references: Sequence[str] | None = None,
     *,
     owners: Sequence[str] | None = None,
     length: Callable[[str], int] = word_count,
 ) -> dict[str, Any]:
-    """The surface figures of one or more pairs, JSON.
+    """Compute the surface figures of one or more pairs, as JSON values.
 
-    said: for each pair what a leak would repeat, such as the titles of a rubric or the values of a persona; without it
-    there are no figures of `overlap`. owners: for each pair whose chosen text it is; two of one owner are no
-    near-duplicates. length: how long a text is for its mean, in words or, for scripts without blanks, in characters.
+    Args:
+        chosen: Chosen text of each pair.
+        rejected: Rejected text of each pair.
+        references: Text of each pair that a leak would repeat, such as the titles of a rubric or the values of a
+            persona. Default: no figures of overlap.
+        owners: Owner of each chosen text, such as a user; two texts of one owner are not near-duplicates. Default:
+            each text has its own.
+        length: Length of a text for the means: in words or, for scripts without spaces, in characters.
 
-    pairs: how many. length: `chosen_mean`, `rejected_mean` and `mean_gap`. longer: wins of the scorer that takes the
-    text of more characters (see `wins`), as the reference "longer" of the evaluator does. overlap: the mean share of
-    what is said that each side repeats. more_overlap: wins of the scorer that takes the side that repeats more.
-    near_duplicates: pairs of `chosen` texts, and pairs whose two sides (`sides`) are nearly the same.
+    Returns:
+        - `pairs`: the number of pairs.
+        - `length`: `chosen_mean`, `rejected_mean` and `mean_gap`.
+        - `longer`: wins of the scorer that prefers the text with more characters (see `wins`), like the evaluator's
+          baseline "longer".
+        - `overlap`: `chosen_mean`, `rejected_mean` and `mean_gap` of the share of the reference that a side repeats.
+        - `more_overlap`: wins of the scorer that prefers the side that repeats more.
+        - `near_duplicates`: pairs of `chosen` texts, and pairs whose two `sides` are nearly equal.
     """
     lengths = [length(text) for text in chosen], [length(text) for text in rejected]
     figures: dict[str, Any] = {
@@ -44,36 +53,36 @@ def pair_figures(
         "longer": wins(*([len(text) for text in side] for side in (chosen, rejected))),
         "near_duplicates": {
             "chosen": near_duplicates(chosen, owners),
-            "sides": sum(map(alike, chosen, rejected)),
+            "sides": sum(map(nearly_equal, chosen, rejected)),
         },
     }
-    if said is not None:
-        both = list(map(overlaps, said, chosen, rejected))
-        repeated = [own for own, _ in both], [other for _, other in both]
-        figures |= {"overlap": means(*repeated), "more_overlap": wins(*repeated)}
+    if references is not None:
+        shares = list(map(overlaps, references, chosen, rejected))
+        sides = [first for first, _ in shares], [second for _, second in shares]
+        figures |= {"overlap": means(*sides), "more_overlap": wins(*sides)}
     return figures
 
 
 def means(chosen: Sequence[float], rejected: Sequence[float]) -> dict[str, float]:
-    """The mean of each side, and the mean difference between them; all three to four decimals."""
-    first, second = fmean(chosen), fmean(rejected)
+    """Average each side and the difference between them, rounded to four decimals."""
     return {
-        "chosen_mean": round(first, 4),
-        "rejected_mean": round(second, 4),
-        "mean_gap": round(fmean(one - other for one, other in zip(chosen, rejected, strict=True)), 4),
+        "chosen_mean": round(fmean(chosen), 4),
+        "rejected_mean": round(fmean(rejected), 4),
+        "mean_gap": round(fmean(a - b for a, b in zip(chosen, rejected, strict=True)), 4),
     }
 
 
 def wins(chosen: Sequence[float], rejected: Sequence[float]) -> dict[str, Any]:
-    """How often the chosen side has more.
+    """Count how often the chosen side has the larger value.
 
-    `wins`, `losses`, `ties`, which are neither; `share_of_decided`, wins among wins and losses, None where there are
-    neither; and `interval`, its 95 % Wilson interval.
+    Returns:
+        `wins`, `losses`, `ties`, `share_of_decided` (wins among wins and losses; None without any) and `interval`, the
+        95 % Wilson interval of that share.
     """
-    won = sum(one > other for one, other in zip(chosen, rejected, strict=True))
-    lost = sum(one < other for one, other in zip(chosen, rejected, strict=True))
-    found = share_of(won, won + lost)
-    share, low, high = found["share"], found["low"], found["high"]
+    won = sum(a > b for a, b in zip(chosen, rejected, strict=True))
+    lost = sum(a < b for a, b in zip(chosen, rejected, strict=True))
+    wilson = share_of(won, won + lost)
+    share, low, high = wilson["share"], wilson["low"], wilson["high"]
     return {
         "wins": won,
         "losses": lost,
@@ -83,12 +92,12 @@ def wins(chosen: Sequence[float], rejected: Sequence[float]) -> dict[str, Any]:
     }
 
 
-def wins_text(found: dict[str, Any]) -> str:
-    """What `wins` found, for a table: "186 of 248 (75 %, 95 % interval 69 % to 80 %), 3 tied"."""
-    ties = f", {found['ties']} tied" if found["ties"] else ""
-    decided = found["wins"] + found["losses"]
+def wins_text(counts: dict[str, Any]) -> str:
+    """Format the result of `wins` for a table: "186 of 248 (75 %, 95 % interval 69 % to 80 %), 3 tied"."""
+    ties = f", {counts['ties']} tied" if counts["ties"] else ""
+    decided = counts["wins"] + counts["losses"]
     if not decided:
         return f"undecided{ties}"
-    low, high = found["interval"]
-    share = found["share_of_decided"]
-    return f"{found['wins']} of {decided} ({share:.0%}, 95 % interval {low:.0%} to {high:.0%}){ties}"
+    low, high = counts["interval"]
+    share = counts["share_of_decided"]
+    return f"{counts['wins']} of {decided} ({share:.0%}, 95 % interval {low:.0%} to {high:.0%}){ties}"

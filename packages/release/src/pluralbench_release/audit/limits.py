@@ -1,4 +1,4 @@
-"""Limits that a recipe may set to the figures of its pairs, and whether a release keeps to them."""
+"""Limits of a recipe for the audit figures of its pairs."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -9,79 +9,90 @@ from pluralbench_runs import RecipeError
 from pluralbench_tables import read_json
 
 from pluralbench_release.errors import AuditFailed, ReleaseError
-from pluralbench_release.files import existing
+from pluralbench_release.files import existing_file
 from pluralbench_release.manifest import STATISTICS, Manifest
 from pluralbench_release.recipe import PairLimits
 
 FIGURES = ("longer", "length", "near_duplicates")
-"""What the figures of pairs (`pair_figures`) have, wherever a builder put them."""
+"""Keys by which the figures of `pair_figures` are recognized in a release's statistics."""
 
 
-def limited(figures: Mapping[str, Any]) -> dict[str, float]:
-    """What `figures` (of `pair_figures`) have for each limit. Shares and gaps have a limit in both directions."""
-    found = {
-        "max_chosen_longer": _away(figures["longer"]),
+def limit_values(figures: Mapping[str, Any]) -> dict[str, float]:
+    """Compute the value that each limit bounds from the result of `pair_figures`.
+
+    Shares and gaps are limited in both directions.
+    """
+    values = {
+        "max_chosen_longer": _larger_share(figures["longer"]),
         "max_mean_length_gap": abs(figures["length"]["mean_gap"]),
         "max_near_duplicates": figures["near_duplicates"]["chosen"],
     }
     if "overlap" in figures:
         overlap = figures["overlap"]
-        found["max_chosen_overlap"] = _away(figures["more_overlap"])
-        found["max_overlap_gap"] = abs(overlap["chosen_mean"] - overlap["rejected_mean"])
-    return found
+        values["max_chosen_overlap"] = _larger_share(figures["more_overlap"])
+        values["max_overlap_gap"] = abs(overlap["chosen_mean"] - overlap["rejected_mean"])
+    return values
 
 
-def check_limits(found: Mapping[str, float], limits: PairLimits, what: str = "The audit") -> None:
-    """Raise `AuditFailed` naming every limit that is broken.
+def check_limits(values: Mapping[str, float], limits: PairLimits, what: str = "The audit") -> None:
+    """Check audit values against the limits of a recipe.
 
-    found: by the name of the limit, see `limited`. what: whose audit it is. Raises `RecipeError` for a limit of which
-    nothing is found, as that to drops where none are counted.
+    Args:
+        values: Values by name of the limit (see `limit_values`).
+        limits: The limits.
+        what: Subject of the error message.
+
+    Raises:
+        AuditFailed: At least one limit is exceeded; the message names all of them.
+        RecipeError: A limit has no value, such as a limit of drops where no drops are counted.
     """
-    asked = limits.model_dump(exclude_none=True)
-    for name in asked.keys() - found.keys():
-        raise RecipeError(f"{what} has no figure for the limit `{name}`; take it out of [audit].")
+    settings = limits.model_dump(exclude_none=True)
+    for name in settings.keys() - values.keys():
+        raise RecipeError(f"{what} has no figure for the limit `{name}`; remove it from [audit].")
     broken = [
-        f"{name} = {limit:g} (found {found[name]:.3g})"
-        for name, limit in asked.items()
-        if found[name] > limit and not math.isclose(found[name], limit)
+        f"{name} = {limit:g} (found {values[name]:.3g})"
+        for name, limit in settings.items()
+        if values[name] > limit and not math.isclose(values[name], limit)
     ]
     if broken:
         raise AuditFailed(
-            f"{what} fails: {', '.join(broken)}; mend the recipe or its [audit] limits and run it again, "
-            "the recorded calls are kept."
+            f"{what} fails: {', '.join(broken)}; fix the recipe or its [audit] limits and rerun it; recorded calls are "
+            "kept."
         )
 
 
 def check_audit(directory: Path, manifest: Manifest) -> None:
-    """Raise `AuditFailed` where the recorded figures of a release break a limit of its recipe's `[audit]`.
+    """Check the recorded figures of a finished release against the `[audit]` limits of its recipe.
 
-    A build holds its own figures to these limits; here whoever has the release does. Limits of which no figures of
-    pairs are recorded, as that to what was dropped, are left to the build.
+    Limits without recorded figures, such as that of dropped rows, are only checked by the build.
+
+    Raises:
+        AuditFailed: At least one limit is exceeded.
     """
-    asked = manifest.recipe.get("audit", {})
-    limits = {name: asked[name] for name in PairLimits.model_fields if name in asked}
+    settings = manifest.recipe.get("audit", {})
+    limits = {name: settings[name] for name in PairLimits.model_fields if name in settings}
     if not limits:
         return
-    for place, figures in _figures(read_json(existing(directory, STATISTICS), ReleaseError), ""):
-        found = limited(figures)
-        known = PairLimits(**{name: value for name, value in limits.items() if name in found})
-        check_limits(found, known, f"The audit of {manifest.name}{place}")
+    for path, figures in _recorded_figures(read_json(existing_file(directory, STATISTICS), ReleaseError), ""):
+        values = limit_values(figures)
+        applicable = PairLimits(**{name: value for name, value in limits.items() if name in values})
+        check_limits(values, applicable, f"The audit of {manifest.name}{path}")
 
 
-def _figures(value: object, place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The figures of pairs in statistics, and where they stand there."""
+def _recorded_figures(value: object, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Figures of pairs in nested statistics, with their keys joined by spaces."""
     if isinstance(value, Mapping):
         if all(isinstance(value.get(name), Mapping) for name in FIGURES):
-            yield place, value
+            yield path, value
         for key, inner in value.items():
-            yield from _figures(inner, f"{place} {key}")
+            yield from _recorded_figures(inner, f"{path} {key}")
     elif isinstance(value, list):
         for number, inner in enumerate(value):
-            yield from _figures(inner, f"{place} {number + 1}")
+            yield from _recorded_figures(inner, f"{path} {number + 1}")
 
 
-def _away(wins: Mapping[str, Any]) -> float:
-    """The share of decided pairs that the scorer gets right, or wrong where that is more; one half where none is."""
+def _larger_share(wins: Mapping[str, Any]) -> float:
+    """The larger share among wins and losses; one half if all pairs are tied."""
     decided: int = wins["wins"] + wins["losses"]
     share: float = wins["wins"] / decided if decided else 0.5
     return max(share, 1 - share)
