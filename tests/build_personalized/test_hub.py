@@ -78,7 +78,7 @@ def test_what_the_hub_does_not_give_comes_with_the_mend(
     status, said = run("--source", "lamp-qa", "--out", tmp_path / "out")
     assert (status, said.count("\n")) == (2, 1), said
     assert said.startswith("Error: The Hub cannot be reached for alireza7/LaMP-QA (")
-    mend = "give a local copy, or try again with a network (give `lamp-qa:DIRECTORY` or `lamp-qa:ORG/NAME@REVISION`).\n"
+    mend = "use a local copy, or try again online (give `lamp-qa:DIRECTORY` or `lamp-qa:ORG/NAME@REVISION`).\n"
     assert said.endswith(mend)
     assert list(tmp_path.iterdir()) == []
 
