@@ -191,5 +191,5 @@ def test_a_pair_that_breaks_says_so(run: Run, tmp_path: Path, monkeypatch: pytes
     assert build(run, tmp_path) == (
         2,
         "Error: Apertium's eng-spa answered 0 lines for 7 sent (Error: no data). 0 of 4 texts in spa_Latn are "
-        "recorded; run the same command again to go on.\n",
+        "recorded; rerun the same command to resume.\n",
     )

@@ -186,6 +186,6 @@ def test_a_server_that_takes_no_schema_is_named_with_the_mend(tmp_path: Path) ->
     refusal = Reply("response_format json_schema is not supported", status=400)
     with (
         asking(tmp_path, lambda *_: refusal) as (given, _),
-        pytest.raises(ModelNotServed, match="set `structured_output` of the model to false"),
+        pytest.raises(ModelNotServed, match="set `structured_output=False` for the model"),
     ):
         add_aspects(questions(spoken(1)), *given)

@@ -50,8 +50,8 @@ def test_the_sample_says_what_it_made() -> None:
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
-        (["--llm", "m"], ["api.openai.com wants a key", "OPENAI_API_KEY", "0 of 24 chosen answers are recorded"]),
-        (["--max-cost", "0.000001", "--price", "1/1", "--llm", "m", "--base-url", CLOSED], ["ceiling", "`max_cost`"]),
+        (["--llm", "m"], ["api.openai.com needs a key", "OPENAI_API_KEY", "0 of 24 chosen answers are recorded"]),
+        (["--max-cost", "0.000001", "--price", "1/1", "--llm", "m", "--base-url", CLOSED], ["ceiling", "`--max-cost`"]),
     ],
 )
 def test_a_bad_option_is_named_and_the_old_release_stays(
@@ -87,7 +87,7 @@ def ledger_of(kind: str) -> Callable[[Path, Path], None]:
             ["has no answer for chosen answer for art-01, attempt 1", "a replay sends nothing", "0 of 24"],
         ),
         (ledger_of("chat"), ["has no answer for ranking of the posts of art-01"]),
-        (lambda path, _: path.write_bytes(b""), ["is no ledger"]),
+        (lambda path, _: path.write_bytes(b""), ["is not a ledger"]),
         (lambda path, _: path.mkdir(), ["There is no ledger"]),
     ],
 )

@@ -99,7 +99,7 @@ def test_a_question_without_hand_written_answers_is_not_to_be_tried_again(run: R
     status, said = run("--source", f"lamp-qa:{tmp_path}", "--out", tmp_path / "out")
     assert status == 2
     assert " a aspects" not in said
-    assert "run the same command again" not in said
+    assert "rerun the same command" not in said
 
 
 def test_a_source_without_rows_is_named(run: Run, tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_source_without_rows_is_named(run: Run, tmp_path: Path) -> None:
 
 def test_a_secret_in_a_base_url_is_refused_and_not_shown(run: Run, tmp_path: Path) -> None:
     result = run("--llm", "m", "--base-url", f"http://user:{SECRET}@127.0.0.1:9/v1", "--out", tmp_path / "out")
-    refused(result, "The base URL of 127.0.0.1 carries a user, a password or a query")
+    refused(result, "The base URL of 127.0.0.1 has a user, a password or a query")
     assert SECRET not in result[1]
     assert list(tmp_path.iterdir()) == []
 
@@ -124,5 +124,5 @@ def test_a_secret_in_a_recipes_base_url_is_never_written(
     told = "`connection.base_url` contains the value of the environment variable PLURALBENCH_TEST_KEY; remove it"
     refused(run("--recipe", path, "--out", tmp_path / "out"), told)
     monkeypatch.delenv("PLURALBENCH_TEST_KEY")
-    refused(run("--recipe", path, "--out", tmp_path / "out"), "carries a user, a password")
+    refused(run("--recipe", path, "--out", tmp_path / "out"), "has a user, a password")
     assert holds(tmp_path, SECRET) == ["recipe.toml"], "the user's own file alone"

@@ -141,7 +141,7 @@ def test_at_most_so_many_users_of_each_config(run: Run, tmp_path: Path) -> None:
         (["--min-posts", "9"], ["No pair is left: 8 fewer than 9 other questions"]),
         (
             ["--persona-llm", "hand-written"],
-            ["Nobody wrote the persona of user 0", "choose a model, or none, with `--persona-llm`"],
+            ["no hand-written answer for persona of user 0", "choose a model, or none, with `--persona-llm`"],
         ),
     ],
 )

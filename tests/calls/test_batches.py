@@ -83,7 +83,7 @@ def killing(patch: pytest.MonkeyPatch, moment: int) -> None:
         if next(moments) == moment:
             raise Killed
 
-    send, save, forget = bounded.BoundedClient.send, BatchStore.save, BatchStore.forget
+    send, save, forget = bounded.BoundedClient.send, BatchStore.save, BatchStore.remove
 
     async def sending(self: Any, *args: Any, **options: Any) -> Any:
         live()
@@ -102,7 +102,7 @@ def killing(patch: pytest.MonkeyPatch, moment: int) -> None:
 
     patch.setattr(bounded.BoundedClient, "send", sending)
     patch.setattr(BatchStore, "save", saving)
-    patch.setattr(BatchStore, "forget", forgetting)
+    patch.setattr(BatchStore, "remove", forgetting)
 
 
 def plans() -> Iterator[Plan]:
@@ -142,7 +142,7 @@ def test_what_expires_or_is_cancelled_goes_out_again_and_not_for_ever(tmp_path: 
         assert [len(lines) for lines in server.inputs()] == [5, 3, 2]
     with (
         serve_batches(lambda _: Plan("expired", 0, statuses=())) as server,
-        pytest.raises(ConnectionFailed, match="leaves 5 calls unanswered in the batch batch_2, which is expired"),
+        pytest.raises(ConnectionFailed, match="left 5 calls unanswered in the batch batch_2, which is expired"),
     ):
         asked(server, tmp_path / "never")
 
@@ -160,7 +160,7 @@ def test_where_no_list_says_it_nobody_guesses(tmp_path: Path, status: int, text:
     with serve_batches(fault=lambda *asked: lost(*asked) or no_list(*asked)) as server:
         for _ in range(2):
             with pytest.raises(
-                ModelNotServed, match="lists no batches, and may or may not work through the file file-0"
+                ModelNotServed, match="does not list its batches, so the batch of the file file-0 may or may not exist"
             ):
                 asked(server, tmp_path)
         assert len(server.batches) == 1
@@ -182,7 +182,7 @@ def test_a_batch_that_fails_names_its_first_error_and_goes_out_again_once_mended
             asked(server, tmp_path)
         assert str(failed.value) == (
             "127.0.0.1 refuses the batch batch_0: line 3: This line is not JSON, and 1 more. 0 of 5 questions are "
-            "recorded; run the same command again to go on."
+            "recorded; rerun the same command to resume."
         )
         assert len(asked(server, tmp_path)) == CALLS
 
@@ -230,7 +230,7 @@ def test_nothing_is_uploaded_that_may_cross_the_ceiling(tmp_path: Path) -> None:
 
 def test_files_are_as_small_as_the_endpoint_wants_them(tmp_path: Path) -> None:
     with serve_batches() as server:
-        asked(server, tmp_path, most_requests=2)
+        asked(server, tmp_path, max_requests=2)
         assert sorted(len(lines) for lines in server.inputs()) == [1, 2, 2]
 
 
@@ -248,8 +248,8 @@ def test_interrupted_it_names_what_goes_on(tmp_path: Path, monkeypatch: pytest.M
             with pytest.raises(Interrupted) as interrupted:
                 asked(server, tmp_path)
         assert str(interrupted.value) == (
-            "Interrupted. The batch goes on at 127.0.0.1 (batch_0). 0 of 5 questions are recorded; run the same "
-            "command again to go on."
+            "Interrupted. The batch continues at 127.0.0.1 (batch_0). 0 of 5 questions are recorded; rerun the "
+            "same command to resume."
         )
         asked(server, tmp_path)
         assert len(server.batches) == 1
@@ -262,32 +262,35 @@ def test_a_server_without_batches_proposes_files(tmp_path: Path) -> None:
     ):
         asked(server, tmp_path)
     assert str(failed.value).startswith(
-        "127.0.0.1 has no Batch API at this base URL; write the calls to a file with --pending, have them run there, "
-        "as vLLM's run_batch does, and take the results with --import (Error code: 404"
+        "127.0.0.1 has no Batch API at this base URL; write the calls to a file with "
+        "`connection.pending=...`, run them, for example with vLLM's run_batch, and read the results with "
+        "`connection.results=...` (Error code: 404"
     )
 
 
 def test_another_endpoint_does_not_have_the_batch(tmp_path: Path) -> None:
     with serve_batches(fault=at("GET /batches/ID", GONE)) as server:
-        with pytest.raises(ModelNotServed, match=r"does not know the batch batch_0 any more; remove .*\.json to have"):
+        with pytest.raises(ModelNotServed, match=r"has no batch batch_0 any more; remove .*\.json to send"):
             asked(server, tmp_path)
-        with serve_batches() as other, pytest.raises(CallsError, match="5 calls are out in a batch at http"):
+        with serve_batches() as other, pytest.raises(CallsError, match="5 calls are in an open batch at http"):
             asked(other, tmp_path)
         [kept] = (tmp_path / "ledger.batches").iterdir()
         assert json.loads(kept.read_bytes())["batch"] == "batch_0"
         kept.write_text("{", encoding="utf-8")
-        with pytest.raises(CallsError, match="should say which batch is out and cannot be read"):
+        with pytest.raises(CallsError, match=r"The state of an open batch, .*, cannot be read"):
             asked(server, tmp_path)
 
 
 def test_what_is_out_is_not_asked_for_in_another_way(tmp_path: Path) -> None:
     with serve_batches(fault=at("GET /batches/ID", GONE)) as server, Ledger(tmp_path / "ledger.sqlite") as ledger:
-        with pytest.raises(ModelNotServed, match="does not know the batch"):
+        with pytest.raises(ModelNotServed, match="has no batch"):
             ask(requests(), ledger, backend(server))
         steps = len(server.steps)
         directly = OpenAIChat(server.base_url)
         for other in (directly, FileBackend(directly, pending=tmp_path / "calls.jsonl")):
-            with pytest.raises(CallsError, match=r"5 calls are out in a batch at .* go on with --batch, or"):
+            with pytest.raises(
+                CallsError, match=r"5 calls are in an open batch at .* resume with `connection.batch=True`, or"
+            ):
                 ask(requests(), ledger, other)
         assert len(server.steps) == steps
     assert not (tmp_path / "calls.jsonl").exists()
@@ -300,7 +303,7 @@ def test_a_file_that_breaks_off_is_fetched_again(tmp_path: Path) -> None:
         assert server.steps.count("GET /files/ID") == 3
     with (
         serve_batches(fault=at("GET /files/ID", cut)) as server,
-        pytest.raises(ConnectionFailed, match="breaks off the file batch_0-output_file_id"),
+        pytest.raises(ConnectionFailed, match="aborts the file batch_0-output_file_id"),
     ):
         asked(server, tmp_path / "always")
 
@@ -315,7 +318,7 @@ def test_results_are_fetched_within_limits_of_size_and_time(tmp_path: Path, monk
     monkeypatch.setattr(service, "time", SimpleNamespace(monotonic=count(step=10_000).__next__))
     with (
         serve_batches(fault=long) as server,
-        pytest.raises(ConnectionFailed, match=r"output_file_id at fewer than 1,000 bytes a second; run the same"),
+        pytest.raises(ConnectionFailed, match=r"output_file_id at less than 1,000 bytes per second; rerun the same"),
     ):
         asked(server, tmp_path / "slow")
 
@@ -324,7 +327,7 @@ def test_results_are_fetched_within_limits_of_size_and_time(tmp_path: Path, monk
 def test_what_is_no_answer_of_a_batch_api_is_named(tmp_path: Path, text: str, shown: str) -> None:
     with (
         serve_batches(fault=lambda *_: Fault(200, text=text)) as server,
-        pytest.raises(ModelNotServed, match=rf"127.0.0.1 sent something that is no file \({shown}\); is the URL right"),
+        pytest.raises(ModelNotServed, match=rf"127.0.0.1 sent something that is not a file \({shown}\); check the URL"),
     ):
         asked(server, tmp_path)
 
@@ -336,7 +339,7 @@ def test_where_one_batch_fails_nobody_waits_for_the_others(tmp_path: Path) -> No
         serve_batches(lambda number: ends[number]) as server,
         pytest.raises(ModelNotServed, match="refuses the batch batch_0: no room"),
     ):
-        asked(server, tmp_path, most_requests=2)
+        asked(server, tmp_path, max_requests=2)
     assert len([*(tmp_path / "ledger.batches").iterdir()]) == 2
 
 

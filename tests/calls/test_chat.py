@@ -52,20 +52,20 @@ def test_each_field_says_in_a_sentence_what_it_is(table: type[BaseModel]) -> Non
 @pytest.mark.parametrize(
     ("provider", "connection", "said"),
     [
-        ("api.example.org", {}, "provider 'api.example.org' needs a `base_url` under [connection]"),
+        ("api.example.org", {}, "provider 'api.example.org' requires `connection.base_url=...`"),
         ("api.example.org", {"base_url": "ftp://x"}, "The base URL is not of the form https://HOST/v1."),
-        ("local", {"batch": True}, "the embedded model takes no batches; leave out `batch` (--batch)"),
+        ("local", {"batch": True}, "the embedded model has no Batch API; leave out `connection.batch=True`"),
         (
             "127.0.0.1",
             {"base_url": "http://127.0.0.1/v1", "batch": True, "pending": "calls.jsonl"},
-            "calls go out as a batch (`batch`) or into a file (`pending`), and not both",
+            "`connection.batch=True` and `connection.pending=...` cannot be combined",
         ),
         (
             "127.0.0.1",
             {"base_url": "http://127.0.0.1/v1", "batch": True, "requests_per_minute": 9},
-            "a batch is sent as a whole, so `requests_per_minute` and `tokens_per_minute` do not go with `batch`",
+            "`connection.batch=True` and `connection.requests_per_minute=...` cannot be combined",
         ),
-        ("local", {"max_cost": 1}, "a `max_cost` needs a `price` under [connection] to be reckoned by"),
+        ("local", {"max_cost": 1}, "`connection.max_cost=...` requires `connection.price=...`"),
     ],
 )
 def test_a_connection_that_does_not_fit_is_said(provider: str, connection: dict[str, Any], said: str) -> None:

@@ -22,7 +22,7 @@ from pluralbench_calls import (
 SOON = {"Retry-After": "0.05"}
 LATE = Reply("late", delay=0.8)
 PATIENCE = {True: 0.4, False: 10.0}  # seconds, for who is late and for all others
-GO_ON = "are recorded; run the same command again to go on."
+GO_ON = "are recorded; rerun the same command to resume."
 
 
 @pytest.mark.parametrize(
@@ -66,10 +66,10 @@ def test_retry_after_is_honoured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("bad", "parts"),
     [
-        (Reply("quota", status=429, headers=SOON), ["keeps refusing for its rate limit or quota", "quota"]),
+        (Reply("quota", status=429, headers=SOON), ["keeps refusing because of a rate limit or quota", "quota"]),
         (Reply("oops", status=500, headers=SOON), ["keeps failing", "500", "oops"]),
         (Reply(hang_up=True), ["cannot be reached", "disconnected"]),
-        (LATE, ["did not answer in full within 0.4 s, in 2 tries"]),
+        (LATE, ["did not answer completely within 0.4 s, in 2 tries"]),
     ],
     ids=["429", "500", "dropped", "time-out"],
 )
@@ -123,7 +123,7 @@ def test_a_missing_key_is_named_and_nothing_is_sent(
         monkeypatch.setenv("PLANTED", value)
     with serve(lambda *_: Reply()) as server, Ledger(tmp_path / "ledger") as ledger:
         chat = OpenAIChat(server.base_url, api_key_env="PLANTED")
-        with pytest.raises(AccessDenied, match=r"127\.0\.0\.1 wants a key: set the environment variable PLANTED"):
+        with pytest.raises(AccessDenied, match=r"127\.0\.0\.1 needs a key; set the environment variable PLANTED"):
             ask([question("hi")], ledger, chat)
     assert not server.requests
 
@@ -134,9 +134,7 @@ def test_a_missing_key_is_named_and_nothing_is_sent(
 def test_a_json_schema_that_is_not_taken_names_the_field_of_the_model(tmp_path: Path, said: str) -> None:
     schema = {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "object"}}}
     with serve(lambda *_: Reply(said, status=400)) as server, Ledger(tmp_path / "ledger") as ledger:
-        with pytest.raises(
-            ModelNotServed, match=r"no JSON schema .* set `structured_output` of the model to false"
-        ) as no:
+        with pytest.raises(ModelNotServed, match=r"JSON schemas .* set `structured_output=False` for the model") as no:
             ask([question("hi", response_format=schema)], ledger, OpenAIChat(server.base_url))
         assert said in str(no.value)
         assert len(ledger) == 0

@@ -77,8 +77,8 @@ def recorded(folder: Path) -> int:
 def test_what_is_missing_is_written_and_what_came_is_taken_once(tmp_path: Path) -> None:
     requests = three()
     assert said(tmp_path, CallsPending, requests) == (
-        "The answers that are still needed are written to calls.jsonl (3 calls). Run them, and give the same command "
-        "--import with the results. 0 of 3 answers are recorded."
+        "The missing answers are written to calls.jsonl (3 calls). Run them, then rerun the same command with "
+        "`connection.results=...`. 0 of 3 answers are recorded."
     )
     assert CallsPending.exit_status == 75
     assert written(tmp_path)[1] == {
@@ -102,7 +102,7 @@ def test_a_folder_of_results_is_all_that_is_in_it(tmp_path: Path, capsys: pytest
     folder = tmp_path / "results"
     folder.mkdir()
     said(tmp_path, CallsPending, three(), folder)
-    assert capsys.readouterr().err.endswith("/results yet: no file in it ends in .jsonl.\n")
+    assert capsys.readouterr().err.endswith("/results has no results yet (no .jsonl files).\n")
     for request in three():
         write_results(folder / f"{request.key}.jsonl", {request.key: Reply("fine")})
     assert len(filed(tmp_path, three(), folder)) == 3
@@ -174,11 +174,11 @@ def test_what_was_not_answered_is_asked_again_but_not_for_ever(
     keys = [request.key for request in requests]
     one = write_results(tmp_path / "one.jsonl", {keys[0]: Reply("fine"), keys[1]: reply}, kind)
     said(tmp_path, CallsPending, requests, one)
-    assert capsys.readouterr().err == f"1 result is no answer and is to be asked again: {why}.\n"
+    assert capsys.readouterr().err == f"1 result is not usable, and will be requested again: {why}.\n"
     two = write_results(tmp_path / "two.jsonl", {keys[1]: reply, keys[2]: reply}, kind)
     assert said(tmp_path, BatchFileError, requests, two) == (
-        f"The results that were given hold no new answer ({why}); mend that before they are run again. The "
-        "answers that are still needed are written to calls.jsonl (2 calls). 1 of 3 answers are recorded."
+        f"The results have no new answer ({why}); fix the cause before you run the calls again. The "
+        "missing answers are written to calls.jsonl (2 calls). 1 of 3 answers are recorded."
     )
 
 
@@ -213,13 +213,13 @@ def test_results_of_another_build_are_refused_or_left_out(tmp_path: Path, capsys
     other = question("of another build")
     foreign = write_results(tmp_path / "f.jsonl", {other.key: Reply("fine")})
     assert said(tmp_path, BatchFileError, three(), foreign) == (
-        f"None of the 1 results in f.jsonl is of a call that is asked for here, and one is of {other.key[:12]}…: are "
+        f"None of the 1 results in f.jsonl belongs to a call of this command (one is of {other.key[:12]}…); are "
         "they of another build, or of other settings? 0 of 3 answers are recorded."
     )
     mixed = write_results(tmp_path / "m.jsonl", {other.key: Reply("fine"), three()[0].key: Reply("fine")})
     said(tmp_path, CallsPending, three(), mixed)
     assert capsys.readouterr().err == (
-        f"1 of 2 results are of calls that are not asked for here, such as {other.key[:12]}…, and are left out.\n"
+        f"1 of 2 results belong to other calls, such as {other.key[:12]}…, and are ignored.\n"
     )
     assert recorded(tmp_path) == 1
 
@@ -228,9 +228,9 @@ def test_results_of_another_build_are_refused_or_left_out(tmp_path: Path, capsys
     ("line", "fault"),
     [
         ('{"custom_id": "', "this is not JSON ("),
-        ("[]", "this is no result of a batch: it is no object with a `custom_id`."),
-        ('{"response": null}', "this is no result of a batch: it is no object with a `custom_id`."),
-        ('{"custom_id": "x"}', "this is no result: it has no `response`."),
+        ("[]", "this is not a result of a batch; it has no `custom_id`."),
+        ('{"response": null}', "this is not a result of a batch; it has no `custom_id`."),
+        ('{"custom_id": "x"}', "this is not a result; it has no `response`."),
         (next(batch_lines(three())).decode(), "this is a call and not its result; run the calls first."),
     ],
 )
@@ -246,20 +246,20 @@ def test_files_that_cannot_be_read_or_written_are_named(tmp_path: Path) -> None:
     assert said(tmp_path, BatchFileError, three(), tmp_path / "none").startswith("The results none cannot be read: ")
     (tmp_path / "calls.jsonl").write_text('{"text": "mine"}')
     assert said(tmp_path, BatchFileError, three()).startswith(
-        "calls.jsonl is there already and holds no calls of an earlier time; give another name."
+        "calls.jsonl exists and is not a file of calls; choose another name."
     )
     assert (tmp_path / "calls.jsonl").read_text() == '{"text": "mine"}'
     with pytest.raises(BatchFileError, match=r"^The calls cannot be written to .*: .*No such file or directory"):
         write_batches(three(), tmp_path / "no" / "folder.jsonl")
-    with pytest.raises(BatchFileError, match=r"^A call has \d+ bytes, and a batch takes 10 at most\.$"):
-        write_batches(three(), tmp_path / "small.jsonl", most_bytes=10)
+    with pytest.raises(BatchFileError, match=r"^A call has \d+ bytes; the maximum for a batch is 10\.$"):
+        write_batches(three(), tmp_path / "small.jsonl", max_bytes=10)
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("small")] == []
 
 
 def test_what_an_earlier_time_left_is_not_run_again(tmp_path: Path) -> None:
     path = tmp_path / "calls.jsonl"
     (tmp_path / "calls-4.jsonl").write_text("mine")
-    assert len(write_batches(three(), path, most_requests=1)) == 3
+    assert len(write_batches(three(), path, max_requests=1)) == 3
     assert write_batches(three()[:1], path) == [path]
     assert sorted(one.name for one in tmp_path.iterdir()) == ["calls-4.jsonl", "calls.jsonl"]
 
@@ -296,7 +296,7 @@ def test_every_call_comes_back_as_what_came_of_it(
     asked: list[Request], replies: list[Reply], kind: Kind, most: int, most_bytes: int, data: st.DataObject
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        paths = write_batches(asked, Path(folder) / "c.jsonl", most_requests=most, most_bytes=most_bytes)
+        paths = write_batches(asked, Path(folder) / "c.jsonl", max_requests=most, max_bytes=most_bytes)
         lines = [path.read_bytes().splitlines(keepends=True) for path in paths]
         assert all(0 < len(part) <= most and sum(map(len, part)) <= most_bytes for part in lines)
         rows = [[json.loads(line) for line in part] for part in lines]
@@ -311,12 +311,12 @@ def test_every_call_comes_back_as_what_came_of_it(
     assert came.keys() == of.keys()
     for key, reply in of.items():
         if key not in pending:
-            assert (came[key].answer, came[key].why) == (None, UNKNOWN)
+            assert (came[key].answer, came[key].reason) == (None, UNKNOWN)
             continue
         answer = came[key].answer
         if reply.status in {0, 500} or (kind == "aibrix" and reply.status != 200):
             assert answer is None
-            assert came[key].why
+            assert came[key].reason
         elif reply.status == 400:
             assert answer is not None
             assert (answer.outcome, answer.finish_reason) == ("error", "400")
@@ -329,7 +329,7 @@ def test_a_schema_that_is_not_taken_says_what_to_do(tmp_path: Path) -> None:
     request = question("1?", response_format={"type": "json_schema"})
     rejected = {request.key: Reply("response_format is not supported", status=400)}
     results = write_results(tmp_path / "r.jsonl", rejected)
-    assert "set `structured_output` of the model to false" in said(tmp_path, BatchFileError, [request], results)
+    assert "set `structured_output=False` for the model" in said(tmp_path, BatchFileError, [request], results)
 
 
 @pytest.mark.parametrize("dies", range(6))

@@ -16,7 +16,7 @@ from pluralbench_runs import UserError
 
 FORMAT_KEY = "pluralbench_ledger_format"
 ENDLESS = "CREATE VIEW calls AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT x FROM c"
-DAMAGED, NO_LEDGER = "is damaged", "is no ledger"
+DAMAGED, NO_LEDGER = "is damaged", "is not a ledger"
 
 
 def answer(number: int) -> Answer:
@@ -62,7 +62,7 @@ Use = Callable[[Path], object]
         (["ALTER TABLE calls RENAME COLUMN text TO words"], NO_LEDGER),
         (["CREATE TRIGGER t BEFORE INSERT ON calls BEGIN DELETE FROM calls; END"], NO_LEDGER),
         (["DROP TABLE calls", "CREATE VIRTUAL TABLE calls USING fts5(key, text)"], NO_LEDGER),
-        (["PRAGMA user_version = 7"], "is of format 7"),
+        (["PRAGMA user_version = 7"], "has format 7"),
     ],
     ids=lambda value: None if isinstance(value, str) else value[-1][:50],
 )
@@ -124,7 +124,7 @@ def test_parquet_that_a_ledger_is_not(path: Path, column: pl.Expr) -> None:
 def test_parquet_of_another_format(path: Path) -> None:
     other = path.with_name("other.parquet")
     read_ledger(path).write_parquet(other, metadata={FORMAT_KEY: "2"})
-    said = r"other\.parquet is of format 2 and this version reads format 1; install the version"
+    said = r"other\.parquet has format 2, and this version reads format 1; install the version"
     with pytest.raises(LedgerError, match=said):
         read_ledger(other)
 
@@ -157,4 +157,7 @@ def test_work_that_fails_after_rejections_says_how_to_ask_again(tmp_path: Path) 
 
     with pytest.raises(UserError) as failed:
         work()
-    assert str(failed.value) == "Nothing is left. The server rejected 1 of its calls: --retry-errors asks them again."
+    assert (
+        str(failed.value)
+        == "Nothing is left. The server rejected 1 of the calls; `retry_errors=True` sends them again."
+    )

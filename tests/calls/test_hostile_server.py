@@ -76,25 +76,25 @@ def always(*pieces: bytes) -> Callable[[int], Iterable[bytes]]:
 @pytest.mark.parametrize(
     ("answering", "seconds", "said"),
     [
-        (dripping, 0.3, "did not answer in full within 0.3 s, in 1 try"),
+        (dripping, 0.3, "did not answer completely within 0.3 s, in 1 try"),
         (endless_headers, 20, "cannot be reached ("),
-        (always(http(b"<html><p>Sign in</p></html>")), 20, "no chat completion (Expecting value"),
+        (always(http(b"<html><p>Sign in</p></html>")), 20, "not a chat completion (Expecting value"),
         (always(http(completion(), length=9999)), 20, "cannot be reached (peer closed connection"),
-        (always(http(completion(), length=20)), 20, "no chat completion"),
+        (always(http(completion(), length=20)), 20, "not a chat completion"),
         (always(CHUNKED, b"zz\r\n"), 20, "cannot be reached ("),
         (always(b"\x16\x03\x01 no HTTP at all"), 20, "cannot be reached ("),
-        (always(http(b'{"choices": [{"message": {"content": "\xff"}}]}')), 20, "no chat completion"),
-        (always(http(b"[" * 200_000)), 20, "no chat completion"),
-        (always(http(b"[]")), 20, "no chat completion"),
-        (always(http(b"null")), 20, "no chat completion"),
-        (always(http(b'{"choices": [{"message": null}]}')), 20, "no chat completion"),
-        (always(http(completion([{"type": "text", "text": {"a": 1}}]))), 20, "no chat completion"),
-        (always(http(b'{"error": {"message": "Overloaded", "code": 502}}')), 20, "an error as if it were an answer"),
+        (always(http(b'{"choices": [{"message": {"content": "\xff"}}]}')), 20, "not a chat completion"),
+        (always(http(b"[" * 200_000)), 20, "not a chat completion"),
+        (always(http(b"[]")), 20, "not a chat completion"),
+        (always(http(b"null")), 20, "not a chat completion"),
+        (always(http(b'{"choices": [{"message": null}]}')), 20, "not a chat completion"),
+        (always(http(completion([{"type": "text", "text": {"a": 1}}]))), 20, "not a chat completion"),
+        (always(http(b'{"error": {"message": "Overloaded", "code": 502}}')), 20, "an error with a success status"),
         (always(http(b"x" * 100, "Content-Encoding: gzip")), 20, "cannot be reached ("),
         (
             always(http(b"{}", "Retry-After: 999999", status="429 Too Many Requests")),
             20,
-            "keeps refusing for its rate limit or quota",
+            "keeps refusing because of a rate limit or quota",
         ),
         (always(http(b"y" * MIB, status="500 Oops")), 20, "keeps failing ("),
     ],
@@ -210,7 +210,7 @@ def test_redirects_are_not_followed_and_the_key_goes_nowhere_else(
         where = f"{elsewhere.base_url}/chat/completions"
         with (
             serve_raw(always(http(b"", f"Location: {where}", status="307 Temporary Redirect"))) as server,
-            pytest.raises(ModelNotServed, match=f"127.0.0.1 redirects to {where}, where nothing is sent"),
+            pytest.raises(ModelNotServed, match=f"127.0.0.1 redirects to {where}, which is not followed"),
         ):
             asked(server, tmp_path, api_key_env=VARIABLE)
     assert elsewhere.requests == []
@@ -288,7 +288,7 @@ def test_an_environment_that_the_client_cannot_take_is_named_without_its_secrets
         ask([question()], ledger, OpenAIChat("https://example.org/v1"))
     said = str(failed.value)
     assert said.startswith("No connection to example.org can be set up (")
-    assert f"; look at {name} in the environment." in said
+    assert f"; check {name} in the environment." in said
     assert "somebody" not in said
     assert "hunter22" not in said
 

@@ -255,6 +255,6 @@ def test_what_cannot_be_opened_as_a_working_ledger_stays_where_it_is(tmp_path: P
     path = ledger_at(tmp_path / "l.sqlite", answer())
     with closing(sqlite3.connect(path)) as database:
         database.execute("PRAGMA user_version = 9")
-    with pytest.raises(LedgerError, match="is of format 9"), working_ledger(path):
+    with pytest.raises(LedgerError, match="has format 9"), working_ledger(path):
         pass
     assert path.exists()

@@ -37,7 +37,7 @@ def test_an_error_inside_a_running_loop_is_the_same_error(tmp_path: Path) -> Non
         with Ledger(tmp_path / "ledger") as ledger:
             ask([question("a")], ledger, OpenAIChat("http://127.0.0.1:9/v1", max_retries=0))
 
-    with pytest.raises(ConnectionFailed, match=r"0 of 1 calls are recorded; run the same command again to go on\.$"):
+    with pytest.raises(ConnectionFailed, match=r"0 of 1 calls are recorded; rerun the same command to resume\.$"):
         asyncio.run(notebook())
 
 
@@ -91,5 +91,5 @@ def test_ctrl_c_says_what_is_recorded_whatever_loop_runs(tmp_path: Path, ctrl_c:
                 with closing(asyncio.new_event_loop()) as running:
                     running.run_until_complete(inside(ledger, server.base_url))
         assert len(ledger) == 3
-    assert said == ["Interrupted. 3 of 20 calls are recorded; run the same command again to go on."]
+    assert said == ["Interrupted. 3 of 20 calls are recorded; rerun the same command to resume."]
     assert len(server.requests) == 4

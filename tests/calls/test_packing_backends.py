@@ -174,7 +174,7 @@ def test_a_ledger_holds_work_when_something_was_asked_for(tmp_path: Path) -> Non
 
 def test_a_message_that_fails_keeps_the_others_recorded(tmp_path: Path) -> None:
     requests = numbered(9)
-    said = r"^The server is gone\. 3 of 9 texts are recorded; run the same command again to go on\.$"
+    said = r"^The server is gone\. 3 of 9 texts are recorded; rerun the same command to resume\.$"
     with Ledger(tmp_path / "ledger") as ledger:
         with pytest.raises(ConnectionFailed, match=said):
             ask(requests, ledger, Packing(before=failing("text 4")), limits=ONE_BY_ONE, label="texts")
@@ -224,11 +224,11 @@ def test_a_message_that_costs_too_much_is_not_sent(tmp_path: Path) -> None:
     requests = requests_of(*(f"{number:020}" for number in range(10)))
     with Ledger(tmp_path / "ledger") as ledger:
         backend = Packing(5)
-        with pytest.raises(MaxCostReached, match=r"\$0\.0000 is spent and the next call could cost \$1\.0000; raise"):
+        with pytest.raises(MaxCostReached, match=r"\$0\.0000 is spent, and the next call could cost \$1\.0000; raise"):
             ask(requests, ledger, backend, limits=Limits(price=CENT, max_cost=0.99))
         assert (backend.sent, len(ledger)) == ([], 0)
         for concurrency in (1, 2):
-            with pytest.raises(MaxCostReached, match=r"\$1\.0000 is spent .* 5 of 10 calls are recorded"):
+            with pytest.raises(MaxCostReached, match=r"\$1\.0000 is spent, .* 5 of 10 calls are recorded"):
                 ask(requests, ledger, backend, limits=Limits(concurrency=concurrency, price=CENT, max_cost=1.99))
             assert [len(message) for message in backend.sent] == [5]
         ask(requests, ledger, backend, limits=Limits(price=CENT, max_cost=2.0))
@@ -287,7 +287,7 @@ def test_slices_of_any_size_give_the_same(keys: list[int], size: int) -> None:
     answers = [made(f"{number:064x}", f"{number}", 1) for number in range(0, 60, 2)]
     wanted = [f"{number:064x}" for number in keys]
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pluralbench_calls.ledger, "AT_ONCE", size)
+        patch.setattr(pluralbench_calls.ledger, "CHUNK_ROWS", size)
         with Ledger(Path(folder) / "a") as ledger, Ledger(Path(folder) / "b") as other:
             ledger.record(*answers)
             found = ledger.frame(wanted)

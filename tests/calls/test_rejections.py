@@ -47,7 +47,7 @@ def rejected(said: str, requests: list[Request], ledger: Ledger, chat: OpenAICha
     assert stopped.value.exit_status == 2
     assert str(stopped.value) == (
         f"127.0.0.1 rejects these requests: {said} "
-        f"0 of {len(requests)} votes are recorded; run the same command again to go on."
+        f"0 of {len(requests)} votes are recorded; rerun the same command to resume."
     )
 
 

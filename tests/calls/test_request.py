@@ -92,7 +92,7 @@ def test_the_provider_is_the_host_without_port_and_path(base_url: str, provider:
     ],
 )
 def test_a_base_url_with_a_secret_is_refused_without_repeating_it(base_url: str) -> None:
-    with pytest.raises(CallsError, match=r"api\.example\.com carries a user, a password or a query") as refused:
+    with pytest.raises(CallsError, match=r"api\.example\.com has a user, a password or a query") as refused:
         provider_of(base_url)
     assert "hunter2" not in str(refused.value)
 

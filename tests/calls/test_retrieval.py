@@ -90,7 +90,7 @@ def test_recorded_scores_are_replayed_and_missing_ones_are_named(tmp_path: Path)
     "name", ["", "bm26", "bm25:x", "sentence-transformers", "sentence-transformers:", "all-MiniLM"]
 )
 def test_an_unknown_retriever_is_named(name: str) -> None:
-    with pytest.raises(RetrievalError, match=r"Unknown retriever .*: give `bm25`, `contriever`"):
+    with pytest.raises(RetrievalError, match=r"Unknown retriever .*; choose `bm25`, `contriever`"):
         retriever(name)
 
 
@@ -131,15 +131,16 @@ def test_a_model_that_is_not_here_names_what_would_do(
     with pytest.raises(RetrievalError) as caught:
         scores(f"{kind}:{model}", "q", POSTS, tmp_path / "l")
     assert str(caught.value) == (
-        f"{said}`retriever` to `{kind}:FOLDER` with a folder that holds a copy of the model, or to `bm25`, which needs "
-        "neither model nor network."
+        f"{said}`retriever=...` to `{kind}:FOLDER` with a local copy of the model, or to `bm25`, which needs no model."
     )
 
 
 def test_a_folder_that_holds_no_model_is_named_with_the_cause(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="needs the extra `contriever`")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(RetrievalError, match=r"empty cannot be loaded \(.*\); set `retriever` to `contriever:FOLDER`"):
+    with pytest.raises(
+        RetrievalError, match=r"empty cannot be loaded \(.*\); set `retriever=...` to `contriever:FOLDER`"
+    ):
         scores(f"contriever:{tmp_path / 'empty'}", "q", POSTS, tmp_path / "l")
 
 

@@ -223,9 +223,7 @@ def test_an_interrupted_build_goes_on_and_asks_nothing_twice(
 ) -> None:
     out, whole = tmp_path / "out", tmp_path / "whole"
     recorder.most = builder.calls // 2
-    refused(
-        run(*builder.asks, "--out", out), "The server is gone.", "are recorded; run the same command again to go on"
-    )
+    refused(run(*builder.asks, "--out", out), "The server is gone.", "are recorded; rerun the same command to resume")
     assert not out.exists()
     assert 0 < len(recorder.keys) < builder.calls
     recorder.most = math.inf

@@ -39,7 +39,7 @@ OWN = [
     ("build-personalized --retriever bm26", "Unknown retriever 'bm26'"),
     ("build-personalized --llm m --base-url localhost:80", "The base URL is not of the form https://HOST/v1"),
     (f"build-personalized {ENDPOINT}", "say which one with --llm"),
-    ("build-personalized --max-cost 1", "a `max_cost` needs a `price` under [connection]"),
+    ("build-personalized --max-cost 1", "`--max-cost` requires `--price`"),
     ("build-personalized --price 1/x", "`connection.price`: '1/x' is not of the form IN/OUT"),
     ("build-personalized --seed 3 training", "Options go behind the verb: build-personalized training --seed ..."),
     (f"build-personalized training {ENDPOINT}", "say which one with --persona-llm"),
@@ -119,7 +119,7 @@ RECIPES: list[tuple[str, dict[str, Any], str]] = [
     ("build-personalized", SAMPLE | {"audit": {"zzz": 1}}, "`audit.zzz`; the keys here are max_chosen_longer"),
     ("build-personalized", SAMPLE | {"profile_size": 0}, "`profile_size`: Input should be greater than or equal to 1"),
     ("build-personalized", SAMPLE | {"source": {"locations": []}}, "`source.locations`"),
-    ("build-personalized", SAMPLE | {"llm": {"provider": "a.org", "model": "m"}}, "'a.org' needs a `base_url`"),
+    ("build-personalized", SAMPLE | {"llm": {"provider": "a.org", "model": "m"}}, "'a.org' requires `--base-url`"),
     ("build-multilingual", LANGUAGE | {"translator": {"name": "x", "modle": "x"}}, "`translator.modle`; did you mean"),
     (
         "build-multilingual",

@@ -71,7 +71,7 @@ def test_a_spending_ceiling_stops_the_build_and_raising_it_goes_on(run: Run, tmp
         words = (*SAMPLE, "--base-url", server.base_url, "--price", "10/10", "--out", tmp_path / "out")
         status, said = run(*words, "--max-cost", "0.06")
         assert (status, "The spending ceiling of $0.06 is reached" in said) == (2, True), said
-        assert said.endswith(" are recorded; run the same command again to go on.\n")
+        assert said.endswith(" are recorded; rerun the same command to resume.\n")
         assert 0 < len(server.requests) * 0.011 <= 0.06
         assert run(*words, "--max-cost", "1")[0] == 0
         assert len(server.requests) == 12

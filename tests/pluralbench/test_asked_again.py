@@ -127,7 +127,7 @@ VERBS: Mapping[str, Verb] = {
         ],
     ),
     "synthesize": Verb(
-        synthesized, lambda: prefers, 24, [(7, None, "run the same command again to go on")],
+        synthesized, lambda: prefers, 24, [(7, None, "rerun the same command to resume")],
         [({"synthesizing": SynthesizeConfig(num_candidates=3)}, "candidates 10, now 3")],
     ),
     "plan": Verb(
@@ -202,7 +202,7 @@ def test_a_server_that_dies_loses_and_repeats_nothing(
     with serve(script) as server, pytest.raises(CallsError) as caught:
         verb.make(server, data, tmp_path / "run")
     assert said in str(caught.value)
-    assert str(caught.value).endswith("run the same command again to go on.")
+    assert str(caught.value).endswith("rerun the same command to resume.")
     assert not (tmp_path / "run").exists()
     refused(verb, data, tmp_path / "run")
     script.left = None

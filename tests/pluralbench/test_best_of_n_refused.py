@@ -57,10 +57,10 @@ def alike(groups: Sequence[Group]) -> list[list[float]]:
         (["--profile", "plan"], "--profile plan and --plans FILE belong together"),
         (["--config", "xx"], "has no config 'xx'; it has people."),
         (["--policy-base-url", "localhost:80"], "base URL"),
-        (["--judge", "j", "--judge-base-url", NOWHERE, "--judge-max-cost", "1"], "The judge j cannot be asked: a "
-         "`max_cost` needs a `price` under [connection] to be reckoned by."),
-        (["--policy-max-cost", "1"], "The policy p cannot be called: a `max_cost` needs a `price` under [connection] "
-         "to be reckoned by."),
+        (["--judge", "j", "--judge-base-url", NOWHERE, "--judge-max-cost", "1"], "The judge j cannot be asked: "
+         "`connection.max_cost=...` requires `connection.price=...`."),
+        (["--policy-max-cost", "1"], "The policy p cannot be called: `connection.max_cost=...` requires "
+         "`connection.price=...`."),
         (["--judge-attempts", "0"], "--judge-attempts"),
         (["--top-p", "1.5"], "--top-p: "),
         (["--reuse", "nowhere.sqlite"], "nowhere.sqlite"),

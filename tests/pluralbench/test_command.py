@@ -221,7 +221,7 @@ def test_a_model_that_does_not_fit_is_named_and_leaves_nothing(
     ("words", "parts"),
     [
         (["--price", "1"], ["--price: '1' is not of the form IN/OUT"]),
-        (["--max-cost", "1"], ["a `max_cost` needs a `price`"]),
+        (["--max-cost", "1"], ["`--max-cost` requires `--price`"]),
         (["--top-p", "1.5"], ["--top-p: "]),
         (["--base-url", "localhost:80"], ["base URL"]),
         (["--api-key-env", "PLANTED_NOWHERE"], ["PLANTED_NOWHERE"]),

@@ -65,7 +65,7 @@ def test_what_is_given_is_what_is_asked(run: Command, data: Path, tmp_path: Path
         (["--config", "opinion_qa", "--setting", "tie"], "the task opinion_qa has no ties"),
         (["--config", "beer"], "has no config 'beer'"),
         (["--price", "1"], "--price: '1' is not of the form IN/OUT"),
-        (["--max-cost", "1"], "a `max_cost` needs a `price`"),
+        (["--max-cost", "1"], "`--max-cost` requires `--price`"),
         (["--base-url", "localhost:80"], "base URL"),
     ],
 )

@@ -131,7 +131,7 @@ def test_a_server_that_dies_halfway_says_what_is_recorded_and_the_rest_is_asked_
     pairs = [Comparison(f"q{n}", user(f"Question {n}"), "a", "b") for n in range(5)]
     with serve(lambda _, number: Reply("[[A]]", hang_up=number >= 3)) as server:
         dying = judge(server, tmp_path, connection={**ONE_BY_ONE, "max_retries": 0})
-        with pytest.raises(ConnectionFailed, match="3 of 5 verdicts are recorded; run the same command again to go on"):
+        with pytest.raises(ConnectionFailed, match="3 of 5 verdicts are recorded; rerun the same command to resume"):
             dying.compare(pairs)
     with serve(always("[[B]]")) as mended:
         settled = judge(mended, tmp_path, connection=ONE_BY_ONE).compare(pairs)
@@ -177,7 +177,9 @@ def test_loading_a_judge_asks_nothing_and_writes_nothing(tmp_path: Path) -> None
 
 def test_a_judge_that_cannot_be_reached_is_said_at_once(tmp_path: Path) -> None:
     model = ChatModel(provider="api.example.org", model="j")
-    with pytest.raises(CallsError, match=r"^The judge j cannot be asked: provider .* needs a `base_url`"):
+    with pytest.raises(
+        CallsError, match=r"^The judge j cannot be asked: provider .* requires `connection.base_url=...`"
+    ):
         Judge(model, ConnectionConfig(), tmp_path / "ledger")
 
 

@@ -135,7 +135,7 @@ def test_an_interrupted_synthesis_goes_on_where_it_was(tmp_path: Path) -> None:
     def stops(body: dict[str, Any], number: int) -> Reply:
         return script(body, number) if number < 9 else Reply("no", status=401)
 
-    with pytest.raises(CallsError, match="run the same command again to go on"):
+    with pytest.raises(CallsError, match="rerun the same command to resume"):
         found(people, tmp_path, stops)
     rest, server = found(people, tmp_path, script)
     whole, all_of_it = found(people, tmp_path / "whole", script)

@@ -11,7 +11,7 @@ from pluralbench_calls import read_ledger
 from written_tables import write
 
 PROJECT = "the-builders-own"
-GO_ON = "; run the same command again to go on."
+GO_ON = "; rerun the same command to resume."
 Run = Callable[..., tuple[int, str]]
 Row = Mapping[str, Any]
 

@@ -1,4 +1,4 @@
-"""Ask a model, record the answer, replay it."""
+"""Recorded model calls: send requests, record each answer in a ledger, and replay it."""
 
 from pluralbench_calls.ask import Limits, Price, ask
 from pluralbench_calls.backends.canned import CannedBackend, Replay

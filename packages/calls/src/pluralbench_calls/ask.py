@@ -1,4 +1,4 @@
-"""Ask requests: answer what the ledger knows, send the rest, record each answer as it arrives."""
+"""Answer requests from the ledger or a backend, and record each new answer as it arrives."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -16,23 +16,21 @@ from pluralbench_calls.ledger import Ledger
 from pluralbench_calls.loops import run
 from pluralbench_calls.records import Answer, Backend, PackingBackend, Request, max_prompt_tokens
 
-BYTES_A_TOKEN = 4  # on average; never less than one, by which the ceiling is reckoned
-LONGEST = 300  # characters of a server's sentence
-FEW = 3  # rejected requests, and none answered, are enough to see that the fault is not one request's alone
-TOO_LARGE = "413"  # the HTTP status of a request that is longer than a server takes
-WRONG_FORM = {"400", "422", TOO_LARGE}  # of all that a server finds wrong
+BYTES_PER_TOKEN = 4  # on average, for rate limits; the spending ceiling assumes one byte per token
+MAX_MESSAGE_LENGTH = 300  # characters of a server's message
+MAX_REJECTIONS = 3  # rejections without any answer that stop a run, because all requests share the problem
+TOO_LARGE = "413"  # HTTP status for a request that is too long for the server
+BAD_REQUEST = {"400", "422", TOO_LARGE}  # HTTP statuses that reject the content of a request
 
 
 class Price(FrozenModel):
-    """US dollars for a million tokens."""
+    """Price in US dollars per million tokens."""
 
-    input: float = Field(0.0, ge=0, allow_inf_nan=False, description="US dollars for a million tokens that are sent.")
-    output: float = Field(
-        0.0, ge=0, allow_inf_nan=False, description="US dollars for a million tokens that are answered."
-    )
+    input: float = Field(0.0, ge=0, allow_inf_nan=False, description="US dollars per million prompt tokens.")
+    output: float = Field(0.0, ge=0, allow_inf_nan=False, description="US dollars per million completion tokens.")
 
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """US dollars for so many tokens."""
+        """Compute the cost of these tokens in US dollars."""
         return (prompt_tokens * self.input + completion_tokens * self.output) / 1e6
 
 
@@ -41,11 +39,15 @@ FREE = Price()
 
 @dataclass(frozen=True)
 class Limits:
-    """How fast requests are sent, and how much they may cost.
+    """Limits on the rate and the cost of requests.
 
-    concurrency: requests in flight at once. max_cost: the most US dollars for all answers that the ledger holds and all
-    requests that are sent; None is no ceiling. An answer whose server says no tokens counts as the most that it can
-    cost while the run goes on.
+    Attributes:
+        concurrency: Maximum number of requests in flight.
+        requests_per_minute: Maximum number of requests per minute. None: no limit.
+        tokens_per_minute: Maximum number of prompt and completion tokens per minute, estimated. None: no limit.
+        price: Price of tokens.
+        max_cost: Maximum cost in US dollars of all answers in the ledger and all requests that are sent. None: no
+            limit. During a run, an answer without token counts is charged the maximum that it can cost.
     """
 
     concurrency: int = 8
@@ -64,44 +66,57 @@ def ask(
     label: str = "calls",
     answered: bool = False,
 ) -> list[Answer]:
-    """Answer `requests`, in their order; equal requests are asked once and known ones not at all.
+    """Answer requests from the ledger, and send those without a recorded answer to a backend.
 
-    Where the backend packs several requests into a message, each still has its own key and answer. Each new answer is
-    in the ledger before the next message of its worker goes out. At the first error that concerns every request, what
-    is in flight is finished and recorded and the error raised; so are the first rejections where nothing is answered
-    (see `_RejectionGuard`). Inside a running event loop, such as a notebook's, it works in a thread of its own.
+    Equal requests are sent once. Each new answer is recorded before the next message of its worker is sent. After an
+    error that concerns every request, such as a wrong key, the requests in flight are finished and recorded, and the
+    error is raised. The same happens if the first requests are all rejected. Inside a running event loop, such as a
+    notebook's, the work runs in its own thread.
 
-    label: what the requests are, in the plural. answered: requests of this form have been answered before, so a
-    rejection is the trouble of one request.
+    Args:
+        requests: The requests. If the backend packs several into a message, each still has its own key and answer.
+        ledger: Where answers are looked up and recorded.
+        backend: Answers the requests that are not in the ledger.
+        limits: Rates and cost. Default: `Limits()`.
+        label: Name of the requests in messages, in the plural.
+        answered: Whether the server has answered requests of this form before. If so, a rejection concerns only that
+            request.
 
-    Raises a `CallsError` that says how many answers are recorded; asking again goes on from there.
+    Returns:
+        The answers in the order of `requests`.
+
+    Raises:
+        CallsError: The requests cannot be answered. The message counts the recorded answers; a second call sends only
+            the rest.
     """
     unique = {request.key: request for request in requests}
-    known = ledger.outcomes(unique)
-    missing = [request for key, request in unique.items() if key not in known]
+    outcomes = ledger.outcomes(unique)
+    missing = [request for key, request in unique.items() if key not in outcomes]
     if missing:
         try:
             with progress(label, len(missing)) as meter:
-                answered = answered or any(outcome != "error" for outcome in known.values())
+                answered = answered or any(outcome != "error" for outcome in outcomes.values())
                 limits = limits or Limits()
                 if isinstance(backend, FileBackend):
-                    missing = _filed(missing, ledger, backend, limits.price, meter, label, answered=answered)
+                    missing = _answer_from_files(
+                        missing, ledger, backend, limits.price, meter, label, answered=answered
+                    )
                     backend = backend.online
                 else:
-                    _mind_batches(missing, ledger, backend, meter)
+                    _check_batches(missing, ledger, backend, meter)
                 if missing:
-                    trial = _RejectionGuard(ledger, missing, answered=answered)
-                    run(_send_all(missing, ledger, backend, limits, meter, trial))
-        except (CallsError, KeyboardInterrupt) as error:
-            said = error if isinstance(error, CallsError) else Interrupted("Interrupted.")
+                    guard = _RejectionGuard(ledger, missing, answered=answered)
+                    run(_send_all(missing, ledger, backend, limits, meter, guard))
+        except (CallsError, KeyboardInterrupt) as cause:
+            error = cause if isinstance(cause, CallsError) else Interrupted("Interrupted.")
             recorded = f"{len(ledger.outcomes(unique)):,} of {len(unique):,} {label} are recorded"
-            go_on = "; run the same command again to go on" if said.resumable else ""
-            raise type(said)(f"{said} {recorded}{go_on}.") from None
+            hint = "; rerun the same command to resume" if error.resumable else ""
+            raise type(error)(f"{error} {recorded}{hint}.") from None
     answers = ledger.find(unique)
     return [answers[request.key] for request in requests]
 
 
-def _filed(
+def _answer_from_files(
     missing: list[Request],
     ledger: Ledger,
     backend: FileBackend,
@@ -111,68 +126,71 @@ def _filed(
     *,
     answered: bool,
 ) -> list[Request]:
-    """Record the answers that files hold; the requests that are to be sent. Raises `CallsPending` for written ones."""
-    trial = _RejectionGuard(ledger, missing, answered=answered)
-    for answers in backend.take(missing, ledger):
-        trial.record(answers)
+    """Record the answers in the result files, and return the requests without one.
+
+    Raises `CallsPending` if these are written to a file.
+    """
+    guard = _RejectionGuard(ledger, missing, answered=answered)
+    for answers in backend.read_answers(missing, ledger):
+        guard.record(answers)
         for answer in answers:
             meter.advance(price.cost(answer.prompt_tokens, answer.completion_tokens))
-    trial.end()
-    taken = ledger.outcomes(request.key for request in missing)
-    left = [request for request in missing if request.key not in taken]
-    if left:
-        _mind_batches(left, ledger, backend.online, meter)
-        backend.write(left, ledger, label)
-    return left
+    guard.finish()
+    recorded = ledger.outcomes(request.key for request in missing)
+    unanswered = [request for request in missing if request.key not in recorded]
+    if unanswered:
+        _check_batches(unanswered, ledger, backend.online, meter)
+        backend.write_pending(unanswered, ledger, label)
+    return unanswered
 
 
-def _mind_batches(missing: Sequence[Request], ledger: Ledger, backend: Backend, meter: Meter) -> None:
-    """Tell a backend of batches where it keeps them. Raises `CallsError` for another where one of them is out."""
-    batches = BatchStore(ledger.path.with_suffix(".batches"))
+def _check_batches(missing: Sequence[Request], ledger: Ledger, backend: Backend, meter: Meter) -> None:
+    """Give a batch backend its store. For another backend, raise `CallsError` if a batch with these calls is open."""
+    store = BatchStore(ledger.path.with_suffix(".batches"))
     if isinstance(backend, OpenAIBatches):
-        backend.keep(batches.folder, meter.show_remote)
-    elif out := batches.out_for(missing):
+        backend.use_store(store.folder, meter.show_remote)
+    elif batches := store.batches_with(missing):
         raise CallsError(
-            f"{sum(len(kept.calls) for kept in out):,} calls are out in a batch at {out[0].base_url}; go on with "
-            f"--batch, or remove {batches.folder} to have them sent, and paid, again."
+            f"{sum(len(batch.calls) for batch in batches):,} calls are in an open batch at {batches[0].base_url}; "
+            f"resume with `connection.batch=True`, or remove {store.folder} to send and pay for them again."
         )
 
 
 async def _send_all(
-    missing: list[Request], ledger: Ledger, backend: Backend, limits: Limits, meter: Meter, trial: "_RejectionGuard"
+    missing: list[Request], ledger: Ledger, backend: Backend, limits: Limits, meter: Meter, guard: "_RejectionGuard"
 ) -> None:
     size = backend.size if isinstance(backend, PackingBackend) else max_prompt_tokens
-    gate = _Throttle(limits, size, spent=limits.price.cost(*ledger.usage()))
+    throttle = _Throttle(limits, size, spent=limits.price.cost(*ledger.usage()))
     failures: list[CallsError] = []
-    entering: set[asyncio.Task[float]] = set()
+    waiting: set[asyncio.Task[float]] = set()
 
     async def work(queue: Iterator[list[Request]]) -> None:
         for message in queue:
             try:
                 requests = {request.key: request for request in message}
-                async with trial:
+                async with guard:
                     if failures:
                         return
-                    at_gate = asyncio.create_task(gate.enter(message))
-                    entering.add(at_gate)
+                    entering = asyncio.create_task(throttle.enter(message))
+                    waiting.add(entering)
                     try:
-                        reserved = await at_gate
+                        reserved = await entering
                     finally:
-                        entering.discard(at_gate)
+                        waiting.discard(entering)
                     try:
                         async for answers in _send(backend, message):
-                            trial.record(answers)
+                            guard.record(answers)
                             for answer in answers:
-                                meter.advance(gate.spend(answer, requests[answer.key]))
+                                meter.advance(throttle.spend(answer, requests[answer.key]))
                     finally:
-                        await gate.leave(reserved)
+                        await throttle.leave(reserved)
             except CallsError as error:
                 failures.append(error)
             except asyncio.CancelledError:
                 if not failures:
                     raise
             if failures:
-                for task in list(entering):  # what waits for a rate would only fail too
+                for task in list(waiting):  # a message that waits for a rate limit would fail too
                     task.cancel()
                 return
 
@@ -183,13 +201,13 @@ async def _send_all(
         try:
             await asyncio.gather(*(work(queue) for _ in range(workers)))
         except asyncio.CancelledError:
-            said = next((one for one in failures if isinstance(one, Interrupted)), None)
-            if said is None:
+            interrupted = next((error for error in failures if isinstance(error, Interrupted)), None)
+            if interrupted is None:
                 raise
-            raise said from None  # what goes on without this process
+            raise interrupted from None  # its message names the batches that continue at the server
     if failures:
         raise failures[0]
-    trial.end()
+    guard.finish()
 
 
 async def _send(backend: Backend, message: list[Request]) -> AsyncIterator[list[Answer]]:
@@ -202,31 +220,33 @@ async def _send(backend: Backend, message: list[Request]) -> AsyncIterator[list[
 
 
 class _RejectionGuard:
-    """Records answers, but holds rejections back until it is clear that the server takes requests of this form.
+    """Records answers, but withholds rejections until the server is known to accept requests of this form.
 
-    One text may be too long: its rejection is recorded, and the rest of the run goes on. But where every request is
-    rejected, they have a fault in common, such as a parameter that the model does not know. Recorded, such rejections
-    would fill a run with invalid results and stand in its way after the fault is mended. So none is recorded before the
-    first answer, and `FEW` of them, or fewer where there are no more requests, stop the run. A rejection comes back
-    sooner than an answer: whether nothing is answered is known only when nothing is in flight any more, and until then
-    nothing more is sent. Where the server answered other requests of the work, one that is too large is so by itself.
+    A single rejected request, such as one that is too long, is recorded, and the run continues. If every request is
+    rejected, they share a problem, such as a parameter that the model does not know. Recording those rejections would
+    fill the run with invalid results that remain after the problem is fixed. So no rejection is recorded before the
+    first answer, and `MAX_REJECTIONS` of them (or fewer, if there are no more requests) stop the run. Rejections
+    arrive sooner than answers, so nothing more is sent until no request is in flight. A request that is too large
+    concerns only itself if the ledger has an answer from the same server.
 
-    A context manager around each message that is sent; raises `RequestsRejected`.
+    A context manager around each message; raises `RequestsRejected`.
     """
 
     def __init__(self, ledger: Ledger, requests: Sequence[Request], *, answered: bool) -> None:
         self._ledger, self._answered = ledger, answered
-        takes_some = any(map(ledger.has_answer_from, {request.provider for request in requests}))
-        self._wrong = WRONG_FORM - {TOO_LARGE} if takes_some else WRONG_FORM
-        self._held: list[Answer] = []
+        has_answers = any(map(ledger.has_answer_from, {request.provider for request in requests}))
+        self._withheld_reasons = BAD_REQUEST - {TOO_LARGE} if has_answers else BAD_REQUEST
+        self._withheld: list[Answer] = []
         self._in_flight = 0
         self._changed = asyncio.Condition()
 
     async def __aenter__(self) -> None:
         async with self._changed:
-            await self._changed.wait_for(lambda: self._answered or len(self._held) < FEW or self._in_flight == 0)
-            if len(self._held) >= FEW:
-                self.end()
+            await self._changed.wait_for(
+                lambda: self._answered or len(self._withheld) < MAX_REJECTIONS or self._in_flight == 0
+            )
+            if len(self._withheld) >= MAX_REJECTIONS:
+                self.finish()
             self._in_flight += 1
 
     async def __aexit__(self, *exc: object) -> None:
@@ -235,21 +255,24 @@ class _RejectionGuard:
             self._changed.notify_all()
 
     def record(self, answers: Sequence[Answer]) -> None:
-        """Record answers that came back, and what was held back once one of them shows that the form is right."""
+        """Record answers. After the first that is not a rejection, also record the withheld rejections."""
         self._answered |= any(answer.outcome != "error" for answer in answers)
-        came = [*self._held, *answers]
-        self._held = [] if self._answered else [answer for answer in came if answer.finish_reason in self._wrong]
-        self._ledger.record(*(answer for answer in came if answer not in self._held))
+        received = [*self._withheld, *answers]
+        self._withheld = (
+            [] if self._answered else [answer for answer in received if answer.finish_reason in self._withheld_reasons]
+        )
+        self._ledger.record(*(answer for answer in received if answer not in self._withheld))
 
-    def end(self) -> None:
-        """Nothing is in flight. Raises `RequestsRejected` where all that came back are rejections."""
-        if self._held:
-            said = self._held[0]
-            raise RequestsRejected(f"{said.provider} rejects these requests: {one_line(said.text, LONGEST)}.")
+    def finish(self) -> None:
+        """Raise `RequestsRejected` if all requests were rejected. Call it when no request is in flight."""
+        if self._withheld:
+            first = self._withheld[0]
+            message = one_line(first.text, MAX_MESSAGE_LENGTH)
+            raise RequestsRejected(f"{first.provider} rejects these requests: {message}.")
 
 
 class _Throttle:
-    """Lets a message pass when the rates and the ceiling allow it."""
+    """Delays messages to keep the rate limits, and refuses those that could exceed the spending ceiling."""
 
     def __init__(self, limits: Limits, size: Callable[[Request], int], spent: float) -> None:
         self._limits, self._size, self._spent = limits, size, spent
@@ -259,15 +282,15 @@ class _Throttle:
         self._tokens = _limiter(limits.tokens_per_minute)
 
     async def enter(self, message: Sequence[Request]) -> float:
-        """Wait for the rates; reserve and return the most that the message can cost, so no ceiling is crossed."""
-        size, longest = self._longest(message)
-        cost = self._most(message)
-        await self._reserve(cost, unbounded=longest == 0 and self._limits.price.output > 0)
+        """Wait for the rate limits; reserve and return the maximum cost of the message in US dollars."""
+        prompt, completion = self._max_tokens(message)
+        cost = self._max_cost(message)
+        await self._reserve(cost, unbounded=completion == 0 and self._limits.price.output > 0)
         try:
             if self._requests is not None:
                 await self._requests.acquire()
             if self._tokens is not None:
-                tokens = size / BYTES_A_TOKEN + longest
+                tokens = prompt / BYTES_PER_TOKEN + completion
                 while tokens > 0:
                     await self._tokens.acquire(min(tokens, self._tokens.max_rate))
                     tokens -= self._tokens.max_rate
@@ -277,7 +300,7 @@ class _Throttle:
         return cost
 
     async def leave(self, reserved: float) -> None:
-        """Give back what was reserved, once what was spent is counted."""
+        """Release a reserved cost, after `spend` counted the real one."""
         async with self._changed:
             self._reserved -= reserved
             self._in_flight -= 1
@@ -289,48 +312,51 @@ class _Throttle:
             if ceiling is not None:
                 if unbounded:
                     raise MaxCostReached(
-                        "A request without a limit of tokens may cost any amount, so the spending ceiling of "
-                        f"${ceiling:.2f} cannot be kept; set the limit."
+                        "A request without a token limit may cost any amount, so the spending ceiling of "
+                        f"${ceiling:.2f} cannot be kept; set `max_tokens`."
                     )
-                # While others are in flight their reserve may come back, so only an idle gate gives up.
+                # Requests in flight may release part of their reserve, so the ceiling is reached only when none is.
                 await self._changed.wait_for(
                     lambda: self._spent + self._reserved + cost <= ceiling or self._in_flight == 0
                 )
                 if self._spent + cost > ceiling:
                     raise MaxCostReached(
-                        f"The spending ceiling of ${ceiling:.2f} is reached: ${self._spent:.4f} is spent and the next "
-                        f"call could cost ${cost:.4f}; raise `max_cost` to go on."
+                        f"The spending ceiling of ${ceiling:.2f} is reached: ${self._spent:.4f} is spent, and the next "
+                        f"call could cost ${cost:.4f}; raise `connection.max_cost=...` to resume."
                     )
             self._reserved += cost
             self._in_flight += 1
 
     def spend(self, answer: Answer, request: Request) -> float:
-        """Count what an answer cost, in US dollars; under a ceiling the most it can have, where nobody says."""
-        said = answer.outcome == "error" or answer.prompt_tokens or answer.completion_tokens
+        """Add the cost of an answer in US dollars, and return it.
+
+        Under a ceiling, an answer without token counts is charged the maximum that it can cost.
+        """
+        is_known = answer.outcome == "error" or answer.prompt_tokens or answer.completion_tokens
         tokens = answer.prompt_tokens, answer.completion_tokens
-        cost = self._limits.price.cost(*tokens) if said else self._most([request])
+        cost = self._limits.price.cost(*tokens) if is_known else self._max_cost([request])
         self._spent += cost
         return cost
 
-    def _longest(self, message: Sequence[Request]) -> tuple[int, int]:
-        """The most tokens, or what else is billed, of a message and of its answers."""
-        return sum(map(self._size, message)), sum(_longest(request.body) for request in message)
+    def _max_tokens(self, message: Sequence[Request]) -> tuple[int, int]:
+        """Bound the tokens (or other billed units) of a message and of its answers."""
+        return sum(map(self._size, message)), sum(_max_completion_tokens(request.body) for request in message)
 
-    def _most(self, message: Sequence[Request]) -> float:
-        """The most that a message can cost; 0 without a ceiling."""
-        return 0.0 if self._limits.max_cost is None else self._limits.price.cost(*self._longest(message))
+    def _max_cost(self, message: Sequence[Request]) -> float:
+        """Bound the cost of a message in US dollars; 0 without a ceiling."""
+        return 0.0 if self._limits.max_cost is None else self._limits.price.cost(*self._max_tokens(message))
 
 
 def _limiter(per_minute: float | None) -> AsyncLimiter | None:
     if per_minute is None:
         return None
-    # A tenth of the minute's allowance, and at least one, may go at once; the rest is spread evenly.
-    at_once = max(1.0, per_minute / 10)
-    return AsyncLimiter(at_once, 60 * at_once / per_minute)
+    # A burst may use a tenth of a minute's allowance, and at least one; the rest is spread evenly.
+    burst = max(1.0, per_minute / 10)
+    return AsyncLimiter(burst, 60 * burst / per_minute)
 
 
-def _longest(body: Mapping[str, Json]) -> int:
-    """The most tokens that can be answered; 0 where the request does not limit them."""
+def _max_completion_tokens(body: Mapping[str, Json]) -> int:
+    """Return the maximum number of completion tokens; 0 if the request does not limit them."""
     limits = [body.get(name) for name in ("max_tokens", "max_completion_tokens")]
     samples = body.get("n")
     return max((limit for limit in limits if isinstance(limit, int)), default=0) * (

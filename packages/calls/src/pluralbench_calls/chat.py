@@ -1,4 +1,4 @@
-"""A chat model as a recipe names it: which one, how it is sampled, and how it is reached; and requests to it."""
+"""Configuration of chat models and connections, and requests to them."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -146,27 +146,29 @@ class ConnectionConfig(FrozenModel):
 
 
 def check_connection(model: ChatModel, connection: ConnectionConfig, own: Sequence[str] = ()) -> None:
-    """Raise `ValueError`, one sentence for a recipe's reader, where the connection does not fit the model.
+    """Raise `ValueError` if a connection does not fit a model.
 
-    own: providers that the builder serves itself.
+    Args:
+        model: The model.
+        connection: The connection to it.
+        own: Providers that need no connection, such as the recorded answers of a sample.
     """
     if model.provider not in {LOCAL, *own} and connection.base_url is None:
-        raise ValueError(f"provider {model.provider!r} needs a `base_url` under [connection]")
+        raise ValueError(f"provider {model.provider!r} requires `connection.base_url=...`")
     if connection.batch and model.provider == LOCAL:
-        raise ValueError("the embedded model takes no batches; leave out `batch` (--batch)")
+        raise ValueError("the embedded model has no Batch API; leave out `connection.batch=True`")
     if connection.batch and connection.pending is not None:
-        raise ValueError("calls go out as a batch (`batch`) or into a file (`pending`), and not both")
+        raise ValueError("`connection.batch=True` and `connection.pending=...` cannot be combined")
     if connection.batch and (connection.requests_per_minute or connection.tokens_per_minute):
-        raise ValueError(
-            "a batch is sent as a whole, so `requests_per_minute` and `tokens_per_minute` do not go with `batch`"
-        )
+        limit = "requests_per_minute" if connection.requests_per_minute else "tokens_per_minute"
+        raise ValueError(f"`connection.batch=True` and `connection.{limit}=...` cannot be combined")
     if connection.base_url is not None:
         try:
             provider_of(connection.base_url)
         except CallsError as error:
             raise ValueError(str(error)) from None
     if connection.max_cost is not None and connection.price == Price():
-        raise ValueError("a `max_cost` needs a `price` under [connection] to be reckoned by")
+        raise ValueError("`connection.max_cost=...` requires `connection.price=...`")
 
 
 def chat_request(
@@ -180,7 +182,7 @@ def chat_request(
     schema: Mapping[str, Any] | None = None,
     temperature_step: float = 0.0,
 ) -> Request:
-    """A chat request: the one maker of them. Nothing here depends on who serves the model; see `OpenAIChat` for that.
+    """Create a chat request. It does not depend on the server of the model; see `OpenAIChat` for that.
 
     Args:
         model: The model and its sampling parameters.
@@ -210,7 +212,7 @@ def chat_request(
 
 
 def chat_backend(model: ChatModel, connection: ConnectionConfig) -> Backend:
-    """Who answers for the model: the embedded one, or the endpoint of the connection, or files in its place."""
+    """Create the backend of a model: the embedded model, the endpoint of the connection, or files in its place."""
     if model.provider == LOCAL:
         return EmbeddedModel()
     options = connection.model_dump(include={"api_key_env", "timeout", "max_retries", "max_answer_bytes"})
@@ -225,10 +227,14 @@ def chat_backend(model: ChatModel, connection: ConnectionConfig) -> Backend:
 def model_overrides(
     table: str, name: str, base_url: str | None, api_key_env: str | None, local: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What a model's name on the command line changes in a recipe, by dotted key.
+    """Map dotted keys of a recipe to the values that select a model by name.
 
-    table: where the recipe has its model. name: `local`, or a model of `base_url` (without one, OpenAI's).
-    local: values of the table for the embedded model.
+    Args:
+        table: Table of the model in the recipe.
+        name: `local`, or a model of the endpoint.
+        base_url: The endpoint. None: OpenAI's.
+        api_key_env: Environment variable of the key. None: OPENAI_API_KEY for OpenAI, otherwise no key.
+        local: Further values of the table for the embedded model.
     """
     if name == LOCAL:
         changes: dict[str, Any] = {"provider": LOCAL, "model": LOCAL_MODEL, **local}
@@ -243,18 +249,25 @@ def model_overrides(
 
 
 def resolve_model_option(
-    given: Overrides, table: str, flag: str, local: Mapping[str, Any], own: Mapping[str, str] | None = None
+    overrides: Overrides, table: str, flag: str, local: Mapping[str, Any], own: Mapping[str, str] | None = None
 ) -> Overrides:
-    """What the command line says, with the model of `table` in place of its name.
+    """Replace the name of a model in a command's overrides by all values of `model_overrides`.
 
-    flag: of the option that names the model. local: values of the table for the embedded model. own: providers that the
-    builder serves itself, with the model that the recipe then has. Raises `RecipeError` for an endpoint without model.
+    Args:
+        overrides: Values of the command line by dotted key.
+        table: Table of the model in the recipe.
+        flag: The option that names the model.
+        local: Further values of the table for the embedded model.
+        own: Providers that need no connection, with the model name of each.
+
+    Raises:
+        RecipeError: The overrides have an endpoint without a model.
     """
-    name, url = given.get(f"{table}.model"), given.get("connection.base_url")
+    name, url = overrides.get(f"{table}.model"), overrides.get("connection.base_url")
     if name is None:
         if url is not None:
-            raise RecipeError(f"--base-url says where a model is served; say which one with {flag}.")
-        return given
+            raise RecipeError(f"`connection.base_url=...` requires a model; name it with {flag}.")
+        return overrides
     if own is not None and name in own:
-        return given | {f"{table}.provider": name, f"{table}.model": own[name]}
-    return given | model_overrides(table, name, url, given.get("connection.api_key_env"), local)
+        return overrides | {f"{table}.provider": name, f"{table}.model": own[name]}
+    return overrides | model_overrides(table, name, url, overrides.get("connection.api_key_env"), local)

@@ -1,16 +1,20 @@
-"""Why calls could not be made. All are the user's to mend, and none loses a recorded answer."""
+"""Errors of calls. The user can fix all of them, and none loses a recorded answer."""
 
 from pluralbench_runs import UserError
 
 
 class CallsError(UserError):
-    """Root of this package's errors. `resumable`: the same command, run again, goes on from what is recorded."""
+    """Base class of this package's errors.
+
+    Attributes:
+        resumable: Whether rerunning the same command resumes from the recorded answers.
+    """
 
     resumable = True
 
 
 class ConnectionFailed(CallsError):
-    """The endpoint does not answer, or answers with errors until the retries are spent."""
+    """The endpoint does not answer, or answers with errors until the retries are used up."""
 
 
 class AccessDenied(CallsError):
@@ -18,41 +22,41 @@ class AccessDenied(CallsError):
 
 
 class ModelNotServed(CallsError):
-    """The endpoint does not know the model or an option of the request."""
+    """The endpoint does not have the model, or does not support an option of the request."""
 
 
 class BatchRejected(ModelNotServed):
-    """The endpoint does not take a batch, so there is none."""
+    """The endpoint rejected a batch, so none was created."""
 
 
 class RequestsRejected(CallsError):
-    """The endpoint rejects each of the first requests of a run, for something that they have in common."""
+    """The endpoint rejects all of the first requests of a run, so they share a problem."""
 
 
 class MaxCostReached(CallsError):
-    """The next call could cost more than what is left under the spending ceiling."""
+    """The next call could exceed the spending ceiling."""
 
 
 class MissingAnswers(CallsError):
-    """A replay needs answers that the ledger does not hold."""
+    """A replay needs answers that are not in the ledger."""
 
     resumable = False
 
 
 class LedgerError(CallsError):
-    """A ledger that cannot be read, or that is of another format version."""
+    """A ledger cannot be read, or has another format version."""
 
 
 class BatchFileError(CallsError):
-    """A file of calls that cannot be written, or a file of results that cannot be read or does not belong here."""
+    """A file of calls cannot be written, or a file of results cannot be read or belongs to other calls."""
 
     resumable = False
 
 
 class CallsPending(CallsError):
-    """The calls that are still needed are written to files. Nothing is wrong: the same command goes on with results.
+    """The missing calls were written to files, and the same command continues with their results.
 
-    The exit status is EX_TEMPFAIL of sysexits.h, so that a script tells it from a mistake and from work that is done.
+    This is not a failure. The exit status is EX_TEMPFAIL of sysexits.h, so that a script can recognize it.
     """
 
     resumable = False
@@ -60,10 +64,10 @@ class CallsPending(CallsError):
 
 
 class Interrupted(CallsError):
-    """Stopped by Ctrl-C."""
+    """The user pressed Ctrl-C."""
 
     exit_status = 130
 
 
 class CannedReplyMissing(UserError):
-    """A call to a sample's own texts that nobody wrote an answer for. Asking again would not help."""
+    """A call has no answer among the sample's hand-written ones. Retrying does not help."""

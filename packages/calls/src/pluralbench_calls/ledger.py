@@ -1,4 +1,4 @@
-"""The ledger: every recorded answer by the key of its request. SQLite while working, Parquet when published."""
+"""The ledger: recorded answers by the key of their request. SQLite while working, Parquet when published."""
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,14 +12,14 @@ from pluralbench_runs import UserError
 from pluralbench_calls.errors import CallsError, LedgerError
 from pluralbench_calls.ledger_files import (
     ADAPTED,
-    AT_ONCE,
+    CHUNK_ROWS,
     COLUMNS,
     FORMAT,
     FORMAT_KEY,
     OUTCOMES,
     Row,
     check_sqlite,
-    hardened,
+    harden,
     ledger_rows,
     rows_to_frame,
     translate_sqlite_errors,
@@ -36,31 +36,34 @@ NAMES = ", ".join(COLUMNS)
 class Ledger:
     """Recorded answers in a SQLite file; a context manager.
 
-    An answer is committed as it arrives (write-ahead log, normal synchronisation): killing the process loses
-    none; a power cut can lose the last ones but never damages the file.
+    An answer is committed as it arrives (write-ahead log, normal synchronization). A killed process loses no answer; a
+    power failure can lose the last ones, but never damages the file.
 
-    used: keys of the answers that were looked up since it was opened, which are what a build depends on.
-    has_new_calls: whether it holds answers that were asked for here, rather than taken from another ledger just now.
+    Attributes:
+        path: The SQLite file.
+        used: Keys of the answers that were looked up since the ledger was opened; a build depends on these.
+        has_new_calls: Whether the ledger had answers when it was opened or recorded any since, other than those of
+            `add_from`.
     """
 
     def __init__(self, path: Path) -> None:
-        """Open or create the ledger at `path`. Raises `LedgerError` for another format version or another file."""
+        """Open or create a ledger. Raises `LedgerError` if the file is not a ledger of this format version."""
         self.used: set[str] = set()
         self.path = path
         if path.exists():
             check_sqlite(path)
         with translate_sqlite_errors(path):
-            # Where an event loop runs already, `ask` works in a thread of its own while this one waits for it.
+            # Inside a running event loop, `ask` uses this connection in another thread while this one waits.
             self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             try:
-                self._make()
+                self._create_table()
             except BaseException:
                 self._database.close()
                 raise
         self.has_new_calls = bool(self._rows("SELECT 1 FROM calls LIMIT 1"))
 
-    def _make(self) -> None:
-        hardened(self._database)
+    def _create_table(self) -> None:
+        harden(self._database)
         self._database.execute("PRAGMA journal_mode = WAL")
         self._database.execute("PRAGMA synchronous = NORMAL")
         columns = ", ".join(f"{name} {'INTEGER' if kind is int else 'TEXT'} NOT NULL" for name, kind in COLUMNS.items())
@@ -95,39 +98,39 @@ class Ledger:
         return count
 
     def record(self, *answers: Answer) -> None:
-        """Record answers, for good: a key that is known keeps its first answer."""
+        """Record answers. A key that is already recorded keeps its first answer."""
         self.has_new_calls |= bool(answers)
         with translate_sqlite_errors(self.path), self._transaction():
             self._insert([_as_row(answer) for answer in answers])
 
     def _insert(self, rows: Sequence[tuple[object, ...]]) -> None:
         marks = ", ".join("?" * len(COLUMNS))
-        statement = f"INSERT INTO calls ({NAMES}) VALUES ({marks}) ON CONFLICT (key) DO NOTHING"  # noqa: S608 - no input in it
+        statement = f"INSERT INTO calls ({NAMES}) VALUES ({marks}) ON CONFLICT (key) DO NOTHING"  # noqa: S608 - column names only
         self._database.executemany(statement, rows)
 
     def find(self, keys: Iterable[str]) -> dict[str, Answer]:
-        """The recorded answers among `keys`."""
-        found = {row[0]: Answer(*row) for part in _slices(keys) for row in self._recorded(part)}
-        self.used |= found.keys()
-        return found
+        """Return the recorded answers among `keys`, and mark them as used."""
+        answers = {row[0]: Answer(*row) for part in _slices(keys) for row in self._recorded(part)}
+        self.used |= answers.keys()
+        return answers
 
     def outcomes(self, keys: Iterable[str]) -> dict[str, str]:
-        """What came of those among `keys` that are recorded; their answers are neither made objects nor used."""
+        """Return the outcomes of the recorded answers among `keys`, without marking them as used."""
         wanted = set(keys)
         pages: int = self._rows("PRAGMA page_count")[0][0]
         with translate_sqlite_errors(self.path):
-            # To look a key up reads a page and more, so where there are fewer pages than keys all are read instead.
+            # A lookup reads at least one page, so if there are fewer pages than keys, all rows are read instead.
             if pages < len(wanted):
-                every = self._database.execute("SELECT key, outcome FROM calls")
-                found = {key: outcome for key, outcome in every if key in wanted}
+                rows = self._database.execute("SELECT key, outcome FROM calls")
+                outcomes = {key: outcome for key, outcome in rows if key in wanted}
             else:
-                found = dict(row for part in _slices(wanted) for row in self._rows_of("key, outcome", part))
-        if not OUTCOMES.issuperset(found.values()):
-            self.find(found)  # which says of which call it is
-        return found
+                outcomes = dict(row for part in _slices(wanted) for row in self._rows_of("key, outcome", part))
+        if not OUTCOMES.issuperset(outcomes.values()):
+            self.find(outcomes)  # raises an error that names the call
+        return outcomes
 
     def _recorded(self, keys: Sequence[str]) -> list[Row]:
-        """The rows of these keys, a slice of `_slices`."""
+        """Return the rows of a slice of keys."""
         return validate_rows(self._rows_of(NAMES, keys), self.path)
 
     def _rows_of(self, names: str, keys: Sequence[str]) -> list[Row]:
@@ -135,33 +138,33 @@ class Ledger:
         return self._rows(f"SELECT {names} FROM calls WHERE key IN ({marks})", keys)  # noqa: S608 - the same
 
     def forget_errors(self) -> int:
-        """Forget the calls that the server refused, so that they are asked again; how many there were."""
+        """Delete the calls that the server rejected, so that they are sent again, and return their number."""
         with translate_sqlite_errors(self.path):
             return self._database.execute("DELETE FROM calls WHERE outcome = 'error'").rowcount
 
     def has_answer_from(self, provider: str) -> bool:
-        """Whether any call to this provider was answered, and not rejected."""
+        """Whether any call to this provider was answered rather than rejected."""
         one = "SELECT 1 FROM calls WHERE provider = ? AND outcome <> 'error' LIMIT 1"
         return bool(self._rows(one, (provider,)))
 
     def rejected(self) -> int:
-        """How many of the calls that were looked up the server refused."""
+        """Count the used calls that the server rejected."""
         return sum(outcome == "error" for outcome in self.outcomes(self.used).values())
 
     def usage(self) -> tuple[int, int]:
-        """All tokens so far, of prompts and of completions."""
-        # `total` gives a float, which no number of tokens that a damaged ledger holds can overflow.
+        """Sum all prompt tokens and all completion tokens."""
+        # `total` returns a float, which cannot overflow even in a damaged ledger.
         prompts, completions = self._rows("SELECT total(prompt_tokens), total(completion_tokens) FROM calls")[0]
         return int(prompts), int(completions)
 
     def frame(self, keys: Iterable[str] | None = None) -> "pl.DataFrame":
-        """The recorded answers (among `keys`, if given), one row each, sorted by key."""
-        import polars as pl  # noqa: PLC0415 - a command's --help waits for it otherwise
+        """Return the recorded answers (default: all) as a frame, sorted by key."""
+        import polars as pl  # noqa: PLC0415 - slow to import for --help
 
         return pl.concat([pl.DataFrame(schema=COLUMNS), *self._parts(keys)])
 
     def export(self, path: Path, keys: Iterable[str] | None = None) -> None:
-        """Write the answers (among `keys`, if given) as Parquet, sorted by key and some in memory at a time."""
+        """Write the recorded answers (default: all) as Parquet, sorted by key, with few in memory at a time."""
         import polars as pl  # noqa: PLC0415 - the same
         from polars.io.plugins import register_io_source  # noqa: PLC0415 - the same
 
@@ -175,7 +178,7 @@ class Ledger:
         def parts(*_: object) -> "Iterator[pl.DataFrame]":
             try:
                 yield from (part.select(names) for part in self._parts(wanted))
-            except LedgerError as error:  # of which polars would make another
+            except LedgerError as error:  # polars would replace it by its own error
                 failed.append(error)
 
         source = register_io_source(parts, schema=pl.Schema({name: COLUMNS[name] for name in names}))
@@ -184,49 +187,54 @@ class Ledger:
             raise failed[0]
 
     def _parts(self, keys: Iterable[str] | None) -> "Iterator[pl.DataFrame]":
-        """The recorded answers (among `keys`, if given) sorted by key, few of them objects of Python at a time."""
+        """Yield the recorded answers (default: all) sorted by key, `CHUNK_ROWS` at a time."""
         if keys is not None:
             yield from (rows_to_frame(rows).sort("key") for part in _slices(keys) if (rows := self._recorded(part)))
             return
         with translate_sqlite_errors(self.path):
-            every = self._database.execute(f"SELECT {NAMES} FROM calls ORDER BY key")  # noqa: S608 - the same
-            while rows := every.fetchmany(AT_ONCE):
+            cursor = self._database.execute(f"SELECT {NAMES} FROM calls ORDER BY key")  # noqa: S608 - the same
+            while rows := cursor.fetchmany(CHUNK_ROWS):
                 yield rows_to_frame(validate_rows(rows, self.path))
 
     def add_from(self, path: Path) -> int:
-        """Add the answers of another ledger (SQLite or Parquet) that are not known here; how many it holds.
+        """Add the answers of another ledger (SQLite or Parquet) that are not recorded here.
 
-        Raises `LedgerError` when `path` is no ledger of this format version, or damaged; then nothing is added.
+        Returns:
+            The number of answers in the other ledger.
+
+        Raises:
+            LedgerError: `path` is not a ledger of this format version, or is damaged. Nothing is added then.
         """
-        held = 0
+        count = 0
         with translate_sqlite_errors(self.path), self._transaction():
             for rows in ledger_rows(path):
                 self._insert(rows)
-                held += len(rows)
-        return held
+                count += len(rows)
+        return count
 
 
 def _slices(keys: Iterable[str]) -> Iterator[list[str]]:
-    """The keys, each once, in the order in which the table has them, so that each of its pages is read once."""
+    """Yield slices of the unique keys in the order of the table, so that each of its pages is read once."""
     wanted = sorted(set(keys))
-    for start in range(0, len(wanted), AT_ONCE):
-        yield wanted[start : start + AT_ONCE]
+    for start in range(0, len(wanted), CHUNK_ROWS):
+        yield wanted[start : start + CHUNK_ROWS]
 
 
 def _as_row(answer: Answer) -> tuple[object, ...]:
-    return tuple(getattr(answer, name) for name in COLUMNS)  # `astuple` would copy each text deeply
+    return tuple(getattr(answer, name) for name in COLUMNS)  # `astuple` would deep-copy each text
 
 
 @contextmanager
 def working_ledger(path: Path | Ledger) -> Iterator[Ledger]:
-    """The ledger at `path` while work goes on; one that holds no work in the end goes, and binds no later run.
+    """Open a ledger, and delete it at the end if it has no new calls, so that it does not affect a later run.
 
-    A ledger that is open already, since the work is part of other work, is left open.
+    Args:
+        path: The file, or a ledger that is already open, which is left open.
     """
     if isinstance(path, Ledger):
         yield path
         return
-    keep = True  # what cannot be opened is not ours to remove
+    keep = True  # a file that cannot be opened is not deleted
     try:
         with Ledger(path) as ledger:
             try:
@@ -242,7 +250,10 @@ def working_ledger(path: Path | Ledger) -> Iterator[Ledger]:
 class Recording:
     """The calls of one piece of work.
 
-    extract: a Parquet file of those that it used, there once it is done. new: how many were made for it, known then.
+    Attributes:
+        ledger: The open ledger.
+        extract: Parquet file with the calls that were used; written at the end.
+        new: Number of new calls; set at the end.
     """
 
     ledger: Ledger
@@ -252,10 +263,15 @@ class Recording:
 
 @contextmanager
 def recording(work: Path, known: Iterable[Path], *, retry_errors: bool = False) -> Iterator[Recording]:
-    """Record the calls of a piece of work in its folder, starting from the ledgers that are known already.
+    """Record the calls of a piece of work in its folder.
 
-    retry_errors: forget what a server rejected, so that it is asked again. Where the work fails for another reason than
-    its calls, as when nothing is left of it, the error says how many of them were rejected.
+    If the work fails for another reason than its calls, for example because no row is left, the error also counts the
+    rejected calls.
+
+    Args:
+        work: The folder.
+        known: Ledgers whose answers are reused.
+        retry_errors: Send calls again that the server rejected.
     """
     with working_ledger(work / "ledger.sqlite") as ledger:
         for path in known:
@@ -270,7 +286,7 @@ def recording(work: Path, known: Iterable[Path], *, retry_errors: bool = False) 
             rejected = ledger.rejected()
             if rejected and not isinstance(error, CallsError):
                 error.args = (
-                    f"{error} The server rejected {rejected:,} of its calls: --retry-errors asks them again.",
+                    f"{error} The server rejected {rejected:,} of the calls; `retry_errors=True` sends them again.",
                 )
             raise
         ledger.export(calls.extract, ledger.used)

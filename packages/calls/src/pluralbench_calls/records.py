@@ -1,4 +1,4 @@
-"""A request as it is sent, and the answer as it is recorded."""
+"""Requests, recorded answers, and the protocols of backends."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,23 +10,25 @@ from pluralbench_runs import Json, canonical_json, digest
 from pluralbench_runs.secrets import redact
 
 Outcome = Literal["answer", "empty", "refusal", "content_filter", "length", "error"]
-"""What came back. Only "answer" is an answer; "length" was cut off, "error" holds the server's message."""
+"""Outcome of a request. Only "answer" is complete; "length" was truncated, and "error" has the server's message."""
 
 TOO_LONG = "too long"
-"""Finish reason of an answer that was longer than what is read of one; its outcome is "length", and it has no text."""
-OVERHEAD = 64  # tokens that a chat template adds
-LONGEST_NAME = 200  # characters of a model's name or a finish reason that a server sends
+"""Finish reason of an answer over the size limit; its outcome is "length", and it has no text."""
+TEMPLATE_TOKENS = 64  # added by a chat template
+MAX_NAME_LENGTH = 200  # characters of a model's name or a finish reason from a server
 
 
 @dataclass(frozen=True)
 class Request:
-    """One thing to ask a model.
+    """A request to a model.
 
-    kind: "chat", or a kind of the backend's own ("rank").
-    provider: who serves the model; part of the identity, where a base URL (which may move) is not.
-    body: messages or texts and every sampling value, as sent.
-    sample: which draw this is, so that the same question can be asked again.
-    label: what the call is for, in words; not part of the identity.
+    Attributes:
+        kind: "chat", or a backend's own kind, such as "rank".
+        provider: Server of the model. It is part of the key; a base URL, which may change, is not.
+        model: Name of the model.
+        body: Messages or texts, and all sampling parameters, as sent.
+        sample: Number of the sample, so that the same prompt can be sent several times.
+        label: What the call is for, in words; not part of the key.
     """
 
     kind: str
@@ -38,7 +40,7 @@ class Request:
 
     @cached_property
     def key(self) -> str:
-        """SHA-256 of the canonical JSON of the request, 64 hexadecimal digits."""
+        """SHA-256 of the request's canonical JSON, as 64 hexadecimal digits."""
         return digest(
             {
                 "kind": self.kind,
@@ -52,13 +54,21 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back for the request of this key.
+    """The recorded answer to a request.
 
-    text: raw, unparsed; for outcome "error" the server's message.
-    model: the model string that the server returned. finish_reason: for outcome "error" the HTTP status.
-    prompt_tokens, completion_tokens: 0 where the server does not say.
-    recorded_at: UTC, ISO 8601.
-    adapted: how what was sent differs from the request, such as "without temperature", because the model refuses it so.
+    Attributes:
+        key: Key of the request.
+        kind: Kind of the request.
+        provider: Provider of the request.
+        label: Label of the request.
+        outcome: Outcome of the request.
+        text: Raw text. For the outcome "error", the server's message.
+        model: Model name from the server.
+        finish_reason: Finish reason from the server. For the outcome "error", the HTTP status.
+        prompt_tokens: Number of prompt tokens; 0 if the server does not report it.
+        completion_tokens: Number of completion tokens; 0 if the server does not report it.
+        recorded_at: Time in UTC, ISO 8601.
+        adapted: How the request was changed because the model refuses a parameter, such as "without temperature".
     """
 
     key: str
@@ -87,14 +97,23 @@ class Answer:
         adapted: str = "",
         secrets: Sequence[str] = (),
     ) -> Self:
-        """The answer to `request`, recorded now; tokens are (prompt, completion).
+        """Create the answer to a request, recorded now.
 
-        Whatever a server says becomes a record here: without the secrets of the environment and those in the variables
-        `secrets` (see `pluralbench_runs.secrets`), and without half characters, which fit in no file.
+        Secrets of the environment and lone surrogates are removed from all texts.
+
+        Args:
+            request: The request.
+            outcome: Its outcome.
+            text: Raw text.
+            model: Model name from the server. None: that of the request.
+            finish_reason: Finish reason from the server.
+            tokens: Number of prompt tokens and of completion tokens.
+            adapted: How the request was changed for the model.
+            secrets: Further environment variables with secrets; see `pluralbench_runs.secrets`.
         """
 
-        def kept(said: str) -> str:
-            return redact(said.encode(errors="replace").decode(), *secrets) if said else ""
+        def clean(value: str) -> str:
+            return redact(value.encode(errors="replace").decode(), *secrets) if value else ""
 
         return cls(
             key=request.key,
@@ -102,9 +121,9 @@ class Answer:
             provider=request.provider,
             label=request.label,
             outcome=outcome,
-            text=kept(text),
-            model=kept(model)[:LONGEST_NAME] if model else request.model,
-            finish_reason=kept(finish_reason)[:LONGEST_NAME],
+            text=clean(text),
+            model=clean(model)[:MAX_NAME_LENGTH] if model else request.model,
+            finish_reason=clean(finish_reason)[:MAX_NAME_LENGTH],
             prompt_tokens=tokens[0],
             completion_tokens=tokens[1],
             recorded_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
@@ -113,15 +132,16 @@ class Answer:
 
 
 class Backend(Protocol):
-    """Something that answers requests; entered only when there is something to send.
+    """Answers requests. A context manager that is entered only if there is something to send.
 
-    concurrency: the most requests it can use at once, or None for as many as the limits allow.
+    Attributes:
+        concurrency: Maximum number of concurrent requests. None: as many as the limits allow.
     """
 
     concurrency: int | None
 
     async def __aenter__(self) -> Self:
-        """Open connections, start servers, load models; by itself nothing."""
+        """Open connections, start servers or load models. Default: do nothing."""
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -129,31 +149,31 @@ class Backend(Protocol):
         del exc
 
     async def send(self, request: Request) -> Answer:
-        """Ask once; raise a `CallsError` for what concerns every request, such as a wrong key."""
+        """Send one request. Raise a `CallsError` for a problem of all requests, such as a wrong key."""
 
 
 @runtime_checkable
 class PackingBackend(Backend, Protocol):
-    """A backend whose endpoint takes several requests in one message, as translators do.
+    """A backend whose endpoint accepts several requests in one message, as translators do.
 
-    Each request keeps its own key and its own answer, so how they were packed is no part of what was asked.
+    Each request keeps its own key and answer, whatever message it was in.
     """
 
     def pack(self, requests: Sequence[Request]) -> list[list[Request]]:
-        """Put the requests into messages that the endpoint takes."""
+        """Group requests into messages for the endpoint."""
 
     def size(self, request: Request) -> int:
-        """What the endpoint bills for the request, in the unit that a price is for (characters, for a translator)."""
+        """Return the billed size of a request, in the unit of the price (such as characters for a translator)."""
 
     def send_packed(self, requests: Sequence[Request]) -> AsyncIterator[list[Answer]]:
-        """Send one message; an answer for each request, as they come. Raises as `send` does."""
+        """Send one message and yield the answers as they arrive, one for each request. Raises as `send` does."""
 
     async def send(self, request: Request) -> Answer:
-        """One request as a message of its own."""
+        """Send one request in its own message."""
         [[answer]] = [answers async for answers in self.send_packed([request])]
         return answer
 
 
 def max_prompt_tokens(request: Request) -> int:
-    """The most tokens that a chat request can have: no token is shorter than a byte."""
-    return len(canonical_json(request.body)) + OVERHEAD
+    """Bound the number of prompt tokens of a chat request: no token is shorter than a byte."""
+    return len(canonical_json(request.body)) + TEMPLATE_TOKENS

@@ -1,4 +1,7 @@
-"""Score documents by relevance to a query. Scores are recorded calls of kind "rank", so a rebuild needs no model."""
+"""Retrieval: score documents by relevance to a query.
+
+Scores are recorded calls of kind "rank", so a rebuild needs no model.
+"""
 
 import json
 import math
@@ -17,27 +20,30 @@ from pluralbench_calls.records import Answer, Backend, Request
 
 CONTRIEVER = "facebook/contriever-msmarco"
 CONTRIEVER_BATCH = 16
-HUB_SECONDS = 10
-MEND = (
-    "set `retriever` to `{}:FOLDER` with a folder that holds a copy of the model, or to `bm25`, which needs neither "
-    "model nor network"
-)
+HUB_TIMEOUT = 10  # seconds
+HINT = "set `retriever=...` to `{}:FOLDER` with a local copy of the model, or to `bm25`, which needs no model"
 
 Scorer = Callable[[str, Sequence[str]], list[float]]
-"""From a query and documents to a score for each document, higher for more relevant."""
+"""Maps a query and documents to one score per document, higher for more relevant."""
 
 
 class RetrievalError(UserError):
-    """An unknown retriever, or one that cannot be loaded."""
+    """A retriever is unknown or cannot be loaded."""
 
 
 class MissingExtra(RetrievalError):
-    """A retriever that needs an extra of this package."""
+    """A retriever needs an extra of this package."""
 
 
 @dataclass(frozen=True)
 class Query:
-    """What is to be ranked: a query, its documents, and what the call is for, in words."""
+    """Documents to rank for a query.
+
+    Attributes:
+        text: The query.
+        documents: The documents.
+        label: What the call is for, in words.
+    """
 
     text: str
     documents: Sequence[str]
@@ -45,34 +51,42 @@ class Query:
 
 
 class Retriever(Backend):
-    """A backend that answers "rank" requests with the scores of a scorer, loaded when first needed."""
+    """A backend that answers "rank" requests with the scores of a scorer, which is loaded when first needed."""
 
     concurrency: int | None = 1
 
     def __init__(self, provider: str, model: str, load: Callable[[str], Scorer]) -> None:
         self.provider, self.model = provider, public_location(model)
-        self._place, self._load = model, load
+        self._path, self._load = model, load
 
     @cached_property
     def _scorer(self) -> Scorer:
         try:
-            return self._load(self._place)
+            return self._load(self._path)
         except (OSError, ValueError) as error:
             reason = one_line(error)
-            mend = MEND.format(self.provider)
-            raise RetrievalError(f"The retrieval model {self._place} cannot be loaded ({reason}); {mend}.") from None
+            hint = HINT.format(self.provider)
+            raise RetrievalError(f"The retrieval model {self._path} cannot be loaded ({reason}); {hint}.") from None
 
     async def send(self, request: Request) -> Answer:
-        """The scores of `documents` for `query`, as a JSON list."""
+        """Score the `documents` of a request for its `query`, as a JSON list."""
         body = cast("dict[str, Any]", request.body)
         scores = self._scorer(body["query"], body["documents"])
         if not all(map(math.isfinite, scores)):
-            raise RetrievalError(f"{self.model} gives scores that are no numbers for {request.label}.")
+            raise RetrievalError(f"{self.model} returns scores that are not finite numbers for {request.label}.")
         return Answer.to(request, "answer", json.dumps(scores))
 
 
 def retriever(name: str) -> Retriever:
-    """The retriever `bm25`, `contriever[:MODEL]` or `sentence-transformers:MODEL`. Raises `RetrievalError`."""
+    """Create a retriever by name.
+
+    Args:
+        name: `bm25`, `contriever[:MODEL]` or `sentence-transformers:MODEL`, where MODEL is a name on the Hub or a
+            folder.
+
+    Raises:
+        RetrievalError: The name is unknown.
+    """
     kind, _, model = name.partition(":")
     match kind, model:
         case "bm25", "":
@@ -82,16 +96,23 @@ def retriever(name: str) -> Retriever:
         case "sentence-transformers", str() if model:
             return Retriever("sentence-transformers", model, _sentence_transformers)
     raise RetrievalError(
-        f"Unknown retriever {name!r}: give `bm25`, `contriever`, `contriever:MODEL` or `sentence-transformers:MODEL`."
+        f"Unknown retriever {name!r}; choose `bm25`, `contriever`, `contriever:MODEL` or `sentence-transformers:MODEL`."
     )
 
 
 def rank(
     queries: Sequence[Query], ledger: Ledger, identity: Retriever, backend: Backend
 ) -> list[tuple[list[float], str]]:
-    """For each query the scores of its documents, higher for more relevant, and the key of the call.
+    """Score the documents of each query, with recorded calls.
 
-    identity: whose scores they are. backend: who gives them, which in a replay is the ledger alone.
+    Args:
+        queries: The queries with their documents.
+        ledger: Where scores are looked up and recorded.
+        identity: The retriever that the scores are recorded for.
+        backend: The backend that computes missing scores: `identity`, or `Replay` to use the ledger alone.
+
+    Returns:
+        For each query, the scores of its documents (higher for more relevant) and the key of the call.
     """
     requests = [
         Request(
@@ -109,16 +130,16 @@ def rank(
 
 
 def bm25_scores(query: str, documents: Sequence[str]) -> list[float]:
-    """BM25 (Lucene's variant) within one person's posts; a post that shares no word with the query gets 0.
+    """Score documents by BM25 (Lucene's variant); a document that shares no word with the query gets 0.
 
-    A word is what stands between blanks or punctuation, so for languages without blanks take another retriever.
+    Words are separated by spaces or punctuation, so languages without spaces need another retriever.
     """
-    import bm25s  # noqa: PLC0415 - half a second that other commands save
+    import bm25s  # noqa: PLC0415 - imports take half a second
 
     tokens = bm25s.tokenize(list(documents), stopwords="en", return_ids=False, show_progress=False)
     words = bm25s.tokenize([query], stopwords="en", return_ids=False, show_progress=False)[0]
-    known = {token for document in tokens for token in document}
-    words = [word for word in words if word in known]
+    vocabulary = {token for document in tokens for token in document}
+    words = [word for word in words if word in vocabulary]
     if not words:
         return [0.0] * len(documents)
     index = bm25s.BM25(method="lucene", k1=1.5, b=0.75)
@@ -127,8 +148,8 @@ def bm25_scores(query: str, documents: Sequence[str]) -> list[float]:
 
 
 def _contriever(model: str) -> Scorer:
-    """Contriever: mean of the last hidden states under the attention mask, raw dot product, no normalisation."""
-    local = _only_here(model, "contriever", "torch", "transformers")
+    """Load Contriever: mean of the last hidden states under the attention mask, dot product, no normalization."""
+    local = _is_local(model, "contriever", "torch", "transformers")
     import torch  # noqa: PLC0415 - an extra
     from transformers import AutoModel, AutoTokenizer  # noqa: PLC0415 - an extra
 
@@ -156,8 +177,8 @@ def _contriever(model: str) -> Scorer:
 
 
 def _sentence_transformers(model: str) -> Scorer:
-    """Any sentence-transformers model, with the prompts and the similarity of its own configuration."""
-    local = _only_here(model, "sentence-transformers", "sentence_transformers")
+    """Load a sentence-transformers model, with the prompts and the similarity of its configuration."""
+    local = _is_local(model, "sentence-transformers", "sentence_transformers")
     from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - an extra
 
     encoder = SentenceTransformer(model, local_files_only=local)
@@ -170,36 +191,36 @@ def _sentence_transformers(model: str) -> Scorer:
     return scores
 
 
-def _only_here(model: str, extra: str, *libraries: str) -> bool:
-    """Whether a model is to be loaded without asking the Hub: a folder, or a copy in the cache of what is out of reach.
+def _is_local(model: str, extra: str, *libraries: str) -> bool:
+    """Whether to load a model without the Hub: from a folder, or from the cache if the Hub cannot be reached.
 
-    Asked once, before the libraries are imported: they need a minute to find that there is no network. Raises
-    `MissingExtra` without the libraries, `RetrievalError` for a model that is neither here nor on the Hub.
+    Called before the libraries are imported, which take a minute to notice that there is no network. Raises
+    `MissingExtra` without the libraries, and `RetrievalError` for a model that is neither local nor on the Hub.
     """
     if not all(map(find_spec, libraries)):
-        how = install_command("pluralbench-calls", extra)
-        raise MissingExtra(f"The retriever `{extra}` needs an extra: {how}.")
+        command = install_command("pluralbench-calls", extra)
+        raise MissingExtra(f"The retriever `{extra}` needs an extra: {command}.")
     if Path(model).is_dir():
         check_model_folder(Path(model), RetrievalError)
         return True
     from huggingface_hub import HfApi, errors, try_to_load_from_cache  # noqa: PLC0415 - of the extras
 
-    # Without a network the Hub's client lets its HTTP library's own error through, which `errors` imports.
+    # Without a network, the Hub's client raises the error of its HTTP library, which `errors` imports.
     unreachable: Any = (
         errors.HfHubHTTPError,
         errors.OfflineModeIsEnabled,
         OSError,
         getattr(errors, "HTTPError", OSError),
     )
-    mend = MEND.format(extra)
+    hint = HINT.format(extra)
     try:
-        HfApi().model_info(model, timeout=HUB_SECONDS)
+        HfApi().model_info(model, timeout=HUB_TIMEOUT)
     except (errors.RepositoryNotFoundError, errors.HFValidationError):
-        raise RetrievalError(f"There is no folder {model}, and no such model on the Hub; {mend}.") from None
+        raise RetrievalError(f"There is no folder {model}, and no such model on the Hub; {hint}.") from None
     except unreachable:
         if isinstance(try_to_load_from_cache(model, "config.json"), str):
             return True
         raise RetrievalError(
-            f"The retrieval model {model} is not on this machine, and the Hub cannot be reached; {mend}."
+            f"The retrieval model {model} is not on this machine, and the Hub cannot be reached; {hint}."
         ) from None
     return False

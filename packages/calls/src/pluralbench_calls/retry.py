@@ -1,4 +1,4 @@
-"""Ask again until an answer is valid: the one policy for answers that do not parse or do not keep a limit."""
+"""Retry requests until their answers can be parsed."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,11 +21,11 @@ UNPARSED_REPLY = "longer than an answer may be"
 
 
 class InvalidAnswer(Exception):
-    """Raised by a parser: the answer cannot be used, for this reason; another draw may be."""
+    """A parser cannot use an answer, for the reason in the message. Another sample may be valid."""
 
 
 def strip_thinking(text: str) -> str:
-    """What a reply says after the model's thinking. Raises `InvalidAnswer` for thinking that never ends."""
+    """Remove the model's thinking from a reply. Raises `InvalidAnswer` if the thinking does not end."""
     if "<think>" in text and "</think>" not in text:
         raise InvalidAnswer("thinking without an answer")
     return text.rpartition("</think>")[2]
@@ -33,9 +33,13 @@ def strip_thinking(text: str) -> str:
 
 @dataclass(frozen=True)
 class ParsedReply(Generic[Value]):
-    """What came of an item: a value with the answer it was parsed from, or a reason why there is none.
+    """The result of an item: a value and its answer, or the reason why there is no value.
 
-    calls: the keys of all answers that were asked for, in their order; the last is that of `answer`.
+    Attributes:
+        value: The parsed value; None if no answer was valid.
+        answer: The last answer.
+        reason: Why there is no value; "" if there is one.
+        calls: Keys of all answers in the order of the attempts.
     """
 
     value: Value | None
@@ -45,7 +49,7 @@ class ParsedReply(Generic[Value]):
 
     @property
     def attempts(self) -> int:
-        """How many answers were asked for."""
+        """The number of attempts."""
         return len(self.calls)
 
 
@@ -60,29 +64,42 @@ def ask_until_valid(
     limits: Limits | None = None,
     label: str = "calls",
 ) -> list[ParsedReply[Value]]:
-    """Ask for each item until `parse` takes the answer, at most `attempts` times; results in the items' order.
+    """Send a request for each item until its answer can be parsed, at most `attempts` times.
 
-    request: the request for an item's attempt (0, 1, ...); it must differ by attempt, by its `sample` at least.
-    parse: turns an answer's text into a value or raises `InvalidAnswer`. Refusals, length stops, content filters
-    and empty answers never reach it. A request that the server rejects is not asked again: it would be again.
+    A request that the server rejects is not sent again.
+
+    Args:
+        items: The items.
+        request: Makes the request of an item and an attempt (0, 1, ...). Requests must differ by attempt, at least in
+            `sample`.
+        parse: Turns the text of an answer into a value, or raises `InvalidAnswer`. It does not get refusals, truncated,
+            filtered or empty answers, which count as invalid.
+        ledger: Where answers are looked up and recorded.
+        backend: Answers the requests that are not in the ledger.
+        attempts: Maximum number of attempts for each item.
+        limits: Rates and cost. Default: `Limits()`.
+        label: Name of the requests in messages, in the plural.
+
+    Returns:
+        The results in the order of `items`.
     """
-    settled: dict[int, ParsedReply[Value]] = {}
+    replies: dict[int, ParsedReply[Value]] = {}
     for attempt in range(attempts):
-        waiting = [index for index in range(len(items)) if index not in settled or _may_retry(settled[index])]
-        requests = [request(items[index], attempt) for index in waiting]
-        # Each item that is asked again has been answered: what is rejected now is a single request's trouble.
+        pending = [index for index in range(len(items)) if index not in replies or _may_retry(replies[index])]
+        requests = [request(items[index], attempt) for index in pending]
+        # Every item that is retried got an answer before, so a rejection now concerns only one request.
         answers = ask(requests, ledger, backend, limits=limits, label=label, answered=attempt > 0)
-        for index, answer in zip(waiting, answers, strict=True):
-            before = settled[index].calls if index in settled else ()
-            settled[index] = _settle(items[index], answer, parse, (*before, answer.key))
-    return [settled[index] for index in range(len(items))]
+        for index, answer in zip(pending, answers, strict=True):
+            calls = replies[index].calls if index in replies else ()
+            replies[index] = _parse_answer(items[index], answer, parse, (*calls, answer.key))
+    return [replies[index] for index in range(len(items))]
 
 
-def _may_retry(settled: ParsedReply[Value]) -> bool:
-    return bool(settled.reason) and settled.answer.outcome != "error"
+def _may_retry(reply: ParsedReply[Value]) -> bool:
+    return bool(reply.reason) and reply.answer.outcome != "error"
 
 
-def _settle(
+def _parse_answer(
     item: Item, answer: Answer, parse: Callable[[Item, str], Value], calls: tuple[str, ...]
 ) -> ParsedReply[Value]:
     if answer.outcome == "error":

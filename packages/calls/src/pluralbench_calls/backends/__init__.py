@@ -1,1 +1,1 @@
-"""Where answers come from: an OpenAI-compatible endpoint, the embedded model, or a ledger alone."""
+"""Backends: an OpenAI-compatible endpoint, the embedded model, or recorded answers alone."""

@@ -1,4 +1,4 @@
-"""Backends that send nothing: a replay, and answers that people wrote for a sample, as if they came from a model."""
+"""Backends that send nothing: a replay, and hand-written answers of a sample."""
 
 from collections.abc import Callable, Mapping
 from typing import Self
@@ -8,12 +8,12 @@ from pluralbench_calls.records import Answer, Backend, Request
 
 
 class Replay(Backend):
-    """A backend that has no answers of its own: reaching it means that the ledger lacks one."""
+    """A backend without answers: a request reaches it only if the ledger has no answer."""
 
     concurrency: int | None = 1
 
     async def send(self, request: Request) -> Answer:
-        """Raise `MissingAnswers`, naming the call."""
+        """Raise `MissingAnswers` with the name of the call."""
         raise MissingAnswers(
             f"The ledger has no answer for {request.label or 'a call'} "
             f"(model {request.model} at {request.provider}, key {request.key[:12]}…), and a replay sends nothing."
@@ -21,10 +21,11 @@ class Replay(Backend):
 
 
 class CannedBackend(Backend):
-    """A backend that finds an answer by what the call is for.
+    """A backend that looks up answers by the label of the call.
 
-    read: the answers by the labels of their calls, without the attempt; read when first needed. missing: how to mend a
-    call that nobody wrote an answer for, as the end of a sentence.
+    Args:
+        read: Reads the answers by label, without the attempt; called when first needed.
+        missing: What to do about a call without an answer, as the end of a sentence.
     """
 
     concurrency: int | None = None
@@ -38,8 +39,8 @@ class CannedBackend(Backend):
         return self
 
     async def send(self, request: Request) -> Answer:
-        """The answer that was written for this call. Raises `CannedReplyMissing` when nobody wrote one."""
+        """Return the hand-written answer to a call. Raises `CannedReplyMissing` if there is none."""
         text = self._answers.get(request.label.rsplit(", ", 1)[0])
         if text is None:
-            raise CannedReplyMissing(f"Nobody wrote the {request.label}: {self._missing}.")
+            raise CannedReplyMissing(f"There is no hand-written answer for {request.label}: {self._missing}.")
         return Answer.to(request, "answer", text, finish_reason="stop")

@@ -1,4 +1,4 @@
-"""What a chat completion or a rejection says, as servers really send them: any field may be missing or of any type."""
+"""Parsing of chat completions and rejections. Servers may omit any field, or send it with another type."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -11,17 +11,25 @@ from pluralbench_calls.records import TOO_LONG, Answer, Outcome, Request
 if TYPE_CHECKING:
     import openai
 
-# What some models refuse (reasoning models: `max_tokens`, and any temperature but their own), and under which name it
-# goes out to them instead; None leaves it out, so that the model's own value holds.
-INSTEAD: dict[str, str | None] = {"max_tokens": "max_completion_tokens", "temperature": None, "top_p": None}
+# Parameters that some models refuse (reasoning models refuse `max_tokens` and any temperature except the default), and
+# the name under which they are sent instead; None leaves the parameter out.
+REPLACEMENTS: dict[str, str | None] = {"max_tokens": "max_completion_tokens", "temperature": None, "top_p": None}
 REFUSED = re.compile(r"\bunsupported\b|\bnot support|\bdeprecated\b", re.IGNORECASE)
 SCHEMA_WORDS = ("response_format", "json_schema", "structured output", "guided_json", "guided decoding")
-LONGEST_MESSAGE = 1_000  # characters of a server's sentence that are recorded
-MOST_TOKENS = 100_000_000  # of one answer; no model takes or writes as many
+MAX_MESSAGE_LENGTH = 1_000  # characters of a server's message that are recorded
+MAX_TOKENS = 100_000_000  # of one answer; a larger number is not plausible
 
 
 class CompletionReply(NamedTuple):
-    """What a completion says; tokens are (prompt, completion), 0 where the server does not say a possible number."""
+    """The content of a completion.
+
+    Attributes:
+        outcome: Outcome of the request.
+        text: Raw text.
+        finish_reason: Finish reason from the server.
+        model: Model name from the server; None if it sends none.
+        tokens: Number of prompt tokens and of completion tokens; 0 if the server sends no plausible number.
+    """
 
     outcome: Outcome
     text: str
@@ -30,7 +38,13 @@ class CompletionReply(NamedTuple):
     tokens: tuple[int, int] = (0, 0)
 
     def answer(self, request: Request, refused: Collection[str], secrets: Sequence[str] = ()) -> Answer:
-        """The answer to a request that went out as a model takes it that refuses these parameters."""
+        """Create the answer to a request.
+
+        Args:
+            request: The request.
+            refused: Parameters that the model refuses, without which the request was sent.
+            secrets: Further environment variables with secrets.
+        """
         return Answer.to(
             request,
             self.outcome,
@@ -43,16 +57,16 @@ class CompletionReply(NamedTuple):
         )
 
 
-LONGER = CompletionReply("length", "", TOO_LONG)
-"""What is recorded of an answer that is longer than what is read of one."""
+TOO_LONG_REPLY = CompletionReply("length", "", TOO_LONG)
+"""Recorded for an answer over the size limit."""
 
 
 def parse_completion(completion: Any) -> CompletionReply | None:
-    """What a completion says; None for what is no completion."""
+    """Parse a chat completion; None if it is not one."""
     choices: Any = getattr(completion, "choices", None)
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = getattr(choice, "message", None)
-    content = _joined(getattr(message, "content", None))
+    content = _join_parts(getattr(message, "content", None))
     if not isinstance(choices, list) or (choices and message is None) or not isinstance(content, str | None):
         return None
     refusal, reason = _text(getattr(message, "refusal", None)), _text(getattr(choice, "finish_reason", None))
@@ -67,62 +81,69 @@ def parse_completion(completion: Any) -> CompletionReply | None:
 
 
 class Rejection(NamedTuple):
-    """What a server says of a request that it does not take; `param` and `code` may be anything."""
+    """The rejection of a request by a server.
+
+    Attributes:
+        status: HTTP status.
+        message: The server's message.
+        param: Parameter that the server names; of any type.
+        code: Error code; of any type.
+    """
 
     status: int
-    sentence: str
+    message: str
     param: object
     code: object
 
     @classmethod
-    def of(cls, error: "openai.APIStatusError") -> "Rejection":
-        """What the server says, without the JSON around it where that is of the usual form."""
-        message = error.body.get("message") if isinstance(error.body, dict) else None
-        said = message if isinstance(message, str) and message.strip() else error.message
-        return cls(error.status_code, said, error.param, error.code)
+    def from_error(cls, error: "openai.APIStatusError") -> "Rejection":
+        """Create a rejection from an error of the client, with the message out of its JSON if possible."""
+        inner = error.body.get("message") if isinstance(error.body, dict) else None
+        message = inner if isinstance(inner, str) and inner.strip() else error.message
+        return cls(error.status_code, message, error.param, error.code)
 
     @property
-    def refused(self) -> str | None:
-        """Which parameter of `INSTEAD` it says that the model does not take, whatever its value.
+    def refused_parameter(self) -> str | None:
+        """The parameter of `REPLACEMENTS` that the model does not support, whatever its value.
 
-        That it says so is a matter of its words: a value that is off the scale names the parameter too.
+        The message must say that it is unsupported, because an invalid value also names the parameter.
         """
-        if not REFUSED.search(self.sentence):
+        if not REFUSED.search(self.message):
             return None
-        quoted = re.search(rf"""["'`]({"|".join(INSTEAD)})["'`]""", self.sentence)
-        named = self.param or (quoted[1] if quoted else None)
-        return named if isinstance(named, str) and named in INSTEAD else None
+        quoted = re.search(rf"""["'`]({"|".join(REPLACEMENTS)})["'`]""", self.message)
+        name = self.param or (quoted[1] if quoted else None)
+        return name if isinstance(name, str) and name in REPLACEMENTS else None
 
     @property
-    def of_the_key(self) -> bool:
-        """Whether it is about the key: some endpoints call a wrong one a bad request."""
-        return "api key" in self.sentence.lower()
+    def concerns_key(self) -> bool:
+        """Whether the rejection is about the API key; some endpoints call a wrong key a bad request."""
+        return "api key" in self.message.lower()
 
-    def of_the_schema(self, request: Request) -> bool:
-        """Whether it is about the JSON schema of the request, which some servers do not take."""
-        return "response_format" in request.body and any(word in self.sentence.lower() for word in SCHEMA_WORDS)
+    def concerns_schema(self, request: Request) -> bool:
+        """Whether the rejection is about the JSON schema of the request, which some servers do not support."""
+        return "response_format" in request.body and any(word in self.message.lower() for word in SCHEMA_WORDS)
 
-    def recorded_as(self, sentence: str) -> CompletionReply:
-        """What is recorded of it; some endpoints reject a text where others stop an answer."""
+    def to_reply(self, message: str) -> CompletionReply:
+        """Create the reply that is recorded. Some endpoints reject a filtered text, others stop the answer."""
         if self.code == "content_filter":
-            return CompletionReply("content_filter", sentence, "content_filter")
-        return CompletionReply("error", sentence, str(self.status))
+            return CompletionReply("content_filter", message, "content_filter")
+        return CompletionReply("error", message, str(self.status))
 
 
 def drop_parameters(request: Request, refused: Collection[str]) -> dict[str, Json]:
-    """The body of a request as a model takes it that refuses these parameters."""
-    named = {INSTEAD[name] if name in refused else name: value for name, value in request.body.items()}
-    return {name: value for name, value in named.items() if name is not None}
+    """Return the body of a request with the refused parameters renamed or left out (see `REPLACEMENTS`)."""
+    renamed = {REPLACEMENTS[name] if name in refused else name: value for name, value in request.body.items()}
+    return {name: value for name, value in renamed.items() if name is not None}
 
 
 def describe_adaptation(request: Request, refused: Collection[str]) -> str:
-    """How that body differs from the request's, in words; "" where it does not."""
-    said = [
+    """Describe how `drop_parameters` changes the body of a request; "" if it does not."""
+    changes = [
         f"{name} as {other}" if other else f"without {name}"
-        for name, other in INSTEAD.items()
+        for name, other in REPLACEMENTS.items()
         if name in refused and name in request.body
     ]
-    return ", ".join(said)
+    return ", ".join(changes)
 
 
 def _outcome(text: str, refusal: str, finish_reason: str) -> Outcome:
@@ -135,8 +156,8 @@ def _outcome(text: str, refusal: str, finish_reason: str) -> Outcome:
     return "answer" if text.strip() else "empty"
 
 
-def _joined(content: Any) -> Any:
-    """The text of a message's content, which some servers send in parts."""
+def _join_parts(content: Any) -> Any:
+    """Join the content of a message, which some servers send in parts."""
     if isinstance(content, list) and all(
         isinstance(part, dict) and isinstance(part.get("text"), str) for part in content
     ):
@@ -149,5 +170,5 @@ def _text(value: Any) -> str:
 
 
 def _count(value: Any) -> int:
-    possible = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS
-    return int(value) if possible else 0
+    is_plausible = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MAX_TOKENS
+    return int(value) if is_plausible else 0

@@ -1,4 +1,4 @@
-"""A server that speaks OpenAI's protocols: how it is reached, and what is said where that fails."""
+"""Connection to a server with OpenAI's protocols, and its errors."""
 
 import os
 import re
@@ -15,17 +15,18 @@ if TYPE_CHECKING:
     import openai
 
 MAX_ANSWER_BYTES = 4 * 2**20
-# What the client reads from the environment when it is made, and may not understand.
+# Environment variables that the client reads when it is created, and that may be invalid.
 PROXIES, CERTIFICATES = {"http_proxy", "https_proxy", "all_proxy"}, {"ssl_cert_file", "ssl_cert_dir"}
 
-# The URL is not repeated: what is no URL may well hold a key.
+# The message does not repeat the URL, which may contain a key.
 NO_BASE_URL = "The base URL is not of the form https://HOST/v1."
 
 
 def provider_of(base_url: str) -> str:
-    """The provider's name in a base URL: its host.
+    """Return the host in a base URL, which is the provider's name.
 
-    Raises `CallsError` for a URL that carries a secret (user, password, query) or is none.
+    Raises:
+        CallsError: The URL is not valid, or has a user, a password or a query.
     """
     try:
         parts = urlsplit(base_url)
@@ -36,21 +37,26 @@ def provider_of(base_url: str) -> str:
         raise CallsError(NO_BASE_URL)
     if parts.username or parts.password or parts.query or parts.fragment:
         raise CallsError(
-            f"The base URL of {parts.hostname} carries a user, a password or a query; leave them out and put the key "
-            "in an environment variable."
+            f"The base URL of {parts.hostname} has a user, a password or a query; leave them out and put the key in an "
+            "environment variable."
         )
     return parts.hostname
 
 
 class Endpoint(Backend):
-    """A backend that asks the server behind `base_url`, through the client that reaches it.
+    """Base class of backends that send to an OpenAI-compatible server.
 
-    api_key_env: the environment variable that holds the key; None sends no key, for servers that want none.
-    timeout: seconds for one try, to the last byte of the answer. max_answer_bytes: of an answer's body as it is sent,
-    decompressed; a longer one is not read to its end, and is an answer without text of outcome "length".
-    max_retries: further tries; a server that has never answered gets one more connection at most.
+    Args:
+        base_url: URL of the server, such as https://HOST/v1.
+        api_key_env: Environment variable of the key. None: send no key.
+        timeout: Seconds for one try, until the last byte of the answer.
+        max_retries: Number of retries. A server that has never answered gets at most one.
+        max_answer_bytes: Maximum size of an answer's body, decompressed. A longer answer is recorded without text, with
+            the outcome "length".
 
-    host: what the server is called. client: there while the backend is entered.
+    Attributes:
+        host: Name of the server.
+        client: The OpenAI client while the backend is entered.
     """
 
     concurrency: int | None = None
@@ -69,17 +75,17 @@ class Endpoint(Backend):
         self._key_env, self.timeout = api_key_env, timeout
         self._key = ""
         self._answered = False
-        self._refused: dict[str, set[str]] = {}  # by model, the parameters that it refuses
+        self._refused: dict[str, set[str]] = {}  # by model
 
     async def __aenter__(self) -> Self:
-        """Open the connections. Raises `AccessDenied` when the environment holds no key."""
+        """Open the connections. Raises `AccessDenied` if the environment has no key."""
         if self._key_env is not None:
             self._key = os.environ.get(self._key_env, "").strip()
             if not self._key:
-                raise AccessDenied(f"{self.host} wants a key: set the environment variable {self._key_env}.")
+                raise AccessDenied(f"{self.host} needs a key; set the environment variable {self._key_env}.")
             if not (self._key.isascii() and self._key.isprintable()):
-                raise AccessDenied(f"The environment variable {self._key_env} holds something that is no key.")
-        # A second that a command's --help saves.
+                raise AccessDenied(f"The value of the environment variable {self._key_env} is not a key.")
+        # Imported here, because it takes a second, which --help saves.
         import openai  # noqa: PLC0415
 
         from pluralbench_calls.backends.bounded import BoundedClient  # noqa: PLC0415
@@ -94,11 +100,11 @@ class Endpoint(Backend):
                 timeout=self._http.timeout,
                 max_retries=self.max_retries,
                 http_client=self._http,
-                # The key is for this endpoint alone: nothing else from the environment goes along.
+                # Keep the client from sending other settings of the environment.
                 organization="",
                 project="",
             )
-        except Exception as error:  # noqa: BLE001 - it reads proxies and certificates, each with errors of its own
+        except Exception as error:  # noqa: BLE001 - proxies and certificates raise errors of several libraries
             raise self._no_client(error) from None
         return self
 
@@ -109,61 +115,66 @@ class Endpoint(Backend):
 
     @property
     def headers(self) -> dict[str, Any]:
-        """Headers that each request is to have: what the client would add by itself is left out."""
+        """Headers for each request, which remove those that the client would add by itself."""
         return omit_headers(authorization=not self._key)
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The environment variables of the key."""
+        """The environment variables that contain the key."""
         return (self._key_env,) if self._key_env else ()
 
-    def line(self, said: object, limit: int = 200) -> str:
-        """On one line, without the key, which must go before it could be cut in half."""
-        return one_line(redact(str(said), *self.secrets), limit)
+    def clean(self, text: object, limit: int = 200) -> str:
+        """Put a text on one line without the key, which is removed before the text is truncated."""
+        return one_line(redact(str(text), *self.secrets), limit)
 
-    def denied(self, said: str) -> AccessDenied:
-        """The key is not accepted. said: what the server says."""
-        return AccessDenied(f"{self.host} does not accept the key in {self._key_env} ({said}).")
+    def access_denied(self, message: str) -> AccessDenied:
+        """Create the error for a key that the server does not accept."""
+        return AccessDenied(f"{self.host} does not accept the key in {self._key_env} ({message}).")
 
     def failure(self, error: "openai.APIError", absent: str) -> CallsError:
-        """The error for one that concerns every request. absent: what is said of what the server does not have."""
+        """Convert an error of the client that concerns every request.
+
+        Args:
+            error: The error.
+            absent: Predicate of the message if the server does not have what was requested.
+        """
         import openai  # noqa: PLC0415 - as above
 
         from pluralbench_calls.backends.bounded import Unreachable  # noqa: PLC0415
 
-        message = self.line(error.message)
+        message = self.clean(error.message)
         tries = self.max_retries + 1
         kind: type[CallsError] = ConnectionFailed
         match error:
             case openai.AuthenticationError() | openai.PermissionDeniedError():
                 source = f"the key in {self._key_env}" if self._key_env else "a request without a key"
-                kind, said = AccessDenied, f"does not accept {source} ({message})"
+                kind, text = AccessDenied, f"does not accept {source} ({message})"
             case openai.APIStatusError(status_code=402):
-                kind, said = AccessDenied, f"wants to be paid first ({message})"
+                kind, text = AccessDenied, f"requires payment ({message})"
             case openai.NotFoundError():
-                kind, said = ModelNotServed, f"{absent} ({message})"
+                kind, text = ModelNotServed, f"{absent} ({message})"
             case openai.APIStatusError(status_code=status) if status < 400:
-                place = self.line(error.response.headers.get("location", "nowhere"))
+                location = self.clean(error.response.headers.get("location", "nowhere"))
                 kind = ModelNotServed
-                said = f"redirects to {place}, where nothing is sent; give the base URL that answers itself"
+                text = f"redirects to {location}, which is not followed; give the base URL without a redirect"
             case openai.APITimeoutError():
-                said = f"did not answer in full within {self.timeout:g} s, in {_times(tries)}"
+                text = f"did not answer completely within {self.timeout:g} s, in {_times(tries)}"
             case Unreachable():
-                said = f"cannot be reached ({self.line(error.__cause__)}), in {_times(error.tries)}"
+                text = f"cannot be reached ({self.clean(error.__cause__)}), in {_times(error.tries)}"
             case openai.APIConnectionError():
-                said = f"cannot be reached ({self.line(error.__cause__ or message)}), in {_times(tries)}"
+                text = f"cannot be reached ({self.clean(error.__cause__ or message)}), in {_times(tries)}"
             case openai.RateLimitError():
-                said = f"keeps refusing for its rate limit or quota ({message})"
+                text = f"keeps refusing because of a rate limit or quota ({message})"
             case _:
-                said = f"keeps failing ({message})"
-        return kind(f"{self.host} {said}.")
+                text = f"keeps failing ({message})"
+        return kind(f"{self.host} {text}.")
 
     def _no_client(self, error: Exception) -> CallsError:
-        said = re.sub(r"//[^/\s]*@", "//", self.line(error))  # the user of a proxy
+        reason = re.sub(r"//[^/\s]*@", "//", self.clean(error))  # without the user of a proxy
         names = CERTIFICATES if isinstance(error, OSError) else PROXIES
-        set_here = sorted(name for name in os.environ if name.lower() in names and os.environ[name])
-        blamed = f"; look at {', '.join(set_here)} in the environment" if set_here else "; is the URL right?"
-        return CallsError(f"No connection to {self.host} can be set up ({said}){blamed}.")
+        variables = sorted(name for name in os.environ if name.lower() in names and os.environ[name])
+        hint = f"; check {', '.join(variables)} in the environment" if variables else "; check the URL"
+        return CallsError(f"No connection to {self.host} can be set up ({reason}){hint}.")
 
 
 def _times(tries: int) -> str:
@@ -171,7 +182,7 @@ def _times(tries: int) -> str:
 
 
 def omit_headers(*, authorization: bool) -> dict[str, Any]:
-    """Headers that the client would add from its environment, or without a key; each is left out instead."""
+    """Remove headers that the client would add from the environment, and on request its Authorization header."""
     lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n")
     names = [line.partition(":")[0].strip() for line in lines if ":" in line]
     import openai  # noqa: PLC0415 - as above

@@ -1,4 +1,4 @@
-"""The embedded model: SmolLM2-135M-Instruct behind llama.cpp's server, in this process, without a network."""
+"""The embedded model: SmolLM2-135M-Instruct in a llama.cpp server of this process, without a network."""
 
 import importlib.util
 from pathlib import Path
@@ -17,10 +17,10 @@ MISSING = f"The embedded model is not installed: {install_weights_command('plura
 
 
 class EmbeddedModel:
-    """Starts the server with the first request and keeps it until the process ends.
+    """A backend that starts the server for the first request and keeps it until the process ends.
 
-    One thread and one request at a time: beside another busy process, more threads are far slower, and the order
-    of requests is part of what makes a run repeatable.
+    The server uses one thread and handles one request at a time. More threads are much slower next to another busy
+    process, and a fixed order of requests makes runs repeatable.
     """
 
     concurrency: int | None = 1
@@ -29,20 +29,20 @@ class EmbeddedModel:
         self._server: Any = None
 
     async def __aenter__(self) -> Self:
-        """Start the server, once. Raises `ModelNotServed` naming the install command."""
+        """Start the server once. Raises `ModelNotServed` with the install command if the model is missing."""
         if self._server is None:
             self._server = _start(_weights())
-        # The first request of a process waits for the prompt's evaluation, which a long profile makes long.
+        # Evaluating a prompt with a long profile takes long.
         self._chat = OpenAIChat(f"{self._server.listening_address}/v1", timeout=600.0, max_retries=0)
         await self._chat.__aenter__()
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """Close the connection; the server stays for the next step of a build."""
+        """Close the connection. The server keeps running for the next step of a build."""
         await self._chat.__aexit__(*exc)
 
     async def send(self, request: Request) -> Answer:
-        """One chat completion."""
+        """Send one chat request."""
         return await self._chat.send(request)
 
 
@@ -62,7 +62,7 @@ def _start(weights: Path) -> Any:
         raise ModelNotServed(MISSING) from None
     params = xllamacpp.CommonParams()
     params.model.path = str(weights)
-    params.model_alias = {MODEL}  # otherwise each answer would carry the path of the file
+    params.model_alias = {MODEL}  # otherwise each answer would have the path of the file
     params.n_ctx = CONTEXT_TOKENS
     params.n_parallel = 1
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1

@@ -1,76 +1,82 @@
-"""Any endpoint that speaks OpenAI's chat protocol."""
+"""Backend for endpoints with OpenAI's chat protocol."""
 
 from collections.abc import Collection
 from typing import Any, cast
 
-from pluralbench_calls.backends.completions import LONGER, LONGEST_MESSAGE, Rejection, drop_parameters, parse_completion
+from pluralbench_calls.backends.completions import (
+    MAX_MESSAGE_LENGTH,
+    TOO_LONG_REPLY,
+    Rejection,
+    drop_parameters,
+    parse_completion,
+)
 from pluralbench_calls.backends.endpoint import Endpoint
 from pluralbench_calls.errors import ConnectionFailed, ModelNotServed
 from pluralbench_calls.records import Answer, Request
 
 
 class OpenAIChat(Endpoint):
-    """Chat completions from `base_url`, with the client's own retries (429, 5xx, time-outs; Retry-After honoured).
+    """Chat completions from `base_url`, with the client's own retries (429, 5xx, timeouts; honors Retry-After).
 
-    A parameter that a model refuses (see `INSTEAD`) is sent as the model takes it or left out, from then on for as long
-    as this object lives; the answer says so in `adapted`, and its key stays that of the request.
+    A parameter that a model refuses is renamed or left out (see `REPLACEMENTS`) in all later requests of this object.
+    `Answer.adapted` records it; the key stays that of the request.
     """
 
     async def send(self, request: Request) -> Answer:
-        """One chat completion. A request that the server rejects (400, 413, 422) is an answer of outcome "error"."""
-        import openai  # noqa: PLC0415 - a second that a command's --help saves
+        """Send one chat request. A rejection (status 400, 413 or 422) becomes an answer of outcome "error"."""
+        import openai  # noqa: PLC0415 - imports take a second
 
         from pluralbench_calls.backends.bounded import AnswerTooLong  # noqa: PLC0415
 
-        learned = self._refused.setdefault(request.model, set())
-        refused = frozenset(learned)  # another request may learn more while this one is out
+        known_refused = self._refused.setdefault(request.model, set())
+        refused = frozenset(known_refused)  # a concurrent request may add more
         body = drop_parameters(request, refused)
         messages = cast("Any", body.pop("messages"))
         try:
             completion = await self.client.chat.completions.create(
                 model=request.model,
                 messages=messages,
-                # As an extra body, fields that only this server knows go out too.
+                # `extra_body` also sends fields that the client does not know.
                 extra_body=body,
                 extra_headers=self.headers,
             )
         except AnswerTooLong:
-            return LONGER.answer(request, refused)
+            return TOO_LONG_REPLY.answer(request, refused)
         except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-            rejection = Rejection.of(error)
-            parameter = rejection.refused
+            rejection = Rejection.from_error(error)
+            parameter = rejection.refused_parameter
             if parameter in body:
-                learned.add(parameter)
+                known_refused.add(parameter)
                 return await self.send(request)
             return self._rejected(request, rejection, refused)
         except openai.APIError as error:
             if isinstance(error, openai.APIStatusError) and error.status_code == 413:
-                return self._rejected(request, Rejection.of(error), refused)
+                return self._rejected(request, Rejection.from_error(error), refused)
             raise self.failure(error, f"has no model {request.model!r} at this base URL") from None
-        except Exception as error:  # noqa: BLE001 - several libraries read what came, each with errors of its own
+        except Exception as error:  # noqa: BLE001 - parsing raises errors of several libraries
             raise self._no_completion(str(error)) from None
         return self._answer(request, completion, refused)
 
     def _answer(self, request: Request, completion: Any, refused: Collection[str]) -> Answer:
-        failed = getattr(completion, "error", None)
-        if failed:
-            raise ConnectionFailed(f"{self.host} sent an error as if it were an answer ({self.line(failed)}).")
-        said = parse_completion(completion)
-        if said is None:
+        error = getattr(completion, "error", None)
+        if error:
+            raise ConnectionFailed(f"{self.host} sent an error with a success status ({self.clean(error)}).")
+        reply = parse_completion(completion)
+        if reply is None:
             raise self._no_completion(str(completion))
-        return said.answer(request, refused, self.secrets)
+        return reply.answer(request, refused, self.secrets)
 
     def _rejected(self, request: Request, rejection: Rejection, refused: Collection[str]) -> Answer:
-        if rejection.of_the_key:
-            raise self.denied(self.line(rejection.sentence)) from None
-        sentence = self.line(rejection.sentence, LONGEST_MESSAGE)
-        if rejection.of_the_schema(request):
-            said = self.line(sentence)
+        if rejection.concerns_key:
+            raise self.access_denied(self.clean(rejection.message)) from None
+        message = self.clean(rejection.message, MAX_MESSAGE_LENGTH)
+        if rejection.concerns_schema(request):
             raise ModelNotServed(
-                f"{self.host} takes no JSON schema ({said}); set `structured_output` of the model to false."
+                f"{self.host} does not support JSON schemas ({self.clean(message)}); set `structured_output=False` for "
+                "the model."
             ) from None
-        return rejection.recorded_as(sentence).answer(request, refused, self.secrets)
+        return rejection.to_reply(message).answer(request, refused, self.secrets)
 
-    def _no_completion(self, shown: str) -> ConnectionFailed:
-        shown = self.line(shown, 120)
-        return ConnectionFailed(f"{self.host} sent something that is no chat completion ({shown}); is the URL right?")
+    def _no_completion(self, content: str) -> ConnectionFailed:
+        content = self.clean(content, 120)
+        return ConnectionFailed(f"{self.host} sent something that is not a chat completion ({content}); check the URL.")

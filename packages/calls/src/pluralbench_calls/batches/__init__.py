@@ -1,1 +1,1 @@
-"""Calls as files: in OpenAI's batch format to whatever works through them, and the answers back from its results."""
+"""Calls in batches: through a Batch API, or as files in OpenAI's batch format."""

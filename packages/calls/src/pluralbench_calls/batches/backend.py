@@ -1,4 +1,4 @@
-"""Calls through a Batch API, which is slow and costs less: uploaded, created, looked after and fetched."""
+"""Backend for a Batch API, which answers within hours and costs less."""
 
 import asyncio
 from collections import Counter
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from pluralbench_calls.backends.endpoint import Endpoint
-from pluralbench_calls.batches.files import MOST_REQUESTS, batch_lines, batches
+from pluralbench_calls.batches.files import MAX_REQUESTS, batch_lines, batches
 from pluralbench_calls.batches.results import BatchResult, Tally, in_parts, read_results
 from pluralbench_calls.batches.store import BatchState, BatchStore
 from pluralbench_calls.errors import BatchRejected, CallsError, ConnectionFailed, Interrupted, ModelNotServed
@@ -16,22 +16,26 @@ from pluralbench_calls.records import Answer, Request, max_prompt_tokens
 if TYPE_CHECKING:
     from openai.types import Batch
 
-MOST_TIMES = 3  # that a call goes out in one command, of which the batch expired, was cancelled or failed
-FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0  # seconds between two looks at a batch, which become rarer
-ROOM = 100_000  # bytes of a line of results beside its answer
-DONE = {"completed", "failed", "expired", "cancelled"}
-NAMED = 3  # batches that a sentence names
+MAX_TRIES = 3  # of a call in one command, if its batch expires, is canceled or fails
+FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0  # seconds between two polls of a batch, with backoff
+LINE_OVERHEAD = 100_000  # bytes in a line of results besides the answer
+FINAL_STATUSES = {"completed", "failed", "expired", "cancelled"}
+SHOWN_BATCHES = 3  # in a message
 
 
 class OpenAIBatches(Endpoint):
-    """Chat completions through the Batch API of `base_url`; a `PackingBackend` whose messages are out for hours.
+    """Chat completions through the Batch API of `base_url`; a `PackingBackend` whose messages are batches.
 
-    A message is a batch. What is known of it lies on disk before each step, so that a process which is killed, at any
-    moment, leaves all that the next one needs to go on, and nothing is paid twice. Finished calls of a batch that
-    expired, was cancelled or failed are taken; the rest goes out again, `MOST_TIMES` in all. What a model refuses is
-    learned as `OpenAIChat` learns it, a batch at a time.
+    The state of a batch is saved before each step, so another process can resume after a kill, and no call is paid
+    twice. If a batch expires, is canceled or fails, its finished calls are recorded and the others are sent again, up
+    to `MAX_TRIES` times in all. Refused parameters are handled as in `OpenAIChat`, one batch at a time.
 
-    first_pause, longest_pause: seconds between two looks at a batch. options: those of `Endpoint`.
+    Args:
+        base_url: URL of the server, such as https://HOST/v1.
+        first_pause: Seconds between the first two polls of a batch.
+        longest_pause: Maximum number of seconds between two polls.
+        max_requests: Maximum number of calls in a batch.
+        options: Arguments of `Endpoint`.
     """
 
     def __init__(
@@ -40,44 +44,46 @@ class OpenAIBatches(Endpoint):
         *,
         first_pause: float = FIRST_PAUSE,
         longest_pause: float = LONGEST_PAUSE,
-        most_requests: int = MOST_REQUESTS,
+        max_requests: int = MAX_REQUESTS,
         **options: Any,
     ) -> None:
         super().__init__(base_url, **options)
         self._pauses = first_pause, longest_pause
-        self._most_requests = most_requests
-        self._known: dict[str, BatchState] = {}  # by the key of a message's first call, what is out for the message
-        self._seen: dict[str, Batch] = {}  # what is out now, as it was last seen
+        self._max_requests = max_requests
+        self._resumed: dict[str, BatchState] = {}  # open batches by the key of a message's first call
+        self._polled: dict[str, Batch] = {}  # open batches as last polled, by name
 
-    def keep(self, folder: Path, tell: Callable[[int, str], None]) -> None:
-        """Where to keep what is out, beside the ledger; and whom to tell of it, before anything is packed.
+    def use_store(self, folder: Path, show_progress: Callable[[int, str], None]) -> None:
+        """Set where the state of open batches is saved. Call it before `pack`.
 
-        tell: takes how many requests are finished of those that are out, and a note of a few words.
+        Args:
+            folder: Folder next to the ledger.
+            show_progress: Called with the number of finished calls in open batches and a short note.
         """
-        self._kept, self._tell = BatchStore(folder), tell
+        self._store, self._show_progress = BatchStore(folder), show_progress
 
     def pack(self, requests: Sequence[Request]) -> list[list[Request]]:
-        """What is out already, as it went out, and the rest in as few batches as an endpoint takes."""
-        waiting = {request.key: request for request in requests}
+        """Group requests by open batches, and the others into as few new batches as possible."""
+        missing = {request.key: request for request in requests}
         messages = []
-        for kept in self._kept.out_for(requests):
-            if kept.base_url != self.base_url:
+        for state in self._store.batches_with(requests):
+            if state.base_url != self.base_url:
                 raise CallsError(
-                    f"{len(kept.calls):,} calls are out in a batch at {kept.base_url}; go on with that base "
-                    f"URL, or remove {self._kept.path(kept)} to have them sent, and paid, again."
+                    f"{len(state.calls):,} calls are in an open batch at {state.base_url}; resume with that base URL, "
+                    f"or remove {self._store.path(state)} to send and pay for them again."
                 )
-            message = [waiting.pop(key) for key in kept.calls if key in waiting]
-            self._known[message[0].key] = kept
+            message = [missing.pop(key) for key in state.calls if key in missing]
+            self._resumed[message[0].key] = state
             messages.append(message)
-        return messages + list(batches(waiting.values(), most_requests=self._most_requests))
+        return messages + list(batches(missing.values(), max_requests=self._max_requests))
 
     def size(self, request: Request) -> int:
-        """The most tokens of the prompt."""
+        """Bound the number of prompt tokens."""
         return max_prompt_tokens(request)
 
     async def __aenter__(self) -> Self:
-        """Open the connections. Raises `AccessDenied` when the environment holds no key."""
-        from pluralbench_calls.batches.service import BatchService  # noqa: PLC0415 - it imports openai, for a second
+        """Open the connections. Raises `AccessDenied` if the environment has no key."""
+        from pluralbench_calls.batches.service import BatchService  # noqa: PLC0415 - imports openai, which takes a second
 
         await super().__aenter__()
         self._service = BatchService(self, *self._pauses)
@@ -85,136 +91,136 @@ class OpenAIBatches(Endpoint):
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """Close the connections; what is out goes on at the endpoint."""
+        """Close the connections. Open batches continue at the endpoint."""
         await super().__aexit__(*exc)
-        self._seen.clear()
+        self._polled.clear()
 
     async def send(self, request: Request) -> Answer:
-        """One call, in a batch of its own."""
+        """Send one request in its own batch."""
         [[answer]] = [answers async for answers in self.send_packed([request])]
         return answer
 
     async def send_packed(self, requests: Sequence[Request]) -> AsyncIterator[list[Answer]]:
-        """One batch, and others for what it leaves unanswered; the answers of each once it is done."""
-        waiting = {request.key: request for request in requests}
-        known = self._known.pop(requests[0].key, None)
-        times = 0
+        """Send a batch, and further ones for its unanswered calls; yield the answers of each when it ends."""
+        missing = {request.key: request for request in requests}
+        resumed = self._resumed.pop(requests[0].key, None)
+        tries = 0
         try:
-            while waiting:
-                kept = await self._out(known, list(waiting.values()))
-                batch = await self._done(kept)
+            while missing:
+                state = await self._open(resumed, list(missing.values()))
+                batch = await self._wait(state)
                 tally = Tally()
-                for results in in_parts(await self._results(kept, batch, waiting)):
-                    tally.add(results, waiting)
+                for results in in_parts(await self._results(state, batch, missing)):
+                    tally.add(results, missing)
                     answers = [result.answer for result in results if result.answer is not None]
                     for answer in answers:
-                        waiting.pop(answer.key, None)
-                    yield answers  # and go on once they are recorded
-                self._kept.forget(kept)
-                self._seen.pop(kept.name, None)
-                known = None
-                if waiting and not self._learn(requests[0].model, tally):
-                    times += 1
-                    self._check(batch, tally, len(waiting), times)
+                        missing.pop(answer.key, None)
+                    yield answers  # the caller records them before the next ones are read
+                self._store.remove(state)
+                self._polled.pop(state.name, None)
+                resumed = None
+                if missing and not self._add_refused(requests[0].model, tally):
+                    tries += 1
+                    self._check(batch, tally, len(missing), tries)
         except CallsError:
             self._failing.set()
             raise
         except asyncio.CancelledError:
-            raise Interrupted(f"Interrupted.{self._what_is_out()}") from None
+            raise Interrupted(f"Interrupted.{self._describe_open()}") from None
 
-    async def _out(self, kept: BatchState | None, requests: list[Request]) -> BatchState:
-        """A batch of these calls that is out: the known one, or a new one. Each step is kept before the next."""
-        found = None
-        if kept is None or not kept.file:
+    async def _open(self, state: BatchState | None, requests: list[Request]) -> BatchState:
+        """Open a batch with these calls, or continue with `state`. Each step is saved before the next."""
+        batch_id = None
+        if state is None or not state.file:
             without = {model: tuple(sorted(refused)) for model, refused in self._refused.items() if refused}
             calls = tuple(request.key for request in requests)
-            kept = self._kept.save(BatchState(base_url=self.base_url, calls=calls, without=without))
-            file = await self._service.upload(kept.name, batch_lines(requests, without))
-            kept = self._kept.save(kept.model_copy(update={"file": file}))
-        elif not kept.batch:
-            found = await self._service.find(kept.file, self._kept.path(kept))
-        for model, refused in kept.without.items():
+            state = self._store.save(BatchState(base_url=self.base_url, calls=calls, without=without))
+            file = await self._service.upload(state.name, batch_lines(requests, without))
+            state = self._store.save(state.model_copy(update={"file": file}))
+        elif not state.batch:
+            batch_id = await self._service.find(state.file, self._store.path(state))
+        for model, refused in state.without.items():
             self._refused.setdefault(model, set()).update(refused)
-        if kept.batch:
-            return kept
+        if state.batch:
+            return state
         try:
-            batch = found or await self._service.create(kept.file, kept.name, self._kept.path(kept))
+            batch_id = batch_id or await self._service.create(state.file, state.name, self._store.path(state))
         except BatchRejected:
-            self._kept.forget(kept)
+            self._store.remove(state)
             raise
-        return self._kept.save(kept.model_copy(update={"batch": batch}))
+        return self._store.save(state.model_copy(update={"batch": batch_id}))
 
-    async def _done(self, kept: BatchState) -> "Batch":
-        """The batch when nothing more comes of it. Raises `Interrupted` where another one fails meanwhile."""
+    async def _wait(self, state: BatchState) -> "Batch":
+        """Poll a batch until its status is final. Raises `Interrupted` if another batch fails meanwhile."""
         for pause in self._service.pauses():
-            batch = await self._service.look(kept.batch, self._kept.path(kept))
-            self._seen[kept.name] = batch
+            batch = await self._service.poll(state.batch, self._store.path(state))
+            self._polled[state.name] = batch
             self._report()
-            if batch.status in DONE:
+            if batch.status in FINAL_STATUSES:
                 return batch
             try:
                 await asyncio.wait_for(self._failing.wait(), pause)
             except TimeoutError:
                 continue
-            raise Interrupted(f"Stopped.{self._what_is_out()}")
-        raise AssertionError("pauses without end")
+            raise Interrupted(f"Stopped.{self._describe_open()}")
+        raise AssertionError("pauses never end")
 
-    async def _results(self, kept: BatchState, batch: "Batch", waiting: dict[str, Request]) -> Iterator[BatchResult]:
-        """What a batch says of the calls that are waited for: its own file, and that of its errors."""
+    async def _results(self, state: BatchState, batch: "Batch", pending: dict[str, Request]) -> Iterator[BatchResult]:
+        """Download and read the results of a batch: its output file and its error file."""
         paths = []
         for number, file in enumerate(file for file in (batch.output_file_id, batch.error_file_id) if file):
-            paths.append(self._kept.path(kept).with_suffix(f".{number}.jsonl"))
-            # A line has more than the answer: the key, and what the server says of itself.
-            most = (len(kept.calls) + 1) * (self.max_answer_bytes + ROOM)
-            await self._service.fetch(file, paths[-1], most)
+            paths.append(self._store.path(state).with_suffix(f".{number}.jsonl"))
+            # Besides the answer, a line has the key and metadata of the server.
+            max_bytes = (len(state.calls) + 1) * (self.max_answer_bytes + LINE_OVERHEAD)
+            await self._service.download(file, paths[-1], max_bytes)
         return read_results(
             paths,
-            waiting,
-            refused=kept.without,
+            pending,
+            refused=state.without,
             max_answer_bytes=self.max_answer_bytes,
             secrets=self.secrets,
         )
 
-    def _learn(self, model: str, tally: Tally) -> bool:
-        """Whether it is clear now that the model refuses something more, so that what is left goes out without."""
+    def _add_refused(self, model: str, tally: Tally) -> bool:
+        """Add the parameters that the model refused; whether there was a new one, so that a retry may succeed."""
         refused = self._refused.setdefault(model, set())
         before = len(refused)
         refused |= tally.refused.get(model, set())
         return len(refused) > before
 
-    def _check(self, batch: "Batch", tally: Tally, count: int, times: int) -> None:
-        """Raise `ModelNotServed` or `ConnectionFailed` where the calls that are left should not go out once more."""
+    def _check(self, batch: "Batch", tally: Tally, missing: int, tries: int) -> None:
+        """Raise `ModelNotServed` or `ConnectionFailed` if the missing calls should not be sent again."""
         host = self.host
         if batch.status == "failed" and not tally.answered:
             raise ModelNotServed(f"{host} refuses the batch {batch.id}: {self._first_error(batch)}.")
-        in_vain = batch.status == "completed" and not tally.answered
-        if in_vain or times == MOST_TIMES:
-            why = next(iter(tally.whys.values()), "")
-            said = f" ({self.line(why)})" if why else ""
-            calls = "1 call" if count == 1 else f"{count:,} calls"
+        is_futile = batch.status == "completed" and not tally.answered
+        if is_futile or tries == MAX_TRIES:
+            reason = next(iter(tally.reasons.values()), "")
+            details = f" ({self.clean(reason)})" if reason else ""
+            calls = "1 call" if missing == 1 else f"{missing:,} calls"
             raise ConnectionFailed(
-                f"{host} leaves {calls} unanswered in the batch {batch.id}, which is {batch.status}{said}."
+                f"{host} left {calls} unanswered in the batch {batch.id}, which is {batch.status}{details}."
             )
 
     def _first_error(self, batch: "Batch") -> str:
         errors = getattr(batch.errors, "data", None) or []
-        said = f"{getattr(errors[0], 'message', None) or errors[0]}" if errors else "it gives no reason"
+        message = f"{getattr(errors[0], 'message', None) or errors[0]}" if errors else "no reason given"
         line = getattr(errors[0], "line", None) if errors else None
         more = f", and {len(errors) - 1:,} more" if len(errors) > 1 else ""
-        return (f"line {line}: " if line else "") + self.line(said) + more
+        return (f"line {line}: " if line else "") + self.clean(message) + more
 
     def _report(self) -> None:
-        counts = [batch.request_counts for batch in self._seen.values()]
+        counts = [batch.request_counts for batch in self._polled.values()]
         done = sum(count.completed + count.failed for count in counts if count is not None)
-        statuses = Counter(batch.status for batch in self._seen.values())
-        said = ", ".join(f"{number} {status}" for status, number in sorted(statuses.items()))
-        batches = "1 batch" if len(self._seen) == 1 else f"{len(self._seen)} batches"
-        self._tell(done, f"{batches} at {self.host}: {said}")
+        statuses = Counter(batch.status for batch in self._polled.values())
+        parts = ", ".join(f"{number} {status}" for status, number in sorted(statuses.items()))
+        batches = "1 batch" if len(self._polled) == 1 else f"{len(self._polled)} batches"
+        self._show_progress(done, f"{batches} at {self.host}: {parts}")
 
-    def _what_is_out(self) -> str:
-        names = [batch.id for batch in self._seen.values() if batch.status not in DONE]
-        if not names:
+    def _describe_open(self) -> str:
+        ids = [batch.id for batch in self._polled.values() if batch.status not in FINAL_STATUSES]
+        if not ids:
             return ""
-        shown = ", ".join(names[:NAMED]) + (", ..." if len(names) > NAMED else "")
-        going = "The batch goes" if len(names) == 1 else f"{len(names)} batches go"
-        return f" {going} on at {self.host} ({shown})."
+        shown = ", ".join(ids[:SHOWN_BATCHES]) + (", ..." if len(ids) > SHOWN_BATCHES else "")
+        subject = "The batch continues" if len(ids) == 1 else f"{len(ids)} batches continue"
+        return f" {subject} at {self.host} ({shown})."

@@ -1,4 +1,4 @@
-"""Calls that go out as files and come back as files, in place of an endpoint or beside it."""
+"""Backend that writes calls to files and reads their results from files."""
 
 import json
 from collections import Counter
@@ -16,15 +16,17 @@ from pluralbench_calls.errors import BatchFileError, CallsPending
 from pluralbench_calls.ledger import Ledger
 from pluralbench_calls.records import Answer, Backend, Request
 
-SHOWN = 12  # characters of a key
+SHOWN_CHARACTERS = 12  # of a key
 
 
 class FileBackend:
-    """A backend whose answers are in result files, and whose other calls are written to files instead of sent.
+    """A backend that reads answers from result files, and can write the other calls to files instead of sending them.
 
-    online: who answers what no file has, where nothing is to be written. pending: where the calls go that have no
-    answer; None asks `online`. results: files, and folders with `.jsonl` files, of which each may be taken any number
-    of times. max_answer_bytes: of an answer, see `Endpoint`.
+    Args:
+        online: The backend for calls without a result, if they are not written to a file.
+        pending: File for the calls without a result. None: send them to `online`.
+        results: Result files, or folders with `.jsonl` files. The same results may be read several times.
+        max_answer_bytes: Maximum size of an answer; see `Endpoint`.
     """
 
     def __init__(
@@ -37,9 +39,9 @@ class FileBackend:
     ) -> None:
         self.online = online
         self.concurrency = online.concurrency
-        self._pending, self._results, self._most = pending, results, max_answer_bytes
-        self._refused: dict[str, list[str]] = {}  # by model, the parameters that it refuses
-        self._nothing_came = ""
+        self._pending, self._results, self._max_answer_bytes = pending, results, max_answer_bytes
+        self._refused: dict[str, list[str]] = {}  # by model
+        self._failure = ""  # why results were read but none was useful
 
     async def __aenter__(self) -> Self:
         """Open the connections of `online`."""
@@ -47,94 +49,99 @@ class FileBackend:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """Close them."""
+        """Close the connections of `online`."""
         await self.online.__aexit__(*exc)
 
     async def send(self, request: Request) -> Answer:
-        """Ask `online`."""
+        """Send a request to `online`."""
         return await self.online.send(request)
 
-    def take(self, requests: Sequence[Request], ledger: Ledger) -> Iterator[list[Answer]]:
-        """The answers to these calls that the result files hold.
+    def read_answers(self, requests: Sequence[Request], ledger: Ledger) -> Iterator[list[Answer]]:
+        """Yield the answers to these requests in the result files.
 
-        All files are read before the first answer is given, so that none is taken where one cannot be read, and so that
-        an answer can say what its model refuses, which the calls that were answered went without.
+        All files are read before the first answer is yielded. So nothing is recorded if a file cannot be read, and the
+        parameters that a model refuses are known.
 
-        Raises `BatchFileError`, also where no result is of a call of this work.
+        Raises:
+            BatchFileError: A file cannot be read, or no result belongs to this work.
         """
-        files = [file for path in self._results for file in _files(path)]
+        files = [file for path in self._results for file in _result_files(path)]
         if not files:
             return
-        waiting = {request.key: request for request in requests}
-        known = self._known_refused(ledger)
-        survey = Tally()
-        survey.add(read_results(files, waiting, max_answer_bytes=self._most), waiting)
-        foreign = sorted(survey.unknown - ledger.outcomes(survey.unknown).keys())
-        _check_ours(files, sum(map(len, (survey.answered, survey.unknown, survey.whys))), foreign)
-        if failed := Counter(survey.whys.values()):
-            are = "result is no answer and is" if failed.total() == 1 else "results are no answers and are"
-            log_status(f"{failed.total():,} {are} to be asked again: {_most_common(failed)}.")
-        learned = any(names - {*known.get(model, ())} for model, names in survey.refused.items())
-        self._nothing_came = "" if survey.answered or learned or not failed else _most_common(failed)
-        for model, names in survey.refused.items():
-            self._refused[model] = sorted(names | {*known.get(model, ())})
-        results = read_results(files, waiting, refused=self._refused, max_answer_bytes=self._most)
+        pending = {request.key: request for request in requests}
+        refused = self._merge_refused(ledger)
+        tally = Tally()
+        tally.add(read_results(files, pending, max_answer_bytes=self._max_answer_bytes), pending)
+        foreign = sorted(tally.unknown - ledger.outcomes(tally.unknown).keys())
+        _check_foreign(files, sum(map(len, (tally.answered, tally.unknown, tally.reasons))), foreign)
+        if reasons := Counter(tally.reasons.values()):
+            results_are = "1 result is" if reasons.total() == 1 else f"{reasons.total():,} results are"
+            log_status(f"{results_are} not usable, and will be requested again: {_most_common(reasons)}.")
+        has_new_refused = any(names - {*refused.get(model, ())} for model, names in tally.refused.items())
+        self._failure = "" if tally.answered or has_new_refused or not reasons else _most_common(reasons)
+        for model, names in tally.refused.items():
+            self._refused[model] = sorted(names | {*refused.get(model, ())})
+        results = read_results(files, pending, refused=self._refused, max_answer_bytes=self._max_answer_bytes)
         yield from in_parts(result.answer for result in results if result.answer is not None)
 
-    def write(self, requests: Sequence[Request], ledger: Ledger, label: str) -> None:
-        """Write calls that have no answer, where that is wanted. Raises `CallsPending`, and `BatchFileError`."""
+    def write_pending(self, requests: Sequence[Request], ledger: Ledger, label: str) -> None:
+        """Write requests without an answer to the file `pending`, if one is set.
+
+        Raises:
+            CallsPending: The requests were written.
+            BatchFileError: They cannot be written, or the results had no new answer.
+        """
         if self._pending is None:
             return
-        refused = self._known_refused(ledger)
+        refused = self._merge_refused(ledger)
         files = write_batches(requests, self._pending, refused=refused)
-        # After them: who is stopped in between finds the same results, and writes the same calls.
+        # Written after the calls: if the process is stopped in between, the next one writes the same calls.
         _write_refused(ledger, refused)
         more = f" and {len(files) - 1:,} more" if len(files) > 1 else ""
         calls = "1 call" if len(requests) == 1 else f"{len(requests):,} calls"
-        written = f"The {label} that are still needed are written to {files[0]}{more} ({calls})"
-        if self._nothing_came:
+        written = f"The missing {label} are written to {files[0]}{more} ({calls})"
+        if self._failure:
             raise BatchFileError(
-                f"The results that were given hold no new answer ({self._nothing_came}); mend that before they are "
-                f"run again. {written}."
+                f"The results have no new answer ({self._failure}); fix the cause before you run the calls again. "
+                f"{written}."
             )
-        raise CallsPending(f"{written}. Run them, and give the same command --import with the results.")
+        raise CallsPending(f"{written}. Run them, then rerun the same command with `connection.results=...`.")
 
-    def _known_refused(self, ledger: Ledger) -> dict[str, list[str]]:
+    def _merge_refused(self, ledger: Ledger) -> dict[str, list[str]]:
         for model, names in _read_refused(ledger).items():
             self._refused[model] = sorted({*self._refused.get(model, ()), *names})
         return self._refused
 
 
-def _most_common(failed: Counter[str]) -> str:
-    [(why, count)] = failed.most_common(1)
-    return one_line(why) if count == failed.total() else f"{one_line(why)}, and others"
+def _most_common(reasons: Counter[str]) -> str:
+    [(reason, count)] = reasons.most_common(1)
+    return one_line(reason) if count == reasons.total() else f"{one_line(reason)}, and others"
 
 
-def _check_ours(files: Sequence[Path], results: int, foreign: Sequence[str]) -> None:
-    """Say which results are of calls that this work does not make. Raises `BatchFileError` where all are."""
+def _check_foreign(files: Sequence[Path], results: int, foreign: Sequence[str]) -> None:
+    """Report results that belong to other calls. Raises `BatchFileError` if all do."""
     if not foreign:
         return
-    example = one_line(foreign[0], SHOWN)
+    example = one_line(foreign[0], SHOWN_CHARACTERS)
     if len(foreign) < results:
         log_status(
-            f"{len(foreign):,} of {results:,} results are of calls that are not asked for here, such as {example}…, "
-            "and are left out."
+            f"{len(foreign):,} of {results:,} results belong to other calls, such as {example}…, and are ignored."
         )
         return
     place = files[0] if len(files) == 1 else f"{len(files):,} files"
     raise BatchFileError(
-        f"None of the {results:,} results in {place} is of a call that is asked for here, and one is of {example}…: "
+        f"None of the {results:,} results in {place} belongs to a call of this command (one is of {example}…); "
         "are they of another build, or of other settings?"
     )
 
 
-def _files(path: Path) -> list[Path]:
-    """A file, or the `.jsonl` files of a folder, which has none before anything came back."""
+def _result_files(path: Path) -> list[Path]:
+    """Return a file, or the `.jsonl` files of a folder, which has none before the first results arrive."""
     if not path.is_dir():
         return [path]
     files = sorted(path.glob("*.jsonl"))
     if not files:
-        log_status(f"There are no results in the folder {path} yet: no file in it ends in .jsonl.")
+        log_status(f"The folder {path} has no results yet (no .jsonl files).")
     return files
 
 
@@ -143,12 +150,12 @@ def _refused_file(ledger: Ledger) -> Path:
 
 
 def _read_refused(ledger: Ledger) -> dict[str, list[str]]:
-    """By model, the parameters that it refuses, as far as results have said so."""
+    """Read the refused parameters by model that earlier results showed."""
     path = _refused_file(ledger)
-    found = read_json(path, BatchFileError) if path.exists() else {}
-    if not isinstance(found, Mapping) or not all(isinstance(names, list) for names in found.values()):
+    refused = read_json(path, BatchFileError) if path.exists() else {}
+    if not isinstance(refused, Mapping) or not all(isinstance(names, list) for names in refused.values()):
         raise BatchFileError(f"{path} is damaged; remove it.")
-    return {model: [str(name) for name in names] for model, names in found.items() if isinstance(names, list)}
+    return {model: [str(name) for name in names] for model, names in refused.items() if isinstance(names, list)}
 
 
 def _write_refused(ledger: Ledger, refused: Mapping[str, Sequence[str]]) -> None:

@@ -1,4 +1,4 @@
-"""Calls as lines of OpenAI's batch format, which `vllm run_batch` and the Batch API of several servers take too."""
+"""Writing of calls in OpenAI's batch format, which `vllm run_batch` and other servers also read."""
 
 import itertools
 import json
@@ -14,17 +14,19 @@ from pluralbench_calls.errors import BatchFileError
 from pluralbench_calls.records import Request
 
 URL: Literal["/v1/chat/completions"] = "/v1/chat/completions"
-MOST_REQUESTS, MOST_BYTES = 50_000, 200_000_000  # of one file, by OpenAI's limits
-LONGEST_KEY = 100  # characters that are looked at of a line's beginning
+MAX_REQUESTS, MAX_BYTES = 50_000, 200_000_000  # of one file, by OpenAI's limits
+PREFIX_BYTES = 100  # of a file, which show whether it has calls
 
 Refused = Mapping[str, Collection[str]]
-"""By model, the parameters that it refuses, see `INSTEAD`."""
+"""Refused parameters by model; see `REPLACEMENTS`."""
 
 
 def batch_lines(requests: Iterable[Request], refused: Refused | None = None) -> Iterator[bytes]:
-    """A line for each chat request, with its end; `custom_id` is the request's key.
+    """Yield a line with newline for each chat request; `custom_id` is the request's key.
 
-    refused: goes out as the model takes it, or not at all.
+    Args:
+        requests: The requests.
+        refused: Parameters by model that are renamed or left out.
     """
     for request in requests:
         body = drop_parameters(request, (refused or {}).get(request.model, ()))
@@ -42,32 +44,42 @@ def write_batches(
     path: Path,
     *,
     refused: Refused | None = None,
-    most_requests: int = MOST_REQUESTS,
-    most_bytes: int = MOST_BYTES,
+    max_requests: int = MAX_REQUESTS,
+    max_bytes: int = MAX_BYTES,
 ) -> list[Path]:
-    """Write chat requests to `path`, and what one file cannot hold to `NAME-2.jsonl`, `NAME-3.jsonl` and so on.
+    """Write chat requests to `path`, and if needed to `NAME-2.jsonl`, `NAME-3.jsonl` and so on.
 
-    A file holds calls to one model, as a batch wants it, `most_requests` and `most_bytes` at most. All files are there
-    in the end or none is; files of calls that an earlier time left under the next numbers are removed, so that nobody
-    runs them again. Returns the files.
+    Each file has calls to one model. Either all files are written or none. Files with the next numbers that an earlier
+    call wrote are removed, so that they are not run again.
 
-    Raises `BatchFileError` where a file of another kind has the name, and where the disk refuses.
+    Args:
+        requests: The requests.
+        path: The first file.
+        refused: Parameters by model that are renamed or left out.
+        max_requests: Maximum number of requests in a file.
+        max_bytes: Maximum size of a file.
+
+    Returns:
+        The files.
+
+    Raises:
+        BatchFileError: A file exists that has no calls, or a file cannot be written.
     """
     written: list[Path] = []
     try:
-        with ExitStack() as begun:
-            parts = batches(requests, refused, most_requests=most_requests, most_bytes=most_bytes)
+        with ExitStack() as stack:
+            parts = batches(requests, refused, max_requests=max_requests, max_bytes=max_bytes)
             for number, part in enumerate(parts, start=1):
-                place = _numbered(path, number)
-                _refuse_foreign(place)
-                with begun.enter_context(atomic_write(place)).open("wb") as file:
+                target = _numbered(path, number)
+                _check_replaceable(target)
+                with stack.enter_context(atomic_write(target)).open("wb") as file:
                     file.writelines(batch_lines(part, refused))
-                written.append(place)
+                written.append(target)
         for number in itertools.count(len(written) + 1):
-            left = _numbered(path, number)
-            if not left.exists() or not _holds_calls(left):
+            old = _numbered(path, number)
+            if not old.exists() or not _has_calls(old):
                 return written
-            left.unlink()
+            old.unlink()
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise BatchFileError(f"The calls cannot be written to {path}: {one_line(error)}.") from None
     return written
@@ -77,19 +89,19 @@ def batches(
     requests: Iterable[Request],
     refused: Refused | None = None,
     *,
-    most_requests: int = MOST_REQUESTS,
-    most_bytes: int = MOST_BYTES,
+    max_requests: int = MAX_REQUESTS,
+    max_bytes: int = MAX_BYTES,
 ) -> Iterator[list[Request]]:
-    """The chat requests of each batch, which are to one model. Raises `BatchFileError` for one that fits in none."""
+    """Group chat requests into batches to one model each. Raises `BatchFileError` for a request that is too large."""
     by_model = sorted(requests, key=lambda request: (request.provider, request.model))
-    for _, alike in itertools.groupby(by_model, key=lambda request: (request.provider, request.model)):
+    for _, same_model in itertools.groupby(by_model, key=lambda request: (request.provider, request.model)):
         group: list[Request] = []
         size = 0
-        for request in alike:
+        for request in same_model:
             length = sum(map(len, batch_lines([request], refused)))
-            if length > most_bytes:
-                raise BatchFileError(f"A call has {length:,} bytes, and a batch takes {most_bytes:,} at most.")
-            if group and (len(group) == most_requests or size + length > most_bytes):
+            if length > max_bytes:
+                raise BatchFileError(f"A call has {length:,} bytes; the maximum for a batch is {max_bytes:,}.")
+            if group and (len(group) == max_requests or size + length > max_bytes):
                 yield group
                 group, size = [], 0
             group.append(request)
@@ -101,15 +113,15 @@ def _numbered(path: Path, number: int) -> Path:
     return path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")
 
 
-def _refuse_foreign(path: Path) -> None:
-    if path.exists() and not _holds_calls(path):
-        raise BatchFileError(f"{path} is there already and holds no calls of an earlier time; give another name.")
+def _check_replaceable(path: Path) -> None:
+    if path.exists() and not _has_calls(path):
+        raise BatchFileError(f"{path} exists and is not a file of calls; choose another name.")
 
 
-def _holds_calls(path: Path) -> bool:
-    """Whether a file is empty, or begins as those do that are written here."""
+def _has_calls(path: Path) -> bool:
+    """Whether a file is empty, or begins like those of `write_batches`."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
-        begins = file.read(LONGEST_KEY)
-    return not begins or (begins.startswith(b'{"custom_id": "') and b'", "method": "POST"' in begins)
+        prefix = file.read(PREFIX_BYTES)
+    return not prefix or (prefix.startswith(b'{"custom_id": "') and b'", "method": "POST"' in prefix)

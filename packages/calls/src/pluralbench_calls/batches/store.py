@@ -1,4 +1,4 @@
-"""What is known of the batches that are out, on disk: a process that is killed leaves all that the next one needs."""
+"""The state of open batches on disk, from which another process can resume."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,50 +11,50 @@ from pluralbench_calls.records import Request
 
 
 class BatchState(FrozenModel):
-    """One batch that is out, or about to be."""
+    """The state of a batch that is open or about to be created."""
 
-    base_url: str = Field(description="The endpoint that has it.")
-    calls: tuple[str, ...] = Field(description="The keys of its calls.")
+    base_url: str = Field(description="Base URL of the endpoint.")
+    calls: tuple[str, ...] = Field(description="Keys of the calls.")
     without: dict[str, tuple[str, ...]] = Field(
-        default_factory=dict, description="By model, the parameters that the calls were written without."
+        default_factory=dict, description="By model, the parameters that the calls leave out."
     )
-    file: str = Field("", description="The endpoint's name for the file of calls; once it is there, a batch may be.")
-    batch: str = Field("", description="The endpoint's name for the batch.")
+    file: str = Field("", description="ID of the uploaded file. Once it is set, the batch may exist.")
+    batch: str = Field("", description="ID of the batch.")
 
     @property
     def name(self) -> str:
-        """Names the batch by its calls: the beginning of a SHA-256, 16 hexadecimal digits."""
+        """Name of the batch: 16 hexadecimal digits of a SHA-256 over its calls."""
         return digest(sorted(self.calls))[:16]
 
 
 class BatchStore:
-    """The batches that are out, a JSON file each in `folder`, which is there only while there is one.
+    """The open batches: one JSON file each in `folder`, which exists only while there is one.
 
-    A file is written as a whole and synchronised with the disk, since what it says cost money.
+    Files are written atomically and synced to the disk, because batches cost money.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def path(self, kept: BatchState) -> Path:
-        """The file that says what is known of a batch."""
-        return self.folder / f"{kept.name}.json"
+    def path(self, state: BatchState) -> Path:
+        """Return the path of a batch's file."""
+        return self.folder / f"{state.name}.json"
 
-    def out_for(self, requests: Iterable[Request]) -> list[BatchState]:
-        """The batches that hold any of these calls. Raises `CallsError` for a file that cannot be read."""
-        wanted = {request.key for request in requests}
-        found = [self._read(path) for path in sorted(self.folder.glob("*.json"))]
-        return [kept for kept in found if not wanted.isdisjoint(kept.calls)]
+    def batches_with(self, requests: Iterable[Request]) -> list[BatchState]:
+        """List the open batches with any of these calls. Raises `CallsError` for a file that cannot be read."""
+        keys = {request.key for request in requests}
+        states = [self._read(path) for path in sorted(self.folder.glob("*.json"))]
+        return [state for state in states if not keys.isdisjoint(state.calls)]
 
-    def save(self, kept: BatchState) -> BatchState:
-        """Write what is known of a batch in the place of what was; returns it."""
+    def save(self, state: BatchState) -> BatchState:
+        """Write the state of a batch, replacing the old one, and return it."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        write_text(self.path(kept), canonical_json(kept.model_dump(mode="json")).decode())
-        return kept
+        write_text(self.path(state), canonical_json(state.model_dump(mode="json")).decode())
+        return state
 
-    def forget(self, kept: BatchState) -> None:
-        """The batch is not out any more: remove its file, and what was fetched of it."""
-        for path in self.folder.glob(f"{kept.name}.*"):
+    def remove(self, state: BatchState) -> None:
+        """Remove the file of a batch that is not open any more, and the results that were downloaded."""
+        for path in self.folder.glob(f"{state.name}.*"):
             path.unlink(missing_ok=True)
         if not any(self.folder.iterdir()):
             self.folder.rmdir()
@@ -65,6 +65,6 @@ class BatchStore:
                 return BatchState.model_validate_json(file.read())
         except (OSError, ValidationError) as error:
             raise CallsError(
-                f"{path} should say which batch is out and cannot be read ({one_line(error, 80)}); put it back, or "
-                "remove it to have its calls sent, and paid, again."
+                f"The state of an open batch, {path}, cannot be read ({one_line(error, 80)}); restore it, or remove "
+                "it to send and pay for its calls again."
             ) from None
