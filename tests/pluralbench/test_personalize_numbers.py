@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_personalize import made_items
-from pluralbench.metrics.personalize import BINS, LEAST, MEASURES, method_numbers
+from pluralbench.metrics.personalize import BINS, MIN_DECISIONS, MEASURES, method_numbers
 from pluralbench.results.metrics_frame import Place, metrics_frame
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_measures.paired import holm
@@ -135,9 +135,9 @@ def test_bins_hold_every_decision_once_in_rising_order(seed: int) -> None:
 
 
 def test_few_decisions_are_one_bin_and_what_is_not_known_is_in_none() -> None:
-    items = made_items(methods=("bt",), seeds=1, users=LEAST // 2, sets={"new": ("c",)})
+    items = made_items(methods=("bt",), seeds=1, users=MIN_DECISIONS // 2, sets={"new": ("c",)})
     found = numbers(items.with_columns(distance=pl.lit(None, pl.Float64)), {"new": False})
-    assert found[Place("new by words", "least", None, "bt", "1")].n == LEAST
+    assert found[Place("new by words", "least", None, "bt", "1")].n == MIN_DECISIONS
     assert Place("new by words", "least", None, "bt", "2") not in found
     assert not [place for place in found if place.group == "new by distance"]
 

@@ -67,10 +67,10 @@ def test_items_go_together_by_id_or_by_row_alone() -> None:
     found = compared(rows, by_id)
     assert (found["items"], found["verdicts"]["correct"], found["majority"]["correct"]) == (2, 1, 2)
     assert compared(rows, annotated({1: "A", 2: "A"}))["items"] == 2
-    with pytest.raises(DataError, match="name items by `id`, which the verdicts have not; give the labels `task`"):
+    with pytest.raises(DataError, match="name items by `id`, but the verdicts have no `id`; give the labels `task`"):
         compare_with_people(check_verdicts(verdicts([{}])), by_id)
     two = check_verdicts(verdicts([{}, {"task": "letters"}]))
-    with pytest.raises(DataError, match="do not say of which task they are, and the verdicts have drinks, letters"):
+    with pytest.raises(DataError, match=r"have no `task`, but the verdicts are of several tasks \(drinks, letters"):
         compare_with_people(two, annotated({0: "A"}))
 
 
@@ -157,7 +157,5 @@ def test_what_is_no_table_of_labels_is_refused(tmp_path: Path) -> None:
         labels([{"row": 4}, {"row": 4, "annotator": "p2"}, {"row": 4, "answer": "B"}])
     with pytest.raises(DataError, match=r"^l.csv: row 2 of the table has no `annotator`; give one"):
         labels([{"annotator": "p1"}, {"annotator": " "}])
-    with pytest.raises(
-        DataError, match=r"^The labels are on no item that there is a verdict on; items go together by row"
-    ):
+    with pytest.raises(DataError, match=r"^No labeled item has a verdict; items are matched by row"):
         compared([{}], annotated({7: "A"}))

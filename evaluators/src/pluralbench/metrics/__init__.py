@@ -1,6 +1,6 @@
-"""What decisions and verdicts amount to, as the long frame of `pluralbench.results.metrics_frame`.
+"""Metrics of decisions and verdicts, as the long frame of `pluralbench.results.metrics_frame`.
 
-A metric is a function from decisions to numbers at their places; `measure` puts them together.
+A metric is a function that maps decisions to numbers at their places; `measure` collects them.
 """
 
 from itertools import chain
@@ -19,14 +19,19 @@ from pluralbench.results.metrics_frame import Numbers, Place, metrics_frame
 
 
 def measure(benchmark: Benchmark, decisions: pl.DataFrame, items: pl.DataFrame | None = None) -> pl.DataFrame:
-    """All metrics of a run's decisions: accuracies, counts, and what the benchmark's kind adds to them.
+    """Compute all metrics of a run's decisions: accuracies, counts, and those of the benchmark's kind.
 
-    decisions: as `pluralbench.results.decisions.decide` makes them; with `verdict_chosen_first` and
-    `verdict_rejected_first` (see `metrics.position`) where a judge compared responses. items: of the
-    benchmark, which the references are made of (see `metrics.references`); without them there are none.
+    Args:
+        benchmark: Description of the benchmark.
+        decisions: Decisions as `pluralbench.results.decisions.decide` returns them. A judge that compares responses
+            adds `verdict_chosen_first` and `verdict_rejected_first`; see `metrics.position`.
+        items: Items of the benchmark, for the baselines; see `metrics.references`. Default: no baselines.
+
+    Returns:
+        The metrics frame.
     """
     references = () if items is None else reference_numbers(benchmark, items)
-    return metrics_frame(chain(_measured(benchmark, decisions), references))
+    return metrics_frame(chain(_common_numbers(benchmark, decisions), references))
 
 
 def measure_personas(
@@ -37,33 +42,39 @@ def measure_personas(
     threshold: float = THRESHOLD,
     items: pl.DataFrame | None = None,
 ) -> pl.DataFrame:
-    """All metrics of a persona judge's run: those of `measure`, and by task those of its verdicts with certainty.
+    """Compute all metrics of a persona judge's run: those of `measure`, and by task those of verdicts with certainty.
 
-    decisions: with `said` and `said_swapped` (see `metrics.position`). verdicts: of the same items, as `check_verdicts`
-    makes them. threshold: what a high certainty is. items: the same ones, with `option_a` and `option_b`, which the
-    references are made of.
+    Args:
+        benchmark: Description of the benchmark.
+        decisions: Decisions with the letters of both orders; see `metrics.position`.
+        verdicts: Verdicts on the same items, as `check_verdicts` returns them.
+        threshold: Smallest certainty that counts as high, from 1 to 100.
+        items: The items with `option_a` and `option_b`, for the baselines. Default: no baselines.
+
+    Returns:
+        The metrics frame.
     """
 
-    def found() -> Numbers:
-        yield from _measured(benchmark, decisions)
+    def all_numbers() -> Numbers:
+        yield from _common_numbers(benchmark, decisions)
         yield from position_of_options(decisions)
         for metrics in all_verdict_metrics(verdicts, threshold=threshold):
             yield from verdict_numbers(metrics)
         if items is not None:
             yield from persona_references(benchmark, decisions, items, options=int(verdicts["options"][0]))
 
-    return metrics_frame(found())
+    return metrics_frame(all_numbers())
 
 
-def _measured(benchmark: Benchmark, decisions: pl.DataFrame) -> Numbers:
+def _common_numbers(benchmark: Benchmark, decisions: pl.DataFrame) -> Numbers:
     leaves = leaves_of(decisions)
     parts = parts_of(benchmark, decisions)
-    for place, found in accuracy_estimates(benchmark, leaves, decisions):
-        yield place, found
+    for place, estimate in accuracy_estimates(benchmark, leaves, decisions):
+        yield place, estimate
         if place.group in {"pooled", "subset", "category"} and place.metric == "accuracy":
             yield from outcome_counts(parts[place.config, place.subset], place)
     yield Place("overall", "items"), Estimate(float(items_counted(benchmark, decisions)))
-    del parts  # which are as large as the decisions, several times
+    del parts  # several times as large as the decisions
     yield from language_numbers(benchmark, decisions)
     yield from language_accuracies(benchmark, decisions)
     yield from calibration_numbers(benchmark, decisions)

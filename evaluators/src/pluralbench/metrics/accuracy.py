@@ -1,10 +1,10 @@
-"""Accuracies with intervals, from the smallest part that a benchmark weighs up to the overall number.
+"""Accuracies with intervals, from single subsets up to the overall number.
 
-Accuracy is strict: the share of wins among wins, losses, ties and invalid ones. What was dropped for its length, and
-pairs that the benchmark calls equal, are no part of it; each has its own count.
+Accuracy is strict: the share of wins among wins, losses, ties and invalid decisions. Decisions that were dropped for
+their length and pairs that the benchmark calls equal are excluded; each has its own count.
 
-`numbers` makes all that a benchmark says of some decisions, so that a run's metrics and a comparison of two runs have
-the same sections, weights and means.
+`resampled_accuracies` computes all accuracies of a benchmark, so that the metrics of a run and the comparison of two
+runs have the same sections, weights and means.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,19 +23,24 @@ from pluralbench.results.metrics_frame import Numbers, Place
 COUNTED = ("win", "loss", "tie", "invalid")
 PLURALS = {"win": "wins", "loss": "losses", "tie": "ties"}
 Leaf = tuple[str, str | None]
-"""A config and a subset of it: the smallest part that is weighed."""
+"""A config and one of its subsets: the smallest weighted part of a benchmark."""
 LEAF = {"config": pl.String, "subset": pl.String}
 Counts = Mapping[str, Sums]
-"""What counts, by cluster and leaf: `decisions`, and of rankings by category `exact` (their prompts) and `pairs`."""
+"""Sums by cluster and leaf: `decisions`; for rankings by category also `pairs`, and `exact` (of prompts)."""
 Drawn = Mapping[str, Resampled]
-"""`Counts` as they are, and perturbed, resampled or exchanged."""
+"""`Counts` as measured, and perturbed, resampled or exchanged."""
 
 
 @dataclass(frozen=True)
 class ResampledAccuracy:
-    """A share at its place, as it is and in each row of what it was made of: values, [rows].
+    """An accuracy at its place, in each row of perturbed or resampled counts.
 
-    strata: the leaves that it is made of (see `Tilted.share`). n, clusters: of its decisions.
+    Attributes:
+        place: Place of the number.
+        values: Accuracy as measured (row 0) and in each further row. Shape (rows,).
+        strata: Leaves that the accuracy is computed from, by stratum; see `Perturbed.share`.
+        n: Number of its decisions.
+        clusters: Number of clusters of its decisions.
     """
 
     place: Place
@@ -46,7 +51,7 @@ class ResampledAccuracy:
 
 
 def overall_rule(benchmark: Benchmark) -> str:
-    """How the overall number is made, as a sentence."""
+    """Return the rule of the overall number, as a phrase."""
     if benchmark.overall == "items":
         return "mean over all items"
     if benchmark.by_category:
@@ -57,12 +62,12 @@ def overall_rule(benchmark: Benchmark) -> str:
 
 
 def leaves_of(decisions: pl.DataFrame) -> list[Leaf]:
-    """The leaves of some decisions, in their order."""
+    """Return the leaves of decisions, in order of occurrence."""
     return list(decisions.select("config", "subset").unique(maintain_order=True).iter_rows())
 
 
 def count(benchmark: Benchmark, decisions: pl.DataFrame, leaves: Sequence[Leaf]) -> Counts:
-    """The sums of decisions by cluster and leaf."""
+    """Sum decisions by cluster and leaf."""
     counted = decisions.filter(pl.col("outcome").is_in(COUNTED))
     if not benchmark.by_category:
         return {"decisions": sums_by_leaf(counted, leaves, counted["outcome"] == "win")}
@@ -76,7 +81,7 @@ def count(benchmark: Benchmark, decisions: pl.DataFrame, leaves: Sequence[Leaf])
 
 
 def prompts_of(benchmark: Benchmark, decisions: pl.DataFrame) -> pl.DataFrame:
-    """The prompts of rankings by category that count, as `rankings.by_prompt` makes them."""
+    """Return the counted prompts of rankings by category, as `rankings.by_prompt` computes them."""
     scored = decisions.filter(
         ~pl.col("config").is_in(sorted(benchmark.outside_overall)), pl.col("outcome") != "dropped"
     )
@@ -91,9 +96,14 @@ def sums_by_leaf(
     of: pl.Series | None = None,
     clusters: pl.Series | None = None,
 ) -> Sums:
-    """Sums of what rows have won, of one each or of so many, by cluster and leaf.
+    """Sum wins and counts of rows by cluster and leaf.
 
-    clusters: the names of all that there are, where these are more than those of the rows.
+    Args:
+        rows: Rows with `config`, `subset` and `cluster`.
+        leaves: All leaves.
+        won: Wins of each row.
+        of: Count of each row. Default: 1.
+        clusters: Names of all clusters, if there are more than those of the rows.
     """
     names = (rows["cluster"] if clusters is None else clusters).unique().sort()
     place = pl.DataFrame(leaves, LEAF, orient="row").with_row_index("place")
@@ -109,29 +119,29 @@ def sums_by_leaf(
 
 
 def perturb_counts(*sides: Counts) -> tuple[Perturbed, list[Drawn]]:
-    """The counts of some runs, on the same clusters and leaves, with each sum raised in turn; see `Perturbed`."""
-    found = perturb(*(sums for counts in sides for sums in counts.values()))
-    sources = iter(found.sources)
-    return found, [{name: next(sources) for name in counts} for counts in sides]
+    """Perturb the counts of runs on the same clusters and leaves; see `Perturbed`."""
+    perturbed = perturb(*(sums for counts in sides for sums in counts.values()))
+    sources = iter(perturbed.sources)
+    return perturbed, [{name: next(sources) for name in counts} for counts in sides]
 
 
 def accuracy_estimates(benchmark: Benchmark, leaves: Sequence[Leaf], decisions: pl.DataFrame) -> Numbers:
-    """Each share that the benchmark says of some decisions, with its interval, the overall number first."""
-    found, (source,) = perturb_counts(count(benchmark, decisions, leaves))
+    """Yield all accuracies of a benchmark with their intervals, the overall number first."""
+    perturbed, (source,) = perturb_counts(count(benchmark, decisions, leaves))
     for one in resampled_accuracies(benchmark, leaves, source):
-        yield one.place, found.share(one.values, one.strata, one.n, one.clusters)
+        yield one.place, perturbed.share(one.values, one.strata, one.n, one.clusters)
 
 
-def resampled_accuracies(benchmark: Benchmark, leaves: Sequence[Leaf], found: Drawn) -> list[ResampledAccuracy]:
-    """Each share that the benchmark says of some decisions, the overall number first."""
+def resampled_accuracies(benchmark: Benchmark, leaves: Sequence[Leaf], counts: Drawn) -> list[ResampledAccuracy]:
+    """Compute all accuracies of a benchmark in each row of the counts, the overall number first."""
     configs = list(dict.fromkeys(config for config, _ in leaves))
     ours = [config for config in configs if config not in benchmark.outside_overall]
     if benchmark.by_category:
-        parts = [*_by_category(leaves, found, ours)]
+        parts = [*_by_category(leaves, counts, ours)]
     else:
-        parts = [one for config in configs for one in _config(benchmark, config, leaves, found["decisions"])]
-        parts.insert(0, _overall(benchmark, parts, ours, leaves, found["decisions"]))
-    return [*parts, *_pooled(benchmark, leaves, found, configs, ours)]
+        parts = [one for config in configs for one in _config(benchmark, config, leaves, counts["decisions"])]
+        parts.insert(0, _overall(benchmark, parts, ours, leaves, counts["decisions"]))
+    return [*parts, *_pooled(benchmark, leaves, counts, configs, ours)]
 
 
 def _overall(
@@ -150,7 +160,7 @@ def _overall(
 
 
 def _config(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pairs: Resampled) -> Iterator[ResampledAccuracy]:
-    """A config's own number, and its sections."""
+    """Yield a config's own number and its sections."""
     places = counted_leaves(benchmark, leaves, [config])
     group = "apart" if config in benchmark.outside_overall else "config"
     own = Place(group, "accuracy", config)
@@ -158,7 +168,7 @@ def _config(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pairs: Re
         yield _number(own, pairs.pooled(places), pairs, [places])
         return
     sections = section_values(benchmark, config, leaves, pairs)
-    # A section that is missing makes the mean missing: a mean of fewer sections would be of something else.
+    # A missing section makes the mean missing: the mean of fewer sections is another quantity.
     yield _number(own, mean_of(list(sections.values())), pairs, separate_strata(places))
     for name, values in sections.items():
         inner = [place for place in places if leaves[place][1] in benchmark.sections[name]]
@@ -166,7 +176,7 @@ def _config(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pairs: Re
 
 
 def section_values(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pairs: Resampled) -> dict[str, Array]:
-    """A config's sections, each the weighted mean of its subsets: [rows]."""
+    """Compute a config's sections, each the weighted mean of its subsets. Shape (rows,) each."""
     place = {leaf: number for number, leaf in enumerate(leaves)}
     sections = {}
     for name, weights in benchmark.sections.items():
@@ -175,9 +185,9 @@ def section_values(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pa
     return sections
 
 
-def _by_category(leaves: Sequence[Leaf], found: Drawn, ours: Sequence[str]) -> Iterator[ResampledAccuracy]:
-    """The overall number of rankings by category, and accuracy and exact match as means over configs and categories."""
-    pairs, exact = found["pairs"], found["exact"]
+def _by_category(leaves: Sequence[Leaf], counts: Drawn, ours: Sequence[str]) -> Iterator[ResampledAccuracy]:
+    """Yield the overall number of rankings by category, and accuracy and exact match as means over categories."""
+    pairs, exact = counts["pairs"], counts["exact"]
     means: dict[str, list[ResampledAccuracy]] = {"accuracy": [], "exact_match": []}
     for config in ours:
         places = leaf_indices(leaves, [config])
@@ -194,9 +204,9 @@ def _by_category(leaves: Sequence[Leaf], found: Drawn, ours: Sequence[str]) -> I
 
 
 def _pooled(
-    benchmark: Benchmark, leaves: Sequence[Leaf], found: Drawn, configs: Sequence[str], ours: Sequence[str]
+    benchmark: Benchmark, leaves: Sequence[Leaf], counts: Drawn, configs: Sequence[str], ours: Sequence[str]
 ) -> Iterator[ResampledAccuracy]:
-    """Accuracy, and of rankings by category exact match, over all decisions of each part."""
+    """Yield accuracy, and exact match of rankings by category, over all decisions of each part."""
     section = benchmark.section_of
     kind = "category" if benchmark.by_category else "subset"
     parts = [(Place("pooled", "accuracy"), leaf_indices(leaves, ours))]
@@ -209,32 +219,34 @@ def _pooled(
                 inner = None if config in benchmark.excluded_configs else section.get(subset)
                 parts.append((Place(kind, "accuracy", config, inner, subset), [leaf]))
     for place, inside in parts:
-        yield _number(place, found["decisions"].pooled(inside), found["decisions"], [inside])
+        yield _number(place, counts["decisions"].pooled(inside), counts["decisions"], [inside])
         if benchmark.by_category and place.config not in benchmark.outside_overall:
-            yield _number(place._replace(metric="exact_match"), found["exact"].pooled(inside), found["exact"], [inside])
+            yield _number(
+                place._replace(metric="exact_match"), counts["exact"].pooled(inside), counts["exact"], [inside]
+            )
 
 
 def _number(
     place: Place, values: Array, source: Resampled, strata: Strata, clustered: Resampled | None = None
 ) -> ResampledAccuracy:
-    """clustered: where the clusters are counted, where that is not the source."""
+    """`clustered`: source of the number of clusters, if not `source`."""
     places = [leaf for leaves in strata for leaf in leaves]
     return ResampledAccuracy(place, values, strata, source.decisions(places), (clustered or source).clusters(places))
 
 
 def separate_strata(places: Iterable[int]) -> list[list[int]]:
-    """The strata of a mean over leaves: each by itself."""
+    """Return the strata of a mean over leaves: each leaf is its own stratum."""
     return [[place] for place in places]
 
 
 def leaf_indices(leaves: Sequence[Leaf], configs: Iterable[str]) -> list[int]:
-    """The places of the leaves of some configs."""
+    """Return the indices of the leaves of some configs."""
     wanted = set(configs)
     return [place for place, (config, _) in enumerate(leaves) if config in wanted]
 
 
 def counted_leaves(benchmark: Benchmark, leaves: Sequence[Leaf], configs: Iterable[str]) -> list[int]:
-    """The places of the leaves that the numbers of some configs are made of: with sections, those in one."""
+    """Return the indices of the leaves that count for some configs; with sections, only leaves in a section."""
     places = leaf_indices(leaves, configs)
     if not benchmark.sections:
         return places
@@ -242,15 +254,14 @@ def counted_leaves(benchmark: Benchmark, leaves: Sequence[Leaf], configs: Iterab
 
 
 def items_counted(benchmark: Benchmark, decisions: pl.DataFrame) -> int:
-    """How many items the overall number is made of."""
+    """Return the number of items behind the overall number."""
     return of_overall(benchmark, decisions).select("config", "id").n_unique()
 
 
 def of_overall(benchmark: Benchmark, decisions: pl.DataFrame) -> pl.DataFrame:
-    """The decisions that the overall number is made of."""
-    legacy = (
-        benchmark.by_category and not benchmark.ties_break_exact_match
-    )  # which counts prompts without a pair as exact matches
+    """Return the decisions behind the overall number."""
+    # Legacy rules count prompts without a pair as exact matches.
+    legacy = benchmark.by_category and not benchmark.ties_break_exact_match
     counted = decisions.filter(
         ~pl.col("config").is_in(sorted(benchmark.outside_overall)),
         pl.col("outcome").is_in([*COUNTED, *(["equal"] if legacy else [])]),
@@ -261,10 +272,7 @@ def of_overall(benchmark: Benchmark, decisions: pl.DataFrame) -> pl.DataFrame:
 
 
 def parts_of(benchmark: Benchmark, decisions: pl.DataFrame) -> dict[tuple[str | None, str | None], pl.DataFrame]:
-    """What `outcome_counts` counts, by config and subset: of all that enter the overall number under (None, None).
-
-    With `item`, a number for each item.
-    """
+    """Split decisions by config and subset for `outcome_counts`; (None, None) has those behind the overall number."""
     counted = decisions.select(
         "config", "subset", "outcome", "margin", "truncated", item=pl.struct("config", "id").rank("dense")
     )
@@ -278,19 +286,19 @@ def parts_of(benchmark: Benchmark, decisions: pl.DataFrame) -> dict[tuple[str | 
 
 
 def outcome_counts(part: pl.DataFrame, place: Place) -> Numbers:
-    """What there is to count at a place beside its shares: each outcome, what was cut, and the mean margin.
-
-    part: of `parts_of`.
-    """
-    found: Mapping[str, int] = dict(part["outcome"].value_counts().iter_rows())
-    n = sum(found.get(outcome, 0) for outcome in COUNTED)
-    valid = n - found.get("invalid", 0)
+    """Yield the counts of a part from `parts_of`: outcomes, items and truncated items, and the mean margin."""
+    outcomes: Mapping[str, int] = dict(part["outcome"].value_counts().iter_rows())
+    n = sum(outcomes.get(outcome, 0) for outcome in COUNTED)
+    valid = n - outcomes.get("invalid", 0)
     margins = part["margin"].drop_nulls()
     mean = margins.mean()
-    yield place._replace(metric="accuracy_of_valid"), Estimate(found.get("win", 0) / valid if valid else None, n=valid)
+    yield (
+        place._replace(metric="accuracy_of_valid"),
+        Estimate(outcomes.get("win", 0) / valid if valid else None, n=valid),
+    )
     yield place._replace(metric="mean_margin"), Estimate(None if mean is None else float(mean), n=len(margins))  # type: ignore[arg-type]
     counts = {"items": part["item"].n_unique()}
-    counts |= {PLURALS.get(outcome, outcome): found.get(outcome, 0) for outcome in OUTCOMES}
+    counts |= {PLURALS.get(outcome, outcome): outcomes.get(outcome, 0) for outcome in OUTCOMES}
     truncated = part["item"].filter(part["truncated"]).n_unique()
     for metric, value in (counts | {"truncated": truncated}).items():
         yield place._replace(metric=metric), Estimate(float(value))

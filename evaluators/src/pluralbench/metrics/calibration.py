@@ -1,4 +1,4 @@
-"""How well scores are calibrated, of rankings by category; see `pluralbench_measures.calibration`."""
+"""Calibration of scores on rankings by category; see `pluralbench_measures.calibration`."""
 
 import numpy as np
 import polars as pl
@@ -11,11 +11,11 @@ from pluralbench.results.metrics_frame import Numbers, Place
 
 
 def calibration_numbers(benchmark: Benchmark, decisions: pl.DataFrame) -> Numbers:
-    """Of a benchmark of rankings by category, the calibration of all scored pairs and of those of each config.
+    """Yield the calibration of all scored pairs and of each config, for benchmarks of rankings by category.
 
-    `ece`, the expected calibration error, and of each bin that is not empty the mean `difference` of scores, the
-    `probability` that it stands for, and the `accuracy`. The largest difference is in the last bin, by the legacy rules
-    in none. Intervals are by the bins of the data itself.
+    `ece` is the expected calibration error. Each nonempty bin has the mean `difference` of scores, the `probability`
+    that it corresponds to, and the `accuracy`. The largest difference is in the last bin; the legacy rules drop it.
+    Intervals keep the bins of the data fixed.
     """
     ours = decisions.filter(~pl.col("config").is_in(sorted(benchmark.outside_overall)))
     if not benchmark.by_category or ours["margin"].null_count() == ours.height:

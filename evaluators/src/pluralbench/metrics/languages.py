@@ -1,6 +1,6 @@
-"""What a model does across languages: where it drops from English, whether it keeps its mind, and in which languages.
+"""Metrics across languages: drops from English, consistency with English, and means by kind of language.
 
-M-RewardBench, section 5: the drop is the section's accuracy in a language minus that in English, on the same ids; label
+M-RewardBench, section 5. A drop is a section's accuracy in a language minus that in English, on the same ids. Label
 consistency is Cohen's kappa between a model's own labels in a language and in English.
 """
 
@@ -26,21 +26,27 @@ from pluralbench.metrics.accuracy import (
 )
 from pluralbench.results.metrics_frame import Numbers, Place
 
-READ = ("config", "id", "subset", "cluster", "outcome")  # of decisions: English is there once for each language
+READ = (
+    "config",
+    "id",
+    "subset",
+    "cluster",
+    "outcome",
+)  # columns of decisions; English rows are repeated for each language
 LABELS = ("win", "loss", "tie")
-# One language in two scripts, of which the paper's variance takes the mean first.
+# One language in two scripts; the paper averages them before it takes the variance.
 CHINESE = ("zho_Hans", "zho_Hant")
 KINDS = {"resource": "resource", "class": "joshi", "family": "family", "script": "script"}
-"""What languages are grouped by, and the field of a `Language` that says it."""
+"""Kinds of languages, and the field of `Language` that defines them."""
 ARE_LABELS = pl.col("outcome").is_in(LABELS) & pl.col("outcome_english").is_in(LABELS)
 
 
 def language_numbers(benchmark: Benchmark, decisions: pl.DataFrame) -> Numbers:
-    """What the runs of a benchmark add whose configs are languages, beside `language_accuracies`.
+    """Yield drops and label consistency for benchmarks whose configs are languages; none without English.
 
-    Of each language the `drop` by section and as a whole (a difference of shares on the ids that it shares with
-    English, with a paired interval), and `kappa` with `kappa_left_out`, ids whose decision in one of the two is no
-    label. Over languages: their means, and `kappa_sd`. Data without English has none of these.
+    Each language has `drop`, overall and by section: the paired difference of accuracies on the ids that it shares with
+    English. It also has `kappa`, and `kappa_left_out`, the number of ids without a label in one of the two languages.
+    Over languages: the means of both, and `kappa_sd`.
     """
     if benchmark.reference is None:
         return
@@ -48,16 +54,17 @@ def language_numbers(benchmark: Benchmark, decisions: pl.DataFrame) -> Numbers:
     original = decisions.filter(config=benchmark.reference.config)
     if original.height:
         codes, counted = _languages(benchmark, decisions)
-        # A drop is measured on the ids that both have, so English is there once for each language.
+        # A drop is computed on shared ids, so English is needed once for each language.
         shared = (_shared(counted.filter(config=code), original) for code in codes)
         yield from _drops(benchmark, codes, leaves_of(counted), shared)
         yield from _consistency({code: decisions.filter(config=code) for code in codes}, original)
 
 
 def language_accuracies(benchmark: Benchmark, decisions: pl.DataFrame) -> Numbers:
-    """The mean of each section over languages, and the mean by resource level, Joshi's class, family and script.
+    """Yield the mean of each section over languages, and means by resource level, Joshi's class, family and script.
 
-    Before them the variance of the languages' accuracies in per cent, with n - 1, both Chinese scripts averaged first.
+    The first number is the variance (with n - 1) of the languages' accuracies in percent; the two Chinese scripts are
+    averaged first.
     """
     if benchmark.reference is None:
         return
@@ -66,7 +73,7 @@ def language_accuracies(benchmark: Benchmark, decisions: pl.DataFrame) -> Number
     perturbed = perturb(_sums(counted, leaves, counted))
     languages = perturbed.sources[0]
     sections = {code: section_values(benchmark, code, leaves, languages) for code in codes}
-    values = {code: _whole(code, found, leaves, languages) for code, found in sections.items()}
+    values = {code: _language_accuracy(code, own, leaves, languages) for code, own in sections.items()}
     yield Place("overall", "variance"), Estimate(_variance(values), n=len(codes))
     for name, weights in benchmark.sections.items():
         mean = mean_of([sections[code][name] for code in codes])
@@ -77,33 +84,33 @@ def language_accuracies(benchmark: Benchmark, decisions: pl.DataFrame) -> Number
 
 
 def with_english_outcomes(benchmark: Benchmark, decisions: pl.DataFrame) -> pl.DataFrame:
-    """The decisions in other languages, in their order, with that of the same id in English as `outcome_english`.
+    """Return the decisions in other languages with the English outcome of the same id as `outcome_english`.
 
-    Ids that were not decided in English are left out; of a benchmark in one language there is none.
+    Ids without a decision in English are left out. The result is empty for a benchmark in one language.
     """
     if benchmark.reference is None:
         return decisions.clear().with_columns(outcome_english="outcome")
     others = decisions.filter(~pl.col("config").is_in(benchmark.outside_overall))
-    return _beside(others, decisions.filter(config=benchmark.reference.config))
+    return _join_english(others, decisions.filter(config=benchmark.reference.config))
 
 
-def _beside(language: pl.DataFrame, original: pl.DataFrame) -> pl.DataFrame:
+def _join_english(language: pl.DataFrame, original: pl.DataFrame) -> pl.DataFrame:
     return language.join(original.select("id", outcome_english="outcome"), on="id", how="inner", maintain_order="left")
 
 
 def _languages(benchmark: Benchmark, decisions: pl.DataFrame) -> tuple[list[str], pl.DataFrame]:
-    """The languages that enter the overall number, and their decisions that count."""
+    """Return the languages behind the overall number, and their counted decisions."""
     codes = [code for code in decisions["config"].unique(maintain_order=True) if code not in benchmark.outside_overall]
     return codes, decisions.filter(pl.col("config").is_in(codes), pl.col("outcome").is_in(COUNTED))
 
 
-def _whole(code: str, sections: Mapping[str, Array], leaves: list[Leaf], pairs: Resampled) -> Array:
-    """A language's own number: the mean of its sections, where there are some."""
+def _language_accuracy(code: str, sections: Mapping[str, Array], leaves: list[Leaf], pairs: Resampled) -> Array:
+    """Compute a language's accuracy: the mean of its sections, if the benchmark has any."""
     return mean_of(list(sections.values())) if sections else pairs.pooled(leaf_indices(leaves, [code]))
 
 
 def _strata(benchmark: Benchmark, leaves: list[Leaf], codes: list[str]) -> Strata:
-    """Those of a mean over languages' own numbers."""
+    """Return the strata of a mean over languages."""
     every = [counted_leaves(benchmark, leaves, [code]) for code in codes]
     return separate_strata(place for places in every for place in places) if benchmark.sections else every
 
@@ -113,10 +120,10 @@ def _sums(rows: pl.DataFrame, leaves: list[Leaf], every: pl.DataFrame) -> Sums:
 
 
 def _shared(language: pl.DataFrame, original: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """A language's decisions and those in English, on the ids that both have, both under the language's name."""
+    """Return the decisions in a language and in English on their shared ids, both under the language's name."""
     counted = original.filter(pl.col("outcome").is_in(COUNTED))
     ours = language.join(counted.select("id").unique(), on="id", how="semi")
-    # The subset is that of the language on both sides: English data may have it under another name, or not at all.
+    # Both sides get the language's subset: English data may lack it or name it differently.
     places = ours.select("id", "config", "subset").unique(subset="id")
     return ours, counted.drop("config", "subset").join(places, on="id").select(ours.columns)
 
@@ -129,7 +136,7 @@ def _drops(
 ) -> Numbers:
     rows = [pl.concat(side) for side in zip(*shared, strict=True)]
     perturbed = perturb(*(_sums(own, leaves, pl.concat(rows)) for own in rows))
-    del rows  # which are as large as all decisions, twice
+    del rows  # twice as large as all decisions
     ours, theirs = perturbed.sources
     names: list[str | None] = [None, *benchmark.sections]
     drops: dict[str | None, list[Array]] = {name: [] for name in names}
@@ -138,7 +145,7 @@ def _drops(
         sides: list[dict[str | None, Array]] = []
         for pairs in (ours, theirs):
             sections = section_values(benchmark, code, leaves, pairs)
-            sides.append({None: _whole(code, sections, leaves, pairs)} | sections)
+            sides.append({None: _language_accuracy(code, sections, leaves, pairs)} | sections)
         for name in names:
             drop = sides[0][name] - sides[1][name]
             drops[name].append(drop)
@@ -146,7 +153,7 @@ def _drops(
             inside = [at for at in places if name is None or leaves[at][1] in benchmark.sections[name]]
             strata = _strata(benchmark, leaves, [code]) if name is None else separate_strata(inside)
             yield place, perturbed.difference(drop, strata, ours.decisions(inside), ours.clusters(inside))
-    for name, found in drops.items():
+    for name, values in drops.items():
         place = Place("overall" if name is None else "section", "drop", section=name)
         inside = [
             at
@@ -154,23 +161,23 @@ def _drops(
             if name is None or leaves[at][1] in benchmark.sections[name]
         ]
         strata = _strata(benchmark, leaves, codes) if name is None else separate_strata(inside)
-        yield place, perturbed.difference(mean_of(found), strata, len(codes), ours.clusters(inside))
+        yield place, perturbed.difference(mean_of(values), strata, len(codes), ours.clusters(inside))
 
 
 def _consistency(languages: Mapping[str, pl.DataFrame], original: pl.DataFrame) -> Numbers:
-    """Cohen's kappa between the labels (chosen, rejected, tie) of the same ids in a language and in English.
+    """Yield Cohen's kappa between the labels (chosen, rejected, tie) of shared ids in a language and in English.
 
-    It is missing where it is undefined, as for a model that gives one label to all.
+    It is missing if undefined, for example for a model that gives all ids the same label.
     """
     kappas = []
     for code, decisions in languages.items():
-        both = _beside(decisions.select("id", "outcome", "cluster"), original)
+        both = _join_english(decisions.select("id", "outcome", "cluster"), original)
         valid = both.filter(ARE_LABELS)
-        found = cohens_kappa(*(valid[name].to_list() for name in ("outcome", "outcome_english", "cluster")))
-        yield Place("config", "kappa", code), found
+        kappa = cohens_kappa(*(valid[name].to_list() for name in ("outcome", "outcome_english", "cluster")))
+        yield Place("config", "kappa", code), kappa
         yield Place("config", "kappa_left_out", code), Estimate(float(both.height - valid.height))
-        if found.value is not None:
-            kappas.append(found.value)
+        if kappa.value is not None:
+            kappas.append(kappa.value)
     if kappas:
         yield Place("overall", "kappa"), Estimate(float(np.mean(kappas)), n=len(kappas))
         deviation = float(np.std(kappas, ddof=1)) if len(kappas) > 1 else None
@@ -182,12 +189,12 @@ def _variance(values: Mapping[str, Array]) -> float | None:
     if all(code in accuracies for code in CHINESE):
         mean = sum(accuracies.pop(code) for code in CHINESE) / len(CHINESE)
         accuracies["zho"] = mean
-    found = [100 * value for value in accuracies.values()]
-    return float(np.var(found, ddof=1)) if len(found) > 1 and not np.isnan(found).any() else None
+    percents = [100 * value for value in accuracies.values()]
+    return float(np.var(percents, ddof=1)) if len(percents) > 1 and not np.isnan(percents).any() else None
 
 
 def _kinds(benchmark: Benchmark, values: Mapping[str, Array], leaves: list[Leaf], perturbed: Perturbed) -> Numbers:
-    """The mean accuracy of the languages of each kind, and how many these are."""
+    """Yield the mean accuracy and the number of languages of each kind."""
     known = {code: LANGUAGES[code] for code in values if code in LANGUAGES}
     for kind, field in KINDS.items():
         members: dict[str, list[str]] = {}
@@ -197,6 +204,6 @@ def _kinds(benchmark: Benchmark, values: Mapping[str, Array], leaves: list[Leaf]
             places = counted_leaves(benchmark, leaves, codes)
             mean = mean_of([values[code] for code in codes])
             n, clusters = perturbed.sources[0].decisions(places), perturbed.sources[0].clusters(places)
-            found = perturbed.share(mean, _strata(benchmark, leaves, codes), n, clusters)
-            yield Place(kind, "accuracy", subset=name), found
+            estimate = perturbed.share(mean, _strata(benchmark, leaves, codes), n, clusters)
+            yield Place(kind, "accuracy", subset=name), estimate
             yield Place(kind, "languages", subset=name), Estimate(float(len(codes)))

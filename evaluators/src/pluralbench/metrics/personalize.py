@@ -1,9 +1,9 @@
-"""What a profile is worth to personalized reward models: accuracies with and without it, and their differences.
+"""Accuracies of personalized reward models with and without a profile, and the gain from the profile.
 
-Accuracy is strict: a tie is wrong. Each decision counts as the share of the seeds that got it right, and intervals and
-tests take users as drawn, so that they say how sure a number is about other users, not about other seeds; how far seeds
-lie apart is a number of its own. The overall number of a set is the mean over its decisions, or the unweighted mean
-over its configs, as its benchmark says.
+Accuracy is strict: a tie is wrong. A decision counts as the share of seeds that got it right. Intervals and tests are
+clustered by user, so they quantify the uncertainty about other users, not about other seeds; the standard deviation
+over seeds is a number of its own. The overall number of a set is the mean over its decisions or the unweighted mean
+over its configs, as its benchmark defines it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,15 +20,15 @@ from pluralbench.metrics.accuracy import separate_strata
 from pluralbench.results.metrics_frame import Numbers, Place
 
 COMPARED = (("without", "with"), ("posts", "with"), ("shuffled", "with"))
-"""Pairs of conditions: the second is held against the first."""
+"""Pairs of conditions; the gain is the second minus the first."""
 MEASURES = ("posts", "words", "distance")
-BINS, LEAST = 4, 8
-"""Bins of equally many decisions, and how many decisions one has at the least."""
+BINS, MIN_DECISIONS = 4, 8
+"""Number of bins with equally many decisions, and minimum number of decisions per bin."""
 KEYS = ("config", "item", "pair", "cluster")
 
 
 class _Part(NamedTuple):
-    """The decisions of one method under one condition: sums by user and config, and what an accuracy is made of."""
+    """Decisions of a method under a condition: sums by user and config, with the strata of the accuracy."""
 
     sums: Sums
     strata: Strata
@@ -37,9 +37,11 @@ class _Part(NamedTuple):
 
 
 def method_numbers(items: pl.DataFrame, by_config: Mapping[str, bool]) -> Numbers:
-    """All numbers of some items (`PERSONALIZE_ITEMS`): see `pluralbench.results.metrics_frame`.
+    """Yield all numbers of a personalize run; see `pluralbench.results.metrics_frame`.
 
-    by_config: the sets, and whether their overall number is the mean over configs.
+    Args:
+        items: Decisions with the columns `PERSONALIZE_ITEMS`.
+        by_config: Whether the overall number is the unweighted mean over configs, by set.
     """
     for name, mean in by_config.items():
         own = items.filter(pl.col("set") == name)
@@ -52,7 +54,7 @@ def method_numbers(items: pl.DataFrame, by_config: Mapping[str, bool]) -> Number
 
 
 def _set_numbers(items: pl.DataFrame, group: str, config: str | None, *, by_config: bool) -> Numbers:
-    """Accuracies of some items, their spread over seeds, what is gained, and the tests of that."""
+    """Yield accuracies, their standard deviation over seeds, gains, and p-values of the gains."""
     parts = {key: _part(rows, by_config=by_config) for key, rows in _by_condition(items).items()}
     seeds = items.partition_by("method", "condition", "seed", as_dict=True)
     for (method, condition), part in parts.items():
@@ -65,7 +67,7 @@ def _set_numbers(items: pl.DataFrame, group: str, config: str | None, *, by_conf
         for method in compared:
             gain = _gain(parts[method, first], parts[method, second])
             yield Place(group, "gain", config, method, f"{second}-{first}"), gain
-        # The configs of a set are not tested by themselves, so that the tests are few.
+        # Only whole sets are tested, to keep the number of tests small.
         tests = [_test(parts[method, first], parts[method, second]) for method in compared if config is None]
         for metric, values in (("p_value", tests), ("p_holm", holm(tests) if len(tests) > 1 else tests)):
             for method, p in zip(compared if tests else [], values, strict=True):
@@ -73,16 +75,16 @@ def _set_numbers(items: pl.DataFrame, group: str, config: str | None, *, by_conf
 
 
 def _by_condition(items: pl.DataFrame) -> dict[tuple[str, str], pl.DataFrame]:
-    """The decisions by method and condition, each once, with the share of the seeds that got it right."""
+    """Split decisions by method and condition, with the share of seeds that got each one right."""
     shares = items.group_by("method", "condition", *KEYS, maintain_order=True).agg(
         correct=pl.col("correct").cast(pl.Float64).mean(), **{name: pl.col(name).first() for name in MEASURES}
     )
-    found = shares.partition_by("method", "condition", as_dict=True)
-    return {(method, condition): rows.sort(KEYS) for (method, condition), rows in found.items()}
+    parts = shares.partition_by("method", "condition", as_dict=True)
+    return {(method, condition): rows.sort(KEYS) for (method, condition), rows in parts.items()}
 
 
 def _part(rows: pl.DataFrame, *, by_config: bool) -> _Part:
-    """by_config: the mean over configs, rather than over decisions."""
+    """`by_config`: mean over configs instead of decisions."""
     leaf, cluster = (rows[name].rank("dense").to_numpy().astype(np.int64) - 1 for name in ("config", "cluster"))
     sums = sums_of(leaf, cluster, rows["correct"].to_numpy())
     clusters, leaves = sums.won.shape
@@ -99,28 +101,28 @@ def _accuracy(part: _Part) -> Estimate:
 
 
 def _gain(first: _Part, second: _Part) -> Estimate:
-    """The second less the first, on the same decisions."""
+    """Return the second minus the first, on the same decisions."""
     perturbed = perturb(first.sums, second.sums)
     one, other = (_values(source, first.strata) for source in perturbed.sources)
     return perturbed.difference(other - one, first.strata, first.n, first.clusters)
 
 
 def _test(first: _Part, second: _Part) -> float | None:
-    """The p-value of no difference, two-sided, by exchanging the two within users."""
+    """Return the two-sided p-value of no difference, by exchanging the two conditions within users."""
     one, other = (_values(source, first.strata) for source in exchange(first.sums, second.sums, seed=0))
     return p_value(other - one)
 
 
 def _over_seeds(seeds: Sequence[pl.DataFrame], *, by_config: bool) -> Estimate:
-    """The standard deviation of the accuracy over seeds, None of a single one."""
+    """Return the standard deviation of the accuracy over seeds; None for a single seed."""
     right = pl.col("correct").cast(pl.Float64).mean()
     shares = [(rows.group_by("config").agg(right) if by_config else rows.select(right))["correct"] for rows in seeds]
-    found = np.asarray([share.mean() for share in shares], np.float64)
-    return Estimate(float(found.std(ddof=1)) if len(found) > 1 else None, n=len(found))
+    accuracies = np.asarray([share.mean() for share in shares], np.float64)
+    return Estimate(float(accuracies.std(ddof=1)) if len(accuracies) > 1 else None, n=len(accuracies))
 
 
 def _by_measure(items: pl.DataFrame, group: str, measure: str) -> Numbers:
-    """Accuracies and gains by quantiles of how much is told, over the decisions for which that is known."""
+    """Yield accuracies and gains by quantiles of a measure of the user context, over decisions that have it."""
     parts = _by_condition(items.filter(pl.col(measure).is_not_null()))
     for method in dict.fromkeys(method for method, _ in parts):
         own = {condition: rows for (name, condition), rows in parts.items() if name == method}
@@ -138,8 +140,8 @@ def _by_measure(items: pl.DataFrame, group: str, measure: str) -> Numbers:
 
 
 def _bins(values: Array) -> list[NDArray[np.bool_]]:
-    """Which values are in each of some bins of about equally many, the lowest first; equal ones are in one bin."""
-    number = max(1, min(BINS, len(values) // LEAST))
+    """Return masks of quantile bins, lowest first; equal values share a bin."""
+    number = max(1, min(BINS, len(values) // MIN_DECISIONS))
     edges = np.unique(np.quantile(values, np.linspace(0, 1, number + 1)[1:-1], method="inverted_cdf"))
-    found = np.searchsorted(edges, values, side="left")
-    return [found == one for one in np.unique(found)]
+    bins = np.searchsorted(edges, values, side="left")
+    return [bins == number for number in np.unique(bins)]

@@ -1,13 +1,14 @@
-"""What a judge's verdicts owe to the order in which it saw the answers.
+"""Position bias of a judge's verdicts.
 
-`verdicts`, `invalid_verdicts`: how many there are in all orders. `share_of_first`: of the valid ones, how many take the
-first answer. `asked_in_both_orders`: decisions with a valid verdict in both, and `changed_with_the_order`: how many of
-these say something else in the other order. Of a judge of pairs also the accuracy by the place of the chosen response
-(`accuracy_chosen_first`, `accuracy_chosen_second`) with `position_bias`, how far these are apart;
-`accuracy_over_orders`, the share of right verdicts in all orders, as PersonalRewardBench (SynthesizeMe) counts: a pair
-that is right in one order of two is worth a half, and a verdict that cannot be read nothing; and
-`accuracy_with_invalid_as_first`, in which a verdict that cannot be read is taken for the first response, as the script
-of the paper of Personalized RewardBench does.
+`verdicts`, `invalid_verdicts`: numbers of verdicts in all orders. `share_of_first`: share of valid verdicts for the
+first response. `asked_in_both_orders`: decisions with a valid verdict in both orders; `changed_with_the_order`: those
+of them whose verdict changed with the order.
+
+Judges of pairs also have the accuracy by position of the chosen response (`accuracy_chosen_first`,
+`accuracy_chosen_second`) and `position_bias`, the absolute difference of the two. `accuracy_over_orders` is the share
+of right verdicts in all orders, as PersonalRewardBench (SynthesizeMe) counts: a pair that is right in one of two orders
+counts one half, an invalid verdict 0. `accuracy_with_invalid_as_first` counts an invalid verdict as one for the first
+response, as the script of the paper of Personalized RewardBench does.
 """
 
 import numpy as np
@@ -21,9 +22,11 @@ INVALID = "invalid"
 
 
 def position_of_pairs(decisions: pl.DataFrame) -> Numbers:
-    """Of verdicts between pairs of responses.
+    """Yield the position bias of verdicts on pairs of responses.
 
-    decisions: with `verdict_chosen_first` and `verdict_rejected_first`, each "A", "B", "invalid" or null (not asked).
+    Args:
+        decisions: Frame with `cluster`, `verdict_chosen_first` and `verdict_rejected_first`, each "A", "B", "invalid"
+            or null (order not judged).
     """
     first, second = decisions["verdict_chosen_first"], decisions["verdict_rejected_first"]
     yield from _orders(decisions["cluster"], first, second, changed=first == second)
@@ -42,39 +45,40 @@ def position_of_pairs(decisions: pl.DataFrame) -> Numbers:
 
 
 def position_of_options(decisions: pl.DataFrame) -> Numbers:
-    """Of the persona judge's verdicts between two options.
+    """Yield the position bias of the persona judge's verdicts on two options.
 
-    decisions: with `said` and `said_swapped`, each "A", "B", "C" or "invalid" as the judge saw the options; null where
-    it was not asked.
+    Args:
+        decisions: Frame with `cluster`, `said` and `said_swapped`, each "A", "B", "C" or "invalid" in the order that
+            the judge saw; null if the order was not judged.
     """
-    said, swapped = decisions["said"], decisions["said_swapped"]
-    back = swapped.replace({"A": "B", "B": "A"})
-    yield from _orders(decisions["cluster"], said, swapped, changed=said != back)
+    first, swapped = decisions["said"], decisions["said_swapped"]
+    unswapped = swapped.replace({"A": "B", "B": "A"})
+    yield from _orders(decisions["cluster"], first, swapped, changed=first != unswapped)
 
 
 def _over(cluster: pl.Series, hits: pl.Series, of: pl.Series) -> Estimate:
-    """A share of the verdicts of all decisions, with an interval over clusters. hits, of: verdicts of each decision."""
-    asked = pl.DataFrame({"cluster": cluster, "hits": hits, "of": of}).filter(pl.col("of") > 0)
-    if asked.is_empty():
+    """Return a share of verdicts with a clustered interval. `hits`, `of`: numbers of verdicts by decision."""
+    judged = pl.DataFrame({"cluster": cluster, "hits": hits, "of": of}).filter(pl.col("of") > 0)
+    if judged.is_empty():
         return Estimate(None, n=0)
-    numbered = asked["cluster"].rank("dense").cast(pl.Int64).to_numpy() - 1
-    leaf = np.zeros(asked.height, dtype=np.int64)
-    perturbed = perturb(sums_of(leaf, numbered, asked["hits"].to_numpy(), asked["of"].to_numpy()))
+    clusters = judged["cluster"].rank("dense").cast(pl.Int64).to_numpy() - 1
+    leaf = np.zeros(judged.height, dtype=np.int64)
+    perturbed = perturb(sums_of(leaf, clusters, judged["hits"].to_numpy(), judged["of"].to_numpy()))
     [source] = perturbed.sources
     return perturbed.share(source.pooled([0]), [[0]], source.decisions([0]), source.clusters([0]))
 
 
 def _count(verdicts: pl.Series) -> pl.Series:
-    """1 where something holds of a verdict, else 0, also where it was not asked for."""
+    """Convert to 1.0 and 0.0; null counts as 0.0."""
     return verdicts.fill_null(value=False).cast(pl.Float64)
 
 
 def _orders(cluster: pl.Series, first: pl.Series, second: pl.Series, *, changed: pl.Series) -> Numbers:
-    said = pl.concat([first, second.alias(first.name)]).drop_nulls()
+    verdicts = pl.concat([first, second.alias(first.name)]).drop_nulls()
     both = (first != INVALID) & (second != INVALID)
     counts = {
-        "verdicts": len(said),
-        "invalid_verdicts": int((said == INVALID).sum()),
+        "verdicts": len(verdicts),
+        "invalid_verdicts": int((verdicts == INVALID).sum()),
         "asked_in_both_orders": int(both.sum()),
         "changed_with_the_order": int((both & changed).sum()),
     }

@@ -1,6 +1,6 @@
-"""Third-person labels: what people answered who were told of somebody else, beside what a judge did.
+"""Comparison of a judge with third-person labels: annotators' answers for personas that are not their own.
 
-After "Can LLM be a Personalized Judge?", section 5 and appendix A.4.
+"Can LLM be a Personalized Judge?", section 5 and appendix A.4.
 """
 
 from typing import Any
@@ -18,51 +18,64 @@ NO_ANSWER = -1
 
 
 def read_labels(location: str) -> pl.DataFrame:
-    """The labels of a CSV, JSON Lines or Parquet file, checked by `check_labels`. Raises as that does."""
+    """Read labels from a CSV, JSON Lines or Parquet file, and check them with `check_labels`."""
     return check_labels(read_single_table(location, "labels"), location)
 
 
 def check_labels(frame: pl.DataFrame, where: str = "The table of labels") -> pl.DataFrame:
-    """Labels in one shape: a row for each item and annotator.
+    """Check and normalize labels: one row per item and annotator.
 
-    frame: with `annotator`, `answer`, `certainty` and what names the item as in the verdicts, `task` with `row` or
-    `id`; `task` may be left out where ids tell all items apart, or there is one task. `truth`, where there is one,
-    tells items apart that have the same name and different places of the answers.
+    Args:
+        frame: Labels with `annotator`, `answer`, `certainty` and the item: `row` or `id`, and `task`, which is optional
+            if the ids are unique or there is one task. An optional `truth` distinguishes items that differ only in the
+            order of the answers.
+        where: Name of the table, for error messages.
 
-    Returns these columns, answer null where it is none of A, B, C and tie, certainty null where it is not 1 to 100.
-    Raises `DataError`, naming the row, for a missing column or name, and for an annotator who labeled an item twice.
+    Returns:
+        The columns above. `answer` is null unless it is A, B, C or tie; `certainty` is null unless it is from 1 to 100.
+
+    Raises:
+        DataError: A column or name is missing, or an annotator labeled an item twice.
     """
     item = ["id"] if "id" in frame.columns and "row" not in frame.columns else ["row"]
     frame = texts(frame, (*item, "annotator", "answer", "certainty"), ("task", "truth"), where)
-    named = [name for name in ("task", *item, "annotator") if name in frame.columns]
-    for name in named:
-        raise_for_row(frame, pl.col(name).is_null(), f"has no `{name}`; give one, or take the row out", where)
-    twice = "is the second label of {annotator} for the item {" + item[0] + "}; keep one of them"
-    raise_for_row(frame, ~pl.struct(named).is_first_distinct(), twice, where)
+    key = [name for name in ("task", *item, "annotator") if name in frame.columns]
+    for name in key:
+        raise_for_row(frame, pl.col(name).is_null(), f"has no `{name}`; add one, or remove the row", where)
+    problem = "is the second label of {annotator} for the item {" + item[0] + "}; keep one of them"
+    raise_for_row(frame, ~pl.struct(key).is_first_distinct(), problem, where)
     letters = {name: normalize_letter(name) for name in ("answer", "truth") if name in frame.columns}
-    return frame.with_columns(**letters, **certainty_columns()).sort(named)
+    return frame.with_columns(**letters, **certainty_columns()).sort(key)
 
 
 def compare_with_people(
     verdicts: pl.DataFrame, labels: pl.DataFrame, *, threshold: float = THRESHOLD, seed: int = 0
 ) -> list[dict[str, Any]]:
-    """Each group of verdicts beside the labels of the same items; groups that have none of the items are left out.
+    """Compare each group of verdicts with the annotators' labels of the same items.
 
-    verdicts, labels: as `check_verdicts` and `check_labels` make them. Each result has the group's names and
+    Args:
+        verdicts: Verdicts as `check_verdicts` returns them.
+        labels: Labels as `check_labels` returns them.
+        threshold: Smallest certainty that counts as high.
+        seed: Seed of the draws for the agreement.
 
-    - no_majority: labeled items left out of all that follows but the single labels, since no answer was given by more
-      annotators than any other, as where two disagree; items: the others; not_judged: labeled items that the group has
-      no verdict on; other_truth: items left out since the labels have another truth;
-    - verdicts, majority: what `verdict_metrics` says of each on these items, None where there are none. The majority's
-      certainty is the mean over those who gave its answer; single_labels: the same of every label;
-    - difference: the judge's accuracy less the majority's, item by item;
-    - agrees: items with an answer of both on which they are the same, of how many;
-    - agreement: mean and sd over `draws` draws of `size`, 30 where there are so many, without replacement.
-      between_annotators: of items with two annotators of each, and whether these agree; with_truth: of single labels.
-      The paper describes the former; its figures (.597, sd .087) are also what the latter gives for its labels, of
-      which 536 of 899 are right.
+    Returns:
+        For each group with labeled items its names and:
 
-    Raises `DataError` where no verdict is on a labeled item, and where the items' names do not go together.
+        - `no_majority`: labeled items without a most frequent answer, for example if two annotators disagree. They are
+          excluded from everything below except `single_labels`. `items`: the other labeled items. `not_judged`: labeled
+          items without a verdict. `other_truth`: items left out because the labels have another truth.
+        - `verdicts`, `majority`: `verdict_metrics` of each on these items, or None without items. The certainty of the
+          majority is the mean over annotators who gave its answer. `single_labels`: the same over all labels.
+        - `difference`: accuracy of the judge minus that of the majority, paired by item.
+        - `agrees`: number of items on which the two agree, and of items that both answered.
+        - `agreement`: mean and standard deviation over `draws` draws of `size` (at most 30) without replacement.
+          `between_annotators` draws items and two annotators of each; `with_truth` draws single labels. The paper
+          describes the former; its numbers (.597, sd .087) also equal the latter on its labels, of which 536 of 899 are
+          right.
+
+    Raises:
+        DataError: No verdict is on a labeled item, or the items of the two tables cannot be matched.
     """
     on = _item_columns(verdicts, labels)
     compared = []
@@ -71,19 +84,19 @@ def compare_with_people(
         if one is not None:
             compared.append(names | one)
     if not compared:
-        raise DataError(
-            f"The labels are on no item that there is a verdict on; items go together by {' and '.join(on)}."
-        )
+        raise DataError(f"No labeled item has a verdict; items are matched by {' and '.join(on)}.")
     return compared
 
 
 def _item_columns(verdicts: pl.DataFrame, labels: pl.DataFrame) -> list[str]:
     on: list[str] = [name for name in ("id", "task", "row") if name in labels.columns]
     if "id" in on and "id" not in verdicts.columns:
-        raise DataError("The labels name items by `id`, which the verdicts have not; give the labels `task` and `row`.")
+        raise DataError(
+            "The labels name items by `id`, but the verdicts have no `id`; give the labels `task` and `row`."
+        )
     if on == ["row"] and verdicts["task"].n_unique() > 1:
         tasks = ", ".join(verdicts["task"].unique().sort())
-        raise DataError(f"The labels do not say of which task they are, and the verdicts have {tasks}; add `task`.")
+        raise DataError(f"The labels have no `task`, but the verdicts are of several tasks ({tasks}); add `task`.")
     return on
 
 
@@ -91,15 +104,17 @@ def _compared(
     group: pl.DataFrame, labels: pl.DataFrame, on: list[str], threshold: float, seed: int
 ) -> dict[str, Any] | None:
     ours = labels if "task" not in on else labels.filter(task=group["task"][0])
-    told = (
-        ours.rename({"truth": "told"}) if "truth" in ours.columns else ours.with_columns(told=pl.lit(None, pl.String))
+    ours = (
+        ours.rename({"truth": "label_truth"})
+        if "truth" in ours.columns
+        else ours.with_columns(label_truth=pl.lit(None, pl.String))
     )
-    known = group.select(*dict.fromkeys([*on, "row"]), "truth", "options", "cluster", "clustered_by")
-    joined = told.join(known, on=on, how="inner", maintain_order="left")
-    same = joined.filter(pl.col("told").is_null() | (pl.col("told") == pl.col("truth")))
+    judged = group.select(*dict.fromkeys([*on, "row"]), "truth", "options", "cluster", "clustered_by")
+    joined = ours.join(judged, on=on, how="inner", maintain_order="left")
+    same = joined.filter(pl.col("label_truth").is_null() | (pl.col("label_truth") == pl.col("truth")))
     if same.is_empty():
         return None
-    # Where nobody can call a tie, C is no answer; see `check_verdicts`.
+    # C is an answer only if ties are allowed; see `check_verdicts`.
     same = same.with_columns(pl.when((pl.col("answer") != "C") | (pl.col("options") == 3)).then("answer"))
     labeled = group.join(same.select("row").unique(), on="row", how="semi")
     majority = _majority(same, labeled)
@@ -124,12 +139,12 @@ def _compared(
 
 
 def _majority(labels: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
-    """The items that have a majority, as if it were a judge."""
+    """Return the items with a majority, with its answer in place of a judge's."""
     votes = labels.drop_nulls("answer").group_by("row", "answer").agg(pl.len().alias("votes"), pl.mean("certainty"))
     most = votes.filter(pl.col("votes") == pl.col("votes").max().over("row"))
     single = most.filter(pl.len().over("row") == 1).select("row", "answer", "certainty")
-    none = items.select(pl.exclude("answer", "certainty", "unusable")).with_columns(unusable=pl.lit(value=False))
-    return none.join(single, on="row", how="inner", maintain_order="left")
+    unanswered = items.select(pl.exclude("answer", "certainty", "unusable")).with_columns(unusable=pl.lit(value=False))
+    return unanswered.join(single, on="row", how="inner", maintain_order="left")
 
 
 def _agreement(labels: pl.DataFrame, seed: int) -> dict[str, Any]:
@@ -142,22 +157,22 @@ def _agreement(labels: pl.DataFrame, seed: int) -> dict[str, Any]:
     return {
         "draws": DRAWS,
         "between_annotators": _spread(_between(codes, generator), len(codes)) if codes else None,
-        "with_truth": _spread(right[_drawn(len(right), generator)].mean(1), len(right)),
+        "with_truth": _spread(right[_draw(len(right), generator)].mean(1), len(right)),
     }
 
 
-def _drawn(number: int, generator: np.random.Generator) -> NDArray[np.int64]:
-    """Places drawn without replacement, all of them where there are fewer than a draw has: [draws, size]."""
+def _draw(number: int, generator: np.random.Generator) -> NDArray[np.int64]:
+    """Draw indices without replacement, all if there are fewer than the size. Shape (draws, size)."""
     return generator.random((DRAWS, number)).argsort(axis=1)[:, :SIZE]
 
 
 def _between(codes: list[NDArray[np.int64]], generator: np.random.Generator) -> NDArray[np.float64]:
-    """The share of drawn items on which two drawn annotators of each agree: [draws]."""
-    many = np.array([len(one) for one in codes])
+    """Return the share of drawn items on which two drawn annotators agree. Shape (draws,)."""
+    many = np.array([len(answers) for answers in codes])
     answers = np.full((len(codes), many.max()), NO_ANSWER)
     for place, one in enumerate(codes):
         answers[place, : len(one)] = one
-    items = _drawn(len(codes), generator)
+    items = _draw(len(codes), generator)
     first = (generator.random(items.shape) * many[items]).astype(np.int64)
     second = (generator.random(items.shape) * (many[items] - 1)).astype(np.int64)
     second += second >= first
