@@ -176,7 +176,7 @@ def test_a_legacy_judge_is_asked_once_a_pair(run: Command, judge: ChatServer, tm
     made = load_run(out)
     assert len(judge.requests) == 96
     assert {body["max_tokens"] for body in judge.requests} == {16}
-    assert made.config.asked("orders") == "one"
+    assert made.config.judge_setting("orders") == "one"
     assert made.count("ties") == 0
     first = made.items["verdict_chosen_first"].is_not_null().sum()
     assert 30 <= first <= 66, "about half of them"

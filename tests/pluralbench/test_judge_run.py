@@ -125,7 +125,7 @@ def test_one_order_says_how_the_accuracy_depends_on_the_place(data: Path, tmp_pa
     assert run.count("wins") == first
     assert run.count("losses") == 16 - first
     assert position(run, "position_bias", "asked_in_both_orders") == (1.0, 0)
-    assert run.config.asked("orders") == "one"
+    assert run.config.judge_setting("orders") == "one"
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_a_verdict_in_a_sentence_is_read_unless_strictness_is_asked_for(data: Pa
     strict, _ = judged(in_a_sentence, data, tmp_path / "strict", attempts=1, verdict_parsing="strict")
     assert (lenient.count("wins"), lenient.count("invalid")) == (10, 6)
     assert (strict.count("wins"), strict.count("invalid")) == (4, 12)
-    assert [one.config.asked("verdict_parsing") for one in (lenient, strict)] == ["lenient", "strict"]
+    assert [one.config.judge_setting("verdict_parsing") for one in (lenient, strict)] == ["lenient", "strict"]
 
 
 def test_a_run_counts_what_each_rule_reads_and_gives_the_count_of_m_rewardbench(data: Path, tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_ratings_that_are_equal_are_ties(data: Path, tmp_path: Path) -> None:
     assert run.count("ties") == 16
     assert run.items["score_chosen"].to_list() == [7.0] * 16
     assert "position" not in run.metrics["group"]
-    assert run.config.asked("orders") is None
+    assert run.config.judge_setting("orders") is None
 
 
 def test_rankings_are_judged_pair_by_pair(tmp_path: Path) -> None:
@@ -264,7 +264,12 @@ def test_a_run_keeps_its_calls_and_says_what_they_took(data: Path, tmp_path: Pat
     result, config = judging(run), run.config
     assert isinstance(config, JudgeRunConfig)
     assert (result.calls, result.prompt_tokens, result.completion_tokens) == (32, 320, 160)
-    assert [config.asked(name) for name in ("temperature", "top_p", "max_tokens", "attempts")] == [0.3, 0.9, 99, 4]
+    assert [config.judge_setting(name) for name in ("temperature", "top_p", "max_tokens", "attempts")] == [
+        0.3,
+        0.9,
+        99,
+        4,
+    ]
     assert (run.result.model.name, run.result.model.kind) == ("judge-1", "generative")
     assert (config.seed, len(config.prompts_digest), len(config.data.digest)) == (4, 64, 64)
     for column in ("config", "id", "verdict", "verdict_chosen_first", "verdict_rejected_first", "attempts"):
@@ -298,5 +303,5 @@ def test_the_language_has_a_place_of_its_own_and_says_nothing_about_the_person(
             assert "one point among others" in system
             assert "helpful, relevant, correct and complete" in system
     plain, requests = judged(says("[[A]]"), write(tmp_path / "p.jsonl", pairs(2)), tmp_path / "plain")
-    assert plain.config.asked("answer_language") is None
+    assert plain.config.judge_setting("answer_language") is None
     assert not [request for request in requests if "language" in str(request)]

@@ -98,7 +98,7 @@ def test_an_oracle_is_shown_the_aspects_but_not_the_narrative(
     assert all(f"{MARKER}-aspect" in request for request in requests)
     assert {f"{MARKER}-reason" in request for request in requests} == {oracle == "reasons"}
     assert not [request for request in requests if f"{MARKER}-narrative" in request or "Post no. 1" in request]
-    assert run.config.asked("oracle") == oracle
+    assert run.config.judge_setting("oracle") == oracle
 
 
 @pytest.mark.parametrize("how", HOWS[1:])
@@ -113,13 +113,17 @@ def test_the_papers_oracle_is_shown_the_posts_too_and_goes_by_what_this_person_e
         assert "this very person most likely expected" in request
         assert "how helpful, relevant, correct" not in request
     config = run.config
-    assert (config.asked("oracle"), config.prompt.profile, config.asked("criterion")) == ("titles", "raw", "person")
+    assert (config.judge_setting("oracle"), config.prompt.profile, config.judge_setting("criterion")) == (
+        "titles",
+        "raw",
+        "person",
+    )
     bare, requests = asked(data, tmp_path / "bare", criterion="person", **how)
     assert all("Where nothing is said, infer from how they ask" in request for request in requests)
     assert not [request for request in requests if "about_the_person" in request]
     usual, requests = asked(data, tmp_path / "usual", **how)
     assert all("otherwise weigh how helpful, relevant, correct" in request for request in requests)
-    assert [one.config.asked("criterion") for one in (bare, usual)] == ["person", "quality"]
+    assert [one.config.judge_setting("criterion") for one in (bare, usual)] == ["person", "quality"]
 
 
 @pytest.mark.parametrize("posts", [1, 3, 10])

@@ -213,11 +213,11 @@ def check_replies(run: Run) -> Findings:
 
 def _verdict_calls(run: Run, row: Mapping[str, Any]) -> Iterator[tuple[list[str], Any, Callable[[str], Any]]]:
     """Yield the calls behind each verdict or rating of a row, its value, and its parser."""
-    setting, rule = run.config.asked("setting"), run.config.asked("verdict_parsing")
+    setting, rule = run.config.judge_setting("setting"), run.config.judge_setting("verdict_parsing")
     if setting is not None:
         for end in ("", "_swapped"):
             yield list(row.get(f"calls{end}") or ()), row[f"said{end}"], lambda text: parse_reply(text, setting).letter
-    elif run.config.asked("pointwise"):
+    elif run.config.judge_setting("pointwise"):
         for end in ("",) if "calls" in row else ("_chosen", "_rejected"):
             score = row[f"score{end}"]
             rated = INVALID if score is None or math.isnan(score) else score

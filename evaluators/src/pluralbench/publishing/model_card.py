@@ -66,7 +66,7 @@ def eval_results(run: Run) -> list[EvalResult]:
     """
     config = run.config
     on_hub = config.data.revision is not None
-    asked = {name: config.asked(name) for name in ("setting", "variables")}
+    asked = {name: config.judge_setting(name) for name in ("setting", "variables")}
     told = {"profile": config.prompt.profile, **asked}
     settings = {name: value for name, value in told.items() if value is not None and value != "none"}
     judged = run.judged is not None

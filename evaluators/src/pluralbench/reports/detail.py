@@ -60,15 +60,15 @@ def about_run(run: Run) -> dict[str, str | None]:
         "kind": run.result.model.kind,
         "benchmark": run.config.benchmark.name,
         "profile": run.config.prompt.profile,
-        "setting": run.config.asked("setting"),
-        "variables": run.config.asked("variables"),
+        "setting": run.config.judge_setting("setting"),
+        "variables": run.config.judge_setting("variables"),
     }
 
 
 def _order(run: Run) -> tuple[str, str, float]:
     # Settings of the persona judge ask different questions, so their accuracies are no ranking.
     value = run.headline.value
-    return run.config.benchmark.name, run.config.asked("setting") or "", -1.0 if value is None else -value
+    return run.config.benchmark.name, run.config.judge_setting("setting") or "", -1.0 if value is None else -value
 
 
 def places_of(run: Run) -> Iterator[tuple[str, dict[str, Estimate], dict[str, int]]]:

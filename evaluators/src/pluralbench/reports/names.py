@@ -22,21 +22,21 @@ def cut_by(run: Run) -> str | None:
 
 ASKED: dict[str, Callable[[Run], Any]] = {
     "profile": lambda run: run.config.prompt.profile,
-    "variables": lambda run: run.config.asked("variables"),
+    "variables": lambda run: run.config.judge_setting("variables"),
 }
 """What changes what a model is asked, so that it is told wherever runs differ in it."""
 
 TOLD: dict[str, Callable[[Run], Any]] = {
-    "setting {}": lambda run: run.config.asked("setting"),
+    "setting {}": lambda run: run.config.judge_setting("setting"),
     "{} posts": lambda run: run.config.prompt.profile_size,
-    "oracle {}": lambda run: run.config.asked("oracle"),
-    "answers in {}": lambda run: run.config.asked("answer_language"),
-    "criterion {}": lambda run: run.config.asked("criterion"),
-    "{}": lambda run: run.config.asked("reply_format"),
-    "orders {}": lambda run: run.config.asked("orders"),
-    "pointwise {}": lambda run: run.config.asked("pointwise"),
-    "verdicts {}": lambda run: run.config.asked("verdict_parsing"),
-    "temperature {}": lambda run: run.config.asked("temperature"),
+    "oracle {}": lambda run: run.config.judge_setting("oracle"),
+    "answers in {}": lambda run: run.config.judge_setting("answer_language"),
+    "criterion {}": lambda run: run.config.judge_setting("criterion"),
+    "{}": lambda run: run.config.judge_setting("reply_format"),
+    "orders {}": lambda run: run.config.judge_setting("orders"),
+    "pointwise {}": lambda run: run.config.judge_setting("pointwise"),
+    "verdicts {}": lambda run: run.config.judge_setting("verdict_parsing"),
+    "temperature {}": lambda run: run.config.judge_setting("temperature"),
     "mode {}": lambda run: isinstance(run.config, ScoreRunConfig) and run.config.scoring.mode,
     "{} if too long": cut_by,
     "seed {}": lambda run: getattr(run.config, "seed", None),

@@ -42,7 +42,7 @@ def modes_of(runs: Sequence[Run]) -> list[list[Told]]:
     """
     by_model: dict[tuple[Any, ...], list[Run]] = {}
     for run in runs:
-        if run.config.prompt.profile is not None and run.config.asked("setting") is None:
+        if run.config.prompt.profile is not None and run.config.judge_setting("setting") is None:
             by_model.setdefault(_asked(run), []).append(run)
     found = []
     for ours in by_model.values():

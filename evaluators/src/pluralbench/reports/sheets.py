@@ -103,7 +103,7 @@ def sheets_of(runs: Sequence[Run]) -> list[Sheet]:
     """The sheets of some runs, benchmark by benchmark; of one benchmark those on the most items first."""
     found = []
     for ours in _grouped(runs, lambda run: (run.config.benchmark.name, run.config.benchmark.description.title)):
-        by_setting = list(_grouped(ours, lambda run: run.config.asked("setting") or ""))
+        by_setting = list(_grouped(ours, lambda run: run.config.judge_setting("setting") or ""))
         for same in by_setting:
             parts = sorted(_grouped(same, _comparable), key=lambda part: (-_items(part[0]).height, str(part[0].path)))
             first = _content(parts[0][0])
@@ -138,11 +138,11 @@ def _content(run: Run) -> bytes:
 def _apart(runs: Sequence[Run], sheets: Sequence[Sequence[Run]]) -> Iterator[str]:
     """What tells a sheet from others of its benchmark and setting, in words, and what stands in its names' brackets."""
     run = runs[0]
-    setting, benchmark = run.config.asked("setting"), run.config.benchmark.description
+    setting, benchmark = run.config.judge_setting("setting"), run.config.benchmark.description
     if setting is not None:
         yield f"setting {setting}"
-        if len({other.config.asked("variables") for other in runs}) == 1:
-            yield f"variables {run.config.asked('variables')}"
+        if len({other.config.judge_setting("variables") for other in runs}) == 1:
+            yield f"variables {run.config.judge_setting('variables')}"
     differ = asked_differently(runs)
     if differ:
         yield f"in brackets the {' and '.join(differ)}"

@@ -142,7 +142,7 @@ def item_columns(config: EvaluationRunConfig) -> pl.Schema:
     judged = config.verb == "judge"
     if config.verb == "judge-personas":
         return JUDGED_PERSONAS
-    if judged and not config.asked("pointwise"):
+    if judged and not config.judge_setting("pointwise"):
         return JUDGED
     ranked = config.benchmark.description.is_ranking
     names = SCORED_RANKED if ranked else (*SCORED_PAIRED, "outcome", "margin")

@@ -26,7 +26,7 @@ class EvaluationRunConfig(RunConfig):
     data: DataRecord
     prompt: PromptRecord = PromptRecord()
 
-    def asked(self, name: str) -> Any:
+    def judge_setting(self, name: str) -> Any:
         """A field of how a judge is asked; None where the verb has none of this name, or it says nothing here."""
         judging = getattr(self, "judging", None)
         if (name == "orders" and getattr(judging, "pointwise", False)) or (

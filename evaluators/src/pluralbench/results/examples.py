@@ -250,7 +250,7 @@ def _person(run: Run, item: Row) -> Row:
     aspects = [{"aspect": one["aspect"], "reason": one.get("reason")} for one in item["aspects"] or []]
     if not posts and not aspects and not item["earlier"]:
         return {}
-    prompt, oracle = run.config.prompt, run.config.asked("oracle")
+    prompt, oracle = run.config.prompt, run.config.judge_setting("oracle")
     size = min(prompt.profile_size or 0, len(posts))
     told = TOLD[prompt.profile or "none"].format(size=size) + (TOLD_TOO.format(oracle) if oracle else "")
     return {"told": told + _told_as_data(run, item), "posts": posts, "aspects": aspects}
@@ -272,7 +272,7 @@ def _persona_example(run: Run, item: Row, rows: pl.DataFrame, decided: pl.DataFr
         for first, said, calls in (("A", "said", "calls"), ("B", "said_swapped", "calls_swapped"))
         if row[said] is not None
     ]
-    variables = run.config.asked("variables")
+    variables = run.config.judge_setting("variables")
     told = persona_sentences(item, variables or "all")
     untold = [entry["sentence"] for entry in item["persona"] if entry["sentence"] and entry["sentence"] not in told]
     return _common(item, decided) | {

@@ -77,7 +77,7 @@ def _verdicts(runs: Sequence[Run]) -> pl.DataFrame | None:
     for run in sorted(runs, key=lambda run: str(run.path)):
         if not run.config.benchmark.description.persona_items or not (run.path / VERDICTS_FILE).exists():
             continue
-        key = run.name, run.config.asked("setting"), run.config.asked("variables")
+        key = run.name, run.config.judge_setting("setting"), run.config.judge_setting("variables")
         judge = f"{run.name} ({run.path.name})" if key in seen else run.name
         seen.add(key)
         frames.append(read_verdicts(str(run.path / VERDICTS_FILE)).with_columns(judge=pl.lit(judge)))

@@ -131,7 +131,7 @@ def _settings(run: Run) -> Settings:
     """What a model was shown and how it was asked, as far as runs of one model may differ in it."""
     found: dict[str, object] = {name: getattr(run.config.prompt, name) for name in ("profile", "profile_size")}
     asked = ("oracle", "setting", "variables", "reply_format", "orders", "criterion", "verdict_parsing", "limit")
-    found |= {name: run.config.asked(name) for name in asked}
+    found |= {name: run.config.judge_setting(name) for name in asked}
     found["rules"] = None if run.config.benchmark.description.ties_break_exact_match else "legacy"
     return tuple((name.replace("_", " "), str(value)) for name, value in found.items() if value is not None)
 

@@ -110,7 +110,7 @@ def size_of(run: Run) -> str:
 
 def told_of(run: Run) -> str:
     """What a run tells of the person, in few words."""
-    prompt, variables = run.config.prompt, run.config.asked("variables")
+    prompt, variables = run.config.prompt, run.config.judge_setting("variables")
     if variables is not None:
         return f"persona: {variables}" if variables != "none" else "nothing"
     return TOLD.get(prompt.profile, prompt.profile or "nothing")

@@ -133,7 +133,7 @@ def entries_of(sheets: Sequence[Sheet]) -> list[Entry]:
 
 def _called(run: Run) -> str:
     """A model and how it was asked, where that is not the plain way."""
-    told = {"profile": run.config.prompt.profile, "variables": run.config.asked("variables")}
+    told = {"profile": run.config.prompt.profile, "variables": run.config.judge_setting("variables")}
     more = [f"{what} {value}" for what, value in told.items() if value not in {None, PLAIN[what]}]
     return f"{run.name} ({', '.join(more)})" if more else run.name
 

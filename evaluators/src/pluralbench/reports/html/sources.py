@@ -46,13 +46,14 @@ def facts_of(run: Run) -> Facts:
     yield "Mode", config.scoring.mode if isinstance(config, ScoreRunConfig) and run.scored and run.scored.work else ""
     if run.judged is not None:
         asked = {
-            name: config.asked(name) for name in ("reply_format", "orders", "criterion", "temperature", "attempts")
+            name: config.judge_setting(name)
+            for name in ("reply_format", "orders", "criterion", "temperature", "attempts")
         }
         yield "Judge asked by", ", ".join(f"{name} {value}" for name, value in asked.items() if value is not None)
     yield from data_facts(run.config.data)
     yield "Profile", config.prompt.profile or ""
-    yield "Setting", config.asked("setting") or ""
-    yield "Variables", config.asked("variables") or ""
+    yield "Setting", config.judge_setting("setting") or ""
+    yield "Variables", config.judge_setting("variables") or ""
     yield "Prompts", getattr(config, "prompts_version", "")
     wordings = getattr(config, "prompts_digest", "") or config.prompt.wordings_digest or ""
     yield "Digest of the prompts", wordings[:DIGITS]
