@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_personalize import made_items
-from pluralbench.metrics.personalize import BINS, MIN_DECISIONS, MEASURES, method_numbers
+from pluralbench.metrics.personalize import BINS, MEASURES, MIN_DECISIONS, method_numbers
 from pluralbench.results.metrics_frame import Place, metrics_frame
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_measures.paired import holm
