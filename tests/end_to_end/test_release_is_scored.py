@@ -12,7 +12,7 @@ from pluralbench_release import manifest_at
 from samples import sample
 
 BUILT = {"build-personalized": "personalized", "build-multilingual": "multilingual", "build-chinese": "chinese"}
-PERSONAS = "run `pluralbench judge-personas MODEL --data DIR`"
+PERSONAS = "run `pluralbench judge-personas`"
 
 
 @pytest.mark.parametrize("builder", BUILT)
@@ -40,5 +40,5 @@ def test_another_benchmark_may_be_named_and_an_error_says_what_the_data_is() -> 
     with pytest.raises(DataError) as caught:
         load_benchmark("chinese", release, None)
     assert str(caught.value).endswith(
-        " By its manifest this data is of the benchmark multilingual: leave out --benchmark."
+        " The data's manifest names the benchmark multilingual: leave out `benchmark=...`."
     )

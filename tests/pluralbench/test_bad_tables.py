@@ -33,7 +33,7 @@ def refused(path: Path | str, *parts: str, benchmark: str = "pairs", **options: 
 def test_ids_that_come_twice_are_named(pairs: Callable[..., Rows], tmp_path: Path) -> None:
     rows = pairs(9)
     rows[3]["id"], rows[5]["id"] = "q0", "q1"
-    refused(write(tmp_path / "p.jsonl", rows), "p.jsonl has 2 ids more than once (q0, q1)", "--column id=#")
+    refused(write(tmp_path / "p.jsonl", rows), "p.jsonl has 2 ids more than once (q0, q1)", '`columns=["id=#"]`')
     clashing = [row | {"id": ident} for row, ident in zip(rows, (1, "1"), strict=False)]
     refused(write(tmp_path / "q.jsonl", clashing), "1 ids more than once (1)")
 
@@ -50,7 +50,9 @@ def test_a_missing_column_is_named_beside_those_there_are(
 ) -> None:
     rows = [{key: value for key, value in row.items() if key != missing} for row in pairs(2, extra="x")]
     left = ", ".join(rows[0])
-    refused(write(tmp_path / "p.csv", rows), f"has no column `{missing}`; it has {left}", f"--column {missing}=COLUMN")
+    refused(
+        write(tmp_path / "p.csv", rows), f"has no column `{missing}`; it has {left}", f'`columns=["{missing}=COLUMN"]`'
+    )
 
 
 @pytest.mark.parametrize("what", ["prompt", "chosen", "id", "subset", "cluster", "system"])
@@ -70,7 +72,7 @@ def test_a_ranking_without_ranks_names_their_column(tmp_path: Path) -> None:
 def test_a_change_of_columns_that_is_none_is_named(change: str) -> None:
     with pytest.raises(BenchmarkError) as caught:
         find_benchmark("pairs", [change])
-    assert f"--column {change!r} is not of the form WHAT=COLUMN, with WHAT one of id, prompt" in str(caught.value)
+    assert f"`columns=[{change!r}]` does not have the form WHAT=COLUMN with WHAT one of id, prompt" in str(caught.value)
 
 
 def test_an_unknown_split_is_named(pairs: Callable[..., Rows], tmp_path: Path) -> None:
@@ -92,10 +94,10 @@ def test_a_table_without_rows_has_no_items(tmp_path: Path) -> None:
         ({"rank": {"0": 1}}, "the responses 1 have no rank"),
         ({"rank": [{"id": 0, "rank": 1}]}, "the responses 1 have no rank"),
         ({"rank": [{"id": 0, "rank": 1}] * 2}, "two ranks share an id"),
-        ({"rank": {"0": 1, "1": 2, "2": 2}}, "it ranks 2, and has no such response"),
-        ({"rank": [1, None]}, "the ranks [1, None] are no whole numbers"),
-        ({"rank": [1.2, 1.7]}, "the ranks [1.2, 1.7] are no whole numbers"),
-        ({"rank": "first"}, "`rank` is a text and no list: 'first'"),
+        ({"rank": {"0": 1, "1": 2, "2": 2}}, "it ranks 2 and has no such response"),
+        ({"rank": [1, None]}, "the ranks [1, None] are not whole numbers"),
+        ({"rank": [1.2, 1.7]}, "the ranks [1.2, 1.7] are not whole numbers"),
+        ({"rank": "first"}, "`rank` is a text and not a list: 'first'"),
         ({"rank": [1, "x"]}, "r1"),
         ({"responses": None}, "it has no responses"),
         ({"responses": []}, "it has no responses"),
@@ -103,11 +105,11 @@ def test_a_table_without_rows_has_no_items(tmp_path: Path) -> None:
         ({"responses": [{"id": "a"}, {"id": "b"}]}, "an object in `responses` has no `content`; it has id"),
         ({"responses": [{"answer": "x"}]}, "an object in `responses` has no `content`; it has answer"),
         ({"responses": 7}, "r1"),
-        ({"responses": "a, b"}, "`responses` is a text and no list: 'a, b'"),
-        ({"id": None}, "a row without an id (row 1)"),
-        ({"prompt": 7}, "7 in `prompt` is no text"),
-        ({"prompt": [{"role": "user", "content": 7}]}, "7 in `prompt` is no text"),
-        ({"prompt": [{"role": None, "content": "x"}]}, "the role None of a message in `prompt` is no text"),
+        ({"responses": "a, b"}, "`responses` is a text and not a list: 'a, b'"),
+        ({"id": None}, "row 1 has no id"),
+        ({"prompt": 7}, "7 in `prompt` is not text"),
+        ({"prompt": [{"role": "user", "content": 7}]}, "7 in `prompt` is not text"),
+        ({"prompt": [{"role": None, "content": "x"}]}, "the role None of a message in `prompt` is not text"),
         ({"prompt": [{"content": "no role"}]}, "an object in `prompt` has no `role`; it has content"),
     ],
 )
@@ -134,7 +136,11 @@ def test_empty_texts_are_named_left_out_or_kept(pairs: Callable[..., Rows], tmp_
     rows = pairs(10)
     rows[2]["chosen"], rows[4]["rejected"], rows[7]["prompt"] = "", " \n", ""
     path = write(tmp_path / "p.jsonl", rows)
-    refused(path, "has 3 items with an empty prompt or response (ids q2, q4, q7)", "--on-empty drop or keep")
+    refused(
+        path,
+        "has 3 items with an empty prompt or response (ids q2, q4, q7)",
+        'choose `on_empty="drop"` or `on_empty="keep"`',
+    )
     dropped = load_items(find_benchmark("pairs"), str(path), on_empty="drop")
     assert dropped.empty == ["q2", "q4", "q7"]
     assert dropped.frame["id"].to_list() == ["q0", "q1", "q3", "q5", "q6", "q8", "q9"]
@@ -155,16 +161,16 @@ PAIR = ["first=a", "second=b"]
         (
             ["A>B", "1", "B>A", "A>B"],
             (),
-            "has labels whose meaning is not known ('A>B' in `label` at id v0, 'B>A' in `label` at id v2); expected is "
-            "1 (the first response is better) or 2 (the second is): say with `labels` which ones mean `first`, "
-            "`second` or `tie`, such as first=A>B, or which `scale` they are on.",
+            "has unknown labels ('A>B' in `label` at id v0, 'B>A' in `label` at id v2); expected: 1 (the first "
+            "response is better) or 2 (the second is). Define them, such as "
+            '`labels=["first=A>B", "second=B>A"]`, or name a `scale`.',
         ),
         ([1.0000211, 1.0, 1.7], (), "(1.0000211 in `label` at id v0, 1.7 in `label` at id v2)"),
         ([0, 1, 1], (), "(0 in `label` at id v0)"),
         (
             [1, 0, 4],
             ("scale=-3,3", "tie=x"),
-            "(4 in `label` at id v2); expected is numbers from -3 (the first response",
+            "(4 in `label` at id v2); expected: numbers from -3 (the first response",
         ),
         (
             ["a", "c"],
@@ -172,7 +178,7 @@ PAIR = ["first=a", "second=b"]
             "a (the first response is better) or b (the second is) or t, u",
         ),
         ([*"abcdefg"], (), "'e' in `label` at id v4, …)"),
-        ([1, None, None], (), "has 2 pairs without a label in `label` (ids v1, v2); label them, or take them out."),
+        ([1, None, None], (), "has 2 pairs without a label in `label` (ids v1, v2); label or remove them."),
     ],
 )
 def test_labels_of_no_meaning_are_named(tmp_path: Path, labels: list[Any], meanings: Any, message: str) -> None:
@@ -209,7 +215,7 @@ def test_columns_that_do_not_say_which_response_is_better(
 ) -> None:
     said = refused(write(tmp_path / "v.jsonl", [LABELLED | {"label": 1}]), benchmark=benchmark, columns=columns)
     assert said == (
-        f"{tmp_path / 'v.jsonl'}: {given} do not say which response is better; give the columns `responses` and "
+        f"{tmp_path / 'v.jsonl'}: {given} do not determine the better response; name the columns `responses` and "
         "`rank`, or `first` and `second` and `labels`, or `chosen` and `rejected`."
     )
 
@@ -217,16 +223,16 @@ def test_columns_that_do_not_say_which_response_is_better(
 @pytest.mark.parametrize(
     ("columns", "both"),
     [
-        (["prompt=chosen"], "`chosen` is given as `prompt` and `chosen`"),
-        (["prompt=prompt,rejected"], "`rejected` is given as `prompt` and `rejected`"),
-        (["rejected=chosen"], "`chosen` is given as `chosen` and `rejected`"),
-        (["first=prompt", "second=chosen", "labels=id"], "`prompt` is given as `prompt` and `first`"),
+        (["prompt=chosen"], "`chosen` is used as `prompt` and `chosen`"),
+        (["prompt=prompt,rejected"], "`rejected` is used as `prompt` and `rejected`"),
+        (["rejected=chosen"], "`chosen` is used as `chosen` and `rejected`"),
+        (["first=prompt", "second=chosen", "labels=id"], "`prompt` is used as `prompt` and `first`"),
     ],
 )
 def test_a_column_that_is_two_things_is_refused(
     pairs: Callable[..., Rows], tmp_path: Path, columns: list[str], both: str
 ) -> None:
-    refused(write(tmp_path / "p.jsonl", pairs(2)), f"p.jsonl: the column {both}, and a column can be", columns=columns)
+    refused(write(tmp_path / "p.jsonl", pairs(2)), f"p.jsonl: the column {both}; name another column", columns=columns)
 
 
 @pytest.mark.parametrize(
@@ -234,8 +240,8 @@ def test_a_column_that_is_two_things_is_refused(
     [
         (
             {"chosen": ["one", "two"]},
-            "at id q1: `chosen` is a list of 2 texts ('one', 'two'), where one response belongs; if each is a "
-            "response, say `several = true` in the benchmark's file, and if they are parts of one, join them.",
+            "at id q1: `chosen` is a list of 2 texts ('one', 'two') instead of one response; set `several = true` in "
+            "the benchmark's file if each is a response, or join them.",
         ),
         ({"rejected": ["one"]}, "at id q1: `rejected` is a list of 1 texts ('one')"),
         (
@@ -244,10 +250,10 @@ def test_a_column_that_is_two_things_is_refused(
         ),
         (
             {"chosen": [{"role": "assistant", "content": "x"}, {"role": "user", "content": "y"}]},
-            "at id q1: the last message in `chosen` is of the role user, and no response.",
+            "at id q1: the last message in `chosen` has the role user, so it is not a response.",
         ),
-        ({"chosen": 7}, "at id q1: 7 in `chosen` is no text."),
-        ({"chosen": {"role": "assistant", "content": None}}, "at id q1: None in `chosen` is no text."),
+        ({"chosen": 7}, "at id q1: 7 in `chosen` is not text."),
+        ({"chosen": {"role": "assistant", "content": None}}, "at id q1: None in `chosen` is not text."),
         ({"prompt": ["x" * 50, "y"]}, None),
     ],
 )
@@ -260,15 +266,15 @@ def test_a_response_that_is_no_text_is_refused(
         return
     assert load_items(find_benchmark("pairs"), str(path)).frame["prompt"][0].struct["role"].to_list() == ["user"] * 2
     joined = write(tmp_path / "j.jsonl", [pairs(2)[1] | change | {"more": "z"}])
-    refused(joined, "at id q1: ", " in `prompt` is no text", columns=["prompt=prompt,more"])
+    refused(joined, "at id q1: ", " in `prompt` is not text", columns=["prompt=prompt,more"])
 
 
 def test_several_responses_are_lists(pairs: Callable[..., Rows], tmp_path: Path) -> None:
     (tmp_path / "b.toml").write_text('title = "B"\nseveral = true\n', encoding="utf-8")
-    said = "`chosen` is a text and no list: "
+    said = "`chosen` is a text and not a list: "
     refused(write(tmp_path / "p.jsonl", pairs(1)), f"at id q0: {said}", benchmark=str(tmp_path / "b.toml"))
     several = [pairs(1)[0] | {"chosen": [], "rejected": ["x"]}]
-    refused(write(tmp_path / "q.jsonl", several), "`chosen` is no list", benchmark=str(tmp_path / "b.toml"))
+    refused(write(tmp_path / "q.jsonl", several), "`chosen` is not a list", benchmark=str(tmp_path / "b.toml"))
 
 
 def prompts_with(
@@ -288,8 +294,8 @@ def test_prompts_that_give_the_answer_away_are_refused(pairs: Callable[..., Rows
     path, _ = prompts_with(pairs, tmp_path, lambda row: f"Human: why?\n\nAssistant: {row['chosen']}\n", 13)
     refused(
         path,
-        "p.jsonl: 13 of 24 prompts contain the better response and no other (ids q0, q1, q2, q3, q4, …), so they give "
-        "the answer away; give prompts that end where the response begins.",
+        "p.jsonl: 13 of 24 prompts contain the better response (ids q0, q1, q2, q3, q4, …); end prompts before the "
+        "response.",
     )
 
 

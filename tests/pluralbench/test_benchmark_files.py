@@ -39,7 +39,7 @@ def test_every_key_of_a_benchmark_is_explained() -> None:
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
-        ("titel = 'x'", ["describes no benchmark: unknown key `titel`; did you mean `title`?"]),
+        ("titel = 'x'", ["is not a valid benchmark file: unknown key `titel`; did you mean `title`?"]),
         ("overall = 'items'", ["the key `title` is missing."]),
         (
             "title = 'x'\noverall = 'median'",
@@ -48,14 +48,14 @@ def test_every_key_of_a_benchmark_is_explained() -> None:
         ("[mine]\ntitle = 'x'\non_empty = 'yes'", ["`on_empty` must be one of error, drop, keep; it is `yes`."]),
         ("title = 'x'\n[columns]\nprompts = ['a']", ["unknown key `columns.prompts`; did you mean `prompt`?"]),
         ("[mine]\ntitle = 'x'\n[mine.sections]\nAll = 3", ["`sections.All` must be a table; it is `3`."]),
-        ("[a]\ntitle = 'x'\n[b]\ntitle = 'y'", ["describes several benchmarks (a, b); leave one in it."]),
+        ("[a]\ntitle = 'x'\n[b]\ntitle = 'y'", ["describes several benchmarks (a, b); keep one per file."]),
         ("title = 'x'\n[columns]\nprompt = []", ["`columns.prompt` is empty"]),
-        ("title = 'x'\n[labels]\nfirst = [1]\ntie = [1.0]", ["`labels`: the label '1' is empty, or has two meanings"]),
-        ("title = 'x'\n[labels]\ntie = [2]", ["`labels`: the label '2' is empty, or has two meanings; name each"]),
+        ("title = 'x'\n[labels]\nfirst = [1]\ntie = [1.0]", ["`labels`: the label '1' is empty or has two meanings"]),
+        ("title = 'x'\n[labels]\ntie = [2]", ["`labels`: the label '2' is empty or has two meanings; name each"]),
         ("title = 'x'\n[labels]\nscale = [1, 1]", ["`labels`: `scale` needs two different numbers."]),
-        ("title = 'x'\n[labels]\nscale = [1, 2]\nfirst = [1]", ["`scale` stands in place of `first` and `second`"]),
+        ("title = 'x'\n[labels]\nscale = [1, 2]\nfirst = [1]", ["`scale` replaces `first` and `second`"]),
         ("title = 'x'\n[labels]\nscale = [1, 2]\nthreshold = 2", ["the `threshold` 2 is not between the ends"]),
-        ("title = 'x'\n[labels]\nthreshold = 2", ["`labels`: a `threshold` belongs to a `scale`; give both."]),
+        ("title = 'x'\n[labels]\nthreshold = 2", ["`labels`: `threshold` requires `scale`."]),
         (
             "title = 'x'\nearlier = { column = 'role' }",
             ["`earlier`: `column` and `values` belong together; give"],
@@ -76,5 +76,5 @@ def test_a_benchmark_file_that_is_none_is_named(tmp_path: Path, text: str, parts
 def test_a_change_of_labels_that_is_none_is_named(change: str) -> None:
     with pytest.raises(BenchmarkError) as caught:
         find_benchmark("pandalm", (), [change])
-    said = f"The labels {change} are not of the form MEANING=VALUE, with MEANING one of first, second, tie, scale, "
+    said = f"The labels {change} do not have the form MEANING=VALUE with MEANING one of first, second, tie, scale, "
     assert str(caught.value).startswith(said)

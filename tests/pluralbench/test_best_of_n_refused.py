@@ -49,12 +49,12 @@ def alike(groups: Sequence[Group]) -> list[list[float]]:
     [
         (["--k", "1,8"], "the best of 8 cannot be taken from 4 candidates; raise --n."),
         (["--k", "0"], "the best of 0 cannot be taken from 4 candidates; raise --n."),
-        (["--reward", "elsewhere/length"], "Two reward models are named length; give each a name of its own, as "
+        (["--reward", "elsewhere/length"], "Two reward models have the name length; give each its own, as "
          "NAME=MODEL."),
-        (["--reward", "=x"], "A reward model is given as MODEL or NAME=MODEL."),
+        (["--reward", "=x"], "A reward model has an empty name; write MODEL or NAME=MODEL."),
         (["--judge", "rubric-overlap", "--measure", "rating"], "rubric-overlap counts words of rubric aspects; "
          "leave out `--measure rating`."),
-        (["--profile", "plan"], "--profile plan and --plans FILE belong together"),
+        (["--profile", "plan"], "`--profile plan` and `--plans` require each other"),
         (["--config", "xx"], "has no config 'xx'; it has people."),
         (["--policy-base-url", "localhost:80"], "base URL"),
         (["--judge", "j", "--judge-base-url", NOWHERE, "--judge-max-cost", "1"], "The judge j cannot be asked: "
@@ -89,7 +89,7 @@ def test_a_policy_in_this_process_takes_no_batches() -> None:
 def test_two_reward_models_of_one_name_are_refused(data: Path, tmp_path: Path) -> None:
     with serve(World()) as server, pytest.raises(EvaluationError) as caught:
         sampled(server, data, tmp_path / "run", [LocalModel(name="a/rm"), LocalModel(name="b/rm")])
-    assert str(caught.value) == "Two reward models are named rm; give each a name of its own, as NAME=MODEL."
+    assert str(caught.value) == "Two reward models have the name rm; give each its own, as NAME=MODEL."
     assert server.requests == []
 
 
@@ -147,7 +147,7 @@ def test_prompts_are_nothing_to_score(run: Command, prompts: Path, tmp_path: Pat
     status, _, error = run(verb, "m", "--benchmark", "prompts", "--data", prompts, "--out", tmp_path / "run")
     assert status == 2
     assert error == (
-        "Error: The benchmark prompts has prompts without responses to score; let a policy answer them with "
+        "Error: The benchmark prompts has prompts and no responses to score; let a policy answer them with "
         "`pluralbench best-of-n`.\n"
     )
     assert not (tmp_path / "run").exists()

@@ -107,13 +107,10 @@ def test_the_merged_ranks_have_to_be_of_all_responses(tmp_path: Path) -> None:
     row = rows_of("open", 1)[0]
     more = {"input": row["input"], "responses": [{"id": "new", "content": "新"}]}
     message = refused(write(tmp_path / "open.jsonl", [row, more]))
-    assert message == "is not of the benchmark's shape at id 0: the responses new have no rank."
+    assert message == "does not have the benchmark's shape at id 0: the responses new have no rank."
 
 
 def test_ranks_are_not_merged_twice(tmp_path: Path) -> None:
     rows = rows_of("open", 3)
     message = refused(write(tmp_path / "open.jsonl", [*rows, rows[1]]))
-    assert message == (
-        "ranks the responses to one prompt more than once (rows 2, 4), and ranks of several rows cannot be merged; "
-        "leave one of these rows."
-    )
+    assert message == ("ranks the responses to one prompt more than once (rows 2, 4); keep one of these rows.")

@@ -110,8 +110,8 @@ def test_runs_on_other_clusters_are_refused_and_those_with_more_items_are_not(tm
     with pytest.raises(RunError) as refused:
         compare(by_prompt, by_row)
     assert str(refused.value) == (
-        f"The clusters of {tmp_path / 'a'} are prompts, and those of {tmp_path / 'b'} are values of the column `row`, "
-        "so they cannot be compared; make one of them again, with the same --column cluster."
+        f"The clusters of {tmp_path / 'a'} are prompts and those of {tmp_path / 'b'} are values of the column `row`; "
+        "rerun one of them with the same cluster column."
     )
     few = scored("pairs", data, tmp_path / "c", limit=PROMPTS)
     assert compare(by_prompt, few).clusters == PROMPTS

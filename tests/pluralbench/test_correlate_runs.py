@@ -93,7 +93,7 @@ def test_runs_that_make_no_side_are_refused(tmp_path: Path) -> None:
     with pytest.raises(RunError) as refused:
         runs_series([one, other], "runs")
     assert str(refused.value) == "x and y both have the model m; remove one of them."
-    with pytest.raises(RunError, match="z is of the benchmark pairs and"):
+    with pytest.raises(RunError, match="z is a run of the benchmark pairs and"):
         runs_series([run_of(rows, model="a", path="z"), run_of(rows, "personalized", model="b", path="w")], "runs")
     nothing = run_of([decision(0, "dropped")], model="n", path="v")
     with pytest.raises(RunError) as refused:

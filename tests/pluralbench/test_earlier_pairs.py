@@ -136,9 +136,12 @@ def test_the_digest_is_of_earlier_pairs_too_and_others_keep_theirs(pairs: Callab
 @pytest.mark.parametrize(
     ("without", "said"),
     [
-        ("split", "has no column `split`; it has user_id, context, chosen, rejected, chosen_score: it says which rows"),
-        ("user_id", "name the right one with --column cluster=COLUMN"),
-        ("chosen", "name the right one with --column chosen=COLUMN"),
+        (
+            "split",
+            "it has user_id, context, chosen, rejected, chosen_score: it marks the earlier pairs",
+        ),
+        ("user_id", r"name the right one with `columns=\[\"cluster=COLUMN\"\]`"),
+        ("chosen", r"name the right one with `columns=\[\"chosen=COLUMN\"\]`"),
     ],
 )
 def test_a_column_that_is_missing_is_named(tmp_path: Path, without: str, said: str) -> None:

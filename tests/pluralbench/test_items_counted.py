@@ -68,7 +68,7 @@ def test_a_comparison_says_how_many_decisions_count_and_counts_these_alone(
     assert status == 0
     assert ": 10 decisions on 10 " in said
     assert ", over 3 of these\n" in said
-    assert ", 3 that only it gets right\n" in said
+    assert "; 3 decisions that only this run gets right\n" in said
 
 
 def test_runs_of_a_table_that_count_other_items_are_told_apart() -> None:
@@ -99,7 +99,7 @@ def test_a_section_of_ones_own_that_weighs_what_is_not_there_is_refused(
     with pytest.raises(BenchmarkError) as caught:
         score(str(path), data)
     assert str(caught.value) == (
-        f"{path}: the section All has the subset cokking, which no item is of; did you mean `cooking`? items are of "
+        f"{path}: no item has the subset cokking of the section All; did you mean `cooking`? the items' subsets: "
         "cooking."
     )
     # Of part of the items nothing follows.

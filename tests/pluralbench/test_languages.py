@@ -75,10 +75,10 @@ def test_english_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     bare = write(tmp_path / "bare.jsonl", [{k: v for k, v in row.items() if k != "id"} for row in english_rows(4)])
     with pytest.raises(DataError) as caught:
         load_items(BENCHMARK, str(tmp_path / "data"), english=str(far))
-    assert str(caught.value) == f"{far} shares no id with the data, so nothing can be compared with English."
+    assert str(caught.value) == f"{far} shares no id with the data; choose the original with `english=...`."
     with pytest.raises(DataError) as caught:
         load_items(BENCHMARK, str(tmp_path / "data"), english=str(bare))
-    assert str(caught.value) == f"{bare} cannot be matched with the data: both need a column `id` of ids."
+    assert str(caught.value) == f"{bare} cannot be matched with the data; add a column `id` of ids to both."
 
 
 def told(config: str, subset: str, answers: AnswerLanguage = "target") -> str:

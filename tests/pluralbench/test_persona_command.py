@@ -83,7 +83,7 @@ def test_a_bad_option_is_named(run: Command, data: Path, tmp_path: Path, words: 
 def test_other_verbs_say_who_takes_it(run: Command, verb: str) -> None:
     status, said, error = run(verb, "m", "--benchmark", "persona-judge")
     assert (status, said) == (2, "")
-    assert "Persona judge has no responses to score; run `pluralbench judge-personas MODEL --data DIR`" in error
+    assert "Persona judge has no responses to score; run `pluralbench judge-personas` (Python" in error
 
 
 @pytest.mark.heavy

@@ -52,8 +52,8 @@ def test_the_tie_setting_has_all_items_of_tasks_that_have_ties(data: Path) -> No
 
 def test_a_task_that_is_named_and_has_no_ties_is_an_error(data: Path) -> None:
     said = refused(data, setting="tie", configs=["prism", "opinion_qa"])
-    assert "the task opinion_qa has no ties, so --setting tie with --variables all asks nothing of it" in said
-    assert said.endswith("choose --config prism, or another setting or other variables.")
+    assert 'the task opinion_qa has no ties, so `setting="tie"` with `variables="all"` has no items' in said
+    assert said.endswith('choose `configs=["prism"]`, another setting or other variables.')
     alone = refused(data / "opinion_qa.jsonl", setting="tie")
     assert "has no ties" in alone
     assert "--config" not in alone
@@ -157,7 +157,7 @@ def test_ids_and_users_may_be_numbers_and_personas_empty(tmp_path: Path) -> None
 
 def test_two_tables_of_one_task_are_refused(tmp_path: Path) -> None:
     folder = release(tmp_path / "data", one=rows("prism", 2), two=rows("prism", 2))
-    assert "one.jsonl are both of the task prism; put them together or rename one" in refused(folder)
+    assert "one.jsonl both have the task prism; join them or rename one" in refused(folder)
 
 
 def test_a_set_of_variables_is_asked_of_tasks_that_have_it(tmp_path: Path) -> None:

@@ -224,5 +224,5 @@ def test_two_runs_are_compared_on_the_items_they_share(judged: Callable[..., Jud
     assert (compare(first, tie).decisions, compare(first, tie).left_out) == (6, 6)
     other = [row | {"context": "Another one?"} for row in rows("prism", 6)]
     changed, _ = judged(right(" 9"), data=str(release(tmp_path / "other", prism=other)))
-    with pytest.raises(RunError, match="their items differ in content"):
+    with pytest.raises(RunError, match="the same ids but different texts"):
         compare(first, changed)

@@ -166,7 +166,9 @@ def test_a_text_in_a_csv_is_a_profile_and_a_number_is_none(pairs: Callable[..., 
         None,
     ]
     numbers = write(tmp_path / "n.jsonl", pairs(1, profile=[1, 2]))
-    with pytest.raises(DataError, match="at id q0: `profile` is no text, and no list of texts or of objects with a"):
+    with pytest.raises(
+        DataError, match="at id q0: `profile` is not a text, a list of texts or a list of objects with a"
+    ):
         load_items(benchmark, str(numbers))
 
 
@@ -180,7 +182,7 @@ def test_a_plan_is_shown_in_either_form(score: Callable[..., Run], data: Path) -
 
 def test_an_item_without_a_plan_is_named(score: Callable[..., Run], data: Path, tmp_path: Path) -> None:
     plans = write(tmp_path / "few.jsonl", [{"id": "p0-0", "aspects": ["x"]}])
-    with pytest.raises(DataError, match="The plans have none for id p0-1; add it, or choose --profile none"):
+    with pytest.raises(DataError, match='The plans file has no id p0-1; add it, or choose `profile="none"`'):
         score("personalized", data, profile="plan", plans=plans, out=tmp_path / "run")
     assert not (tmp_path / "run.work").exists()
 
@@ -192,7 +194,7 @@ def test_an_item_without_a_plan_is_named(score: Callable[..., Run], data: Path, 
 def test_a_broken_plan_is_named_by_its_line(score: Callable[..., Run], data: Path, tmp_path: Path, line: str) -> None:
     plans = tmp_path / "broken.jsonl"
     plans.write_text(f'\n{{"id": "p0-0", "aspects": ["x"]}}\n{line}\n', encoding="utf-8")
-    with pytest.raises(DataError, match=r"line 3(, is not of the form|: this is not )"):
+    with pytest.raises(DataError, match=r"line 3: (the line does not have the form|this is not )"):
         score("personalized", data, profile="plan", plans=plans)
 
 

@@ -103,7 +103,7 @@ def test_another_run_of_the_name_and_two_of_one_name_are_refused(
     wrote = hub.wrote()
     other = run_of("a", folder="other", reverse=True).path
     assert report("report", other, "--push", "org/my-results")[1].endswith(
-        f"Error: org/my-results has another run of the name a; rename {other}.\n"
+        f"Error: org/my-results has another run named a; rename {other}.\n"
     )
     with pytest.raises(RunError, match=r"a and .*a are both named a; rename one of them\.$"):
         push_results([tmp_path / "runs", other], "org/my-results")
@@ -130,9 +130,9 @@ def test_what_the_hub_does_not_have_is_told(
         "(--create).\n",
     )
     hub.create("org/plain")
-    with pytest.raises(RunError, match="org/plain on the Hub has no folder `runs`, so there are no runs in it"):
+    with pytest.raises(RunError, match="org/plain on the Hub has no directory `runs`, so it contains no runs"):
         fetch_results("org/plain")
-    with pytest.raises(RunError, match="'plain' is no name of a dataset on the Hub, which is ORG/NAME"):
+    with pytest.raises(RunError, match=r"'plain' is not the name of a dataset on the Hub \(ORG/NAME\)"):
         fetch_results("plain")
 
 
@@ -182,7 +182,7 @@ def test_numbers_stand_on_a_models_card(
     if on_hub:
         hub.faults.append(Fault("POST", "/commit/", first=lambda: repository.commit({"notes.txt": b"mine"})))
     status, said = report("report", run.path, "--model-card", where)
-    assert (status, f"Wrote the numbers on the card of {where}: " in said) == (0, True), said
+    assert (status, f"Wrote the results to the card of {where}: " in said) == (0, True), said
     found = ModelCard(card())
     assert (metadata(card()).license, metadata(card()).model_name, found.text.strip()) == ("mit", "Theirs", "A card.")
     assert accuracies(card())["tea", None] == 0.5
@@ -197,12 +197,14 @@ def test_numbers_stand_on_a_models_card(
 
 def test_a_card_of_several_models_or_of_none_is_refused(run_of: Callable[..., Run], tmp_path: Path) -> None:
     runs = [run_of("a"), run_of("b", "n")]
-    with pytest.raises(RunError, match=r"takes the runs of one model, and these are of m, n; give those of x alone\.$"):
+    with pytest.raises(
+        RunError, match=r"takes runs of one model, but the runs are of m, n; pass only the runs of x\.$"
+    ):
         write_model_card(runs, "x")
-    with pytest.raises(RunError, match="x is neither the folder of a model nor a model on the Hub, which is ORG/NAME"):
+    with pytest.raises(RunError, match=r"x is neither a model directory nor a model on the Hub \(ORG/NAME\)"):
         write_model_card(runs[:1], "x")
     (tmp_path / "README.md").write_text("---\n- a\n---\n", encoding="utf-8")
-    with pytest.raises(RunError, match=r"README\.md cannot be read \(.*\); mend its YAML\.$"):
+    with pytest.raises(RunError, match=r"README\.md cannot be read \(.*\); fix its YAML\.$"):
         write_model_card(runs[:1], str(tmp_path))
     (tmp_path / "README.md").unlink()
     write_model_card(runs[:1], str(tmp_path))

@@ -181,7 +181,7 @@ def test_a_worker_with_another_version_is_refused(two: ClusterConfig, monkeypatc
 
 
 def test_a_loaded_model_cannot_be_sent(two: ClusterConfig) -> None:
-    with pytest.raises(EvaluationError, match="is in this process already, so no worker of a cluster can load it"):
+    with pytest.raises(EvaluationError, match="is loaded in this process, so a worker of a cluster cannot load it"):
         pluralbench.score(FunctionModel(by_bytes(Path())), data="sample", cluster=two)
 
 

@@ -51,7 +51,7 @@ def test_the_command_names_the_sample_where_no_data_is_on_the_hub(run: RunsComma
     for words in (["score", "./model", "--benchmark", "chinese"], ["judge-personas", "local"]):
         status, _, said = run(*words, "--out", tmp_path / "run")
         assert status == 2
-        assert "has no data on the Hub; say where yours is with --data, or take the few rows that come with" in said
+        assert "has no default dataset; pass your own with `--data`, or use the bundled rows" in said
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_mistyped_name_is_answered_with_the_one_most_like_it(run: RunsCommand,
 def test_a_benchmark_of_ones_own_has_no_sample(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('title = "Mine"\n', encoding="utf-8")
-    with pytest.raises(DataError, match=r"Mine has no sample; say where its data is with --data"):
+    with pytest.raises(DataError, match=r"Mine has no sample; pass its data with `data=...`"):
         load_items(find_benchmark(str(file)), DataConfig(location="sample"))
 
 

@@ -66,7 +66,7 @@ def test_another_function_in_the_same_place_is_refused_by_name(
         return [[-float(len(answer)) for answer in group.responses] for group in groups]
 
     score("personalized", data, by=first, out=tmp_path / "run")
-    with pytest.raises(OutputError, match=r"other settings \(model\.digest .*`fresh`"):
+    with pytest.raises(OutputError, match=r"other settings \(model\.digest .*`fresh=True`"):
         score("personalized", data, by=length, out=tmp_path / "run")
     with pytest.raises(OutputError, match=r"other settings \(model\.name "):
         score("personalized", data, out=tmp_path / "run")
@@ -129,12 +129,12 @@ def test_a_reward_model_of_ones_own_is_scored_and_goes_on(data: Path, tmp_path: 
 
 def test_how_a_model_runs_is_said_to_those_alone_that_are_loaded_here(data: Path) -> None:
     for model in (Fixed(), by_text):
-        with pytest.raises(EvaluationError, match="this one runs in its own way"):
+        with pytest.raises(EvaluationError, match="applies to models that are loaded in this process"):
             pluralbench.score(model, data=data, scoring=ScoringConfig(mode="exact"))
 
 
 def test_what_cannot_score_is_refused(data: Path) -> None:
-    with pytest.raises(EvaluationError, match=r"^Nothing can be scored with int: give a name or folder, a description"):
+    with pytest.raises(EvaluationError, match=r"^int is not a model; pass a name or directory, a `LocalModel`, "):
         pluralbench.score(5, data=data)  # type: ignore[arg-type]
 
 

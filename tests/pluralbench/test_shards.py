@@ -221,24 +221,19 @@ def test_mixed_up_shards_are_refused(shards: Callable[..., list[Path]], tmp_path
     whole = verbs.score(by_text, benchmark="pairs", data=tmp_path / "p.jsonl", out=tmp_path / "whole").path
     copied = shutil.copytree(a2, tmp_path / "copy")
     by_others = shards("d", 3, longest)
-    assert refused(a1, others[1], a3) == "a1 and b2 are no shards of one run: settings differ (limit none, now 5)."
-    assert refused(a1, by_others[1]).startswith("a1 and d2 are no shards of one run: settings differ (model.name ")
-    assert refused(a1) == (
-        "Of 3 shards 2 are missing (2/3, 3/3): run them, or go on with those that were interrupted, by their own "
-        "commands, and give all."
-    )
-    assert refused(a1, a2, copied, a3) == "a2 and copy are both shard 2/3; give one of them."
-    assert refused(a1, fewer[1]) == (
-        "a1 is shard 1/3 and c2 shard 2/2, which are shares of another size; give all shards of one number."
-    )
-    assert refused(a1, whole) == "whole is a whole run and no shard of one; leave it out."
+    assert refused(a1, others[1], a3) == "a1 and b2 are not shards of one run: settings differ (limit none, now 5)."
+    assert refused(a1, by_others[1]).startswith("a1 and d2 are not shards of one run: settings differ (model.name ")
+    assert refused(a1) == ("2 of 3 shards are missing (2/3, 3/3); run or resume them, then pass all 3.")
+    assert refused(a1, a2, copied, a3) == "a2 and copy are both shard 2/3; pass one of them."
+    assert refused(a1, fewer[1]) == ("a1 is shard 1/3 and c2 is shard 2/2; pass shards of one split.")
+    assert refused(a1, whole) == "whole is a complete run and not a shard; leave it out."
     assert refused(*ours) == (
-        "The shards have no name in common that the whole run could have; say where it goes with --out."
+        "The shards' directories have no common name for the joined run; choose one with `out=...`."
     )
     write(tmp_path / "p.jsonl", [{"id": "q0", "prompt": "p", "chosen": "c", "rejected": "r"}])
     out = tmp_path / "out"
     assert refused(*ours, out=out).endswith(
-        "p.jsonl has other content than what the shards are of; give it as it was with --data."
+        "p.jsonl has changed since the shards were scored; pass the original data with `data=...`."
     )
     (tmp_path / "p.jsonl").unlink()
     assert refused(*ours, out=out).endswith(
@@ -252,7 +247,7 @@ def test_mixed_up_shards_are_refused(shards: Callable[..., list[Path]], tmp_path
 def test_what_is_no_share_is_refused(text: str) -> None:
     with pytest.raises(UserError) as caught:
         verbs.score(by_text, data="sample", shard=text)
-    assert str(caught.value) == f"The shard `{text}` is not of the form I/N, with I from 1 to N, such as 2/8."
+    assert str(caught.value) == f"The shard `{text}` is not of the form I/N with I from 1 to N, such as 2/8."
 
 
 def test_a_shard_never_passes_for_a_whole_run(shards: Callable[..., list[Path]], run: Any, tmp_path: Path) -> None:
@@ -300,7 +295,7 @@ def test_what_differs_between_the_machines_of_shards_is_told(shards: Callable[..
     changed["result"]["model"]["dtype"] = "bfloat16"
     (paths[0] / "run.json").write_text(json.dumps(changed), encoding="utf-8")
     assert refused(*paths, out=tmp_path / "other") == (
-        "a1 and a2 were made by different models (dtype bfloat16, now None); run the shards of one of them again."
+        "a1 and a2 have different models (dtype bfloat16 and None); rerun the shards of one of them."
     )
 
 

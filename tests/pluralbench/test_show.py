@@ -311,7 +311,7 @@ def test_flipped_are_those_whose_label_is_another_in_english(
 
 def test_two_wishes_and_none_that_fits_are_refused_in_a_sentence(run: Command, made: Run, data: Path) -> None:
     for words, sentence in (
-        (["--lost", "--closest", "3"], "--lost and --closest ask for different items; give one of them."),
+        (["--lost", "--closest", "3"], "--lost and --closest select different items; choose one of them."),
         (["--id", "x"], f"{made.path} has no item of id x; its first is q0."),
     ):
         status, said, error = run("show", made.path, *words)
@@ -323,7 +323,7 @@ def test_verdicts_have_no_margins(run: Command, data: Path, tmp_path: Path) -> N
     made = judged(lambda *_: Reply("[[A]]"), data, tmp_path / "run")
     assert "has no margins, since a judge that compares gives no scores." in run("show", made.path, "--closest", "1")[2]
     status, said, _ = run("show", made.path, "--lost")
-    assert (status, said.strip().splitlines()[-1]) == (0, "No item is like that.")
+    assert (status, said.strip().splitlines()[-1]) == (0, "No item matches.")
 
 
 @given(st.text())

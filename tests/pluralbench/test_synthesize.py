@@ -102,7 +102,7 @@ def test_posts_are_enough_and_nothing_is_refused(
     assert {row["from"] for row in lines(done).values()} == {"posts"}
     assert len(server.requests) == 2
     assert "secret" not in str(server.requests)
-    with pytest.raises(DataError, match=r"p\.jsonl has neither earlier pairs nor posts of anybody, so there is"):
+    with pytest.raises(DataError, match=r"p\.jsonl has no earlier pairs and no posts to write personas from"):
         made(write(tmp_path / "p.jsonl", pairs(2)), tmp_path / "none", benchmark="pairs")
     assert not (tmp_path / "none.work").exists()
 

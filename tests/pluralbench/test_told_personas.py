@@ -38,9 +38,11 @@ def test_a_persona_may_stand_in_the_data(pairs: Callable[..., Rows], tmp_path: P
     assert several.person is not None
     assert several.person.persona == ("I keep bees.", "I am brief.")
     assert "answered:\nI keep bees.\nI am brief.\n" in several.messages[-1]["content"]
-    with pytest.raises(DataError, match="There is no persona for id q0 or the person q0; give --personas FILE, name"):
+    with pytest.raises(
+        DataError, match=r"The item q0 \(person q0\) has no persona; pass a file with `personas=...`, name"
+    ):
         of(None)
-    with pytest.raises(DataError, match="at id q0: `about` is no text and no list of texts"):
+    with pytest.raises(DataError, match="at id q0: `about` is not a text or a list of texts"):
         of(7)
 
 
@@ -115,7 +117,7 @@ def test_personas_bind_a_run_and_other_runs_are_as_they_were(
 def test_a_line_of_another_form_is_named(people: Callable[..., Rows], tmp_path: Path, line: str) -> None:
     data, path = write(tmp_path / "people.jsonl", people(1)), tmp_path / "broken.jsonl"
     path.write_text(f'\n{{"id": "p0-0", "persona": "x"}}\n{line}\n', encoding="utf-8")
-    with pytest.raises(DataError, match=r"line 3, is not of the form \{\"id\""):
+    with pytest.raises(DataError, match=r"line 3: the line does not have the form \{\"id\""):
         groups(data, personas=path)
 
 
@@ -123,15 +125,17 @@ def test_what_a_file_leaves_out_or_says_twice_is_named(people: Callable[..., Row
     data = write(tmp_path / "people.jsonl", people(2))
     one = {"id": "p0-0", "persona": "x"}
     twice = write(tmp_path / "twice.jsonl", [one, one])
-    with pytest.raises(DataError, match="line 2: the id p0-0 has a persona before this line; leave one of the two"):
+    with pytest.raises(DataError, match="line 2: the id p0-0 has a persona on an earlier line; remove one of the two"):
         groups(data, personas=twice)
-    with pytest.raises(DataError, match="The personas have no persona for id p0-1 or the person p0-1; add it, name"):
+    with pytest.raises(DataError, match=r"The item p0-1 \(person p0-1\) has no persona; add it to the file, name"):
         groups(data, personas=write(tmp_path / "few.jsonl", [one]))
-    with pytest.raises(DataError, match="line 1: the persona of id 3 is empty; write one, or take the line away"):
+    with pytest.raises(DataError, match="line 1: the persona of id 3 is empty; write one, or remove the line"):
         groups(data, personas=write(tmp_path / "empty.jsonl", [{"id": 3, "persona": " "}]))
-    with pytest.raises(DataError, match="--personas FILE is for --profile persona; give both, or leave out the file"):
+    with pytest.raises(
+        DataError, match=r'`personas=...` requires `profile="persona"`; pass both, or leave out the file'
+    ):
         load_benchmark("personalized", str(data), PromptConfig(profile="raw", personas=twice))
-    with pytest.raises(DataError, match="There is no persona for id p0-0"):
+    with pytest.raises(DataError, match="The item p0-0"):
         groups(data)
     with pytest.raises(DataError, match="cannot be read"):
         groups(data, personas=tmp_path / "nowhere.jsonl")

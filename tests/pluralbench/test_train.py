@@ -71,7 +71,7 @@ def test_no_cluster_is_in_both_parts_and_none_is_lost(clusters: list[str], share
     cluster_of = {one.id: cluster for one, cluster in zip(made, clusters, strict=True)}
     number = len(set(clusters))
     if not 0 < round(share * number) < number:
-        with pytest.raises(DataError, match="clusters leaves a part with none; give a share between 0 and 1 of more"):
+        with pytest.raises(DataError, match="clusters leaves one part empty; choose a share between 0 and 1"):
             split_by_cluster(made, clusters, share, seed)
         return
     learned, judged = split_by_cluster(made, clusters, share, seed)
@@ -101,7 +101,7 @@ def test_it_trains_holds_out_and_says_how_to_score(
     status, said, _ = run(*words, "--device", "cpu")
     assert status == 0
     assert f"{out}: trained on 15 pairs of 15 items in 8 steps" in said
-    assert "3 items were learned the wrong way round (--label-noise 0.2)." in said
+    assert "3 items were trained in reversed order (--label-noise 0.2)." in said
     assert "Accuracy on 5 held-out pairs of 5 items: " in said
     assert f"Score it: pluralbench score {out} --benchmark pairs --data ..." in said
     record = written(out)
@@ -181,9 +181,12 @@ def test_rankings_with_ties_are_learned_from(language_models: Folders, tmp_path:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--label-noise", "2"], "`--label-noise 2.0` is not a fraction from 0 to 1."),
-        (["--held-out", "0.01"], "--held-out 0.01 of 6 clusters leaves a part with none; give a share between 0 and 1"),
-        (["--held-out", "7"], "--held-out 7.0 of 6 clusters leaves a part with none; give a share between 0 and 1"),
+        (["--label-noise", "2"], "`--label-noise 2.0` is not between 0 and 1."),
+        (
+            ["--held-out", "0.01"],
+            "`--held-out 0.01` of 6 clusters leaves one part empty; choose a share between 0 and 1",
+        ),
+        (["--held-out", "7"], "`--held-out 7.0` of 6 clusters leaves one part empty; choose a share between 0 and 1"),
         (["--held-out", "nowhere.jsonl"], "nowhere.jsonl"),
         (["--lora", "16"], "--lora: '16' is not of the form RANK/ALPHA, such as 16/32."),
         (

@@ -81,8 +81,8 @@ def test_train_takes_the_split_and_the_pairs_without_being_told(
     words += ["--epochs", "1", "--gradient-accumulation-steps", "1", "--trainable", "head", "--max-length", "250"]
     status, said, error = run("train", language_models(), *words, "--out", tmp_path / "out")
     assert status == 0, error
-    assert "Left out, as no pair is trained on: 20 responses." in said
-    assert "responses to learn from were left out for their length, and " in said
+    assert "Left out, because no training pair has them: 20 responses." in said
+    assert " training responses were too long and were left out, and with them " in said
     # What is scored needs a rank of every response, whether training has a use for it or not.
     with pytest.raises(DataError) as refused:
         load_benchmark("chinese", DataConfig(location=str(release()), configs=("preference",), split="train"), None)
@@ -101,20 +101,20 @@ def test_what_ranks_have_equal_is_no_pair_and_rows_of_one_prompt_are_joined(tmp_
 @pytest.mark.parametrize(
     ("annotations", "why"),
     [
-        (None, "it has no `annotations`"),
+        (None, "`annotations` is missing"),
         (["ab"], "'ab' is neither [better, worse] nor [first, second, mark]"),
         ([["a", "b", "1", "2"]], "['a', 'b', '1', '2'] is neither [better, worse] nor [first, second, mark]"),
-        ([["a", "b", "3"]], "the mark '3' on a and b is none of 1, 2, s"),
-        ([["a", "d", "1"]], "it compares a and d, and does not rank both"),
-        ([["a", "x", "1"]], "it compares a and x, and does not rank both"),
-        ([["b", "a", "1"]], "its ranks turn the pair of b and a round"),
+        ([["a", "b", "3"]], "the mark '3' of a and b is not one of 1, 2, s"),
+        ([["a", "d", "1"]], "the pair of a and d has an unranked response"),
+        ([["a", "x", "1"]], "the pair of a and x has an unranked response"),
+        ([["b", "a", "1"]], "the pair of b and a contradicts the ranks"),
     ],
 )
 def test_annotations_that_cannot_be_trained_on_are_named(tmp_path: Path, annotations: Any, why: str) -> None:
     path = write(tmp_path / "preference.jsonl", [row(annotations=annotations)])
     with pytest.raises(DataError) as refused:
         load_benchmark("chinese", path, None, for_training=True)
-    assert str(refused.value) == f"{path} is not of the benchmark's shape at id 0: {why}."
+    assert str(refused.value) == f"{path} does not have the benchmark's shape at id 0: {why}."
 
 
 @given(st.lists(st.integers(1, 4), min_size=2, max_size=6), st.randoms(use_true_random=False))
@@ -134,7 +134,7 @@ def test_only_training_reads_pairs() -> None:
     assert find_benchmark("chinese").columns.pairs is None
     with pytest.raises(BenchmarkError) as refused:
         find_benchmark("rankings", ["pairs=kept"])
-    assert str(refused.value) == "Only training reads pairs; leave out the column `kept`."
+    assert str(refused.value) == "Only training reads `pairs`; leave out the column `kept`."
 
 
 def test_any_ranking_may_name_its_pairs(language_models: Callable[..., str], tmp_path: Path) -> None:

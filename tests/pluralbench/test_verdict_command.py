@@ -185,6 +185,6 @@ def test_answers_in_other_words_are_told_where_they_do_not_disturb(metrics: Comm
     assert err == "Read as A, B, C: 6 answers written as '[[B]]', 'a'.\n"
     rows = [f"t,j,certainty,all,{n},Response {n % 2 + 1},80,A" for n in range(6)]
     status, out, _ = metrics(written(tmp_path, "\n".join([head, *rows]), "words.csv"))
-    told = "6 of 6 answers are invalid: 'Response 1', 'Response 2'. An answer is A or B, or where a tie can be one C or"
+    told = "6 of 6 answers are invalid: 'Response 1', 'Response 2'. Valid answers are A, B and, if ties are possible, C"
     assert status == 0
     assert told in " ".join(out.split())

@@ -150,7 +150,7 @@ def test_what_is_no_table_of_labels_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError) as error:
         read_labels(written(tmp_path, LABELS.replace("annotator", "worker"), "l.csv"))
     assert str(error.value).endswith(
-        "l.csv has no column `annotator`; it has task, row, worker, answer, certainty, and needs row, annotator, "
+        "l.csv has no column `annotator`; it has task, row, worker, answer, certainty; required: row, annotator, "
         "answer, certainty."
     )
     with pytest.raises(DataError, match=r"^l.csv: row 3 of the table is the second label of p1 for the item 4; keep "):

@@ -88,8 +88,8 @@ def test_a_letter_is_read_however_it_is_written_and_a_word_is_not() -> None:
 def test_where_hardly_an_answer_can_be_read_the_first_are_shown() -> None:
     rows = [{"answer": text} for text in ["first", "second", None, "first", "neither", "both", "x", "y", "z", "A"]]
     assert answer_notes(check_verdicts(verdicts(rows))) == [
-        "9 of 10 answers are invalid: 'first', 'second', nothing, …. An answer is A or B, or where a tie can be one C "
-        "or tie; write them so, and make the numbers again."
+        "9 of 10 answers are invalid: 'first', 'second', nothing, …. Valid answers are A, B and, if ties are possible, "
+        "C or tie; correct the table and rerun."
     ]
 
 
@@ -113,7 +113,7 @@ def test_a_missing_column_is_named(tmp_path: Path, name: str) -> None:
     with pytest.raises(DataError) as error:
         read_verdicts(path)
     assert str(error.value) == (
-        f"{path} has no column `{name}`; it has {others}, and needs task, judge, setting, persona_variables, row, "
+        f"{path} has no column `{name}`; it has {others}; required: task, judge, setting, persona_variables, row, "
         "answer, certainty, truth."
     )
 
@@ -121,11 +121,11 @@ def test_a_missing_column_is_named(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"truth": "D"}, "row 2 of the table has a truth that is none of A, B, C and tie: 'D'."),
-        ({"truth": " "}, "row 2 of the table has no `truth`; give one, or take the row out."),
-        ({"judge": ""}, "row 2 of the table has no `judge`; give one, or take the row out."),
-        ({"row": ""}, "row 2 of the table has no `row`; give one, or take the row out."),
-        ({"truth": "{judge}"}, "row 2 of the table has a truth that is none of A, B, C and tie: '{judge}'."),
+        ({"truth": "D"}, "row 2 of the table has the truth 'D', which is not one of A, B, C and tie."),
+        ({"truth": " "}, "row 2 of the table has no `truth`; add it or remove the row."),
+        ({"judge": ""}, "row 2 of the table has no `judge`; add it or remove the row."),
+        ({"row": ""}, "row 2 of the table has no `row`; add it or remove the row."),
+        ({"truth": "{judge}"}, "row 2 of the table has the truth '{judge}', which is not one of A, B, C and tie."),
     ],
 )
 def test_a_row_that_says_nothing_is_refused(change: dict[str, str], said: str) -> None:
@@ -139,8 +139,7 @@ def test_an_item_is_answered_once() -> None:
     with pytest.raises(DataError) as error:
         check_verdicts(verdicts([{"row": 7}, {"row": 8}, {"row": 7, "answer": "B"}]), "v.csv")
     assert str(error.value) == (
-        "v.csv has row 7 of the task drinks 2 times for the judge ada-1, setting certainty, variables all; "
-        "keep one of them."
+        "v.csv has 2 rows with the task drinks, row 7, judge ada-1, setting certainty and variables all; keep one."
     )
     again = verdicts([{"row": 7}, {"row": 7, "judge": "b"}, {"row": 7, "setting": "tie"}, {"row": 7, "task": "x"}])
     assert check_verdicts(again).height == 4
@@ -151,8 +150,8 @@ def test_what_is_no_table_of_verdicts_is_refused(tmp_path: Path) -> None:
         read_verdicts(written(tmp_path, SAMPLE.splitlines()[0] + "\n", "empty.csv"))
     with pytest.raises(TablesError, match=r"nowhere\.csv does not exist"):
         read_verdicts(str(tmp_path / "nowhere.csv"))
-    with pytest.raises(DataError, match="the column `answer` holds lists or objects; give one text or number a row"):
+    with pytest.raises(DataError, match="the column `answer` holds lists or objects; write one text or number per row"):
         check_verdicts(verdicts([{}]).with_columns(answer=pl.Series([["A"]])))
     written(tmp_path, name="more.csv")
-    with pytest.raises(DataError, match=r"holds several tables \(empty, more\); give the one with the verdicts"):
+    with pytest.raises(DataError, match=r"holds several tables \(empty, more\); pass the file with the verdicts"):
         read_verdicts(str(tmp_path))

@@ -1,4 +1,4 @@
-"""`study`: a study from its recipe to its page."""
+"""`study`: run a study from its recipe to its report."""
 
 from pathlib import Path
 
@@ -8,11 +8,22 @@ from pluralbench.reports.study import write_page
 
 
 def study(recipe: str | Path | StudyRecipe, *, out: str | Path | None = None, fresh: bool = False) -> Study:
-    """Carry out a study: train, score, sample, optimise and judge what is missing, correlate, and write its page.
+    """Run a study: train, score, sample, optimize, judge, correlate, and write the report.
 
-    recipe: a study of this package (`tiny`, `paper`, ...), a TOML file, or a recipe. out: the directory; without it
-    studies/NAME. fresh: start over. `README.md` in it is the page. Raises a `UserError` for a mistake of the caller.
+    Finished steps are kept. Call it again with the same arguments to resume an interrupted study.
+
+    Args:
+        recipe: Name of a built-in study (`tiny`, `paper`, `cheems-sets`, `cheems-scaling`, `cheems-models`), a TOML
+            file, or a recipe.
+        out: Directory of the study; its README.md is the report. Default: `studies/NAME`.
+        fresh: Start over and replace the contents of `out`.
+
+    Returns:
+        The study with its scores and correlations.
+
+    Raises:
+        UserError: If the recipe, its data or models, or the directory cannot be used. The message names the fix.
     """
-    with run_study(recipe, out=out, fresh=fresh) as found:
-        write_page(found)
-    return found
+    with run_study(recipe, out=out, fresh=fresh) as done:
+        write_page(done)
+    return done

@@ -1,1 +1,1 @@
-"""The command `pluralbench`, a file a verb."""
+"""The command `pluralbench`, one module per verb."""

@@ -1,4 +1,4 @@
-"""The command `pluralbench`: its verbs, a line each."""
+"""The command `pluralbench` and its verbs."""
 
 from typing import NoReturn
 
@@ -8,7 +8,7 @@ COMMANDS = "pluralbench.commands"
 program = Program(
     "pluralbench",
     help="""\
-Score reward models on benchmarks in which better depends on who is asking.
+Score reward models on benchmarks in which the better response depends on the user.
 
 Example: pluralbench score ./my-model --data sample""",
     verbs={
@@ -48,5 +48,5 @@ Example: pluralbench score ./my-model --data sample""",
 
 
 def main() -> NoReturn:
-    """Entry point of the command."""
+    """Run the command."""
     program.run()

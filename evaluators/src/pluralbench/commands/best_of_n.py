@@ -24,21 +24,21 @@ Policy = Annotated[
     typer.Option(
         "--policy",
         metavar="MODEL",
-        help="A folder or ORG/NAME on the Hub, to run here; a model of --policy-base-url; or local, the embedded one.",
+        help="Directory or ORG/NAME on the Hub to run here, a model of --policy-base-url, or `local` (embedded).",
         rich_help_panel="Policy",
     ),
 ]
 PolicyConnection = Annotated[ConnectionConfig, Options("Policy", prefix="policy-", left_out=CONNECTION)]
 JudgeConnection = Annotated[ConnectionConfig, Options("Judge", prefix="judge-", left_out=CONNECTION)]
-# The files of calls are one choice for both: each of them looks for its own.
+# --pending and --import apply to policy and judge: each uses its own files.
 FILES = {"pending": "policy_pending", "results": "policy_results"}
 ReuseFrom = Annotated[
     Path | None,
     typer.Option(
-        "--reuse", help="Take the answers that are recorded here; ask for the rest.", rich_help_panel="Result"
+        "--reuse", help="Ledger or finished run whose recorded calls are not repeated.", rich_help_panel="Result"
     ),
 ]
-Plots = Annotated[Path | None, typer.Option(help="A folder for figures, as PNG and SVG.", rich_help_panel="Result")]
+Plots = Annotated[Path | None, typer.Option(help="Directory for figures (PNG and SVG).", rich_help_panel="Result")]
 
 
 @with_options
@@ -49,7 +49,7 @@ def best_of_n(
         typer.Option(
             "--reward",
             metavar="[NAME=]MODEL",
-            help="A reward model, a folder or ORG/NAME on the Hub; repeatable.",
+            help="Reward model: directory or ORG/NAME on the Hub; repeatable.",
             rich_help_panel="Reward models",
         ),
     ],
@@ -70,11 +70,11 @@ def best_of_n(
     fresh: Fresh = False,
     plots: Plots = None,
 ) -> None:
-    """Sample candidates from a policy, take the best by each reward model, and judge what that is worth.
+    """Sample candidates from a policy, select the best by each reward model, and judge the selected ones.
 
-    Candidates are sampled once and recorded, and each is judged at most once, whoever selects it; an interrupted run
-    goes on with the same command. The best of k is given in expectation over all sets of k candidates, and of the first
-    k as in the paper of Personalized RewardBench (section 5.1).
+    Candidates are sampled once, and each is judged at most once, even if several reward models select it. Rerun the
+    same command to resume. The value of best-of-k is the expectation over all sets of k candidates, and also that of
+    the first k candidates, as in Personalized RewardBench (section 5.1).
 
     Examples:
 

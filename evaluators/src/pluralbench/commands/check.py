@@ -1,4 +1,4 @@
-"""`check`: checks runs before they go to a leaderboard."""
+"""`pluralbench check`."""
 
 import json
 import random
@@ -11,7 +11,7 @@ from pluralbench_runs.options import AsJson, Options, with_options
 from pluralbench.commands.terminal import console
 from pluralbench.config import PERSONAS, PLANS, ConnectionConfig, ServingConfig
 
-RESCORING = "Scoring again"
+RESCORING = "Rescoring"
 SERVING: tuple[str, ...] = ("verify_items", "batch_size", "concurrency", "timeout", "max_retries", "api_key_env")
 CONNECTION: tuple[str, ...] = (
     "pending",
@@ -28,34 +28,37 @@ DataPlaces = Annotated[
     typer.Option(
         "--data",
         metavar="[BENCHMARK=]DIR|FILE|ORG/NAME[@REVISION]",
-        help="Where the runs' data is now, if it has moved; of one benchmark by its name. Repeatable.",
+        help="Current location of the runs' data, if it has moved; BENCHMARK= limits it to one benchmark. Repeatable.",
     ),
 ]
 
 
 @with_options
 def check(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run directories, or folders with some.")],
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="Run directories, or directories that contain them.")
+    ],
     *,
     data: DataPlaces = None,
     plans: Annotated[Path | None, typer.Option(help=PLANS)] = None,
     personas: Annotated[Path | None, typer.Option(help=PERSONAS)] = None,
     rescore: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Score N drawn items of each run again.", rich_help_panel=RESCORING),
+        typer.Option(min=1, metavar="N", help="Score N random items of each run again.", rich_help_panel=RESCORING),
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(help="Seed of that draw; without it another each time.", rich_help_panel=RESCORING),
+        typer.Option(help="Seed of the random items. Default: different items each time.", rich_help_panel=RESCORING),
     ] = None,
     model: Annotated[
-        str | None, typer.Option(help="Folder or name of the model, if it has moved.", rich_help_panel=RESCORING)
+        str | None,
+        typer.Option(help="Current directory or name of the model, if it has moved.", rich_help_panel=RESCORING),
     ] = None,
     trust_remote_code: Annotated[
         bool,
         typer.Option(
             "--trust-remote-code",
-            help="Run Python code that comes with a model, with your rights.",
+            help="Run Python code that comes with the model, with your permissions.",
             rich_help_panel=RESCORING,
         ),
     ] = False,
@@ -63,12 +66,12 @@ def check(
     connection: Annotated[ConnectionConfig, Options("Endpoint of a judge", left_out=CONNECTION)],
     as_json: AsJson = False,
 ) -> None:
-    """Check runs as a leaderboard does: that their files are what their data gives, and what is unusual about them.
+    """Check runs as a leaderboard does: recompute their files from the data, and report anything unusual.
 
-    The data is read again. From it, the scores and the recorded replies the items, outcomes, metrics, intervals and the
-    calls behind each verdict are made again and compared; a run whose data cannot be read is not checked. That the
-    scores and replies are the model's own is seen by --rescore alone: scores that were exchanged, or labels in their
-    place, agree with all else. The exit status is 1 for a run that is refused or was not checked.
+    The check reads the data again and recomputes items, outcomes, metrics, intervals and calls from the scores and the
+    recorded replies. A run whose data cannot be read is not checked. Only --rescore verifies that the scores or replies
+    come from the model: swapped scores, or labels used as scores, pass every other check. The exit status is 1 if a run
+    is rejected or was not checked.
 
     Examples:
 
@@ -76,7 +79,7 @@ def check(
 
     pluralbench check runs/a runs/b --data personalized=dist/personalized-rewardbench --json > checked.json
 
-    pluralbench check runs/a --rescore 20                  # score 20 drawn items again with the model that it names
+    pluralbench check runs/a --rescore 20     # score 20 random items again
 
     pluralbench check runs/j --rescore 20 --base-url http://localhost:8000/v1
     """
@@ -90,26 +93,26 @@ def check(
     from pluralbench.leaderboard.reproduction import RunInputs  # noqa: PLC0415 - `--help` need not wait for the metrics
     from pluralbench.leaderboard.rescoring import Rescoring  # noqa: PLC0415 - the same
 
-    found = find_benchmark_runs(runs).runs
+    loaded = find_benchmark_runs(runs).runs
     places = parse_location_overrides(data or ())
-    how = None
+    rescoring = None
     if rescore is not None:
-        drawn = random.SystemRandom().randrange(2**31) if seed is None else seed
+        item_seed = random.SystemRandom().randrange(2**31) if seed is None else seed
         endpoint = connection if connection.base_url else None
-        how = Rescoring(rescore, drawn, model, serving, endpoint, trust_remote_code=trust_remote_code)
+        rescoring = Rescoring(rescore, item_seed, model, serving, endpoint, trust_remote_code=trust_remote_code)
     checked = {
         run.path: check_submission(
-            run, found, files=RunInputs(location_override(places, run), plans, personas), rescoring=how
+            run, loaded, files=RunInputs(location_override(places, run), plans, personas), rescoring=rescoring
         )
-        for run in found
+        for run in loaded
     }
     if as_json:
-        typer.echo(json.dumps([check_summary(run, checked[run.path]) for run in found], indent=2, ensure_ascii=False))
+        typer.echo(json.dumps([check_summary(run, checked[run.path]) for run in loaded], indent=2, ensure_ascii=False))
     else:
         from pluralbench.leaderboard.findings import finding_lines  # noqa: PLC0415 - the same
 
-        for run in found:
+        for run in loaded:
             for line in finding_lines(run, checked[run.path]):
                 console.print(line)
-    if not all(one.accepted for one in checked.values()):
+    if not all(result.accepted for result in checked.values()):
         raise typer.Exit(1)

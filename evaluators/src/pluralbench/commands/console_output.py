@@ -1,4 +1,4 @@
-"""What a command says of the run that it made."""
+"""Print runs, reports and tables to the terminal."""
 
 import shlex
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from pluralbench.commands.terminal import console
 from pluralbench.errors import EvaluationError
 from pluralbench.reports import Format
 from pluralbench.reports.downstream import curve_table, downstream_notes
-from pluralbench.reports.layout import WIDTH
+from pluralbench.reports.layout import WIDTH, wrapped
 from pluralbench.reports.overview import overview
 from pluralbench.reports.personalize import report_personalized
 from pluralbench.reports.report import reports_of
@@ -26,18 +26,23 @@ from pluralbench.results.runs import ITEMS_FILE, LEDGER_FILE, METRICS_FILE, RUN_
 
 
 def print_run(done: Run) -> None:
-    """Print where a run lies and how it was made, then its row, what a reader has to know of it, and what it took."""
+    """Print a run's header, its row of the report, and the notes. A shard has only the header."""
     console.print()
     for line in run_header(done):
         console.print(line)
-    if done.config.data.shard is not None:  # which has no row
+    if done.config.data.shard is not None:
         return
     console.print()
     print_report(overview([done]))
 
 
 def print_downstream(done: Downstream, plots: Path | None = None) -> None:
-    """Print what best-of-n found, draw its curves where they are asked for, and say which files there are."""
+    """Print the results of best-of-n or optimize and the names of the files.
+
+    Args:
+        done: The run.
+        plots: Directory for figures. Default: none are drawn.
+    """
     console.print()
     sampled = done.verb == "best-of-n" and bool(done.result.rewards)
     if sampled:
@@ -45,7 +50,7 @@ def print_downstream(done: Downstream, plots: Path | None = None) -> None:
     for line in downstream_notes(done):
         console.print(line)
     if plots is not None and sampled:
-        from pluralbench.reports.figures.best_of_n import draw_best_of_n  # noqa: PLC0415 - figures are drawn by few
+        from pluralbench.reports.figures.best_of_n import draw_best_of_n  # noqa: PLC0415 - only needed for figures
 
         for path in draw_best_of_n(done, plots):
             console.print(f"Wrote {path}")
@@ -55,21 +60,31 @@ def print_downstream(done: Downstream, plots: Path | None = None) -> None:
 
 
 def print_personalized(done: Personalized) -> None:
-    """Print what personalized reward models decide with and without a profile, and how to score one of them."""
+    """Print the results of personalize, and how to score one of the models."""
     console.print()
     print_report(report_personalized([done]))
     console.print(f"{done.path}: {', '.join([PAGE_FILE, RUN_FILE, METRICS_FILE, ITEMS_FILE])}")
     model = done.result.models[-1]
-    told = "none" if model.condition == "without" else model.user_context
+    profile = "none" if model.condition == "without" else model.user_context
     folder = shlex.quote(str(done.path / model.folder))
-    console.print(f"Score a model: pluralbench score {folder} --profile {told} --benchmark ... --data ...")
+    console.print(f"Score a model: pluralbench score {folder} --profile {profile} --benchmark ... --data ...")
 
 
 def print_runs(found: FoundRuns, form: Format, out: Path | None, *, detail: bool, wide: bool) -> None:
-    """Print the report of some runs, or write it to a file. Raises `EvaluationError` where there is no run.
+    """Print the report of runs, or write it to a file.
 
-    Directories of `personalize`, and those of `best-of-n` and `optimize`, have tables of their own, in another form
-    than a table only where there is nothing before them.
+    Directories of `personalize`, `best-of-n` and `optimize` have reports of their own; formats other than tables have
+    only the first report.
+
+    Args:
+        found: The runs.
+        form: Output format.
+        out: File to write. Default: the terminal.
+        detail: Add a row for each config, section and category.
+        wide: Use as many columns as needed, instead of 80.
+
+    Raises:
+        EvaluationError: If there is no run, or the file cannot be written.
     """
     reports = reports_of(found, detail=detail, wide=wide)
     for place, report in enumerate(reports if form == "table" else reports[:1]):
@@ -77,14 +92,24 @@ def print_runs(found: FoundRuns, form: Format, out: Path | None, *, detail: bool
 
 
 def print_report(report: Report, form: Format = "table", out: Path | None = None, *, width: int | None = WIDTH) -> None:
-    """Print a report, or write it to a file, where a table is one in Markdown. width: the most columns it takes."""
+    """Print a report, or write it to a file, in which tables are Markdown.
+
+    Args:
+        report: The report.
+        form: Output format.
+        out: File to write. Default: the terminal.
+        width: Maximum number of columns; None for no maximum.
+
+    Raises:
+        EvaluationError: If the file cannot be written.
+    """
     form = "markdown" if out is not None and form == "table" else form
     text = written(report, form, None if width is None else min(width, console.width))
     if out is not None:
         try:
             write_text(out, f"{str(text).rstrip()}\n")
         except OSError as error:
-            raise EvaluationError(f"{out} cannot be written: {error.strerror}.") from None
+            raise EvaluationError(f"{out} cannot be written: {error.strerror}; choose another file.") from None
         console.print(f"Wrote {out}")
     elif isinstance(text, str):
         typer.echo(sanitize(text.rstrip(), isolates=True))
@@ -93,5 +118,11 @@ def print_report(report: Report, form: Format = "table", out: Path | None = None
 
 
 def print_tables(tables: Iterable[Table]) -> None:
-    """Print tables alone."""
+    """Print tables in at most 80 columns."""
     console.print(*shown([*tables], min(WIDTH, console.width)), sep="\n")
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines wrapped at 80 columns, as reports do. Indented lines start with a path and are not wrapped."""
+    for line in lines:
+        console.print(line if line.startswith(" ") else wrapped(line, min(WIDTH, console.width)))

@@ -6,22 +6,22 @@ import typer
 from pluralbench_runs import ClusterConfig, RecipeError
 from pluralbench_runs.options import Fresh, Options, Seed, with_options
 
-from pluralbench.commands.options import FoundBenchmark, Out, Shard
+from pluralbench.commands.options import DetectedBenchmark, Out, Shard
 from pluralbench.config import ConnectionConfig, DataConfig, JudgeConfig, PromptConfig
 
 NOT_ON_A_CLUSTER = (
-    "A judge is asked from this process, not from a Ray cluster: start the language model as a server there "
-    "(`vllm serve MODEL`), and give its address with --base-url in place of --cluster."
+    "A judge does not run on a Ray cluster; serve the language model there (`vllm serve MODEL`) and pass its address "
+    "with --base-url instead of --cluster."
 )
-On = ClusterConfig.model_fields["address"]
-Model = Annotated[str, typer.Argument(help="A model of --base-url, or `local`, the small embedded one.")]
+On = ClusterConfig.model_fields["on"]
+Model = Annotated[str, typer.Argument(help="Name of a model at --base-url, or `local` (small embedded model).")]
 
 
 @with_options
 def judge(
     model: Model,
     *,
-    benchmark: FoundBenchmark = None,
+    benchmark: DetectedBenchmark = None,
     data: Annotated[DataConfig, Options("Data")],
     prompt: Annotated[PromptConfig, Options("Prompt")],
     judging: Annotated[JudgeConfig, Options("Judging")],
@@ -36,9 +36,9 @@ def judge(
 ) -> None:
     """Let a language model judge a benchmark.
 
-    Every call is recorded in the run directory, so an interrupted run goes on with the same command and asks nothing
-    twice. A verdict that cannot be read after --attempts tries, each warmer than the one before, counts as invalid,
-    never as an answer.
+    Every call is recorded in the run directory; rerun the same command to resume without repeating calls. A reply that
+    cannot be parsed is retried at a higher temperature. After --attempts tries the verdict is invalid and counts as
+    wrong.
 
     Examples:
 

@@ -1,4 +1,4 @@
-"""`judge-metrics`: what the verdicts in a table amount to, for the terminal, Markdown or JSON, and as figures."""
+"""`pluralbench judge-metrics`."""
 
 from typing import Annotated, Literal
 
@@ -14,24 +14,24 @@ def judge_metrics(
         typer.Argument(
             metavar="VERDICTS",
             help="CSV, JSON Lines or Parquet with task, judge, setting, persona_variables, row, answer, certainty and "
-            "truth; `user` is what intervals are clustered by.",
+            "truth; an optional column `user` gives the clusters of intervals.",
         ),
     ],
-    threshold: Annotated[float, typer.Option(min=1, max=100, help="What is high: at least so certain.")] = 80,
+    threshold: Annotated[float, typer.Option(min=1, max=100, help="Smallest certainty that counts as high.")] = 80,
     labels: Annotated[
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Third-person labels of the items: task and row or id, annotator, answer, certainty.",
+            help="Labels by other people: task and row (or id), annotator, answer, certainty.",
         ),
     ] = None,
     plots: Plots = None,
     form: Annotated[
-        Literal["table", "markdown", "latex", "json"], typer.Option("--format", help="How it is printed.")
+        Literal["table", "markdown", "latex", "json"], typer.Option("--format", help="Output format.")
     ] = "table",
     seed: Annotated[int, typer.Option(help="Seed of every draw.")] = 0,
 ) -> None:
-    """Measure judges' verdicts with certainty: accuracy, calibration, and what a threshold of certainty buys.
+    """Measure verdicts with certainty: accuracy, calibration, and accuracy above a threshold of certainty.
 
     Examples:
 
@@ -41,18 +41,18 @@ def judge_metrics(
 
     pluralbench judge-metrics verdicts.parquet --format json > metrics.json
     """
-    from pluralbench.commands.console_output import print_report  # noqa: PLC0415 - `--help` need not wait for what measures
+    from pluralbench.commands.console_output import print_report  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.data.verdict_tables import answer_notes, read_verdicts  # noqa: PLC0415 - the same
     from pluralbench.metrics.third_person import read_labels  # noqa: PLC0415 - the same
     from pluralbench.reports.verdicts import report_verdicts, verdict_rows  # noqa: PLC0415 - the same
 
-    read = read_verdicts(verdicts)
-    rows = verdict_rows(read, threshold=threshold, seed=seed, labels=None if labels is None else read_labels(labels))
+    table = read_verdicts(verdicts)
+    rows = verdict_rows(table, threshold=threshold, seed=seed, labels=None if labels is None else read_labels(labels))
     print_report(report_verdicts(rows), form, width=console.width)
-    for note in answer_notes(read):
+    for note in answer_notes(table):
         (console if form == "table" else errors).print(note)
     if plots is not None:
-        from pluralbench.reports.figures.certainty import draw_verdicts  # noqa: PLC0415 - figures are drawn by few
+        from pluralbench.reports.figures.certainty import draw_verdicts  # noqa: PLC0415 - only needed for figures
 
         for path in draw_verdicts(rows, plots):
             (console if form == "table" else errors).print(f"Wrote {path}")

@@ -21,11 +21,10 @@ def judge_personas(
     out: Out = None,
     fresh: Fresh = False,
 ) -> None:
-    """Let a language model judge for people of whom it knows only a persona, and say how sure it is.
+    """Let a language model predict the choices of people from their personas, with its certainty.
 
-    Every call is recorded in the run directory, so an interrupted run goes on with the same command and asks nothing
-    twice. With --limit the items are drawn by the seed. A verdict that cannot be read after --attempts tries is invalid
-    and wrong, never the first option.
+    Every call is recorded in the run directory; rerun the same command to resume without repeating calls. --limit draws
+    items by the seed. A verdict that cannot be parsed after --attempts tries is invalid and counts as wrong.
 
     Examples:
 

@@ -1,4 +1,4 @@
-"""`leaderboard`: a page of many checked runs."""
+"""`pluralbench leaderboard`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,58 +14,58 @@ def leaderboard(
         str,
         typer.Argument(
             metavar="DIR|ORG/NAME[@REVISION]",
-            help="A folder with run directories, or results that were pushed to the Hub.",
+            help="Directory with run directories, or results that were pushed to the Hub.",
         ),
     ],
-    site: Annotated[Path, typer.Option(help="A folder for the page; an older one there is replaced.")],
+    site: Annotated[Path, typer.Option(help="Directory of the page; an existing page is replaced.")],
     *,
     data: DataPlaces = None,
     any_data: Annotated[
         bool,
-        typer.Option("--any-data", help="Include runs on samples and on other data than a benchmark's published ones."),
+        typer.Option("--any-data", help="Include runs on samples and on data other than the published dataset."),
     ] = False,
     checked: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="What `check --json` printed of some of the runs: those whose files are the same stay as they were "
-            "checked there, also by scoring again.",
+            help="Output of `check --json`. Runs whose files are unchanged keep that result, including rescoring.",
         ),
     ] = None,
 ) -> None:
-    """Write a page of many runs: a leaderboard, their tables and figures, and what their checks found.
+    """Write a leaderboard page of many runs, with their tables, figures and check results.
 
-    Runs are checked as `pluralbench check` does; those that are refused, and those whose data cannot be read, are
-    named with the reasons, and are in no table. "Verified" are runs of which `check --rescore` scored items again.
-    Runs on a benchmark's sample or on other data than its published ones are left out unless --any-data asks for them;
-    they then go by the name of their data.
+    Runs are checked as by `pluralbench check`. Rejected runs and runs whose data cannot be read are listed with the
+    reasons and appear in no table. A run is "verified" if `check --rescore` scored some of its items again. Runs on
+    samples or on data other than the published dataset are left out by default (--any-data includes them).
 
     Examples:
 
     pluralbench leaderboard runs --site site
 
-    pluralbench leaderboard runs --site site --checked checked.json     # of `pluralbench check --json`
+    pluralbench leaderboard runs --site site --checked checked.json     # from `pluralbench check --json`
 
-    pluralbench leaderboard runs --site site --any-data     # samples and tables of your own, too
+    pluralbench leaderboard runs --site site --any-data     # also samples and your own tables
 
-    pluralbench leaderboard ORG/our-results --site public     # any static host serves the folder as it is
+    pluralbench leaderboard ORG/our-results --site public     # for any static host
     """
     from pluralbench.leaderboard.checks import parse_location_overrides, read_check_results  # noqa: PLC0415 - the same
     from pluralbench.leaderboard.findings import finding_lines  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.leaderboard.site import folder_of, write_site  # noqa: PLC0415 - the same
     from pluralbench.reports.layout import clean  # noqa: PLC0415 - the same
 
-    known = None if checked is None else read_check_results(checked)
+    earlier_checks = None if checked is None else read_check_results(checked)
     done = write_site(
-        folder_of(runs), site, any_data=any_data, places=parse_location_overrides(data or ()), known=known
+        folder_of(runs), site, any_data=any_data, places=parse_location_overrides(data or ()), known=earlier_checks
     )
-    for one in done.runs:
-        if one.checked is not None and not one.accepted:
-            for line in finding_lines(one.original, one.checked._replace(findings=one.checked.rejection_reasons)):
+    for run in done.runs:
+        if run.checked is not None and not run.accepted:
+            for line in finding_lines(run.original, run.checked._replace(findings=run.checked.rejection_reasons)):
                 console.print(line)
     if done.left_out:
-        console.print(f"{done.left_out:,} directories of best-of-n, optimize or personalize are not part of it.")
+        console.print(f"{done.left_out:,} directories of best-of-n, optimize or personalize were left out.")
     if done.other_data:
         titles = ", ".join(dict.fromkeys(clean(run.config.benchmark.title) for run in done.other_data))
-        console.print(f"Left out {len(done.other_data):,} runs on other data, which --any-data includes: {titles}.")
+        console.print(
+            f"{len(done.other_data):,} runs on other data were left out (--any-data includes them): {titles}."
+        )
     console.print(f"Wrote {done.page}")

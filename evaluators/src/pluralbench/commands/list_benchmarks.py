@@ -1,4 +1,4 @@
-"""`list`: the benchmarks."""
+"""`pluralbench list`."""
 
 import json
 from textwrap import fill
@@ -13,12 +13,12 @@ from pluralbench.commands.terminal import console
 def list_(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="Benchmarks, or TOML files of your own; without any, all.", metavar="NAME"),
+        typer.Argument(help="Benchmarks or TOML files. Default: all built-in benchmarks.", metavar="NAME"),
     ] = None,
     *,
     as_json: AsJson = False,
 ) -> None:
-    """List the benchmarks: their items, how the overall number is made, license, and where the data comes from.
+    """List benchmarks with their items, overall number, data source and license.
 
     Examples:
 

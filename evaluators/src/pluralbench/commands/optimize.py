@@ -30,7 +30,7 @@ def optimize(
         typer.Option(
             "--policy",
             metavar="MODEL",
-            help="A language model with a chat template, a folder or ORG/NAME on the Hub.",
+            help="Language model with a chat template: directory or ORG/NAME on the Hub.",
             rich_help_panel="Policy",
         ),
     ],
@@ -39,17 +39,17 @@ def optimize(
         typer.Option(
             "--reward",
             metavar="[NAME=]MODEL",
-            help="The reward model, a folder or ORG/NAME on the Hub.",
+            help="Reward model: directory or ORG/NAME on the Hub.",
             rich_help_panel="Reward model",
         ),
     ],
     *,
-    options: Annotated[OptimizeConfig, Options("Optimisation", given={"seed": "seed"})],
+    options: Annotated[OptimizeConfig, Options("Optimization", given={"seed": "seed"})],
     engine: Annotated[
         Literal["local", "verl"],
         typer.Option(
-            help="local: this process, on a CPU or one GPU. verl: several GPUs; judge its result with best-of-n.",
-            rich_help_panel="Optimisation",
+            help="local: this process, on the CPU or one GPU. verl: several GPUs; judge its result with best-of-n.",
+            rich_help_panel="Optimization",
         ),
     ] = "local",
     verl: Annotated[VerlConfig, Options("verl", prefix="verl-")],
@@ -59,20 +59,20 @@ def optimize(
         typer.Option(
             "--train-data",
             metavar="DIR|FILE|ORG/NAME[@REVISION]",
-            help="The prompts to optimise on; without it those of --data.",
-            rich_help_panel="DataConfig",
+            help="Prompts to optimize on. Default: those of --data.",
+            rich_help_panel="Data",
         ),
     ] = None,
     train_split: Annotated[
         str | None,
-        typer.Option(help="The split of --train-data, or of --data, to optimise on.", rich_help_panel="DataConfig"),
+        typer.Option(help="Split of --train-data (or --data) to optimize on.", rich_help_panel="Data"),
     ] = None,
     benchmark: Benchmark = "personalized",
     data: Annotated[DataConfig, Options("Data", left_out=("english", "legacy"))],
     prompt: Annotated[DownstreamPromptConfig, Options("Data")],
     sampling: Annotated[SamplingConfig, Options("Judge", prefix="sample-", left_out=("n", "k"))],
     samples: Annotated[
-        int, typer.Option("--sample-n", help="Answers to each prompt.", min=1, rich_help_panel="Judge")
+        int, typer.Option("--sample-n", help="Judged answers per prompt.", min=1, rich_help_panel="Judge")
     ] = 1,
     outcome: Annotated[OutcomeConfig, Options("Judge", prefix="judge-", left_out=("judged",))],
     running: Annotated[RuntimeConfig, Options("Models in this process")],
@@ -83,10 +83,10 @@ def optimize(
     out: Out = None,
     fresh: Fresh = False,
 ) -> None:
-    """Optimise a policy against a reward model by PPO, RLOO or GRPO, and judge what it answers, before and after.
+    """Optimize a policy against a reward model with PPO, RLOO or GRPO, and judge its answers before and after.
 
-    It needs an extra: pip install "pluralbench\\[optimize]". An interrupted run goes on with the same command. The
-    folder `policy` of the result is an ordinary language model; curves.png and log.jsonl in it show how it went.
+    Requires an extra: pip install "pluralbench\\[optimize]". Rerun the same command to resume. The result's directory
+    `policy` is an ordinary language model with the training curves (curves.png) and log (log.jsonl).
 
     Examples:
 
@@ -98,16 +98,17 @@ def optimize(
 
     from pluralbench.commands.console_output import print_downstream  # noqa: PLC0415 - the same
     from pluralbench.downstream.optimization import optimize as run_optimize  # noqa: PLC0415 - the same
-    from pluralbench.downstream.verl import optimize_by_verl as run_verl_on  # noqa: PLC0415 - the same
+    from pluralbench.downstream.verl import optimize_by_verl as run_verl  # noqa: PLC0415 - the same
     from pluralbench.evaluation.models import reward_model_configs  # noqa: PLC0415 - the same
 
     [(name, model)] = reward_model_configs([reward], running).items()
     start = LocalModel(name=policy, **running.model_dump(exclude={"dtype"}))
-    apart = train is not None or train_split is not None
-    tasks = data.model_copy(update={"location": train or data.location, "split": train_split}) if apart else data
+    has_own_prompts = train is not None or train_split is not None
+    prompts = {"location": train or data.location, "split": train_split} if has_own_prompts else {}
+    tasks = data.model_copy(update=prompts)
     if engine == "verl":
         folder = Path(out or Path("runs") / f"{Path(benchmark).stem}-{Path(policy).name}-verl-{name}")
-        run_verl_on(
+        run_verl(
             start,
             model,
             folder,
@@ -120,18 +121,18 @@ def optimize(
             scoring=scoring,
         )
         console.print(
-            f"{folder}: verl's checkpoints; merge one (python -m verl.model_merger merge), then use best-of-n"
+            f"{folder}: verl's checkpoints. Merge one (python -m verl.model_merger merge), then judge it by best-of-n."
         )
         return
     if cluster.address is not None:
-        raise RecipeError("--cluster is of --engine verl; --engine local optimises in this process.")
+        raise RecipeError("--cluster requires --engine verl; --engine local optimizes in this process.")
     done = run_optimize(
         start,
         model,
         name=name,
         benchmark=benchmark,
         data=data,
-        train=tasks if apart else None,
+        train=tasks if has_own_prompts else None,
         prompt=prompt,
         options=options,
         sampling=sampling.model_copy(update={"n": samples}),

@@ -1,4 +1,4 @@
-"""Options of several verbs that are no fields."""
+"""Options that several verbs share and that are not fields of a configuration."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,22 +8,22 @@ from pluralbench_runs.options import RESULT
 
 BENCHMARKS = (
     "personalized, multilingual, reward-bench, chinese, pandalm, arena-personalized, prism-personalized, "
-    "personalized-training, pairs, rankings, prompts (which a policy answers), or a TOML file."
+    "personalized-training, pairs, rankings, prompts (for policies), or a TOML file."
 )
-FOUND = f"{BENCHMARKS} Without it what the manifest of --data says, else personalized."
+DETECTED = f"{BENCHMARKS} Default: the benchmark in the manifest of --data, else personalized."
 Benchmark = Annotated[str, typer.Option("--benchmark", help=BENCHMARKS, rich_help_panel="Data")]
-FoundBenchmark = Annotated[str | None, typer.Option("--benchmark", help=FOUND, rich_help_panel="Data")]
-Out = Annotated[str | None, typer.Option(help="Run directory; without it under runs/.", rich_help_panel=RESULT)]
-Plots = Annotated[Path | None, typer.Option(help="A folder for figures, as PNG and SVG.")]
+DetectedBenchmark = Annotated[str | None, typer.Option("--benchmark", help=DETECTED, rich_help_panel="Data")]
+Out = Annotated[str | None, typer.Option(help="Run directory. Default: a name under runs/.", rich_help_panel=RESULT)]
+Plots = Annotated[Path | None, typer.Option(help="Directory for figures (PNG and SVG).")]
 DataNow = Annotated[
     str | None,
-    typer.Option(metavar="DIR|FILE|ORG/NAME[@REVISION]", help="Where the run's data is now, if it has moved."),
+    typer.Option(metavar="DIR|FILE|ORG/NAME[@REVISION]", help="Current location of the run's data, if it has moved."),
 ]
 Shard = Annotated[
     str | None,
     typer.Option(
         metavar="I/N",
-        help="Only the I-th of N shares of the items, from 1 to N, which `pluralbench merge` joins.",
+        help="Process only shard I of N (from 1); `pluralbench merge` joins the shards.",
         rich_help_panel="Data",
     ),
 ]

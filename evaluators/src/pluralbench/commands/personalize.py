@@ -7,7 +7,7 @@ import typer
 from pluralbench_runs.options import Fresh, Options, with_options
 
 from pluralbench.commands.options import Benchmark, Out
-from pluralbench.commands.train import HeldOut, share_of
+from pluralbench.commands.train import HeldOut, parse_held_out
 from pluralbench.config import PERSONAS, PLACE, DataConfig, LocalModel, PersonalConfig, PersonalizeConfig, ScoringConfig
 
 DATA = "Data"
@@ -19,8 +19,8 @@ def personalize(
         str,
         typer.Argument(
             metavar="BACKBONE",
-            help="A language model or a sentence encoder that makes the vectors, and is not trained: a folder, or "
-            "ORG/NAME; or `local`, the small embedded language model.",
+            help="Frozen language model or sentence encoder that computes the embeddings: directory, ORG/NAME, or "
+            "`local` (small embedded language model).",
         ),
     ],
     *,
@@ -28,10 +28,13 @@ def personalize(
     data: Annotated[DataConfig, Options(DATA, left_out=("legacy", "english", "split"))],
     held_out: HeldOut = None,
     score_on: Annotated[
-        str | None, typer.Option(metavar=PLACE, help="Decide the items of another benchmark too.", rich_help_panel=DATA)
+        str | None,
+        typer.Option(
+            metavar=PLACE, help="Also score the items of another benchmark at this location.", rich_help_panel=DATA
+        ),
     ] = None,
     score_benchmark: Annotated[
-        str, typer.Option(help="Which benchmark --score-on is of.", rich_help_panel=DATA)
+        str, typer.Option(help="Benchmark of --score-on.", rich_help_panel=DATA)
     ] = "personalized",
     personas: Annotated[Path | None, typer.Option(help=PERSONAS, rich_help_panel=DATA)] = None,
     personalizing: Annotated[PersonalizeConfig, Options("Methods")],
@@ -42,15 +45,16 @@ def personalize(
     options: Annotated[PersonalConfig, Options("Training", left_out=("method", "profile", "persona", "seed"))],
     embeddings: Annotated[
         Path | None,
-        typer.Option(help="Folder of vectors, which runs may share; without it in --out.", rich_help_panel="Result"),
+        typer.Option(
+            help="Directory of embeddings, which runs can share. Default: in --out.", rich_help_panel="Result"
+        ),
     ] = None,
     out: Out = None,
     fresh: Fresh = False,
 ) -> None:
-    """Train personalized reward models with and without a profile, and compare what they decide.
+    """Train personalized reward models with and without a user profile, and compare their accuracy.
 
-    Writes a run directory with the models, each decision, the numbers, and report.md. Interrupted work goes on with
-    the same command.
+    Writes a run directory with the models, decisions, metrics and report.md. Rerun the same command to resume.
 
     Examples:
 
@@ -67,7 +71,7 @@ def personalize(
         model,
         data=data,
         benchmark=benchmark,
-        held_out=share_of(held_out),
+        held_out=parse_held_out(held_out),
         score_on=score_on,
         score_benchmark=score_benchmark,
         personalizing=personalizing,

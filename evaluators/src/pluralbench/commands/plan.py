@@ -28,7 +28,7 @@ def plan(
         str,
         typer.Argument(
             metavar="MODEL",
-            help="A folder or ORG/NAME on the Hub, to run here; a model of --base-url; or local, the embedded one.",
+            help="Directory or ORG/NAME on the Hub to run here, a model of --base-url, or `local` (embedded).",
         ),
     ],
     *,
@@ -43,10 +43,10 @@ def plan(
     out: Out = None,
     fresh: Fresh = False,
 ) -> None:
-    """Let a planner say what each person expects of an answer, and how much of the true aspects that is.
+    """Let a planner infer what each user expects of an answer, and measure how many true aspects it finds.
 
-    Writes a directory with plans.jsonl, which score and judge take by --profile plan --plans. A plan without a list is
-    told as it was written. An interrupted run goes on with the same command.
+    Writes a directory with plans.jsonl for `score` and `judge` (--profile plan --plans). A plan that is not a list is
+    kept as text. Rerun the same command to resume.
 
     Examples:
 

@@ -1,4 +1,4 @@
-"""`rate`: the answers of best-of-N compared by people."""
+"""`pluralbench rate`."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,17 +21,17 @@ from pluralbench_runs.study_options import (
 from pluralbench.commands.options import DataNow
 from pluralbench.commands.terminal import console
 
-RATED = "win-rate"
+WIN_RATE_FOLDER = "win-rate"
 
 
 def rate(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="A directory of best-of-n.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Directory of a best-of-n run.")],
     files: ReturnedFiles = None,
     export: StudyExport = None,
     import_: StudyImport = None,
     annotator: Annotator = None,
     each: AnnotatorsPerItem = 2,
-    limit: Annotated[int | None, typer.Option(min=1, help="At most so many prompts of each config.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of prompts per config.")] = None,
     seed: Seed = 0,
     data: DataNow = None,
     account: Account = None,
@@ -39,10 +39,10 @@ def rate(
     assigned: AsAssigned = False,
     fresh: Fresh = False,
 ) -> None:
-    """Have people compare what reward models select with a single sample of the policy: the win rate of CHEEMS.
+    """Let people compare the answers that reward models select with a random sample of the policy (win rate of CHEEMS).
 
-    --export writes blind sheets, and Label Studio tasks; --import reads them, finished or not, and writes a directory
-    `win-rate` into the folder, as best-of-n writes one, which report and correlate take.
+    --export writes blind rating sheets and Label Studio tasks. --import reads them, complete or not, and writes the
+    directory `win-rate`, which `report` and `correlate` read like a best-of-n run.
 
     Examples:
 
@@ -57,31 +57,32 @@ def rate(
         _import(run, import_, files or [], account, assigned=assigned)
         return
     if files:
-        raise RecipeError(f"{files[0]} is a file to read; say which study it is of with --import FOLDER.")
+        raise RecipeError(f"{files[0]} is a rating file; name its study with --import FOLDER.")
     if not annotator:
-        raise RecipeError("Say who compares with --annotator, once for each person.")
-    asked = {"run": str(run), "annotators": annotator, "annotators_per_item": each, "limit": limit, "seed": seed}
-    _export(run, Path(str(export)), asked, data, fresh=fresh)
+        raise RecipeError("The study has no annotators; name each with --annotator.")
+    options = {"run": str(run), "annotators": annotator, "annotators_per_item": each, "limit": limit, "seed": seed}
+    _export(run, Path(str(export)), options, data, fresh=fresh)
 
 
-def _export(run: Path, folder: Path, asked: dict[str, Any], data: str | None, *, fresh: bool) -> None:
-    from pluralbench_runs import check_recipe  # noqa: PLC0415 - `--help` needs none of it
+def _export(run: Path, folder: Path, options: dict[str, Any], data: str | None, *, fresh: bool) -> None:
+    from pluralbench_runs import check_recipe  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench_studies import written_lines  # noqa: PLC0415 - the same
 
     from pluralbench.downstream.people import WinRecipe, export_sheets  # noqa: PLC0415 - the same
     from pluralbench.results.downstream import DownstreamRunConfig  # noqa: PLC0415 - the same
     from pluralbench.results.runs import load_run  # noqa: PLC0415 - the same
 
-    recipe = check_recipe(WinRecipe, asked, "of the comparison")
-    made, pairs, new = export_sheets(load_run(run, DownstreamRunConfig), folder, recipe, data=data, fresh=fresh)
-    for line in written_lines(folder, made, "which answer was selected", new=new):
+    recipe = check_recipe(WinRecipe, options, "of the comparison")
+    sheets, pairs, new = export_sheets(load_run(run, DownstreamRunConfig), folder, recipe, data=data, fresh=fresh)
+    for line in written_lines(folder, sheets, "which answer was selected", new=new):
         console.print(line)
-    console.print(f"{pairs:,} pairs of answers, each for {made.annotators_per_item} of {len(made.annotators)} people.")
+    people = f"{sheets.annotators_per_item} of {len(sheets.annotators)} annotators"
+    console.print(f"{pairs:,} pairs of answers, each for {people}.")
     console.print(f"\nNext:\n  pluralbench rate {run} --import {folder}")
 
 
 def _import(run: Path, folder: Path, files: list[Path], account: list[str] | None, *, assigned: bool) -> None:
-    from pluralbench_studies import annotator_progress, read_returned, read_study  # noqa: PLC0415 - `--help` needs none of it
+    from pluralbench_studies import annotator_progress, read_returned, read_study  # noqa: PLC0415 - `--help` need not wait for it
 
     from pluralbench.commands.console_output import print_downstream  # noqa: PLC0415 - the same
     from pluralbench.downstream.people import FORM, WinRecipe, write_ratings  # noqa: PLC0415 - the same
@@ -90,9 +91,9 @@ def _import(run: Path, folder: Path, files: list[Path], account: list[str] | Non
 
     study = read_study(folder, WinRecipe)
     answers = read_returned(study, files, FORM, accounts=parse_accounts(account), by_assignment=assigned)
-    print_downstream(write_ratings(load_run(run, DownstreamRunConfig), study, answers, folder / RATED))
-    for name, given, answered in annotator_progress(study.assigned, answers.answers).iter_rows():
-        console.print(f"{name}: {answered:,} of {given:,} pairs compared")
+    print_downstream(write_ratings(load_run(run, DownstreamRunConfig), study, answers, folder / WIN_RATE_FOLDER))
+    for name, assigned_pairs, answered in annotator_progress(study.assigned, answers.answers).iter_rows():
+        console.print(f"{name}: {answered:,} of {assigned_pairs:,} pairs compared")
     for row in answers.problems.iter_rows(named=True):
         if row["kind"] != "missing":
             console.print(f"{row['kind']}: {row['annotator']}, {row['item']}: {row['detail']}")

@@ -5,17 +5,17 @@ from typing import Annotated
 import typer
 from pluralbench_runs.options import Fresh, Options, with_options
 
-from pluralbench.commands.options import FoundBenchmark, Out, Shard
+from pluralbench.commands.options import DetectedBenchmark, Out, Shard
 from pluralbench.config import ClusterConfig, DataConfig, LocalModel, PromptConfig, ScoringConfig, ServingConfig
 
 
 @with_options
 def score(
     name: Annotated[
-        str, typer.Argument(metavar="MODEL", help="A folder, ORG/NAME on the Hub, or `local`, the small embedded one.")
+        str, typer.Argument(metavar="MODEL", help="Directory, ORG/NAME on the Hub, or `local` (small embedded model).")
     ],
     *,
-    benchmark: FoundBenchmark = None,
+    benchmark: DetectedBenchmark = None,
     data: Annotated[DataConfig, Options("Data")],
     prompt: Annotated[PromptConfig, Options("Prompt")],
     model: Annotated[LocalModel, Options("Model", given={"name": "name"})],
@@ -28,8 +28,8 @@ def score(
 ) -> None:
     """Score a reward model on a benchmark.
 
-    Writes a run directory with every item's scores, the metrics, and where they come from. An interrupted run goes on
-    with the same command.
+    Writes a run directory with the scores of every item, the metrics and their provenance. Rerun the same command to
+    resume.
 
     Examples:
 

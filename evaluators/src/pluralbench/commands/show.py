@@ -1,4 +1,4 @@
-"""`show`: items of a run with their texts."""
+"""`pluralbench show`."""
 
 import json
 from pathlib import Path
@@ -11,41 +11,44 @@ from pluralbench.commands.options import DataNow
 from pluralbench.commands.terminal import console
 from pluralbench.errors import EvaluationError
 
-WHICH = "Which items"
+SELECTION = "Selection"
 
 
 def show(
-    run: Annotated[Path, typer.Argument(help="A run directory.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run directory.")],
     *,
     ids: Annotated[
         list[str] | None,
-        typer.Option("--id", metavar="ID", help="This item; repeatable.", rich_help_panel=WHICH),
+        typer.Option("--id", metavar="ID", help="Item with this id; repeatable.", rich_help_panel=SELECTION),
     ] = None,
     invalid: Annotated[
-        bool, typer.Option("--invalid", help="Without a score or a verdict that can be read.", rich_help_panel=WHICH)
+        bool, typer.Option("--invalid", help="Items without a valid score or verdict.", rich_help_panel=SELECTION)
     ] = False,
     lost: Annotated[
-        bool, typer.Option("--lost", help="Decided wrongly, the largest margin first.", rich_help_panel=WHICH)
+        bool, typer.Option("--lost", help="Wrong decisions, largest margin first.", rich_help_panel=SELECTION)
     ] = False,
     tied: Annotated[
-        bool, typer.Option("--tied", help="Alike by score, or changed with the order.", rich_help_panel=WHICH)
+        bool,
+        typer.Option("--tied", help="Equal scores, or verdicts that change with the order.", rich_help_panel=SELECTION),
     ] = False,
     flipped: Annotated[
         bool,
-        typer.Option("--flipped", help="Decided otherwise than the same item in English.", rich_help_panel=WHICH),
+        typer.Option(
+            "--flipped", help="Decisions that differ from the same item in English.", rich_help_panel=SELECTION
+        ),
     ] = False,
     closest: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="So many, the smallest margin first.", rich_help_panel=WHICH),
+        typer.Option(min=1, metavar="N", help="N decisions, smallest margin first.", rich_help_panel=SELECTION),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many items.")] = 5,
-    full: Annotated[bool, typer.Option("--full", help="Show long texts and all posts of a person.")] = False,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of items.")] = 5,
+    full: Annotated[bool, typer.Option("--full", help="Show long texts and all posts of a user.")] = False,
     data: DataNow = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show items of a run: prompt, person, answers, and their scores or what the judge replied.
+    """Show items of a run with prompt, user context, answers, and scores or the judge's replies.
 
-    A run keeps no texts: they are read from its data again, and checked to be what was scored.
+    Runs contain no texts; they are read from the data, and compared with the digests in the run.
 
     Examples:
 
@@ -65,16 +68,22 @@ def show(
     from pluralbench.results.runs import load_run  # noqa: PLC0415 - the same
 
     outcome = _outcome(bool(ids), invalid=invalid, lost=lost, tied=tied, flipped=flipped, closest=closest)
-    read = load_run(run, EvaluationRunConfig)
-    found = selected(read, ids=ids or (), outcome=outcome, flips=flipped, closest=closest)
-    texts = read_texts(read, data)
-    shown = examples(read, found[: closest or limit], texts)
+    loaded = load_run(run, EvaluationRunConfig)
+    matches = selected(loaded, ids=ids or (), outcome=outcome, flips=flipped, closest=closest)
+    texts = read_texts(loaded, data)
+    shown = examples(loaded, matches[: closest or limit], texts)
     if as_json:
-        said = {"run": str(run), "model": read.name, "benchmark": read.config.benchmark.name}
-        told = {"outcomes": outcomes_of(read), "found": len(found), "items": shown}
-        typer.echo(json.dumps(said | told, indent=2, ensure_ascii=False, allow_nan=False))
+        values = {
+            "run": str(run),
+            "model": loaded.name,
+            "benchmark": loaded.config.benchmark.name,
+            "outcomes": outcomes_of(loaded),
+            "found": len(matches),
+            "items": shown,
+        }
+        typer.echo(json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False))
         return
-    for line in overview(read):
+    for line in overview(loaded):
         console.print(line)
     for example in shown:
         console.print()
@@ -83,17 +92,17 @@ def show(
     console.print()
     if not texts.same:
         console.print(
-            f"{texts.place} has changed since: prompts and answers above are as scored, more was not checked."
+            f"{texts.place} has changed: prompts and answers above are as scored, other fields were not checked."
         )
-    if not found:
-        console.print("No item is like that.")
-    elif len(found) > len(shown):
-        console.print(f"{len(shown):,} of {len(found):,} items; --limit {len(found)} shows all.")
+    if not matches:
+        console.print("No item matches.")
+    elif len(matches) > len(shown):
+        console.print(f"{len(shown):,} of {len(matches):,} items; --limit {len(matches)} shows all.")
 
 
 def _outcome(ids: bool, *, invalid: bool, lost: bool, tied: bool, flipped: bool, closest: int | None) -> str | None:
-    """The outcome that is asked for. Raises `EvaluationError` for two wishes."""
-    wishes = {
+    """Return the outcome that the options select. Raises `EvaluationError` for two options."""
+    options = {
         "--id": ids,
         "--invalid": invalid,
         "--lost": lost,
@@ -101,7 +110,7 @@ def _outcome(ids: bool, *, invalid: bool, lost: bool, tied: bool, flipped: bool,
         "--flipped": flipped,
         "--closest": closest is not None,
     }
-    given = [name for name, wish in wishes.items() if wish]
-    if len(given) > 1:
-        raise EvaluationError(f"{' and '.join(given)} ask for different items; give one of them.")
-    return {"--invalid": "invalid", "--lost": "loss", "--tied": "tie"}.get(given[0] if given else "")
+    selected = [name for name, is_set in options.items() if is_set]
+    if len(selected) > 1:
+        raise EvaluationError(f"{' and '.join(selected)} select different items; choose one of them.")
+    return {"--invalid": "invalid", "--lost": "loss", "--tied": "tie"}.get(selected[0] if selected else "")

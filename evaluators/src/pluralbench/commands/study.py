@@ -15,20 +15,20 @@ def study(
             metavar="STUDY", help="tiny, paper, cheems-sets, cheems-scaling, cheems-models, or a TOML file."
         ),
     ],
-    out: Annotated[Path | None, typer.Option(help="The study's directory; without it under studies/.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Directory of the study. Default: a name under studies/.")] = None,
     *,
-    show: Annotated[bool, typer.Option("--show", help="Print the recipe instead, to make another of it.")] = False,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Start over, and replace what is there.")] = False,
+    show: Annotated[bool, typer.Option("--show", help="Print the recipe instead of running it.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start over and replace the directory.")] = False,
 ) -> None:
-    """Tell from beginning to end whether a benchmark predicts what reward models do to a policy.
+    """Run a complete study of whether a benchmark predicts the effect of reward models on a policy.
 
-    It trains reward models where the recipe says so, scores them on the benchmarks, lets them choose among a policy's
-    candidates and optimises the policy against them, judges what comes of it, and correlates. Each step is kept: an
-    interrupted study goes on with the same command. README.md in the directory says what was found and how sure it is.
+    A study trains the reward models of its recipe, scores them on the benchmarks, runs best-of-n and optimization with
+    them, judges the results and correlates. Rerun the same command to resume. README.md in the directory reports the
+    results with intervals.
 
     Examples:
 
-    pluralbench study tiny                          # on two cores in 17 minutes
+    pluralbench study tiny                          # 17 minutes on two cores
 
     pluralbench study tiny --show > my-study.toml
 
@@ -45,8 +45,8 @@ def study(
     from pluralbench.reports.study import findings, scores_table  # noqa: PLC0415 - the same
     from pluralbench.studying import study as run_study  # noqa: PLC0415 - the same
 
-    found = run_study(recipe, out=out, fresh=fresh)
-    print_tables([scores_table(found)])
-    for line in findings(found):
+    done = run_study(recipe, out=out, fresh=fresh)
+    print_tables([scores_table(done)])
+    for line in findings(done):
         console.print(line)
-    console.print(f"{found.path}: README.md, scores.csv, figures, and a directory for each step")
+    console.print(f"{done.path}: README.md, scores.csv, figures, and a directory for each step")

@@ -6,7 +6,7 @@ from typing import Annotated
 from pluralbench_runs.options import Fresh, Options, Seed, with_options
 
 from pluralbench.commands.judge import Model
-from pluralbench.commands.options import FoundBenchmark, Out
+from pluralbench.commands.options import DetectedBenchmark, Out
 from pluralbench.commands.terminal import console
 from pluralbench.config import ConnectionConfig, DataConfig, SynthesizeConfig
 
@@ -15,7 +15,7 @@ from pluralbench.config import ConnectionConfig, DataConfig, SynthesizeConfig
 def synthesize(
     model: Model,
     *,
-    benchmark: FoundBenchmark = None,
+    benchmark: DetectedBenchmark = None,
     data: Annotated[DataConfig, Options("Data", left_out=("legacy", "english"))],
     synthesizing: Annotated[SynthesizeConfig, Options("Synthesizing")],
     connection: Annotated[ConnectionConfig, Options("Connection")],
@@ -23,12 +23,11 @@ def synthesize(
     out: Out = None,
     fresh: Fresh = False,
 ) -> None:
-    """Let a language model write personas, and choose demonstrations for a judge (SynthesizeMe).
+    """Let a language model write personas and choose demonstrations for a judge (SynthesizeMe).
 
-    Of each person's earlier pairs the older ones are learned from: the model says which answer they chose and why, and
-    writes a persona from the reasons that led it right. The later pairs decide which demonstrations a judge is shown.
-    Whoever has no earlier pair is described by their posts. Writes personas.jsonl, which --personas takes, with the
-    recorded calls; interrupted, it goes on with the same command.
+    The model predicts each user's older pairs with reasons, and writes a persona from the reasons of its correct
+    predictions. The newer pairs select the demonstrations. Users without earlier pairs are described by their posts.
+    Writes personas.jsonl (for --personas) with the recorded calls. Rerun the same command to resume.
 
     Examples:
 
@@ -37,7 +36,7 @@ def synthesize(
     pluralbench judge gpt-5-mini --benchmark prism-personalized --profile persona --personas personas
     """
     from pluralbench.data.personas import PERSONAS_FILE  # noqa: PLC0415 - the same
-    from pluralbench.evaluation.synthesize import synthesize as run_synthesis  # noqa: PLC0415 - heavy
+    from pluralbench.evaluation.synthesize import synthesize as run_synthesis  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.reports.synthesis import synthesis_notes  # noqa: PLC0415 - the same
 
     done = run_synthesis(
@@ -56,4 +55,4 @@ def synthesize(
     words = ["pluralbench", "judge", model, "--benchmark", done.config.benchmark.name]
     words += ["--data", data.location] if data.location else []
     words += ["--profile", "persona", "--personas", str(done.path / PERSONAS_FILE)]
-    console.print(f"Judge by them: {shlex.join(words)}")
+    console.print(f"Judge with them: {shlex.join(words)}")

@@ -1,4 +1,4 @@
-"""The terminal: what the commands print to."""
+"""Consoles that the commands print to."""
 
 from pluralbench_runs.console import make_console
 

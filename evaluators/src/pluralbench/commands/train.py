@@ -15,7 +15,7 @@ HeldOut = Annotated[
     str | None,
     typer.Option(
         metavar="SHARE|FILE",
-        help="Measure accuracy on this share of the clusters, such as 0.2, or on other items.",
+        help="Measure accuracy on this fraction of the clusters, such as 0.2, or on the items of a file.",
         rich_help_panel=DATA,
     ),
 ]
@@ -27,8 +27,8 @@ def train(
         str,
         typer.Argument(
             metavar="BASE",
-            help="A language model, which gets a head, or a classifier: a folder, or ORG/NAME; or `local`, the small "
-            "embedded language model.",
+            help="Language model (gets a new head) or classifier: directory, ORG/NAME, or `local` (small embedded "
+            "language model).",
         ),
     ],
     *,
@@ -36,20 +36,20 @@ def train(
     data: Annotated[DataConfig, Options(DATA, left_out=("legacy", "english"))],
     held_out: HeldOut = None,
     label_noise: Annotated[
-        float, typer.Option(help="Learn this share of the items the wrong way round.", rich_help_panel=DATA)
+        float, typer.Option(help="Reverse the order of this fraction of the items (label noise).", rich_help_panel=DATA)
     ] = 0.0,
     prompt: Annotated[PromptConfig, Options("Prompt")],
     model: Annotated[
         LocalModel, Options("Model", given={"name": "base"}, left_out=("kind", "reference", "label", "dtype"))
     ],
     options: Annotated[TrainingConfig, Options("Training")],
-    out: Annotated[str, typer.Option(help="Folder of the trained model.", rich_help_panel="Result")],
+    out: Annotated[str, typer.Option(help="Directory of the trained model.", rich_help_panel="Result")],
     fresh: Fresh = False,
 ) -> None:
     """Train a reward model on the items of a benchmark.
 
-    Writes a folder with an ordinary classifier, a log of the steps, and training.json, which says what it was trained
-    on. Interrupted training goes on with the same command.
+    Writes a directory with a sequence classifier, a log of the steps, and training.json with the data and options.
+    Rerun the same command to resume.
 
     Examples:
 
@@ -67,38 +67,39 @@ def train(
         data=data,
         benchmark=benchmark,
         prompt=prompt,
-        held_out=share_of(held_out),
+        held_out=parse_held_out(held_out),
         label_noise=label_noise,
         options=options,
         fresh=fresh,
     )
     record = done.record
-    learned, judged, turned = record["data"], record["held_out"], len(record["origin"]["flipped"])
-    bare = record["origin"]["without_pair"]
+    training, held_out_data, flipped = record["data"], record["held_out"], len(record["origin"]["flipped"])
+    without_pair = record["origin"]["without_pair"]
     console.print(
-        f"\n{done.folder}: trained on {learned['pairs']:,} pairs of {learned['rankings']:,} items in "
+        f"\n{done.folder}: trained on {training['pairs']:,} pairs of {training['rankings']:,} items in "
         f"{record['steps']:,} steps ({record['seconds']:,.0f} s)."
     )
-    if any(bare.values()):
-        parts = " and ".join(f"{count:,} {name}" for name, count in bare.items() if count)
-        console.print(f"Left out, as no pair is trained on: {parts}.")
-    if turned:
-        console.print(f"{turned:,} items were learned the wrong way round (--label_noise {label_noise}).")
-    for part, what in ((learned, "to learn from"), (judged, "held out")):
+    if any(without_pair.values()):
+        parts = " and ".join(f"{count:,} {name}" for name, count in without_pair.items() if count)
+        console.print(f"Left out, because no training pair has them: {parts}.")
+    if flipped:
+        console.print(f"{flipped:,} items were trained in reversed order (--label-noise {label_noise}).")
+    for part, name in ((training, "training"), (held_out_data, "held-out")):
         if part and part["responses_too_long"]:
-            lost = f", and {part['rankings_too_long']:,} items with them" if part["rankings_too_long"] else ""
-            console.print(f"{part['responses_too_long']:,} responses {what} were left out for their length{lost}.")
-    if judged:
+            items = f", and with them {part['rankings_too_long']:,} items" if part["rankings_too_long"] else ""
+            console.print(f"{part['responses_too_long']:,} {name} responses were too long and were left out{items}.")
+    if held_out_data:
         console.print(
-            f"Accuracy on {judged['pairs']:,} held-out pairs of {judged['rankings']:,} items: {done.accuracy:.3f}"
+            f"Accuracy on {held_out_data['pairs']:,} held-out pairs of {held_out_data['rankings']:,} items: "
+            f"{done.accuracy:.3f}"
         )
     words = ["pluralbench", "score", str(done.folder), "--benchmark", benchmark]
     words += ["--profile", prompt.profile] if prompt.profile != "none" else []
     console.print(f"Score it: {shlex.join(words)} --data ...")
 
 
-def share_of(held_out: str | None) -> float | str | None:
-    """What was given as a share, or as a file."""
+def parse_held_out(held_out: str | None) -> float | str | None:
+    """Parse --held-out: a fraction, or the location of other items."""
     try:
         return None if held_out is None else float(held_out)
     except ValueError:

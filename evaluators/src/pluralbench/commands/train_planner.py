@@ -18,7 +18,7 @@ def train_planner(
         str,
         typer.Argument(
             metavar="BASE",
-            help="A language model with a chat template: a folder, or ORG/NAME; or `local`, the small embedded one.",
+            help="Language model with a chat template: directory, ORG/NAME, or `local` (small embedded model).",
         ),
     ],
     *,
@@ -30,20 +30,20 @@ def train_planner(
         typer.Option(
             "--held-out",
             metavar="SHARE",
-            help="Measure the loss on this share of the people, such as 0.05.",
-            rich_help_panel="DataConfig",
+            help="Measure the loss on this fraction of the users, such as 0.05.",
+            rich_help_panel="Data",
         ),
     ] = None,
     model: Annotated[LocalModel, Options("Model", given={"name": "base"}, left_out=("kind", "reference", "label"))],
     options: Annotated[PlannerConfig, Options("Training")],
-    out: Annotated[str, typer.Option(help="Folder of the trained planner.", rich_help_panel="Result")],
+    out: Annotated[str, typer.Option(help="Directory of the trained planner.", rich_help_panel="Result")],
     fresh: Fresh = False,
 ) -> None:
-    """Train a language model to say what a person expects of an answer, from their posts and their question.
+    """Train a language model to infer what a user expects of an answer, from their posts and question.
 
-    It learns the rubric aspects of a benchmark's items by LoRA with TRL: pip install "pluralbench\\[optimize]". Writes
-    a folder with an ordinary language model, a log of the steps, and planner.json, which says how it was made.
-    Interrupted training goes on with the same command.
+    The targets are the rubric aspects of a benchmark's items; training uses LoRA with TRL (pip install
+    "pluralbench\\[optimize]"). Writes a directory with an ordinary language model, a log of the steps, and planner.json
+    with the data and options. Rerun the same command to resume.
 
     Examples:
 
@@ -52,7 +52,7 @@ def train_planner(
     pluralbench train-planner local --data people.jsonl --max-steps 40 --warmup-steps 4 --batch-size 2
     --learning-rate 3e-3 --out planner
     """
-    from pluralbench.planning.training import train_planner as run_training  # noqa: PLC0415 - heavy
+    from pluralbench.planning.training import train_planner as run_training  # noqa: PLC0415 - `--help` need not wait for it
 
     done = run_training(
         model,
@@ -65,18 +65,18 @@ def train_planner(
         fresh=fresh,
     )
     record = done.record
-    learned, judged = record["examples"], record["held_out"]
+    training, held_out_data = record["examples"], record["held_out"]
     console.print(
         f"\n{done.folder}: trained in {record['steps']:,} steps ({record['seconds']:,.0f} s) on "
-        f"{learned['given'] - learned['too_long']:,} items, each {record['epochs']:.3g} times."
+        f"{training['given'] - training['too_long']:,} items for {record['epochs']:.3g} epochs."
     )
-    for part, what in ((learned, "to learn from"), (judged, "held out")):
+    for part, name in ((training, "training"), (held_out_data, "held-out")):
         if part and part["too_long"]:
-            console.print(f"{part['too_long']:,} items {what} were left out for their length.")
-    if judged:
+            console.print(f"{part['too_long']:,} {name} items were too long and were left out.")
+    if held_out_data:
         console.print(
-            f"Loss on {judged['given'] - judged['too_long']:,} held-out plans: {done.held_out_loss:.3f} nats a token, "
-            f"without training {record['held_out_loss_of_base']:.3f}"
+            f"Loss on {held_out_data['given'] - held_out_data['too_long']:,} held-out plans: {done.held_out_loss:.3f} "
+            f"nats per token, before training {record['held_out_loss_of_base']:.3f}"
         )
     words = ["pluralbench", "plan", str(done.folder), "--benchmark", benchmark]
     console.print(f"Plan with it: {shlex.join(words)} --data ...")

@@ -1,4 +1,4 @@
-"""Benchmarks and their items."""
+"""Benchmarks, their items, and the user context in prompts."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""The benchmarks: a table of data (`benchmarks.toml`). A new one is an entry there, or a file of that form."""
+"""Benchmarks: the entries of `benchmarks.toml`, or of a file of the same form."""
 
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ PERSONA_JUDGE: Literal["persona-judge"] = "persona-judge"
 
 
 def _is_none(value: object) -> bool:
-    """Such a field is left out of what a run records: runs of earlier versions did not have it."""
+    """Return whether runs leave out a field, since runs of earlier versions do not have it."""
     return value is None
 
 
@@ -145,32 +145,34 @@ class Benchmark(FrozenModel):
 
     @property
     def is_ranking(self) -> bool:
-        """Whether its items are rankings rather than pairs."""
+        """Whether the items are rankings instead of pairs."""
         return self.multiple_responses or self.columns.responses is not None
 
     @property
     def section_of(self) -> dict[str, str]:
-        """The section of each subset that is in one."""
+        """Section of each subset; subsets without a section are missing."""
         return {subset: name for name, weights in self.sections.items() for subset in weights}
 
     def fit_to(self, subsets: Iterable[str | None]) -> Self:
-        """This benchmark for items of these subsets: without sections where none of the subsets is in one.
+        """Return this benchmark without sections if none of the items' subsets is in one.
 
-        So pairs of one's own, of which only the shape is the benchmark's, are averaged plainly.
+        Your own pairs in the shape of a benchmark are then averaged without weights.
         """
         return self if self.section_of.keys() & set(subsets) else self.model_copy(update={"sections": {}})
 
     def title_for(self, location: str, revision: str | None = None) -> str:
-        """The title that a run on this data records: where it is not the published one, with its name.
+        """Return the title for a run on this data; it names data that is not the published dataset.
 
-        revision: where the data is on the Hub, its commit.
+        Args:
+            location: Location of the data.
+            revision: Commit of a dataset on the Hub. Default: the data is not on the Hub.
         """
         if location == (self.data or "").partition("@")[0]:
             return self.title
         return f"{self.title} ({location if revision is not None else Path(location).resolve().name})"
 
     def columns_of(self, config: str) -> Columns:
-        """Which column is what in a config."""
+        """Return the columns of a config."""
         return self.columns.model_copy(update=self.excluded_configs.get(config, {}))
 
 
@@ -197,36 +199,40 @@ class BenchmarkEntry(Benchmark):
     card: BenchmarkCard = BenchmarkCard()
 
     def benchmark(self) -> Benchmark:
-        """The benchmark by itself."""
+        """Return the part of the entry that runs record."""
         return Benchmark.model_validate({name: getattr(self, name) for name in Benchmark.model_fields})
 
 
 def known_benchmarks() -> dict[str, Benchmark]:
-    """The benchmarks of this package by name."""
-    return {name: described.benchmark() for name, described in _known().items()}
+    """Return the built-in benchmarks by name."""
+    return {name: entry.benchmark() for name, entry in _builtin_entries().items()}
 
 
 def benchmark_entries(names: Sequence[str] = ()) -> dict[str, BenchmarkEntry]:
-    """Benchmarks as they are described: those named, of which one may be a TOML file, or all of this package.
+    """Return entries of benchmarks by name.
 
-    Raises `BenchmarkError` for an unknown name and a bad file.
+    Args:
+        names: Names of built-in benchmarks, or TOML files. Default: all built-in benchmarks.
+
+    Raises:
+        BenchmarkError: If a name is unknown, or a file is not valid.
     """
-    known = _known()
-    return {name: _described(name, known) for name in names or known}
+    builtin = _builtin_entries()
+    return {name: _find_entry(name, builtin) for name in names or builtin}
 
 
-def _known() -> dict[str, BenchmarkEntry]:
+def _builtin_entries() -> dict[str, BenchmarkEntry]:
     text = files("pluralbench.data").joinpath("benchmarks.toml").read_text(encoding="utf-8")
     return {name: BenchmarkEntry.model_validate(values) for name, values in tomllib.loads(text).items()}
 
 
-def _described(name: str, known: Mapping[str, BenchmarkEntry]) -> BenchmarkEntry:
-    if name in known:
-        return known[name]
+def _find_entry(name: str, builtin: Mapping[str, BenchmarkEntry]) -> BenchmarkEntry:
+    if name in builtin:
+        return builtin[name]
     if name.endswith(".toml"):
-        return _read(Path(name))
-    hint = did_you_mean(name, known)
-    raise BenchmarkError(f"There is no benchmark {name!r}; {hint}choose {', '.join(known)}, or give a TOML file.")
+        return _read_file(Path(name))
+    hint = did_you_mean(name, builtin)
+    raise BenchmarkError(f"Unknown benchmark {name!r}; {hint}choose {', '.join(builtin)}, or pass a TOML file.")
 
 
 def find_benchmark(
@@ -237,81 +243,84 @@ def find_benchmark(
     legacy: bool = False,
     for_training: bool = False,
 ) -> Benchmark:
-    """A benchmark by its name, or from a TOML file that describes one.
+    """Return a benchmark by its name, or from a TOML file.
 
-    columns, labels: changes to its `columns` and `labels`, such as "prompt=text" and "first=A>B".
-    legacy: count as the authors' code does where it differs from the paper: M-RewardBench's weighs subsets by the
-    counts before filtering (for judges), CHEEMS's is not strict about exact matches (see `Benchmark`).
-    for_training: as a reward model is trained on it: its pairs and its split to train on, which nothing else reads.
+    Args:
+        name: Name of a built-in benchmark (`known_benchmarks`), or a TOML file.
+        columns: Changes to the benchmark's columns, such as "prompt=text".
+        labels: Changes to the meaning of its labels, such as "first=A>B".
+        legacy: Count as the authors' code does where it differs from the paper: M-RewardBench weights subsets by the
+            counts before filtering; CHEEMS's exact match counts ties of scores.
+        for_training: Use the column of training pairs and the training split, which only `train` reads.
 
-    Raises `BenchmarkError` for an unknown name, a bad file, a change that names no column or one that is only trained
-    on, legacy rules of a benchmark that has none, and the persona judge, whose items have neither pairs nor rankings of
-    responses.
+    Raises:
+        BenchmarkError: If the name is unknown, the file or a change is not valid, the benchmark has no legacy rules,
+            or its items have no responses to score (the persona judge).
     """
-    known = _known()
-    benchmark = _described(name, known).benchmark()
+    builtin = _builtin_entries()
+    benchmark = _find_entry(name, builtin).benchmark()
     if benchmark.persona_items:
         raise BenchmarkError(
-            f"{benchmark.title} has no responses to score; run `pluralbench judge-personas MODEL --data DIR`, or in "
-            "Python `judge_personas`."
+            f"{benchmark.title} has no responses to score; run `pluralbench judge-personas` (Python: `judge_personas`)."
         )
     if legacy:
         if benchmark.legacy is None and not benchmark.by_category:
-            raise BenchmarkError(f"{benchmark.title} has no legacy rules; leave out --legacy.")
+            raise BenchmarkError(f"{benchmark.title} has no legacy rules; leave out `legacy=True`.")
         rules = (
-            {"sections": known[benchmark.legacy].sections} if benchmark.legacy else {"ties_break_exact_match": False}
+            {"sections": builtin[benchmark.legacy].sections} if benchmark.legacy else {"ties_break_exact_match": False}
         )
         benchmark = benchmark.model_copy(update=rules)
-    changes = dict(_change(change) for change in columns)
+    changes = dict(_parse_column(change) for change in columns)
     named = benchmark.columns.model_copy(update=changes | {"explicit": tuple(changes)})
     split = benchmark.train_split or benchmark.split
     if not for_training:
         if "pairs" in changes:
-            raise BenchmarkError(f"Only training reads pairs; leave out the column `{changes['pairs']}`.")
+            raise BenchmarkError(f"Only training reads `pairs`; leave out the column `{changes['pairs']}`.")
         named, split = named.model_copy(update={"pairs": None}), benchmark.split
-    meanings = _labels(benchmark.labels, labels)
+    meanings = _parse_labels(benchmark.labels, labels)
     return benchmark.model_copy(update={"columns": named, "labels": meanings, "split": split, "train_split": None})
 
 
-def _read(path: Path) -> BenchmarkEntry:
-    values = _entry(read_toml(path, "benchmark file", BenchmarkError), path)
+def _read_file(path: Path) -> BenchmarkEntry:
+    values = _single_entry(read_toml(path, "benchmark file", BenchmarkError), path)
     try:
         return BenchmarkEntry.model_validate(values)
     except ValidationError as error:
         raise BenchmarkError(
-            f"{path} describes no benchmark: {first_validation_error(BenchmarkEntry, error)}"
+            f"{path} is not a valid benchmark file: {first_validation_error(BenchmarkEntry, error)}"
         ) from None
 
 
-def _entry(values: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
-    """A file's one description: its keys, or those of the one table it has, as an entry of `benchmarks.toml` is."""
+def _single_entry(values: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
+    """Return the keys of a file, or those of its only table, which is an entry as in `benchmarks.toml`."""
     tables = [value for value in values.values() if isinstance(value, dict)]
-    titled = any("title" in table for table in tables)  # of an entry: no table of a description has one
-    flat = values.keys() & BenchmarkEntry.model_fields.keys() and not titled
-    if not tables or len(tables) < len(values) or flat:
+    has_title = any("title" in table for table in tables)  # only entries have a title
+    is_flat = values.keys() & BenchmarkEntry.model_fields.keys() and not has_title
+    if not tables or len(tables) < len(values) or is_flat:
         return values
     if len(values) > 1:
-        raise BenchmarkError(f"{path} describes several benchmarks ({', '.join(values)}); leave one in it.")
+        raise BenchmarkError(f"{path} describes several benchmarks ({', '.join(values)}); keep one per file.")
     return tables[0]
 
 
-def _change(change: str) -> tuple[str, str | tuple[str, ...]]:
-    what, equals, column = change.partition("=")
-    known = [name for name in Columns.model_fields if name != "explicit"]
-    if not equals or what not in known or not column:
-        names = ", ".join(known)
-        raise BenchmarkError(f"--column {change!r} is not of the form WHAT=COLUMN, with WHAT one of {names}.")
-    return what, tuple(column.split(",")) if what in LISTS else column
+def _parse_column(change: str) -> tuple[str, str | tuple[str, ...]]:
+    field, equals, column = change.partition("=")
+    fields = [name for name in Columns.model_fields if name != "explicit"]
+    if not equals or field not in fields or not column:
+        raise BenchmarkError(
+            f"`columns=[{change!r}]` does not have the form WHAT=COLUMN with WHAT one of {', '.join(fields)}."
+        )
+    return field, tuple(column.split(",")) if field in LISTS else column
 
 
-def _labels(entry: Labels, changes: Sequence[str]) -> Labels:
-    said: dict[str, Any] = {}
-    for what, _, values in (change.partition("=") for change in changes):
-        said[what] = values if what == "threshold" else [*said.get(what, ()), *values.split(",")]
+def _parse_labels(entry: Labels, changes: Sequence[str]) -> Labels:
+    meanings: dict[str, Any] = {}
+    for meaning, _, values in (change.partition("=") for change in changes):
+        meanings[meaning] = values if meaning == "threshold" else [*meanings.get(meaning, ()), *values.split(",")]
     try:
-        return Labels.model_validate(entry.model_dump() | said)
+        return Labels.model_validate(entry.model_dump() | meanings)
     except ValidationError as error:
         raise BenchmarkError(
-            f"The labels {' '.join(changes)} are not of the form MEANING=VALUE, with MEANING one of "
+            f"The labels {' '.join(changes)} do not have the form MEANING=VALUE with MEANING one of "
             f"{', '.join(Labels.model_fields)}: {first_validation_error(Labels, error)}"
         ) from None

@@ -1,4 +1,4 @@
-"""Which items belong together: intervals, tests and held-out parts take clusters of items as drawn."""
+"""Clusters of dependent items. Intervals, tests and held-out splits treat a cluster as one draw."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -13,16 +13,19 @@ from pydantic import Field
 
 PLACE = "#place"
 Pair = tuple[str, str, str, str]
-"""The config of a pair, and the normalised texts of its prompt and of the better and the worse response."""
+"""Config of a pair, and the normalized texts of its prompt, better response and worse response."""
 
 
 class Clusters(FrozenModel):
-    """What the clusters of some items are, and what stands in the data more than once.
+    """Clusters of the items, and what occurs in the data more than once.
 
-    column: whose values they are; None where items with the same prompt (see `normalized`) or the
-    same id are one. clusters: how many there are. repeated_prompts: items whose prompt stood in their config before.
-    repeated_pairs: pairs of responses, the better one first, that stood there before for the same prompt.
-    mirrored_pairs: pairs of which the other way round stands there too.
+    Attributes:
+        column: Column whose values are the clusters. Default: items with the same normalized prompt or the same id are
+            one cluster.
+        clusters: Number of clusters.
+        repeated_prompts: Items whose prompt occurs earlier in their config.
+        repeated_pairs: Pairs of responses that occur earlier for the same prompt, in the same order.
+        mirrored_pairs: Pairs that also occur with chosen and rejected swapped.
     """
 
     column: str | None = None
@@ -33,17 +36,17 @@ class Clusters(FrozenModel):
 
     @property
     def name(self) -> str:
-        """What they are, in the plural."""
+        """What a cluster is, in the plural."""
         return "prompts" if self.column is None else f"values of the column `{self.column}`"
 
     def summary(self, items: int) -> str:
-        """How many of so many items, as "2 prompts of 5 items", and plainly where each item is one by itself."""
+        """Return the number of clusters, such as "2 prompts of 5 items" or "5 prompts, one an item"."""
         one_each = self.clusters == items
         return f"{self.clusters:,} {self.name}{', one an item' if one_each else f' of {items:,} items'}"
 
     @property
     def repeats(self) -> str:
-        """What stands in the data more than once, as "3 items with a prompt that stood there before"; may be empty."""
+        """Repeated content, such as "3 items with a prompt that stood there before"; "" for none."""
         counts = {
             "item|items": (self.repeated_prompts, "with a prompt that stood there before"),
             "pair|pairs": (self.repeated_pairs, "that stood there before"),
@@ -53,37 +56,42 @@ class Clusters(FrozenModel):
 
 
 def assign_clusters(items: pl.DataFrame, columns: Mapping[str, str | None]) -> tuple[pl.DataFrame, Clusters]:
-    """The items with those of one cluster under the name of its first, and what was found.
+    """Set each item's cluster to the name of the cluster's first item.
 
-    items: with the columns of `pluralbench.data.items.ITEMS`, and in `cluster` the value of a config's column, or where
-    there is none the id. columns: by config the column that names its clusters, None for the rule of prompts.
+    Args:
+        items: Items with the columns `ITEMS` of `rows_to_items`; `cluster` is the value of the cluster column, or the
+            id.
+        columns: Cluster column of each config; None clusters items by their prompts.
+
+    Returns:
+        The items, and the counts.
     """
-    said = pl.element().struct.field("content")
-    joined = items["prompt"].list.eval(said).list.join("\n\n")
-    texts = pl.Series("text", map(normalized, joined), pl.String)
-    ruled = items["config"].is_in([config for config, column in columns.items() if column is None])
-    shared = pl.DataFrame([items["cluster"], texts]).select(
-        "cluster", text=pl.when(ruled & (pl.col("text") != "")).then("text")
+    contents = items["prompt"].list.eval(pl.element().struct.field("content"))
+    texts = pl.Series("text", map(normalized, contents.list.join("\n\n")), pl.String)
+    by_prompt = items["config"].is_in([config for config, column in columns.items() if column is None])
+    keys = pl.DataFrame([items["cluster"], texts]).select(
+        "cluster", text=pl.when(by_prompt & (pl.col("text") != "")).then("text")
     )
     prompts = pl.DataFrame([items["config"], texts])
-    ordered = Counter(_pairs(items, prompts))
-    names = items["cluster"][connected_groups(shared)]
-    found = Clusters(
+    pairs = Counter(_repeated_pairs(items, prompts))
+    names = items["cluster"][connected_groups(keys)]
+    clusters = Clusters(
         column=", ".join(sorted({column for column in columns.values() if column is not None})) or None,
         clusters=names.n_unique(),
         repeated_prompts=prompts.height - prompts.n_unique(),
-        repeated_pairs=ordered.total() - len(ordered),
-        mirrored_pairs=sum((config, prompt, b, a) in ordered for config, prompt, a, b in ordered) // 2,
+        repeated_pairs=pairs.total() - len(pairs),
+        mirrored_pairs=sum((config, prompt, b, a) in pairs for config, prompt, a, b in pairs) // 2,
     )
-    return items.with_columns(cluster=names), found
+    return items.with_columns(cluster=names), clusters
 
 
 def connected_groups(keys: pl.DataFrame) -> pl.Series:
-    """For each row the number of the first that it shares a key with, directly or by way of others.
+    """Return for each row the number of the first row that it shares a key with, directly or through other rows.
 
-    keys: a column a kind of key, null where a row has none.
+    Args:
+        keys: One column per kind of key; null if a row has none.
     """
-    from scipy.sparse import coo_array  # noqa: PLC0415 - half a second that other commands save
+    from scipy.sparse import coo_array  # noqa: PLC0415 - takes half a second to import
     from scipy.sparse.csgraph import connected_components  # noqa: PLC0415 - the same
 
     places = keys.with_row_index(PLACE)
@@ -96,20 +104,20 @@ def connected_groups(keys: pl.DataFrame) -> pl.Series:
     return groups.select(pl.col(PLACE).first().over("group")).to_series()
 
 
-def _pairs(items: pl.DataFrame, prompts: pl.DataFrame) -> Iterator[Pair]:
-    """The pairs of the items whose prompt stands in their config more than once."""
-    often = prompts.is_duplicated()
+def _repeated_pairs(items: pl.DataFrame, prompts: pl.DataFrame) -> Iterator[Pair]:
+    """Yield the pairs of the items whose prompt occurs more than once in their config."""
+    repeated = prompts.is_duplicated()
     for place, row in zip(
-        prompts.filter(often).iter_rows(),
-        items.filter(often).select("responses", "rank").iter_rows(named=True),
+        prompts.filter(repeated).iter_rows(),
+        items.filter(repeated).select("responses", "rank").iter_rows(named=True),
         strict=True,
     ):
-        yield from ((*place, better, worse) for better, worse in _ordered(row))
+        yield from ((*place, better, worse) for better, worse in _ranked_pairs(row))
 
 
-def _ordered(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    both = zip(row["rank"], row["responses"], strict=True)
-    ranked = [(rank, normalized(response)) for rank, response in both if rank is not None]
-    for (rank, better), (other, worse) in product(ranked, repeat=2):
-        if rank < other and better != worse:
+def _ranked_pairs(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    rows = zip(row["rank"], row["responses"], strict=True)
+    ranked = [(rank, normalized(response)) for rank, response in rows if rank is not None]
+    for (better_rank, better), (worse_rank, worse) in product(ranked, repeat=2):
+        if better_rank < worse_rank and better != worse:
             yield better, worse

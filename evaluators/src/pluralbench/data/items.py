@@ -1,4 +1,4 @@
-"""The items of a benchmark: read from a release, an original or any table, checked, and brought into one shape."""
+"""Items of a benchmark: read from a release, a published dataset or any table, checked, and put into one shape."""
 
 import json
 from collections import Counter
@@ -16,31 +16,38 @@ from pluralbench.config import DataConfig, OnEmpty
 from pluralbench.data.benchmarks import ROW_NUMBER, Benchmark, Columns
 from pluralbench.data.clusters import Clusters, assign_clusters
 from pluralbench.data.columns import answered_prompts, check_columns, check_prompts, config_columns, used_columns
-from pluralbench.data.history import COLUMNS as OF_HISTORY
+from pluralbench.data.history import COLUMNS as HISTORY_COLUMNS
 from pluralbench.data.history import History, is_history_row, with_history_length
-from pluralbench.data.rows_to_items import AT_ONCE, empty_items, rows_to_items, with_ids
+from pluralbench.data.rows_to_items import BATCH_ITEMS, empty_items, rows_to_items, with_ids
 from pluralbench.data.samples import read_data
 from pluralbench.data.texts import first_ids, parsed_value
 from pluralbench.errors import DataError
 
 PLACE = "#place"
-"""The number of a row, beside the columns of its table."""
+"""Column of the row number."""
 
 
 @dataclass(frozen=True)
 class Items:
-    """The items that are scored.
+    """The items of a benchmark and where they come from.
 
-    frame: a row an item, in the source's order, with the columns of `pluralbench.data.rows_to_items.ITEMS`; a pair's
-    responses are "chosen" (rank 1) and "rejected" (rank 2), or share rank 1 where its annotators call them equal;
-    `digest` is of prompt, responses and ranks, `person` is who asks: the value of the column of clusters where there is
-    one, else the id; `pairs` are the (better, worse) places to train on, where the benchmark names them: then a rank
-    may be null; `earlier` counts the rows of `history` that their person decided before, null where the benchmark knows
-    of none. location, revision, license: of the data. digest: SHA-256 of the content of what is scored. reference:
-    where the English original comes from, if not from the data itself. ignored: columns that nothing here reads, but
-    for those that releases have. empty: ids of items with an empty text, of which `on_empty` says whether they were
-    kept or dropped. answered: ids of items whose prompt contains the better response (see `answered_prompts`).
-    clusters: of the items, and what repeats among them. history: the pairs that people decided before.
+    Attributes:
+        frame: One row per item in the order of the data, with the columns of `pluralbench.data.rows_to_items.ITEMS`.
+            The responses of a pair are "chosen" (rank 1) and "rejected" (rank 2); both have rank 1 in a tie. `person`
+            is the value of the cluster column, or else the id. `digest` covers prompt, responses and ranks. `pairs` are
+            the (better, worse) positions to train on, if the benchmark has such a column; then ranks may be null.
+            `earlier` is the number of rows of `history` that the person decided before; null if the benchmark has none.
+        location: Directory, file, or dataset on the Hub.
+        revision: Commit of the dataset on the Hub.
+        digest: SHA-256 of the scored content.
+        license: License of the data.
+        reference: Source of the English original, if it is not in the data.
+        ignored: Columns that are not read, apart from those that every release has.
+        empty: Ids of items with an empty prompt or response.
+        on_empty: Whether these items were kept or dropped.
+        answered: Ids of items whose prompt contains the better response; see `answered_prompts`.
+        clusters: Clusters of the items, and repeated content.
+        history: Pairs that people decided earlier.
     """
 
     frame: pl.DataFrame
@@ -58,7 +65,7 @@ class Items:
 
     @property
     def source(self) -> dict[str, Any]:
-        """Where the items come from, as a run records it."""
+        """Fields of `DataRecord` that describe the items."""
         return {
             "location": self.location,
             "revision": self.revision,
@@ -76,21 +83,28 @@ class Items:
 
     @property
     def history_counts(self) -> dict[str, int] | None:
-        """How many rows are earlier pairs of somebody, and how many items' people have none; None without such."""
-        known = self.frame["earlier"].drop_nulls()
-        return {"rows": self.history.frame.height, "items_without": int((known == 0).sum())} if len(known) else None
+        """Number of rows with earlier pairs, and of items whose person has none; None if the benchmark has none."""
+        counts = self.frame["earlier"].drop_nulls()
+        return {"rows": self.history.frame.height, "items_without": int((counts == 0).sum())} if len(counts) else None
 
 
 def load_items(benchmark: Benchmark, data: DataConfig) -> Items:
     """Read the items of a benchmark.
 
-    Without a location they are the benchmark's own, on the Hub; the location "sample" is a few rows that come with this
-    package. limit: at most so many items of each config, the first
-    ones; of the English original those that share an id with them. on_empty: without it as the benchmark says.
-    english: where the original of a translated benchmark is; without it in the data, or, for the benchmark's own data,
-    where the benchmark says. Of it the items whose ids the data has are read.
+    The English original of a translated benchmark is read from `data.english`, or else from the data, or else from
+    where the benchmark's entry says; only items whose ids the data has are kept.
 
-    Raises `DataError` for data that is not of the benchmark's shape, and `TablesError` for what cannot be read.
+    Args:
+        benchmark: The benchmark, from `find_benchmark`.
+        data: Location and selection. Default location: the benchmark's dataset on the Hub; "sample" is a few bundled
+            rows. `limit` keeps the first items of each config. `on_empty` defaults to the benchmark's.
+
+    Returns:
+        The items of all configs.
+
+    Raises:
+        DataError: If the data does not have the benchmark's shape.
+        TablesError: If the data cannot be read.
     """
     tables = read_data(
         data.location or benchmark.data,
@@ -102,45 +116,46 @@ def load_items(benchmark: Benchmark, data: DataConfig) -> Items:
     frames, paths, reference = _with_reference(benchmark, tables, data)
     policy = data.on_empty or benchmark.on_empty
     parts: dict[str, pl.DataFrame] = {}
-    before: dict[str, pl.DataFrame] = {}
+    histories: dict[str, pl.DataFrame] = {}
     empty: list[str] = []
     answered: list[str] = []
     ignored: set[str] = set()
-    by: dict[str, str | None] = {}
+    cluster_columns: dict[str, str | None] = {}
     location, revision, license = tables.location, tables.revision, tables.license
-    del tables  # so that each table goes once its items are made
+    del tables  # so that each table is freed once its items are made
     for config in list(frames):
         frame = frames.pop(config)
         columns = config_columns(benchmark, config, frame)
-        where, by[config] = paths[config], columns.cluster if columns.cluster in frame.columns else None
+        where = paths[config]
+        cluster_columns[config] = columns.cluster if columns.cluster in frame.columns else None
         check_columns(benchmark, columns, frame, where)
-        read = used_columns(benchmark, columns, frame)
-        ignored |= set(frame.columns) - read - release_columns(frame.columns)
-        frame = frame.select(name for name in frame.columns if name in read)
-        made, history = _table(benchmark, config, frame, columns, where, data.limit)
-        _check_ids(pl.concat([made["id"], history["id"]]) if history is not made else made["id"], where)
-        bare = empty_items(made) + (empty_items(history) if history is not made else [])
-        if bare and policy == "error":
+        used = used_columns(benchmark, columns, frame)
+        ignored |= set(frame.columns) - used - release_columns(frame.columns)
+        frame = frame.select(name for name in frame.columns if name in used)
+        items, history = _table_items(benchmark, config, frame, columns, where, data.limit)
+        _check_ids(pl.concat([items["id"], history["id"]]) if history is not items else items["id"], where)
+        empty_ids = empty_items(items) + (empty_items(history) if history is not items else [])
+        if empty_ids and policy == "error":
             raise DataError(
-                f"{where} has {len(bare):,} items with an empty prompt or response (ids {first_ids(bare)}); mend them, "
-                "or choose --on-empty drop or keep."
+                f"{where} has {len(empty_ids):,} items with an empty prompt or response (ids {first_ids(empty_ids)}); "
+                'fix them, or choose `on_empty="drop"` or `on_empty="keep"`.'
             )
-        empty += bare
-        if bare and policy == "drop":
-            made, history = (part.filter(~pl.col("id").is_in(bare)) for part in (made, history))
-        telling = [item_id for part in made.iter_slices(AT_ONCE) for item_id in answered_prompts(part)]
-        answered += telling
-        check_prompts(made, telling, where)
-        before[config] = history.select(OF_HISTORY)
-        made = with_history_length(made, history, benchmark.history)
-        parts[config] = _without_responses(made) if benchmark.prompts_only else made
+        empty += empty_ids
+        if empty_ids and policy == "drop":
+            items, history = (part.filter(~pl.col("id").is_in(empty_ids)) for part in (items, history))
+        answered_ids = [item_id for part in items.iter_slices(BATCH_ITEMS) for item_id in answered_prompts(part)]
+        answered += answered_ids
+        check_prompts(items, answered_ids, where)
+        histories[config] = history.select(HISTORY_COLUMNS)
+        items = with_history_length(items, history, benchmark.history)
+        parts[config] = _without_responses(items) if benchmark.prompts_only else items
     parts = {config: part for config, part in parts.items() if part.height}
     if not parts:
         raise DataError(f"{location} has no items.")
-    content = _content(benchmark, parts, before)
+    content = _content_digest(benchmark, parts, histories)
     frame = pl.concat(parts.values())
     parts.clear()
-    frame, clusters = assign_clusters(frame, by)
+    frame, clusters = assign_clusters(frame, cluster_columns)
     release_memory()
     return Items(
         frame,
@@ -154,79 +169,81 @@ def load_items(benchmark: Benchmark, data: DataConfig) -> Items:
         policy,
         answered,
         clusters,
-        History(pl.concat(before.values())),
+        History(pl.concat(histories.values())),
     )
 
 
-def _table(
+def _table_items(
     benchmark: Benchmark, config: str, frame: pl.DataFrame, columns: Columns, where: str, limit: int | None
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The items of a table, and the rows that tell what people decided before, which may be the same."""
+    """Return the items of a table, and its history rows, which may be the same object."""
     earlier = benchmark.history
     if benchmark.group_by_prompt and not benchmark.prompts_only:
-        frame = _merged(frame, columns, where)
+        frame = _group_by_prompt(frame, columns, where)
     frame = with_ids(frame, columns, where)
-    before = is_history_row(frame, earlier)
-    asked = frame.filter(~before)
-    made = rows_to_items(benchmark, config, asked if limit is None else asked.head(limit), columns, where)
+    in_history = is_history_row(frame, earlier)
+    scored = frame.filter(~in_history)
+    items = rows_to_items(benchmark, config, scored if limit is None else scored.head(limit), columns, where)
     if earlier is None:
-        return made, made.clear()
-    return made, made if earlier.column is None else rows_to_items(
-        benchmark, config, frame.filter(before), columns, where
-    )
+        return items, items.clear()
+    if earlier.column is None:
+        return items, items
+    return items, rows_to_items(benchmark, config, frame.filter(in_history), columns, where)
 
 
 def _without_responses(items: pl.DataFrame) -> pl.DataFrame:
     return items.with_columns(pl.col(name).list.head(0) for name in ("response_ids", "responses", "rank"))
 
 
-def _content(benchmark: Benchmark, items: Mapping[str, pl.DataFrame], before: Mapping[str, pl.DataFrame]) -> str:
-    """SHA-256 of what is scored and of what is known of people; a column that a benchmark does not have is no part."""
+def _content_digest(
+    benchmark: Benchmark, items: Mapping[str, pl.DataFrame], histories: Mapping[str, pl.DataFrame]
+) -> str:
+    """Return the SHA-256 of the items and histories, without optional columns that the benchmark lacks."""
     digests = {}
     for config, part in items.items():
         absent = [name for name in ("persona", "earlier", "pairs") if part[name].null_count() == part.height]
         digests[config] = content_digest(part.drop("person", *absent))
-    if benchmark.history is not None and benchmark.history.column is not None:  # else they are among the items
-        digests |= {f"before {config}": content_digest(part.with_row_index()) for config, part in before.items()}
+    if benchmark.history is not None and benchmark.history.column is not None:  # else the items contain them
+        digests |= {f"before {config}": content_digest(part.with_row_index()) for config, part in histories.items()}
     return digest(digests)
 
 
 def _with_reference(
     benchmark: Benchmark, tables: Tables, data: DataConfig
 ) -> tuple[dict[str, pl.DataFrame], dict[str, str], dict[str, Any] | None]:
-    """The data with the English original as a config of its own, cut to the ids that are scored in other configs."""
+    """Return the tables with the English original as a config, with only the ids that other configs score."""
     reference = benchmark.reference
     if reference is None:
         if data.english is not None:
-            raise DataError(f"{benchmark.title} is not translated from English; leave out --english.")
+            raise DataError(f"{benchmark.title} is not translated from English; leave out `english=...`.")
         return tables.frames, tables.paths, None
     place, column = reference.config, benchmark.columns.id
     others = {config: frame for config, frame in tables.frames.items() if config not in benchmark.outside_overall}
     if data.english is None and (place in tables.frames or data.location is not None):
         frames = tables.frames
         if data.limit is not None and place in frames and others:
-            frames = frames | {place: _sharing(frames[place], others.values(), column, data.limit)}
+            frames = frames | {place: _shared_rows(frames[place], others.values(), column, data.limit)}
         return frames, tables.paths, None
-    found = read_tables(data.english or reference.data, split=reference.split)
-    parts, where = list(found.frames.values()), next(iter(found.paths.values()))
-    # Configs of one original are its parts (as of RewardBench, one); those of a release are languages.
-    if place in found.frames:
-        parts, where = [found.frames[place]], found.paths[place]
+    original = read_tables(data.english or reference.data, split=reference.split)
+    parts, where = list(original.frames.values()), next(iter(original.paths.values()))
+    # The configs of a published original are its parts; those of a release are languages.
+    if place in original.frames:
+        parts, where = [original.frames[place]], original.paths[place]
     if any(column not in frame.columns for frame in [*parts, *others.values()]):
-        raise DataError(f"{where} cannot be matched with the data: both need a column `{column}` of ids.")
-    frame = _sharing(pl.concat(parts, how="diagonal_relaxed"), others.values(), column, data.limit)
+        raise DataError(f"{where} cannot be matched with the data; add a column `{column}` of ids to both.")
+    frame = _shared_rows(pl.concat(parts, how="diagonal_relaxed"), others.values(), column, data.limit)
     if frame.is_empty():
-        raise DataError(f"{where} shares no id with the data, so nothing can be compared with English.")
+        raise DataError(f"{where} shares no id with the data; choose the original with `english=...`.")
     record = {
-        "location": found.location,
-        "revision": found.revision,
+        "location": original.location,
+        "revision": original.revision,
         "rows": min(frame.height, data.limit or frame.height),
     }
     return tables.frames | {place: frame}, tables.paths | {place: where}, record
 
 
-def _sharing(english: pl.DataFrame, others: Iterable[pl.DataFrame], column: str, limit: int | None) -> pl.DataFrame:
-    """The rows in English whose ids are among the first `limit` of other configs."""
+def _shared_rows(english: pl.DataFrame, others: Iterable[pl.DataFrame], column: str, limit: int | None) -> pl.DataFrame:
+    """Return the English rows whose ids are among the first `limit` rows of another config."""
     if any(column not in frame.columns for frame in (english, *others)):
         return english
     ids = {str(value) for frame in others for value in (frame[column] if limit is None else frame[column].head(limit))}
@@ -235,43 +252,46 @@ def _sharing(english: pl.DataFrame, others: Iterable[pl.DataFrame], column: str,
 
 def _check_ids(ids: pl.Series, where: str) -> None:
     if ids.n_unique() < len(ids):
-        twice = [item_id for item_id, count in Counter(ids.to_list()).items() if count > 1]
+        duplicates = [item_id for item_id, count in Counter(ids.to_list()).items() if count > 1]
         raise DataError(
-            f"{where} has {len(twice):,} ids more than once ({first_ids(twice)}), so scores could not be told apart; "
-            f"mend them, or number the rows with --column id={ROW_NUMBER}."
+            f"{where} has {len(duplicates):,} ids more than once ({first_ids(duplicates)}); make them unique, or "
+            f'number the rows with `columns=["id={ROW_NUMBER}"]`.'
         )
 
 
-def _merged(frame: pl.DataFrame, columns: Columns, where: str) -> pl.DataFrame:
-    """Rows of one prompt as one, the way of CheemsBench's loader: the responses and pairs of all of them, other columns
-    as the first has them if all of them have them, and the ranks of the only one that has some."""
+def _group_by_prompt(frame: pl.DataFrame, columns: Columns, where: str) -> pl.DataFrame:
+    """Merge the rows of one prompt into one row, as CheemsBench's loader does.
+
+    The row has the responses and pairs of all of them, the ranks of the only row with ranks, and other values of the
+    first row if all rows have a value.
+    """
     prompt = pl.struct(columns.prompt).struct.json_encode()
     numbered = frame.with_row_index(PLACE)
-    alike = numbered.filter(prompt.is_duplicated())
+    repeated = numbered.filter(prompt.is_duplicated())
     rank = columns.rank or "rank"
     lists = [name for name in (columns.responses, columns.pairs) if name in frame.columns]
-    made = []
-    for _, part in alike.group_by(prompt, maintain_order=True):
+    merged_rows = []
+    for _, part in repeated.group_by(prompt, maintain_order=True):
         rows = part.rows(named=True)
         numbers = [str(row[PLACE] + 1) for row in rows]
         ranked = [number for number, row in zip(numbers, rows, strict=True) if row[rank] is not None]
         if len(ranked) > 1:
             raise DataError(
-                f"{where} ranks the responses to one prompt more than once (rows {first_ids(ranked)}), and ranks of "
-                "several rows cannot be merged; leave one of these rows."
+                f"{where} ranks the responses to one prompt more than once (rows {first_ids(ranked)}); keep one of "
+                "these rows."
             )
         merged = {
             name: value if all(row[name] is not None for row in rows) else None for name, value in rows[0].items()
         }
         for name in lists:
             try:
-                every = [one for row in rows for one in parsed_value(row, name) or ()]
+                entries = [entry for row in rows for entry in parsed_value(row, name) or ()]
             except ValueError:
                 raise DataError(
-                    f"{where} has {name} that are no list (one of the rows {first_ids(numbers)})."
+                    f"{where}: `{name}` is not a list in one of the rows {first_ids(numbers)}; write a JSON list."
                 ) from None
-            once = [one for place, one in enumerate(every) if one not in every[:place]]
-            merged[name] = json.dumps(once, ensure_ascii=False) if frame.schema[name] == pl.String else once
-        made.append(merged | {rank: next((row[rank] for row in rows if row[rank] is not None), None)})
-    whole = pl.concat([numbered.filter(~prompt.is_duplicated()), pl.DataFrame(made, numbered.schema)])
-    return whole.sort(PLACE).drop(PLACE)
+            unique = [entry for place, entry in enumerate(entries) if entry not in entries[:place]]
+            merged[name] = json.dumps(unique, ensure_ascii=False) if frame.schema[name] == pl.String else unique
+        merged_rows.append(merged | {rank: next((row[rank] for row in rows if row[rank] is not None), None)})
+    grouped = pl.concat([numbered.filter(~prompt.is_duplicated()), pl.DataFrame(merged_rows, numbered.schema)])
+    return grouped.sort(PLACE).drop(PLACE)

@@ -1,4 +1,4 @@
-"""What annotators' labels mean: the first response of a pair is better, the second is, or neither."""
+"""Meaning of annotators' labels: first response better, second response better, or tie."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -13,13 +13,13 @@ TIE, FIRST, SECOND = 0, 1, 2
 
 
 def label_key(label: object) -> str | None:
-    """The form in which labels are compared: numbers by value (1, 1.0 and "1" are one), True as "true", no blanks.
+    """Normalize a label for comparison: numbers by value (1, 1.0 and "1" are equal), True as "true", no blanks.
 
-    None where there is no label.
+    Returns None for a missing label.
     """
     text = "" if label is None else str(label).lower() if isinstance(label, bool) else str(label).strip()
     try:
-        return repr(float(text) + 0.0).removesuffix(".0")  # adding 0 makes one number of 0 and -0
+        return repr(float(text) + 0.0).removesuffix(".0")  # adding 0 turns -0 into 0
     except ValueError:
         return text or None
 
@@ -28,11 +28,15 @@ Values = tuple[Annotated[str, BeforeValidator(lambda value: label_key(value) or 
 
 
 class Labels(FrozenModel):
-    """What the values of a label mean.
+    """Meaning of the values in a column of labels.
 
-    first, second, tie: the values by which this response is better, or both are equal. Default: 1 and 2; none is a tie.
-    scale: in place of `first` and `second`, the numbers that are most for the first and most for the second response,
-    such as [1, 2] or [-3, 3]. threshold: the number of a scale that is a tie. Default: its middle.
+    Attributes:
+        first: Values for "the first response is better". Default: 1.
+        second: Values for "the second response is better". Default: 2.
+        tie: Values for a tie. Default: none.
+        scale: Instead of `first` and `second`, the numbers that most favor the first and the second response, such as
+            [1, 2] or [-3, 3].
+        threshold: Number of the scale that is a tie. Default: the middle of the scale.
     """
 
     first: Values = ()
@@ -43,15 +47,15 @@ class Labels(FrozenModel):
 
     @model_validator(mode="after")
     def _one_meaning_each(self) -> Self:
-        twice = [value for value, count in Counter(chain(*self._values)).items() if count > 1 or not value]
-        if twice:
-            raise ValueError(f"the label {twice[0]!r} is empty, or has two meanings; name each label once")
+        duplicates = [value for value, count in Counter(chain(*self._values)).items() if count > 1 or not value]
+        if duplicates:
+            raise ValueError(f"the label {duplicates[0]!r} is empty or has two meanings; name each label once")
         if self.scale is None:
             if self.threshold is not None:
-                raise ValueError("a `threshold` belongs to a `scale`; give both")
+                raise ValueError("`threshold` requires `scale`")
             return self
         if self.first or self.second:
-            raise ValueError("`scale` stands in place of `first` and `second`; give either")
+            raise ValueError("`scale` replaces `first` and `second`; leave one of them out")
         if self.scale[0] == self.scale[1] or not all(map(isfinite, (*self.scale, self._middle))):
             raise ValueError("`scale` needs two different numbers")
         if not min(self.scale) < self._middle < max(self.scale):
@@ -60,7 +64,7 @@ class Labels(FrozenModel):
 
     @property
     def _values(self) -> tuple[Values, Values, Values]:
-        """The values that are a tie, the first response and the second."""
+        """The values for a tie, the first response and the second response."""
         named = self.first or self.second or self.scale
         return self.tie, self.first if named else ("1",), self.second if named else ("2",)
 
@@ -70,17 +74,17 @@ class Labels(FrozenModel):
 
     @property
     def expected(self) -> str:
-        """The labels that mean something, in words."""
+        """The known labels, in words."""
         ties, first, second = map(", ".join, self._values)
-        said = [f"{first} (the first response is better)"] * bool(first)
-        said += [f"{second} (the second is)"] * bool(second)
+        parts = [f"{first} (the first response is better)"] * bool(first)
+        parts += [f"{second} (the second is)"] * bool(second)
         if self.scale:
             low, high = self.scale
-            said.append(f"numbers from {low:g} (the first response is better) to {high:g} (the second is)")
-        return " or ".join([*said, *[f"{ties} (a tie)"] * bool(ties)])
+            parts.append(f"numbers from {low:g} (the first response is better) to {high:g} (the second is)")
+        return " or ".join([*parts, *[f"{ties} (a tie)"] * bool(ties)])
 
     def meaning(self, label: object) -> int | None:
-        """`FIRST`, `SECOND` or `TIE`; None for a label of no meaning."""
+        """Return `FIRST`, `SECOND` or `TIE`; None for an unknown label."""
         key = label_key(label)
         for side, values in enumerate(self._values):
             if key in values:
@@ -95,6 +99,6 @@ class Labels(FrozenModel):
         return TIE if number == self._middle else SECOND if (number > self._middle) == (high > low) else FIRST
 
     def majority(self, labels: Iterable[Any]) -> int:
-        """The meaning that more than half of a pair's labels share, else `TIE`; a missing label is not counted."""
+        """Return the meaning of more than half of a pair's labels, else `TIE`; missing labels do not count."""
         counts = Counter(self.meaning(label) for label in labels if label_key(label) is not None)
         return next((side for side in (FIRST, SECOND) if counts[side] * 2 > counts.total()), TIE)

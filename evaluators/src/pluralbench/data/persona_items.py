@@ -1,4 +1,4 @@
-"""The items of the persona judge: read, checked, and drawn for a setting."""
+"""Items of the persona judge: read, check and sample them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,18 +14,24 @@ from pluralbench.data.samples import read_data
 from pluralbench.errors import DataError
 
 SHAPE = PersonaItems.row_types()
-# What a judge is never shown may be missing.
-UNSHOWN: dict[str, Any] = {"origin_a": "?", "origin_b": "?", "gap": None, "rank_calls": []}
-COLUMNS = {name: kind for name, kind in SHAPE.items() if name not in UNSHOWN}
+# Columns that no judge sees may be missing.
+OPTIONAL_COLUMNS: dict[str, Any] = {"origin_a": "?", "origin_b": "?", "gap": None, "rank_calls": []}
+COLUMNS = {name: kind for name, kind in SHAPE.items() if name not in OPTIONAL_COLUMNS}
 TIE = "tie"
 
 
 @dataclass(frozen=True)
 class PersonaItemSet:
-    """The items that can be judged.
+    """All items of the data.
 
-    frame: a row an item: `config`, `row` (its number in its table, from 0), `digest` of its content, and the columns of
-    `PersonaItems` that a judge needs. digest: of all of them.
+    Attributes:
+        frame: One row per item: `config`, `row` (its number in its table, from 0), `digest` of its content, and the
+            columns of `PersonaItems` that a judge needs.
+        location: Directory, file, or dataset on the Hub.
+        revision: Commit of the dataset on the Hub.
+        license: License of the data.
+        digest: SHA-256 of all items.
+        ignored: Columns that are not read.
     """
 
     frame: pl.DataFrame
@@ -38,8 +44,13 @@ class PersonaItemSet:
 
 @dataclass(frozen=True)
 class SampledItems:
-    """The items of a run. ties: how many were left out, by task, since the setting has no ties; skipped: tasks that
-    were left out, each with what it has, such as "no ties"."""
+    """The items of a run.
+
+    Attributes:
+        frame: The items.
+        ties: Number of tied items that the setting leaves out, by task.
+        skipped: Tasks that the setting leaves out, with the reason, such as "no ties".
+    """
 
     frame: pl.DataFrame
     ties: dict[str, int]
@@ -47,9 +58,16 @@ class SampledItems:
 
 
 def load_personas(data: str | None, *, configs: Sequence[str] | None = None, split: str = "test") -> PersonaItemSet:
-    """Read items with the columns of `PersonaItems`, a config for each task.
+    """Read items with the columns of `PersonaItems`; each config is a task.
 
-    Raises `DataError` for tables that are not of this shape, and `TablesError` for what cannot be read.
+    Args:
+        data: Directory, file, ORG/NAME[@REVISION] or "sample". Required: there is no default dataset.
+        configs: Configs to read. Default: all.
+        split: Split to read.
+
+    Raises:
+        DataError: If a table has another shape, or there is no location.
+        TablesError: If the data cannot be read.
     """
     tables = read_data(data, title="Persona judge", sample=PERSONA_JUDGE, split=split, configs=configs)
     frames: list[pl.DataFrame] = []
@@ -58,42 +76,42 @@ def load_personas(data: str | None, *, configs: Sequence[str] | None = None, spl
     tasks: dict[str, str] = {}
     for config, source in tables.frames.items():
         where = tables.paths[config]
-        frame = _checked(source, where)
+        frame = _check_table(source, where)
         ignored |= set(source.columns) - {*SHAPE}
         task = frame["task"][0]
         if task in tasks:
-            raise DataError(f"{where} and {tasks[task]} are both of the task {task}; put them together or rename one.")
+            raise DataError(f"{where} and {tasks[task]} both have the task {task}; join them or rename one.")
         tasks[task] = where
-        own = pl.Series("digest", [_digest(row) for row in frame.iter_rows(named=True)], pl.String)
-        digests[config] = own.to_list()
-        frames.append(frame.select(pl.lit(config).alias("config"), *COLUMNS, own).with_row_index("row"))
-    whole = pl.concat(frames)
-    return PersonaItemSet(whole, tables.location, tables.revision, tables.license, digest(digests), sorted(ignored))
+        item_digests = pl.Series("digest", [_digest(row) for row in frame.iter_rows(named=True)], pl.String)
+        digests[config] = item_digests.to_list()
+        frames.append(frame.select(pl.lit(config).alias("config"), *COLUMNS, item_digests).with_row_index("row"))
+    return PersonaItemSet(
+        pl.concat(frames), tables.location, tables.revision, tables.license, digest(digests), sorted(ignored)
+    )
 
 
 def _digest(row: Mapping[str, Any]) -> str:
-    """Of all that is shown, and of what is right."""
+    """Return the digest of everything that a judge sees, and of the right answer."""
     texts = [row[name] for name in COLUMNS if name != "persona"]
     return digest([texts, [[entry["sentence"], entry["sets"] or []] for entry in row["persona"]]])[:16]
 
 
-def _checked(source: pl.DataFrame, where: str) -> pl.DataFrame:
-    """The columns that are needed, in their types."""
+def _check_table(source: pl.DataFrame, where: str) -> pl.DataFrame:
+    """Check a table and return the required columns with their types."""
     missing = [name for name in COLUMNS if name not in source.columns]
     if missing:
         raise DataError(
-            f"{where} has no column `{missing[0]}`; it has {', '.join(source.columns)}, and items of the persona judge "
-            f"have {', '.join(COLUMNS)}."
+            f"{where} has no column `{missing[0]}`; it has {', '.join(source.columns)}; required: {', '.join(COLUMNS)}."
         )
     if not _are_personas(source.schema["persona"]):
         raise DataError(
-            f"{where}: `persona` must be a list of objects with variable, value, sentence and sets, the last a list of "
-            f"names, not {source.schema['persona']}."
+            f"{where}: `persona` must be a list of objects with variable, value, sentence and sets (a list of names), "
+            f"not {source.schema['persona']}."
         )
-    # Through objects: a JSON file may lack keys that are null in all of its rows.
+    # Converted through objects, since a JSON file may lack keys that are null in all rows.
     frame = pl.DataFrame(source.select(*COLUMNS).to_dicts(), schema=COLUMNS)
     frame = frame.with_columns(pl.col("persona").list.drop_nulls())
-    others = [pl.lit(value, dtype=SHAPE[name]).alias(name) for name, value in UNSHOWN.items()]
+    others = [pl.lit(value, dtype=SHAPE[name]).alias(name) for name, value in OPTIONAL_COLUMNS.items()]
     try:
         validate(frame.with_columns(others), PersonaItems, file=where)
     except TableError as error:
@@ -102,7 +120,7 @@ def _checked(source: pl.DataFrame, where: str) -> pl.DataFrame:
 
 
 def _are_personas(kind: pl.DataType) -> bool:
-    """Whether a column of this type can be personas; one that is empty everywhere has a type of nothing."""
+    """Return whether a column of this type can hold personas; an empty column has the type null."""
     if not isinstance(kind, pl.List):
         return kind == pl.Null
     if not isinstance(kind.inner, pl.Struct):
@@ -120,22 +138,32 @@ def sample_items(
     configs: Sequence[str] | None = None,
     seed: int = 0,
 ) -> SampledItems:
-    """The items that a setting asks about: at most `samples` of each task, exactly so many where there are enough.
+    """Sample the items of a setting.
 
-    Ties are asked about in the setting "tie" alone, and only of tasks that have some; a set of variables only of tasks
-    that have one of it. An item's turn depends on the seed, its task and its id alone.
+    Ties are only judged in the setting "tie", which leaves out tasks without ties. A variable set leaves out tasks
+    without any of its variables. Whether an item is drawn depends only on the seed, its task and its id.
 
-    Raises `DataError` for a task that was named (`configs`) and cannot be asked about so, and where none can.
+    Args:
+        personas: All items.
+        setting: "standard", "certainty" or "tie".
+        variables: Name of the variable set, "all" or "none".
+        samples: Number of items per task. Default: all.
+        configs: Configs that the caller named. A named config is never left out silently. Default: none named.
+        seed: Seed of the draw.
+
+    Raises:
+        DataError: If a named config or all configs have no items of this setting.
     """
     parts = personas.frame.partition_by("task", "config", as_dict=True, maintain_order=True)
-    found = {names: _unasked(part, setting, variables) for names, part in parts.items()}
-    skipped = {str(task): why for (task, _), why in found.items() if why}
+    reasons = {names: _skip_reason(part, setting, variables) for names, part in parts.items()}
+    skipped = {str(task): reason for (task, _), reason in reasons.items() if reason}
     if skipped and (configs is not None or len(skipped) == len(parts)):
-        task, why = next(iter(skipped.items()))
-        others = "".join(f"--config {config} " for (_, config), none in found.items() if not none)
+        task, reason = next(iter(skipped.items()))
+        usable = [config for (_, config), skip in reasons.items() if not skip]
+        others = "`configs=[" + ", ".join(f'"{config}"' for config in usable) + "]`, " if usable else ""
         raise DataError(
-            f"{personas.location}: the task {task} has {why}, so --setting {setting} with --variables {variables} asks "
-            f"nothing of it; choose {others and f'{others.strip()}, or '}another setting or other variables."
+            f'{personas.location}: the task {task} has {reason}, so `setting="{setting}"` with '
+            f'`variables="{variables}"` has no items; choose {others}another setting or other variables.'
         )
     frame = personas.frame.filter(~pl.col("task").is_in([*skipped]))
     ties: dict[str, int] = {}
@@ -151,8 +179,8 @@ def sample_items(
     return SampledItems(frame, ties, skipped)
 
 
-def _unasked(items: pl.DataFrame, setting: Setting, variables: str) -> str:
-    """What a task has that leaves nothing to ask, or ""."""
+def _skip_reason(items: pl.DataFrame, setting: Setting, variables: str) -> str:
+    """Return what leaves a task without items to judge; "" if there are some."""
     is_tie = items["truth"] == TIE
     if setting == TIE and not is_tie.any():
         return "no ties"

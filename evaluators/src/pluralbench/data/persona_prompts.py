@@ -1,6 +1,6 @@
-"""What a judge is asked about a person's choice: the texts of our own, and how an item is put into them.
+"""Prompts of the persona judge.
 
-Whoever changes a text here also changes VERSION, which a run records; a test holds the digest.
+A changed text needs a new VERSION, which runs record; a test checks the digest.
 """
 
 from collections.abc import Mapping
@@ -84,12 +84,17 @@ WORDINGS: dict[str, Json] = {
 
 
 def persona_digest() -> str:
-    """SHA-256 of the wordings above."""
+    """Return the SHA-256 of the wordings above."""
     return digest(dict(WORDINGS))
 
 
 def persona_sentences(item: Mapping[str, Any], variables: str) -> list[str]:
-    """The sentences about an item's person: those of the variable set, in the item's order; "all" has every one."""
+    """Return the sentences about an item's person that belong to a variable set, in the item's order.
+
+    Args:
+        item: A row of `PersonaItems`.
+        variables: Name of the variable set, "all" or "none".
+    """
     return [
         entry["sentence"]
         for entry in item["persona"]
@@ -100,45 +105,52 @@ def persona_sentences(item: Mapping[str, Any], variables: str) -> list[str]:
 def persona_messages(
     item: Mapping[str, Any], variables: str, setting: Setting, style: ReplyFormat, *, swapped: bool = False
 ) -> list[Message]:
-    """The messages that ask about an item of `PersonaItems`; a person of whom nothing is told is not mentioned.
+    """Build the messages about an item.
 
-    swapped: show option B as A and the other way round. What an option says can look like no mark: where it does, all
-    marks get a number that no text has.
+    A person without any sentence of the variable set is not mentioned. No text of an item can imitate the tags around
+    it: if one contains a tag, all tags get a number.
+
+    Args:
+        item: A row of `PersonaItems`.
+        variables: Name of the variable set, "all" or "none".
+        setting: "standard", "certainty" or "tie".
+        style: Reply format.
+        swapped: Show option B as A and A as B.
     """
-    told = persona_sentences(item, variables)
+    sentences = persona_sentences(item, variables)
     options = [item["option_b"], item["option_a"]] if swapped else [item["option_a"], item["option_b"]]
     texts = {
-        PERSON: " ".join(told),
+        PERSON: " ".join(sentences),
         str(CONTEXT[item["kind"]]): item["context"],
         **dict(zip((OPTION_A, OPTION_B), options, strict=True)),
     }
     shown = {name: text for name, text in texts.items() if text.strip()}
-    number = _number(shown)
+    suffix = _tag_suffix(shown)
     system = [
-        (WITH_PERSONA if told else WITHOUT)[item["kind"]],
-        MATERIAL.format(mark=f"{OPTION_A}{number}"),
+        (WITH_PERSONA if sentences else WITHOUT)[item["kind"]],
+        MATERIAL.format(mark=f"{OPTION_A}{suffix}"),
         *([TIE[item["kind"]]] if setting == "tie" else []),
         *([BANDS] if setting == "certainty" else []),
         HOW[setting][style],
     ]
-    sections = (SECTION.format(name=f"{name}{number}", text=text) for name, text in shown.items())
+    sections = (SECTION.format(name=f"{name}{suffix}", text=text) for name, text in shown.items())
     return [
         {"role": "system", "content": "\n".join(map(str, system))},
         {"role": "user", "content": "\n\n".join(sections)},
     ]
 
 
-def _number(shown: Mapping[str, str]) -> str:
-    """What to add to the names of marks so that none of the texts has one of them: nothing, or "-2", "-3", ..."""
-    number, more = 1, ""
-    while any(f"{name}{more}>" in text.casefold() for name in shown for text in shown.values()):
+def _tag_suffix(shown: Mapping[str, str]) -> str:
+    """Return a suffix for tag names that makes them unlike any text: "", "-2", "-3", ..."""
+    number, suffix = 1, ""
+    while any(f"{name}{suffix}>" in text.casefold() for name in shown for text in shown.values()):
         number += 1
-        more = f"-{number}"
-    return more
+        suffix = f"-{number}"
+    return suffix
 
 
 def reply_schema(setting: Setting) -> ReplySchema:
-    """What a structured reply has."""
+    """Return the JSON schema of a structured reply."""
     letters = ["A", "B", "C"] if setting == "tie" else ["A", "B"]
     properties: dict[str, Any] = {"verdict": {"type": "string", "enum": letters}}
     if setting == "certainty":

@@ -1,4 +1,4 @@
-"""Personas from a file: what describes somebody in a few sentences, and choices of theirs that show it."""
+"""Personas from a file: a few sentences about a person, and demonstrations of their choices."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,20 +15,25 @@ from pluralbench.data.texts import messages_of, responses_of
 from pluralbench.errors import DataError
 
 PERSONAS_FILE = "personas.jsonl"
-"""What `synthesize` calls its file."""
+"""Name of the file that `synthesize` writes."""
 FORM = '{"id": ..., "persona": "...", "demonstrations": [{"prompt": ..., "chosen": "...", "rejected": "..."}]}'
 
 
 @dataclass(frozen=True)
 class UserPersona:
-    """What describes a person. demonstrations: pairs that they decided, to be shown to a judge."""
+    """A persona.
+
+    Attributes:
+        sentences: Sentences about the person.
+        demonstrations: Pairs that the person decided, which a judge is shown.
+    """
 
     sentences: tuple[str, ...]
     demonstrations: tuple[EarlierPair, ...] = ()
 
 
 def personas_digest(personas: Mapping[str, UserPersona]) -> str | None:
-    """SHA-256 of personas by id; None where there are none."""
+    """Return the SHA-256 of personas by id; None if there are none."""
     content: dict[str, Json] = {
         name: [list(one.sentences), [[list(pair.prompt), pair.chosen, pair.rejected] for pair in one.demonstrations]]
         for name, one in personas.items()
@@ -37,27 +42,34 @@ def personas_digest(personas: Mapping[str, UserPersona]) -> str | None:
 
 
 def read_personas(path: Path) -> dict[str, UserPersona]:
-    """Personas by the id of an item or of a person, from JSON Lines of the form `FORM`; demonstrations may be left out.
+    """Read personas by the id of an item or a person.
 
-    path: the file, or a directory that holds it as `PERSONAS_FILE`.
+    Args:
+        path: JSON Lines file of the form `FORM`, without or with demonstrations, or a directory with `PERSONAS_FILE`.
 
-    Raises `DataError` naming the line that is not of this form, or whose id stands there twice.
+    Raises:
+        DataError: If a line has another form, or an id is there twice; the message names the line.
     """
     personas: dict[str, UserPersona] = {}
     for where, value in json_lines(path, PERSONAS_FILE):
         match value:
-            case {"id": str() | int() as name, "persona": str() | list() as told, **others}:
-                persona = _persona(str(name), told, others.get("demonstrations") or [], where)
+            case {"id": str() | int() as name, "persona": str() | list() as text, **others}:
+                persona = _persona(str(name), text, others.get("demonstrations") or [], where)
             case _:
-                raise DataError(f"{where}, is not of the form {FORM}.")
+                raise DataError(f"{where}: the line does not have the form {FORM}.")
         if str(name) in personas:
-            raise DataError(f"{where}: the id {name} has a persona before this line; leave one of the two.")
+            raise DataError(f"{where}: the id {name} has a persona on an earlier line; remove one of the two.")
         personas[str(name)] = persona
     return personas
 
 
 def json_lines(path: Path, name: str) -> Iterator[tuple[str, Any]]:
-    """The place and the value of each line of a JSON Lines file; of a directory, of its file of this name."""
+    """Yield the place ("FILE, line 1") and the value of each line of a JSON Lines file.
+
+    Args:
+        path: The file, or a directory that contains it.
+        name: Name of the file in a directory.
+    """
     path = path / name if path.is_dir() else path
     for number, line in enumerate(read_text(path, DataError).split("\n"), start=1):
         if line.strip():
@@ -67,13 +79,13 @@ def json_lines(path: Path, name: str) -> Iterator[tuple[str, Any]]:
 
 def _persona(name: str, persona: Any, demonstrations: Any, where: str) -> UserPersona:
     try:
-        told = parse_persona({"persona": persona}, "persona")
-        shown = tuple(_demonstration(pair) for pair in demonstrations)
+        sentences = parse_persona({"persona": persona}, "persona")
+        pairs = tuple(_demonstration(pair) for pair in demonstrations)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError):
-        raise DataError(f"{where}, is not of the form {FORM}.") from None
-    if told is None:
-        raise DataError(f"{where}: the persona of id {name} is empty; write one, or take the line away.")
-    return UserPersona(tuple(told), shown)
+        raise DataError(f"{where}: the line does not have the form {FORM}.") from None
+    if sentences is None:
+        raise DataError(f"{where}: the persona of id {name} is empty; write one, or remove the line.")
+    return UserPersona(tuple(sentences), pairs)
 
 
 def _demonstration(pair: Mapping[str, Any]) -> EarlierPair:

@@ -1,6 +1,6 @@
-"""What a model under test is told about the person: nothing, their posts, a planner's guess, or a persona.
+"""User context in prompts: none, the user's posts, a planner's aspects, or a persona.
 
-Rubric aspects and narratives are the standard that a benchmark scores by; only a judge that is an oracle sees aspects.
+Rubric aspects and narratives define the right answer, so only a judge with `oracle` sees aspects.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,7 +23,7 @@ from pluralbench.data.personas import UserPersona, json_lines, read_personas
 from pluralbench.errors import DataError
 
 KNOWN = ("profile", "persona", "earlier")
-"""What items know of their person beside the id; of the rubric aspects no group has anything."""
+"""Columns of items that describe the person; groups never contain the rubric aspects."""
 POSTS = "Posts I wrote earlier:\n{posts}"
 PLAN = "What I expect of an answer: {plan}"
 ORACLE = "What this person expects of an answer:\n{aspects}"
@@ -41,15 +41,19 @@ WORDINGS = {
 
 
 def prompts_digest(profile: Profile) -> str:
-    """SHA-256 of the wordings above; those of personas are part of it where the profile is one."""
+    """Return the SHA-256 of the wordings above, with those of personas if the profile is "persona"."""
     return digest(WORDINGS | (personas.WORDINGS if profile == "persona" else {}))
 
 
 @dataclass(frozen=True)
 class UserContext:
-    """What is known of people beside what their items say, and which of all that a prompt tells.
+    """User data from files, and what of it prompts show.
 
-    plans: by the id of an item. personas: by the id of an item or of a person. history: pairs they decided before.
+    Attributes:
+        prompt: What prompts show.
+        plans: Inferred aspects by item id.
+        personas: Personas by item id or person.
+        history: Pairs that the people decided earlier.
     """
 
     prompt: PromptConfig = field(default_factory=PromptConfig)
@@ -58,21 +62,28 @@ class UserContext:
     history: History = field(default_factory=History)
 
     def persona(self, item: Mapping[str, Any]) -> UserPersona | None:
-        """The persona of an item: the file's for the item or else for its person, or else the data's."""
-        given = self.personas.get(item["id"]) or self.personas.get(item["person"])
-        return given or (UserPersona(tuple(item["persona"])) if item["persona"] else None)
+        """Return the persona from the file (of the item, else of its person), else from the data."""
+        from_file = self.personas.get(item["id"]) or self.personas.get(item["person"])
+        return from_file or (UserPersona(tuple(item["persona"])) if item["persona"] else None)
 
     def posts(self, item: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The posts of an item's person: the data's, or where it has none what they asked before."""
+        """Return the posts of an item's person, or else the questions of their earlier pairs."""
         return item["profile"] or self.history.questions(item)
 
 
 def items_to_groups(
     items: pl.DataFrame, context: UserContext, *, several_configs: bool, full_context: bool = False
 ) -> list[Group]:
-    """The items as groups, with what a prompt tells of the person, as data and as text. Raises `DataError`.
+    """Convert items to groups, with the user context as data and as text.
 
-    several_configs: whether group ids start with the config. full_context: see `build_person`.
+    Args:
+        items: Items with the columns of `ITEMS`.
+        context: User data, and what of it prompts show.
+        several_configs: Start the ids of groups with their config.
+        full_context: Give groups all data about the person, not only what the prompt shows.
+
+    Raises:
+        DataError: If an item lacks the user context that the prompt shows.
     """
     rows = items.select("config", "id", "person", "responses", *KNOWN).iter_rows(named=True)
     return [
@@ -89,7 +100,7 @@ def items_to_groups(
 
 
 def _messages(prompts: pl.Series) -> Iterator[list[Message]]:
-    """Prompts as messages, by column: polars takes five times as long for lists of objects."""
+    """Yield prompts as messages, from flat columns: reading lists of objects takes polars five times as long."""
     flat = prompts.explode(empty_as_null=False).struct
     messages = zip(flat.field("role").to_list(), flat.field("content").to_list(), strict=True)
     for size in prompts.list.len().to_list():
@@ -97,11 +108,16 @@ def _messages(prompts: pl.Series) -> Iterator[list[Message]]:
 
 
 def build_person(item: Mapping[str, Any], context: UserContext, *, full_context: bool = False) -> Person:
-    """Who asks, as data: what the prompt tells of them, so that no model is told more than the run says.
+    """Return the user of an item as data.
 
-    Posts come with the data's persona, since personalized models read both. The id, which is the user where the
-    benchmark or the caller names a column of users and else the item itself, and the pairs that they decided before
-    are there whatever the prompt tells: a run says whether its data has such pairs. full_context: all that is known.
+    The data has what the prompt shows, so that no model gets more context than the run records. With posts it includes
+    the data's persona, since personalized models read both. It always has the id (the user, or the item if there is no
+    column of users) and the earlier pairs, which a run records.
+
+    Args:
+        item: A row of the items.
+        context: User data, and what of it prompts show.
+        full_context: Include all posts and the persona.
     """
     prompt = context.prompt
     persona = context.persona(item) if full_context or prompt.profile in {"raw", "persona"} else None
@@ -116,17 +132,23 @@ def build_person(item: Mapping[str, Any], context: UserContext, *, full_context:
 
 
 def context_blocks(item: Mapping[str, Any], context: UserContext) -> tuple[str, ...]:
-    """What is said about the person of an item: a block for each post, in the data's order, or one of all else.
+    """Return the user context of an item as text: one block per post, or one block for a plan or persona.
 
-    Nothing where the posts are the questions of earlier pairs, of which the person has none yet. Raises `DataError`
-    where anything else is missing.
+    It is empty for `profile="none"`, and for people without earlier pairs if their questions are the posts.
+
+    Args:
+        item: A row of the items.
+        context: User data, and what of it prompts show.
+
+    Raises:
+        DataError: If the posts, the plan or the persona is missing.
     """
     prompt = context.prompt
     if prompt.profile == "none":
         return ()
     if prompt.profile == "plan":
         if item["id"] not in context.plans:
-            raise DataError(f"The plans have none for id {item['id']}; add it, or choose --profile none.")
+            raise DataError(f'The plans file has no id {item["id"]}; add it, or choose `profile="none"`.')
         return (PLAN.format(plan=context.plans[item["id"]]),)
     if prompt.profile == "persona":
         return (personas.persona_block(_persona(item, context).sentences),)
@@ -135,8 +157,8 @@ def context_blocks(item: Mapping[str, Any], context: UserContext) -> tuple[str, 
         return ()
     if not posts:
         raise DataError(
-            f"The item of id {item['id']} has no profile; name its column (--column profile=COLUMN), or choose "
-            "--profile none."
+            f'The item {item["id"]} has no posts; name their column with `columns=["profile=COLUMN"]`, or choose '
+            '`profile="none"`.'
         )
     first, *others = render_posts(posts[: prompt.profile_size])
     return (POSTS.format(posts=first), *others)
@@ -145,37 +167,48 @@ def context_blocks(item: Mapping[str, Any], context: UserContext) -> tuple[str, 
 def _persona(item: Mapping[str, Any], context: UserContext) -> UserPersona:
     persona = context.persona(item)
     if persona is None:
-        where, mend = ("The personas have", "add it") if context.personas else ("There is", "give --personas FILE")
+        fix = "add it to the file" if context.personas else "pass a file with `personas=...`"
         raise DataError(
-            f"{where} no persona for id {item['id']} or the person {item['person']}; {mend}, name the column of one "
-            "(--column persona=COLUMN), or choose --profile none."
+            f"The item {item['id']} (person {item['person']}) has no persona; {fix}, name a column with "
+            '`columns=["persona=COLUMN"]`, or choose `profile="none"`.'
         )
     return persona
 
 
 def judge_context(item: Mapping[str, Any], context: UserContext, *, oracle: Oracle | None) -> str:
-    """What a judge is told about the person of an item, apart from the question. Raises `DataError`.
+    """Return the user context that a judge sees next to the question of an item.
 
-    A persona is followed by its demonstrations, as SynthesizeMe's judge has them.
-    oracle: the rubric aspects that the benchmark scores by, after what the prompt tells: their titles, as the policy's
-    judge of Personalized RewardBench has them, or the reasons too. The paper's oracle (appendix A.4) sees the posts and
-    the aspects.
+    A persona is followed by its demonstrations, as in SynthesizeMe. Rubric aspects come last; the oracle of
+    Personalized RewardBench (appendix A.4) sees posts and aspects.
+
+    Args:
+        item: A row of the items.
+        context: User data, and what of it prompts show.
+        oracle: Add the rubric aspects: their titles, or also the reasons. None adds nothing.
+
+    Raises:
+        DataError: If the item lacks the user context or the aspects.
     """
     blocks = ["\n".join(context_blocks(item, context))]
     if context.prompt.profile == "persona":
         blocks += map(personas.demonstration_block, _persona(item, context).demonstrations)
     if oracle:
         if not item["aspects"]:
-            raise DataError(f"The item of id {item['id']} has no rubric aspects, which an oracle is shown.")
-        blocks.append(ORACLE.format(aspects="\n".join(_aspect(one, oracle) for one in item["aspects"])))
+            raise DataError(f"The item {item['id']} has no rubric aspects; leave out `oracle=...`.")
+        blocks.append(ORACLE.format(aspects="\n".join(_aspect(aspect, oracle) for aspect in item["aspects"])))
     return "\n\n".join(text for text in blocks if text)
 
 
 def language_context(benchmark: Benchmark, config: str, subset: str, answer_language: AnswerLanguage) -> str:
-    """In which language the question of an item is, and in which the answer should be; "" where that is not known.
+    """Return a sentence about the languages of an item's question and answer; "" if they are unknown.
 
-    The answer should be in the same language, or in English where it is code. answer_language: "english" says English
-    of all answers, as the authors' runner of M-RewardBench does.
+    The answer's language is the question's, or English for code.
+
+    Args:
+        benchmark: The benchmark.
+        config: Config of the item, which is a language code in multilingual benchmarks.
+        subset: Subset of the item.
+        answer_language: "english" expects English for every answer, as the authors' runner of M-RewardBench does.
     """
     if benchmark.reference is None:
         return ""
@@ -195,25 +228,37 @@ def _aspect(aspect: Mapping[str, str | None], oracle: Oracle) -> str:
 
 
 def load_plans(prompt: PromptConfig) -> dict[str, str]:
-    """The plans where the profile is "plan". Raises `DataError` where one is given without the other."""
+    """Read the plans of a prompt configuration.
+
+    Raises:
+        DataError: If only one of `profile="plan"` and `plans` is set, or the file has another form.
+    """
     if (prompt.profile == "plan") != (prompt.plans is not None):
-        raise DataError("--profile plan and --plans FILE belong together; give both or neither.")
+        raise DataError('`profile="plan"` and `plans=...` require each other; pass both or neither.')
     return {} if prompt.plans is None else read_plans(prompt.plans)
 
 
 def load_user_personas(prompt: PromptConfig) -> dict[str, UserPersona]:
-    """The personas of the prompt's file. Raises `DataError` where it is given for another profile."""
+    """Read the personas of a prompt configuration.
+
+    Raises:
+        DataError: If the profile is not "persona", or the file has another form.
+    """
     if prompt.personas is None:
         return {}
     if prompt.profile != "persona":
-        raise DataError("--personas FILE is for --profile persona; give both, or leave out the file.")
+        raise DataError('`personas=...` requires `profile="persona"`; pass both, or leave out the file.')
     return read_personas(prompt.personas)
 
 
 def read_plans(path: Path) -> dict[str, str]:
-    """Inferred aspects by item id, from JSON Lines with `id` and `aspects` (a list of titles, or a text).
+    """Read inferred aspects by item id.
 
-    path: such a file, or the directory that `plan` leaves. Raises `DataError` naming the line that is not of this form.
+    Args:
+        path: JSON Lines file with `id` and `aspects` (a list of titles, or a text), or the directory of `plan`.
+
+    Raises:
+        DataError: If a line has another form; the message names it.
     """
     plans: dict[str, str] = {}
     for where, value in json_lines(path, "plans.jsonl"):
@@ -223,5 +268,5 @@ def read_plans(path: Path) -> dict[str, str]:
             case {"id": str() | int() as name, "aspects": [*titles]} if all(isinstance(one, str) for one in titles):
                 plans[str(name)] = ", ".join(map(str, titles))
             case _:
-                raise DataError(f'{where}, is not of the form {{"id": ..., "aspects": [...]}}.')
+                raise DataError(f'{where}: the line does not have the form {{"id": ..., "aspects": [...]}}.')
     return plans

@@ -1,4 +1,4 @@
-"""`compare`: two runs on the decisions they share, by paired tests of the overall number and of its parts."""
+"""`compare`: paired tests of two runs on the decisions they share."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -35,15 +35,21 @@ DIFFERENCES = pl.Schema(
     | {name: pl.Float64() for name in ("first", "second", "difference", "low", "high", "p_value", "p_holm")}
     | {"n": pl.Int64(), "clusters": pl.Int64(), "method": pl.String()}
 )
-"""What is said of each part: its place (see `pluralbench.results.metrics_frame`), both runs' numbers and the test."""
+"""Columns of `RunComparison.parts`: the place (see `pluralbench.results.metrics_frame`), both numbers, and the test."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A number of both runs, and the second less the first with its interval and p-value, each None where missing.
+    """One number of both runs and their difference. Missing values are None.
 
-    method: how the interval was made. p_value: of no difference, two-sided, by exchanging the runs within clusters
-    (prompts or users).
+    Attributes:
+        first: The first run's number, from 0 to 1.
+        second: The second run's number.
+        difference: `second` minus `first`.
+        low: Lower end of the 95% interval of the difference.
+        high: Upper end.
+        method: How the interval was computed.
+        p_value: Two-sided p-value of no difference, from exchanging the runs within clusters (prompts or users).
     """
 
     first: float | None
@@ -57,13 +63,23 @@ class Difference:
 
 @dataclass(frozen=True)
 class RunComparison:
-    """How two runs differ on the decisions they share.
+    """The differences of two runs on the decisions they share.
 
-    first, second: the runs' directories. rule: how the overall number is made. headline: that number of both.
-    decisions, clusters: that both runs have; clustered_by: what the clusters are. counted: how many of the decisions
-    the overall number is made of; only_first, only_second: how many of these only that run got right.
-    left_out: decisions that only one of them has. parts: the same of configs, sections and categories, in the columns
-    `DIFFERENCES`. tested: how many parts have a p-value; `p_holm` is adjusted for so many.
+    Attributes:
+        first: Directory of the first run.
+        second: Directory of the second run.
+        benchmark: Name of the benchmark.
+        rule: Definition of the overall number, as a sentence.
+        decisions: Number of shared decisions.
+        counted: Number of shared decisions that the overall number uses.
+        clusters: Number of clusters of the shared decisions.
+        clustered_by: What a cluster is, in the plural, such as "prompts".
+        headline: The overall numbers and their difference.
+        only_first: Counted decisions that only the first run got right.
+        only_second: Counted decisions that only the second run got right.
+        left_out: Decisions that only one run has.
+        tested: Number of parts with a p-value; `p_holm` is adjusted for this many.
+        parts: One row per config, section and category, with the columns `DIFFERENCES`.
     """
 
     first: str
@@ -82,34 +98,42 @@ class RunComparison:
     parts: pl.DataFrame
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it as plain JSON values, `parts` as a list of rows."""
+        """Return plain JSON values, with `parts` as a list of rows."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return values | {"headline": asdict(self.headline), "parts": self.parts.to_dicts()}
 
 
 def compare(first: Run, second: Run, *, seed: int = 0, differing_text: bool = False) -> RunComparison:
-    """Compare two runs of one benchmark by the overall number and its parts, each on the decisions that both have.
+    """Compare two runs of one benchmark by paired tests on the decisions they share.
 
-    The same numbers are made of both runs' decisions as in their metrics. Intervals are of the differences cluster by
-    cluster (see `pluralbench_measures.intervals`), p-values from exchanging the runs within clusters, by the seed.
-    differing_text: whether items with the same id may differ in their texts, as those of two translators do.
+    The overall number and its parts are recomputed on the shared decisions. Intervals are over the clusters'
+    differences (`pluralbench_measures.intervals`); p-values come from exchanging the runs within clusters.
 
-    Raises `RunError` for runs of other benchmarks, of other sections or weights, on other clusters, on items that
-    differ in content, or with no decision in common.
+    Args:
+        first: A run, as `load_run` returns it.
+        second: Another run of the same benchmark and items.
+        seed: Seed of the exchanges.
+        differing_text: Allow items with the same id to have different texts, as two translations have.
+
+    Returns:
+        The overall difference (`headline`) and a table of the parts (`parts`).
+
+    Raises:
+        RunError: If the runs differ in benchmark, overall number, clusters or item texts, or share no decision.
     """
     benchmark = shared_benchmark(first, second)
     ours, theirs = (counted_decisions(run) for run in (first, second))
-    both = _both(ours, theirs, first, second, differing_text=differing_text)
+    both = _shared_decisions(ours, theirs, first, second, differing_text=differing_text)
     shared = both.filter(pl.col("outcome") != "equal")
     leaves, counts = _counts(benchmark, both)
     differences = _differences(benchmark, leaves, counts[0], counts[1], seed)
     counted = of_overall(benchmark, shared)
-    won = [counted["outcome"] == "win", counted["outcome_second"] == "win"]
+    wins = [counted["outcome"] == "win", counted["outcome_second"] == "win"]
     (_, headline, _), *parts = differences
-    adjusted = holm([found.p_value for _, found, _ in parts])
+    adjusted = holm([part.p_value for _, part, _ in parts])
     rows = [
-        place._asdict() | asdict(found) | {"p_holm": p, "n": number.n, "clusters": number.clusters}
-        for (place, found, number), p in zip(parts, adjusted, strict=True)
+        place._asdict() | asdict(part) | {"p_holm": p, "n": number.n, "clusters": number.clusters}
+        for (place, part, number), p in zip(parts, adjusted, strict=True)
     ]
     return RunComparison(
         first=str(first.path),
@@ -121,9 +145,9 @@ def compare(first: Run, second: Run, *, seed: int = 0, differing_text: bool = Fa
         clusters=shared["cluster"].n_unique(),
         clustered_by=_clusters_of(first),
         headline=headline,
-        only_first=int((won[0] & ~won[1]).sum()),
-        only_second=int((won[1] & ~won[0]).sum()),
-        left_out=sum(one.filter(pl.col("outcome") != "equal").height for one in (ours, theirs)) - 2 * shared.height,
+        only_first=int((wins[0] & ~wins[1]).sum()),
+        only_second=int((wins[1] & ~wins[0]).sum()),
+        left_out=sum(own.filter(pl.col("outcome") != "equal").height for own in (ours, theirs)) - 2 * shared.height,
         tested=sum(p is not None for p in adjusted),
         parts=pl.DataFrame(rows, schema=DIFFERENCES),
     )
@@ -132,25 +156,33 @@ def compare(first: Run, second: Run, *, seed: int = 0, differing_text: bool = Fa
 def overall_difference(
     first: Run, second: Run, ours: pl.DataFrame, theirs: pl.DataFrame, *, differing_text: bool = False
 ) -> Estimate:
-    """The overall number of the second run less that of the first on what both have, with its interval and no test.
+    """Compute the difference of the overall numbers on the shared decisions, with its interval and no test.
 
-    ours, theirs: their decisions, see `counted_decisions`. Raises `RunError` as `compare` does.
+    Args:
+        first: A run.
+        second: Another run of the same benchmark and items.
+        ours: The first run's decisions, from `counted_decisions`.
+        theirs: The second run's decisions.
+        differing_text: Allow items with the same id to have different texts.
+
+    Raises:
+        RunError: If the runs cannot be compared; see `compare`.
     """
     benchmark = shared_benchmark(first, second)
-    leaves, counts = _counts(benchmark, _both(ours, theirs, first, second, differing_text=differing_text))
-    found, sides = perturb_counts(*counts)
-    one, other = (next(iter(resampled_accuracies(benchmark, leaves, side))) for side in sides)
-    return found.difference(other.values - one.values, one.strata, one.n, one.clusters)
+    leaves, counts = _counts(benchmark, _shared_decisions(ours, theirs, first, second, differing_text=differing_text))
+    perturbed, sides = perturb_counts(*counts)
+    before, after = (next(iter(resampled_accuracies(benchmark, leaves, side))) for side in sides)
+    return perturbed.difference(after.values - before.values, before.strata, before.n, before.clusters)
 
 
-def _both(
+def _shared_decisions(
     ours: pl.DataFrame, theirs: pl.DataFrame, first: Run, second: Run, *, differing_text: bool = False
 ) -> pl.DataFrame:
-    """The decisions that both runs have, on clusters that are the same in both."""
+    """Join the decisions that both runs have, on clusters that are the same in both."""
     both = ours.join(theirs, on=KEYS, how="inner", suffix="_second", nulls_equal=True, maintain_order="left")
     both = both.filter((pl.col("outcome") == "equal") == (pl.col("outcome_second") == "equal"))
     if both.filter(pl.col("outcome") != "equal").is_empty():
-        raise RunError(f"{first.path} and {second.path} have no decision in common, so they cannot be compared.")
+        raise RunError(f"{first.path} and {second.path} share no decision; compare runs on the same items.")
     _check_shared(both, first, second, differing_text=differing_text)
     return _with_shared_clusters(both, first, second)
 
@@ -162,41 +194,47 @@ def _counts(benchmark: Benchmark, both: pl.DataFrame) -> tuple[Sequence[Leaf], t
 
 
 def shared_benchmark(first: Run, second: Run) -> Benchmark:
-    """What both runs are of. Raises `RunError` where these differ."""
-    one, other = (run.config.benchmark for run in (first, second))
-    if one.name != other.name:
-        raise RunError(f"{first.path} is of the benchmark {one.name} and {second.path} of {other.name}.")
-    if one.rule != other.rule or one.description.sections != other.description.sections:
+    """Return the benchmark of two runs.
+
+    Raises:
+        RunError: If the runs differ in benchmark, in the rule of the overall number or in its weights.
+    """
+    ours, theirs = (run.config.benchmark for run in (first, second))
+    if ours.name != theirs.name:
         raise RunError(
-            f"The overall numbers of {first.path} and {second.path} are made by different rules ({one.rule}; "
-            f"{other.rule}) or weights; score both with the same benchmark and the same --legacy."
+            f"{first.path} is a run of the benchmark {ours.name} and {second.path} of {theirs.name}; compare runs of "
+            "one benchmark."
         )
-    return one.description
+    if ours.rule != theirs.rule or ours.description.sections != theirs.description.sections:
+        raise RunError(
+            f"{first.path} and {second.path} compute the overall number by different rules ({ours.rule}; "
+            f"{theirs.rule}) or weights; score both with the same benchmark and `legacy`."
+        )
+    return ours.description
 
 
 def counted_decisions(run: Run) -> pl.DataFrame:
-    """Decisions that count, and those between responses that the benchmark calls equal."""
-    found = decisions_of(run.items).filter(pl.col("outcome").is_in([*COUNTED, "equal"]))
-    return found.select(*BASE, "chosen", "rejected", "outcome")
+    """Return the decisions that count, and those between tied responses (outcome "equal")."""
+    decisions = decisions_of(run.items).filter(pl.col("outcome").is_in([*COUNTED, "equal"]))
+    return decisions.select(*BASE, "chosen", "rejected", "outcome")
 
 
 def _check_shared(both: pl.DataFrame, first: Run, second: Run, *, differing_text: bool) -> None:
     if not differing_text and (both["digest"] != both["digest_second"]).any():
         raise RunError(
-            f"{first.path} and {second.path} share ids, but their items differ in content; score both on the same "
-            "data, or compare them all the same with --differing-text, as for two translations of the same items."
+            f"Items of {first.path} and {second.path} have the same ids but different texts; score both on the same "
+            "data, or pass `differing_text=True` for two translations."
         )
     other = both.filter(pl.col("subset").ne_missing(pl.col("subset_second")))
     if other.height:
-        _refuse_items(other, "are in other subsets", first, second)
+        _refuse_items(other, "subsets", first, second)
 
 
 def _with_shared_clusters(both: pl.DataFrame, first: Run, second: Run) -> pl.DataFrame:
-    """The decisions on clusters that are the same in both runs.
+    """Give the decisions clusters that are the same in both runs.
 
-    Items of one prompt are one cluster, and further items can join two prompts (as a translation that both share
-    does), so where the runs have other items besides, what either has as one is one. Raises `RunError` where the runs
-    took other things for clusters.
+    Items with the same prompt are one cluster, and further items can join two prompts (such as a translation that both
+    share). If the runs have different further items, whatever is one cluster in either run is one cluster here.
     """
     ours, theirs = both["cluster"].to_list(), both["cluster_second"].to_list()
     if len(set(zip(ours, theirs, strict=True))) == len(set(ours)) == len(set(theirs)):
@@ -204,13 +242,13 @@ def _with_shared_clusters(both: pl.DataFrame, first: Run, second: Run) -> pl.Dat
     rules = [_clusters_of(run) for run in (first, second)]
     if rules[0] != rules[1]:
         raise RunError(
-            f"The clusters of {first.path} are {rules[0]}, and those of {second.path} are {rules[1]}, so they cannot "
-            "be compared; make one of them again, with the same --column cluster."
+            f"The clusters of {first.path} are {rules[0]} and those of {second.path} are {rules[1]}; rerun one of them "
+            "with the same cluster column."
         )
     if any(run.config.data.clusters is None or run.config.data.clusters.column is not None for run in (first, second)):
         _refuse_items(
             both.filter(pl.col("cluster") != pl.col("cluster_second")),
-            "belong to other prompts or users",
+            "clusters (prompts or users)",
             first,
             second,
         )
@@ -227,39 +265,41 @@ def _clusters_of(run: Run) -> str:
 def _refuse_items(other: pl.DataFrame, what: str, first: Run, second: Run) -> None:
     config, item = other.select("config", "id").row(0)
     raise RunError(
-        f"In {second.path}, {other.height:,} items {what} than in {first.path} (first {config}/{item}); score both "
-        "with the same columns."
+        f"{other.height:,} items have other {what} in {second.path} than in {first.path} (first {config}/{item}); "
+        "score both with the same columns."
     )
 
 
 def _differences(
     benchmark: Benchmark, leaves: Sequence[Leaf], first: Counts, second: Counts, seed: int
 ) -> list[tuple[Place, Difference, ResampledAccuracy]]:
-    """The overall number first, then the parts."""
-    found, sides = perturb_counts(first, second)
-    raised = [resampled_accuracies(benchmark, leaves, one) for one in sides]
-    exchanged = [resampled_accuracies(benchmark, leaves, one) for one in _exchanged(first, second, seed)]
-    # The overall number and its parts: means, configs, sections and categories; a single config is no part.
-    configs = {one.place for one in raised[0] if one.place.group == "config"}
-    wanted = {one.place for one in raised[0] if one.place.group in {"overall", "excluded", "section", "category"}}
+    """Test the overall number, which comes first, and its parts."""
+    perturbed, sides = perturb_counts(first, second)
+    resampled = [resampled_accuracies(benchmark, leaves, side) for side in sides]
+    exchanged = [resampled_accuracies(benchmark, leaves, side) for side in _exchanged(first, second, seed)]
+    # The overall number and its parts: means, configs, sections and categories. A single config is not a part.
+    configs = {number.place for number in resampled[0] if number.place.group == "config"}
+    places = {
+        number.place for number in resampled[0] if number.place.group in {"overall", "excluded", "section", "category"}
+    }
     if len({place.config for place in configs}) > 1:
-        wanted |= configs
-    rows = zip(*raised, *exchanged, strict=True)
+        places |= configs
+    rows = zip(*resampled, *exchanged, strict=True)
     return [
-        (one.place, _difference(found, one, other, tested.values - base.values), one)
-        for one, other, base, tested in rows
-        if one.place in wanted
+        (ours.place, _difference(perturbed, ours, theirs, exchanged_theirs.values - exchanged_ours.values), ours)
+        for ours, theirs, exchanged_ours, exchanged_theirs in rows
+        if ours.place in places
     ]
 
 
 def _exchanged(first: Counts, second: Counts, seed: int) -> tuple[Drawn, Drawn]:
     pairs = {name: exchange(first[name], second[name], seed) for name in first}
-    return {name: one for name, (one, _) in pairs.items()}, {name: other for name, (_, other) in pairs.items()}
+    return {name: ours for name, (ours, _) in pairs.items()}, {name: theirs for name, (_, theirs) in pairs.items()}
 
 
 def _difference(
     perturbed: Perturbed, first: ResampledAccuracy, second: ResampledAccuracy, exchanged: Array
 ) -> Difference:
-    found = perturbed.difference(second.values - first.values, first.strata, first.n, first.clusters)
-    ours, theirs = (None if np.isnan(one.values[0]) else float(one.values[0]) for one in (first, second))
-    return Difference(ours, theirs, found.value, found.low, found.high, found.method, p_value(exchanged))
+    estimate = perturbed.difference(second.values - first.values, first.strata, first.n, first.clusters)
+    ours, theirs = (None if np.isnan(run.values[0]) else float(run.values[0]) for run in (first, second))
+    return Difference(ours, theirs, estimate.value, estimate.low, estimate.high, estimate.method, p_value(exchanged))

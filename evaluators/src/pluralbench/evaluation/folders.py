@@ -1,4 +1,4 @@
-"""Where a run lies when nobody says where: a folder of its own for all that gives other numbers."""
+"""Default run directories: one name for each set of options that changes the numbers."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,10 +11,10 @@ from pluralbench.data.shards import Shard
 from pluralbench.results.runs import RUN_FILE
 
 RUNS = Path("runs")
-LONGEST = 80  # characters that choices add to a name
-FEW = 2  # names of configs that are spelled out
-# What is too long for a name, or changes no number by itself; the digest tells apart what differs only there.
-UNSAID = {
+MAX_LENGTH = 80  # characters that options add to a name
+MAX_CONFIGS = 2  # more configs are counted instead of named
+# Fields that are too long for a name or change no number by themselves; a digest distinguishes runs that differ here.
+UNNAMED_FIELDS = {
     "location",
     "columns",
     "labels",
@@ -27,8 +27,8 @@ UNSAID = {
     "device",
     "token_budget",
 }
-UNSAID |= {"trust_remote_code", "seed"}
-SAID = {
+UNNAMED_FIELDS |= {"trust_remote_code", "seed"}
+WORD_FORMATS = {
     "oracle": "oracle-{}",
     "profile_size": "{}-posts",
     "orders": "{}-order",
@@ -44,19 +44,25 @@ SAID = {
 def run_folder(
     name: str,
     config: Recipe,
-    *choices: FrozenModel,
+    *options: FrozenModel,
     seed: int = 0,
     exclude: tuple[str, ...] = (),
     shard: Shard | None = None,
 ) -> Path:
-    """The folder of a run under `runs/`, such as `personalized-my-model-limit20-raw`.
+    """Return the default directory of a run, such as `runs/personalized-my-model-limit20-raw`.
 
-    name: what it begins with. choices: descriptions, of which the values that are not their defaults are added, but for
-    the fields in `said`, which the name has already. shard: what the name ends with. Where the folder is taken by a run
-    of other settings (another model of that name, other data), a digest of the settings is added.
+    If another run (a different model of that name, other data) has the directory, a digest of `config` is added.
+
+    Args:
+        name: Start of the name.
+        config: The run's configuration.
+        options: Configuration objects; the name lists their values that are not the default.
+        seed: Seed of the run; the name lists it if it is not 0.
+        exclude: Fields that the name does not list, because `name` contains them.
+        shard: Shard at the end of the name. Default: none.
     """
-    words = [word for choice in choices for word in _words(choice, exclude)] + ([f"seed{seed}"] if seed else [])
-    while words and len("-".join(words)) > LONGEST:
+    words = [word for option in options for word in _words(option, exclude)] + ([f"seed{seed}"] if seed else [])
+    while words and len("-".join(words)) > MAX_LENGTH:
         words.pop()
     plain, end = RUNS / file_name("-".join([name, *words])), "" if shard is None else shard.suffix
     own = plain.with_name(f"{plain.name}-{digest(content_values(config))[:6]}{end}")
@@ -67,16 +73,16 @@ def run_folder(
 
 
 def file_name(name: str) -> str:
-    """A name as part of a file name: letters, digits and few marks."""
+    """Return a name with only letters, digits and `-_.@`, for use in a file name."""
     return "".join(letter if letter.isalnum() or letter in "-_.@" else "-" for letter in name).strip("-")
 
 
-def _words(choice: FrozenModel, exclude: tuple[str, ...]) -> Iterator[str]:
-    for field, info in type(choice).model_fields.items():
-        value = getattr(choice, field)
+def _words(option: FrozenModel, exclude: tuple[str, ...]) -> Iterator[str]:
+    for field, info in type(option).model_fields.items():
+        value = getattr(option, field)
         if field == "location" and value == SAMPLE:
-            yield SAMPLE  # few rows that come with the package, which are no benchmark
-        if field not in UNSAID and field not in exclude and value != info.default:
+            yield SAMPLE  # the bundled rows are not the benchmark
+        if field not in UNNAMED_FIELDS and field not in exclude and value != info.default:
             yield _word(field, value)
 
 
@@ -85,7 +91,7 @@ def _word(field: str, value: Any) -> str:
     if isinstance(value, bool) or value is None:
         return plain if value else f"no-{plain}"
     if isinstance(value, tuple):
-        return "-".join(map(str, value)) if len(value) <= FEW else f"{len(value)}-{field}"
-    said = f"{value:g}" if isinstance(value, float) else str(value)
-    own = "{}" if isinstance(value, str) else plain + "{}"
-    return SAID.get(field, own).format(said)
+        return "-".join(map(str, value)) if len(value) <= MAX_CONFIGS else f"{len(value)}-{field}"
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    default = "{}" if isinstance(value, str) else plain + "{}"
+    return WORD_FORMATS.get(field, default).format(text)

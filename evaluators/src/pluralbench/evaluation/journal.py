@@ -1,4 +1,4 @@
-"""The scores of a run on the way: what was scored before an interruption is not scored again."""
+"""Checkpointed scores of a run, so that an interrupted run does not score twice."""
 
 import json
 from collections.abc import Iterator
@@ -15,9 +15,13 @@ JOURNAL = "scores.jsonl"
 
 @contextmanager
 def open_journal(work: Path) -> Iterator[tuple[dict[int, list[float]], OnScored]]:
-    """What an interrupted run had scored, by the place of the group, and what records a further one."""
+    """Open the journal of a working directory.
+
+    Yields the scores that it contains, by the position of the group, and a function that records the scores of another
+    group.
+    """
     path = work / JOURNAL
-    known = _read(path)
+    journaled = _read(path)
     try:
         with path.open("a", encoding="utf-8") as file:
 
@@ -25,21 +29,21 @@ def open_journal(work: Path) -> Iterator[tuple[dict[int, list[float]], OnScored]
                 file.write(json.dumps([place, scores]) + "\n")
                 file.flush()
 
-            yield known, record
+            yield journaled, record
     finally:
         if not path.stat().st_size:
-            path.unlink()  # nothing was scored, so nothing may bind the next run
+            path.unlink()  # nothing was scored, so the next run may use other settings
 
 
 def _read(path: Path) -> dict[int, list[float]]:
-    """A line that the interruption cut short is as if it were not there."""
-    known: dict[int, list[float]] = {}
+    """Read a journal and drop a last line that the interruption cut short."""
+    scores: dict[int, list[float]] = {}
     if path.exists():
         text = path.read_text(encoding="utf-8")
         complete = text[: text.rfind("\n") + 1]
         try:
-            known = dict(json.loads(line) for line in complete.splitlines())
+            scores = dict(json.loads(line) for line in complete.splitlines())
         except (ValueError, TypeError):
-            raise RunError(f"{path} is damaged; start over with `fresh`.") from None
+            raise RunError(f"{path} is damaged; start over with `fresh=True`.") from None
         write_text(path, complete)
-    return known
+    return scores

@@ -1,4 +1,4 @@
-"""`judge`: a language model as a judge on a benchmark, into a run directory with its recorded calls."""
+"""`judge`: let a language model judge a benchmark and write a run directory with the recorded calls."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -39,11 +39,17 @@ from pluralbench.results.runs import LEDGER_FILE, Run, load_run, write_run
 
 SIDES: Columns = (("verdict_chosen_first", "calls_chosen_first"), ("verdict_rejected_first", "calls_rejected_first"))
 VERDICTS = {"A": ("chosen", "win"), "B": ("rejected", "loss"), CHANGED: ("tie", "tie"), INVALID: (INVALID, INVALID)}
-"""By what the replies amount to, A for the chosen response: the verdict, and the outcome."""
+"""Verdict and outcome by the combined letter of the replies; A is the chosen response."""
 
 
 class JudgeVerdicts(NamedTuple):
-    """What a judge said of all items. frame: of a run's items. readings: how many verdicts each rule reads."""
+    """A judge's verdicts on all items.
+
+    Attributes:
+        frame: The rows of `items.parquet`.
+        reasons: Why verdicts are invalid, one entry each.
+        readings: Number of replies that each parsing rule can read.
+    """
 
     frame: pl.DataFrame
     reasons: list[str]
@@ -63,25 +69,42 @@ def judge(
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> Run[JudgeRunConfig, JudgeResult]:
-    """Let a model judge a benchmark; returns the run, which lies in `out`.
+    """Let a language model judge a benchmark and write a run directory.
 
-    model: of the OpenAI-compatible endpoint of the connection (without a base URL, OpenAI's), or "local", the small
-    embedded one. data, prompt: as of `score`. judging: how it is asked. connection: how it is reached, how fast it is
-    asked and what it may cost. seed: of every draw. shard: see `score`.
+    Every call is recorded. Call it again with the same arguments to resume an interrupted run; recorded calls are not
+    repeated. A verdict that no attempt produces in a readable form is invalid.
 
-    Every call is recorded; an interrupted run goes on where it was. A verdict that cannot be read after all attempts
-    is invalid. Of rankings by category that are counted in the legacy way, pairs are asked about in one order.
+    Args:
+        model: Name of a model at the connection's OpenAI-compatible endpoint, or "local" for the small embedded model.
+        benchmark: Name of a benchmark (`known_benchmarks`), or a TOML file that describes one. Default: the benchmark
+            that the manifest of `data` names, or "personalized" if there is none.
+        data: Directory, file, or ORG/NAME[@REVISION] on the Hub; "sample" is a few bundled rows. A `DataConfig` also
+            selects configs, columns and a limit. Default: the benchmark's dataset on the Hub.
+        prompt: User context that the judge sees. Default: none.
+        judging: The judge's question and reply: orders, criterion, oracle, reply format, sampling. Default:
+            `JudgeConfig()`. Benchmarks with legacy rules for rankings (`legacy=True`) are judged in one order.
+        connection: Endpoint, rate limits and maximum cost. Default: `ConnectionConfig()`, which is OpenAI's API.
+        seed: Seed of every draw, such as the order of the responses.
+        shard: Judge one shard of the items, such as "2/8"; `merge` joins the shards. Default: all items.
+        out: Run directory. Default: `runs/NAME`, where NAME lists the benchmark, the model and all non-default options.
+        fresh: Start over and replace the contents of `out`.
+
+    Returns:
+        The run in `out`, as `load_run` reads it.
+
+    Raises:
+        UserError: If an argument, the data, the endpoint or the directory cannot be used. The message names the fix.
     """
-    given = judging or JudgeConfig()
-    judging = given.for_model(model)
+    options = judging or JudgeConfig()
+    judging = options.for_model(model)
     loaded = load_benchmark(benchmark, data, prompt, shard=shard)
     if not loaded.benchmark.ties_break_exact_match and not judging.pointwise:
-        # CHEEMS's code asks once a pair, and counts verdicts as its paper does.
+        # CHEEMS's code asks once per pair; verdicts count as in its paper.
         loaded = loaded._replace(benchmark=loaded.benchmark.model_copy(update={"ties_break_exact_match": True}))
         judging = judging.model_copy(update={"orders": "one"})
     if not judging.pointwise and not any(pairs_of(rank) for rank in loaded.items.frame["rank"]):
         raise EvaluationError(
-            "The benchmark has no pair of responses that it tells apart, so there is nothing to judge."
+            f"{loaded.items.location} has only tied responses, so there is nothing to judge; choose other items."
         )
     contexts = JudgeContexts.for_items(loaded, judging)
     chat, connection = judge_chat_model(model, judging, connection, seeded=False)
@@ -94,7 +117,7 @@ def judge(
         connection=connection,
     )
     name = f"{loaded.name}-{Path(chat.model).name}-judge"
-    target = Path(out or run_folder(name, config, loaded.data, loaded.prompt, given, seed=seed, shard=loaded.shard))
+    target = Path(out or run_folder(name, config, loaded.data, loaded.prompt, options, seed=seed, shard=loaded.shard))
     the_judge = Judge(
         chat,
         connection,
@@ -107,15 +130,15 @@ def judge(
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
             with stopwatch(output.work) as seconds:
-                said = judge_items(the_judge, loaded, contexts, judging, seed)
+                verdicts = judge_items(the_judge, loaded, contexts, judging, seed)
                 usage = export_calls(the_judge, output)
                 result = JudgeResult(
                     **judge_result(config, usage, seconds()),
-                    invalid_reasons=dict(sorted(Counter(said.reasons).items())),
-                    readings=said.readings,
+                    invalid_reasons=dict(sorted(Counter(verdicts.reasons).items())),
+                    readings=verdicts.readings,
                 )
-                metrics = compute_judge_metrics(loaded, said.frame, read_ledger(output.work / LEDGER_FILE))
-                write_run(output, config, result, metrics, {"items": said.frame})
+                metrics = compute_judge_metrics(loaded, verdicts.frame, read_ledger(output.work / LEDGER_FILE))
+                write_run(output, config, result, metrics, {"items": verdicts.frame})
     return load_run(target, JudgeRunConfig, part=True)
 
 
@@ -132,14 +155,23 @@ def judge_chat_model(
 
 
 class JudgeContexts(NamedTuple):
-    """What a judge is told of each item beside the question: about the person, and about languages."""
+    """Text that a judge sees next to each question.
+
+    Attributes:
+        person: User context of each item, "" for none.
+        language: Sentence about the languages of question and answer of each item, "" for none.
+    """
 
     person: list[str]
     language: list[str]
 
     @classmethod
     def for_items(cls, loaded: LoadedBenchmark, judging: JudgeConfig) -> "JudgeContexts":
-        """Of all items. Raises `DataError` where something that was asked for is missing."""
+        """Build the contexts of all items.
+
+        Raises:
+            DataError: If an item lacks the user context or the rubric aspects that the configuration asks for.
+        """
         items = list(loaded.frame.iter_rows(named=True))
         answers = judging.answer_language
         return cls(
@@ -151,18 +183,26 @@ class JudgeContexts(NamedTuple):
 def judge_items(
     the_judge: Judge, loaded: LoadedBenchmark, contexts: JudgeContexts, judging: JudgeConfig, seed: int
 ) -> JudgeVerdicts:
-    """What a judge says of the items of `loaded.frame`: asked, or taken from its ledger where that knows it."""
-    return (_rated if judging.pointwise else _compared)(the_judge, loaded, contexts, judging.orders, seed)
+    """Judge the items of `loaded.frame`; calls that the judge's ledger contains are not repeated."""
+    return (_rate_items if judging.pointwise else _compare_items)(the_judge, loaded, contexts, judging.orders, seed)
 
 
 def compute_judge_metrics(loaded: LoadedBenchmark, frame: pl.DataFrame, ledger: pl.DataFrame) -> pl.DataFrame:
-    """The metrics of what a judge said; of a share none. frame, ledger: a run's items and calls."""
+    """Compute the metrics of a judge's run; a shard has none.
+
+    Args:
+        loaded: The benchmark and its items.
+        frame: The rows of `items.parquet`.
+        ledger: The recorded calls.
+    """
     metrics = loaded.compute_metrics(decisions_of(frame))
     return metrics if loaded.shard is not None else with_legacy(metrics, frame, ledger)
 
 
-def _rated(the_judge: Judge, loaded: LoadedBenchmark, contexts: JudgeContexts, _: Orders, __: int) -> JudgeVerdicts:
-    """Ratings as scores, and why some are missing."""
+def _rate_items(
+    the_judge: Judge, loaded: LoadedBenchmark, contexts: JudgeContexts, _: Orders, __: int
+) -> JudgeVerdicts:
+    """Rate each response by itself and use the ratings as scores."""
     items = loaded.frame
     groups = [
         Group(row["id"], row["prompt"], row["responses"])
@@ -175,18 +215,18 @@ def _rated(the_judge: Judge, loaded: LoadedBenchmark, contexts: JudgeContexts, _
     frame = score_items(loaded.benchmark, items, scored, decisions)
     keys = [[list(rating.calls) for rating in group] for group in ratings]
     if "response" in frame.columns:
-        calls = {"calls": [own for group in keys for own in group]}
+        calls = {"calls": [response_keys for group in keys for response_keys in group]}
     else:
         calls = {f"calls_{side}": [group[place] for group in keys] for place, side in enumerate(("chosen", "rejected"))}
     return JudgeVerdicts(frame.hstack(pl.DataFrame(calls, schema=dict.fromkeys(calls, CALLS))), reasons, {})
 
 
-def _compared(
+def _compare_items(
     the_judge: Judge, loaded: LoadedBenchmark, contexts: JudgeContexts, orders: Orders, seed: int
 ) -> JudgeVerdicts:
-    """A row for each pair of responses that the benchmark tells apart, with the verdicts in each order asked."""
+    """Compare each pair of differently ranked responses; a row has the verdict of each order."""
     rows: list[dict[str, Any]] = []
-    asked: list[tuple[int, bool]] = []
+    questions: list[tuple[int, bool]] = []  # row, and whether the responses are swapped
     comparisons = []
     for item, person, language in zip(loaded.frame.iter_rows(named=True), *contexts, strict=True):
         base = {name: item[name] for name in BASE} | {"truncated": False}
@@ -199,28 +239,32 @@ def _compared(
             draw = rng_for(seed, "order", item["config"], item["id"], *names.values()).random()
             for swapped in (False, True) if orders == "both" else (draw >= 0.5,):
                 first, second = (worse, better) if swapped else (better, worse)
-                asked.append((len(rows) - 1, swapped))
-                shown = item["responses"][first], item["responses"][second]
+                questions.append((len(rows) - 1, swapped))
+                responses = item["responses"][first], item["responses"][second]
                 name = f"{item['config']}/{item['id']}"
-                comparisons.append(Comparison(name, item["prompt"], *shown, person, language))
-    verdicts = the_judge.compare(comparisons)
-    record_replies(rows, asked, verdicts, [settled.value for settled in verdicts], SIDES)
+                comparisons.append(Comparison(name, item["prompt"], *responses, person, language))
+    replies = the_judge.compare(comparisons)
+    record_replies(rows, questions, replies, [reply.value for reply in replies], SIDES)
     for row in rows:
         if row.get("outcome") != "equal":
             row["verdict"], row["outcome"] = verdict(row)
     frame = pl.DataFrame(rows, schema=JUDGED)
-    read: Counter[str] = Counter()
-    for settled in verdicts:
-        found = parse_with_all_rules(settled.answer.text)
-        read.update({rule: int(letter is not None) for rule, letter in found.items()})
-    return JudgeVerdicts(frame, frame["reason"].drop_nulls().to_list(), dict(read))
+    counts: Counter[str] = Counter()
+    for reply in replies:
+        letters = parse_with_all_rules(reply.answer.text)
+        counts.update({rule: int(letter is not None) for rule, letter in letters.items()})
+    return JudgeVerdicts(frame, frame["reason"].drop_nulls().to_list(), dict(counts))
 
 
 def with_legacy(metrics: pl.DataFrame, frame: pl.DataFrame, ledger: pl.DataFrame) -> pl.DataFrame:
-    """The metrics with M-RewardBench's own count, where a judge compared: one point for the chosen response, half a
-    point for what its code cannot read.
+    """Add M-RewardBench's accuracy, which gives half a point for a verdict that its code cannot read.
 
-    frame, ledger: a run's items and calls. A verdict rests on the last of its calls.
+    Only runs that compare responses have it.
+
+    Args:
+        metrics: The metrics of the run.
+        frame: The rows of `items.parquet`.
+        ledger: The recorded calls. The last call of a verdict decides.
     """
     if SIDES[0][1] not in frame.columns:
         return metrics
@@ -236,5 +280,5 @@ def with_legacy(metrics: pl.DataFrame, frame: pl.DataFrame, ledger: pl.DataFrame
 
 
 def verdict(row: Mapping[str, Any]) -> tuple[str, str]:
-    """What a judge's replies in a row amount to, "chosen", "rejected", "tie" or "invalid", and the outcome of it."""
+    """Combine the replies in a row into a verdict ("chosen", "rejected", "tie" or "invalid") and an outcome."""
     return VERDICTS[combined_verdict({name: row.get(name) for name, _ in SIDES}, SIDES)]

@@ -1,4 +1,4 @@
-"""The items of a benchmark as a run has them, and its directory, which goes on only under what it began with."""
+"""Load the items of a benchmark for a run, and open the run's directory."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,14 +25,20 @@ from pluralbench.results.record import BenchmarkRecord, DataRecord, PromptRecord
 from pluralbench.results.runs import RUN_FILE
 
 DEFAULT = "personalized"
-NAMED = 5  # subsets in an error
+MAX_SUBSETS = 5  # subsets in an error
 
 
 class LoadedBenchmark(NamedTuple):
-    """A benchmark with its items, as it is scored.
+    """A benchmark with its items, ready to be scored.
 
-    context: what is known of people, and what a prompt shows of it. shard: the part that is scored, None for all items.
-    frame: the items that are scored.
+    Attributes:
+        name: Name of the benchmark, or the stem of its file.
+        benchmark: The description.
+        items: All items of the data.
+        data: The selection of the items.
+        context: User context, and what of it prompts show.
+        shard: The shard to score; None for all items.
+        frame: The items to score.
     """
 
     name: str
@@ -45,13 +51,17 @@ class LoadedBenchmark(NamedTuple):
 
     @property
     def prompt(self) -> PromptConfig:
-        """What a prompt says of the person."""
+        """The user context that prompts show."""
         return self.context.prompt
 
     def groups(self, *, full_context: bool = False) -> list[Group]:
-        """The items as groups, in their order. Raises `DataError` where what the prompt tells is missing.
+        """Convert the items to groups, in their order.
 
-        full_context: with all that is known of the person as data, rather than what the prompt tells.
+        Args:
+            full_context: Give groups all data about the person, not only what the prompt shows.
+
+        Raises:
+            DataError: If an item lacks the user context that the prompt shows.
         """
         return items_to_groups(
             self.frame,
@@ -61,28 +71,28 @@ class LoadedBenchmark(NamedTuple):
         )
 
     def compute_metrics(self, decisions: pl.DataFrame) -> pl.DataFrame:
-        """The metrics of a run's decisions; of a share none, which would pass for those of the full_context."""
+        """Compute the metrics of a run's decisions; a shard has none, since they would look like the whole run's."""
         return measure(self.benchmark, decisions, self.items.frame) if self.shard is None else metrics_frame(())
 
     def records(self) -> dict[str, Any]:
-        """What a run's settings say of all three below, by the names of their fields."""
+        """Return the three records below, by the names of a run configuration's fields."""
         return {"benchmark": self.benchmark_record(), "data": self.data_record(), "prompt": self.prompt_record()}
 
     def benchmark_record(self) -> BenchmarkRecord:
-        """The benchmark as a run records it."""
+        """Return the record of the benchmark for a run's configuration."""
         benchmark, items = self.benchmark, self.items
         title = benchmark.title_for(items.location, items.revision)
         return BenchmarkRecord(name=self.name, title=title, rule=overall_rule(benchmark), description=benchmark)
 
     def data_record(self) -> DataRecord:
-        """The data as a run records it: all of it, also where a share is scored."""
-        asked = {name: getattr(self.data, name) for name in ("configs", "split", "limit")}
-        asked["shard"] = None if self.shard is None else str(self.shard)
-        asked["benchmark_digest"] = digest(self.benchmark.model_dump(mode="json"))
-        return DataRecord.model_validate(self.items.source | asked)
+        """Return the record of the data for a run's configuration; a shard's describes all items too."""
+        selection = {name: getattr(self.data, name) for name in ("configs", "split", "limit")}
+        selection["shard"] = None if self.shard is None else str(self.shard)
+        selection["benchmark_digest"] = digest(self.benchmark.model_dump(mode="json"))
+        return DataRecord.model_validate(self.items.source | selection)
 
     def prompt_record(self) -> PromptRecord:
-        """What a run records of what its prompts say."""
+        """Return the record of the prompt for a run's configuration."""
         context = self.context
         return PromptRecord(
             profile=self.prompt.profile,
@@ -93,9 +103,9 @@ class LoadedBenchmark(NamedTuple):
         )
 
 
-def as_data_config(place: str | Path | DataConfig | None) -> DataConfig:
-    """Which items are meant by a place alone, or by the choices that are given with it."""
-    return place if isinstance(place, DataConfig) else DataConfig(location=None if place is None else str(place))
+def as_data_config(data: str | Path | DataConfig | None) -> DataConfig:
+    """Convert a location to a `DataConfig`."""
+    return data if isinstance(data, DataConfig) else DataConfig(location=None if data is None else str(data))
 
 
 def load_benchmark(
@@ -107,68 +117,78 @@ def load_benchmark(
     for_training: bool = False,
     shard: str | None = None,
 ) -> LoadedBenchmark:
-    """A benchmark's description and items. Raises a `UserError` for every mistake of the caller.
+    """Load a benchmark's description and items.
 
-    benchmark: without one that which the manifest of the data names, or else `DEFAULT`.
-    prompts_only: responses are prompts_only from a policy, so of the items only the prompts are read.
-    for_training: a reward model is trained on the items.
-    shard: score a share of the items alone, such as "2/8".
+    Args:
+        benchmark: Name or TOML file. Default: the benchmark that the manifest of `data` names, or `DEFAULT`.
+        data: Where the items are. Default: the benchmark's dataset on the Hub.
+        prompt: User context in the prompt. Default: none.
+        prompts_only: Read only the prompts, since a policy writes the responses.
+        for_training: Read the column of training pairs and the training split.
+        shard: Shard to score, such as "2/8". Default: all items.
+
+    Raises:
+        UserError: If an argument or the data cannot be used.
     """
     part = None if shard is None else parse_shard(shard)
     data = as_data_config(data)
     benchmark = benchmark or _benchmark_of(data.location) or DEFAULT
     prompt = prompt or PromptConfig()
-    described = find_benchmark(benchmark, data.columns, data.labels, legacy=data.legacy, for_training=for_training)
-    if described.prompts_only and not prompts_only:
+    entry = find_benchmark(benchmark, data.columns, data.labels, legacy=data.legacy, for_training=for_training)
+    if entry.prompts_only and not prompts_only:
         raise BenchmarkError(
-            f"The benchmark {benchmark} has prompts without responses to score; let a policy answer them with "
+            f"The benchmark {benchmark} has prompts and no responses to score; let a policy answer them with "
             "`pluralbench best-of-n`."
         )
     if prompts_only:
-        described = described.model_copy(update={"prompts": True})
-    items = _items(benchmark, described, data)
+        entry = entry.model_copy(update={"prompts_only": True})
+    items = _load_items(benchmark, entry, data)
     if benchmark.endswith(".toml") and not (prompts_only or data.limit or data.configs):
-        _check_sections(benchmark, described, items)
+        _check_sections(benchmark, entry, items)
     context = UserContext(prompt, load_plans(prompt), load_user_personas(prompt), items.history)
     frame = items.frame if part is None else part.select(items.frame)
-    return LoadedBenchmark(
-        Path(benchmark).stem, described.fit_to(items.frame["subset"]), items, data, context, part, frame
-    )
+    return LoadedBenchmark(Path(benchmark).stem, entry.fit_to(items.frame["subset"]), items, data, context, part, frame)
 
 
-def _items(name: str, benchmark: Benchmark, data: DataConfig) -> Items:
-    """The items; where they are not of the benchmark's shape, the error says what the data's manifest says it is."""
+def _load_items(name: str, benchmark: Benchmark, data: DataConfig) -> Items:
+    """Load the items; if they have another shape, the error names the benchmark of the data's manifest."""
     try:
         return load_items(benchmark, data)
     except DataError as error:
         own = _benchmark_of(data.location)
         if own in {None, name}:
             raise
-        raise DataError(
-            f"{error} By its manifest this data is of the benchmark {own}: leave out --benchmark."
-        ) from None
+        raise DataError(f"{error} The data's manifest names the benchmark {own}: leave out `benchmark=...`.") from None
 
 
 def _check_sections(file: str, benchmark: Benchmark, items: Items) -> None:
-    """Raise `BenchmarkError` where a file of one's own weighs a subset that no item is of, such as a misspelt one."""
-    there = dict.fromkeys(name for name in items.frame["subset"] if name is not None)
+    """Raise `BenchmarkError` if a benchmark file gives a weight to a subset that no item has, such as a typo."""
+    subsets = dict.fromkeys(name for name in items.frame["subset"] if name is not None)
     for name, section in benchmark.section_of.items():
-        if name not in there:
-            known = ", ".join(list(there)[:NAMED]) + (", …" if len(there) > NAMED else "")
+        if name not in subsets:
+            first = ", ".join(list(subsets)[:MAX_SUBSETS]) + (", …" if len(subsets) > MAX_SUBSETS else "")
             raise BenchmarkError(
-                f"{file}: the section {section} has the subset {name}, which no item is of; "
-                f"{did_you_mean(name, there)}items are of {known or 'none'}."
+                f"{file}: no item has the subset {name} of the section {section}; {did_you_mean(name, subsets)}the "
+                f"items' subsets: {first or 'none'}."
             )
 
 
 def _benchmark_of(location: str | None) -> str | None:
-    """The benchmark that a release says it is for, by its builder, which has the benchmark's name."""
+    """Return the benchmark of a release, which has the name of its builder; None for other data."""
     manifest = None if location in {None, SAMPLE} else manifest_at(str(location))
     return None if manifest is None or manifest.builder.name not in known_benchmarks() else manifest.builder.name
 
 
 @contextmanager
 def run_directory(out: Path, config: RunConfig, *, fresh: bool) -> Iterator[Output | None]:
-    """Open a run's directory for writing; None where the run is finished already."""
+    """Open a run's directory for writing.
+
+    Yields the directory, or None if the run in it is finished.
+
+    Args:
+        out: The directory.
+        config: The run's configuration, which an interrupted run in the directory must have.
+        fresh: Start over and replace the contents.
+    """
     with output_directory(out, config, recipe_file=RUN_FILE, fresh=fresh) as output:
         yield None if (output.target / RUN_FILE).exists() and not fresh else output

@@ -1,7 +1,7 @@
-"""`merge`: the shards of a run, joined to what the whole run would have been.
+"""`merge`: join the shards of a run into the run that one process would have made.
 
-The items' rows are put in the order of the data, and metrics are computed from them as for a whole run, so that they
-are the same to the bit. What was counted is added up; calls that two shards made alike count once.
+Rows are put in the order of the data, and metrics are computed from them as in one run, so they are the same to the
+bit. Counts are added up; a call that two shards made counts once.
 """
 
 from collections import Counter
@@ -39,11 +39,11 @@ from pluralbench.results.record import ShardRecord
 from pluralbench.results.runs import LEDGER_FILE, Run, load_run, write_run
 
 KEY = ["config", "id"]
-LARGEST = {"tolerance", "largest_difference", "servers"}
-"""Measured on some of a shard; and servers that shards may have shared, so there were at least those of one."""
+MAXIMUM_FIELDS = {"tolerance", "largest_difference", "servers"}
+"""Result fields of which the largest value counts: tolerances, and servers, which shards may have shared."""
 
-ALIKE = {"against", "price"}
-"""What is told where all shards have the same."""
+COMMON_FIELDS = {"against", "price"}
+"""Result fields that are kept only if all shards have the same value."""
 
 
 def merge(
@@ -53,108 +53,118 @@ def merge(
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> Run:
-    """Join the shards of a run of `score`, `judge` or `judge_personas`; returns the whole run, which lies in `out`.
+    """Join the shards of a run of `score`, `judge` or `judge_personas` into one run.
 
-    runs: the directories of all shards, in any order. data: where the data is now, if it has moved since; it is read
-    again for what metrics need of its texts. out: without it the shards' own name without what tells them apart.
-    fresh: replace a whole run that is there.
+    Items and metrics equal those of the same run in one process; to the bit if scores do not depend on the other items
+    of a batch (`ScoringConfig(mode="exact")`).
 
-    Items and metrics are those of the same run made at once: to the bit where scores do not depend on what is scored
-    beside them (see `Scoring.mode`). Raises `RunError` for shards of differing settings or models, a shard that is
-    missing or there twice, and a run that is no shard; `DataError` for other data than the shards had.
+    Args:
+        runs: Directories of all shards, in any order.
+        data: Current location of the data, which is read again for the metrics. Default: where the shards read it.
+        out: Directory of the joined run. Default: the shards' name without "-shard1of8".
+        fresh: Replace a joined run in `out`.
+
+    Returns:
+        The joined run, as `load_run` reads it.
+
+    Raises:
+        RunError: If a shard is missing or there twice, a run is not a shard, or shards differ in settings or model.
+        DataError: If the data is not what the shards read.
     """
-    shards = _shards([Path(run) for run in runs])
-    config, model = _whole(shards[0]), _model(shards)
-    target = Path(out or _folder(shards))
+    shards = _load_shards([Path(run) for run in runs])
+    config, model = _without_shard(shards[0]), _model(shards)
+    target = Path(out or _default_folder(shards))
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
             _join(output, config, shards, model, data)
     return load_run(target, EvaluationRunConfig)
 
 
-def _shards(paths: Sequence[Path]) -> list[Run]:
-    """The shards at these paths, by their numbers: all of one run, each once. Raises `RunError`."""
-    # A shell's `runs/a-shard*` has the working directories of unfinished runs among its paths.
-    found = [
+def _load_shards(paths: Sequence[Path]) -> list[Run]:
+    """Load all shards of one run, sorted by their numbers. Raises `RunError` unless each is there once."""
+    # A shell pattern such as `runs/a-shard*` also matches the working directories of unfinished runs.
+    runs = [
         load_run(path, EvaluationRunConfig, part=True) for path in dict.fromkeys(paths) if path.suffix != UNFINISHED
     ]
-    if not found:
-        raise RunError("There is no finished shard to join; give the directories that --shard made.")
-    first = found[0]
-    numbers: dict[Shard, Run] = {}
-    for run in found:
+    if not runs:
+        raise RunError("There is no finished shard to join; pass the directories of the shards.")
+    first = runs[0]
+    by_shard: dict[Shard, Run] = {}
+    for run in runs:
         if run.config.data.shard is None:
-            raise RunError(f"{run.path} is a whole run and no shard of one; leave it out.")
-        differs = describe_difference(_whole(run), _whole(first)) if run.verb == first.verb else ""
-        if differs or run.verb != first.verb:
-            why = (
-                f"settings differ ({differs})" if differs else f"the first is of {first.verb}, the second of {run.verb}"
+            raise RunError(f"{run.path} is a complete run and not a shard; leave it out.")
+        difference = describe_difference(_without_shard(run), _without_shard(first)) if run.verb == first.verb else ""
+        if difference or run.verb != first.verb:
+            reason = (
+                f"settings differ ({difference})"
+                if difference
+                else f"the first is a run of `{first.verb}` and the second of `{run.verb}`"
             )
-            raise RunError(f"{first.path} and {run.path} are no shards of one run: {why}.")
+            raise RunError(f"{first.path} and {run.path} are not shards of one run: {reason}.")
         shard = _shard(run)
         if shard.total != _shard(first).total:
             raise RunError(
-                f"{first.path} is shard {_shard(first)} and {run.path} shard {shard}, which are shares of another "
-                "size; give all shards of one number."
+                f"{first.path} is shard {_shard(first)} and {run.path} is shard {shard}; pass shards of one split."
             )
-        if shard in numbers:
-            raise RunError(f"{numbers[shard].path} and {run.path} are both shard {shard}; give one of them.")
-        numbers[shard] = run
-    of = _shard(first).total
-    missing = [str(shard) for shard in (Shard(number + 1, of) for number in range(of)) if shard not in numbers]
+        if shard in by_shard:
+            raise RunError(f"{by_shard[shard].path} and {run.path} are both shard {shard}; pass one of them.")
+        by_shard[shard] = run
+    total = _shard(first).total
+    missing = [str(shard) for shard in (Shard(number + 1, total) for number in range(total)) if shard not in by_shard]
     if missing:
         raise RunError(
-            f"Of {of:,} shards {len(missing):,} are missing ({first_ids(missing)}): run them, or go on with those that "
-            "were interrupted, by their own commands, and give all."
+            f"{len(missing):,} of {total:,} shards {'is' if len(missing) == 1 else 'are'} missing "
+            f"({first_ids(missing)}); run or resume them, then pass all {total:,}."
         )
-    return [numbers[shard] for shard in sorted(numbers)]
+    return [by_shard[shard] for shard in sorted(by_shard)]
 
 
 def _shard(run: Run) -> Shard:
     return parse_shard(str(run.config.data.shard))
 
 
-def _whole(run: Run) -> EvaluationRunConfig:
-    """What a shard was asked, without its share: what the whole run was asked."""
+def _without_shard(run: Run) -> EvaluationRunConfig:
+    """Return the configuration of the joined run."""
     return run.config.model_copy(update={"data": run.config.data.model_copy(update={"shard": None})})
 
 
 def _model(shards: Sequence[Run]) -> ModelRecord:
-    """The one model that scored all shards; of several devices all are named. Raises `RunError`."""
-    loaded = [run for run in shards if run.items.height] or [shards[0]]  # an empty share loads no model
+    """Return the record of the model that scored all shards, with the devices of all. Raises `RunError`."""
+    loaded = [run for run in shards if run.items.height] or [shards[0]]  # an empty shard loads no model
     first = loaded[0].result.model
     for run in loaded[1:]:
         for name, value in first:
             if name != "device" and getattr(run.result.model, name) != value:
                 raise RunError(
-                    f"{loaded[0].path} and {run.path} were made by different models ({name.replace('_', ' ')} "
-                    f"{value}, now {getattr(run.result.model, name)}); run the shards of one of them again."
+                    f"{loaded[0].path} and {run.path} have different models ({name.replace('_', ' ')} {value} and "
+                    f"{getattr(run.result.model, name)}); rerun the shards of one of them."
                 )
     devices = sorted({run.result.model.device for run in loaded if run.result.model.device})
     return first.model_copy(update={"device": ", ".join(devices) or None})
 
 
-def _folder(shards: Sequence[Run]) -> Path:
-    """The shards' own name without what tells them apart. Raises `RunError` where they have no such name."""
+def _default_folder(shards: Sequence[Run]) -> Path:
+    """Return the shards' common name without the shard numbers. Raises `RunError` if they have none."""
     stems = {run.path.parent / run.path.name.removesuffix(_shard(run).suffix) for run in shards}
     stem = stems.pop()
     if stems or any(run.path == stem for run in shards):
-        raise RunError("The shards have no name in common that the whole run could have; say where it goes with --out.")
+        raise RunError("The shards' directories have no common name for the joined run; choose one with `out=...`.")
     return stem
 
 
 def _join(
     output: Output, config: EvaluationRunConfig, shards: Sequence[Run], model: ModelRecord, data: str | None
 ) -> None:
-    some = next((run for run in shards if run.items.height), shards[0])
-    read = reload_items(some, data, "pluralbench merge RUN... --data PLACE")
-    if read.digest != config.data.digest:
+    sample = next((run for run in shards if run.items.height), shards[0])
+    source = reload_items(sample, data, "pluralbench merge RUN... --data PLACE")
+    if source.digest != config.data.digest:
         raise DataError(
-            f"{data_location(some, data)} has other content than what the shards are of; give it as it was with --data."
+            f"{data_location(sample, data)} has changed since the shards were scored; pass the original data with "
+            "`data=...`."
         )
-    items = read.frame
-    if isinstance(config, PersonaJudgeRunConfig) and isinstance(read, PersonaItemSet):
-        items = draw_run_items(config, read).frame
+    items = source.frame
+    if isinstance(config, PersonaJudgeRunConfig) and isinstance(source, PersonaItemSet):
+        items = draw_run_items(config, source).frame
     frame = _in_order([run.items for run in shards], items)
     result = merge_results([run.result for run in shards])
     records = [
@@ -183,38 +193,42 @@ def _join(
 
 
 def _in_order(parts: Sequence[pl.DataFrame], items: pl.DataFrame) -> pl.DataFrame:
-    """The rows of all shards in the order of the items. Raises `RunError` where they are of other items."""
-    every = pl.concat([part.select(KEY).unique().cast(pl.String) for part in parts])
-    twice, lacking = every.filter(every.is_duplicated()), items.select(KEY).join(every, on=KEY, how="anti")
-    beyond = every.join(items, on=KEY, how="anti")
-    for wrong, said in ((twice, "have {} twice"), (lacking, "lack {}"), (beyond, "have {} that the data has not")):
-        ids = wrong["id"].unique(maintain_order=True).to_list()
+    """Put the rows of all shards in the order of the items. Raises `RunError` if they have other items."""
+    keys = pl.concat([part.select(KEY).unique().cast(pl.String) for part in parts])
+    duplicates, missing = keys.filter(keys.is_duplicated()), items.select(KEY).join(keys, on=KEY, how="anti")
+    unknown = keys.join(items, on=KEY, how="anti")
+    for rows, problem in (
+        (duplicates, "contain {} twice"),
+        (missing, "lack {}"),
+        (unknown, "contain {} that are not in the data"),
+    ):
+        ids = rows["id"].unique(maintain_order=True).to_list()
         if ids:
             raise RunError(
-                f"The shards {said.format(f'{len(ids):,} items (ids {first_ids(ids)})')}, so their files are no longer "
-                "those that were written; run them again."
+                f"The shards {problem.format(f'{len(ids):,} items (ids {first_ids(ids)})')}; their files were changed, "
+                "so rerun them."
             )
-    # A column of which a shard has no value has no type there.
+    # A column without any value in a shard has no type there.
     rows = pl.concat(parts, how="vertical_relaxed")
     places = items.select(KEY).with_row_index("place")
     return rows.join(places, on=KEY, how="left", maintain_order="left").sort("place", maintain_order=True).drop("place")
 
 
 def _ledger(output: Output, shards: Sequence[Run]) -> tuple[pl.DataFrame, int, int]:
-    """The calls of all shards with their tokens, written among the files of the run.
+    """Write the calls of all shards to one ledger; return them, the prompt tokens and the completion tokens.
 
-    Raises `RunError` for answers that contradict.
+    Raises `RunError` if two shards have different answers to the same call.
     """
     frames = [read_ledger(run.path / LEDGER_FILE) for run in shards]
     answers = pl.concat([frame.select("key", "label", "outcome", "text") for frame in frames])
-    said = answers.group_by("key", maintain_order=True).agg(
+    counts = answers.group_by("key", maintain_order=True).agg(
         pl.col("label").first(), answers=pl.struct("outcome", "text").n_unique()
     )
-    several = said.filter(pl.col("answers") > 1)["label"].to_list()
-    if several:
+    conflicts = counts.filter(pl.col("answers") > 1)["label"].to_list()
+    if conflicts:
         raise RunError(
-            f"Two shards asked the same and were answered differently ({len(several):,} calls, such as {several[0]}), "
-            "so one ledger cannot hold both; run the whole without --shard."
+            f"The shards have different answers to {len(conflicts):,} identical calls, such as {conflicts[0]}; run the "
+            "benchmark without shards."
         )
     with working_ledger(output.work / "ledger.sqlite") as ledger:
         for run in shards:
@@ -224,33 +238,37 @@ def _ledger(output: Output, shards: Sequence[Run]) -> tuple[pl.DataFrame, int, i
 
 
 def merge_results(results: Sequence[EvaluationResult]) -> EvaluationResult:
-    """What came of all shards: what they counted, added up. What follows from the settings is of the first."""
+    """Merge the results of all shards: counts are added up, and fields that follow from the settings are kept.
+
+    Args:
+        results: The result of each shard.
+    """
     same = {"model", "shards", *(PersonaJudgeResult.model_fields.keys() - JudgeResult.model_fields.keys())}
     return results[0].model_copy(update=_by_field(results, set(type(results[0]).model_fields) - same))
 
 
-def _by_field(given: Sequence[Any], names: Iterable[str]) -> dict[str, Any]:
-    return {name: _joined(name, [getattr(one, name) for one in given]) for name in names}
+def _by_field(results: Sequence[Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: _merge_values(name, [getattr(result, name) for result in results]) for name in names}
 
 
-def _joined(name: str, given: Sequence[Any]) -> Any:
-    values = [value for value in given if value is not None]
-    if name in ALIKE:
-        return given[0] if all(value == given[0] for value in given) else None
-    if not values or name in LARGEST:
+def _merge_values(name: str, fields: Sequence[Any]) -> Any:
+    values = [value for value in fields if value is not None]
+    if name in COMMON_FIELDS:
+        return fields[0] if all(value == fields[0] for value in fields) else None
+    if not values or name in MAXIMUM_FIELDS:
         return max(values, default=None)
-    first, found = values[0], values[0]
+    first, result = values[0], values[0]
     if isinstance(first, Mapping):
         counts: Counter[str] = Counter()
         for value in values:
-            counts.update(value)  # which keeps what is 0
-        found = dict(sorted(counts.items()))
+            counts.update(value)  # keeps counts of 0
+        result = dict(sorted(counts.items()))
     elif isinstance(first, list | tuple):
-        found = type(first)(sorted({*chain(*values)}))
+        result = type(first)(sorted({*chain(*values)}))
     elif isinstance(first, FrozenModel):
-        found = first.model_copy(update=_by_field(values, type(first).model_fields))
+        result = first.model_copy(update=_by_field(values, type(first).model_fields))
     elif isinstance(first, Work):
-        found = sum_work(values)
+        result = sum_work(values)
     elif isinstance(first, int | float):
-        found = sum(values)
-    return found
+        result = sum(values)
+    return result

@@ -1,4 +1,4 @@
-"""What can be scored with: a name or folder, a description, a reward model, or a plain function."""
+"""Models to score with, from names, configurations, reward models and plain functions."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -16,7 +16,7 @@ from pluralbench.config import RuntimeConfig
 from pluralbench.errors import EvaluationError
 
 EMBEDDED = "SmolLM2-135M-Instruct"
-DUPLICATE_NAME = "Two reward models are named {name}; give each a name of its own, as NAME=MODEL."
+DUPLICATE_NAME = "Two reward models have the name {name}; give each its own, as NAME=MODEL."
 
 Scorable = str | Path | ModelConfig | RewardModel | Callable[..., Any]
 
@@ -24,52 +24,57 @@ Scorable = str | Path | ModelConfig | RewardModel | Callable[..., Any]
 def resolve_model(
     model: Scorable, scoring: ScoringConfig, cluster: ClusterConfig | None = None
 ) -> tuple[ModelRecord, Callable[[], RewardModel]]:
-    """What is known of a model before it is loaded, and how to load it. Raises `EvaluationError`.
+    """Return the record of a model before it is loaded, and a function that loads it.
 
-    cluster: where one is given, it is loaded and scores there.
+    Args:
+        model: A name, configuration, reward model or function.
+        scoring: How the model runs.
+        cluster: Ray cluster that loads the model and scores. Default: this process.
+
+    Raises:
+        EvaluationError: If the model has no known type, or the other arguments do not apply to it.
     """
     if cluster is not None and cluster.address is not None:
-        known, load = _sent(model, scoring)
-        return known, lambda: OnCluster(cluster, load, known)
+        record, load = _resolve_for_cluster(model, scoring)
+        return record, lambda: OnCluster(cluster, load, record)
     model = model_config(model)
     if isinstance(model, ModelConfig):
-        described = model
-        return described.record(), lambda: cast("RewardModel", resolve_name(described.loader)(described, scoring))
+        config = model
+        return config.record(), lambda: cast("RewardModel", resolve_name(config.loader)(config, scoring))
     if scoring != ScoringConfig():
-        raise EvaluationError("`scoring` says how a model is run that is loaded here; this one runs in its own way.")
+        raise EvaluationError("`scoring=...` applies to models that are loaded in this process; leave it out.")
     if isinstance(model, RewardModel):
-        given = model
-        return given.record(), lambda: given
+        loaded_model = model
+        return loaded_model.record(), lambda: loaded_model
     if callable(model):
         function = FunctionModel(cast("Any", model))
         return function.record(), lambda: function
     raise EvaluationError(
-        f"Nothing can be scored with {type(model).__name__}: give a name or folder, a description such as LocalModel, "
-        "a RewardModel, or a function from groups to scores."
+        f"{type(model).__name__} is not a model; pass a name or directory, a `LocalModel`, a `RewardModel`, or a "
+        "function from groups to scores."
     )
 
 
-def _sent(model: Scorable, scoring: ScoringConfig) -> tuple[ModelRecord, Callable[[], RewardModel]]:
-    """What is known of a model, and what loads it in a worker of a cluster. Raises `EvaluationError`."""
+def _resolve_for_cluster(model: Scorable, scoring: ScoringConfig) -> tuple[ModelRecord, Callable[[], RewardModel]]:
+    """Return the record of a model, and a picklable function that loads it in a worker."""
     model = model_config(model)
-    known, load = resolve_model(model, scoring)
+    record, load = resolve_model(model, scoring)
     if isinstance(model, ServedModel):
         raise EvaluationError(
-            f"The reward model {known.name} is in servers already, so workers of a cluster are of no use to it; leave "
-            "out one of the two."
+            f"The reward model {record.name} runs in servers and uses no cluster; leave out the servers or the cluster."
         )
     if isinstance(model, ModelConfig):
-        return known, partial(loaded, model, scoring, known)
+        return record, partial(loaded, model, scoring, record)
     if isinstance(model, RewardModel):
         raise EvaluationError(
-            f"The reward model {known.name} is in this process already, so no worker of a cluster can load it; give "
-            "its description."
+            f"The reward model {record.name} is loaded in this process, so a worker of a cluster cannot load it; pass "
+            "its name or a `LocalModel`."
         )
-    return known, load
+    return record, load
 
 
 def model_config(model: Scorable) -> Scorable:
-    """A model that may be given by its name, as its description; "local" is the embedded model's implicit reward."""
+    """Convert a name or directory to a `LocalModel`; "local" is the implicit reward of the embedded model."""
     if isinstance(model, str | Path):
         model = LocalModel(name=str(model))
     if isinstance(model, LocalModel) and model.name == LOCAL:
@@ -78,57 +83,74 @@ def model_config(model: Scorable) -> Scorable:
 
 
 def resolve_chat_model(
-    name: str, connection: ConnectionConfig | None, sampling: Mapping[str, Any], what: str, *, seeded: bool = True
+    name: str, connection: ConnectionConfig | None, sampling: Mapping[str, Any], role: str, *, seeded: bool = True
 ) -> tuple[ChatModel, ConnectionConfig]:
-    """The chat model of a name, sampled so, and how it is reached. Raises `RecipeError`.
+    """Resolve a chat model's name and its connection.
 
-    name: of a model of the connection's endpoint (without a base URL, OpenAI's), or "local". what: it is, for errors.
-    seeded: whether the embedded one is sent seeds.
+    Args:
+        name: Name of a model at the connection's endpoint, or "local" for the embedded model.
+        connection: Endpoint and limits. Default: OpenAI's API.
+        sampling: Sampling options of `ChatModel`.
+        role: What the model is used as in errors, such as "judge".
+        seeded: Whether requests to the embedded model carry seeds.
+
+    Raises:
+        RecipeError: If an option is not valid.
     """
     connection = connection or ConnectionConfig()
     tables: dict[str, dict[str, Any]] = {"model": dict(sampling), "connection": connection.given()}
-    chosen = model_overrides("model", name, connection.base_url, connection.api_key_env, {"seeded": seeded})
-    for dotted, value in chosen.items():
+    overrides = model_overrides("model", name, connection.base_url, connection.api_key_env, {"seeded": seeded})
+    for dotted, value in overrides.items():
         table, _, key = dotted.partition(".")
         tables[table][key] = value
     return (
-        check_recipe(ChatModel, tables["model"], f"of the {what}"),
-        check_recipe(ConnectionConfig, tables["connection"], f"of the {what}'s connection"),
+        check_recipe(ChatModel, tables["model"], f"of the {role}"),
+        check_recipe(ConnectionConfig, tables["connection"], f"of the {role}'s connection"),
     )
 
 
 def as_local_model(model: Scorable) -> LocalModel | None:
-    """What describes a model in this process, also where servers hold it; None for anything else."""
+    """Return the `LocalModel` of a local or served model; None for anything else."""
     if isinstance(model, ServedModel):
         return model.model
     return model if isinstance(model, LocalModel) else None
 
 
 def policy_config(name: str, running: RuntimeConfig, connection: ConnectionConfig) -> str | LocalModel:
-    """A policy by its name on a command line: described to run in this process, unless an endpoint serves it."""
+    """Return a policy's name if an endpoint serves it, else a `LocalModel`.
+
+    Args:
+        name: Name of the policy on the command line.
+        running: How models run in this process.
+        connection: Connection of the policy.
+    """
     served = name == LOCAL or connection.base_url is not None
     return name if served else LocalModel(name=name, **running.model_dump())
 
 
 def base_model_path(name: str) -> str:
-    """The folder or name of a model; "local" is the embedded model, whose weights are kept in the cache.
+    """Return the directory or name of a model; "local" is the embedded model's directory in the user's cache.
 
-    They are written there in half a minute at first (`pluralbench_policies.embedded_folder`).
+    The first use writes its weights there, which takes half a minute (`pluralbench_policies.embedded_folder`).
     """
     if name != LOCAL:
         return name
-    from platformdirs import user_cache_path  # noqa: PLC0415 - used by few
+    from platformdirs import user_cache_path  # noqa: PLC0415 - rarely used
     from pluralbench_policies import embedded_folder  # noqa: PLC0415 - needs torch
 
     return str(embedded_folder(user_cache_path("pluralbench") / EMBEDDED))
 
 
 def reward_model_configs(names: Sequence[str], running: RuntimeConfig) -> dict[str, LocalModel]:
-    """Reward models from a command line, "MODEL" or "NAME=MODEL", by name. Raises `EvaluationError`."""
+    """Parse reward models from a command line, each "MODEL" or "NAME=MODEL", by name.
+
+    Raises:
+        EvaluationError: If a name or model is empty, or two models have one name.
+    """
     pairs = [name.partition("=") if "=" in name else (Path(name).name, "=", name) for name in names]
-    twice = next((name for name, _, _ in pairs if [pair[0] for pair in pairs].count(name) > 1), None)
-    if twice is not None:
-        raise EvaluationError(DUPLICATE_NAME.format(name=twice))
+    duplicate = next((name for name, _, _ in pairs if [pair[0] for pair in pairs].count(name) > 1), None)
+    if duplicate is not None:
+        raise EvaluationError(DUPLICATE_NAME.format(name=duplicate))
     if any(not name or not model for name, _, model in pairs):
-        raise EvaluationError("A reward model is given as MODEL or NAME=MODEL.")
+        raise EvaluationError("A reward model has an empty name; write MODEL or NAME=MODEL.")
     return {name: LocalModel(name=model, **running.model_dump()) for name, _, model in pairs}

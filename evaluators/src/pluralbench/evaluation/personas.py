@@ -1,7 +1,8 @@
-"""`judge-personas`: can a model judge for a person? Into a run directory with its recorded calls.
+"""`judge-personas`: let a model predict the choices of people from their personas, and write a run directory.
 
-The settings are those of "Can LLM be a Personalized Judge?" (sections 3 and 4): a choice alone, a choice with verbal
-certainty, a choice that may be a tie. Unlike there, a reply is parsed anchored, retried in every task, and counted.
+The settings are those of "Can LLM be a Personalized Judge?" (sections 3 and 4): a choice, a choice with verbal
+certainty, or a choice with ties. Unlike the paper's code, replies are parsed at fixed places, retried in every task,
+and invalid ones are counted.
 """
 
 from collections import Counter
@@ -46,19 +47,27 @@ from pluralbench.results.metrics_frame import metrics_frame
 from pluralbench.results.record import BenchmarkRecord, DataRecord
 from pluralbench.results.runs import VERDICTS_FILE, Run, load_run, write_run
 
-NAMED = 20
+MAX_IDS = 20  # recorded ids of items without a persona
 COLUMNS: Columns = (("said", "calls"), ("said_swapped", "calls_swapped"))
 
 
 class PersonaReply(NamedTuple):
-    """A valid reply, with A and B as the judge saw them. certainty: None where none was asked for."""
+    """A valid reply; A and B are in the order that the judge saw. `certainty` is None if the setting has none."""
 
     letter: Verdict
     certainty: int | None = None
 
 
 class PersonaQuestion(NamedTuple):
-    """What is asked once. place: the item's. copy: how many questions before it read the same."""
+    """One question about an item.
+
+    Attributes:
+        place: Row of the item among the judged items.
+        label: Name of the call.
+        messages: The messages to send.
+        swapped: Whether the options are swapped.
+        copy: Number of earlier questions with the same text.
+    """
 
     place: int
     label: str
@@ -78,24 +87,39 @@ def judge_personas(
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> Run[PersonaJudgeRunConfig, PersonaJudgeResult]:
-    """Let a model judge for persons it knows by a persona alone; returns the run, which lies in `out`.
+    """Let a language model predict people's choices from their personas, and write a run directory.
 
-    model: of the OpenAI-compatible endpoint of the connection (without a base URL, OpenAI's), or "local", the small
-    embedded one. data: a release of `build-persona-judge`, or `PersonaDataConfig`; see `load_personas`. judging: how it
-    is asked; see `sample_items` for what each setting leaves out. A person of whom the variables tell nothing is judged
-    as with "none", and counted. Asked in both orders, a verdict that changes with the order is right nowhere, also
-    where the truth is a tie; a certainty is then the mean of the two. shard: judge for a share of the persons alone,
-    such as "2/8", which `merge` joins with the others.
+    Every call is recorded. Call it again with the same arguments to resume an interrupted run; recorded calls are not
+    repeated.
 
-    An interrupted run goes on with the same call and asks nothing twice. Raises a `UserError` for every mistake of the
-    caller.
+    If both orders are judged (`orders="both"`), a verdict that changes with the order is wrong, even if the true answer
+    is a tie, and the certainty is the mean of the two. A person without any sentence of the chosen variable set is
+    judged as with `variables="none"`, and counted in the result.
+
+    Args:
+        model: Name of a model at the connection's OpenAI-compatible endpoint, or "local" for the small embedded model.
+        data: A release of `build-persona-judge` (directory, file or ORG/NAME[@REVISION]), or "sample"; a
+            `PersonaDataConfig` also selects configs and a split. Required: there is no default dataset.
+        judging: Setting, variables, sampling and reply format; `sample_items` explains which items a setting leaves
+            out. Default: `PersonaJudgeConfig()`.
+        connection: Endpoint, rate limits and maximum cost. Default: `ConnectionConfig()`, which is OpenAI's API.
+        seed: Seed of every draw, such as the items of `samples`.
+        shard: Judge one shard of the people, such as "2/8"; `merge` joins the shards. Default: all people.
+        out: Run directory. Default: `runs/NAME`, where NAME lists the model, the setting and all non-default options.
+        fresh: Start over and replace the contents of `out`.
+
+    Returns:
+        The run in `out`, as `load_run` reads it.
+
+    Raises:
+        UserError: If an argument, the data, the endpoint or the directory cannot be used. The message names the fix.
     """
     part = None if shard is None else parse_shard(shard)
     data = (
         data if isinstance(data, PersonaDataConfig) else PersonaDataConfig(location=None if data is None else str(data))
     )
-    given = judging or PersonaJudgeConfig()
-    judging = given.for_model(model)
+    options = judging or PersonaJudgeConfig()
+    judging = options.for_model(model)
     chat, connection = judge_chat_model(model, judging, connection)
     the_judge = make_persona_judge(chat, connection, Path(), judging, seed)
     personas = load_personas(data.location, configs=data.configs or None, split=data.split)
@@ -127,8 +151,8 @@ def judge_personas(
     )
     drawn = draw_run_items(config, personas)
     name = f"{PERSONA_JUDGE}-{Path(chat.model).name}-{judging.setting}-{judging.variables}"
-    said = ("setting", "variables")
-    target = Path(out or run_folder(name, config, data, given, seed=seed, exclude=said, shard=part))
+    in_name = ("setting", "variables")
+    target = Path(out or run_folder(name, config, data, options, seed=seed, exclude=in_name, shard=part))
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
             with stopwatch(output.work) as seconds:
@@ -145,9 +169,9 @@ def _judge(
     part: Shard | None,
     seconds: Callable[[], float],
 ) -> None:
-    mine = [part is None or part.contains(user) for user in drawn.frame["user"]]
-    items = drawn.frame.filter(pl.Series(mine, dtype=pl.Boolean))
-    frame = judge_persona_items(the_judge, config.judging, drawn.frame, mine)
+    in_shard = [part is None or part.contains(user) for user in drawn.frame["user"]]
+    items = drawn.frame.filter(pl.Series(in_shard, dtype=pl.Boolean))
+    frame = judge_persona_items(the_judge, config.judging, drawn.frame, in_shard)
     usage = export_calls(the_judge, output)
     metrics = metrics_frame(()) if part is not None else compute_persona_metrics(config, frame, items, output.work)
     result = PersonaJudgeResult(
@@ -161,7 +185,7 @@ def _judge(
 
 
 def draw_run_items(config: PersonaJudgeRunConfig, personas: PersonaItemSet) -> SampledItems:
-    """The items that a run of these settings asks about. Raises `DataError` as `sample_items` does."""
+    """Draw the items that a run with this configuration judges; see `sample_items`."""
     judging = config.judging
     return sample_items(
         personas,
@@ -181,8 +205,20 @@ def make_persona_judge(
     seed: int,
     answered_by: Backend | None = None,
 ) -> Judge:
-    """The judge of these settings. Raises `CallsError` where the connection does not fit the model."""
-    # A further try is a draw of its own, and no warmer.
+    """Build the judge of a run.
+
+    Args:
+        model: The judge's model.
+        connection: Endpoint and limits.
+        ledger: Recorded calls, or the file for them.
+        judging: Attempts and reply format.
+        seed: Seed that requests carry.
+        answered_by: Backend that answers in place of the endpoint. Default: the endpoint.
+
+    Raises:
+        CallsError: If the connection does not fit the model.
+    """
+    # Retries sample again at the same temperature.
     return Judge(
         model,
         connection,
@@ -196,76 +232,90 @@ def make_persona_judge(
 
 
 def judge_persona_items(
-    the_judge: Judge, judging: PersonaJudgeConfig, items: pl.DataFrame, mine: Sequence[bool]
+    the_judge: Judge, judging: PersonaJudgeConfig, items: pl.DataFrame, in_shard: Sequence[bool]
 ) -> pl.DataFrame:
-    """What a judge says of items, a row each: asked, or taken from its ledger where that knows it.
+    """Judge items; calls that the judge's ledger contains are not repeated.
 
-    items: all that the run is of, as `sample_items` gives them. mine: which of them are judged here.
+    Args:
+        the_judge: The judge.
+        judging: Setting, variables and orders.
+        items: All items of the run, as `sample_items` returns them.
+        in_shard: Which of the items are judged.
+
+    Returns:
+        One row per judged item, with the columns of `items.parquet`.
     """
-    questions, wanted = _questions(items, mine, judging), reply_schema(judging.setting)
+    questions, schema = _questions(items, in_shard, judging), reply_schema(judging.setting)
 
     def request(question: PersonaQuestion, attempt: int) -> Request:
-        made = the_judge.asked(question.messages, wanted, question.label, attempt)
-        # Without a persona many items read the same; each is a draw of its own, as its row in the metrics is.
-        return replace(made, sample=attempt + judging.attempts * question.copy)
+        first = the_judge.asked(question.messages, schema, question.label, attempt)
+        # Without a persona many items have the same text; each gets its own sample, as it has its own row.
+        return replace(first, sample=attempt + judging.attempts * question.copy)
 
-    settled = the_judge.ask(questions, request, lambda _, reply: parse_reply(reply, judging.setting), "verdicts")
-    return _decided(items.filter(pl.Series(mine, dtype=pl.Boolean)), questions, settled, judging)
+    replies = the_judge.ask(questions, request, lambda _, reply: parse_reply(reply, judging.setting), "verdicts")
+    return _to_rows(items.filter(pl.Series(in_shard, dtype=pl.Boolean)), questions, replies, judging)
 
 
 def compute_persona_metrics(
     config: PersonaJudgeRunConfig, frame: pl.DataFrame, items: pl.DataFrame | None = None, folder: Path | None = None
 ) -> pl.DataFrame:
-    """The metrics of all verdicts.
+    """Compute the metrics of all verdicts.
 
-    items: with the texts, in the order of the frame; without them there are no references. folder: where the table of
-    verdicts is written, which `judge-metrics` reads, with `id` and `user`; no answer where one is invalid or changed.
+    Args:
+        config: What was run.
+        frame: The rows of `items.parquet`.
+        items: The items with their texts, in the same order. Default: no metrics of the baselines.
+        folder: Directory for the table of verdicts that `judge-metrics` reads. Default: it is not written.
     """
     certainty = pl.col("certainty")
-    whole = frame["certainty"].drop_nulls()
+    certainties = frame["certainty"].drop_nulls()
     verdicts = frame.with_columns(
         judge=pl.lit(config.model.model),
         setting=pl.lit(config.judging.setting),
         persona_variables=pl.lit(config.judging.variables),
-        certainty=certainty.cast(pl.Int64) if (whole == whole.floor()).all() else certainty,
+        certainty=certainty.cast(pl.Int64) if (certainties == certainties.floor()).all() else certainty,
     ).select(*VERDICT_COLUMNS, "id", "user")
     if folder is not None:
         verdicts.write_csv(folder / VERDICTS_FILE)
     return measure_personas(config.benchmark.description, frame, check_verdicts(verdicts), items=items)
 
 
-def _questions(items: pl.DataFrame, mine: Sequence[bool], judging: PersonaJudgeConfig) -> list[PersonaQuestion]:
-    """What is asked about the items that are in the share; of the others it is counted what reads the same."""
+def _questions(items: pl.DataFrame, in_shard: Sequence[bool], judging: PersonaJudgeConfig) -> list[PersonaQuestion]:
+    """List the questions about the items of the shard; other items only count as earlier copies of a text."""
     seen: Counter[tuple[str, ...]] = Counter()
     questions = []
-    places = accumulate(mine, initial=0)
-    for item, asked, place in zip(items.iter_rows(named=True), mine, places, strict=False):
+    places = accumulate(in_shard, initial=0)
+    for item, is_judged, place in zip(items.iter_rows(named=True), in_shard, places, strict=False):
         for swapped in (False, True) if judging.orders == "both" else (False,):
             messages = persona_messages(
                 item, judging.variables, judging.setting, judging.chosen_format, swapped=swapped
             )
             text = tuple(message["content"] for message in messages)
             label = f"the verdict on {item['config']}/{item['id']}{', swapped' if swapped else ''}"
-            if asked:
+            if is_judged:
                 questions.append(PersonaQuestion(place, label, messages, swapped, seen[text]))
             seen[text] += 1
     return questions
 
 
 def parse_reply(reply: str, setting: Setting) -> PersonaReply:
-    """What a reply says in this setting. Raises `InvalidAnswer`."""
+    """Parse a reply of this setting.
+
+    Raises:
+        InvalidAnswer: If the reply has another form.
+    """
     if setting == "certainty":
         return PersonaReply(*parse_certain_choice(reply))
     return PersonaReply((parse_verdict if setting == TIE else parse_choice)(require_single_marker(reply)))
 
 
-def _decided(
+def _to_rows(
     items: pl.DataFrame,
     questions: Sequence[PersonaQuestion],
-    settled: Sequence[ParsedReply[PersonaReply]],
+    replies: Sequence[ParsedReply[PersonaReply]],
     judging: PersonaJudgeConfig,
 ) -> pl.DataFrame:
-    """A row an item, with what the judge said in each order and what that amounts to."""
+    """Make a row per item with the reply in each order, the verdict and the outcome."""
     rows: list[dict[str, Any]] = []
     for item in items.iter_rows(named=True):
         truth = "C" if item["truth"] == TIE else item["truth"]
@@ -275,24 +325,25 @@ def _decided(
             | {"truth": truth, "chosen": truth, "rejected": {"A": "B", "B": "A"}.get(truth)}
             | {"sentences": len(persona_sentences(item, judging.variables))}
         )
-    asked = [(question.place, question.swapped) for question in questions]
-    valid = record_replies(rows, asked, settled, [one.value and one.value.letter for one in settled], COLUMNS)
-    for row, said in zip(rows, valid, strict=True):
+    places = [(question.place, question.swapped) for question in questions]
+    valid = record_replies(rows, places, replies, [reply.value and reply.value.letter for reply in replies], COLUMNS)
+    for row, valid_replies in zip(rows, valid, strict=True):
         row["verdict"], row["outcome"] = verdict(row)
         if row["verdict"] not in {INVALID, CHANGED}:
-            sure = [one.certainty for one in said if one.certainty is not None]
-            row |= {"answer": row["verdict"], "certainty": sum(sure) / len(sure) if sure else None}
+            certainties = [reply.certainty for reply in valid_replies if reply.certainty is not None]
+            mean = sum(certainties) / len(certainties) if certainties else None
+            row |= {"answer": row["verdict"], "certainty": mean}
     return pl.DataFrame(rows, schema=JUDGED_PERSONAS)
 
 
 def verdict(row: Mapping[str, Any]) -> tuple[str, str]:
-    """What the replies in a row amount to, with A and B as the data places them, and the outcome of it."""
-    found = combined_verdict({name: row.get(name) for name, _ in COLUMNS}, COLUMNS)
+    """Combine the replies in a row into a verdict, with A and B in the order of the data, and an outcome."""
+    letter = combined_verdict({name: row.get(name) for name, _ in COLUMNS}, COLUMNS)
     outcome = {INVALID: "invalid", CHANGED: "tie", row["truth"]: "win"}
-    return found, outcome.get(found, "loss")
+    return letter, outcome.get(letter, "loss")
 
 
 def without_persona(frame: pl.DataFrame, variables: Variables) -> WithoutPersona:
-    """Items whose person the variable set tells nothing of, though it should."""
-    bare = frame.filter(sentences=0) if variables != "none" else frame.clear()
-    return WithoutPersona(items=bare.height, ids=tuple(bare["id"].to_list()[:NAMED]))
+    """Count the items whose persona has no sentence of the variable set."""
+    empty = frame.filter(sentences=0) if variables != "none" else frame.clear()
+    return WithoutPersona(items=empty.height, ids=tuple(empty["id"].to_list()[:MAX_IDS]))

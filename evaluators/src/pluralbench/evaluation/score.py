@@ -1,4 +1,4 @@
-"""`score`: a reward model on a benchmark, into a run directory."""
+"""`score`: score a reward model on a benchmark and write a run directory."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -32,49 +32,64 @@ def score(
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> Run[ScoreRunConfig, ScoreResult]:
-    """Score a reward model on a benchmark; returns the run, which lies in `out`.
+    """Score a reward model on a benchmark and write a run directory.
 
-    model: a folder or ORG/NAME, a description such as `LocalModel`, a `RewardModel`, or a function that gives for each
-    of some groups a list with a number for each response. benchmark: a name, or a TOML file that describes one;
-    without it that of the release which the data is, else "personalized".
-    data: where the items are, or `DataConfig` with further choices. prompt: what it says about the person. scoring: how
-    a model in this process runs. cluster: where it runs, if not in this process. shard: score a share of the items,
-    such as "2/8", which `merge` joins with the others. fresh: start over.
+    Call it again with the same arguments to resume an interrupted run. A finished run is only read.
 
-    A run that was interrupted goes on where it was. Raises a `UserError` for every mistake of the caller.
+    Args:
+        model: A directory or ORG/NAME on the Hub, a `LocalModel`, a `ServedModel`, a `RewardModel`, or a function that
+            takes a list of `Group` and returns a list of scores, one per response, for each group. "local" is the small
+            embedded language model.
+        benchmark: Name of a benchmark (`known_benchmarks`), or a TOML file that describes one. Default: the benchmark
+            that the manifest of `data` names, or "personalized" if there is none.
+        data: Directory, file, or ORG/NAME[@REVISION] on the Hub; "sample" is a few bundled rows. A `DataConfig` also
+            selects configs, columns and a limit. Default: the benchmark's dataset on the Hub.
+        prompt: User context in the prompt. Default: none.
+        scoring: How the model runs in this process: mode, maximum length, overflow, token budget. Default:
+            `ScoringConfig()`; models that bring their own code take no other.
+        cluster: Ray cluster that loads the model and scores. Default: this process.
+        shard: Score one shard of the items, such as "2/8"; `merge` joins the shards. Default: all items.
+        out: Run directory. Default: `runs/NAME`, where NAME lists the benchmark, the model and all non-default options.
+        fresh: Start over and replace the contents of `out`.
+
+    Returns:
+        The run in `out`, as `load_run` reads it.
+
+    Raises:
+        UserError: If an argument, the data, the model or the directory cannot be used. The message names the fix.
     """
     loaded = load_benchmark(benchmark, data, prompt, shard=shard)
     groups = loaded.groups()
     scoring, model = scoring or ScoringConfig(), model_config(model)
-    known_of_it, open_model = resolve_model(model, scoring, cluster)
+    model_record, open_model = resolve_model(model, scoring, cluster)
     config = ScoreRunConfig(
         **loaded.records(),
-        model=known_of_it,
+        model=model_record,
         scoring=scoring,
     )
-    name = f"{loaded.name}-{file_name(Path(known_of_it.name).name) or known_of_it.kind}"
-    here = [described] if (described := as_local_model(model)) is not None else []
-    choices = [loaded.data, loaded.prompt, *here, scoring]
-    target = Path(out or run_folder(name, config, *choices, shard=loaded.shard))
+    name = f"{loaded.name}-{file_name(Path(model_record.name).name) or model_record.kind}"
+    local_model = as_local_model(model)
+    named_options = [loaded.data, loaded.prompt, *([local_model] if local_model is not None else []), scoring]
+    target = Path(out or run_folder(name, config, *named_options, shard=loaded.shard))
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
             with stopwatch(output.work) as seconds:
-                loaded_model, scored, resumed = _scored(output.work, groups, open_model, known_of_it)
-                del groups  # whose texts are as large as the data
+                loaded_model, scored, resumed = _score_groups(output.work, groups, open_model, model_record)
+                del groups  # their texts take as much memory as the data
                 _write(output, config, loaded, loaded_model, scored, resumed, CostRecord(seconds=seconds()))
     return load_run(target, ScoreRunConfig, part=True)
 
 
-def _scored(
-    work: Path, groups: Sequence[Group], open_model: Callable[[], RewardModel], known_of_it: ModelRecord
+def _score_groups(
+    work: Path, groups: Sequence[Group], open_model: Callable[[], RewardModel], model_record: ModelRecord
 ) -> tuple[ModelRecord, Scored, int]:
-    """What scored, the scores, and how many of them an earlier part of the run gave."""
-    if not groups:  # a share may be empty, which is worth no loading
-        return known_of_it, Scored([]), 0
+    """Return the loaded model's record, the scores, and how many groups an earlier process had scored."""
+    if not groups:  # an empty shard needs no model
+        return model_record, Scored([]), 0
     model = open_model()
-    with open_journal(work) as (known, record):
-        resumed = len(known)
-        scored = model.score(groups, known=known, on_scored=record)
+    with open_journal(work) as (journaled, record):
+        resumed = len(journaled)
+        scored = model.score(groups, known=journaled, on_scored=record)
     return model.record(), scored, resumed
 
 
@@ -107,5 +122,5 @@ def _write(
 
 
 def count_within_tolerance(decisions: pl.DataFrame, tolerance: float) -> int:
-    """How many decisions have a margin within the tolerance."""
+    """Count the decisions whose margin is at most the tolerance."""
     return decisions.filter(pl.col("margin").abs() <= tolerance).height

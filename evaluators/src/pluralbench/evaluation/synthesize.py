@@ -1,4 +1,4 @@
-"""`synthesize`: personas and demonstrations by SynthesizeMe, into a directory with the recorded calls."""
+"""`synthesize`: write personas and demonstrations with SynthesizeMe, in a directory with the recorded calls."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,25 +38,39 @@ def synthesize(
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> Synthesis:
-    """Find a persona and demonstrations for everybody whose items a benchmark has; returns what lies in `out`.
+    """Write a persona and demonstrations for each person of a benchmark (SynthesizeMe).
 
-    model, connection: as of `judge`. benchmark, data: as of `score`. synthesizing: how; see `SynthesisConfig`. seed:
-    of every draw.
+    A person gets one persona if the same is known of them at all of their items. Otherwise each item gets its own, so
+    that no persona uses later choices. Every call is recorded. Call it again with the same arguments to resume.
 
-    A persona is of a person where the same is known of them at all of their items, else of each item, so that nothing
-    decided later tells of an item. Every call is recorded; an interrupted synthesis goes on where it was.
+    Args:
+        model: Name of a model at the connection's OpenAI-compatible endpoint, or "local" for the small embedded model.
+        benchmark: Name of a benchmark (`known_benchmarks`), or a TOML file that describes one. Default: the benchmark
+            that the manifest of `data` names, or "personalized" if there is none.
+        data: Directory, file, or ORG/NAME[@REVISION] on the Hub; "sample" is a few bundled rows. A `DataConfig` also
+            selects configs, columns and a limit. Default: the benchmark's dataset on the Hub.
+        synthesizing: Numbers of pairs, personas and demonstrations, sampling and reply format. Default:
+            `SynthesizeConfig()`.
+        connection: Endpoint, rate limits and maximum cost. Default: `ConnectionConfig()`, which is OpenAI's API.
+        seed: Seed of every draw.
+        out: Directory. Default: `runs/NAME`, where NAME lists the benchmark, the model and all non-default options.
+        fresh: Start over and replace the contents of `out`.
 
-    Raises `DataError` where the data has neither earlier pairs nor posts of anybody.
+    Returns:
+        The synthesis in `out`. Its `personas.jsonl` is what `PromptConfig(profile="persona", personas=...)` takes.
+
+    Raises:
+        DataError: If no person of the data has earlier pairs or posts.
+        UserError: If another argument, the endpoint or the directory cannot be used. The message names the fix.
     """
-    given = synthesizing or SynthesizeConfig()
-    synthesizing = given.for_model(model)
+    options = synthesizing or SynthesizeConfig()
+    synthesizing = options.for_model(model)
     loaded = load_benchmark(benchmark, data, None)
     people = list(iter_people(loaded))
     if not any(person.earlier or person.profile for person in people):
         raise DataError(
-            f"{loaded.items.location} has neither earlier pairs nor posts of anybody, so there is nothing to write a "
-            "persona from; take a benchmark that has (see `pluralbench list`), or name a column of posts with "
-            "--column profile=COLUMN."
+            f"{loaded.items.location} has no earlier pairs and no posts to write personas from; name the column of "
+            'posts with `columns=["profile=COLUMN"]`, or choose another benchmark.'
         )
     chat, connection = judge_chat_model(model, synthesizing, connection)
     config = SynthesizeRunConfig(
@@ -70,7 +84,7 @@ def synthesize(
         connection=connection,
     )
     name = f"{loaded.name}-{Path(chat.model).name}-synthesize"
-    target = Path(out or run_folder(name, config, loaded.data, given, seed=seed))
+    target = Path(out or run_folder(name, config, loaded.data, options, seed=seed))
     the_judge = Judge(
         chat,
         connection,
@@ -82,53 +96,53 @@ def synthesize(
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
             with stopwatch(output.work) as seconds:
-                found = synthesize_people(people, the_judge, synthesizing)
-                _write(output, config, the_judge, found, seconds())
+                personas = synthesize_people(people, the_judge, synthesizing)
+                _write(output, config, the_judge, personas, seconds())
     return load_run(target, SynthesizeRunConfig)
 
 
 def iter_people(loaded: LoadedBenchmark) -> Iterator[Person]:
-    """Everybody whose items these are, in their order, with all that is known of them before their items.
+    """Yield the people of a benchmark in the order of their items, with all that is known before the items.
 
-    Their id is that of the person, or of the item where less or more is known at another of their items.
+    The id is the person's, or the item's if something else is known at another item of the person.
     """
-    told = UserContext(history=loaded.items.history)
+    context = UserContext(history=loaded.items.history)
     columns = loaded.items.frame.select("config", "id", "person", "prompt", "profile", "earlier")
     items = list(columns.iter_rows(named=True))
-    known: dict[str, list[Any]] = {}
+    known: dict[str, list[Any]] = {}  # the different states of knowledge about each person
     for item in items:
-        what = [told.history.before(item), item["profile"]]
-        alike = known.setdefault(item["person"], [what])
-        alike += [what] if what not in alike else []
+        state = [context.history.before(item), item["profile"]]
+        states = known.setdefault(item["person"], [state])
+        states += [state] if state not in states else []
     seen = set()
     for item in items:
         name = item["person"] if len(known[item["person"]]) == 1 else item["id"]
         if name not in seen:
             seen.add(name)
-            yield Person(id=name, profile=told.posts(item), earlier=told.history.before(item))
+            yield Person(id=name, profile=context.posts(item), earlier=context.history.before(item))
 
 
 def _write(
-    output: Output, config: SynthesizeRunConfig, the_judge: Judge, found: Sequence[Synthesized], seconds: float
+    output: Output, config: SynthesizeRunConfig, the_judge: Judge, personas: Sequence[Synthesized], seconds: float
 ) -> None:
-    rates = [one.accuracy for one in found if one.accuracy is not None]
+    rates = [one.accuracy for one in personas if one.accuracy is not None]
     result = SynthesizeResult(
         **judge_result(config, export_calls(the_judge, output), seconds),
-        people=len(found),
-        from_choices=sum(one.source == "choices" for one in found),
-        from_posts=sum(one.source == "posts" for one in found),
-        without_persona={one.id: one.reason for one in found if not one.persona},
-        predicted=sum(one.predicted for one in found),
-        correct=sum(one.kept for one in found),
-        demonstrations=sum(len(one.demonstrations) for one in found),
+        people=len(personas),
+        from_choices=sum(one.source == "choices" for one in personas),
+        from_posts=sum(one.source == "posts" for one in personas),
+        without_persona={one.id: one.reason for one in personas if not one.persona},
+        predicted=sum(one.predicted for one in personas),
+        correct=sum(one.kept for one in personas),
+        demonstrations=sum(len(one.demonstrations) for one in personas),
         accuracy=sum(rates) / len(rates) if rates else None,
     )
-    lines = [json.dumps(_row(one), ensure_ascii=False) for one in found if one.persona]
+    lines = [json.dumps(_row(one), ensure_ascii=False) for one in personas if one.persona]
     write_run(output, config, result, metrics_frame(()), {}, texts={PERSONAS_FILE: "\n".join(lines)})
 
 
 def _row(one: Synthesized) -> Mapping[str, Any]:
-    """A line of the file: a persona, what it is from and by which call, and the demonstrations."""
+    """Make a line of `personas.jsonl`."""
     return {
         "id": one.id,
         "persona": one.persona,

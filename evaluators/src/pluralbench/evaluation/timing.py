@@ -1,4 +1,4 @@
-"""How long the work on a run took, over all its parts where it was interrupted, and what its calls cost."""
+"""Duration of a run over all its processes, and cost of its calls."""
 
 import json
 import time
@@ -13,18 +13,19 @@ from pluralbench.errors import RunError
 from pluralbench.results.record import CostRecord
 
 TIMES = "times.json"
-OURS = {"lock", "recipe.toml", "recipe.json", TIMES}
-"""What lies in a working directory before any work is done."""
+OWN_FILES = {"lock", "recipe.toml", "recipe.json", TIMES}
+"""Files of a working directory before any work is done."""
 
 
 @contextmanager
 def stopwatch(work: Path) -> Iterator[Callable[[], float]]:
-    """Measure work in a run's working directory; yields a function that gives the seconds so far, of all parts.
+    """Measure the time of the work in a run's working directory.
 
-    Of a part that was killed what counts is until the last answer or score that it recorded.
+    Yields a function that returns the seconds so far, over all processes that worked on the run. A killed process
+    counts until the last answer or score that it recorded.
     """
     path = work / TIMES
-    before, start = _before(path), time.monotonic()
+    before, start = _earlier_seconds(path), time.monotonic()
 
     def seconds() -> float:
         return before + time.monotonic() - start
@@ -33,24 +34,24 @@ def stopwatch(work: Path) -> Iterator[Callable[[], float]]:
     try:
         yield seconds
     finally:
-        if path.exists():  # else the run is finished and in its place
-            if {one.name for one in work.iterdir()} <= OURS:
-                path.unlink()  # nothing was done, so nothing may bind the next run
+        if path.exists():  # else the run is finished and moved
+            if {file.name for file in work.iterdir()} <= OWN_FILES:
+                path.unlink()  # no work was done, so the next run may use other settings
             else:
                 _write(path, seconds(), None)
 
 
-def _before(path: Path) -> float:
+def _earlier_seconds(path: Path) -> float:
     if not path.exists():
         return 0.0
     try:
-        known = json.loads(path.read_text(encoding="utf-8"))
-        seconds, began = float(known["seconds"]), known["began"]
+        times = json.loads(path.read_text(encoding="utf-8"))
+        seconds, began = float(times["seconds"]), times["began"]
     except (ValueError, TypeError, KeyError):
-        raise RunError(f"{path} is damaged; start over with `fresh`.") from None
+        raise RunError(f"{path} is damaged; start over with `fresh=True`.") from None
     if began is None:
         return seconds
-    last = max((one.stat().st_mtime for one in path.parent.iterdir() if one.name not in OURS), default=0.0)
+    last = max((file.stat().st_mtime for file in path.parent.iterdir() if file.name not in OWN_FILES), default=0.0)
     return seconds + max(0.0, last - float(began))
 
 
@@ -61,7 +62,14 @@ def _write(path: Path, seconds: float, began: float | None) -> None:
 def cost_of_calls(
     seconds: float, connection: ConnectionConfig, prompt_tokens: int, completion_tokens: int
 ) -> CostRecord:
-    """What calls cost by the price of their connection, where it has one."""
+    """Return the duration of a run, and the cost of its calls if the connection has a price.
+
+    Args:
+        seconds: Duration of the run.
+        connection: Connection with the price per token.
+        prompt_tokens: Tokens of all prompts.
+        completion_tokens: Tokens of all replies.
+    """
     price = connection.price
     if not (price.input or price.output):
         return CostRecord(seconds=seconds)

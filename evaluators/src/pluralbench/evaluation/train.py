@@ -1,4 +1,4 @@
-"""`train`: a reward model trained on the items of a benchmark."""
+"""`train`: train a reward model on the items of a benchmark."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -29,44 +29,59 @@ def train(
     options: TrainingConfig | None = None,
     fresh: bool = False,
 ) -> Trained:
-    """Train a reward model on the items of a benchmark, each of which is a ranking, into the folder `out`.
+    """Train a reward model on the rankings or pairs of a benchmark.
 
-    base: a language model, which gets a head, or a classifier of one logit; "local" is the small embedded language
-    model. benchmark, data, prompt: as for `score`.
-    held_out: to measure accuracy on, a share of the clusters (of those who ask, where the benchmark says so), drawn by
-    the seed, so that no cluster is in both parts; or where other items of the same shape are. label_noise: this share
-    of the rankings, rounded to a whole number and drawn by the seed, is learned the wrong way round.
-    options: how to train; its seed is also that of these draws.
+    `out` gets a sequence classifier, `training.json` (data, options, held-out accuracy) and a log of the steps. Call it
+    again with the same arguments to resume interrupted training.
 
-    Training that was interrupted goes on with the same call. `out` holds a classifier, `training.json` with the data
-    and the accuracy, and a log. Raises a `UserError` for every mistake of the caller.
+    Args:
+        base: Language model, which gets a new head, or a classifier with one logit: a directory, ORG/NAME on the Hub or
+            a `LocalModel`. "local" is the small embedded language model.
+        out: Directory of the trained model.
+        data: Directory, file, or ORG/NAME[@REVISION] on the Hub; "sample" is a few bundled rows. A `DataConfig` also
+            selects configs, columns and a limit. Default: the benchmark's dataset on the Hub, if it has one.
+        benchmark: Name of a benchmark (`known_benchmarks`), or a TOML file that describes the data's columns.
+        prompt: User context in the prompt. Default: none.
+        held_out: Items to measure accuracy on: a fraction of the clusters (prompts or users) between 0 and 1, drawn by
+            the seed, or the location of other items of the same shape. Default: none.
+        label_noise: Fraction of the training rankings, from 0 to 1, whose order is reversed, drawn by the seed.
+            Held-out rankings are never reversed.
+        options: Training options such as epochs and learning rate. Its seed also draws `held_out` and `label_noise`.
+            Default: `TrainingConfig()`.
+        fresh: Start over and replace the contents of `out`.
+
+    Returns:
+        The directory, the training record and the held-out accuracy.
+
+    Raises:
+        UserError: If an argument, the data, the model or the directory cannot be used. The message names the fix.
     """
     options = options or TrainingConfig()
     if not 0 <= label_noise <= 1:
-        raise DataError(f"`label_noise={label_noise}` is not a fraction from 0 to 1.")
+        raise DataError(f"`label_noise={label_noise}` is not between 0 and 1.")
     base = base if isinstance(base, LocalModel) else LocalModel(name=str(base))
     loaded = load_benchmark(benchmark, data, prompt, for_training=True)
-    learned, judged = items_to_rankings(loaded), None
-    origin = data_origin(loaded, learned)
+    training, evaluation = items_to_rankings(loaded), None
+    origin = data_origin(loaded, training)
     if isinstance(held_out, float | int):
-        learned, judged = split_by_cluster(learned, item_clusters(loaded), held_out, options.seed)
+        training, evaluation = split_by_cluster(training, item_clusters(loaded), held_out, options.seed)
     elif held_out is not None:
-        place = loaded.data.model_copy(update={"location": str(held_out), "limit": None})
-        judged = items_to_rankings(load_benchmark(benchmark, place, loaded.prompt, for_training=True))
-    turned = flip_labels(learned, label_noise, options.seed)
+        held_out_data = loaded.data.model_copy(update={"location": str(held_out), "limit": None})
+        evaluation = items_to_rankings(load_benchmark(benchmark, held_out_data, loaded.prompt, for_training=True))
+    flipped = flip_labels(training, label_noise, options.seed)
     origin |= {
         "held_out": None if held_out is None else held_out if isinstance(held_out, float | int) else str(held_out),
         "label_noise": label_noise,
-        "flipped": [one.id for one, other in zip(learned, turned, strict=True) if one is not other],
+        "flipped": [before.id for before, after in zip(training, flipped, strict=True) if before is not after],
     }
     base = base.model_copy(update={"name": base_model_path(base.name)})
-    return train_on(base, turned, out, held_out=judged, options=options, origin=origin, fresh=fresh)
+    return train_on(base, flipped, out, held_out=evaluation, options=options, origin=origin, fresh=fresh)
 
 
 def items_to_rankings(loaded: LoadedBenchmark) -> list[Ranking]:
-    """The items as rankings, with what the prompt says about the person.
+    """Convert the items to rankings, with the user context in their messages.
 
-    Where the benchmark names the pairs to train on, a ranking has these, and the responses that are in one.
+    If the benchmark has a column of training pairs, a ranking has these pairs and only the responses in them.
     """
     rankings = []
     for group, rank, pairs in zip(loaded.groups(), *loaded.frame.select("rank", "pairs"), strict=True):
@@ -85,7 +100,7 @@ def items_to_rankings(loaded: LoadedBenchmark) -> list[Ranking]:
 
 
 def data_origin(loaded: LoadedBenchmark, rankings: Sequence[Ranking]) -> dict[str, Any]:
-    """Where all rankings of a benchmark come from, for `training.json`, and how much of it is in no pair."""
+    """Describe the data for `training.json`, including the items and responses that are in no training pair."""
     return {
         "benchmark": loaded.name,
         "location": loaded.items.location,
@@ -95,23 +110,34 @@ def data_origin(loaded: LoadedBenchmark, rankings: Sequence[Ranking]) -> dict[st
         "profile": loaded.prompt.profile,
         "pairs": loaded.benchmark.columns.pairs,
         "without_pair": {
-            "items": sum(not one.learned() for one in rankings),
-            "responses": int(loaded.frame["responses"].list.len().sum()) - sum(len(one.responses) for one in rankings),
+            "items": sum(not ranking.learned() for ranking in rankings),
+            "responses": int(loaded.frame["responses"].list.len().sum())
+            - sum(len(ranking.responses) for ranking in rankings),
         },
     }
 
 
 def item_clusters(loaded: LoadedBenchmark) -> list[str]:
-    """The cluster of each item, such as its user."""
+    """Return the cluster of each item, such as its user."""
     return loaded.items.frame["cluster"].to_list()
 
 
 def split_by_cluster(
     rankings: Sequence[Item], clusters: Sequence[str], share: float, seed: int
 ) -> tuple[list[Item], list[Item]]:
-    """Rankings, or whatever else is in clusters, to learn from and held-out ones; no cluster is in both parts.
+    """Split items into a training part and a held-out part that share no cluster.
 
-    share: of the clusters that is held out. Raises `DataError` where one of the parts would have no cluster.
+    Args:
+        rankings: The items.
+        clusters: The cluster of each item.
+        share: Fraction of the clusters that is held out, between 0 and 1.
+        seed: Seed of the draw.
+
+    Returns:
+        The training items and the held-out items, in their order.
+
+    Raises:
+        DataError: If one of the parts would be empty.
     """
     chosen = held_out_clusters(clusters, share, seed)
     parts: tuple[list[Item], list[Item]] = ([], [])
@@ -121,19 +147,19 @@ def split_by_cluster(
 
 
 def held_out_clusters(clusters: Sequence[str], share: float, seed: int) -> set[str]:
-    """This share of the clusters, drawn by the seed. Raises `DataError` where that is none of them, or all."""
+    """Draw a fraction of the clusters; see `split_by_cluster`."""
     names = sorted(set(clusters), key=lambda cluster: (rng_for(seed, "held out", cluster).random(), cluster))
     number = round(share * len(names)) if 0 < share < 1 else 0
     if not 0 < number < len(names):
         raise DataError(
-            f"--held-out {share} of {len(names):,} clusters leaves a part with none; give a share between 0 and 1 of "
-            "more items, or a file."
+            f"`held_out={share}` of {len(names):,} clusters leaves one part empty; choose a share between 0 and 1, add "
+            "items, or pass a file."
         )
     return set(names[:number])
 
 
 def flip_labels(rankings: Sequence[Ranking], share: float, seed: int) -> list[Ranking]:
-    """The rankings, this share of those with a pair the wrong way round: what was best is worst."""
+    """Reverse the order of a fraction of the rankings that have a pair, drawn by the seed."""
     paired = [place for place, ranking in enumerate(rankings) if ranking.learned()]
     paired.sort(key=lambda place: (rng_for(seed, "flipped", rankings[place].id).random(), place))
     chosen = set(paired[: round(share * len(paired))])

@@ -1,7 +1,4 @@
-"""The way of a judged run: questions in one order or both, replies into rows, and the verdict that they amount to.
-
-`judge` and `judge-personas` differ in what is asked and in what may be answered, and not in this.
-"""
+"""Replies of a judge in one or both orders, as rows and verdicts; shared by `judge` and `judge-personas`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -18,14 +15,14 @@ from pluralbench.results.runs import LEDGER_FILE
 
 Value = TypeVar("Value")
 Columns = tuple[tuple[str, str], tuple[str, str]]
-"""Where a row keeps the letter of a reply and its calls: as the item stands, and with the two swapped."""
+"""Columns of the letter and the calls of a reply: in the data's order, and with the responses swapped."""
 
 INVALID, CHANGED = "invalid", "changed"
 SWAPPED = {"A": "B", "B": "A", "C": "C"}
 
 
 class TokenUsage(NamedTuple):
-    """What a judge's calls took."""
+    """Calls and tokens of a judge."""
 
     calls: int
     prompt_tokens: int
@@ -34,42 +31,50 @@ class TokenUsage(NamedTuple):
 
 def record_replies(
     rows: Sequence[dict[str, Any]],
-    asked: Iterable[tuple[int, bool]],
-    settled: Iterable[ParsedReply[Value]],
+    questions: Iterable[tuple[int, bool]],
+    replies: Iterable[ParsedReply[Value]],
     letters: Iterable[str | None],
     columns: Columns,
 ) -> list[list[Value]]:
-    """Write replies into the rows they are about, as the judge saw A and B; the valid ones of each row.
+    """Write replies into the rows of their items, with A and B as the judge saw them.
 
-    asked: of each question its row, and whether the two were swapped. letters: of each reply, None where it is invalid.
+    Args:
+        rows: The rows, which are changed.
+        questions: Row number of each question, and whether its responses are swapped.
+        replies: The reply to each question.
+        letters: The letter of each reply, None if it is invalid.
+        columns: Where the letters and calls go.
+
+    Returns:
+        The valid replies of each row.
     """
     valid: list[list[Value]] = [[] for _ in rows]
-    for (place, swapped), one, letter in zip(asked, settled, letters, strict=True):
-        row, (said, calls) = rows[place], columns[swapped]
-        row |= {said: letter or INVALID, calls: list(one.calls), "attempts": row["attempts"] + one.attempts}
-        if one.reason:
-            row["reason"] = one.reason
-        if one.value is not None:
-            valid[place].append(one.value)
+    for (place, swapped), reply, letter in zip(questions, replies, letters, strict=True):
+        row, (letter_column, calls_column) = rows[place], columns[swapped]
+        row |= {letter_column: letter or INVALID, calls_column: list(reply.calls)}
+        row["attempts"] += reply.attempts
+        if reply.reason:
+            row["reason"] = reply.reason
+        if reply.value is not None:
+            valid[place].append(reply.value)
     return valid
 
 
 def combined_verdict(row: Mapping[str, Any], columns: Columns) -> str:
-    """What the replies in the orders asked amount to: a letter, `INVALID` or `CHANGED`, with A and B as the item has
-    them.
+    """Combine the replies of a row into a letter, `INVALID` or `CHANGED`, with A and B in the order of the data.
 
-    One invalid reply makes the verdict invalid. One that changes with the order is a tie of the judge's, which is no
-    win. It is not the answer C either, or a judge that always takes the first would be right about every tie.
+    One invalid reply makes the verdict invalid. `CHANGED` is a verdict that changes with the order. It is not the
+    answer C (a tie): otherwise a judge that always chooses the first response would be right about every tie.
     """
-    (said, _), (swapped, _) = columns
-    letters = {row[said], SWAPPED.get(row[swapped], row[swapped])} - {None}
+    (first, _), (second, _) = columns
+    letters = {row[first], SWAPPED.get(row[second], row[second])} - {None}
     if INVALID in letters:
         return INVALID
     return str(letters.pop()) if len(letters) == 1 else CHANGED
 
 
 def export_calls(judge: Judge, output: Output) -> TokenUsage:
-    """Keep a judge's calls for its run."""
+    """Write a judge's calls to the run's ledger, and count them."""
     with working_ledger(judge.ledger) as ledger:
         ledger.export(output.work / LEDGER_FILE)
         return TokenUsage(len(ledger), *ledger.usage())
@@ -78,7 +83,7 @@ def export_calls(judge: Judge, output: Output) -> TokenUsage:
 def judge_result(
     config: JudgeRunConfig | PersonaJudgeRunConfig | SynthesizeRunConfig, usage: TokenUsage, seconds: float
 ) -> dict[str, Any]:
-    """What came of a judge by any verb, as fields of its result."""
+    """Return the fields of a result that all verbs with a judge have: model, cost, calls and tokens."""
     return {
         "model": ModelRecord(name=config.model.model, kind="generative", provider=config.model.provider),
         "cost": cost_of_calls(seconds, config.connection, usage.prompt_tokens, usage.completion_tokens),

@@ -31,8 +31,8 @@ def train_planner(
 ) -> Any:
     """Train a planner: a language model that infers what a user expects of a response, from posts and a question.
 
-    Trains on items with a profile and rubric aspects (Personalized RewardBench, section 4.3). Responses of the items are
-    not read. Repeating the call resumes an interrupted training.
+    Trains on items with a profile and rubric aspects (Personalized RewardBench, section 4.3). Responses of the items
+    are not read. Repeating the call resumes an interrupted training.
 
     Args:
         base: Language model with a chat template: a folder or ORG/NAME on the Hub, "local" for the small embedded

@@ -1,4 +1,4 @@
-"""Results on the Hub: runs as a dataset, and numbers on a model's card."""
+"""Publish results on the Hub: runs as a dataset, and numbers on a model card."""
 
 from pluralbench.publishing.model_card import write_model_card
 from pluralbench.publishing.results import PushResult, fetch_results, push_results

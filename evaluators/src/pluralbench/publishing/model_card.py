@@ -1,4 +1,4 @@
-"""Numbers of runs on a model's card, as the Hub's evaluation results."""
+"""Evaluation results of runs on a model card."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,18 +21,26 @@ LEVEL = 0.95
 
 
 def write_model_card(runs: Sequence[Run], model: str) -> str:
-    """Put the numbers of runs into the card of a model, and return where that is.
+    """Add the results of runs to the card of a model.
 
-    model: a folder, whose `README.md` is written, or a model on the Hub (ORG/NAME), which gets one commit. Numbers of
-    the same benchmark, config and settings are replaced; every other result and all text of the card stay.
+    Results of the same benchmark, config and settings are replaced. Other results and all text of the card stay.
 
-    Raises `RunError` for no runs, for those of several models, for a card that cannot be read, and for a name that is
-    neither; `pluralbench_release.ReleaseError` for what the Hub does not take.
+    Args:
+        runs: Runs of one model.
+        model: Directory whose `README.md` is written, or a model on the Hub (ORG/NAME), which gets one commit.
+
+    Returns:
+        Path or address of the card.
+
+    Raises:
+        RunError: If there are no runs or runs of several models, the card cannot be read, or `model` is neither a
+            directory nor ORG/NAME.
+        pluralbench_release.ReleaseError: If the Hub refuses the commit.
     """
     names = sorted({run.name for run in runs})
     if len(names) != 1:
-        told = "there are none" if not names else f"these are of {', '.join(names)}"
-        raise RunError(f"A model's card takes the runs of one model, and {told}; give those of {model} alone.")
+        models = f"the runs are of {', '.join(names)}" if names else "there is no run"
+        raise RunError(f"A model card takes runs of one model, but {models}; pass only the runs of {model}.")
     results = [result for run in runs for result in eval_results(run)]
     folder = Path(model)
     if folder.is_dir():
@@ -47,7 +55,7 @@ def write_model_card(runs: Sequence[Run], model: str) -> str:
         write_text(path, with_results(before, results, folder.resolve().name, str(path)))
         return str(path)
     if not HUB_REPOSITORY.fullmatch(model):
-        raise RunError(f"{model} is neither the folder of a model nor a model on the Hub, which is ORG/NAME.")
+        raise RunError(f"{model} is neither a model directory nor a model on the Hub (ORG/NAME).")
     remote = open_remote(model, kind="model")
 
     def send(head: Head) -> str:
@@ -59,16 +67,16 @@ def write_model_card(runs: Sequence[Run], model: str) -> str:
 
 
 def eval_results(run: Run) -> list[EvalResult]:
-    """The overall number of a run and those of its configs, shares from 0 to 1; what is missing is left out.
+    """Return the overall number of a run and the accuracy of its configs, from 0 to 1, as evaluation results.
 
-    The interval, its level and how many decisions a number is over are in `metric_args`, since the format has no field
-    for them. The dataset is the Hub's where the rows came from there, with its commit; else the benchmark's name.
+    `metric_args` has the interval, its level and the number of decisions, for which the format has no field. The
+    dataset is the one on the Hub with its commit, or else the benchmark's name. Missing numbers are left out.
     """
     config = run.config
     on_hub = config.data.revision is not None
-    asked = {name: config.judge_setting(name) for name in ("setting", "variables")}
-    told = {"profile": config.prompt.profile, **asked}
-    settings = {name: value for name, value in told.items() if value is not None and value != "none"}
+    judging = {name: config.judge_setting(name) for name in ("setting", "variables")}
+    options = {"profile": config.prompt.profile, **judging}
+    settings = {name: value for name, value in options.items() if value is not None and value != "none"}
     judged = run.judged is not None
     places: list[tuple[str, str | None, Estimate]] = [("overall", None, run.headline)]
     places += [("accuracy", name, run.of(name)) for name in run.names("config", "config")]
@@ -82,41 +90,48 @@ def eval_results(run: Run) -> list[EvalResult]:
             dataset_split=config.data.split,
             dataset_revision=config.data.revision,
             metric_type="accuracy",
-            metric_name=", ".join([metric.capitalize(), *(f"{what} {value}" for what, value in settings.items())]),
-            metric_value=round(found.value, 6),
+            metric_name=", ".join([metric.capitalize(), *(f"{option} {value}" for option, value in settings.items())]),
+            metric_value=round(estimate.value, 6),
             metric_args={
-                "low": found.low,
-                "high": found.high,
+                "low": estimate.low,
+                "high": estimate.high,
                 "level": LEVEL,
-                "n": found.n,
+                "n": estimate.n,
                 **({} if name else {"items": run.items_counted, "of_items": run.items_total}),
                 "rule": config.benchmark.rule,
             },
         )
-        for metric, name, found in places
-        if found.value is not None
+        for metric, name, estimate in places
+        if estimate.value is not None
     ]
 
 
 def with_results(card: str | None, results: Sequence[EvalResult], name: str, where: str) -> str:
-    """The text of a model's card with these results; its other results, keys and its text stay.
+    """Return the text of a model card with these results; its other results, keys and text stay.
 
-    card: None for a model without one. name: the model's, for a card that has none. where: what errors call it.
+    Args:
+        card: Text of the card; None for a model without one.
+        results: Results to add or replace.
+        name: Name of the model, for a card without one.
+        where: Name of the card in errors.
+
+    Raises:
+        RunError: If the card's YAML cannot be read.
     """
     try:
-        made = ModelCard(card.removeprefix("\ufeff") if card is not None else f"---\n{{}}\n---\n\n# {name}\n")
+        model_card = ModelCard(card.removeprefix("\ufeff") if card is not None else f"---\n{{}}\n---\n\n# {name}\n")
     except (ValueError, TypeError, KeyError, AttributeError, YAMLError, RecursionError) as error:
-        raise RunError(f"{where} cannot be read ({one_line(error, 200)}); mend its YAML.") from None
-    data = cast("ModelCardData", made.data)
-    new = {_what(result) for result in results}
-    others = [result for result in data.eval_results or [] if _what(result) not in new]
+        raise RunError(f"{where} cannot be read ({one_line(error, 200)}); fix its YAML.") from None
+    data = cast("ModelCardData", model_card.data)
+    new = {_key(result) for result in results}
+    others = [result for result in data.eval_results or [] if _key(result) not in new]
     data.eval_results = [*others, *results]
     data.model_name = data.model_name or name
-    return str(made)
+    return str(model_card)
 
 
-def _what(result: EvalResult) -> tuple[object, ...]:
-    """What a result is of, whatever its value and the commit of its dataset."""
+def _key(result: EvalResult) -> tuple[object, ...]:
+    """Identify a result without its value and the commit of its dataset."""
     return (
         result.dataset_type,
         result.dataset_config,

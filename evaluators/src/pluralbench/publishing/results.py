@@ -1,8 +1,8 @@
-"""Runs as a dataset on the Hub: each run's files as they stand on disk, and tables of all of them that load by config.
+"""Runs as a dataset on the Hub: the files of each run, and tables of all runs as configs.
 
-`runs/NAME/` has the files of a run, `data/metrics/test.parquet` the long frame of all runs (`report_frame`), and
-`data/BENCHMARK_items/test.parquet` the items of a benchmark's runs, with the columns `run` and `model` before the
-items' own. The card's `configs:` name the tables.
+`runs/NAME/` has the files of a run, `data/metrics/test.parquet` the metrics of all runs (`report_frame`), and
+`data/BENCHMARK_items/test.parquet` the items of a benchmark's runs with the columns `run` and `model` in front. The
+card lists the tables under `configs:`.
 """
 
 import shutil
@@ -33,7 +33,13 @@ RUNS, CARD, METRICS_CONFIG = "runs", "README.md", "metrics"
 
 @dataclass(frozen=True)
 class PushResult:
-    """What was pushed. new: names of the runs that were not there before; all of them: `names`."""
+    """The result of a push.
+
+    Attributes:
+        address: Address of the commit.
+        new: Names of the added runs.
+        names: Names of all runs in the dataset.
+    """
 
     address: str
     new: list[str]
@@ -41,14 +47,21 @@ class PushResult:
 
 
 def push_results(paths: Sequence[Path], repository: str, *, create: bool = False, private: bool = False) -> PushResult:
-    """Add runs to the Hub's dataset `repository` (ORG/NAME) in one commit, and make its tables and card anew.
+    """Add runs to a dataset on the Hub in one commit, and rebuild its tables and card.
 
-    paths: directories of runs, and folders with some. Those of `best-of-n`, `optimize` and `personalize` are left out:
-    they hold models. create: make the dataset, where it is not there yet. private: as a private one.
+    Text that people added to the card stays (`pluralbench_release.merging`).
 
-    What people wrote by hand on the card stays (`pluralbench_release.merging`). Raises `RunError` for two runs of one
-    name, for one that is there with other results, and for a run with a secret of this environment in it; and
-    `pluralbench_release.ReleaseError` for what the Hub does not take.
+    Args:
+        paths: Run directories, or directories that contain them. Runs of `best-of-n`, `optimize` and `personalize`
+            contain models and are left out.
+        repository: The dataset (ORG/NAME).
+        create: Create the dataset if it does not exist.
+        private: Make a new dataset private.
+
+    Raises:
+        RunError: If two runs have one name, the dataset has another run of a name, or a run contains a secret of this
+            environment.
+        pluralbench_release.ReleaseError: If the Hub refuses the commit.
     """
     runs = _named(find_runs(paths).runs)
     remote = open_remote(repository, create=create, private=private)
@@ -57,50 +70,60 @@ def push_results(paths: Sequence[Path], repository: str, *, create: bool = False
     def send(head: Head) -> str:
         with tempfile.TemporaryDirectory(prefix="pluralbench-results-") as temporary:
             folder = Path(temporary)
-            there = _fetched(remote, head, folder / RUNS)
-            new = [name for name, run in runs.items() if not _is_there(run, folder / RUNS / name, repository)]
+            existing = _fetch_runs(remote, head, folder / RUNS)
+            new = [name for name, run in runs.items() if not _is_pushed(run, folder / RUNS / name, repository)]
             for name in new:
                 _copy(runs[name].path, folder / RUNS / name)
             tables = write_tables(folder)
             text = merge_cards(_card(repository, tables, folder), text_at(remote, head.commit, CARD), None)
             (folder / CARD).write_text(text, encoding="utf-8")
-            kept = {f"{RUNS}/{name}" for name in there}
-            files = {path: folder / path for path in _files(folder) if path.rpartition("/")[0] not in kept}
-            title = f"Add {', '.join(new)}" if new else "Make the tables anew"
-            made = commit(remote, head.commit, files, title=title if len(title) < 72 else f"Add {len(new)} runs")
-            pushed[made] = PushResult(address(remote, made), new, sorted({*there, *new}))
-            return made
+            unchanged = {f"{RUNS}/{name}" for name in existing}
+            files = {path: folder / path for path in _files(folder) if path.rpartition("/")[0] not in unchanged}
+            title = f"Add {', '.join(new)}" if new else "Rebuild the tables"
+            sha = commit(remote, head.commit, files, title=title if len(title) < 72 else f"Add {len(new)} runs")
+            pushed[sha] = PushResult(address(remote, sha), new, sorted({*existing, *new}))
+            return sha
 
     return pushed[commit_with_retry(send, remote)]
 
 
 def fetch_results(repository: str, revision: str | None = None) -> Path:
-    """The folder of a dataset of results from the Hub, in its client's cache, that `find_runs` reads.
+    """Download a dataset of results from the Hub.
 
-    revision: a commit, branch or tag; None is the newest commit. Raises `pluralbench_release.TablesError` for what is
-    not there, and `RunError` for a dataset without runs.
+    Args:
+        repository: The dataset (ORG/NAME).
+        revision: Commit, branch or tag. Default: the newest commit.
+
+    Returns:
+        The directory in the client's cache, which `find_runs` reads.
+
+    Raises:
+        RunError: If the dataset has no runs.
+        pluralbench_release.TablesError: If the dataset or the revision does not exist.
     """
-    from huggingface_hub import snapshot_download  # noqa: PLC0415 - reads its settings from the environment when imported
+    from huggingface_hub import snapshot_download  # noqa: PLC0415 - reads environment variables when imported
 
     if not HUB_REPOSITORY.fullmatch(repository):
-        raise RunError(f"{repository!r} is no name of a dataset on the Hub, which is ORG/NAME.")
-    found = commit_of(repository, revision)
-    with translate_read_errors(repository, found):
-        folder = Path(snapshot_download(repository, repo_type="dataset", revision=found))
+        raise RunError(f"{repository!r} is not the name of a dataset on the Hub (ORG/NAME).")
+    sha = commit_of(repository, revision)
+    with translate_read_errors(repository, sha):
+        folder = Path(snapshot_download(repository, repo_type="dataset", revision=sha))
     if not (folder / RUNS).is_dir():
-        raise RunError(f"{repository} on the Hub has no folder `{RUNS}`, so there are no runs in it.")
+        raise RunError(f"{repository} on the Hub has no directory `{RUNS}`, so it contains no runs.")
     return folder
 
 
 def write_tables(folder: Path) -> dict[str, str]:
-    """Write the tables of the runs in `folder/runs`; the path of each by its config."""
-    found = find_runs([folder / RUNS]).runs
-    metrics = report_frame(found).with_columns(pl.col("run").str.split("/").list.last())
+    """Write the tables of the runs in `folder/runs`; return the path of each table by its config."""
+    runs = find_runs([folder / RUNS]).runs
+    metrics = report_frame(runs).with_columns(pl.col("run").str.split("/").list.last())
     tables = {METRICS_CONFIG: metrics}
-    for benchmark in sorted({run.config.benchmark.name for run in found}):
-        own = [run for run in found if run.config.benchmark.name == benchmark]
-        about = ([pl.lit(run.path.name).alias("run"), pl.lit(run.name).alias("model")] for run in own)
-        items = [run.items.select(*columns, pl.all()) for run, columns in zip(own, about, strict=True)]
+    for benchmark in sorted({run.config.benchmark.name for run in runs}):
+        items = [
+            run.items.select(pl.lit(run.path.name).alias("run"), pl.lit(run.name).alias("model"), pl.all())
+            for run in runs
+            if run.config.benchmark.name == benchmark
+        ]
         tables[check_path_name(f"{benchmark}_items", "A config")] = pl.concat(items, how="diagonal_relaxed")
     paths = {config: f"data/{config}/test.parquet" for config in tables}
     for config, frame in tables.items():
@@ -109,41 +132,41 @@ def write_tables(folder: Path) -> dict[str, str]:
 
 
 def _named(runs: Sequence[Run]) -> dict[str, Run]:
-    """Runs by the names of their directories."""
+    """Return runs by the names of their directories. Raises `RunError` for duplicates and secrets."""
     if not runs:
         raise RunError(
-            "There is no run to push; those of best-of-n, optimize and personalize hold models and stay here."
+            "There is no run to push; runs of best-of-n, optimize and personalize contain models and are not pushed."
         )
     named: dict[str, Run] = {}
     for run in runs:
         name = check_path_name(run.path.resolve().name, f"The run {run.path}")
         if name in named:
             raise RunError(f"{named[name].path} and {run.path} are both named {name}; rename one of them.")
-        if told := leaks(run.path, [path.name for path in sorted(run.path.iterdir()) if path.is_file()], {}):
-            raise RunError(f"{run.path}: {told[0]}")
+        if secrets := leaks(run.path, [path.name for path in sorted(run.path.iterdir()) if path.is_file()], {}):
+            raise RunError(f"{run.path}: {secrets[0]}")
         named[name] = run
     return named
 
 
-def _fetched(remote: Remote, head: Head, to: Path) -> list[str]:
-    """Copy the runs that are on the Hub; their names."""
+def _fetch_runs(remote: Remote, head: Head, to: Path) -> list[str]:
+    """Download the runs of the dataset, and return their names."""
     from huggingface_hub import snapshot_download  # noqa: PLC0415 - as above
 
     to.mkdir(parents=True)
     if not any(path.startswith(f"{RUNS}/") for path in head.files):
         return []
     with translate_read_errors(remote.name, head.commit):
-        kept = snapshot_download(remote.name, repo_type="dataset", revision=head.commit, allow_patterns=f"{RUNS}/*")
-    shutil.copytree(Path(kept) / RUNS, to, dirs_exist_ok=True)
+        cached = snapshot_download(remote.name, repo_type="dataset", revision=head.commit, allow_patterns=f"{RUNS}/*")
+    shutil.copytree(Path(cached) / RUNS, to, dirs_exist_ok=True)
     return sorted(path.name for path in to.iterdir() if path.is_dir())
 
 
-def _is_there(run: Run, folder: Path, repository: str) -> bool:
-    """Whether this very run is there. Raises `RunError` where another of its name is."""
+def _is_pushed(run: Run, folder: Path, repository: str) -> bool:
+    """Return whether the dataset has this run. Raises `RunError` if it has another run of this name."""
     if not folder.exists():
         return False
     if _digests(run.path) != _digests(folder):
-        raise RunError(f"{repository} has another run of the name {folder.name}; rename {run.path}.")
+        raise RunError(f"{repository} has another run named {folder.name}; rename {run.path}.")
     return True
 
 
@@ -199,6 +222,6 @@ metrics = load_dataset("{repository}", "{METRICS_CONFIG}", split="test")
 
 {markdown_table(table)}
 
-Each lies in `{RUNS}/NAME` as it was made, with its items, settings and versions. `{METRICS_CONFIG}` has every number of
-all runs, a row each; the other configs have the items of a benchmark's runs. Intervals are 95 % ones.
+`{RUNS}/NAME` has the files of a run with its items, settings and versions. The config `{METRICS_CONFIG}` has one row
+per number of all runs; the other configs have the items of a benchmark's runs. Intervals are 95% confidence intervals.
 """

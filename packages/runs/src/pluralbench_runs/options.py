@@ -121,7 +121,8 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def field_flags(command: Callable[..., Any]) -> dict[str, str]:
     """The flags that `with_options` gave a command, by the field and by `PARAMETER.FIELD` (of a recipe: its key).
 
-    A field that several parameters have with different flags is listed by `PARAMETER.FIELD` alone.
+    A field that several parameters have with different flags is listed by `PARAMETER.FIELD` alone. A parameter that
+    shares its name with a flag of one of its fields, such as `data`, has that flag too.
     """
     hints = get_type_hints(getattr(command, "__wrapped__", command), include_extras=True)
     qualified: dict[str, str] = {}
@@ -131,6 +132,8 @@ def field_flags(command: Callable[..., Any]) -> dict[str, str]:
         for field, flag in [] if options is None else options.field_flags():
             qualified[f"{parameter}.{field}"] = flag
             by_field.setdefault(field, set()).add(flag)
+            if flag == f"--{parameter}":
+                qualified[parameter] = flag
     return qualified | {field: flags.pop() for field, flags in by_field.items() if len(flags) == 1}
 
 

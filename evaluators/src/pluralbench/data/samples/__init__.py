@@ -1,8 +1,8 @@
-"""The samples: for each benchmark a few rows of ours that come with this package, read where the data is "sample".
+"""Samples: a few bundled rows of each benchmark, read for the location "sample".
 
-A folder here is a sample: its card (`README.md`, with the license) and a JSON Lines file for each config, or each split
-of it. Those of the personalized, multilingual, Chinese and persona-judge benchmarks, and of the personalized training
-pairs, are the rows of the releases that the builders make without options; a test compares them.
+Each directory is a sample with a card (`README.md`, with the license) and a JSON Lines file per config or split. The
+samples of the personalized, multilingual, Chinese and persona-judge benchmarks, and of the personalized training pairs,
+are the rows that the builders release by default; a test compares them.
 """
 
 from collections.abc import Sequence
@@ -15,28 +15,33 @@ from pluralbench.errors import DataError
 
 SAMPLE = "sample"
 FOLDER = Path(__file__).parent
-NONE_OF_ITS_OWN = (
-    "{title} has no data on the Hub; say where yours is with --data, or take the few rows that come with this package "
-    "with --data sample."
+NO_DEFAULT_DATA = (
+    '{title} has no default dataset; pass your own with `data=...`, or use the bundled rows with `data="sample"`.'
 )
 
 
 def read_data(
     location: str | None, *, title: str, sample: str | None, split: str, configs: Sequence[str] | None = None
 ) -> Tables:
-    """The tables at a location, or those of a sample where it is "sample"; its location is called that, too.
+    """Read the tables at a location, or the bundled rows for the location "sample".
 
-    title: what the benchmark is called in errors. sample: the folder of its sample here, if it has one. split, configs:
-    as of `read_tables`; a sample has the split that is asked for.
+    Args:
+        location: Directory, file, ORG/NAME[@REVISION] or "sample".
+        title: Title of the benchmark in errors.
+        sample: Directory of the benchmark's sample; None if it has none.
+        split: Split to read; a sample has any split.
+        configs: Configs to read. Default: all.
 
-    Raises `DataError` without a location and for a benchmark without a sample, and `TablesError` as `read_tables` does.
+    Raises:
+        DataError: If there is no location, or the benchmark has no sample.
+        TablesError: If the data cannot be read.
     """
     if location is None:
-        raise DataError(NONE_OF_ITS_OWN.format(title=title))
+        raise DataError(NO_DEFAULT_DATA.format(title=title))
     if location != SAMPLE:
         return read_tables(location, split=split, configs=configs)
     if sample is None or not (FOLDER / sample).is_dir():
-        raise DataError(f"{title} has no sample; say where its data is with --data (a folder of this name: ./sample).")
+        raise DataError(f"{title} has no sample; pass its data with `data=...` (`./sample` is a folder of that name).")
     folder = str(FOLDER / sample)
     try:
         tables = read_tables(folder, split=split, configs=configs)
