@@ -1,4 +1,4 @@
-"""From scores and verdicts to decisions: one row for each pair of responses that the benchmark tells apart."""
+"""Decisions from scores and verdicts: one row per pair of responses that the benchmark ranks differently."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
@@ -17,11 +17,11 @@ from pluralbench.results.columns import schema_of
 from pluralbench.results.evaluations import EvaluationRunConfig
 
 OUTCOMES = ("win", "loss", "tie", "invalid", "dropped", "equal")
-"""What came of a pair. invalid: no number, or no verdict that could be parsed; dropped: too long to be scored; equal:
-the benchmark calls the responses equally good, so nothing can be right or wrong."""
+"""Outcomes of a pair. invalid: a score is not a finite number, or no verdict could be parsed. dropped: the item is too
+long. equal: the benchmark calls the responses equally good, so no outcome is right or wrong."""
 
 BASE = ("config", "id", "cluster", "subset", "digest")
-"""What a decision has of its item."""
+"""Columns that a decision takes from its item."""
 
 DECISIONS = schema_of(*BASE[:-1], "chosen", "rejected", "outcome", "margin", "truncated", "digest")
 _VERDICTS = ("verdict", "verdict_chosen_first", "verdict_rejected_first", "attempts", "reason")
@@ -34,27 +34,32 @@ _LENGTH = ("truncated", "tokens_cut", "reason")
 SCORED_PAIRED = (*BASE, "score_chosen", "score_rejected", "tokens_chosen", "tokens_rejected", *_LENGTH)
 SCORED_RANKED = (*BASE, "response", "rank", "score", "tokens", *_LENGTH, "outcome")
 NO_PAIR = (0, 0)
-"""In place of the pairs of a ranking whose responses share a rank."""
+"""Placeholder for the pairs of a ranking whose responses all share a rank."""
 
 
 def decide(
     items: pl.DataFrame, scores: Sequence[Sequence[float]] | pl.Series, cut: Sequence[int] | pl.Series = ()
 ) -> pl.DataFrame:
-    """Decisions by scores: the better response wins when its score is strictly higher.
+    """Make decisions from scores: the better response wins if its score is strictly higher.
 
-    scores: of each item's responses, or none for an item that was dropped. cut: tokens that each item
-    lost; without it none.
+    Args:
+        items: Items of the benchmark.
+        scores: Scores of each item's responses; empty for a dropped item.
+        cut: Number of truncated tokens per item. Default: none.
+
+    Returns:
+        A frame with the columns `DECISIONS`.
     """
     of, better, worse = _pairs(items["rank"])
     values = scores if isinstance(scores, pl.Series) else float_lists(scores)
     equal, dropped = better == worse, (values.list.len() == 0).to_numpy()[of]
-    margin, there = np.full(len(of), np.nan), ~(equal | dropped)
-    margin[there] = _at(values, of[there], better[there]) - _at(values, of[there], worse[there])
+    margin, scored = np.full(len(of), np.nan), ~(equal | dropped)
+    margin[scored] = _at(values, of[scored], better[scored]) - _at(values, of[scored], worse[scored])
     valid = np.isfinite(margin)
     outcome = np.select(
         [equal, dropped, ~valid, margin > 0, margin < 0], ["equal", "dropped", "invalid", "win", "loss"], "tie"
     )
-    told = {
+    columns = {
         "chosen": pl.Series(_at(items["response_ids"], of, better)).set(pl.Series(equal), None),
         "rejected": pl.Series(_at(items["response_ids"], of, worse)).set(pl.Series(equal), None),
         "outcome": outcome,
@@ -62,13 +67,13 @@ def decide(
         "truncated": (np.asarray(cut if len(cut) else np.zeros(items.height)) > 0)[of],
     }
     own = items.select(pl.col(name).cast(DECISIONS[name]) for name in BASE)[of]
-    return own.hstack(pl.DataFrame(told, schema_overrides=DECISIONS)).select(list(DECISIONS))
+    return own.hstack(pl.DataFrame(columns, schema_overrides=DECISIONS)).select(list(DECISIONS))
 
 
 def _pairs(ranks: pl.Series) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """For each pair of responses the number of its item, and the places of the better and the worse one.
+    """Return item number, index of the better and index of the worse response for each pair.
 
-    The pairs of a ranking are made once for all items that are ranked so.
+    Pairs are computed once for all items with the same ranking.
     """
     texts = ranks.cast(pl.List(pl.String)).list.join(" ").cast(pl.Categorical)
     _, firsts, kinds = np.unique(texts.to_physical().to_numpy(), return_index=True, return_inverse=True)
@@ -83,8 +88,8 @@ def _pairs(ranks: pl.Series) -> tuple[NDArray[np.int64], NDArray[np.int64], NDAr
 
 
 def float_lists(lists: Sequence[Sequence[float]]) -> pl.Series:
-    """Lists of numbers as a column, in a tenth of the time that polars takes to look at each."""
-    import pyarrow as pa  # noqa: PLC0415 - half a second that other commands save
+    """Convert lists of numbers to a column, ten times as fast as polars does."""
+    import pyarrow as pa  # noqa: PLC0415 - takes half a second to import
 
     sizes = np.fromiter(map(len, lists), np.int64, len(lists))
     flat = np.fromiter(chain.from_iterable(lists), np.float64, int(sizes.sum()))
@@ -93,52 +98,56 @@ def float_lists(lists: Sequence[Sequence[float]]) -> pl.Series:
 
 
 def _at(lists: pl.Series, of: NDArray[np.int64], place: NDArray[np.int64]) -> pl.Series:
-    """Of some lists, by their numbers, the value at a place of each."""
+    """Return the value at position `place` of each list `of`."""
     sizes = lists.list.len()
     starts = (sizes.cum_sum() - sizes).to_numpy()
     return lists.explode(empty_as_null=False)[starts[of] + place]
 
 
 def score_items(benchmark: Benchmark, items: pl.DataFrame, scored: Scored, decisions: pl.DataFrame) -> pl.DataFrame:
-    """`items.parquet` of scores: a row a pair with its decision, or for rankings a row a response.
+    """Return the frame of `items.parquet`: one row per pair with its decision, or per response for rankings.
 
-    items: of the benchmark. scored: their scores. decisions: what `decide` makes of these.
+    Args:
+        benchmark: Description of the benchmark.
+        items: Items of the benchmark.
+        scored: Scores of the items.
+        decisions: Decisions from `decide`.
     """
-    # By column, which takes a tenth of the time that rows take.
+    # By column, which is ten times as fast as by row.
     cut = scored.cut or [0] * items.height
     tokens = scored.tokens or [[]] * items.height
     reasons = [scored.dropped.get(place) for place in range(items.height)]
     length = {"truncated": [lost > 0 for lost in cut], "tokens_cut": cut, "reason": reasons}
     if not benchmark.is_ranking:
         sides = {
-            f"{name}_{side}": [values[place] if values else None for values in given]
-            for name, given in (("score", scored.scores), ("tokens", tokens))
+            f"{name}_{side}": [values[place] if values else None for values in lists]
+            for name, lists in (("score", scored.scores), ("tokens", tokens))
             for place, side in enumerate(("chosen", "rejected"))
         }
         frame = pl.DataFrame([_own(items[name]) for name in BASE]).hstack(pl.DataFrame(sides | length))
         return frame.select(SCORED_PAIRED).with_columns(decisions["outcome"], decisions["margin"])
     of: list[int] = []
-    told: dict[str, list[Any]] = {name: [] for name in ("response", "rank", "score", "tokens", "outcome")}
-    given = items.select("response_ids", "rank").iter_rows()
-    for place, ((names, ranks), values, sizes) in enumerate(zip(given, scored.scores, tokens, strict=True)):
+    columns: dict[str, list[Any]] = {name: [] for name in ("response", "rank", "score", "tokens", "outcome")}
+    rankings = items.select("response_ids", "rank").iter_rows()
+    for place, ((names, ranks), values, sizes) in enumerate(zip(rankings, scored.scores, tokens, strict=True)):
         none = [None] * len(names)
         for name, rank, value, size in zip(names, ranks, values or none, sizes or none, strict=True):
             valid = "scored" if value is not None and isfinite(value) else "invalid"
             of.append(place)
             row = (name, rank, value, size, valid if values else "dropped")
-            for column, entry in zip(told.values(), row, strict=True):
+            for column, entry in zip(columns.values(), row, strict=True):
                 column.append(entry)
     own = pl.DataFrame([_own(items[name]) for name in BASE]).hstack(pl.DataFrame(length))[of]
-    return own.hstack(pl.DataFrame(told)).select(SCORED_RANKED)
+    return own.hstack(pl.DataFrame(columns)).select(SCORED_RANKED)
 
 
 def _own(column: pl.Series) -> pl.Series:
-    """A column of the items; one without any value has no type in a run's items."""
+    """Return a column of the items, untyped if it has no value, as in a run's items."""
     return column if column.null_count() < len(column) else pl.Series(column.name, [None] * len(column))
 
 
 def item_columns(config: EvaluationRunConfig) -> pl.Schema:
-    """The columns that `items.parquet` has by what was asked of a run, and their types."""
+    """Return the columns of `items.parquet` of a run, with their types."""
     judged = config.verb == "judge"
     if config.verb == "judge-personas":
         return JUDGED_PERSONAS
@@ -151,17 +160,25 @@ def item_columns(config: EvaluationRunConfig) -> pl.Schema:
 
 
 def check_items(items: pl.DataFrame, config: EvaluationRunConfig, where: str = "The items") -> pl.DataFrame:
-    """The frame of `items.parquet`, each column of the type that `item_columns` gives. Raises `RunError`, see `typed`.
+    """Check the frame of `items.parquet`, and cast its columns to the types of `item_columns`.
 
-    A row is a pair with its `outcome` and `margin`, or, for rankings, a response with its `rank` and `score`. What a
-    judge said of it stands beside it; its calls and verdicts by order, and the scores behind a margin, may be missing.
+    A row is a pair with `outcome` and `margin`, or, for rankings, a response with `rank` and `score`, plus the columns
+    of a judge. A judge's calls, its verdicts by order, and the scores behind a margin may be missing.
+
+    Args:
+        items: The frame.
+        config: Config of the run.
+        where: Name of the frame, for error messages.
+
+    Raises:
+        RunError: A column is missing or has another type, a required value is empty, or there are no rows.
     """
     kinds = DECISIONS | item_columns(config)
     judged = [name for name in kinds if not name.startswith(("calls", "verdict_"))]
     needed = judged if "verdict" in kinds else [*RANKED] if "response" in items.columns else [*PAIRED]
     items = cast_columns(items, RANKED | PAIRED | kinds, where, needed)
     if items.is_empty() and config.data.shard is None:
-        raise RunError(f"{where}: there is no row.")
+        raise RunError(f"{where}: the table has no rows.")
     for name in ("config", "id", "outcome", *(("response", "rank") if "rank" in needed else ())):
         if items[name].has_nulls():
             raise RunError(f"{where}: the column `{name}` is empty in some rows.")
@@ -169,26 +186,33 @@ def check_items(items: pl.DataFrame, config: EvaluationRunConfig, where: str = "
 
 
 def cast_columns(frame: pl.DataFrame, kinds: Mapping[str, Any], where: str, needed: Iterable[str]) -> pl.DataFrame:
-    """The frame, its columns of these types: one without any value may have none in a file.
+    """Cast the columns without values, which have no type in a file, and check the others.
 
-    Raises `RunError` for a column that is needed and missing, and for one of another type.
+    Args:
+        frame: The frame.
+        kinds: Types of the columns.
+        where: Name of the frame, for error messages.
+        needed: Names of the required columns.
+
+    Raises:
+        RunError: A required column is missing, or a column has another type.
     """
     missing = next((name for name in needed if name not in frame.columns), None)
     if missing is not None:
-        raise RunError(f"{where}: there is no column `{missing}`; there are {', '.join(frame.columns) or 'none'}.")
+        raise RunError(
+            f"{where}: the column `{missing}` is missing; the columns are {', '.join(frame.columns) or 'none'}."
+        )
     for name, kind in kinds.items():
         if frame.schema.get(name, kind) not in (kind, pl.Null()):
-            raise RunError(f"{where}: the column `{name}` is of type {frame.schema[name]}, and not {kind}.")
-    return frame.cast(
-        {name: kinds[name] for name, found in frame.schema.items() if found == pl.Null() and name in kinds}
-    )
+            raise RunError(f"{where}: the column `{name}` is of type {frame.schema[name]}, not {kind}.")
+    return frame.cast({name: kinds[name] for name, kind in frame.schema.items() if kind == pl.Null() and name in kinds})
 
 
 def decisions_of(items: pl.DataFrame) -> pl.DataFrame:
-    """The decisions behind a run's `items.parquet`, with `chosen` and `rejected` naming the responses."""
+    """Return the decisions behind a run's `items.parquet`; `chosen` and `rejected` name the responses."""
     if "response" not in items.columns:
-        named = [] if "chosen" in items.columns else [pl.lit(side).alias(side) for side in ("chosen", "rejected")]
-        return items.with_columns(named)
+        names = [] if "chosen" in items.columns else [pl.lit(side).alias(side) for side in ("chosen", "rejected")]
+        return items.with_columns(names)
     grouped = items.group_by(*BASE, maintain_order=True).agg(
         response_ids="response",
         rank="rank",

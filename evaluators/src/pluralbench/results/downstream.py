@@ -1,4 +1,4 @@
-"""What `best-of-n` and `optimize` are asked and what comes of it: what a reward model did to a policy."""
+"""Config and result of `best-of-n` and `optimize`, and the columns of their frames."""
 
 from typing import Any
 
@@ -20,26 +20,35 @@ from pluralbench.results.record import (
 )
 
 START = "start"
-"""The section of what a policy was before it was optimised."""
+"""Section of the numbers of a policy before optimization."""
 _SAMPLE = ("turn", "history", "sample")
 CANDIDATES = schema_of("config", "id", "cluster", *_SAMPLE, "text", "outcome", "reason", "tokens")
-"""A row a candidate. turn: from 0. history: names what was said before the turn. sample: from 0, in the order drawn.
-text: null where there is none; then `outcome` and `reason` say why."""
+"""One row per candidate. turn: number of the user turn, from 0. history: digest of the messages. sample: number of the
+candidate, from 0. text: null if the call failed; `outcome` and `reason` say why."""
 OUTCOMES = schema_of("config", "id", *_SAMPLE, "value", "scores", "reason")
-"""A row a candidate that was judged. value: null where no reply could be read, and `reason` says why."""
+"""One row per judged candidate. value: null if no reply could be parsed; `reason` says why."""
 REWARDS = schema_of("model", "config", "id", *_SAMPLE, "reward")
 SELECTED = schema_of("model", "k", "config", "id", *_SAMPLE)
-"""A row for what a reward model takes of the first k candidates. sample: null where none has a reward."""
+"""One row per reward model, k and conversation: the best of the first k candidates; null if none has a reward."""
 FRAMES = {"candidates": CANDIDATES, "rewards": REWARDS, "selected": SELECTED, "outcomes": OUTCOMES}
 POLICY_FOLDER = "policy"
-"""Where `optimize` leaves the optimised policy, in its directory."""
+"""Directory of the optimized policy, in a run of `optimize`."""
 
 
 class DownstreamRunConfig(RunConfig):
-    """What the numbers of both verbs depend on: whose prompts are answered, how, and how the answers are judged.
+    """Settings that determine the numbers of `best-of-n` and `optimize`.
 
-    judge: None where words are counted, or nobody judges. prompts_digest, system_digest: of what judge and policy are
-    told. seed: of the candidates.
+    Attributes:
+        benchmark: Benchmark with the prompts.
+        data: Data of the prompts.
+        prompt: User context in the prompts.
+        sampling: Number of candidates and sampling parameters.
+        scoring: Options of the reward models.
+        outcome: Judge and measure.
+        judge: Chat model of the judge; null if words are counted, or without a judge.
+        prompts_digest: Digest of the judge's prompts.
+        system_digest: Digest of the policy's system prompt.
+        seed: Seed of the candidates.
     """
 
     benchmark: BenchmarkRecord
@@ -55,7 +64,12 @@ class DownstreamRunConfig(RunConfig):
 
 
 class BestOfNRunConfig(DownstreamRunConfig):
-    """All that the numbers of `best_of_n` depend on. rewards: what was known of the models before they were loaded."""
+    """Settings that determine the numbers of `best_of_n`.
+
+    Attributes:
+        policy: Chat model of the policy.
+        rewards: Records of the reward models before loading, by name.
+    """
 
     verb = "best-of-n"
 
@@ -64,7 +78,14 @@ class BestOfNRunConfig(DownstreamRunConfig):
 
 
 class OptimizeRunConfig(DownstreamRunConfig):
-    """All that the numbers of `optimize` depend on. reward: what was known of the model before it was loaded."""
+    """Settings that determine the numbers of `optimize`.
+
+    Attributes:
+        policy: Record of the initial policy.
+        reward: Record of the reward model before loading.
+        train: Data of the training prompts.
+        options: Algorithm and training options.
+    """
 
     verb = "optimize"
 
@@ -75,10 +96,18 @@ class OptimizeRunConfig(DownstreamRunConfig):
 
 
 class SamplingRecord(FrozenModel):
-    """What came of sampling. sizes: of how many candidates the best was taken. turns: the most of a conversation.
+    """Record of the sampling.
 
-    seeded: whether the policy takes seeds. outcomes: candidates by what came of the call; "length" was cut at the most
-    tokens and counts as it is. reasons: why there is no text, and how often.
+    Attributes:
+        sizes: Values of k of best-of-k.
+        turns: Largest number of turns of a conversation.
+        seeded: Whether the policy takes seeds.
+        prompts: Number of prompts.
+        outcomes: Number of candidates by outcome of the call; `length` was cut at the maximum number of tokens, and its
+            text is used.
+        reasons: Number of candidates without a text, by reason.
+        without_text: Ids of prompts without any candidate.
+        completion_tokens: Number of generated tokens.
     """
 
     sizes: tuple[int, ...]
@@ -92,10 +121,13 @@ class SamplingRecord(FrozenModel):
 
 
 class RewardedRecord(FrozenModel):
-    """A reward model and how it scored the candidates.
+    """Record of a reward model and its scores.
 
-    missing: candidates with a text and without a reward, which it never selects. alike: prompts whose candidates all
-    have the same reward, so that its best is the first one.
+    Attributes:
+        model: The reward model.
+        scoring: How it scored.
+        missing: Number of candidates with a text but without a reward, which it never selects.
+        identical: Number of prompts whose candidates all have the same reward, so that the first one is selected.
     """
 
     model: ModelRecord
@@ -105,7 +137,18 @@ class RewardedRecord(FrozenModel):
 
 
 class OutcomeRecord(FrozenModel):
-    """What came of judging. scale: what a value means. judged: candidates; invalid: those without a value."""
+    """Record of the judging.
+
+    Attributes:
+        judge: The judge.
+        scale: Scale of the values.
+        judged: Number of judged candidates.
+        invalid: Number of judged candidates without a value.
+        invalid_reasons: Number of invalid candidates, by reason.
+        calls: Number of calls.
+        prompt_tokens: Number of prompt tokens of all calls.
+        completion_tokens: Number of generated tokens of all calls.
+    """
 
     judge: ModelRecord
     scale: str
@@ -118,9 +161,14 @@ class OutcomeRecord(FrozenModel):
 
 
 class DownstreamResult(RunResult):
-    """What came of `best-of-n` or `optimize` beside its numbers and frames.
+    """Result of `best-of-n` or `optimize`, without its numbers and frames.
 
-    rewards: by the names of the reward models. optimization: what `optimization.json` of `optimize` holds.
+    Attributes:
+        policy: The policy.
+        rewards: Reward models by name.
+        sampling: How candidates were sampled.
+        outcome: How they were judged; null without a judge.
+        optimization: Contents of `optimization.json`; null for `best-of-n`.
     """
 
     policy: ModelRecord

@@ -1,4 +1,4 @@
-"""What `score`, `judge` and `judge-personas` are asked and what comes of it: the numbers of a model on a benchmark."""
+"""Config and result of `score`, `judge` and `judge-personas`: runs of a model on a benchmark."""
 
 from typing import Any, ClassVar
 
@@ -20,14 +20,14 @@ from pluralbench.results.record import (
 
 
 class EvaluationRunConfig(RunConfig):
-    """What a benchmark's run is of."""
+    """Settings of a benchmark run."""
 
     benchmark: BenchmarkRecord
     data: DataRecord
     prompt: PromptRecord = PromptRecord()
 
     def judge_setting(self, name: str) -> Any:
-        """A field of how a judge is asked; None where the verb has none of this name, or it says nothing here."""
+        """Return a setting of the judge; None if the verb has no such setting, or it has no effect in this run."""
         judging = getattr(self, "judging", None)
         if (name == "orders" and getattr(judging, "pointwise", False)) or (
             name == "answer_language" and self.benchmark.description.reference is None
@@ -37,7 +37,12 @@ class EvaluationRunConfig(RunConfig):
 
 
 class ScoreRunConfig(EvaluationRunConfig):
-    """All that the numbers of `score` depend on. model: what was known of it before it was loaded."""
+    """Settings that determine the numbers of `score`.
+
+    Attributes:
+        model: Record of the model before loading.
+        scoring: Options of the model.
+    """
 
     verb = "score"
 
@@ -46,7 +51,7 @@ class ScoreRunConfig(EvaluationRunConfig):
 
 
 class JudgeRunConfig(EvaluationRunConfig):
-    """All that a judge's verdicts depend on. seed: of its draws."""
+    """Settings that determine a judge's verdicts."""
 
     verb = "judge"
     runtime_only: ClassVar[frozenset[str]] = frozenset({"connection"})
@@ -59,7 +64,7 @@ class JudgeRunConfig(EvaluationRunConfig):
 
 
 class PersonaJudgeRunConfig(EvaluationRunConfig):
-    """All that the verdicts of a judge for persons depend on."""
+    """Settings that determine the verdicts of a persona judge."""
 
     verb = "judge-personas"
     runtime_only: ClassVar[frozenset[str]] = frozenset({"connection"})
@@ -73,9 +78,13 @@ class PersonaJudgeRunConfig(EvaluationRunConfig):
 
 
 class EvaluationResult(RunResult):
-    """What came of all three. model: as it was loaded. invalid_reasons: why scores or verdicts are none, how often.
+    """Result of a benchmark run, without its numbers and items.
 
-    shards: what `merge` joined, and nothing else; `cost` is then their sum, and the provenance that of the joining.
+    Attributes:
+        model: Record of the model after loading.
+        invalid_reasons: Number of invalid scores or verdicts, by reason.
+        shards: Shards that `merge` joined; empty otherwise. `cost` is then their sum, and the provenance is that of the
+            merge.
     """
 
     model: ModelRecord
@@ -84,12 +93,18 @@ class EvaluationResult(RunResult):
 
 
 class ScoreResult(EvaluationResult, ScoringRecord):
-    """What came of `score`."""
+    """Result of `score`."""
 
 
 class JudgeResult(EvaluationResult):
-    """What came of a judge. calls, prompt_tokens, completion_tokens: of all tries. readings: how many replies each rule
-    can read."""
+    """Result of a judge.
+
+    Attributes:
+        calls: Number of calls, over all attempts.
+        prompt_tokens: Number of prompt tokens of all calls.
+        completion_tokens: Number of generated tokens of all calls.
+        readings: Number of replies that each parsing rule can read.
+    """
 
     calls: int
     prompt_tokens: int
@@ -98,14 +113,14 @@ class JudgeResult(EvaluationResult):
 
 
 class WithoutPersona(FrozenModel):
-    """Items whose person the variable set tells nothing of, though it should; the first of their ids."""
+    """Number and first ids of items whose persona is empty under the chosen set of variables."""
 
     items: int = 0
     ids: tuple[str, ...] = ()
 
 
 class PersonaJudgeResult(JudgeResult):
-    """What came of a judge for persons; see `pluralbench.data.persona_items.sample_items` for what is left out."""
+    """Result of a persona judge; see `pluralbench.data.persona_items.sample_items` for excluded items."""
 
     ties_excluded: dict[str, int] = Field(default_factory=dict)
     tasks_excluded: dict[str, str] = Field(default_factory=dict)

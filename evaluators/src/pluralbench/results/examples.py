@@ -26,20 +26,26 @@ from pluralbench.results.runs import LEDGER_FILE, Downstream, Run
 KEYS = ["config", "id", "digest"]
 Key = tuple[str, str, str]
 Row = dict[str, Any]
-TOLD = {
-    "none": "The model was told nothing of the person.",
-    "raw": "The model was told the first {size} posts.",
-    "plan": "The model was told what a planner inferred of the person, which the run does not keep.",
-    "persona": "The model was told a persona of the person, which the run does not keep.",
+USER_CONTEXT = {
+    "none": "The model read no user context.",
+    "raw": "The model read the first {size} posts of the user.",
+    "plan": "The model read a plan inferred from the user's posts, which the run does not contain.",
+    "persona": "The model read a persona of the user, which the run does not contain.",
 }
-TOLD_TOO = " It was shown the rubric aspects ({}), too."
-AS_DATA = " As data it could also read {}."
-OF_TEXT = {"classifier", "implicit", "generative"}
-"""The kinds of models that read text alone, and nothing of the person as data."""
+ORACLE = " It also read the rubric aspects ({})."
+AS_DATA = " As data, it could also read {}."
+TEXT_KINDS = {"classifier", "implicit", "generative"}
+"""Kinds of models that read the user context only as text."""
 
 
 class ItemTexts(NamedTuple):
-    """The texts of a run's items, by id and digest of prompt and answers. same: whether all the data is as it was."""
+    """Texts of a run's items.
+
+    Attributes:
+        items: Texts by id and by digest of prompt and responses.
+        place: Location of the data.
+        same: Whether the data is unchanged since the run.
+    """
 
     items: dict[tuple[str, str], Row]
     place: str
@@ -47,14 +53,14 @@ class ItemTexts(NamedTuple):
 
 
 def outcomes_of(run: Run) -> dict[str, int]:
-    """How many decisions of the run had each outcome."""
+    """Return the number of decisions of a run by outcome."""
     return dict(decisions_of(run.items)["outcome"].value_counts(sort=True).iter_rows())
 
 
 def flipped(run: Run) -> list[Key]:
-    """The items whose label (won, lost or tied) is another than that of the same item in English.
+    """Return the items whose label (won, lost or tied) differs from that of the same item in English.
 
-    M-RewardBench, section 5.2. None of a run without English.
+    M-RewardBench, section 5.2. Empty for a run without English.
     """
     both = with_english_outcomes(run.config.benchmark.description, decisions_of(run.items))
     other = both.filter(ARE_LABELS, pl.col("outcome") != pl.col("outcome_english"))
@@ -69,56 +75,74 @@ def selected(
     flips: bool = False,
     closest: int | None = None,
 ) -> list[Key]:
-    """The items of a run that are asked for, without any wish all of them, in the order of the data.
+    """Select items of a run; without a criterion all, in the order of the data.
 
-    ids: these alone. outcome: those with a decision of this outcome, the largest loss first. flips: see `flipped`.
-    closest: so many, those whose answers the scores tell apart least first. Raises `RunError` for an id that the run
-    has not, and for a run without margins, or without items in English.
+    Args:
+        run: The run.
+        ids: Only these ids.
+        outcome: Only items with a decision of this outcome, the largest loss first.
+        flips: Only items whose label differs from English; see `flipped`.
+        closest: Only this many items, those with the smallest margins first.
+
+    Returns:
+        Config, id and digest of each item.
+
+    Raises:
+        RunError: The run lacks an id, has no margins for `closest`, or has no items in English for `flips`.
     """
     decisions = decisions_of(run.items)
     if flips:
         if with_english_outcomes(run.config.benchmark.description, decisions).is_empty():
-            raise RunError(f"{run.path} has no item that was decided in English and in another language.")
+            raise RunError(f"{run.path} has no item with decisions in English and in another language.")
         return flipped(run)
     if ids:
-        missing = [one for one in ids if one not in set(decisions["id"])]
+        missing = [item for item in ids if item not in set(decisions["id"])]
         if missing:
-            raise RunError(f"{run.path} has no item of id {missing[0]}; its first is {decisions['id'][0]}.")
+            raise RunError(f"{run.path} has no item of id {missing[0]}; its first id is {decisions['id'][0]}.")
         decisions = decisions.filter(pl.col("id").is_in(ids))
     if outcome is not None:
         decisions = decisions.filter(outcome=outcome).sort("margin", nulls_last=True, maintain_order=True)
     if closest is not None:
         decisions = decisions.filter(pl.col("margin").is_not_null()).sort(pl.col("margin").abs(), maintain_order=True)
         if decisions.is_empty():
-            raise RunError(f"{run.path} has no margins, since a judge that compares gives no scores.")
-    found = decisions.select(KEYS).unique(maintain_order=True)
-    return [(config, item, content) for config, item, content in found.rows()[:closest]]
+            raise RunError(f"{run.path} has no margins, because its judge compares responses without scores.")
+    keys = decisions.select(KEYS).unique(maintain_order=True)
+    return [(config, item, content) for config, item, content in keys.rows()[:closest]]
 
 
 def examples(run: Run, keys: Sequence[Key], texts: ItemTexts) -> list[Row]:
-    """Items with their texts, each as plain values that JSON takes.
+    """Return items with their texts as plain JSON values.
 
-    Each has `config`, `id`, `subset`, `outcomes` (how many decisions had which), `prompt` (messages), `person`,
-    `answers` and `decisions`; a judge's replies stand with what they are about, all tries as they came. One in another
-    language has `english`, the outcome of the same id in English. Raises `DataError` where the texts are not those that
-    the run was made with.
+    Args:
+        run: The run.
+        keys: Items, as `selected` returns them.
+        texts: Texts of the run's data, as `read_texts` returns them.
+
+    Returns:
+        For each item `config`, `id`, `subset`, `outcomes` (number of decisions by outcome), `prompt` (messages),
+        `person`, `answers` and `decisions`, with all recorded replies of a judge. Items in other languages have
+        `english`, the outcome of the same id in English.
+
+    Raises:
+        DataError: The texts differ from those that the run was made with.
     """
-    gone = [key for key in keys if key[1:] not in texts.items]
-    if gone:
-        config, item, _ = gone[0]
-        others = f" and {len(gone) - 1:,} more" if len(gone) > 1 else ""
+    missing = [key for key in keys if key[1:] not in texts.items]
+    if missing:
+        config, item, _ = missing[0]
+        others = f" and {len(missing) - 1:,} more" if len(missing) > 1 else ""
         raise DataError(
             f"{texts.place} does not have the texts that {run.path} was made with (id {item} of {config}{others}); "
-            "give the data as it was with --data."
+            "give the original data (`data=...`)."
         )
-    asked = run.items.join(
+    selected_rows = run.items.join(
         pl.DataFrame(keys, schema=dict.fromkeys(KEYS, pl.String), orient="row"),
         on=KEYS,
         how="semi",
         maintain_order="left",
     )
     rows, decided = (
-        frame.partition_by(KEYS, as_dict=True, maintain_order=True) for frame in (asked, decisions_of(asked))
+        frame.partition_by(KEYS, as_dict=True, maintain_order=True)
+        for frame in (selected_rows, decisions_of(selected_rows))
     )
     replies = _replies(run, [rows[key] for key in keys])
     make = _persona_example if run.verb == "judge-personas" else _example
@@ -132,31 +156,36 @@ def examples(run: Run, keys: Sequence[Key], texts: ItemTexts) -> list[Row]:
 
 
 def read_texts(run: Run, data: str | None = None) -> ItemTexts:
-    """The texts of a run's data, read again; see `reload_items`."""
+    """Read the texts of a run's data again; see `reload_items`."""
     read = reload_items(run, data, "pluralbench show RUN --data PLACE")
     items = {(row["id"], row["digest"]): row for row in read.frame.iter_rows(named=True)}
     return ItemTexts(items, data_location(run, data), read.digest == run.config.data.digest)
 
 
 def data_location(run: Run | Downstream, data: str | None = None) -> str:
-    """Where a run's data is read again."""
+    """Return the location from which a run's data is read again."""
     return data or _at(run.config.data.location, run.config.data.revision)
 
 
 def reload_items(run: Run | Downstream, data: str | None, command: str) -> Items | PersonaItemSet:
-    """The items of a run's data, which may have changed since.
+    """Read the items of a run's data again. They may have changed since the run.
 
-    data: where it is now, if it is not where the run found it. command: one that takes such a place. Raises `DataError`
-    for data that cannot be read.
+    Args:
+        run: The run.
+        data: Location of the data, if it has moved.
+        command: Command that takes such a location, for the error message.
+
+    Raises:
+        DataError: The data cannot be read.
     """
     record, place = run.config.data, data_location(run, data)
-    # A file has one config, which goes by its own name.
+    # A file has a single config, named after the file.
     configs = () if data is not None and Path(data).is_file() else record.configs
     try:
         if run.verb == "judge-personas":
             return load_personas(place, configs=configs or None, split=record.split or "test")
         reference = record.reference
-        asked = DataConfig.model_validate(
+        selection = DataConfig.model_validate(
             {
                 "location": place,
                 "configs": configs,
@@ -166,11 +195,11 @@ def reload_items(run: Run | Downstream, data: str | None, command: str) -> Items
                 "english": None if reference is None else _at(reference.location, reference.revision),
             }
         )
-        return load_items(run.config.benchmark.description, asked)
+        return load_items(run.config.benchmark.description, selection)
     except (DataError, TablesError) as error:
         raise DataError(
-            f"A run keeps no texts, so those of {run.path} are read from its data again, which failed: {error} "
-            f"`{command}` takes them from where they are now."
+            f"{run.path} contains no texts, and its data cannot be read: {error} If the data has moved, use "
+            f"`{command}`."
         ) from None
 
 
@@ -179,7 +208,7 @@ def _at(location: str, revision: str | None) -> str:
 
 
 def _replies(run: Run, parts: Iterable[pl.DataFrame]) -> dict[str, Row]:
-    """What came back for the calls that these rows name."""
+    """Return the replies of the calls in these rows, by key."""
     keys = {
         key
         for part in parts
@@ -190,12 +219,12 @@ def _replies(run: Run, parts: Iterable[pl.DataFrame]) -> dict[str, Row]:
     }
     if not keys:
         return {}
-    found = read_ledger(run.path / LEDGER_FILE).filter(pl.col("key").is_in(sorted(keys)))
-    return {row["key"]: {"outcome": row["outcome"], "text": row["text"]} for row in found.iter_rows(named=True)}
+    calls = read_ledger(run.path / LEDGER_FILE).filter(pl.col("key").is_in(sorted(keys)))
+    return {row["key"]: {"outcome": row["outcome"], "text": row["text"]} for row in calls.iter_rows(named=True)}
 
 
-def _said(row: Mapping[str, Any], column: str, replies: Mapping[str, Row]) -> dict[str, Any]:
-    """The replies that a column of calls names, where the row has them."""
+def _replies_in(row: Mapping[str, Any], column: str, replies: Mapping[str, Row]) -> dict[str, Any]:
+    """Return the replies of a column of calls, if the row has any."""
     return {"replies": [replies[key] for key in row[column]]} if row.get(column) else {}
 
 
@@ -208,7 +237,7 @@ def _common(item: Row, decided: pl.DataFrame) -> Row:
 def _example(run: Run, item: Row, rows: pl.DataFrame, decided: pl.DataFrame, replies: Mapping[str, Row]) -> Row:
     responses = zip(item["response_ids"], item["rank"], item["responses"], strict=True)
     answers = [
-        {"name": name, "rank": rank, "text": text} | _scored(rows, name, place, replies)
+        {"name": name, "rank": rank, "text": text} | _score_of(rows, name, place, replies)
         for place, (name, rank, text) in enumerate(responses)
     ]
     return _common(item, decided) | {
@@ -219,14 +248,14 @@ def _example(run: Run, item: Row, rows: pl.DataFrame, decided: pl.DataFrame, rep
     }
 
 
-def _scored(rows: pl.DataFrame, name: str, place: int, replies: Mapping[str, Row]) -> Row:
-    """The score of an answer, and the judge's rating behind it where it is one."""
+def _score_of(rows: pl.DataFrame, name: str, place: int, replies: Mapping[str, Row]) -> Row:
+    """Return the score of a response, and the replies behind a judge's rating."""
     if "response" in rows.columns:
         row = rows.row(place, named=True)
-        return {"score": _finite(row["score"])} | _said(row, "calls", replies)
+        return {"score": _finite(row["score"])} | _replies_in(row, "calls", replies)
     row = rows.row(0, named=True)
     score = {"score": _finite(row[f"score_{name}"])} if f"score_{name}" in row else {}
-    return score | _said(row, f"calls_{name}", replies)
+    return score | _replies_in(row, f"calls_{name}", replies)
 
 
 def _finite(score: float | None) -> float | None:
@@ -234,50 +263,50 @@ def _finite(score: float | None) -> float | None:
 
 
 def _decision(row: Row, replies: Mapping[str, Row]) -> Row:
-    """What came of a pair: by scores its margin, by verdicts what was said in each order."""
-    kept = ("chosen", "rejected", "outcome", "margin", "verdict", "reason")
+    """Return the decision on a pair: its margin, or the verdict in each order."""
+    columns = ("chosen", "rejected", "outcome", "margin", "verdict", "reason")
     orders = [
-        {"first": row[side], "verdict": row[f"verdict_{side}_first"]} | _said(row, f"calls_{side}_first", replies)
+        {"first": row[side], "verdict": row[f"verdict_{side}_first"]} | _replies_in(row, f"calls_{side}_first", replies)
         for side in ("chosen", "rejected")
         if row.get(f"verdict_{side}_first") is not None
     ]
-    return {name: row[name] for name in kept if row.get(name) is not None} | ({"orders": orders} if orders else {})
+    return {name: row[name] for name in columns if row.get(name) is not None} | ({"orders": orders} if orders else {})
 
 
 def _person(run: Run, item: Row) -> Row:
-    """Who asked, where the benchmark says so, and what the model was told of it."""
+    """Return posts and rubric aspects of the user, and what the model read of them."""
     posts = [{"category": post.get("category"), "text": post["text"]} for post in item["profile"] or []]
     aspects = [{"aspect": one["aspect"], "reason": one.get("reason")} for one in item["aspects"] or []]
     if not posts and not aspects and not item["earlier"]:
         return {}
     prompt, oracle = run.config.prompt, run.config.judge_setting("oracle")
     size = min(prompt.profile_size or 0, len(posts))
-    told = TOLD[prompt.profile or "none"].format(size=size) + (TOLD_TOO.format(oracle) if oracle else "")
-    return {"told": told + _told_as_data(run, item), "posts": posts, "aspects": aspects}
+    sentences = USER_CONTEXT[prompt.profile or "none"].format(size=size) + (ORACLE.format(oracle) if oracle else "")
+    return {"told": sentences + _data_sentence(run, item), "posts": posts, "aspects": aspects}
 
 
-def _told_as_data(run: Run, item: Row) -> str:
-    """What a model that takes the person as data could read beside what the prompt tells; see `build_person`."""
+def _data_sentence(run: Run, item: Row) -> str:
+    """Return what a model that takes user context as data could read besides the prompt; see `build_person`."""
     pairs = item["earlier"] or 0
-    known = [f"{pairs:,} pair{'s' * (pairs > 1)} that the person decided before"] if pairs else []
-    known += ["the person's persona"] if run.config.prompt.profile == "raw" and item["persona"] else []
-    return AS_DATA.format(" and ".join(known)) if known and run.result.model.kind not in OF_TEXT else ""
+    parts = [f"{pairs:,} earlier decision{'s' * (pairs > 1)} of the user"] if pairs else []
+    parts += ["the user's persona"] if run.config.prompt.profile == "raw" and item["persona"] else []
+    return AS_DATA.format(" and ".join(parts)) if parts and run.result.model.kind not in TEXT_KINDS else ""
 
 
 def _persona_example(run: Run, item: Row, rows: pl.DataFrame, decided: pl.DataFrame, replies: Mapping[str, Row]) -> Row:
     row = rows.row(0, named=True)
-    kept = ("outcome", "truth", "verdict", "certainty", "reason")
+    columns = ("outcome", "truth", "verdict", "certainty", "reason")
     orders = [
-        {"first": first, "verdict": row[said]} | _said(row, calls, replies)
-        for first, said, calls in (("A", "said", "calls"), ("B", "said_swapped", "calls_swapped"))
-        if row[said] is not None
+        {"first": first, "verdict": row[letter]} | _replies_in(row, calls, replies)
+        for first, letter, calls in (("A", "said", "calls"), ("B", "said_swapped", "calls_swapped"))
+        if row[letter] is not None
     ]
     variables = run.config.judge_setting("variables")
-    told = persona_sentences(item, variables or "all")
-    untold = [entry["sentence"] for entry in item["persona"] if entry["sentence"] and entry["sentence"] not in told]
+    shown = persona_sentences(item, variables or "all")
+    hidden = [entry["sentence"] for entry in item["persona"] if entry["sentence"] and entry["sentence"] not in shown]
     return _common(item, decided) | {
         "prompt": [{"role": "user", "content": item["context"]}] if item["context"].strip() else [],
-        "person": {"told": f"The judge was told these variables: {variables}.", "persona": told, "untold": untold},
+        "person": {"told": f"The judge read these variables: {variables}.", "persona": shown, "untold": hidden},
         "answers": [{"name": side, "text": item[f"option_{side.lower()}"]} for side in ("A", "B")],
-        "decisions": [{name: row[name] for name in kept if row[name] is not None} | {"orders": orders}],
+        "decisions": [{name: row[name] for name in columns if row[name] is not None} | {"orders": orders}],
     }

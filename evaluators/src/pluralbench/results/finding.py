@@ -1,4 +1,4 @@
-"""Where runs are: directories of runs themselves, and folders that have some below them."""
+"""Find run directories at paths and below them."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,13 @@ UNFINISHED = ".work"
 
 
 class FoundRuns(NamedTuple):
-    """Finished runs, and the directories of `best-of-n` and `optimize`, and of `personalize`, among them."""
+    """Runs at some paths, by kind.
+
+    Attributes:
+        runs: Benchmark runs.
+        downstream: Runs of `best-of-n` and `optimize`.
+        personalized: Runs of `personalize`.
+    """
 
     runs: list[Run]
     downstream: list[Downstream]
@@ -25,48 +31,55 @@ class FoundRuns(NamedTuple):
 
 
 def find_runs(paths: Sequence[Path]) -> FoundRuns:
-    """The runs at some paths and in the folders below them, each once.
+    """Find the runs at some paths and in the directories below them, each once.
 
-    Working directories of unfinished runs are passed over, and so are shards of runs in folders; a run in a folder that
-    cannot be read is left out and named on standard error. Raises `RunError` for a path without a run, for a run that
-    is given itself and cannot be read, and for a shard that is given itself or has no run beside it.
+    Working directories of unfinished runs are skipped, and so are shards below a path. A run below a path that cannot
+    be read is skipped with a message on standard error.
+
+    Args:
+        paths: Run directories, or directories that contain some.
+
+    Raises:
+        RunError: A path has no run, is a run that cannot be read, or is a shard; or all runs are shards.
     """
-    known: dict[Path, Path] = {}
+    folders: dict[Path, Path] = {}
     for path in paths:
-        # A shell's `runs/*` has the working directories of unfinished runs among its paths.
+        # A shell expands `runs/*` to the working directories of unfinished runs, too.
         if path.suffix == UNFINISHED:
             continue
         below = list(_below(path))
         if not below:
-            raise RunError(_none_at(path))
+            raise RunError(_no_run_message(path))
         for folder in below:
-            known.setdefault(folder.resolve(), folder)
-    found = [one for path in known.values() if (one := _read(path, given=path in paths)) is not None]
-    runs: list[Run] = [one for one in found if isinstance(one.config, EvaluationRunConfig)]
-    shards = [one.path for one in runs if one.config.data.shard is not None]
-    for path in shards[:1] if len(shards) == len(found) else (one for one in shards if one in paths):
-        load_run(path)  # which says why it is none
+            folders.setdefault(folder.resolve(), folder)
+    loaded = [run for path in folders.values() if (run := _load(path, explicit=path in paths)) is not None]
+    runs: list[Run] = [run for run in loaded if isinstance(run.config, EvaluationRunConfig)]
+    shards = [run.path for run in runs if run.config.data.shard is not None]
+    for path in shards[:1] if len(shards) == len(loaded) else (shard for shard in shards if shard in paths):
+        load_run(path)  # raises an error for the shard
     return FoundRuns(
-        [one for one in runs if one.path not in shards],
-        [one for one in found if isinstance(one.config, DownstreamRunConfig)],
-        [one for one in found if isinstance(one.config, PersonalizeRunConfig)],
+        [run for run in runs if run.path not in shards],
+        [run for run in loaded if isinstance(run.config, DownstreamRunConfig)],
+        [run for run in loaded if isinstance(run.config, PersonalizeRunConfig)],
     )
 
 
-def _read(path: Path, *, given: bool) -> Run[Any, Any] | None:
-    """What a directory holds. One that cannot be read is left out, and named, where a folder was given and not it; so
-    are plans and personas, of which there is no number to report."""
+def _load(path: Path, *, explicit: bool) -> Run[Any, Any] | None:
+    """Load the run of a directory; None for plans and personas, which have no numbers, and for an unreadable run.
+
+    If `explicit`, both raise an error instead.
+    """
     try:
         run: Run[Any, Any] = load_run(path, part=True)
     except RunError as error:
-        if given:
+        if explicit:
             raise
-        log_status(f"Left out: {error}")
+        log_status(f"Skipped: {error}")
         return None
     if isinstance(run.config, EvaluationRunConfig | DownstreamRunConfig | PersonalizeRunConfig):
         return run
-    if given:
-        raise RunError(f"{path} is of `pluralbench {run.verb}`, and has no numbers to report.")
+    if explicit:
+        raise RunError(f"{path} is a run of `pluralbench {run.verb}`, which has no numbers to report.")
     return None
 
 
@@ -82,7 +95,7 @@ def _below(path: Path) -> Iterator[Path]:
 
 
 def _is_new(folder: Path, top: Path, seen: set[Path]) -> bool:
-    """Whether a walk below `top` goes into a folder: once into each, and out of `top` only to what is a run itself."""
+    """Return whether to enter a directory: each once, and one outside `top` only if it is a run itself."""
     place = folder.resolve()
     is_run = (place / RUN_FILE).is_file()
     if place in seen or not (is_run or place.is_relative_to(top.resolve())):
@@ -91,11 +104,11 @@ def _is_new(folder: Path, top: Path, seen: set[Path]) -> bool:
     return True
 
 
-def _none_at(path: Path) -> str:
+def _no_run_message(path: Path) -> str:
     if path.is_file():
-        return f"{path} is a file; give the directory of a run, or a folder with some."
+        return f"{path} is a file; give a run directory, or a directory that contains some."
     if path.is_dir() and any(inside.suffix == UNFINISHED for inside in path.iterdir()):
-        return f"{path} has no finished run in it; run the commands of the unfinished ones again to go on."
+        return f"{path} contains no finished run; to resume the unfinished ones, run their commands again."
     if path.with_name(path.name + UNFINISHED).exists():
-        return f"{path} is no finished run: run its command again to go on."
-    return f"{path} has no run in it." if path.is_dir() else f"There is no directory {path}."
+        return f"{path} is not finished; to resume the run, run its command again."
+    return f"{path} contains no run." if path.is_dir() else f"The directory {path} does not exist."

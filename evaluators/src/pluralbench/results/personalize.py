@@ -1,4 +1,4 @@
-"""What `personalize` is asked and what comes of it: what personalized models decide with and without a profile."""
+"""Config and result of `personalize`, and the columns of its items."""
 
 from typing import Any, Literal
 
@@ -14,26 +14,31 @@ from pluralbench.results.record import BenchmarkRecord, DataRecord, PromptRecord
 MODELS_FOLDER, EMBEDDINGS_FOLDER, FIGURES_FOLDER, PAGE_FILE = "models", "embeddings", "figures", "report.md"
 
 Condition = Literal["without", "posts", "with", "shuffled"]
+"""User context of a model: none, only the posts if `with` adds the persona, the full context, or another user's."""
+
 ContextSource = Literal["raw", "persona"]
-"""What a model knows of the person: nothing, their posts where `with` adds their persona, all that is told of them, or
-what is told of somebody else."""
+"""Source of a model's user context: the user's posts, or a persona."""
 
 NEW, KNOWN, SCORED = "new", "known", "scored"
 SETS = (NEW, KNOWN, SCORED)
-"""Users of whom nothing was trained on, later pairs of users that were trained on, and another benchmark."""
+"""Users without training data, later pairs of training users, and another benchmark."""
 
 _DECIDED = ("method", "condition", "seed", "set", "config", "item", "pair", "cluster", "margin", "correct")
 PERSONALIZE_ITEMS = schema_of(*_DECIDED, "posts", "words", "distance")
-"""A row a decision: the `pair` of an item, which is 0 where it has one. margin: of the rewards, the better response's
-first; null where one is no number. correct: it is above 0. Of what is told of the person (the same in all conditions):
-posts, how many their profile has; words, how long the text is; distance, 1 less its cosine with the question. The last
-two are null where nothing is told."""
+"""One row per decision. pair: number of the pair in its item. margin: reward of the better response minus that of the
+worse one; null if a reward is not a finite number. correct: margin > 0. posts, words, distance: number of posts of the
+user, length of the user context in words, and cosine distance of the context to the question, the same in all
+conditions; the last two are null without user context."""
 
 
 class PersonalizeRunConfig(RunConfig):
-    """All that the numbers depend on. backbone: what was known of it before it was loaded.
+    """Settings that determine the numbers of `personalize`.
 
-    data: by part (train, validation, test). scored: the other benchmark and its data.
+    Attributes:
+        backbone: Record of the backbone before loading.
+        data: Data by split (train, validation, test).
+        scored_benchmark: Another benchmark that the models score; null without one.
+        scored_data: Its data.
     """
 
     verb = "personalize"
@@ -51,9 +56,15 @@ class PersonalizeRunConfig(RunConfig):
 
 
 class SetRecord(FrozenModel):
-    """What is decided: how many items of how many users, and of how many items the user has a persona.
+    """Record of a set of decisions.
 
-    by_config: its overall number is the mean over configs.
+    Attributes:
+        title: Title in reports.
+        items: Number of items.
+        users: Number of users.
+        personas: Number of items whose user has a persona.
+        configs: Configs of the items.
+        by_config: Whether the overall number is the mean over configs.
     """
 
     title: str
@@ -84,17 +95,22 @@ class TrainedRecord(FrozenModel):
 
 
 class TrainedOn(FrozenModel):
-    """What all models were trained on."""
+    """Numbers of pairs and users that all models were trained on."""
 
     pairs: int
     users: int
 
 
 class PersonalizeResult(RunResult):
-    """What came of `personalize` beside its items and numbers.
+    """Result of `personalize`, without its items and numbers.
 
-    embedding: how the backbone makes vectors. conditions: those that were compared. left_out: by part, items of whose
-    user nothing is known to tell, and those that are too long. sets: by their names in the items.
+    Attributes:
+        embedding: How the backbone embeds texts.
+        conditions: Compared conditions.
+        trained_on: Training data.
+        excluded: Number of excluded items by split: without user context, or too long.
+        sets: Evaluated sets by their name in the items.
+        models: Trained models.
     """
 
     embedding: dict[str, Any] = Field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What `plan` and `synthesize` are asked and what comes of it: plans and personas that models are told."""
+"""Config and result of `plan` and `synthesize`: plans and personas for prompts."""
 
 from typing import ClassVar
 
@@ -10,14 +10,23 @@ from pluralbench.config import AspectMatchingConfig, PlanConfig, SynthesizeConfi
 from pluralbench.results.record import BenchmarkRecord, DataRecord, RunConfig, RunResult
 
 PLANS_FILE = "plans.jsonl"
-"""What `score --profile plan --plans` takes, in the directory of `plan`. Its items have a row each: the plan as it was
-written, the aspects read from it, and what it has of the true ones."""
+"""File of plans in the directory of `plan`, for the prompts of `score` and `judge`."""
 
 
 class PlanRunConfig(RunConfig):
-    """All that plans and their numbers depend on. posts: of a profile, at most. encoder: digest of its folder.
+    """Settings that determine plans and their numbers.
 
-    prompts_digest: of what the planner is told.
+    Attributes:
+        planner: Chat model of the planner.
+        benchmark: Benchmark of the items.
+        data: Data of the items.
+        profile_size: Maximum number of posts per profile.
+        sampling: Sampling of the plans.
+        matching: Rules to match plan aspects with true ones.
+        encoder: Digest of the encoder for matching; null without one.
+        prompts_digest: Digest of the planner's prompts.
+        seed: Seed of the plans.
+        connection: Endpoint of the planner.
     """
 
     verb = "plan"
@@ -36,12 +45,20 @@ class PlanRunConfig(RunConfig):
 
 
 class PlanResult(RunResult):
-    """What came of `plan` beside its plans and numbers.
+    """Result of `plan`, without its plans and numbers.
 
-    checked: the planner's folder records what it learned from, and no item is of that; false where none is recorded.
-    items: how many there are; listed: plans with a list of aspects; as_text: plans without one, which are told as they
-    were written; missing: items whose call gave no text, which have no plan. cut: plans that ended at the most tokens.
-    reasons: why plans are missing.
+    Attributes:
+        planner: The planner.
+        checked: Whether the planner's directory records its training items and none of them is planned.
+        items: Number of items.
+        listed: Number of plans with a list of aspects.
+        as_text: Number of plans without a list, which prompts quote as written.
+        missing: Number of items without a plan, because the call returned no text.
+        cut: Number of plans that reached the maximum number of tokens.
+        reasons: Number of missing plans, by reason.
+        calls: Number of calls.
+        prompt_tokens: Number of prompt tokens of all calls.
+        completion_tokens: Number of generated tokens of all calls.
     """
 
     planner: ModelRecord
@@ -58,7 +75,7 @@ class PlanResult(RunResult):
 
 
 class SynthesizeRunConfig(RunConfig):
-    """All that personas and demonstrations depend on."""
+    """Settings that determine personas and demonstrations."""
 
     verb = "synthesize"
     runtime_only: ClassVar[frozenset[str]] = frozenset({"connection"})
@@ -74,11 +91,21 @@ class SynthesizeRunConfig(RunConfig):
 
 
 class SynthesizeResult(RunResult):
-    """What came of `synthesize`. choices, posts: personas written from kept reasons, and from posts alone.
+    """Result of `synthesize`.
 
-    without: why somebody has no persona, by the id of the person. predicted, kept: predictions about earlier pairs, and
-    the right ones. demonstrations: of all people. accuracy: of the judge with them over the pairs set apart, the mean
-    over people who have such.
+    Attributes:
+        model: Model that wrote the personas.
+        people: Number of users.
+        from_choices: Number of personas written from explained choices.
+        from_posts: Number of personas written from posts alone.
+        without_persona: Reason why a user has no persona, by id of the user.
+        predicted: Number of predictions of earlier choices.
+        correct: Number of correct predictions.
+        demonstrations: Number of demonstrations over all users.
+        accuracy: Accuracy of the judge with the demonstrations on held-out pairs, averaged over users that have any.
+        calls: Number of calls.
+        prompt_tokens: Number of prompt tokens of all calls.
+        completion_tokens: Number of generated tokens of all calls.
     """
 
     model: ModelRecord

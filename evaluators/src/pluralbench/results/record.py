@@ -1,4 +1,4 @@
-"""What runs of all verbs say of themselves: their benchmark, data and prompt, what they took, and what made them."""
+"""Records common to runs of all verbs: benchmark, data, prompt, cost and provenance."""
 
 import platform
 import subprocess
@@ -31,18 +31,25 @@ PACKAGES = (
 
 
 class RunConfig(Recipe):
-    """What was asked, resolved, with the digests of its data, model and prompts. verb: which command it is of.
+    """Resolved settings of a run, with digests of its data, model and prompts.
 
-    A run goes on only under the same, but for what is `runtime_only`.
+    An interrupted run resumes only with equal settings, except those that are `runtime_only`.
+
+    Attributes:
+        verb: Command of the run.
     """
 
     verb: ClassVar[str]
 
 
 class BenchmarkRecord(FrozenModel):
-    """The benchmark as it was used. rule: how its overall number is made, as a sentence.
+    """Description of the benchmark as used; `DataRecord.benchmark_digest` binds a resumed run to it.
 
-    `DataRecord.benchmark_digest` stands for the description where a run goes on.
+    Attributes:
+        name: Name of the benchmark.
+        title: Title in reports.
+        rule: Rule of the overall number, as a phrase.
+        description: Full description.
     """
 
     runtime_only: ClassVar[frozenset[str]] = frozenset({"title", "rule", "description"})
@@ -54,7 +61,7 @@ class BenchmarkRecord(FrozenModel):
 
 
 class ReferenceRecord(FrozenModel):
-    """Where the items in the original language come from, if not from the data itself."""
+    """Source of the items in the original language, if not the data itself."""
 
     location: str
     revision: str | None = None
@@ -62,21 +69,39 @@ class ReferenceRecord(FrozenModel):
 
 
 class EarlierRecord(FrozenModel):
-    """Pairs that people decided before. rows: how many the data has. items_without: of people who have none before."""
+    """Earlier decisions of the users.
+
+    Attributes:
+        rows: Number of earlier decisions in the data.
+        items_without: Number of items whose user has no earlier decision.
+    """
 
     rows: int
     items_without: int
 
 
 class DataRecord(FrozenModel):
-    """Where the items come from. digest: of their content. rows: items by config. empty: ids with an empty text.
+    """Data of a run.
 
-    benchmark_digest: of the benchmark's description, as it fits these items; null for the persona judge. on_empty: what
-    was done with empty texts. answered: ids of prompts that contain the better response. configs, split, limit: what
-    was asked for; without it all configs and items, of the benchmark's split. clusters: what intervals take as drawn;
-    null for the persona judge, whose clusters are people.
-    history: null where the benchmark knows of no earlier pairs. shard: the share that was scored, such as "2/8", of
-    which all else here says nothing; null in a whole run.
+    Attributes:
+        location: Directory, file or repository.
+        revision: Commit on the Hub; null otherwise.
+        digest: Digest of the items' content.
+        benchmark_digest: Digest of the benchmark's description for these items; null for the persona judge.
+        license: License of the data.
+        reference: Source of the items in the original language; null if it is the data itself.
+        rows: Number of items by config.
+        ignored_columns: Columns that the benchmark does not use.
+        empty: Ids of items with an empty text.
+        on_empty: Handling of empty texts.
+        answered: Ids of items whose prompt contains the better response.
+        configs: Selected configs; empty: all.
+        split: Selected split; null: the benchmark's.
+        limit: Maximum number of items per config; null: all.
+        clusters: Clusters of the intervals; null for the persona judge, whose clusters are users.
+        history: Earlier decisions of the users; null if the benchmark has none.
+        shard: Shard that was scored, such as "2/8"; null for a complete run. All other fields describe the complete
+            data.
     """
 
     runtime_only: ClassVar[frozenset[str]] = frozenset(
@@ -103,9 +128,14 @@ class DataRecord(FrozenModel):
 
 
 class PromptRecord(FrozenModel):
-    """What a prompt says about the person: null where the verb says it in other ways.
+    """User context in the prompts; fields are null if the verb has its own settings for it.
 
-    plans_digest, personas_digest: of what a file tells. wordings_digest: of the sentences around it.
+    Attributes:
+        profile: Kind of user context.
+        profile_size: Maximum number of posts.
+        plans_digest: Digest of the plans; null without a file.
+        personas_digest: Digest of the personas; null without a file.
+        wordings_digest: Digest of the sentences around the user context.
     """
 
     profile: Profile | None = None
@@ -116,12 +146,18 @@ class PromptRecord(FrozenModel):
 
 
 class ScoringRecord(FrozenModel):
-    """How scores came out. work: null where the model is a function or runs elsewhere; served: null where no servers
-    scored.
+    """Record of the scoring.
 
-    tolerance: how far scores of another mode may lie from these. decisions_within_tolerance: how many have a smaller
-    margin. items_rendered_alike: how many have responses that differ and make the same tokens. invalid_reasons: why
-    scores are no numbers, and how often.
+    Attributes:
+        tolerance: Estimated difference of the scores from those of another mode.
+        decisions_within_tolerance: Number of decisions with a smaller margin than the tolerance.
+        items_truncated: Number of truncated items.
+        items_dropped: Number of items that were dropped because they are too long.
+        items_rendered_identically: Number of items with different responses that have the same tokens.
+        items_resumed: Number of items whose scores come from an interrupted run.
+        invalid_reasons: Number of scores that are not finite, by reason.
+        work: Computation in this process; null for a function or a remote model.
+        served: Inference servers; null without servers.
     """
 
     tolerance: float = 0.0
@@ -136,10 +172,12 @@ class ScoringRecord(FrozenModel):
 
 
 class CostRecord(FrozenModel):
-    """What a run took; how many calls and tokens a judge needed is in its result.
+    """Cost of a run. The numbers of calls and tokens are in the result.
 
-    seconds: of the work, models' loading included, over all parts of a run that was interrupted. price: US dollars for
-    a million tokens as it was given, null without one. dollars: what all calls cost by it.
+    Attributes:
+        seconds: Seconds of work, including loading, over all parts of an interrupted run.
+        dollars: Cost of all calls in US dollars; null without a price.
+        price: Price in US dollars per million tokens; null if not given.
     """
 
     seconds: float = Field(ge=0)
@@ -148,20 +186,38 @@ class CostRecord(FrozenModel):
 
 
 class RunResult(FrozenModel):
-    """What came of a run. cost: what it took; of joined shards their sum."""
+    """Result of a run.
+
+    Attributes:
+        cost: Cost of the run; of merged shards their sum.
+    """
 
     cost: CostRecord | None = None
 
 
 class GitRecord(FrozenModel):
-    """The checkout that the code lay in. changed: whether tracked files differed from the commit."""
+    """Git checkout of the code.
+
+    Attributes:
+        commit: Commit hash.
+        changed: Whether tracked files differ from the commit.
+    """
 
     commit: str
     changed: bool
 
 
 class ProvenanceRecord(FrozenModel):
-    """What made a run: when, by which command, with which software. git: null where the package is installed."""
+    """Time, command and software of a run.
+
+    Attributes:
+        finished: Time of completion, ISO 8601.
+        command: Command line.
+        python: Version of Python.
+        platform: Operating system and machine.
+        packages: Versions of the main packages.
+        git: Checkout of the code; null for an installed package.
+    """
 
     finished: str
     command: tuple[str, ...]
@@ -172,7 +228,15 @@ class ProvenanceRecord(FrozenModel):
 
 
 class ShardRecord(FrozenModel):
-    """A share of the items from which a run was joined: where and by what it was scored. items: may be none."""
+    """A shard of a merged run.
+
+    Attributes:
+        shard: Number and total, such as "2/8".
+        items: Number of items; may be 0.
+        device: Device that scored them.
+        cost: Cost of the shard.
+        provenance: Time, command and software of the shard.
+    """
 
     shard: str
     items: int
@@ -182,7 +246,7 @@ class ShardRecord(FrozenModel):
 
 
 def provenance() -> ProvenanceRecord:
-    """What this process is: time, command, machine, versions, and the code's commit where it is a checkout."""
+    """Record time, command, machine and package versions of this process, and the commit of a checkout."""
     return ProvenanceRecord(
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
         command=(Path(sys.argv[0]).name, *sys.argv[1:]),
@@ -194,12 +258,12 @@ def provenance() -> ProvenanceRecord:
 
 
 def _git() -> GitRecord | None:
-    place = Path(__file__).parent
-    if "site-packages" in place.parts:
+    folder = Path(__file__).parent
+    if "site-packages" in folder.parts:
         return None
     try:
         commit, changes = (
-            subprocess.run(["git", "-C", str(place), *words], capture_output=True, text=True, timeout=20, check=True)  # noqa: S603, S607 - fixed words
+            subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=20, check=True)  # noqa: S603, S607 - fixed words
             for words in (("rev-parse", "HEAD"), ("status", "--porcelain", "--untracked-files=no"))
         )
     except (OSError, subprocess.SubprocessError):

@@ -1,4 +1,4 @@
-"""The directory of a run: `run.json` with what was asked and what came of it, its metrics, and its frames."""
+"""Read and write run directories: `run.json` with config and result, `metrics.json`, and frames as Parquet files."""
 
 import shutil
 from collections.abc import Mapping, Sequence
@@ -65,10 +65,10 @@ VERBS: Mapping[str, tuple[type[RunConfig], type[RunResult]]] = {
         (SynthesizeRunConfig, SynthesizeResult),
     )
 }
-"""What the runs of each verb were asked, and what came of them."""
+"""Config and result of the runs of each verb."""
 
 EAGER = (EvaluationRunConfig, PersonalizeRunConfig)
-"""Of whose runs the items are read, and checked, with all else."""
+"""Configs of runs whose items are read and checked at once."""
 
 File = TypeVar("File", bound=FrozenModel)
 Config_co = TypeVarWithDefault("Config_co", bound=RunConfig, default=EvaluationRunConfig, covariant=True)
@@ -76,9 +76,9 @@ Result_co = TypeVarWithDefault("Result_co", bound=RunResult, default=EvaluationR
 
 
 class RunFile(FrozenModel):
-    """`run.json`. `$schema` in it names the JSON Schema, and `schema_version` its version."""
+    """Contents of `run.json`. `$schema` names its JSON Schema, `schema_version` the version."""
 
-    # Written and read by the names of the JSON: `$schema` is no name for an attribute.
+    # Read and written by JSON names: `$schema` is not a valid attribute name.
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
 
     json_schema: Literal["urn:pluralbench:run:2"] = Field(RUN_SCHEMA, alias="$schema")
@@ -101,10 +101,15 @@ ANY_FILE: TypeAdapter[RunFile] = TypeAdapter(_EVERY)
 
 @dataclass(frozen=True)
 class Run(Generic[Config_co, Result_co]):
-    """A finished run. path: its directory. config: what was asked, resolved. result: what came of it.
+    """A finished run. Without type parameters, a run of `score`, `judge` or `judge-personas`.
 
-    metrics: the long frame of `pluralbench.results.metrics_frame`. frames: those that were read so far; see `frame`.
-    Without type parameters it is a run of `score`, `judge` or `judge-personas`.
+    Attributes:
+        path: Run directory.
+        config: Resolved settings.
+        result: Result without numbers and frames.
+        provenance: Time, command and software of the run.
+        metrics: Metrics frame; see `pluralbench.results.metrics_frame`.
+        frames: Frames that have been read; see `frame`.
     """
 
     path: Path
@@ -116,26 +121,30 @@ class Run(Generic[Config_co, Result_co]):
 
     @property
     def verb(self) -> str:
-        """The command that made it."""
+        """Command of the run."""
         return self.config.verb
 
     @property
     def scored(self) -> ScoreResult | None:
-        """What came of `score`; None for other verbs."""
+        """Result of `score`; None for other verbs."""
         return self.result if isinstance(self.result, ScoreResult) else None
 
     @property
     def judged(self) -> JudgeResult | None:
-        """What came of a judge; None for other verbs."""
+        """Result of a judge; None for other verbs."""
         return self.result if isinstance(self.result, JudgeResult) else None
 
     @property
     def items(self) -> pl.DataFrame:
-        """`items.parquet`: a row a pair, or for rankings a row a response."""
+        """The frame `items`: one row per pair, or per response for rankings."""
         return self.frame("items")
 
     def frame(self, name: str) -> pl.DataFrame:
-        """What the file NAME.parquet holds. Raises `RunError` where there is none, or not the verb's."""
+        """Read the frame NAME.parquet.
+
+        Raises:
+            RunError: The file is missing or is not valid for the verb.
+        """
         if name not in self.frames:
             path = self.path / f"{name}.parquet"
             self.frames[name] = check_frame(name, read_parquet(path, error=RunError), self.config, str(path))
@@ -143,22 +152,22 @@ class Run(Generic[Config_co, Result_co]):
 
     @property
     def name(self: "Run") -> str:
-        """What to call it in tables: its model, or its judge."""
+        """Name in tables: that of the model or judge."""
         return self.result.model.name
 
     @property
     def headline(self) -> Estimate:
-        """The overall number."""
+        """The overall number with its interval."""
         return self.estimate("overall", "overall")
 
     @property
     def items_counted(self) -> int:
-        """How many items the overall number is made of."""
+        """Number of items behind the overall number."""
         return self.count("items", "overall")
 
     @property
     def items_total(self: "Run") -> int:
-        """How many items the benchmark has for the overall number, those included that could not count."""
+        """Number of items of the benchmark for the overall number, including those that were not counted."""
         data, result = self.config.data, self.result
         empty = len(data.empty) if data.on_empty == "drop" else 0
         ties = result.ties_excluded if isinstance(result, PersonaJudgeResult) else {}
@@ -173,20 +182,20 @@ class Run(Generic[Config_co, Result_co]):
         section: str | None = None,
         subset: str | None = None,
     ) -> Estimate:
-        """The number at exactly this place, all of it None where the run has none there."""
+        """Return the number at exactly this place; all fields are None if the run has none."""
         return self._numbers.get(Place(group, metric, config, section, subset), MISSING)
 
     def count(self, metric: str, group: str = "pooled", *, config: str | None = None, subset: str | None = None) -> int:
-        """A count at exactly this place, 0 where the run has none there."""
+        """Return the count at exactly this place; 0 if the run has none."""
         return int(self.estimate(metric, group, config=config, subset=subset).value or 0)
 
     def of(self, config: str, metric: str = "accuracy") -> Estimate:
-        """A config's own number, whether or not it enters the overall one."""
-        found = self.estimate(metric, "config", config=config)
-        return self.estimate(metric, "excluded", config=config) if found is MISSING else found
+        """Return a config's own number, whether or not it enters the overall number."""
+        number = self.estimate(metric, "config", config=config)
+        return self.estimate(metric, "excluded", config=config) if number is MISSING else number
 
     def names(self, group: str, column: str, metric: str = "accuracy", config: str | None = None) -> list[str]:
-        """The names of a group's members in `column`, in their order; of one config where one is given."""
+        """Return the distinct names in `column` of a group, in order. Default: of all configs."""
         rows = self.metrics.filter(pl.col("group") == group, pl.col("metric") == metric)
         rows = rows if config is None else rows.filter(pl.col("config") == config)
         return rows[column].drop_nulls().unique(maintain_order=True).to_list()
@@ -214,7 +223,7 @@ Synthesis = Run[SynthesizeRunConfig, SynthesizeResult]
 
 
 def policy_number(
-    found: Downstream,
+    run: Downstream,
     metric: str,
     *,
     model: str | None = None,
@@ -222,34 +231,53 @@ def policy_number(
     config: str | None = None,
     start: bool = False,
 ) -> Estimate:
-    """A number of the policy itself, or of a reward model's best of k. All of it None where it is missing.
+    """Return a number of the policy itself, or of a reward model's best of k.
 
-    start: of the policy that `optimize` began with.
+    Args:
+        run: Run of `best-of-n` or `optimize`.
+        metric: Name of the metric.
+        model: Reward model. Default: the policy itself.
+        k: Size of best-of-k.
+        config: Config. Default: the overall number.
+        start: Return the number of the policy before `optimize`.
+
+    Returns:
+        The number; all fields are None if it is missing.
     """
     group = "policy" if model is None else "best-of-n"
     subset = None if k is None else str(k)
-    return found.estimate(metric, group, config=config, section=START if start else model, subset=subset)
+    return run.estimate(metric, group, config=config, section=START if start else model, subset=subset)
 
 
 def method_number(
-    found: Personalized, metric: str, group: str, method: str, which: str | None, config: str | None = None
+    run: Personalized, metric: str, group: str, method: str, condition: str | None, config: str | None = None
 ) -> Estimate:
-    """A number of a method; all of it None where it is missing.
+    """Return a number of a method of a personalize run.
 
-    group: a set, or a set and what its items are binned by, as "new by words". which: a condition, a comparison of two
-    as "with-without", or with a bin after it, as "with 2".
+    Args:
+        run: Run of `personalize`.
+        metric: Name of the metric.
+        group: Set, or set and measure of the bins, such as "new by words".
+        method: Name of the method.
+        condition: Condition, or two of them such as "with-without"; either may end in a bin, such as "with 2".
+        config: Config. Default: the overall number.
+
+    Returns:
+        The number; all fields are None if it is missing.
     """
-    return found.estimate(metric, group, config=config, section=method, subset=which)
+    return run.estimate(metric, group, config=config, section=method, subset=condition)
 
 
-def items_text(counted: Sequence[int], of: int) -> str:
-    """Of how many items numbers are: "24 items", or where some do not count "1 of 805 items".
+def items_text(counted: Sequence[int], total: int) -> str:
+    """Describe the number of items, such as "24 items", or "1 of 805 items" if not all are counted.
 
-    counted: how many count towards each of some numbers.
+    Args:
+        counted: Number of counted items behind each of some numbers.
+        total: Number of items.
     """
     least, most = min(counted), max(counted)
-    part = "" if least == of else f"{least:,} of " if least == most else f"{least:,} to {most:,} of "
-    return f"{part}{of:,} item{'' if of == 1 else 's'}"
+    part = "" if least == total else f"{least:,} of " if least == most else f"{least:,} to {most:,} of "
+    return f"{part}{total:,} item{'' if total == 1 else 's'}"
 
 
 @overload
@@ -257,27 +285,34 @@ def load_run(path: str | Path, *, part: bool = ...) -> Run[Any, Any]: ...
 @overload
 def load_run(path: str | Path, of: type[Config_co], *, part: bool = ...) -> Run[Config_co, Any]: ...
 def load_run(path: str | Path, of: type[RunConfig] = RunConfig, *, part: bool = False) -> Run[Any, Any]:
-    """Read the directory of a run. of: what its verb has to be asked; without it a run of any verb is read.
+    """Read a run directory.
 
-    part: whether it may be a shard, which has no metrics, may have no items, and says nothing of the whole.
+    Args:
+        path: Run directory.
+        of: Class of the config, which determines the verbs to accept. Default: any verb.
+        part: Accept a shard, which has no metrics and may have no items. Default: only complete runs.
 
-    Raises `RunError` where it is no run of such a verb, was not finished, or is not of this version or shape.
+    Returns:
+        The run. Its frames are read when they are used.
+
+    Raises:
+        RunError: The directory has no finished run of such a verb, or the files are not valid or of another version.
     """
     path = Path(path)
     if not (path / RUN_FILE).is_file():
         unfinished = path.with_name(path.name + ".work").exists()
-        hint = "it is not finished: run its command again to go on" if unfinished else f"it has no {RUN_FILE}"
-        raise RunError(f"{path} is no finished run: {hint}.")
+        hint = "to resume it, run its command again" if unfinished else f"it has no {RUN_FILE}"
+        raise RunError(f"{path} is not a finished run; {hint}.")
     file = read_file(path / RUN_FILE, ANY_FILE, SCHEMA_VERSION)
     if not isinstance(file.config, of):
         verbs = [verb for verb, (config, _) in VERBS.items() if issubclass(config, of)]
-        raise RunError(f"{path} is a run of {file.verb}, and this takes one of {', '.join(verbs)}.")
+        raise RunError(f"{path} is a run of {file.verb}; give one of {', '.join(verbs)}.")
     shard = file.config.data.shard if isinstance(file.config, EvaluationRunConfig) else None
     if shard is not None and not part:
-        every = shard.partition("/")[2]
+        shards = shard.partition("/")[2]
         raise RunError(
-            f"{path} is shard {shard} of a run and has no metrics; join all {every} by `pluralbench merge RUN...` and "
-            "give what that makes."
+            f"{path} is shard {shard} of a run and has no metrics; merge all {shards} with `pluralbench merge RUN...` "
+            "and give the merged run."
         )
     metrics = frame_of_rows(read_file(path / METRICS_FILE, TypeAdapter(MetricsFile), 1).rows)
     check_metrics(metrics, str(path / METRICS_FILE))
@@ -288,15 +323,25 @@ def load_run(path: str | Path, of: type[RunConfig] = RunConfig, *, part: bool = 
 
 
 def check_frame(name: str, frame: pl.DataFrame, config: RunConfig, where: str) -> pl.DataFrame:
-    """A frame of a run, its columns of their types. Raises `RunError` for one that is not what its verb makes."""
+    """Check a frame of a run, and cast its columns.
+
+    Args:
+        name: Name of the frame.
+        frame: The frame.
+        config: Config of the run.
+        where: Name of the file, for error messages.
+
+    Raises:
+        RunError: The frame is not valid for the verb.
+    """
     if isinstance(config, EvaluationRunConfig) and name == "items":
         return check_items(frame, config, where)
     if isinstance(config, PersonalizeRunConfig) and name == "items":
         if dict(frame.schema) != dict(PERSONALIZE_ITEMS):
-            wanted, there = ", ".join(PERSONALIZE_ITEMS), ", ".join(frame.columns)
-            raise RunError(f"{where} need the columns {wanted}, and have {there}.")
+            expected, actual = ", ".join(PERSONALIZE_ITEMS), ", ".join(frame.columns)
+            raise RunError(f"{where}: expected the columns {expected}, but there are {actual}.")
         if frame.is_empty():
-            raise RunError(f"{where}: there is no row.")
+            raise RunError(f"{where}: the table has no rows.")
     if isinstance(config, DownstreamRunConfig):
         kinds = FRAMES.get(name.removesuffix(f"_{START}"), pl.Schema())
         return cast_columns(frame, kinds, where, kinds)
@@ -304,18 +349,27 @@ def check_frame(name: str, frame: pl.DataFrame, config: RunConfig, where: str) -
 
 
 def read_file(path: Path, model: TypeAdapter[File], version: int) -> File:
-    """A JSON file of this model. Raises `RunError` for another version and for what is not of the model's shape."""
+    """Read a JSON file with a pydantic model.
+
+    Args:
+        path: Path of the file.
+        model: Adapter of the model.
+        version: Supported `schema_version`.
+
+    Raises:
+        RunError: The file has another version or is not valid.
+    """
     values = read_json(path, RunError)
-    found = values.get("schema_version") if isinstance(values, dict) else None
-    if found != version:
-        said = "has no schema_version" if found is None else f"is of schema_version {found}"
-        raise RunError(f"{path} {said}, and this version of pluralbench reads {version}: make the run again.")
+    actual = values.get("schema_version") if isinstance(values, dict) else None
+    if actual != version:
+        problem = "has no schema_version" if actual is None else f"has schema_version {actual}"
+        raise RunError(f"{path} {problem}, but this version of pluralbench reads {version}; repeat the run.")
     try:
         return model.validate_python(values)
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise RunError(f"{path} is not of a run's shape: `{place}`: {first['msg']}.") from None
+        field_path = ".".join(map(str, first["loc"]))
+        raise RunError(f"{path} is not a valid file of a run: `{field_path}`: {first['msg']}.") from None
 
 
 def write_run(
@@ -328,17 +382,27 @@ def write_run(
     texts: Mapping[str, str] | None = None,
     folders: Sequence[str] = (),
 ) -> None:
-    """Write a run's files and put its directory in place.
+    """Write a run's files, and publish its directory atomically.
 
-    A judge's ledger and table of verdicts go with it, where they lie in the working directory. texts: further files by
-    name. folders: of the working directory, which the run has too. Raises `RunError` for frames or metrics that
-    `load_run` would refuse.
+    A judge's ledger and table of verdicts are moved from the working directory if they exist.
+
+    Args:
+        output: Output directory of the run.
+        config: Settings of the run.
+        result: Result of the run.
+        metrics: Metrics frame.
+        frames: Frames by name.
+        texts: Further text files by name. Default: none.
+        folders: Names of directories in the working directory that the run contains, too.
+
+    Raises:
+        RunError: A frame or the metrics are not valid.
     """
     file = FILES[config.verb](verb=config.verb, config=config, result=result, provenance=provenance())
-    named = {f"{name}.parquet": check_frame(name, frame, config, f"The {name}") for name, frame in frames.items()}
+    checked = {f"{name}.parquet": check_frame(name, frame, config, f"The {name}") for name, frame in frames.items()}
     written = {METRICS_FILE: metrics_text(check_metrics(metrics)), RUN_FILE: file.model_dump_json(indent=2)}
     staged = output.staging()
-    for name, frame in named.items():
+    for name, frame in checked.items():
         frame.write_parquet(staged / name)
     for name, text in (*written.items(), *(texts or {}).items()):
         (staged / name).write_text(text if text.endswith("\n") or not text else f"{text}\n", encoding="utf-8")
@@ -351,14 +415,14 @@ def write_run(
 
 
 def link_folder(source: Path, target: Path) -> None:
-    """A folder under another name too, its files linked, or copied where the file system has no links.
+    """Hard-link a directory's files to another directory, or copy them if the file system has no links.
 
-    Linked and not moved: a kill before the end of `Output.publish` leaves what was made to the next run.
+    Files are not moved, so that they survive for the next run if this process is killed during `Output.publish`.
     """
-    shutil.copytree(source, target, copy_function=_linked)
+    shutil.copytree(source, target, copy_function=_link_or_copy)
 
 
-def _linked(source: str, target: str) -> None:
+def _link_or_copy(source: str, target: str) -> None:
     try:
         Path(target).hardlink_to(source)
     except OSError:

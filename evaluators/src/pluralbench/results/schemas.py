@@ -1,7 +1,6 @@
-"""The JSON Schemas of a run's files, for readers in other languages, made from the models that write them.
+"""JSON Schemas of a run's files, for readers in other languages, generated from the models that write them.
 
-`python -m pluralbench.results.schemas FOLDER` writes them there. A change that an earlier reader would not understand
-needs another `schema_version`.
+`python -m pluralbench.results.schemas FOLDER` writes them. An incompatible change needs a new `schema_version`.
 """
 
 import json
@@ -18,14 +17,14 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def json_schemas() -> dict[str, str]:
-    """The text of each schema, by the name of its file."""
-    made: dict[str, tuple[TypeAdapter[Any], str]] = {
+    """Return the text of each schema by file name."""
+    models: dict[str, tuple[TypeAdapter[Any], str]] = {
         "run.schema.json": (ANY_FILE, RUN_SCHEMA),
         "metrics.schema.json": (TypeAdapter(MetricsFile), METRICS_SCHEMA),
     }
     return {
         file: json.dumps({"$schema": DIALECT, "$id": name} | model.json_schema(mode="serialization"), indent=1) + "\n"
-        for file, (model, name) in made.items()
+        for file, (model, name) in models.items()
     }
 
 
