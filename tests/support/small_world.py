@@ -95,8 +95,8 @@ def study_values(policy: str, rewards: Mapping[str, str], data: Path, more: Path
         "optimization": {"items": {"location": str(data), **told}, "options": PPO},
         "models": [
             *({"name": name, "path": path} for name, path in rewards.items()),
-            {"name": "0 pairs", "at": 0, "train": trained | {"pairs": 0}},
-            {"name": "8 pairs", "at": 8, "train": trained | {"pairs": 8}},
+            {"name": "0 pairs", "position": 0, "train": trained | {"pairs": 0}},
+            {"name": "8 pairs", "position": 8, "train": trained | {"pairs": 8}},
         ],
     }
 

@@ -162,7 +162,7 @@ def _overall(
 def _config(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pairs: Resampled) -> Iterator[ResampledAccuracy]:
     """Yield a config's own number and its sections."""
     places = counted_leaves(benchmark, leaves, [config])
-    group = "apart" if config in benchmark.outside_overall else "config"
+    group = "excluded" if config in benchmark.outside_overall else "config"
     own = Place(group, "accuracy", config)
     if not benchmark.sections or config in benchmark.excluded_configs:
         yield _number(own, pairs.pooled(places), pairs, [places])

@@ -10,7 +10,7 @@ overall    -       -        -           `overall`, the headline, and `items`, th
 config     name    -        -           a config's own number, as it enters the overall one: `accuracy` (the mean of its
                                         sections or categories, if it has any), `exact_match`; of a language also `drop`
                                         and `kappa`
-apart      name    -        -           the same for a config that does not enter the overall number
+excluded   name    -        -           the same for a config that does not enter the overall number
 section    name    name     -           `accuracy` of a section, and `drop`
 section    -       name     -           mean of a section over languages, `accuracy` and `drop`
 category   name    -        name        pooled numbers of a category of rankings (see below)
