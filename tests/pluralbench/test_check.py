@@ -344,7 +344,7 @@ def test_data_that_cannot_be_read_is_a_state_of_its_own(made: Made, tmp_path: Pa
     invented = {"location": str(tmp_path / "nowhere"), "revision": "f" * 40}
     checked = check_submission(change_config(made.copy("score", tmp_path), data=invented))
     assert (checked.state, said(checked)) == ("consistent", "")
-    assert "The data was not read. A run keeps no texts" in said(checked, "unusual")
+    assert "contains no texts, and its data cannot be read" in said(checked, "unusual")
 
 
 def test_other_data_is_refused(made: Made, tmp_path: Path) -> None:
@@ -570,4 +570,4 @@ def test_the_command_refuses_what_is_no_run(run: Command, tmp_path: Path) -> Non
     made_personalized(tmp_path / "personal", made_items(methods=["bt"], seeds=1, users=6))
     status, _, error = run("check", tmp_path / "personal")
     assert (status, error.endswith("needs benchmark runs, which `pluralbench score` and `judge` write.\n")) == (2, True)
-    assert run("check", tmp_path / "none") == (2, "", f"Error: There is no directory {tmp_path / 'none'}.\n")
+    assert run("check", tmp_path / "none") == (2, "", f"Error: The directory {tmp_path / 'none'} does not exist.\n")

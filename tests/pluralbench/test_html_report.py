@@ -147,7 +147,7 @@ def test_without_its_data_the_page_has_no_texts_and_says_why(folder: Path, tmp_p
     record.write_text(record.read_text(encoding="utf-8").replace("pairs.jsonl", "gone.jsonl"), encoding="utf-8")
     status, said, _ = run("report", str(moved), "--html", str(tmp_path / "page" / "report.html"))
     assert status == 0
-    assert "Texts are not shown. A run keeps no texts, so those of" in " ".join(said.split())
+    assert "contains no texts, and its data cannot be read" in " ".join(said.split())
     assert said.rstrip().endswith("report.html")
     page = Read((tmp_path / "page" / "report.html").read_text(encoding="utf-8"))
     assert page.block("items-0-index")["texts"] == {}

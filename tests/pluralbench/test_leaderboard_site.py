@@ -96,7 +96,7 @@ def test_a_run_that_is_refused_is_named_with_the_reason_and_in_no_table(page: Re
     assert "metrics.json has 1 numbers or intervals that do not follow from items.parquet" in page.text
     assert [page.words.count(model) for model in ("org/forger", "org/unread")] == [1, 1]
     assert "Not checked against their data" in page.text
-    assert "The data was not read. A run keeps no texts" in page.text
+    assert "contains no texts, and its data cannot be read" in page.text
     assert "5 runs, 3 models, 2 benchmarks." in page.text
 
 
@@ -132,7 +132,7 @@ def test_a_folder_that_is_no_site_stays_as_it_is(folder: Path, tmp_path: Path) -
 
 
 def test_a_folder_without_runs_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match=r"has no run in it\.$"):
+    with pytest.raises(RunError, match=r"contains no run\.$"):
         write_site(tmp_path, tmp_path / "site", any_data=True)
     assert not (tmp_path / "site").exists()
     assert issubclass(RunError, EvaluationError)

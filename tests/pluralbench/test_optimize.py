@@ -229,7 +229,7 @@ def test_items_that_cannot_be_judged_are_refused_before_anything_is_optimised(
     rows[3]["rubric_aspects"] = []
     data = write(tmp_path / "people.jsonl", rows)
     assert refused(run, tmp_path / "out", *words, "--data", data) == (
-        "The item of id p0-3 has no rubric aspects to judge by; choose --measure rating or win."
+        "The item of id p0-3 has no rubric aspects to judge by; choose `--measure rating` or `--measure win`."
     )
     assert scored == []
 

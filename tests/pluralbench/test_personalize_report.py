@@ -134,5 +134,5 @@ def test_the_figure_shows_each_accuracy_in_words_that_can_be_read(found: Persona
 def test_items_that_are_of_another_shape_are_refused(found: Personalized, tmp_path: Path) -> None:
     shutil.copytree(found.path, tmp_path / "run")
     found.items.drop("words").write_parquet(tmp_path / "run" / "items.parquet")
-    with pytest.raises(RunError, match="need the columns method, condition, seed"):
+    with pytest.raises(RunError, match="expected the columns method, condition, seed"):
         load_run(tmp_path / "run")

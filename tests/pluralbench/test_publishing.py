@@ -280,5 +280,5 @@ def test_a_run_in_a_folder_that_cannot_be_read_is_left_out_and_named(
     bad = run_of("b", "n").path
     (bad / "items.parquet").write_bytes(b"PAR1 no more")
     status, said = report("report", tmp_path / "runs", "--format", "json")
-    assert (status, f"Left out: {bad / 'items.parquet'} cannot be read" in said, '"m"' in said) == (0, True, True), said
+    assert (status, f"Skipped: {bad / 'items.parquet'} cannot be read" in said, '"m"' in said) == (0, True, True), said
     assert report("report", bad)[0] == 2

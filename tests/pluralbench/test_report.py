@@ -346,11 +346,11 @@ def test_no_run_and_a_run_that_cannot_be_read_are_one_sentence(run: Command, tmp
     (begun / "a.work").mkdir(parents=True)
     for path, part in (
         (made.path, "has no schema_version"),
-        (tmp_path / "none", f"There is no directory {tmp_path / 'none'}."),
-        (empty, f"{empty} has no run in it."),
-        (begun, f"{begun} has no finished run in it; run the commands of the unfinished ones again to go on."),
-        (begun / "a", f"{begun / 'a'} is no finished run: run its command again to go on."),
-        (made.path / "items.parquet", "is a file; give the directory of a run, or a folder with some."),
+        (tmp_path / "none", f"The directory {tmp_path / 'none'} does not exist."),
+        (empty, f"{empty} contains no run."),
+        (begun, f"{begun} contains no finished run; to resume the unfinished ones, run their commands again."),
+        (begun / "a", f"{begun / 'a'} is not finished; to resume the run, run its command again."),
+        (made.path / "items.parquet", "is a file; give a run directory, or a directory that contains some."),
     ):
         status, _, error = run("report", path)
         assert (status, error.count("\n")) == (2, 1)

@@ -85,11 +85,15 @@ def test_a_run_is_of_the_schemas_that_a_command_makes(tmp_path: Path) -> None:
             "{run}/run.json has no schema_version, and this version of pluralbench reads 2: make the run",
         ),
         ("run.json", '{"format": 1}', "{run}/run.json has no schema_version"),
-        ("run.json", '{"schema_version": 9}', "{run}/run.json is of schema_version 9, and this version of pluralbench"),
-        ("run.json", '{"schema_version": 2}', "{run}/run.json is not of a run's shape: ``: "),
+        ("run.json", '{"schema_version": 9}', "{run}/run.json has schema_version 9, but this version of pluralbench"),
+        ("run.json", '{"schema_version": 2}', "{run}/run.json is not a valid file of a run: ``: "),
         ("metrics.json", "nonsense", "{run}/metrics.json: this is not JSON ("),
-        ("metrics.json", '{"schema_version": 2, "rows": []}', "{run}/metrics.json is of schema_version 2"),
-        ("metrics.json", '{"schema_version": 1, "rows": [{}]}', "{run}/metrics.json is not of a run's shape: `rows.0"),
+        ("metrics.json", '{"schema_version": 2, "rows": []}', "{run}/metrics.json has schema_version 2"),
+        (
+            "metrics.json",
+            '{"schema_version": 1, "rows": [{}]}',
+            "{run}/metrics.json is not a valid file of a run: `rows.0",
+        ),
         ("items.parquet", "PAR", "{run}/items.parquet cannot be read: "),
     ],
 )
@@ -106,14 +110,14 @@ def test_a_damaged_run_is_refused_in_a_sentence(tmp_path: Path, file: str, text:
 def test_items_and_metrics_of_another_shape_are_refused(tmp_path: Path) -> None:
     run = run_of([decision(0), decision(1), decision(2)])
     for items, said in (
-        (run.items.drop("cluster"), "there is no column `cluster`"),
-        (run.items.with_columns(margin=pl.lit("x")), "the column `margin` is of type String, and not Float64"),
+        (run.items.drop("cluster"), "the column `cluster` is missing"),
+        (run.items.with_columns(margin=pl.lit("x")), "the column `margin` is of type String, not Float64"),
         (
             run.items.with_columns(tokens_chosen=pl.lit(timedelta(-9))),
             r"the column `tokens_chosen` is of type Duration",
         ),
         (run.items.with_columns(outcome=None), "the column `outcome` is empty in some rows"),
-        (run.items.clear(), "there is no row"),
+        (run.items.clear(), "the table has no rows"),
     ):
         items.write_parquet(keep(run, tmp_path / "run").path / "items.parquet")
         with pytest.raises(RunError, match=f"items.parquet: {said}"):
@@ -122,7 +126,7 @@ def test_items_and_metrics_of_another_shape_are_refused(tmp_path: Path) -> None:
     for metrics, said in (
         (pl.concat([first, first]), r"have the row overall overall more than once"),
         (first.with_columns(value=pl.lit(float("nan"))), "overall overall: `value`: .*finite"),
-        (first.with_columns(low=pl.lit(None, pl.Float64)), "has one bound of an interval without the other"),
+        (first.with_columns(low=pl.lit(None, pl.Float64)), "has only one bound of an interval"),
         (first.drop("n"), "need the columns config, section"),
     ):
         with pytest.raises(RunError, match=said):
@@ -131,8 +135,8 @@ def test_items_and_metrics_of_another_shape_are_refused(tmp_path: Path) -> None:
 
 def test_a_run_that_is_not_there_or_not_finished_says_so(tmp_path: Path) -> None:
     (tmp_path / "half.work").mkdir()
-    for name, part in (("half", "run its command again to go on"), ("none", "no run.json")):
-        with pytest.raises(RunError, match=f"{name} is no finished run: .*{part}"):
+    for name, part in (("half", "to resume it, run its command again"), ("none", "no run.json")):
+        with pytest.raises(RunError, match=f"{name} is not a finished run; .*{part}"):
             load_run(str(tmp_path / name))
 
 

@@ -236,9 +236,7 @@ def test_mixed_up_shards_are_refused(shards: Callable[..., list[Path]], tmp_path
         "p.jsonl has changed since the shards were scored; pass the original data with `data=...`."
     )
     (tmp_path / "p.jsonl").unlink()
-    assert refused(*ours, out=out).endswith(
-        "`pluralbench merge RUN... --data PLACE` takes them from where they are now."
-    )
+    assert refused(*ours, out=out).endswith("If the data has moved, use `pluralbench merge RUN... --data PLACE`.")
     assert not out.exists()
     assert not out.with_name("out.work").exists()
 
@@ -253,7 +251,7 @@ def test_what_is_no_share_is_refused(text: str) -> None:
 def test_a_shard_never_passes_for_a_whole_run(shards: Callable[..., list[Path]], run: Any, tmp_path: Path) -> None:
     shard, other = shards("a", 2)
     said = (
-        "is shard 1/2 of a run and has no metrics; join all 2 by `pluralbench merge RUN...` and give what that makes."
+        "is shard 1/2 of a run and has no metrics; merge all 2 with `pluralbench merge RUN...` and give the merged run."
     )
     with pytest.raises(RunError, match="is shard 1/2 of a run and has no metrics"):
         load_run(shard)

@@ -107,12 +107,12 @@ def test_what_a_function_could_read_as_data_is_said(run: Command, score: Callabl
     made = score("personalized-training", "sample", by=reader)
     assert {(*person.profile, *person.persona) for person in seen} == {()}
     _, said, _ = run("show", made.path, "--id", "tomas-1")
-    assert "The model was told nothing of the person.\n" in said, "this one decided nothing before"
+    assert "The model read no user context.\n" in said, "this one decided nothing before"
     _, said, _ = run("show", made.path, "--id", "tomas-3")
-    assert "nothing of the person. As data it could also read 2 pairs that the person decided before. " in joined(said)
+    assert "no user context. As data, it could also read 2 earlier decisions of the user. " in joined(said)
     raw = score("personalized-training", "sample", by=reader, profile="raw")
     _, said, _ = run("show", raw.path, "--id", "tomas-2")
-    also = "posts. As data it could also read 1 pair that the person decided before and the person's persona. "
+    also = "posts of the user. As data, it could also read 1 earlier decision of the user and the user's persona. "
     assert also in joined(said)
 
 
@@ -132,7 +132,7 @@ def test_an_item_is_shown_with_its_person_texts_and_scores(
     assert status == 0
     for part in (
         "Personalized RewardBench (Art.jsonl), 3 items",
-        "The model was told the first 2 posts.",
+        "The model read the first 2 posts of the user.",
         "1 more posts; --full shows all.",
         "more characters)",
         "2 of 3 items; --limit 3 shows all.",
@@ -220,9 +220,8 @@ def test_data_that_moved_is_found_and_data_that_changed_is_refused(
     status, said, error = run("show", made.path)
     assert (status, said) == (2, "")
     assert " ".join(error.split()) == (
-        f"Error: A run keeps no texts, so those of {made.path} are read from its data again, which failed: There is no "
-        f"file or directory {data}, and a dataset on the Hub is named ORG/NAME. `pluralbench show RUN "
-        "--data PLACE` takes them from where they are now."
+        f"Error: {made.path} contains no texts, and its data cannot be read: There is no file or directory {data}, and a "
+        "dataset on the Hub is named ORG/NAME. If the data has moved, use `pluralbench show RUN --data PLACE`."
     )
     assert len(shown(made.path, "--data", moved)["items"]) == 5
     rows = [json.loads(line) for line in moved.read_text(encoding="utf-8").splitlines()]
@@ -231,8 +230,8 @@ def test_data_that_moved_is_found_and_data_that_changed_is_refused(
     status, said, error = run("show", made.path)
     assert (status, said) == (2, "")
     assert " ".join(error.split()) == (
-        f"Error: {data} does not have the texts that {made.path} was made with (id q1 of p); give the data as it was "
-        "with --data."
+        f"Error: {data} does not have the texts that {made.path} was made with (id q1 of p); give the original "
+        "data (`--data`)."
     )
     status, said, _ = run("show", made.path, "--id", "q0")
     assert (status, f"{data} has changed since" in said) == (0, True), "what is as it was can be shown"
@@ -305,14 +304,14 @@ def test_flipped_are_those_whose_label_is_another_in_english(
     status, _, error = run("show", alone.path, "--flipped")
     assert (status, error.strip()) == (
         2,
-        f"Error: {alone.path} has no item that was decided in English and in another language.",
+        f"Error: {alone.path} has no item with decisions in English and in another language.",
     )
 
 
 def test_two_wishes_and_none_that_fits_are_refused_in_a_sentence(run: Command, made: Run, data: Path) -> None:
     for words, sentence in (
         (["--lost", "--closest", "3"], "--lost and --closest select different items; choose one of them."),
-        (["--id", "x"], f"{made.path} has no item of id x; its first is q0."),
+        (["--id", "x"], f"{made.path} has no item of id x; its first id is q0."),
     ):
         status, said, error = run("show", made.path, *words)
         assert (status, said, " ".join(error.split())) == (2, "", f"Error: {sentence}")
@@ -321,7 +320,10 @@ def test_two_wishes_and_none_that_fits_are_refused_in_a_sentence(run: Command, m
 
 def test_verdicts_have_no_margins(run: Command, data: Path, tmp_path: Path) -> None:
     made = judged(lambda *_: Reply("[[A]]"), data, tmp_path / "run")
-    assert "has no margins, since a judge that compares gives no scores." in run("show", made.path, "--closest", "1")[2]
+    assert (
+        "has no margins, because its judge compares responses without scores."
+        in run("show", made.path, "--closest", "1")[2]
+    )
     status, said, _ = run("show", made.path, "--lost")
     assert (status, said.strip().splitlines()[-1]) == (0, "No item matches.")
 

@@ -155,7 +155,7 @@ def test_what_is_no_table_of_labels_is_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(DataError, match=r"^l.csv: row 3 of the table is the second label of p1 for the item 4; keep "):
         labels([{"row": 4}, {"row": 4, "annotator": "p2"}, {"row": 4, "answer": "B"}])
-    with pytest.raises(DataError, match=r"^l.csv: row 2 of the table has no `annotator`; give one"):
+    with pytest.raises(DataError, match=r"^l.csv: row 2 of the table has no `annotator`; add one"):
         labels([{"annotator": "p1"}, {"annotator": " "}])
     with pytest.raises(DataError, match=r"^No labeled item has a verdict; items are matched by row"):
         compared([{}], annotated({7: "A"}))
