@@ -73,29 +73,29 @@ def _checked(batch: Batch, *, folder: str, code: str) -> Batch:
 def _translated(text: str, folder: str, code: str) -> tuple[str, str]:
     """The translation and what is wrong with it: the whole text first, then cut, as the builder does."""
     # Here, so that the variant without checks need not load the builder.
-    from build_multilingual.checks import problem  # noqa: PLC0415
-    from build_multilingual.masking import PlaceholderLost, mask, without_marks  # noqa: PLC0415
-    from build_multilingual.pieces import joined, pieces  # noqa: PLC0415
+    from build_multilingual.checks import find_problem  # noqa: PLC0415
+    from build_multilingual.masking import PlaceholderLost, mask, strip_marks  # noqa: PLC0415
+    from build_multilingual.pieces import join_pieces, split_pieces  # noqa: PLC0415
     from build_multilingual.recipe import ChecksTable  # noqa: PLC0415
-    from build_multilingual.translate import WAYS  # noqa: PLC0415
+    from build_multilingual.translate import STRATEGIES  # noqa: PLC0415
     from build_multilingual.translators.google import CODE_POINTS  # noqa: PLC0415
     from pluralbench_schemas import LANGUAGES  # noqa: PLC0415
 
     masked, limits = mask(text), ChecksTable()
     translation = reason = ""
-    for way, known in zip(WAYS, _known(folder, ANSWERS, code), strict=True):
-        plan = pieces(masked, way, CODE_POINTS)
-        answers = [known[piece.text] for piece in plan if piece.asked]
-        translation = joined(plan, iter([answer.strip() for answer in answers]))
+    for strategy, known in zip(STRATEGIES, _known(folder, ANSWERS, code), strict=True):
+        pieces = split_pieces(masked, strategy, CODE_POINTS)
+        answers = [known[piece.text] for piece in pieces if piece.translate]
+        translation = join_pieces(pieces, iter([answer.strip() for answer in answers]))
         judged = " ".join(answers)
-        if way == "whole":
-            judged = without_marks(translation)
+        if strategy == "whole":
+            judged = strip_marks(translation)
             try:
                 translation = masked.restore(translation)
             except PlaceholderLost as lost:
                 reason = str(lost)
                 continue
-        reason = problem(masked, judged, LANGUAGES[code], limits)
+        reason = find_problem(masked, judged, LANGUAGES[code], limits)
         if not reason:
             break
     return translation, reason
@@ -112,13 +112,13 @@ def _known(folder: str, kind: str, code: str) -> Any:
 
 def _load_identifier() -> None:
     """Load what tells languages before processes are forked, or each would load it again for each language."""
-    from build_multilingual.checks import problem  # noqa: PLC0415
+    from build_multilingual.checks import find_problem  # noqa: PLC0415
     from build_multilingual.masking import mask  # noqa: PLC0415
     from build_multilingual.recipe import ChecksTable  # noqa: PLC0415
     from pluralbench_schemas import LANGUAGES  # noqa: PLC0415
 
     text = "Each of the two processes gets what its parent had loaded before they were forked."
-    assert problem(mask(text), text.upper() * 2, LANGUAGES["deu_Latn"], ChecksTable())  # noqa: S101 - it is English
+    assert find_problem(mask(text), text.upper() * 2, LANGUAGES["deu_Latn"], ChecksTable())  # noqa: S101 - it is English
 
 
 if __name__ == "__main__":

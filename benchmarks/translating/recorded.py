@@ -24,7 +24,7 @@ from typing import Any, Self
 import polars as pl
 from build_multilingual import MultilingualRecipe, build, source
 from build_multilingual.masking import Masked, has_letters, mask
-from build_multilingual.pieces import pieces
+from build_multilingual.pieces import split_pieces
 from build_multilingual.recipe import ConnectionTable, SourceTable, TranslatorTable
 from build_multilingual.translators.google import CODE_POINTS, MODEL, STRINGS, GoogleTranslator
 from pluralbench_calls import Answer, Ledger, Request
@@ -155,7 +155,9 @@ def _write_lookups(folder: Path, english: pl.DataFrame, built: Path, made: MadeT
 
 def _packing(texts: Iterable[Masked], made: GoogleTranslator, language: Language) -> Packing:
     """How many messages the texts of one language take, and the least that any packing could do with."""
-    asked = {piece.text: None for text in texts for piece in pieces(text, "whole", made.longest) if piece.asked}
+    asked = {
+        piece.text: None for text in texts for piece in split_pieces(text, "whole", made.longest) if piece.translate
+    }
     requests = [Request("translation", made.provider, made.model, made.body(text, language)) for text in asked]
     started = time.perf_counter()
     messages = made.pack(requests)

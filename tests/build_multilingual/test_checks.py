@@ -5,7 +5,7 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from build_multilingual.checks import problem
+from build_multilingual.checks import find_problem
 from build_multilingual.masking import mask
 from build_multilingual.recipe import RECIPES, ChecksTable
 from hypothesis import given, settings
@@ -85,7 +85,7 @@ ANY_LENGTH = ChecksTable(shortest=0.001, longest=1000.0)
 
 
 def said(english: str, translated: str, code: str, limits: ChecksTable = LIMITS) -> str:
-    return problem(mask(english), translated, LANGUAGES[code], limits)
+    return find_problem(mask(english), translated, LANGUAGES[code], limits)
 
 
 def name(code: str) -> str:

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 from build_multilingual.recipe import RECIPES, ChecksTable, MultilingualRecipe, SourceTable
 from build_multilingual.source import SAMPLE, load
-from build_multilingual.translate import Asking, mask_all, translate
+from build_multilingual.translate import TranslationContext, mask_all, translate
 from build_multilingual.translators.apertium import Apertium
 from commands import refused_with
 from pluralbench_calls import Answer, Ledger, Limits, Request
@@ -79,9 +79,9 @@ def recorded(tmp_path: Path, pairs: Path) -> Path:
     table = SourceTable(location=str(pairs))
     found = load(table).pairs
     with Ledger(tmp_path / "recorded.sqlite") as ledger:
-        asking = Asking(Recorded(), Recorded(), ledger, Limits(), ChecksTable())
+        context = TranslationContext(Recorded(), Recorded(), ledger, Limits(), ChecksTable())
         languages = [LANGUAGES[code] for code in ("spa_Latn", "deu_Latn")]
-        list(translate(found, languages, mask_all(found), asking, table.prompt_only))
+        list(translate(found, languages, mask_all(found), context, table.prompt_only))
     return tmp_path / "recorded.sqlite"
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import grpc
 import pytest
-from build_multilingual.translators.google import REFUSED_IN_A_ROW
+from build_multilingual.translators.google import MAX_REFUSALS
 from commands import environment, refused_with, script
 from google_builds import GO_ON, Run, built, calls, prose, recipe, record, released, rows, texts_of
 from pluralbench_calls import read_ledger
@@ -39,9 +39,9 @@ def test_a_failing_server_and_a_quota_are_waited_out(run: Run, tmp_path: Path) -
         (Fault(grpc.StatusCode.DEADLINE_EXCEEDED, "Too late."), "keeps failing (Too late)."),
         (Fault(grpc.StatusCode.UNAUTHENTICATED, "Expired."), "does not accept the credentials (Expired)."),
         (Fault(grpc.StatusCode.PERMISSION_DENIED, "No role."), "does not accept the credentials (No role)."),
-        (Fault(grpc.StatusCode.NOT_FOUND, "No model."), "does not know what is asked (No model)."),
+        (Fault(grpc.StatusCode.NOT_FOUND, "No model."), "does not have the requested resource (No model)."),
         (Fault(grpc.StatusCode.DATA_LOSS, "Gone."), "keeps failing (Gone)."),
-        (BAD_LANGUAGE, "refuses what is asked (Target language: xx is not supported)."),
+        (BAD_LANGUAGE, "refuses the request (Target language: xx is not supported)."),
     ],
 )
 def test_what_concerns_every_text_is_said_in_a_sentence(run: Run, tmp_path: Path, fault: Fault, sentence: str) -> None:
@@ -129,11 +129,11 @@ def test_when_text_after_text_is_refused_it_is_not_the_texts(run: Run, tmp_path:
         words = ["--recipe", recipe(tmp_path, server.endpoint, rows(40)), "--out", tmp_path / "out"]
         refused_with(
             run(*words),
-            "Google Cloud Translation refuses what is asked (Request contains an invalid argument). "
-            f"{REFUSED_IN_A_ROW - 1} of 120 texts in spa_Latn are recorded{GO_ON}",
+            "Google Cloud Translation refuses the request (Request contains an invalid argument). "
+            f"{MAX_REFUSALS - 1} of 120 texts in spa_Latn are recorded{GO_ON}",
         )
         alone = [request for request in server.requests if len(request.contents) == 1]
-        assert len(alone) == REFUSED_IN_A_ROW
+        assert len(alone) == MAX_REFUSALS
         assert len(server.requests) < 30
         broken[0] = False
         assert run(*words)[0] == 0

@@ -185,7 +185,7 @@ def test_sentences_of_all_texts_share_batches_and_each_is_translated_once(
     batches = counted(monkeypatch, model)
     others = [f"The dog reads {number} letters." for number in range(8)]
     answers = ask(model, [" ".join(E), "\n".join(E), *others, E[7]])
-    assert [len(batch) for batch in batches] == [nllb.SENTENCES_AT_ONCE, 4]
+    assert [len(batch) for batch in batches] == [nllb.BATCH_SIZE, 4]
     sent = [sentence for batch in batches for sentence in batch]
     assert sorted(sent) == sorted({*E, *others})
     assert sorted(sent, key=len, reverse=True) == sent, "longest first, so that a batch holds texts of about one length"

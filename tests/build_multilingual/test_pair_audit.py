@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 import samples
-from build_multilingual.audit import audit, audits, check_audits
+from build_multilingual.audit import audit, audit_configs, check_audits
 from build_multilingual.build import build
 from build_multilingual.recipe import RECIPES, MultilingualRecipe
 from pluralbench_release.audit import AuditFailed, PairLimits
@@ -34,9 +34,9 @@ def test_what_a_scorer_could_go_by_is_counted() -> None:
     assert {name: found["longer"][name] for name in ("wins", "losses", "ties")} == {"wins": 1, "losses": 2, "ties": 1}
     assert (found["identical"], found["same_prompts"], found["pairs"]) == (2, 1, 4)
     assert found["near_duplicates"]["chosen"] == 1, "one answer is the better one under two prompts"
-    assert [entry["config"] for entry in audits({"deu_Latn": pairs(("a", "b", "c")), "ita_Latn": pairs()}, None)] == [
-        "deu_Latn"
-    ]
+    assert [
+        entry["config"] for entry in audit_configs({"deu_Latn": pairs(("a", "b", "c")), "ita_Latn": pairs()}, None)
+    ] == ["deu_Latn"]
 
 
 def test_a_limit_that_is_broken_names_the_config(tmp_path: Path) -> None:

@@ -5,11 +5,11 @@ from itertools import pairwise
 
 import pytest
 from build_multilingual.masking import MARK, has_letters, mask
-from build_multilingual.pieces import Piece, Way, joined, pieces, sentences
+from build_multilingual.pieces import Piece, Strategy, join_pieces, sentences, split_pieces
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-WAYS: tuple[Way, ...] = ("whole", "cut")
+STRATEGIES: tuple[Strategy, ...] = ("whole", "cut")
 TEXT = "Boil 2 litres. Then add `salt` to it!\n\n- Wait for {minutes} minutes.\n- $x$\n\n  Done? "
 SCRIPTS = [
     "Dr. Smith left at 3 p.m. He came back, e.g. on Monday. Really?! Yes… No.",
@@ -30,35 +30,35 @@ texts = (
 
 
 def asked(found: list[Piece]) -> list[str]:
-    return [piece.text for piece in found if piece.asked]
+    return [piece.text for piece in found if piece.translate]
 
 
 def test_what_is_put_together_has_the_translations_in_order() -> None:
-    for way in WAYS:
-        found = pieces(mask(TEXT), way, 30)
+    for way in STRATEGIES:
+        found = split_pieces(mask(TEXT), way, 30)
         numbers = iter(f"<{number}>" for number in range(100))
-        made = joined(found, numbers)
+        made = join_pieces(found, numbers)
         assert re.findall(r"<(\d+)>", made) == [str(number) for number in range(len(asked(found)))]
         assert next(numbers) == f"<{len(asked(found))}>"
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\n", "5", "`code`", "3 + 4 = 7!", "```\nx\n```\n", "https://a.b", "🙂 …"])
-@pytest.mark.parametrize("way", WAYS)
-def test_nothing_is_asked_of_a_text_without_letters(text: str, way: Way) -> None:
+@pytest.mark.parametrize("way", STRATEGIES)
+def test_nothing_is_asked_of_a_text_without_letters(text: str, way: Strategy) -> None:
     masked = mask(text)
-    [piece] = pieces(masked, way, 5)
-    assert not piece.asked
+    [piece] = split_pieces(masked, way, 5)
+    assert not piece.translate
     assert (masked.restore(piece.text) if way == "whole" else piece.text) == text
 
 
-@given(texts, st.sampled_from(WAYS), st.integers(1, 80))
+@given(texts, st.sampled_from(STRATEGIES), st.integers(1, 80))
 @example("`a` `b` [0] 。" * 4, "whole", 1)
 @example("", "cut", 1)
 @settings(max_examples=400)
-def test_pieces_put_together_are_the_text(text: str, way: Way, longest: int) -> None:
+def test_pieces_put_together_are_the_text(text: str, way: Strategy, longest: int) -> None:
     masked = mask(text)
-    found = pieces(masked, way, longest)
-    whole = joined(found, iter(asked(found)))
+    found = split_pieces(masked, way, longest)
+    whole = join_pieces(found, iter(asked(found)))
     assert whole == (masked.text if way == "whole" else text)
     for piece in asked(found):
         assert len(piece) <= longest
@@ -71,18 +71,18 @@ def test_pieces_put_together_are_the_text(text: str, way: Way, longest: int) -> 
 def test_a_mark_is_not_cut_where_there_are_blanks(several: list[str], more: int) -> None:
     masked = mask(" ".join(several))
     longest = max(len(word) for word in re.split("[ \n]", masked.text)) + 1 + more
-    marks = [int(match[1]) for piece in pieces(masked, "whole", longest) for match in MARK.finditer(piece.text)]
+    marks = [int(match[1]) for piece in split_pieces(masked, "whole", longest) for match in MARK.finditer(piece.text)]
     assert marks == list(range(len(masked.spans)))
 
 
 def test_a_long_text_is_cut_at_ends_of_sentences_then_at_blanks_then_anywhere() -> None:
     one, two = "This is one sentence.", "That is the other, and it is a longer one."
-    assert asked(pieces(mask(f"{one} {two}"), "whole", 50)) == [one, two]
-    assert asked(pieces(mask(f"{one} {one} {two}"), "whole", 50)) == [f"{one} {one}", two]
-    assert asked(pieces(mask(two), "whole", 20)) == ["That is the other,", "and it is a longer", "one."]
-    assert asked(pieces(mask("a" * 25), "whole", 10)) == ["a" * 10, "a" * 10, "a" * 5]
-    for way in WAYS:
-        long = asked(pieces(mask(f"{one} {two} " * 200), way, 100))
+    assert asked(split_pieces(mask(f"{one} {two}"), "whole", 50)) == [one, two]
+    assert asked(split_pieces(mask(f"{one} {one} {two}"), "whole", 50)) == [f"{one} {one}", two]
+    assert asked(split_pieces(mask(two), "whole", 20)) == ["That is the other,", "and it is a longer", "one."]
+    assert asked(split_pieces(mask("a" * 25), "whole", 10)) == ["a" * 10, "a" * 10, "a" * 5]
+    for way in STRATEGIES:
+        long = asked(split_pieces(mask(f"{one} {two} " * 200), way, 100))
         assert all(piece.endswith(".") for piece in long)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from build_multilingual.preferred import PREFERRED, read_preferred, review_figures, review_table
-from build_multilingual.review import export_review
+from build_multilingual.review import write_review_sheets
 from build_multilingual.translate import ROWS, SET_ASIDE
 from pluralbench_release import rebuild, verify
 from pluralbench_release.errors import SourceError
@@ -23,7 +23,7 @@ def sheet(folder: Path, rows: int = 12) -> Path:
         orient="row",
     )
     english = pl.DataFrame({"id": range(rows), "prompt": [f"{n}?" for n in range(rows)]})
-    [path] = export_review(folder, {CODE: frame}, english, pl.DataFrame(schema=SET_ASIDE), rows=None, seed=1)
+    [path] = write_review_sheets(folder, {CODE: frame}, english, pl.DataFrame(schema=SET_ASIDE), rows=None, seed=1)
     return path
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from build_multilingual.review import SHEET, export_review
+from build_multilingual.review import SHEET, write_review_sheets
 from build_multilingual.translate import ROWS, SET_ASIDE
 from pluralbench_release.errors import BuildError
 
@@ -42,7 +42,7 @@ def exported(
     seed: int = 1,
 ) -> list[Path]:
     most = max(frame.height for frame in frames.values())
-    return export_review(folder, frames, english(most), aside, rows=rows, seed=seed)
+    return write_review_sheets(folder, frames, english(most), aside, rows=rows, seed=seed)
 
 
 def read(path: Path) -> list[dict[str, str]]:

@@ -10,7 +10,7 @@ import pytest
 from build_multilingual.masking import mask
 from build_multilingual.recipe import ChecksTable
 from build_multilingual.source import PAIRS
-from build_multilingual.translate import ROWS, SET_ASIDE, Asking, mask_all, translate
+from build_multilingual.translate import ROWS, SET_ASIDE, TranslationContext, mask_all, translate
 from build_multilingual.translators import Translator
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -111,7 +111,7 @@ def translated(
     limits: Limits | None = None,
 ) -> tuple[list[dict[str, Any]], list[tuple[Any, ...]]]:
     """The rows and what was set aside: id, language, field, reason, translation."""
-    asking = Asking(who, backend or who, ledger, limits or Limits(concurrency=1), checks)
+    asking = TranslationContext(who, backend or who, ledger, limits or Limits(concurrency=1), checks)
     ((frame, aside),) = translate(pairs, [language], mask_all(pairs), asking, ["hep-*"])
     assert frame.schema == ROWS
     assert aside.schema == SET_ASIDE

@@ -14,7 +14,7 @@ from pluralbench_runs import UserError, read_recipe
 @pytest.fixture
 def built(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Build the sample with so many processes, however little there is to do, and a changed recipe."""
-    monkeypatch.setattr(import_module("build_multilingual.build"), "ENOUGH", 0)
+    monkeypatch.setattr(import_module("build_multilingual.build"), "MIN_TEXTS_FOR_WORKERS", 0)
 
     def made(out: Path, processes: int, changes: dict[str, object] | None = None, replay: Path | None = None) -> None:
         recipe = read_recipe(MultilingualRecipe, RECIPES / "sample.toml", changes)

@@ -1,6 +1,6 @@
-"""Builds M-RewardBench: an English benchmark in other languages, and pairs of better and worse translations.
+"""Build M-RewardBench: an English benchmark in other languages, and pairs of better and worse translations.
 
-Its names are those of `__init__.pyi`, each imported when it is first used, so that `--help` waits for none of them.
+Public names are listed in `__init__.pyi` and imported on first use, so that `--help` stays fast.
 """
 
 import lazy_loader

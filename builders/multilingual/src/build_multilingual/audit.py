@@ -1,4 +1,4 @@
-"""What a scorer could go by in the pairs of a config although each of them is valid: length, repetition, sameness."""
+"""Audit the pairs of each config for what a scorer could exploit: length, repetition, identical texts."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,15 +9,22 @@ from pluralbench_release.audit import PairLimits, check_limits, limit_values, no
 from pluralbench_runs.workers import ParallelMap
 
 SURFACE = "How often the better answer is the longer one, or repeats more of the prompt"
-ALIKE = "Pairs whose two answers are the same or nearly so, and answers and prompts that stand there twice"
+DUPLICATES = "Pairs with identical or near-identical answers, and repeated answers and prompts"
 
 
 def audit(config: str, rows: pl.DataFrame) -> dict[str, Any]:
-    """The figures of a config's pairs (`prompt`, `chosen`, `rejected`), JSON.
+    """Compute the audit figures of a config, as in `pair_figures` with lengths in characters.
 
-    As `pair_figures` has it, lengths being in characters; what an answer could repeat is the prompt.
-    Two answers to one prompt are no near-duplicates. identical: pairs whose answers differ in nothing that a reader
-    sees (`normalized`). same_prompts: rows whose prompt stands in an earlier one, seen in that way.
+    The text that answers may repeat is the prompt. Answers to the same prompt are not counted as near-duplicates.
+    `identical` counts pairs whose answers are equal after normalization (`normalized`), `same_prompts` rows whose
+    normalized prompt is in an earlier row.
+
+    Args:
+        config: Name of the config.
+        rows: Pairs, columns `prompt`, `chosen` and `rejected`.
+
+    Returns:
+        The figures, serializable as JSON.
     """
     chosen, rejected = rows["chosen"].to_list(), rows["rejected"].to_list()
     prompts = [normalized(text) for text in rows["prompt"]]
@@ -29,34 +36,46 @@ def audit(config: str, rows: pl.DataFrame) -> dict[str, Any]:
     }
 
 
-def audits(
+def audit_configs(
     by_language: Mapping[str, pl.DataFrame], translation: pl.DataFrame | None, each: ParallelMap = map
 ) -> list[dict[str, Any]]:
-    """The audit of each config that has rows. each: what makes them, `map` or `workers`."""
+    """Audit each config that has rows.
+
+    Args:
+        by_language: Pairs by language.
+        translation: Pairs of the config `translation`. None: no such config.
+        each: Map function that runs the audits: `map`, or that of worker processes.
+    """
     frames = dict(by_language) | ({} if translation is None else {"translation": translation})
     columns = ("prompt", "chosen", "rejected")
-    return list(each(_audited, ((config, rows.select(columns)) for config, rows in frames.items() if rows.height)))
+    return list(each(_audit_item, ((config, rows.select(columns)) for config, rows in frames.items() if rows.height)))
 
 
-def _audited(named: tuple[str, pl.DataFrame]) -> dict[str, Any]:
-    return audit(*named)
+def _audit_item(item: tuple[str, pl.DataFrame]) -> dict[str, Any]:
+    return audit(*item)
 
 
-def check_audits(found: Sequence[Mapping[str, Any]], limits: PairLimits, *, dropped: float) -> None:
-    """Raise `AuditFailed` naming the first config that breaks limits, with all that it breaks.
+def check_audits(figures: Sequence[Mapping[str, Any]], limits: PairLimits, *, dropped: float) -> None:
+    """Check the audit figures of all configs against the recipe's limits.
 
-    dropped: the share of the source's rows that did not become a pair.
+    Args:
+        figures: Figures of `audit_configs`.
+        limits: Limits of the recipe.
+        dropped: Share of the source's rows that did not become a pair.
+
+    Raises:
+        AuditFailed: A config exceeds limits; the message names each limit of the first such config.
     """
-    for entry in found:
+    for entry in figures:
         check_limits(limit_values(entry) | {"max_drop_share": dropped}, limits, f"The audit of {entry['config']}")
 
 
-def audit_tables(found: Sequence[Mapping[str, Any]]) -> dict[str, pl.DataFrame]:
-    """The figures as two small tables, for the card."""
-    if not found:
+def audit_tables(figures: Sequence[Mapping[str, Any]]) -> dict[str, pl.DataFrame]:
+    """Return the figures as two small tables for the card, by title."""
+    if not figures:
         return {}
-    surface = [(entry["config"], wins_text(entry["longer"]), wins_text(entry["more_overlap"])) for entry in found]
-    alike = [
+    surface = [(entry["config"], wins_text(entry["longer"]), wins_text(entry["more_overlap"])) for entry in figures]
+    duplicates = [
         (
             entry["config"],
             entry["identical"],
@@ -64,10 +83,10 @@ def audit_tables(found: Sequence[Mapping[str, Any]]) -> dict[str, pl.DataFrame]:
             entry["near_duplicates"]["chosen"],
             entry["same_prompts"],
         )
-        for entry in found
+        for entry in figures
     ]
-    names = ["config", "the same answers", "nearly the same", "better answers twice", "prompts twice"]
+    names = ["config", "identical answers", "near-identical", "repeated chosen", "repeated prompts"]
     return {
         SURFACE: text_table(["config", "more characters", "more of the prompt"], surface),
-        ALIKE: text_table(names, alike),
+        DUPLICATES: text_table(names, duplicates),
     }

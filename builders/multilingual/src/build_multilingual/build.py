@@ -1,8 +1,8 @@
-"""A build of M-RewardBench, step by step (paper, section 3).
+"""Build M-RewardBench, step by step (paper, section 3).
 
-Load the English pairs; have them translated, language by language; check each text and ask again once what fails; drop
-what has no good translation; make pairs of better and worse translations; release. A build is a function of the recipe,
-the sources and the recorded calls.
+The steps: load the English pairs, translate them language by language, check each text and translate failed ones once
+more, drop rows without a good translation, make pairs of better and worse translations, write the release. A build
+depends only on the recipe, the sources and the recorded calls.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,13 +26,13 @@ from pluralbench_runs.workers import ParallelMap, cluster_workers, workers
 from pluralbench_schemas import ENGLISH, LANGUAGES, language_of
 
 from build_multilingual import filtering, rated, source, translation_pairs
-from build_multilingual.audit import audits, check_audits
+from build_multilingual.audit import audit_configs, check_audits
 from build_multilingual.card import card
-from build_multilingual.figures import figures_of, translation_figures
-from build_multilingual.preferred import check_known, read_preferred, review_figures
+from build_multilingual.figures import language_figures, translation_figures
+from build_multilingual.preferred import check_ids, read_preferred, review_figures
 from build_multilingual.recipe import MultilingualRecipe
-from build_multilingual.review import check_folder, export_review
-from build_multilingual.translate import IDENTICAL, SET_ASIDE, Asking, english_rows, mask_all, translate
+from build_multilingual.review import check_folder, write_review_sheets
+from build_multilingual.translate import IDENTICAL, SET_ASIDE, TranslationContext, english_rows, mask_all, translate
 from build_multilingual.translators import translator
 
 BUILDER = Builder("multilingual", "build-multilingual")
@@ -40,8 +40,8 @@ SAMPLE_LEDGER = source.SAMPLE / "ledger.parquet"
 DECISIONS, PREFERRED = "provenance/decisions.parquet", "provenance/preferred.parquet"
 SPLIT = "test"
 TRANSLATION = "translation"
-# Translations from which on checking them in other processes saves more than it takes to start these.
-ENOUGH = 20_000
+# Number of translations above which worker processes save more time than they take to start.
+MIN_TEXTS_FOR_WORKERS = 20_000
 
 
 def build(
@@ -51,7 +51,7 @@ def build(
     replay: Path | None = None,
     reuse: Path | None = None,
     retry_errors: bool = False,
-    review: Path | None = None,
+    export_review: Path | None = None,
     review_rows: int | None = None,
     fresh: bool = False,
     processes: int = 1,
@@ -59,158 +59,171 @@ def build(
 ) -> Built:
     """Build `recipe` into the release directory `out`.
 
-    replay: take every answer from this ledger (or release) and send nothing.
-    reuse: take the answers that this ledger (or release) knows and ask for the rest.
-    retry_errors: ask again what the translator refused in an interrupted build.
-    review: a folder for review sheets, of at most `review_rows` rows a language.
-    fresh: forget an interrupted build in `out` and replace a finished one.
-    processes: how many check translations and audit pairs beside this one, where there are enough of these; 1 does all
-    in this one. A script that asks for more does so under `if __name__ == "__main__":`.
-    cluster: where they work instead.
+    Args:
+        recipe: Recipe of the build.
+        out: Release directory.
+        replay: Ledger or release from which every reply is taken; no request is sent.
+        reuse: Ledger or release with recorded replies; only the missing ones are requested.
+        retry_errors: Repeat requests that the translator refused in an interrupted build.
+        export_review: Folder for review sheets. Default: none are written.
+        review_rows: Maximum number of rows per review sheet. Default: all.
+        fresh: Discard an interrupted build in `out`, and replace a finished one.
+        processes: Number of worker processes that check translations and audit pairs in large builds; 1 uses this
+            process. A script that asks for more needs `if __name__ == "__main__":`.
+        cluster: Ray cluster to use instead of processes.
 
-    Raises errors of this package, of `pluralbench_release.audit`, `pluralbench_calls`, `pluralbench_release`,
-    `pluralbench_runs` and `pluralbench_schemas`; all are a `UserError` or a `TableError` with a sentence for the user.
+    Raises:
+        UserError: The recipe, a source, a call or the output directory has a problem; the message is for the user.
+        TableError: Rows of a source or of the release break their schema.
     """
-    recipe, decisions = _pinned(recipe)
+    recipe, decisions = _pin_recipe(recipe)
     reviewed = read_preferred(recipe.review.decisions, recipe.review.preferred, recipe.review.judged)
-    if review is not None:
-        check_folder(review)
+    if export_review is not None:
+        check_folder(export_review)
     sample = SAMPLE_LEDGER if recipe.source is not None and recipe.source.location == "sample" else None
     with building(recipe, out, BUILDER, replay, reuse, sample, fresh=fresh) as making:
-        # A mistake here is found before anybody is paid for a translation.
-        pairs, rated_read = _translation_pairs(recipe)
+        # Mistakes in the rated translations show before any paid request.
+        pairs, rated_tables = _translation_pairs(recipe)
         english = source.load(recipe.source) if recipe.source and (recipe.languages or recipe.english) else None
         texts = 0 if english is None else english.pairs.height * len(source.TEXTS) * len(recipe.languages)
-        pool = workers(processes if texts >= ENOUGH else 1)
+        pool = workers(processes if texts >= MIN_TEXTS_FOR_WORKERS else 1)
         if cluster is not None and cluster.address is not None:
             pool = cluster_workers(cluster)
-        # The workers go before the calls are written: both take much memory.
+        # The workers end before the calls are written, since both need much memory.
         with recording(making.work, making.ledgers, retry_errors=retry_errors) as calls, pool as each:
-            who = Replay() if replay is not None else None
-            translated, set_aside = _translated(recipe, english, calls.ledger, who, each)
-            if review is not None and english is not None:
-                export_review(review, translated, english.pairs, set_aside, rows=review_rows, seed=recipe.seed)
-            kept, dropped = _kept(recipe, english, translated, set_aside, decisions)
-            check_known(reviewed, set() if english is None else {*english.pairs["id"].to_list(), *english.equal})
-            audited = audits(kept, pairs, each)
+            recorded = Replay() if replay is not None else None
+            translated, set_aside = _translate_rows(recipe, english, calls.ledger, recorded, each)
+            if export_review is not None and english is not None:
+                write_review_sheets(
+                    export_review, translated, english.pairs, set_aside, rows=review_rows, seed=recipe.seed
+                )
+            frames, dropped = _filter_rows(recipe, english, translated, set_aside, decisions)
+            check_ids(reviewed, set() if english is None else {*english.pairs["id"].to_list(), *english.equal})
+            audits = audit_configs(frames, pairs, each)
 
-        figures = figures_of(kept, set_aside, dropped, None if english is None else english.pairs)
-        figures |= translation_figures(pairs, rated_read) | {"audit": audited, "review": review_figures(reviewed)}
-        gone = figures["ids_dropped"] / (figures["source_rows"] or 1)
-        check_audits(figures["audit"], recipe.audit, dropped=gone)
-        people = {"decisions": decisions, "preferred": reviewed}
+        figures = language_figures(frames, set_aside, dropped, None if english is None else english.pairs)
+        figures |= translation_figures(pairs, rated_tables) | {"audit": audits, "review": review_figures(reviewed)}
+        drop_share = figures["ids_dropped"] / (figures["source_rows"] or 1)
+        check_audits(figures["audit"], recipe.audit, dropped=drop_share)
+        human_records = {"decisions": decisions, "preferred": reviewed}
         records = {"set_aside": set_aside, "dropped": dropped}
         contents = Contents(
             tables=[
-                *(ReleaseTable(code, SPLIT, frame, "MultilingualPairs") for code, frame in kept.items()),
+                *(ReleaseTable(code, SPLIT, frame, "MultilingualPairs") for code, frame in frames.items()),
                 *([] if pairs is None else [ReleaseTable(TRANSLATION, SPLIT, pairs, "TranslationPairs")]),
             ],
-            sources=[*([] if english is None else [english.source]), *(entry.source for entry in rated_read)],
+            sources=[*([] if english is None else [english.source]), *(table.source for table in rated_tables)],
             statistics=figures,
             card=card(recipe, figures, numbered=english is not None and english.numbered),
-            records=records | {name: frame for name, frame in people.items() if frame.height},
+            records=records | {name: frame for name, frame in human_records.items() if frame.height},
         )
         return making.release(contents, calls)
 
 
 def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:
-    """Build a release again from its own recipe and recorded calls, sending nothing (`pluralbench-release rebuild`).
+    """Rebuild a release from its own recipe and recorded calls (`pluralbench-release rebuild`); no request is sent.
 
-    sources: where they are now, in the order of the recipe: the English pairs, then the rated translations.
+    Args:
+        release: Release directory.
+        out: Directory of the rebuilt release.
+        sources: Current locations of the sources, in the recipe's order: the English pairs, then the rated
+            translations. Default: those of the recipe.
+
+    Raises:
+        SourceError: The number of locations does not match the recipe.
     """
-    made = read_release_recipe(MultilingualRecipe, release)
-    people = {"review.decisions": release / DECISIONS, "review.preferred": release / PREFERRED}
-    moved: dict[str, Any] = {key: [str(path)] if path.exists() else [] for key, path in people.items()}
-    places = list(sources)
-    if places and made.source is not None:
-        moved["source.location"] = places.pop(0)
-    if places:
-        if len(places) != len(made.translation.rated):
+    recipe = read_recipe(MultilingualRecipe, release / RECIPE)
+    records = {"review.decisions": release / DECISIONS, "review.preferred": release / PREFERRED}
+    moved: dict[str, Any] = {key: [str(path)] if path.exists() else [] for key, path in records.items()}
+    locations = list(sources)
+    if locations and recipe.source is not None:
+        moved["source.location"] = locations.pop(0)
+    if locations:
+        if len(locations) != len(recipe.translation.rated):
             raise SourceError(
-                f"The recipe has {len(made.translation.rated)} rated sources, and {len(places)} are given."
+                f"The recipe has {len(recipe.translation.rated)} rated sources, but {len(locations)} are given."
             )
         moved["translation.rated"] = [
-            table.model_dump(exclude_none=True) | {"location": place}
-            for table, place in zip(made.translation.rated, places, strict=True)
+            table.model_dump(exclude_none=True) | {"location": location}
+            for table, location in zip(recipe.translation.rated, locations, strict=True)
         ]
     build(read_release_recipe(MultilingualRecipe, release, moved), out, replay=release / LEDGER)
 
 
-def _pinned(recipe: MultilingualRecipe) -> tuple[MultilingualRecipe, pl.DataFrame]:
-    """The recipe with Hub sources pinned to commits, and decisions to their content."""
+def _pin_recipe(recipe: MultilingualRecipe) -> tuple[MultilingualRecipe, pl.DataFrame]:
+    """Pin Hub sources to commits and decisions to their digest; return the recipe and the decisions."""
     decisions = filtering.read_decisions(recipe.review.decisions)
-    found = filtering.decisions_digest(decisions) if decisions.height else None
-    if recipe.filter.decisions_digest not in {None, found}:
-        raise SourceError("The decisions are not those that the recipe names by `filter.decisions_digest`.")
+    digest = filtering.decisions_digest(decisions) if decisions.height else None
+    if recipe.filter.decisions_digest not in {None, digest}:
+        raise SourceError("The decisions do not match the recipe's `filter.decisions_digest`.")
     changes = {
         "source": None if recipe.source is None else source.pin(recipe.source),
-        "filter": recipe.filter.model_copy(update={"decisions_digest": found}),
+        "filter": recipe.filter.model_copy(update={"decisions_digest": digest}),
         "translation": recipe.translation.model_copy(update={"rated": [*map(source.pin, recipe.translation.rated)]}),
     }
     return recipe.model_copy(update=changes), decisions
 
 
-def _translated(
+def _translate_rows(
     recipe: MultilingualRecipe, english: source.Loaded | None, ledger: Ledger, replay: Replay | None, each: ParallelMap
 ) -> tuple[dict[str, pl.DataFrame], pl.DataFrame]:
-    """The rows in each language that is translated into, and which texts failed a check (columns of `SET_ASIDE`)."""
+    """Return the rows of each target language, and the texts that failed a check (columns of `SET_ASIDE`)."""
     frames, failed = dict[str, pl.DataFrame](), [pl.DataFrame(schema=SET_ASIDE)]
     if english is not None and recipe.source is not None and recipe.languages and recipe.translator is not None:
-        who = translator(recipe.translator, recipe.connection)
-        asking = Asking(who, replay or who, ledger, recipe.connection.limits(), recipe.checks)
+        identity = translator(recipe.translator, recipe.connection)
+        context = TranslationContext(identity, replay or identity, ledger, recipe.connection.limits(), recipe.checks)
         languages = [LANGUAGES[code] for code in recipe.languages]
         masked = mask_all(english.pairs)
-        made = translate(english.pairs, languages, masked, asking, recipe.source.prompt_only, each)
-        for code, (frame, aside) in zip(recipe.languages, made, strict=True):
+        results = translate(english.pairs, languages, masked, context, recipe.source.prompt_only, each)
+        for code, (frame, failures) in zip(recipe.languages, results, strict=True):
             frames[code] = frame
-            failed.append(aside)
+            failed.append(failures)
     return frames, pl.concat(failed)
 
 
-def _kept(
+def _filter_rows(
     recipe: MultilingualRecipe,
     english: source.Loaded | None,
     translated: Mapping[str, pl.DataFrame],
     set_aside: pl.DataFrame,
     decisions: pl.DataFrame,
 ) -> tuple[dict[str, pl.DataFrame], pl.DataFrame]:
-    """The rows of each config that stay, and which went and why (columns of `filtering.DROPPED`)."""
+    """Return the remaining rows of each config, and the dropped ones with reasons (columns of `filtering.DROPPED`)."""
     if english is None:
         return {}, pl.DataFrame(schema=filtering.DROPPED)
-    known = {*english.pairs["id"].to_list(), *english.equal}
-    # The rows that the source itself cannot tell apart.
+    ids = {*english.pairs["id"].to_list(), *english.equal}
     equal = [(row_id, ENGLISH, "source", IDENTICAL) for row_id in english.equal]
-    gone = pl.concat(
+    dropped = pl.concat(
         [
-            filtering.dropped(set_aside, decisions, recipe.languages, known),
+            filtering.rows_to_drop(set_aside, decisions, recipe.languages, ids),
             pl.DataFrame(equal, schema=filtering.DROPPED, orient="row"),
         ]
     )
     frames = dict(translated) | ({ENGLISH: english_rows(english.pairs)} if recipe.english else {})
-    kept = filtering.keep(frames, gone, recipe.filter)
-    for code, frame in kept.items():
+    remaining = filtering.drop_rows(frames, dropped, recipe.filter)
+    for code, frame in remaining.items():
         if frame.is_empty():
-            own = gone.filter(pl.col("language") == code)
-            first = gone if code == ENGLISH or own.is_empty() else own
+            own = dropped.filter(pl.col("language") == code)
+            first = dropped if code == ENGLISH or own.is_empty() else own
             raise NothingLeft(
-                f"No row is left in {code}: {gone['id'].n_unique():,} of {len(known):,} are dropped, first id "
+                f"No row is left in {code}: {dropped['id'].n_unique():,} of {len(ids):,} are dropped, first id "
                 f"{first['id'][0]} ({first['reason'][0]})."
             )
-    return kept, gone
+    return remaining, dropped
 
 
 def _translation_pairs(recipe: MultilingualRecipe) -> tuple[pl.DataFrame | None, list[rated.Rated]]:
     if not recipe.translation.rated:
         return None, []
-    read = [rated.read(table) for table in recipe.translation.rated]
-    pairs = translation_pairs.draw(read, per_level=recipe.translation.per_level, seed=recipe.seed, language_name=_name)
-    return pairs, read
+    tables = [rated.read(table) for table in recipe.translation.rated]
+    pairs = translation_pairs.draw(
+        tables, per_level=recipe.translation.per_level, seed=recipe.seed, language_name=_language_name
+    )
+    return pairs, tables
 
 
-def _name(code: str) -> str:
+def _language_name(code: str) -> str:
     language = language_of(code)
     if language is None:
-        raise SourceError(
-            f"The direction of the rated translations names the language {code!r}, which is not known here."
-        )
+        raise SourceError(f"The direction of the rated translations has an unknown language: {code!r}.")
     return language.short_name

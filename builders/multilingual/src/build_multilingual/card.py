@@ -1,4 +1,4 @@
-"""What the card says about a build."""
+"""Texts of a build's dataset card."""
 
 from pathlib import PurePath
 from typing import Any
@@ -12,32 +12,32 @@ from build_multilingual.recipe import MultilingualRecipe
 from build_multilingual.source import REWARD_BENCH
 
 COLUMNS = {
-    "id": "of the English source and the same in every language (in `translation`: the number of the row)",
+    "id": "id in the English source, the same in every language (in `translation`: the number of the row)",
     "language": "FLORES-200 code of the texts",
-    "prompt": "what is asked",
+    "prompt": "the prompt",
     "chosen": "the better answer (in `translation`: the better translation)",
-    "rejected": "the worse one",
-    "chosen_model": "who wrote the better answer, as the source says",
-    "rejected_model": "who wrote the worse one",
+    "rejected": "the worse answer",
+    "chosen_model": "the author of the better answer, as in the source",
+    "rejected_model": "the author of the worse answer, as in the source",
     "source": "subset of the source (in `translation`: the sentence that was translated)",
     "category": "section of the benchmark",
-    "translator": "the model that translated, as it named itself",
+    "translator": "the model that translated, as its server names it",
     "prompt_calls": "keys of the recorded calls behind `prompt`",
-    "chosen_calls": "the same for `chosen`",
-    "rejected_calls": "the same for `rejected`",
+    "chosen_calls": "keys of the recorded calls behind `chosen`",
+    "rejected_calls": "keys of the recorded calls behind `rejected`",
 }
 PAIR_COLUMNS = {
     "subset": "`translation-SOURCE-TARGET-LEVEL`",
     "template": "number of the prompt template",
     "chosen_system": "the system of the better translation",
-    "rejected_system": "that of the worse one",
-    "chosen_score": "its score, as rated",
-    "rejected_score": "that of the worse one",
+    "rejected_system": "the system of the worse translation",
+    "chosen_score": "the rating of the better translation",
+    "rejected_score": "the rating of the worse translation",
 }
-MAPLE = "maple-train.jsonl"  # the paper's rated translations, as their repository calls them
+MAPLE = "maple-train.jsonl"  # the paper's rated translations, as named in their repository
 CITATION = """\
 The method is that of *M-RewardBench* (Gureja et al., 2024), whose English source is RewardBench (Lambert et al., 2024).
-Cite both, the version above and the content digests."""
+Cite both, with the version above and the content digests."""
 PAPER = """\
 @misc{gureja2024mrewardbench,
   title = {{M-RewardBench}: Evaluating Reward Models in Multilingual Settings},
@@ -50,13 +50,19 @@ PAPER = """\
 
 
 def card(recipe: MultilingualRecipe, figures: dict[str, Any], *, numbered: bool) -> Card:
-    """The card of a release. numbered: whether `id` is the number of the source's row."""
+    """Return the dataset card of a release.
+
+    Args:
+        recipe: Recipe of the build.
+        figures: Figures of the build.
+        numbered: Whether `id` is the number of the source's row.
+    """
     translated = bool(recipe.languages)
     rated = bool(recipe.translation.rated)
     columns = (COLUMNS if translated or recipe.english else {}) | (PAIR_COLUMNS if rated else {})
     if not (translated or recipe.english):
         columns = {name: COLUMNS[name] for name in ("id", "prompt", "chosen", "rejected", "source")} | columns
-    sections = [Section(title="How it was built", body=_built(recipe, figures, numbered=numbered))]
+    sections = [Section(title="How it was built", body=_how_built(recipe, figures, numbered=numbered))]
     for title, table in figures_tables(figures).items():
         sections.append(Section(title=title, body=markdown_table(table)))
     sections.append(Section(title="Known limits", body=_limits(recipe, figures)))
@@ -87,62 +93,63 @@ def _origin(location: str) -> str:
 
 def _languages(recipe: MultilingualRecipe, figures: dict[str, Any]) -> list[str]:
     codes = [*recipe.languages, *[ENGLISH] * recipe.english]
-    found = {LANGUAGES[code].langid for code in codes}
+    languages = {LANGUAGES[code].langid for code in codes}
     for row in figures.get("translation", []):
-        found |= {
+        languages |= {
             language.langid for part in row["subset"].split("-")[1:3] if (language := language_of(part)) is not None
         }
-    return sorted(found)
+    return sorted(languages)
 
 
-def _built(recipe: MultilingualRecipe, figures: dict[str, Any], *, numbered: bool) -> str:
-    said = []
+def _how_built(recipe: MultilingualRecipe, figures: dict[str, Any], *, numbered: bool) -> str:
+    paragraphs = []
     if recipe.languages and recipe.source is not None and recipe.translator is not None:
         model = f" ({public_location(recipe.translator.model)})" if recipe.translator.model else ""
-        kept = "in all" if recipe.filter.drop == "everywhere" else "in that language"
+        scope = "from all languages" if recipe.filter.drop == "everywhere" else "from that language"
         only = ", ".join(f"`{pattern}`" for pattern in recipe.source.prompt_only)
-        said.append(
-            f"Into {counted(len(recipe.languages), 'language')}, `{recipe.translator.name}`{model} translated "
-            f"{counted(figures['source_rows'], 'English pair')}. Of the subsets {only}, whose answers are code, only "
-            "the prompt is. Code, LaTeX, URLs, placeholders and numbers go through as they are. A text that came back "
-            "empty, unchanged, in another language, far too short or too long, or without something that had to "
-            "survive, and answers that became the same, were asked for once more, in smaller pieces; what failed again "
-            f"was set aside. A row that is set aside in one language, or that a person dropped, is dropped {kept}."
+        paragraphs.append(
+            f"`{recipe.translator.name}`{model} translated {counted(figures['source_rows'], 'English pair')} into "
+            f"{counted(len(recipe.languages), 'language')}. In the subsets {only}, whose answers are code, only the "
+            "prompt is translated. Code, LaTeX, URLs, placeholders and numbers stay unchanged. A translation fails if "
+            "it is empty, unchanged, in another language, far too short or too long, lacks a part that has to stay, or "
+            "makes both answers equal. Failed texts were translated once more, in smaller pieces; those that failed "
+            "again were set aside. A row that is set aside in one language, or dropped by a person, is removed "
+            f"{scope}."
         )
         if numbered:
-            said.append("The source's ids are no whole numbers, so `id` is the number of the row there.")
+            paragraphs.append("The source's ids are not whole numbers, so `id` is the number of the row there.")
     if recipe.english:
-        said.append(f"`{ENGLISH}` is the English source itself, of the rows that were kept.")
+        paragraphs.append(f"`{ENGLISH}` is the English source itself, without the removed rows.")
     if recipe.translation.rated:
-        said.append(
-            "In `translation` an easy pair is the best against the worst of all translations of a sentence that people "
-            "rated, and a hard pair two of the others that are close to each other; prompts are made from 31 templates "
-            "of our own."
+        paragraphs.append(
+            "In `translation` an easy pair is the best and the worst of all rated translations of a sentence, and a "
+            "hard pair two of the others that are close to each other; prompts use our own 31 templates."
         )
-    said.append(
-        "Every call is recorded in `provenance/ledger.parquet`, what was set aside and dropped in "
-        "`provenance/set_aside.parquet` and `provenance/dropped.parquet`, the whole recipe in `provenance/recipe.toml`."
+    paragraphs.append(
+        "Every call is recorded in `provenance/ledger.parquet`, texts that were set aside and dropped rows in "
+        "`provenance/set_aside.parquet` and `provenance/dropped.parquet`, the complete recipe in "
+        "`provenance/recipe.toml`."
     )
-    return "\n\n".join(said)
+    return "\n\n".join(paragraphs)
 
 
 def _limits(recipe: MultilingualRecipe, figures: dict[str, Any]) -> str:
-    said = []
+    limits = []
     if recipe.languages:
-        said.append(
-            "- The translations are a machine's; that they pass the checks does not mean that they are good, nor that "
-            "what is better in English is better in them."
+        limits.append(
+            "- The translations are by a machine. Passing the checks does not mean that they are good, or that the "
+            "better answer in English is still the better one."
         )
     if recipe.translator is not None and recipe.translator.name == "apertium" and recipe.languages:
-        said.append(
-            "- Apertium translates by rules, often word by word: these rows show that the pipeline works, and no "
-            "reward model should be judged by them."
+        limits.append(
+            "- Apertium translates by rules, often word by word: these rows show that the pipeline works. Do not "
+            "evaluate reward models on them."
         )
     if recipe.translation.rated:
-        said.append("- What is the better translation is as the source's raters saw it; close scores are noisy.")
+        limits.append("- The source's raters decide which translation is better; close scores are noisy.")
     if any(entry["score"] == "hter" for entry in figures.get("rated", [])):
-        said.append(
-            "- Where the ratings are post-edits, the better translation is always a person's edit of the worse one, so "
-            "what tells edits from a machine's text (length, hyphens, names in brackets) is a cue."
+        limits.append(
+            "- In ratings by post-editing, the better translation is always a person's edit of the worse one, so "
+            "features of edits (length, hyphens, names in brackets) are cues."
         )
-    return "\n".join(said)
+    return "\n".join(limits)

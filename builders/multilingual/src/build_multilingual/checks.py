@@ -1,4 +1,4 @@
-"""What is wrong with a translation, as far as one can tell without reading it."""
+"""Automatic checks of translations: letters, change, length, language."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -9,34 +9,38 @@ from pluralbench_schemas import LANGUAGES, Language
 from build_multilingual.masking import WORD, Masked, has_letters
 from build_multilingual.recipe import ChecksTable
 
-LONGEST_NAME = 4  # words
-# Characters by which the language is told, in three stretches from beginning to end. A few are enough to be sure that
-# it is the right one, and take a fraction of the time; it takes more to be sure that it is not.
-AT_A_GLANCE, AT_LENGTH = 120, 600
-SURE = 0.9
+MAX_NAME_WORDS = 4
+# Characters for identifying the language, in three parts from beginning to end. A short sample is fast and enough to
+# confirm the expected language; only a longer one is enough to reject it.
+SHORT_SAMPLE, LONG_SAMPLE = 120, 600
+CONFIDENT = 0.9
 NO_ALPHABET = {"Japanese", "Hangul", "Hans", "Hant"}
 
 
-def problem(source: Masked, translated: str, language: Language, limits: ChecksTable) -> str:
-    """The first thing that is wrong, "" where nothing is.
+def find_problem(source: Masked, translated: str, language: Language, limits: ChecksTable) -> str:
+    """Return the first problem of a translation, "" if it passes all checks.
 
-    translated: what was translated, without what had to survive as it is.
+    Args:
+        source: The English text.
+        translated: The translation without the masked spans.
+        language: Expected language.
+        limits: Limits of the checks.
     """
-    opening = source.words(LONGEST_NAME + 1)
+    opening = source.words(MAX_NAME_WORDS + 1)
     if not opening:
         return ""
     if not has_letters(translated):
         return "no letters" if translated.strip() else "empty"
-    if not _is_name(opening) and _same(source, opening[0], translated):
+    if not _is_name(opening) and _same_words(source, opening[0], translated):
         return "unchanged"
-    # Without blanks, and with the signs that stand for vowels in some scripts, which are no letters.
+    # Without white space, but with vowel signs, which are not letters in some scripts.
     length = len("".join(translated.split()))
     return _wrong_length(source.length, length, language, limits) or _wrong_language(
         translated, length, language, limits
     )
 
 
-def _same(source: Masked, first_word: str, translated: str) -> bool:
+def _same_words(source: Masked, first_word: str, translated: str) -> bool:
     first = WORD.search(translated)
     if first is None or first[0].lower() != first_word.lower():
         return False
@@ -44,8 +48,8 @@ def _same(source: Masked, first_word: str, translated: str) -> bool:
 
 
 def _is_name(opening: Sequence[str]) -> bool:
-    """Whether these words may be a name or a single term, which may well be the same in both languages."""
-    return len(opening) == 1 or (len(opening) <= LONGEST_NAME and all(word[0].isupper() for word in opening))
+    """Return whether the words may be a name or a single term, which can be the same in both languages."""
+    return len(opening) == 1 or (len(opening) <= MAX_NAME_WORDS and all(word[0].isupper() for word in opening))
 
 
 def _wrong_length(english: int, length: int, language: Language, limits: ChecksTable) -> str:
@@ -56,15 +60,15 @@ def _wrong_length(english: int, length: int, language: Language, limits: ChecksT
 
 
 def _wrong_language(text: str, length: int, language: Language, limits: ChecksTable) -> str:
-    enough = limits.least_characters_langid
-    if length >= (enough / 3 if language.script in NO_ALPHABET else enough):
-        found, confidence = _identified(_sampled(text, AT_A_GLANCE))
-        if found != language.langid or confidence < SURE:
-            found, confidence = _identified(_sampled(text, AT_LENGTH))
-        if found != language.langid and confidence >= limits.least_confidence:
-            return f"reads as {_name(found)}"
+    min_length = limits.least_characters_langid
+    if length >= (min_length / 3 if language.script in NO_ALPHABET else min_length):
+        identified, confidence = _identify(_sample(text, SHORT_SAMPLE))
+        if identified != language.langid or confidence < CONFIDENT:
+            identified, confidence = _identify(_sample(text, LONG_SAMPLE))
+        if identified != language.langid and confidence >= limits.least_confidence:
+            return f"reads as {_name(identified)}"
     if language.script in {"Hans", "Hant"}:
-        import hanzidentifier  # noqa: PLC0415 - a second that other languages save
+        import hanzidentifier  # noqa: PLC0415 - takes a second, which other languages save
 
         other = {"Hans": hanzidentifier.TRADITIONAL, "Hant": hanzidentifier.SIMPLIFIED}[language.script]
         reasons = {other: "in the other Chinese script", hanzidentifier.MIXED: "in both Chinese scripts"}
@@ -72,7 +76,7 @@ def _wrong_language(text: str, length: int, language: Language, limits: ChecksTa
     return ""
 
 
-def _sampled(text: str, characters: int) -> str:
+def _sample(text: str, characters: int) -> str:
     if len(text) <= characters:
         return text
     part = characters // 3
@@ -80,10 +84,10 @@ def _sampled(text: str, characters: int) -> str:
     return " ".join((text[:part], text[middle : middle + part], text[-part:]))
 
 
-def _identified(text: str) -> tuple[str, float]:
-    """The language of a text by py3langid, and how sure it is, from 0 to 1."""
-    found: tuple[str, float] = _identifier().classify(" ".join(text.split()))
-    return found
+def _identify(text: str) -> tuple[str, float]:
+    """Identify the language of a text with py3langid; return its code and the confidence from 0 to 1."""
+    result: tuple[str, float] = _identifier().classify(" ".join(text.split()))
+    return result
 
 
 @cache
@@ -91,7 +95,7 @@ def _identifier() -> Any:
     from py3langid.langid import MODEL_FILE, LanguageIdentifier  # noqa: PLC0415 - half a second to load
 
     identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
-    # Among the languages that are built here: others that look alike would only be mistakes.
+    # Only the supported languages: similar other ones would only cause mistakes.
     identifier.set_languages(sorted({language.langid for language in LANGUAGES.values()}))
     return identifier
 

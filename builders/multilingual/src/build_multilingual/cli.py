@@ -18,7 +18,7 @@ from pluralbench_schemas import TableError
 from build_multilingual.recipe import RECIPES, ROLES, MultilingualRecipe
 
 REVIEW = "Review"
-MOST_PROCESSES = 8  # the rest of a build, in one process, keeps no more busy
+MAX_PROCESSES = 8  # the rest of a build runs in one process and cannot keep more busy
 
 program = Program("build-multilingual", alone="build_multilingual.cli:command", mistakes=(TableError,))
 console = make_console()
@@ -33,32 +33,32 @@ def main() -> NoReturn:
 def command(
     recipe: Annotated[str, typer.Option(help="`sample`, `paper`, `translation`, or a TOML file.")] = "sample",
     *,
-    given: Annotated[Overrides, RecipeOptions(MultilingualRecipe, RECIPES)],
+    overrides: Annotated[Overrides, RecipeOptions(MultilingualRecipe, RECIPES)],
     export_review: Annotated[
         Path | None,
         typer.Option(
-            help="Write review sheets to this folder, one CSV a language, keys apart.", rich_help_panel=REVIEW
+            help="Write review sheets to this folder: one CSV per language, keys separately.", rich_help_panel=REVIEW
         ),
     ] = None,
     review_rows: Annotated[
         int | None,
-        typer.Option(min=1, help="Rows of a review sheet, drawn; all without it.", rich_help_panel=REVIEW),
+        typer.Option(min=1, help="Number of random rows per review sheet (default: all).", rich_help_panel=REVIEW),
     ] = None,
     cluster: Annotated[ClusterConfig, Options("Cluster")],
     processes: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Processes that check translations; without it one a core, at most 8.",
-            rich_help_panel="ClusterConfig",
+            help="Processes that check translations (default: one per core, at most 8).",
+            rich_help_panel="Cluster",
         ),
     ] = None,
-    how: Annotated[Building, Options("Result")],
+    building: Annotated[Building, Options("Result")],
 ) -> None:
     """Build M-RewardBench: an English benchmark in other languages, and pairs of better and worse translations.
 
-    Without options it builds the sample in this package, with recorded translations and no network. An interrupted
-    build goes on with the same command.
+    Default: the sample in this package, with recorded translations and no network. Rerun the same command to resume an
+    interrupted build.
 
     Examples:
 
@@ -72,49 +72,49 @@ def command(
     from pluralbench_runs.workers import usable_cores  # noqa: PLC0415 - the same
 
     from build_multilingual.build import build  # noqa: PLC0415 - the same
-    from build_multilingual.figures import ONLY_ON_THE_CARD, figures_tables  # noqa: PLC0415 - the same
+    from build_multilingual.figures import CARD_ONLY, figures_tables  # noqa: PLC0415 - the same
 
-    asked = read_recipe(MultilingualRecipe, recipe_path(recipe, RECIPES), _of_each_table(given, recipe))
-    target = how.target(asked.name)
-    built = build(
-        asked,
+    config = read_recipe(MultilingualRecipe, recipe_path(recipe, RECIPES), _split_table_options(overrides, recipe))
+    target = building.target(config.name)
+    result = build(
+        config,
         target,
-        **how.known,
-        review=export_review,
+        **building.known,
+        export_review=export_review,
         review_rows=review_rows,
-        processes=processes or min(usable_cores(), MOST_PROCESSES),
+        processes=processes or min(usable_cores(), MAX_PROCESSES),
         cluster=cluster,
     )
-    figures = figures_tables(built.figures)
+    figures = figures_tables(result.figures)
     sheets = [] if export_review is None else sorted(export_review.glob("*.csv"))
     print_summary(
         console,
         target,
-        built.manifest,
-        built.new_calls,
-        {title: table for title, table in figures.items() if title not in ONLY_ON_THE_CARD},
+        result.manifest,
+        result.new_calls,
+        {title: table for title, table in figures.items() if title not in CARD_ONLY},
         notes=[f"Review sheet: {sheet} (its key is in {sheet.parent / 'keys'})" for sheet in sheets],
         next_commands=[shell_command("pluralbench", "score", "MODEL", "--benchmark", "multilingual", "--data", target)],
     )
 
 
-def _of_each_table(given: Overrides, recipe: str) -> Overrides:
-    """What is said of the tables of --source and of --rated, each with the columns that it can have."""
-    given = dict(given)
-    source, rated = given.get("source.location"), given.get("translation.rated")
-    columns = given.pop("source.columns", {})
-    others = {name: column for name, column in columns.items() if name not in ROLES}
-    if others != columns and not rated:
+def _split_table_options(overrides: Overrides, recipe: str) -> Overrides:
+    """Assign the options that --source and --rated share to the table that they describe."""
+    overrides = dict(overrides)
+    source, rated = overrides.get("source.location"), overrides.get("translation.rated")
+    columns = overrides.pop("source.columns", {})
+    source_columns = {name: column for name, column in columns.items() if name not in ROLES}
+    if source_columns != columns and not rated:
         raise RecipeError("--column says something about what --rated names; give --rated too.")
-    if others:
-        given["source.columns"] = others
+    if source_columns:
+        overrides["source.columns"] = source_columns
     if rated:
-        of_rated = {name: column for name, column in columns.items() if name in ROLES}
-        given["translation.rated"] = [table | {"columns": of_rated} for table in rated]
+        rated_columns = {name: column for name, column in columns.items() if name in ROLES}
+        overrides["translation.rated"] = [table | {"columns": rated_columns} for table in rated]
     if source is None:
-        dialect = [given.pop(key, None) for key in ("source.separator", "source.quoting")]
+        dialect = [overrides.pop(key, None) for key in ("source.separator", "source.quoting")]
         if any(dialect) and not rated:
-            raise RecipeError("--separator and --quoting are of a table; say where it is with --source or --rated.")
+            raise RecipeError("--separator and --quoting describe a table; name it with --source or --rated.")
     elif source != "sample" and recipe == "sample" and not rated:
-        given["translation.rated"] = []  # of the sample only its defaults are wanted then
-    return given
+        overrides["translation.rated"] = []  # with your own source, the sample recipe gives only its defaults
+    return overrides

@@ -1,11 +1,11 @@
-"""Why texts cannot be translated."""
+"""Errors of translators."""
 
 from pluralbench_release.errors import BuildError
 
 
 class UnsupportedLanguage(BuildError):
-    """A language that nobody here knows, or that the translator does not."""
+    """Language that the translator does not support."""
 
 
 class TranslatorError(BuildError):
-    """A translator that is not there, or that cannot work as asked."""
+    """Translator that is unknown, not installed, or cannot work with these settings."""

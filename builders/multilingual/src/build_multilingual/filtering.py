@@ -1,6 +1,6 @@
-"""Which rows stay: those with a good translation in every language, and what people decided (paper, section 3.1).
+"""Filter rows by failed checks and human decisions (paper, section 3.1).
 
-A row that is dropped in one language is dropped in all, so that languages are compared on the same rows.
+By default a row that is dropped in one language is dropped in all, so that languages are compared on the same rows.
 """
 
 import re
@@ -17,32 +17,41 @@ from build_multilingual.recipe import FilterTable
 from build_multilingual.translate import IDENTICAL
 
 EVERY = "all"
-WHOLE = re.compile(r"[0-9]{1,15}")
+INTEGER = re.compile(r"[0-9]{1,15}")
 DECISIONS = pl.Schema({"id": pl.Int64, "language": pl.String, "decision": pl.String, "reason": pl.String})
 DROPPED = pl.Schema({"id": pl.Int64, "language": pl.String, "by": pl.String, "reason": pl.String})
 
 
 def read_decisions(paths: Sequence[str]) -> pl.DataFrame:
-    """Human decisions (columns of `DECISIONS`), each once; rows without a decision are left out.
+    """Read human decisions.
 
-    Files have `id` and `decision` ("drop", "keep" or nothing), and may have `language` (nothing stands for all) and
-    `reason`; other columns, as those of a review sheet, are not read. Raises `SourceError`.
+    Files have the columns `id` and `decision` ("drop", "keep" or empty), and optionally `language` (empty: all) and
+    `reason`; other columns, such as those of review sheets, are ignored.
+
+    Args:
+        paths: Tables of decisions.
+
+    Returns:
+        The distinct decisions, columns of `DECISIONS`; rows with an empty decision are left out.
+
+    Raises:
+        SourceError: A file is missing, or a row has an unknown decision, language or id.
     """
-    parts = [_decisions(path) for path in paths]
+    parts = [_read_file(path) for path in paths]
     return pl.concat(parts).unique(maintain_order=True) if parts else pl.DataFrame(schema=DECISIONS)
 
 
-def _decisions(path: str) -> pl.DataFrame:
+def _read_file(path: str) -> pl.DataFrame:
     if Path(path).is_dir():
         raise SourceError(f"{path} is a folder; give a file with decisions.")
     if not Path(path).is_file():
-        raise SourceError(f"There is no file {path} with decisions.")
+        raise SourceError(f"The file of decisions {path} does not exist.")
     frame = next(iter(read_tables(path).frames.values()))
     for name in ("id", "decision"):
         if name not in frame.columns:
-            has = ", ".join(frame.columns)
+            columns = ", ".join(frame.columns)
             raise SourceError(
-                f"{path} has no column `{name}`; it has {has}, and decisions have id, language, decision and reason."
+                f"{path} has no column `{name}`; it has {columns}. Decisions have id, language, decision and reason."
             )
     texts = [
         (pl.col(name).cast(pl.String) if name in frame.columns else pl.lit(None, pl.String).alias(name))
@@ -53,7 +62,7 @@ def _decisions(path: str) -> pl.DataFrame:
     try:
         rows = frame.select(texts).filter(pl.col("decision") != "")
     except PolarsError:
-        raise SourceError(f"{path}: a decision, an id, a language or a reason there is no text.") from None
+        raise SourceError(f"{path}: a decision, id, language or reason is not a text.") from None
     rows = rows.with_columns(pl.col("decision").str.to_lowercase(), pl.col("language").replace("", EVERY))
     for row in rows.iter_rows(named=True):
         if not row["id"]:
@@ -63,45 +72,55 @@ def _decisions(path: str) -> pl.DataFrame:
         if row["language"] not in {EVERY, *LANGUAGES}:
             near = similar_languages(row["language"])
             hint = f"; did you mean {' or '.join(near)}?" if near else "."
-            raise SourceError(f"{path}: there is no language {row['language']!r} (id {row['id']}){hint}")
-        if not WHOLE.fullmatch(row["id"]):
-            raise SourceError(f"{path}: the id {row['id']!r} is no whole number.")
+            raise SourceError(f"{path}: unknown language {row['language']!r} (id {row['id']}){hint}")
+        if not INTEGER.fullmatch(row["id"]):
+            raise SourceError(f"{path}: the id {row['id']!r} is not a whole number.")
     return rows.cast({"id": pl.Int64})
 
 
 def decisions_digest(decisions: pl.DataFrame) -> str:
-    """SHA-256 of what was decided, whatever the order of the rows."""
+    """Compute the SHA-256 of decisions, independent of the order of the rows."""
     key = pl.concat_str("id", "language", "decision", "reason", separator="\t").alias("id")
     return content_digest(decisions.select(key).unique())
 
 
-def dropped(
-    set_aside: pl.DataFrame, decisions: pl.DataFrame, languages: Sequence[str], known: set[int]
+def rows_to_drop(
+    set_aside: pl.DataFrame, decisions: pl.DataFrame, languages: Sequence[str], ids: set[int]
 ) -> pl.DataFrame:
-    """Which rows go, where and why (columns of `DROPPED`): what people dropped and what failed a check.
+    """List the rows that people dropped or that failed a check.
 
-    A "keep" of a person wins against a check, but not where there is no text, or where both answers are the same.
+    The decision "keep" overrides a check, unless the translation is empty or both answers are the same. A decision on
+    the English row applies to all languages.
 
-    Raises `SourceError` for decisions on ids that are not there, or that contradict each other.
+    Args:
+        set_aside: Texts that failed a check, columns of `translate.SET_ASIDE`.
+        decisions: Human decisions, columns of `DECISIONS`.
+        languages: Target languages of the build.
+        ids: Ids of the source.
+
+    Returns:
+        Columns of `DROPPED`.
+
+    Raises:
+        SourceError: Decisions have an unknown id or contradict each other.
     """
-    strange = decisions.filter(~pl.col("id").is_in(sorted(known)))
-    if strange.height:
-        raise SourceError(f"The decisions name the id {strange['id'][0]}, which the source does not have.")
-    by_place: dict[tuple[int, str], tuple[str, str]] = {}
+    unknown = decisions.filter(~pl.col("id").is_in(sorted(ids)))
+    if unknown.height:
+        raise SourceError(f"The decisions have the id {unknown['id'][0]}, which the source does not have.")
+    by_row: dict[tuple[int, str], tuple[str, str]] = {}
     for row_id, language, decision, reason in decisions.iter_rows():
-        # A decision on the English row is one on the row, in whatever language.
         for code in [*languages, ENGLISH] if language in {EVERY, ENGLISH} else [language]:
-            before = by_place.setdefault((row_id, code), (decision, reason))
-            if before[0] != decision:
+            earlier = by_row.setdefault((row_id, code), (decision, reason))
+            if earlier[0] != decision:
                 raise SourceError(f"The decisions both keep and drop id {row_id} in {code}.")
     rows = [
         (row_id, code, "person", reason or "dropped by a person")
-        for (row_id, code), (decision, reason) in by_place.items()
+        for (row_id, code), (decision, reason) in by_row.items()
         if decision == "drop" and code in {*languages, ENGLISH}
     ]
     for row_id, code, name, reason, translation in set_aside.iter_rows():
-        kept = by_place.get((row_id, code), ("", ""))[0] == "keep"
-        if not kept or not translation.strip() or reason == IDENTICAL:
+        keep = by_row.get((row_id, code), ("", ""))[0] == "keep"
+        if not keep or not translation.strip() or reason == IDENTICAL:
             rows.append((row_id, code, "check", f"{name}: {reason}"))
     return (
         pl.DataFrame(rows, schema=DROPPED, orient="row")
@@ -110,10 +129,10 @@ def dropped(
     )
 
 
-def keep(frames: Mapping[str, pl.DataFrame], gone: pl.DataFrame, table: FilterTable) -> dict[str, pl.DataFrame]:
-    """Each language's rows without what was dropped there, or anywhere where the recipe says so."""
-    kept = {}
+def drop_rows(frames: Mapping[str, pl.DataFrame], dropped: pl.DataFrame, table: FilterTable) -> dict[str, pl.DataFrame]:
+    """Remove dropped rows from each language: those dropped in any language or in this one, by the recipe."""
+    remaining = {}
     for code, frame in frames.items():
-        own = gone if table.drop == "everywhere" else gone.filter(language=code)
-        kept[code] = frame.join(own, on="id", how="anti", maintain_order="left")
-    return kept
+        own = dropped if table.drop == "everywhere" else dropped.filter(language=code)
+        remaining[code] = frame.join(own, on="id", how="anti", maintain_order="left")
+    return remaining

@@ -1,8 +1,8 @@
-"""What must survive a translation as it is: code, LaTeX, URLs, placeholders, numbers.
+"""Mask spans that a translation must not change: code, LaTeX, URLs, placeholders, numbers.
 
-In the text that is sent each such span is a mark, a number in square brackets, which translators keep and may move;
-afterwards each mark has to be there once, and becomes its span again. Every search here takes time in proportion to the
-text, whatever stands in it.
+In the text that is sent, each span is replaced by a mark: a number in square brackets, which translators keep and may
+move. Afterwards each mark must occur once and is replaced by its span. Every search takes time linear in the length of
+the text, whatever it contains.
 """
 
 import re
@@ -18,7 +18,7 @@ Span = tuple[int, int]
 FENCE = re.compile(
     r"(?P<before>[ \t]*(?P<quote>(?:>[ \t]?)*)(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?)(?P<fence>`{3,}|~{3,})(?P<info>[^\n]*)"
 )
-# As people also write it: behind the words that announce it.
+# A fence at the end of a line of text, which people also write.
 LATE_FENCE = re.compile(r"(?<!`)(?P<fence>`{3,})[\w+#.-]*[ \t]*$")
 BACKTICKS = re.compile("`+")
 BEGIN = re.compile(r"\\begin\{([A-Za-z]{1,40}\*?)\}")
@@ -26,7 +26,7 @@ BRACES = r"\{[^{}\n]{0,400}+\}"
 NESTED = rf"\{{(?:[^{{}}\n]|{BRACES}|\{{(?:[^{{}}\n]|{BRACES}){{0,400}}+\}}){{0,400}}+\}}"
 LATEX = re.compile(
     r"\$\$(?:[^$]|\$(?!\$))+\$\$"
-    # As in pandoc: a dollar before a blank or after one is money, and so is one before a digit.
+    # As in pandoc: a dollar sign next to white space or before a digit is money.
     r"|(?<![\\$])\$(?=\S)[^$\n]{0,999}(?<=\S)\$(?![\d$])"
     rf"|\\[A-Za-z]{{1,40}}+(?:{NESTED})+"
 )
@@ -37,27 +37,29 @@ PLACEHOLDER = re.compile(
     r"\$?\{\{?[^{}\n]{0,200}\}?\}|%\(\w{1,64}\)[sdif]|(?<![\w%])%(?:\.\d{1,3})?[sdif](?!\w)"
     r"|</?[A-Za-z][^<>\n]{0,400}>|\[[A-Z][A-Z0-9_]{1,64}\]|(?<!\w)\$[A-Za-z_]\w{0,64}"
 )
-# Digits with separators, and a unit right behind them (10:30pm), or digits alone; what hangs on a word (h2o, COVID-19)
-# is the word's.
+# Digits with separators and an optional unit directly after them (10:30pm), or digits alone; digits in a word (h2o,
+# COVID-19) belong to the word.
 AMOUNT = r"(?<![\w.])(?<!\w[-–])(?:\.?\d++(?:[.,:/'’–-]\d++)++(?:[A-Za-z°µ%]\w{0,11}+|%)?(?:\.m\.)?|\.?\d++%?)(?!\w)"
-# A run of numbers with signs between them is one: nothing in it is to be translated.
+# Numbers joined by operators are one span: nothing in it needs translation.
 NUMBER = re.compile(rf"\[\d{{1,9}}\]|{AMOUNT}(?:[ \t]?[-+*/×÷·=<>≤≥^]{{1,3}}+[ \t]?{AMOUNT})*")
 
-# Translators may write digits in the script of the language, and brackets in its width.
+# Translators may write digits in the script of the language, and full-width brackets.
 MARK = re.compile(r"[\[［【]\s{0,3}(\d+)\s{0,3}[\]］】]")
-LONGEST_MARK = 9  # digits
+MAX_MARK_DIGITS = 9
 WORD = re.compile(r"[^\W\d_]+")
 
 
 class PlaceholderLost(Exception):
-    """A translation that does not hold each mark once; the message is the reason."""
+    """Translation that does not contain each mark once; the message is the reason."""
 
 
 @dataclass(frozen=True)
 class Masked:
-    """A text with marks, and the spans they stand for: (kind, text) by the number in the mark.
+    """Text with masked spans.
 
-    parts: the text between spans, one more than there are spans.
+    Attributes:
+        parts: Text between the spans, one part more than there are spans.
+        spans: Kind and text of each span, by the number in its mark.
     """
 
     parts: tuple[str, ...]
@@ -65,71 +67,75 @@ class Masked:
 
     @cached_property
     def text(self) -> str:
-        """The text with marks, as it is sent."""
+        """Text with marks, as it is sent."""
         marked = [f"{part}[{number}]" for number, part in enumerate(self.parts[:-1])]
         return "".join(marked) + self.parts[-1]
 
     @cached_property
     def prose(self) -> str:
-        """The text without the spans: what there is to translate."""
+        """Text without the spans: what has to be translated."""
         return " ".join(self.parts)
 
-    def words(self, most: int | None = None) -> list[str]:
-        """The words of the prose, without digits, or the first `most` of them."""
-        return [found[0] for found in islice(WORD.finditer(self.prose), most)]
+    def words(self, limit: int | None = None) -> list[str]:
+        """Return the words of the prose, without digits, or the first `limit` of them."""
+        return [match[0] for match in islice(WORD.finditer(self.prose), limit)]
 
     @cached_property
     def length(self) -> int:
-        """Characters of the prose, without blanks."""
+        """Characters of the prose, without white space."""
         return len("".join(self.prose.split()))
 
     def __getstate__(self) -> dict[str, object]:
-        """What travels to another process: without the other forms of the text, but with what takes long to count."""
+        """Return the state for other processes: without derived texts, but with the length, which is slow to count."""
         return {"parts": self.parts, "spans": self.spans, "length": self.length}
 
     def restore(self, translated: str) -> str:
-        """The translation with each span in the place of its mark. Raises `PlaceholderLost`."""
+        """Replace the marks in a translation by their spans.
+
+        Raises:
+            PlaceholderLost: A mark is missing, repeated or new.
+        """
         if not self.spans and not _may_have_marks(translated):
             return translated
-        found = Counter(_number(match) for match in MARK.finditer(translated))
+        counts = Counter(_mark_number(match) for match in MARK.finditer(translated))
         for number, (kind, _) in enumerate(self.spans):
-            if found[number] != 1:
-                raise PlaceholderLost(f"{'repeated' if found[number] else 'lost'} {kind}")
-        if found.total() > len(self.spans):
+            if counts[number] != 1:
+                raise PlaceholderLost(f"{'repeated' if counts[number] else 'lost'} {kind}")
+        if counts.total() > len(self.spans):
             raise PlaceholderLost("added a number in brackets")
-        return MARK.sub(lambda match: self.spans[_number(match)][1], translated)
+        return MARK.sub(lambda match: self.spans[_mark_number(match)][1], translated)
 
 
 def _may_have_marks(text: str) -> bool:
     return "[" in text or "［" in text or "【" in text
 
 
-def _number(match: re.Match[str]) -> int:
-    return int(match[1]) if len(match[1]) <= LONGEST_MARK else -1
+def _mark_number(match: re.Match[str]) -> int:
+    return int(match[1]) if len(match[1]) <= MAX_MARK_DIGITS else -1
 
 
 def mask(text: str) -> Masked:
-    """Find the spans of a text that must survive as they are."""
-    stretches: list[tuple[str, str]] = [("", text)]  # (kind, text), no kind where nothing is found yet
+    """Find and mask the spans of a text that a translation must not change."""
+    segments: list[tuple[str, str]] = [("", text)]  # kind and text; no kind for text that is not masked
     for kind, find in FINDERS:
-        stretches = [new for old in stretches for new in ([old] if old[0] else _split(old[1], kind, find(old[1])))]
+        segments = [new for old in segments for new in ([old] if old[0] else _split(old[1], kind, find(old[1])))]
     parts, spans = [""], []
-    for kind, stretch in stretches:
+    for kind, segment in segments:
         if kind:
-            spans.append((kind, stretch))
+            spans.append((kind, segment))
             parts.append("")
         else:
-            parts[-1] += stretch
+            parts[-1] += segment
     return Masked(tuple(parts), tuple(spans))
 
 
-def without_marks(translated: str) -> str:
-    """A translation without its marks: what was translated."""
+def strip_marks(translated: str) -> str:
+    """Replace the marks in a translation by spaces."""
     return MARK.sub(" ", translated) if _may_have_marks(translated) else translated
 
 
 def has_letters(text: str) -> bool:
-    """Whether there is anything to translate."""
+    """Return whether a text has anything to translate."""
     return WORD.search(text) is not None
 
 
@@ -143,8 +149,8 @@ def _split(text: str, kind: str, spans: Iterator[Span]) -> Iterator[tuple[str, s
 
 
 def _fenced(text: str) -> Iterator[Span]:
-    """Fenced code as in CommonMark: up to a fence at least as long, the end of a quotation, or the end of the text."""
-    opened: tuple[int, str, bool] | None = None  # where, with which fence, whether in a quotation
+    """Find fenced code as in CommonMark: up to a fence at least as long, the end of the quotation or of the text."""
+    opened: tuple[int, str, bool] | None = None  # position, fence, whether in a quotation
     start = 0
     for line in text.split("\n"):
         stop = start + len(line)
@@ -171,27 +177,27 @@ def _opening(line: str, start: int, fence: re.Match[str] | None) -> tuple[int, s
 
 
 def _inline_code(text: str) -> Iterator[Span]:
-    """Backticks up to the next run of as many on the same line."""
+    """Find inline code: from a run of backticks to the next run of the same length on the line."""
     start = 0
     for line in text.split("\n"):
         runs = [match.span() for match in BACKTICKS.finditer(line)]
-        places: dict[int, list[int]] = {}
-        for place, (begin, end) in enumerate(runs):
-            places.setdefault(end - begin, []).append(place)
-        place = 0
-        while place < len(runs):
-            begin, end = runs[place]
-            same = places[end - begin]
-            after = bisect_right(same, place)
-            if after < len(same):
-                place = same[after]
-                yield start + begin, start + runs[place][1]
-            place += 1
+        by_length: dict[int, list[int]] = {}
+        for index, (begin, end) in enumerate(runs):
+            by_length.setdefault(end - begin, []).append(index)
+        index = 0
+        while index < len(runs):
+            begin, end = runs[index]
+            same_length = by_length[end - begin]
+            after = bisect_right(same_length, index)
+            if after < len(same_length):
+                index = same_length[after]
+                yield start + begin, start + runs[index][1]
+            index += 1
         start += len(line) + 1
 
 
 def _paired_latex(text: str) -> Iterator[Span]:
-    r"""`\[...\]`, `\(...\)` and `\begin{x}...\end{x}`."""
+    r"""Find `\[...\]`, `\(...\)` and `\begin{x}...\end{x}`."""
     missing: set[str] = set()
     place = 0
     while (place := text.find("\\", place)) >= 0:
@@ -199,7 +205,7 @@ def _paired_latex(text: str) -> Iterator[Span]:
         close = {"\\[": "\\]", "\\(": "\\)"}.get(text[place : place + 2]) or (begin and f"\\end{{{begin[1]}}}")
         end = text.find(close, place + 2) if close and close not in missing else -1
         if close and end < 0:
-            missing.add(close)  # nor is there one for any later opening
+            missing.add(close)  # later openings have no end either
         if close and end >= 0:
             yield place, end + len(close)
             place = end + len(close)
@@ -207,18 +213,18 @@ def _paired_latex(text: str) -> Iterator[Span]:
             place += 2
 
 
-def _by(pattern: re.Pattern[str]) -> Callable[[str], Iterator[Span]]:
+def _finder(pattern: re.Pattern[str]) -> Callable[[str], Iterator[Span]]:
     return lambda text: (match.span() for match in pattern.finditer(text))
 
 
-# In this order: what comes first owns its text, so a number in code is code.
+# The order matters: a number in code is code.
 FINDERS: tuple[tuple[str, Callable[[str], Iterator[Span]]], ...] = (
     ("fenced code", _fenced),
     ("inline code", _inline_code),
     ("LaTeX", _paired_latex),
-    ("LaTeX", _by(LATEX)),
-    ("URL", _by(URL)),
-    ("e-mail address", _by(EMAIL)),
-    ("placeholder", _by(PLACEHOLDER)),
-    ("number", _by(NUMBER)),
+    ("LaTeX", _finder(LATEX)),
+    ("URL", _finder(URL)),
+    ("e-mail address", _finder(EMAIL)),
+    ("placeholder", _finder(PLACEHOLDER)),
+    ("number", _finder(NUMBER)),
 )

@@ -1,4 +1,4 @@
-"""Raw MQM ratings, as WMT publishes them: a row for each error that a rater marked in a translation.
+"""Read raw MQM ratings as published by WMT: one row for each error that a rater marked in a translation.
 
 The penalty of a translation is the sum over its errors, averaged over its raters (Freitag et al., 2021, section 3.1).
 """
@@ -10,33 +10,39 @@ from polars.exceptions import PolarsError
 
 COLUMNS = {"system", "rater", "source", "target", "category", "severity"}
 SEGMENTS = ("doc", "doc_id", "docSegId", "seg_id", "globalSegId")
-MARKS = "</?v>"  # around the error, in the translation or in the source
+MARKS = "</?v>"  # around the error, in the translation or the source
 WEIGHTS = {"major": 5.0, "minor": 1.0, "neutral": 0.0, "no-error": 0.0}
 NON_TRANSLATION, PUNCTUATION = 25.0, 0.1
 
 
 def is_raw(frame: pl.DataFrame) -> bool:
-    """Whether the rows are errors."""
+    """Return whether a table has raw MQM ratings."""
     return set(frame.columns) >= COLUMNS
 
 
-def rated(frame: pl.DataFrame, where: str) -> pl.DataFrame:
-    """A row for each translation of a segment, with its `mqm_penalty`, in place of one for each error.
+def score_translations(frame: pl.DataFrame, where: str) -> pl.DataFrame:
+    """Aggregate errors to one row per translation of a segment, with its `mqm_penalty`.
 
-    A segment is known by its columns of `SEGMENTS`, or else by its texts. Raises `SourceError` for a severity that has
-    no weight, and for a segment with several texts.
+    A segment is identified by its columns of `SEGMENTS`, or by its texts if there are none.
+
+    Args:
+        frame: Raw MQM ratings.
+        where: Name of the table, for messages.
+
+    Raises:
+        SourceError: A severity has no weight, or a segment has several texts.
     """
     try:
         frame = frame.with_columns(pl.col(*COLUMNS).cast(pl.String))
     except PolarsError as error:
         raise SourceError(f"{where} is not a table of MQM errors: {one_line(error)}.") from None
     severity, category = (pl.col(name).str.strip_chars().str.to_lowercase() for name in ("severity", "category"))
-    known = severity.is_in([*WEIGHTS]).fill_null(value=False)
-    if (unknown := frame.filter(~known)).height:
+    has_weight = severity.is_in([*WEIGHTS]).fill_null(value=False)
+    if (unknown := frame.filter(~has_weight)).height:
         values = ", ".join(repr(value) for value in unknown["severity"].unique(maintain_order=True).head(3))
         raise SourceError(
-            f"{where} has {unknown.height:,} errors of a severity without a weight: {values}; known are Major, Minor, "
-            "Neutral and No-error: leave these rows out."
+            f"{where} has {unknown.height:,} errors of unknown severity ({values}); remove these rows. Severities are "
+            "Major, Minor, Neutral and No-error."
         )
     weight = (
         pl.when((severity == "major") & category.str.starts_with("non-translation"))
@@ -54,10 +60,8 @@ def rated(frame: pl.DataFrame, where: str) -> pl.DataFrame:
         texts = rows.group_by(segment, maintain_order=True).agg(pl.col("source", "target").n_unique())
         several = texts.filter((pl.col("source") > 1) | (pl.col("target") > 1)).select(segment)
         if several.height:
-            place = ", ".join(f"{name} {value}" for name, value in several.row(0, named=True).items())
-            raise SourceError(
-                f"{where} has several texts for one translation ({place}); correct or leave out its rows."
-            )
+            values = ", ".join(f"{name} {value}" for name, value in several.row(0, named=True).items())
+            raise SourceError(f"{where} has several texts for one translation ({values}); fix or remove its rows.")
     others = [name for name in frame.columns if name not in {*segment, "rater", "category", "severity"}]
     by_rater = rows.group_by([*segment, "rater"], maintain_order=True).agg(
         pl.col(others).first(), pl.col("mqm_penalty").sum()

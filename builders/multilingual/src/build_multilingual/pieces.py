@@ -1,8 +1,7 @@
-"""A text as the pieces that a translator is asked for, and what stays between them.
+"""Split a text into pieces for the translator.
 
-The first way sends the text whole, with marks for what must survive; only what is longer than a request takes is cut,
-at the ends of sentences. The second way, for what failed, sends it sentence by sentence and cut at each span, so that
-nothing can be lost.
+The strategy `whole` sends the complete text with marks, and splits only texts that are too long, between sentences. The
+strategy `cut`, for texts that failed, splits at each sentence and each masked span, so that no span can be lost.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,79 +13,92 @@ from sentencex import get_sentence_boundaries
 
 from build_multilingual.masking import Masked, has_letters
 
-Way = Literal["whole", "cut"]
+Strategy = Literal["whole", "cut"]
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A stretch of a text. asked: whether it is to be translated; else it stays as it is."""
+    """Part of a text.
+
+    Attributes:
+        text: The text.
+        translate: Whether to translate it; else it stays unchanged.
+    """
 
     text: str
-    asked: bool
+    translate: bool
 
 
-def pieces(masked: Masked, way: Way, longest: int) -> list[Piece]:
-    """The pieces of a text, in order; put together they are the masked text (whole) or the text itself (cut).
+def split_pieces(masked: Masked, strategy: Strategy, max_length: int) -> list[Piece]:
+    """Split a text into pieces, which join to the masked text (`whole`) or to the text itself (`cut`).
 
-    longest: code points that a piece may have.
+    Args:
+        masked: The text.
+        strategy: How to split.
+        max_length: Maximum code points of a piece.
     """
     if not has_letters(masked.prose):
-        # The marks are set again by whoever puts the pieces together, so that both ways end alike.
-        return [Piece(masked.text if way == "whole" else masked.restore(masked.text), asked=False)]
-    if way == "whole":
-        return [piece for part in _shortened(masked.text, longest) for piece in _trimmed(part)]
-    found: list[Piece] = []
+        # With `whole` the caller restores the marks, as for texts that are translated.
+        return [Piece(masked.text if strategy == "whole" else masked.restore(masked.text), translate=False)]
+    if strategy == "whole":
+        return [piece for part in _split_long(masked.text, max_length) for piece in _split_white_space(part)]
+    pieces: list[Piece] = []
     for number, part in enumerate(masked.parts):
-        found += [
+        pieces += [
             piece
             for sentence in sentences(part)
-            for short in _shortened(sentence, longest)
-            for piece in _trimmed(short)
+            for short in _split_long(sentence, max_length)
+            for piece in _split_white_space(short)
         ]
         if number < len(masked.spans):
-            found.append(Piece(masked.spans[number][1], asked=False))
-    return found
+            pieces.append(Piece(masked.spans[number][1], translate=False))
+    return pieces
 
 
-def joined(parts: Sequence[Piece], translations: Iterator[str]) -> str:
-    """The pieces with the asked ones translated, in order."""
-    return "".join(next(translations) if piece.asked else piece.text for piece in parts)
+def join_pieces(pieces: Sequence[Piece], translations: Iterator[str]) -> str:
+    """Join pieces, taking the translations of those to translate, in order."""
+    return "".join(next(translations) if piece.translate else piece.text for piece in pieces)
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of an English text with the white space after each; a line break ends one too."""
-    found = []
+    """Split an English text into sentences, each with the white space after it; a line break ends a sentence too."""
+    parts = []
     for line in text.splitlines(keepends=True):
         ends = [boundary["end_index"] for boundary in get_sentence_boundaries("en", line)] if line.strip() else []
         starts = [0, *(end for end in ends if 0 < end < len(line)), len(line)]
-        found += [line[start:end] for start, end in pairwise(starts) if end > start]
-    return found
+        parts += [line[start:end] for start, end in pairwise(starts) if end > start]
+    return parts
 
 
-def _shortened(text: str, longest: int) -> list[str]:
-    """The text in parts of at most `longest` code points, cut at ends of sentences, else at blanks, else anywhere."""
-    if len(text) <= longest:
+def _split_long(text: str, max_length: int) -> list[str]:
+    """Split a text that is too long between sentences, else at white space, else anywhere."""
+    if len(text) <= max_length:
         return [text] if text else []
     parts, part = [], ""
     for sentence in sentences(text):
-        if part and len(part) + len(sentence) > longest:
+        if part and len(part) + len(sentence) > max_length:
             parts.append(part)
             part = ""
         part += sentence
-        while len(part) > longest:
-            # A mark has no blank in it, so a cut at a blank leaves it whole.
-            blank = max(part.rfind(" ", 0, longest), part.rfind("\n", 0, longest))
-            end = blank + 1 if blank > 0 else longest
+        while len(part) > max_length:
+            # A mark has no white space, so it is not split here.
+            blank = max(part.rfind(" ", 0, max_length), part.rfind("\n", 0, max_length))
+            end = blank + 1 if blank > 0 else max_length
             parts.append(part[:end])
             part = part[end:]
     return [*parts, part] if part else parts
 
 
-def _trimmed(text: str) -> list[Piece]:
-    """White space around a piece stays as it is, and so does what has no letters: a translator may change both."""
+def _split_white_space(text: str) -> list[Piece]:
+    """Split off surrounding white space; a translator could change it, or a text without letters."""
     core = text.strip()
     if not has_letters(core):
-        return [Piece(text, asked=False)]
+        return [Piece(text, translate=False)]
     start = text.index(core)
-    around = [Piece(text[:start], asked=False), Piece(core, asked=True), Piece(text[start + len(core) :], asked=False)]
-    return [piece for piece in around if piece.text]
+    end = start + len(core)
+    pieces = [
+        Piece(text[:start], translate=False),
+        Piece(core, translate=True),
+        Piece(text[end:], translate=False),
+    ]
+    return [piece for piece in pieces if piece.text]

@@ -1,7 +1,6 @@
-"""Which answer reviewers preferred in translation, beside the source's better one and a judge (paper, section 6.3).
+"""Compare reviewers' preferences in translation with the source's labels and with a judge (paper, section 6.3).
 
-Where people who read the translation prefer the answer that is better in English, the translation kept what makes it
-better.
+If reviewers of the translation prefer the answer that is better in English, the translation preserved the difference.
 """
 
 from collections import Counter
@@ -21,50 +20,68 @@ SIDES = ("chosen", "rejected")
 PREFERRED = pl.Schema(
     {"id": pl.Int64, "language": pl.String, "reviewer": pl.String, "preferred": pl.String, "judge": pl.String}
 )
-"""preferred: "chosen", "rejected" or "same". judge: what the judge preferred, null where it preferred none."""
+"""`preferred` is "chosen", "rejected" or "same"; `judge` is the judge's preference, null if it has none."""
 ALL = "all"
 JUDGED = {"win": "chosen", "loss": "rejected"}
 
 
 def read_preferred(paths: Sequence[str], recorded: Sequence[str] = (), judged: str | None = None) -> pl.DataFrame:
-    """What reviewers preferred (columns of `PREFERRED`), from review sheets with their keys.
+    """Read reviewers' preferences from review sheets and their keys.
 
-    recorded: where releases record it. judged: the `items.parquet` of a judge's run, or a table with `id`, `config` (or
-    `language`) and `outcome` (win: the chosen one). Sheets in which no `better` is filled in, and files that are no
-    CSV, tell nothing. The reviewers of a language are numbered in the order of the files.
+    The reviewers of a language are numbered in the order of the files.
 
-    Raises `SourceError`.
+    Args:
+        paths: Review sheets. Files that are not CSV, and sheets with an empty column `better`, are ignored.
+        recorded: Tables of preferences in releases.
+        judged: A judge's preferences: `items.parquet` of its run, or a table with `id`, `config` (or `language`) and
+            `outcome` ("win" for the chosen answer). Default: no judge.
+
+    Returns:
+        Columns of `PREFERRED`.
+
+    Raises:
+        SourceError: A sheet, its key or a table is missing or damaged.
     """
     rows: list[tuple[int, str, str, str]] = []
     reviewers = Counter[str]()
     for path in (Path(path) for path in paths if Path(path).suffix == ".csv"):
-        own = _of_sheet(path)
-        for language in dict.fromkeys(language for _, language, _ in own):
+        preferences = _read_sheet(path)
+        for language in dict.fromkeys(language for _, language, _ in preferences):
             reviewers[language] += 1
-        rows += [(row_id, language, str(reviewers[language]), side) for row_id, language, side in own]
+        rows += [(row_id, language, str(reviewers[language]), side) for row_id, language, side in preferences]
     names = PREFERRED.names()[:-1]
     frame = pl.DataFrame(rows, schema={name: PREFERRED[name] for name in names}, orient="row")
     if judged is None or frame.is_empty():
         frame = frame.with_columns(judge=pl.lit(None, dtype=pl.String))
     else:
-        frame = frame.join(_of_judge(judged), on=["id", "language"], how="left", maintain_order="left")
-    return pl.concat([*map(_recorded, recorded), frame]).sort("language", "id", "reviewer")
+        frame = frame.join(_read_judge(judged), on=["id", "language"], how="left", maintain_order="left")
+    return pl.concat([*map(_read_recorded, recorded), frame]).sort("language", "id", "reviewer")
 
 
-def check_known(preferred: pl.DataFrame, known: set[int]) -> None:
-    """Raise `SourceError` for a preference on an id that is not there."""
-    strange = preferred.filter(~pl.col("id").is_in(sorted(known)))
-    if strange.height:
-        raise SourceError(f"A review sheet names the id {strange['id'][0]}, which the source does not have.")
+def check_ids(preferred: pl.DataFrame, ids: set[int]) -> None:
+    """Check that all preferences are on ids of the source.
+
+    Raises:
+        SourceError: An id is not among `ids`.
+    """
+    unknown = preferred.filter(~pl.col("id").is_in(sorted(ids)))
+    if unknown.height:
+        raise SourceError(f"A review sheet has the id {unknown['id'][0]}, which the source does not have.")
 
 
 def review_figures(preferred: pl.DataFrame) -> list[dict[str, Any]]:
-    """What reviewers preferred, by language and over all, JSON; shares have their 95 % interval over rows.
+    """Compute the figures of reviewers' preferences, by language and over all.
 
-    reviewed: preferences there are, of `rows` by `reviewers`; same: those that prefer neither. gold: how many of the
-    others are the better answer of the source. judge: how many are what the judge prefers, where it prefers one, with
-    Cohen's `kappa`; judge_gold: how often the judge, on the same rows, prefers the better answer. reviewers_agree:
-    pairs of reviewers' answers to a row that are the same.
+    Shares have their 95 % interval over rows.
+
+    Args:
+        preferred: Preferences, columns of `PREFERRED`.
+
+    Returns:
+        For each language, serializable as JSON: `reviewed`, the number of preferences, on `rows` by `reviewers`;
+        `same`, those for neither answer; `gold`, the share of the others that match the source's better answer;
+        `judge`, the share that match the judge, with Cohen's `kappa`; `judge_gold`, how often the judge prefers the
+        better answer on these rows; `reviewers_agree`, the share of equal pairs of reviewers' answers to a row.
     """
     languages = preferred["language"].unique(maintain_order=True).to_list()
     parts = [(language, preferred.filter(language=language)) for language in languages]
@@ -72,16 +89,16 @@ def review_figures(preferred: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def review_table(figures: Sequence[dict[str, Any]]) -> pl.DataFrame:
-    """The figures as a small table of texts."""
+    """Return the figures as a small table of texts."""
     names = ("gold", "judge", "judge_gold", "reviewers_agree")
     return text_table(
         [
             "language",
             "rows",
             "neither",
-            "better in English",
-            "the judge's",
-            "judge: better in English",
+            "as in English",
+            "as the judge",
+            "judge: as in English",
             "reviewers agree",
         ],
         [
@@ -94,8 +111,8 @@ def review_table(figures: Sequence[dict[str, Any]]) -> pl.DataFrame:
 def _figures(language: str, part: pl.DataFrame) -> dict[str, Any]:
     strict = part.filter(pl.col("preferred") != SAME)
     both = strict.drop_nulls("judge")
-    named = part.select("id", "language", annotator="reviewer", answer="preferred")
-    among = agreement(named, [*SIDES, SAME], cluster="id")["pairs"]
+    answers = part.select("id", "language", annotator="reviewer", answer="preferred")
+    pairs = agreement(answers, [*SIDES, SAME], cluster="id")["pairs"]
     kappa = cohens_kappa(both["preferred"].to_list(), both["judge"].to_list(), both["id"].cast(pl.String).to_list())
     return {
         "language": language,
@@ -107,78 +124,75 @@ def _figures(language: str, part: pl.DataFrame) -> dict[str, Any]:
         "judge": share_over(both, "id", pl.col("preferred") == pl.col("judge"))
         | {"kappa": kappa.value, "kappa_low": kappa.low, "kappa_high": kappa.high},
         "judge_gold": share_over(both.unique(["id", "language"]), "id", pl.col("judge") == "chosen"),
-        "reviewers_agree": {"count": among["agreeing"], "of": among["compared"]}
-        | {name: among[name] for name in ("share", "low", "high")},
+        "reviewers_agree": {"count": pairs["agreeing"], "of": pairs["compared"]}
+        | {name: pairs[name] for name in ("share", "low", "high")},
     }
 
 
-def _of_sheet(path: Path) -> list[tuple[int, str, str]]:
-    """The id, the language and the side that is preferred of each row of a sheet in which `better` is filled in."""
+def _read_sheet(path: Path) -> list[tuple[int, str, str]]:
+    """Read the id, language and preferred side of each row with `better` filled in."""
     try:
         sheet = read_rows(path)
     except AnswersError:
-        return []  # no sheet of ours; what is wrong with it as decisions is said elsewhere
+        return []  # not a review sheet; `filtering.read_decisions` reports its problems
     if not {"id", "language", "better"} <= set(sheet.columns):
         return []
     keys: dict[str, dict[str, tuple[str, str]]] = {}
-    found: dict[tuple[int, str], str] = {}
+    preferred: dict[tuple[int, str], str] = {}
     for number, row in enumerate(sheet.iter_rows(named=True), start=1):
         if not row["better"].strip():
             continue
         where, language = f"{path}, row {number:,} (id {row['id']})", row["language"]
         try:
             answer = BETTER.answer(row["better"])
-        except ValueError as fault:
-            raise SourceError(f"{where}: {fault}.") from None
+        except ValueError as error:
+            raise SourceError(f"{where}: {error}.") from None
         if language not in keys:
-            keys[language] = _key(path, language)
+            keys[language] = _read_key(path, language)
         sides = keys[language].get(row["id"])
         if sides is None:
-            raise SourceError(f"{where}: its key has no such row; the sheet is of another review, or was made anew.")
-        place = int(row["id"]), language
-        if place in found:
-            raise SourceError(f"{where} is there twice; keep one of them.")
-        found[place] = SAME if answer == "s" else sides[int(answer) - 1]
-    return [(*place, side) for place, side in found.items()]
+            raise SourceError(f"{where}: its key has no such row; the key belongs to another or a newer sheet.")
+        row_key = int(row["id"]), language
+        if row_key in preferred:
+            raise SourceError(f"{where} occurs twice; keep one of the rows.")
+        preferred[row_key] = SAME if answer == "s" else sides[int(answer) - 1]
+    return [(*row_key, side) for row_key, side in preferred.items()]
 
 
-def _key(sheet: Path, language: str) -> dict[str, tuple[str, str]]:
+def _read_key(sheet: Path, language: str) -> dict[str, tuple[str, str]]:
     path = sheet.parent / "keys" / f"{language}.csv"
     if not path.is_file():
-        raise SourceError(
-            f"{sheet} says which answers are better, and there is no {path} to tell which was which; put the folder "
-            "`keys` of the review beside the sheet."
-        )
+        raise SourceError(f"{sheet} needs its key {path}; put the folder `keys` of the review next to the sheet.")
     try:
         key = read_rows(path)
     except AnswersError as error:
         raise SourceError(str(error)) from None
-    wanted = ["id", "language", "answer_1", "answer_2"]
-    if key.columns != wanted or not set(key["answer_1"]) | set(key["answer_2"]) <= set(SIDES):
-        raise SourceError(f"{path} is no key of review sheets; put the file back as it was written.")
+    columns = ["id", "language", "answer_1", "answer_2"]
+    if key.columns != columns or not set(key["answer_1"]) | set(key["answer_2"]) <= set(SIDES):
+        raise SourceError(f"{path} is not a key of review sheets; restore the file as it was written.")
     return {row_id: (first, second) for row_id, _, first, second in key.iter_rows()}
 
 
-def _of_judge(location: str) -> pl.DataFrame:
-    """What a judge preferred: `id`, `language`, `judge`."""
+def _read_judge(location: str) -> pl.DataFrame:
+    """Read a judge's preferences: `id`, `language` and `judge`."""
     frames = list(read_tables(location).frames.values())
     if len(frames) > 1:
-        raise SourceError(f"{location} is more than one table.")
+        raise SourceError(f"{location} has more than one table; give one file.")
     frame = frames[0]
     language = "language" if "language" in frame.columns else "config"
     for name in ("id", language, "outcome"):
         if name not in frame.columns:
             raise SourceError(
-                f"{location} has no column `{name}`; what a judge preferred has id, config and outcome, as "
-                "items.parquet of its run has."
+                f"{location} has no column `{name}`; a judge's preferences need id, config and outcome, as in "
+                "items.parquet of its run."
             )
     outcome = pl.col("outcome").cast(pl.String).replace_strict(JUDGED, default=None, return_dtype=pl.String)
     judged = frame.select(pl.col("id").cast(pl.Int64, strict=False), language=pl.col(language), judge=outcome)
     return judged.drop_nulls("id").unique(["id", "language"], keep="first", maintain_order=True)
 
 
-def _recorded(path: str) -> pl.DataFrame:
+def _read_recorded(path: str) -> pl.DataFrame:
     frame = next(iter(read_tables(path).frames.values()))
     if frame.schema != PREFERRED:
-        raise SourceError(f"{path} does not record what reviewers preferred.")
+        raise SourceError(f"{path} is not a table of reviewers' preferences.")
     return frame

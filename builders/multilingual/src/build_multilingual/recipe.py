@@ -1,4 +1,4 @@
-"""What a build of M-RewardBench can be asked to do."""
+"""Recipe of a build of M-RewardBench."""
 
 import pkgutil
 import re
@@ -33,20 +33,21 @@ CATEGORIES = {
 }
 
 
-def known_translators() -> list[str]:
-    """The names of the modules in `build_multilingual.translators`, each of which is a translator; none is imported."""
+def available_translators() -> list[str]:
+    """List the names of the modules in `build_multilingual.translators` without importing them."""
     folder = Path(__file__).parent / "translators"
     return sorted(module.name for module in pkgutil.iter_modules([str(folder)]) if not module.name.startswith("_"))
 
 
 class SourceTable(FrozenModel):
-    """The English pairs.
+    """Source of the English pairs.
 
-    columns: other names of the columns `id`, `prompt`, `chosen`, `rejected`, `chosen_model`, `rejected_model`,
-    `subset`, `category`; the last four may be missing, and `id` too.
-    categories: which subsets (shell patterns) belong to which category, where the source has no such column.
-    prompt_only: subsets (shell patterns) whose answers are code, so that only the prompt is translated.
-    separator, quoting: see `pluralbench_tables.Dialect`.
+    Attributes:
+        columns: Names of the source's columns for `id`, `prompt`, `chosen`, `rejected`, `chosen_model`,
+            `rejected_model`, `subset` and `category`; `id` and the last four are optional.
+        categories: Subsets (shell patterns) of each category, for a source without such a column.
+        prompt_only: Subsets (shell patterns) whose answers are code, so that only the prompt is translated.
+        attribution: Attribution on the card.
     """
 
     location: Location = Field(
@@ -55,19 +56,19 @@ class SourceTable(FrozenModel):
     )
     split: str = Field(
         "filtered",
-        description="Split of --source; RewardBench's is `filtered`.",
+        description="Split of --source; `filtered` for RewardBench.",
         json_schema_extra={"flag": "--source-split"},
     )
-    limit: int | None = Field(None, ge=1, description="At most so many rows of each subset.")
+    limit: int | None = Field(None, ge=1, description="Maximum number of rows per subset.")
     columns: dict[str, str] = COLUMN_NAMES
     categories: dict[str, list[str]] = Field(default_factory=lambda: dict(CATEGORIES))
     prompt_only: list[str] = Field(default_factory=lambda: ["hep-*"])
     separator: Separator | None = Field(
-        None, description="What separates the cells of a CSV given by --source or --rated."
+        None, description="Separator of the cells in a CSV given by --source or --rated."
     )
     quoting: Quoting | None = Field(
         None,
-        description="How such a CSV writes a quotation mark; MQM's and MLQE-PE's files never quote: none.",
+        description="Quoting in such a CSV; `none` for the files of MQM and MLQE-PE.",
     )
     name: str | None = SOURCE_NAME
     license: str | None = LICENSE
@@ -75,7 +76,7 @@ class SourceTable(FrozenModel):
 
     @field_validator("columns")
     @classmethod
-    def _known(cls, columns: dict[str, str]) -> dict[str, str]:
+    def _column_names(cls, columns: dict[str, str]) -> dict[str, str]:
         for name in columns:
             if name not in COLUMNS:
                 raise ValueError(f"there is no column `{name}` to rename; the columns are {', '.join(COLUMNS)}")
@@ -83,13 +84,16 @@ class SourceTable(FrozenModel):
 
 
 class TranslatorTable(FrozenModel):
-    """Who translates. name: a module of `build_multilingual.translators`, or NAME:MODEL. model: one of its models.
+    """Translator.
 
-    glossary: projects/.../locations/.../glossaries/...
+    Attributes:
+        name: Module of `build_multilingual.translators`, or NAME:MODEL.
+        model: Model of the translator. Default: the translator's own default.
+        glossary: Google glossary, projects/.../locations/.../glossaries/...
     """
 
     name: str = Field(
-        description=f"{', '.join(known_translators())}.",
+        description=f"{', '.join(available_translators())}.",
         json_schema_extra={"flag": "--translator", "metavar": "NAME[:MODEL]"},
     )
     model: Location | None = None
@@ -97,20 +101,24 @@ class TranslatorTable(FrozenModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _in_one(cls, values: Any) -> Any:
+    def _parse_name(cls, values: Any) -> Any:
         name, colon, model = str(values.get("name")).partition(":") if isinstance(values, dict) else ("", "", "")
         return values | {"name": name, "model": model} if colon else values
 
 
 class ConnectionTable(FrozenModel):
-    """How to reach the translator, how fast to ask and what to spend. A build may go on under other values.
+    """Connection to the translator, rate limits and cost. A resumed build may change these values.
 
-    endpoint: such as `translate-eu.googleapis.com`. retry_seconds: how long a message is sent again that the server
-    could not take.
+    Attributes:
+        endpoint: Host such as `translate-eu.googleapis.com`.
+        retry_seconds: Time in seconds for repeating a message that the server could not process.
+        concurrency: Maximum number of messages in flight.
+        requests_per_minute: Maximum messages per minute.
+        characters_per_minute: Maximum characters per minute.
     """
 
-    project: str | None = Field(None, description="Google Cloud project that is billed.")
-    location: str = Field("global", description="Google Cloud location; glossaries want theirs.")
+    project: str | None = Field(None, description="Google Cloud project to bill.")
+    location: str = Field("global", description="Google Cloud location; a glossary needs its own.")
     endpoint: str | None = Field(
         None, description="Another Google host, or http://127.0.0.1:PORT for a server on this machine."
     )
@@ -121,13 +129,13 @@ class ConnectionTable(FrozenModel):
     price: float = Field(
         0.0,
         ge=0,
-        description="US dollars for a million characters, such as 20.",
+        description="US dollars per million characters, such as 20.",
         json_schema_extra={"metavar": "DOLLARS"},
     )
     max_cost: float | None = Field(None, ge=0, description=ConnectionConfig.model_fields["max_cost"].description)
 
     def limits(self) -> Limits:
-        """The limits of every step of the build. What a translator bills by is characters, one for a token here."""
+        """Return the limits of the calls. Translators bill characters; each counts as a token here."""
         return Limits(
             concurrency=self.concurrency,
             requests_per_minute=self.requests_per_minute,
@@ -138,13 +146,17 @@ class ConnectionTable(FrozenModel):
 
 
 class ChecksTable(FrozenModel):
-    """When a translation is set aside.
+    """Limits beyond which a translation fails a check.
 
-    shortest, longest: its length against that of the English text, after what is usual for the language.
-    least_characters: fewer than this, blanks apart, are too few to tell the length by.
-    least_characters_langid: the same for the language; a third of it for scripts without an alphabet.
-    least_confidence: of the identifier in another language. Lists of names are of no language, and it says so: on
-    PandaLM's texts in four languages, all false alarms were below 0.45 and texts in another language above 0.98.
+    Attributes:
+        shortest: Minimum length relative to the English text, divided by the language's expected ratio.
+        longest: Maximum length, in the same unit.
+        least_characters: Minimum characters, without white space, for checking the length.
+        least_characters_langid: Minimum characters for checking the language; a third of it for scripts without an
+            alphabet.
+        least_confidence: Minimum confidence of the language identifier in another language. On PandaLM's texts in four
+            languages, all false alarms (such as lists of names) were below 0.45 and texts in another language above
+            0.98.
     """
 
     shortest: float = Field(0.4, gt=0)
@@ -155,23 +167,24 @@ class ChecksTable(FrozenModel):
 
 
 class FilterTable(FrozenModel):
-    """What happens to a row that has no good translation in some language.
+    """Filter for rows without a good translation in some language.
 
-    drop: out of all languages ("everywhere", as in the paper), or out of that one.
-    decisions_digest: of the human decisions that were followed; the builder fills it in.
+    Attributes:
+        drop: Drop the row from all languages ("everywhere", as in the paper), or from that one.
+        decisions_digest: Digest of the human decisions, filled in by the builder.
     """
 
     drop: Literal["everywhere", "language"] = Field(
-        "everywhere", description="Where a row goes that has no good translation in a language."
+        "everywhere", description="Where to drop a row without a good translation in one language."
     )
     decisions_digest: str | None = None
 
 
 class ReviewTable(FrozenModel):
-    """Human decisions.
+    """Human decisions and preferences.
 
-    preferred: where what reviewers preferred is recorded, beside the `better` of these sheets. judged: see
-    `preferred.read_preferred`.
+    Attributes:
+        preferred: Tables of recorded preferences, in addition to the column `better` of the review sheets.
     """
 
     decisions: list[Location] = Field(
@@ -180,13 +193,19 @@ class ReviewTable(FrozenModel):
     preferred: list[Location] = Field(default_factory=list)
     judged: Location | None = Field(
         None,
-        description="What a judge preferred, to compare reviewers with: items.parquet of its run, or a table.",
+        description="A judge's preferences to compare reviewers with: items.parquet of its run, or a table.",
         json_schema_extra={"flag": "--review-judge"},
     )
 
 
 class Scale(FrozenModel):
-    """What a score means: which end is the better, and the least differences of an easy and of a hard pair."""
+    """Scale of a score.
+
+    Attributes:
+        better: Which end is better.
+        easy: Minimum difference of an easy pair.
+        hard: Minimum difference of a hard pair.
+    """
 
     better: Literal["higher", "lower"]
     easy: float = Field(gt=0, allow_inf_nan=False)
@@ -194,23 +213,30 @@ class Scale(FrozenModel):
 
 
 class RatedTable(FrozenModel):
-    """Where rated translations are, and what a file does not say about itself.
+    """Rated translations, and facts that their file does not state.
 
-    location: a path or a Hub dataset (see `pluralbench_release.read_tables`).
-    score: unset, the first of `SCALES` that is there. scale: for scores that are not in `SCALES`, and to set other
-    least differences.
-    columns: other names for `source`, `translation`, `system`, `direction` and `candidates`.
-    separator, quoting: of CSV and TSV, see `pluralbench_tables.Dialect`; MQM's and MLQE-PE's files never quote.
-    name, license, attribution: for the card; the license is for sources that state none.
+    Attributes:
+        location: Path or Hub dataset (see `pluralbench_release.read_tables`).
+        split: Split to read.
+        score: Column of the score. Default: the first of `SCALES` in the file.
+        scale: Scale of the score, for scores that are not in `SCALES` or other differences.
+        columns: Names of the columns for `source`, `translation`, `system`, `direction` and `candidates`.
+        separator: Separator of CSV and TSV files, see `pluralbench_tables.Dialect`.
+        quoting: Quoting of CSV and TSV files; `none` for the files of MQM and MLQE-PE.
+        name: Name of the source on the card.
+        license: License of a source that states none.
+        attribution: Attribution on the card.
     """
 
     location: Location
     split: str = "train"
-    direction: str | None = Field(None, description="Such as zh-en, where --rated does not say.")
+    direction: str | None = Field(
+        None, description="Direction of translation such as zh-en, if --rated has no such column."
+    )
     score: str | None = Field(None, description="Column of the score in --rated.")
     scale: Scale | None = Field(
         None,
-        description="higher or lower is better, and the least differences of easy and hard pairs: higher/0.25/0.5.",
+        description="Better end of the score, and minimum differences of easy and hard pairs, such as higher/0.25/0.5.",
         json_schema_extra={"metavar": "BETTER/EASY/HARD"},
     )
     columns: dict[str, str] = COLUMN_NAMES
@@ -222,7 +248,7 @@ class RatedTable(FrozenModel):
 
     @field_validator("scale", mode="before")
     @classmethod
-    def _in_one(cls, scale: object) -> object:
+    def _parse_scale(cls, scale: object) -> object:
         if not isinstance(scale, str):
             return scale
         better, *differences = scale.split("/")
@@ -232,35 +258,36 @@ class RatedTable(FrozenModel):
 
     @field_validator("columns")
     @classmethod
-    def _known(cls, columns: dict[str, str]) -> dict[str, str]:
+    def _column_names(cls, columns: dict[str, str]) -> dict[str, str]:
         for role in columns:
             if role not in ROLES:
-                raise ValueError(f"there is no column {role!r} to name; name {', '.join(ROLES)}")
+                raise ValueError(f"there is no column `{role}` to rename; the columns are {', '.join(ROLES)}")
         return columns
 
     @field_validator("direction")
     @classmethod
     def _direction(cls, direction: str | None) -> str | None:
-        if direction is not None and direction_of(direction) is None:
-            raise ValueError(f"{direction!r} is no direction such as `zh-en`")
+        if direction is not None and parse_direction(direction) is None:
+            raise ValueError(f"{direction!r} is not a direction such as `zh-en`")
         return direction
 
 
 class TranslationTable(FrozenModel):
-    """The config `translation`."""
+    """Settings of the config `translation`."""
 
     rated: list[RatedTable] = Field(
         default_factory=list,
         description="Rated translations for the config `translation`.",
         json_schema_extra={"flag": "--rated", "text_key": "location", "panel": "Rated translations"},
     )
-    per_level: int = Field(100, ge=1, description="Pairs of each direction and level.")
+    per_level: int = Field(100, ge=1, description="Number of pairs per direction and level.")
 
 
 class MultilingualRecipe(ReleaseRecipe):
-    """A build of M-RewardBench. Defaults are the paper's where it gives a value.
+    """Recipe of a build of M-RewardBench. Defaults are those of the paper where it states a value.
 
-    audit: limits that the pairs of every config have to keep, their lengths in characters.
+    Attributes:
+        audit: Limits for the pairs of every config, with lengths in characters.
     """
 
     runtime_only: ClassVar[frozenset[str]] = ReleaseRecipe.runtime_only | {"connection", "review", "audit"}
@@ -273,7 +300,7 @@ class MultilingualRecipe(ReleaseRecipe):
     )
     english: bool = Field(
         False,
-        description="Add the source itself as config eng_Latn, which the original leaves out.",
+        description="Add the source itself as config eng_Latn, which the original does not have.",
         json_schema_extra={"flag": "--add-english/--no-add-english"},
     )
     source: SourceTable | None = None
@@ -290,30 +317,30 @@ class MultilingualRecipe(ReleaseRecipe):
     def _languages(cls, codes: list[str]) -> list[str]:
         for code in codes:
             if code not in LANGUAGES:
-                near = [known for known in similar_languages(code) if known != ENGLISH]
+                near = [similar for similar in similar_languages(code) if similar != ENGLISH]
                 hint = f"did you mean {' or '.join(near)}" if near else "the languages are those of `languages.toml`"
-                raise ValueError(f"there is no language {code!r}; {hint}")
+                raise ValueError(f"unknown language {code!r}; {hint}")
             if code == ENGLISH:
-                raise ValueError(f"{ENGLISH} is not translated into; `english = true` adds the source itself")
-        twice = next((code for code in codes if codes.count(code) > 1), None)
-        if twice:
-            raise ValueError(f"the language {twice} is given twice")
+                raise ValueError(f"{ENGLISH} is the source language; add the source itself with `english=True`")
+        repeated = next((code for code in codes if codes.count(code) > 1), None)
+        if repeated:
+            raise ValueError(f"the language {repeated} is given twice")
         return codes
 
     @model_validator(mode="after")
     def _consistent(self) -> "MultilingualRecipe":
         if self.languages and (self.source is None or self.translator is None):
-            raise ValueError("languages need a `location` under [source] and a `name` under [translator]")
+            raise ValueError("`languages=...` requires `source.location=...` and `translator.name=...`")
         if self.english and self.source is None:
-            raise ValueError("`english = true` needs a `location` under [source]")
+            raise ValueError("`english=True` requires `source.location=...`")
         if not self.languages and not self.translation.rated:
-            raise ValueError("nothing is asked for: name `languages`, or rated translations under [translation]")
+            raise ValueError("there is nothing to build; set `languages=...` or `translation.rated=...`")
         if self.connection.max_cost is not None and not self.connection.price:
-            raise ValueError("a `max_cost` needs a `price` under [connection] (or --price) to be reckoned by")
+            raise ValueError("`connection.max_cost=...` requires `connection.price=...`")
         return self
 
 
-def direction_of(value: str) -> str | None:
-    """`zh-en` for `zh-en`, `zh_en`, `zh>en` and `ZH→EN`; `eng-deu` for `eng_Latn-deu_Latn`; None for anything else."""
+def parse_direction(value: str) -> str | None:
+    """Normalize a direction: `zh-en` for `zh_en`, `zh>en` and `ZH→EN`, `eng-deu` for `eng_Latn-deu_Latn`, else None."""
     match = DIRECTION.fullmatch(value.strip().lower())
     return f"{match[1]}-{match[2]}" if match else None

@@ -1,4 +1,4 @@
-"""Sheets on which people look at translations, one a language, and the keys that say which answer was which."""
+"""Write review sheets for translations, one per language, and keys with the order of the answers."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,23 +14,27 @@ SHEET = (*SHOWN, *FILLED)
 
 
 def check_folder(folder: Path) -> None:
-    """Raise `BuildError` for a folder that holds something else, or sheets that somebody has filled in."""
+    """Check that review sheets can be written to a folder.
+
+    Raises:
+        BuildError: The folder has other files, or review sheets that are filled in.
+    """
     if not folder.exists():
         return
     if not folder.is_dir() or any(path.suffix != ".csv" and path.name != "keys" for path in folder.iterdir()):
-        raise BuildError(f"{folder} holds files that are no review sheets; choose another --export-review.")
+        raise BuildError(f"{folder} has files that are not review sheets; choose another `export_review=...`.")
     for path in sorted(folder.glob("*.csv")):
         try:
             columns = read_rows(path).columns
         except AnswersError:
             columns = []
         if columns != list(SHEET):
-            raise BuildError(f"{path} is no review sheet; choose another --export-review.")
+            raise BuildError(f"{path} is not a review sheet; choose another `export_review=...`.")
         if is_filled(path, FILLED):
-            raise BuildError(f"{path} has been filled in; choose another --export-review, so that nothing is lost.")
+            raise BuildError(f"{path} is already filled in; choose another `export_review=...`.")
 
 
-def export_review(
+def write_review_sheets(
     folder: Path,
     frames: Mapping[str, pl.DataFrame],
     english: pl.DataFrame,
@@ -39,19 +43,30 @@ def export_review(
     rows: int | None,
     seed: int,
 ) -> list[Path]:
-    """Write `LANGUAGE.csv` and `keys/LANGUAGE.csv` for each language; returns the paths of the sheets.
+    """Write `LANGUAGE.csv` and `keys/LANGUAGE.csv` for each language.
 
-    frames: the rows by language, those that failed a check included. english: the source's pairs. rows: how many of
-    each language, drawn by `seed`; all where it is None. Which answer comes first is drawn for each row and language.
-    Of who wrote the answers and from which subset they are, a sheet says nothing. `better` (1, 2 or nothing),
-    `decision` (drop, keep or nothing) and `reason` are for the reviewer; a sheet is read again as decisions.
+    The order of the answers is random for each row and language, and a sheet shows neither the models nor the subset.
+    The reviewer fills in `better` (1, 2 or empty), `decision` (drop, keep or empty) and `reason`. A filled-in sheet is
+    a file of decisions for the recipe.
 
-    Raises `BuildError` (see `check_folder`).
+    Args:
+        folder: Folder for the sheets.
+        frames: Rows by language, including those that failed a check.
+        english: Pairs of the source.
+        set_aside: Texts that failed a check, columns of `translate.SET_ASIDE`.
+        rows: Number of random rows per language. None: all.
+        seed: Seed of the draws.
+
+    Returns:
+        Paths of the sheets.
+
+    Raises:
+        BuildError: See `check_folder`.
     """
     check_folder(folder)
     (folder / "keys").mkdir(parents=True, exist_ok=True)
     prompts = dict(english.select("id", "prompt").iter_rows())
-    written = []
+    paths = []
     for code, frame in frames.items():
         failed = (
             set_aside.filter(language=code).group_by("id").agg(pl.format("{}: {}", "field", "reason").str.join("; "))
@@ -72,5 +87,5 @@ def export_review(
         write_sheet(path, pl.DataFrame(sheet, schema=list(SHOWN), orient="row"), FILLED)
         names = ["id", "language", "answer_1", "answer_2"]
         write_text(folder / "keys" / f"{code}.csv", pl.DataFrame(key, schema=names, orient="row").write_csv())
-        written.append(path)
-    return written
+        paths.append(path)
+    return paths

@@ -1,7 +1,7 @@
-"""Thirty-one prompts that ask for a translation.
+"""Prompt templates that ask for a translation.
 
-MAPLE asks for its translations with 31 templates. These are our own templates in the manner of MAPLE's 31: the number
-is the same, the wording is ours. Each has the fields `source_language`, `target_language` and `source` once.
+There are 31, as in MAPLE, in our own wording. Each has the fields `source_language`, `target_language` and `source`
+once.
 """
 
 TEMPLATES: tuple[str, ...] = (

@@ -1,4 +1,4 @@
-"""Translate rows into one language, check each text, ask again once what fails, and set aside what fails again."""
+"""Translate rows language by language; check each text, and translate failed texts once more in smaller pieces."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,13 +10,13 @@ from pluralbench_runs.workers import ParallelMap
 from pluralbench_schemas import ENGLISH, Language, MultilingualPairs
 
 from build_multilingual.masking import Masked, mask
-from build_multilingual.pieces import Piece, Way, pieces
+from build_multilingual.pieces import Piece, Strategy, split_pieces
 from build_multilingual.recipe import ChecksTable
 from build_multilingual.source import TEXTS, matches
 from build_multilingual.translators import Translator
-from build_multilingual.valid_translations import TranslatedText, settle
+from build_multilingual.valid_translations import TranslatedTexts, check_translations
 
-WAYS: tuple[Way, ...] = ("whole", "cut")
+STRATEGIES: tuple[Strategy, ...] = ("whole", "cut")
 ROWS = MultilingualPairs.row_types()
 IDENTICAL = "identical answers"
 SET_ASIDE = pl.Schema(
@@ -26,10 +26,15 @@ SET_ASIDE = pl.Schema(
 
 @dataclass
 class Text:
-    """A text on its way into a language.
+    """Text that is being translated.
 
-    label: what a call for it is called. masked: of the English text. translation: the latest one, which may have
-    failed for `reason`. calls: the keys of the calls behind it. models: who made it.
+    Attributes:
+        label: Label of its calls.
+        masked: The English text.
+        translation: The latest translation.
+        reason: Problem of the translation, "" if it passed the checks.
+        calls: Keys of the calls behind the translation.
+        models: Models that wrote the translation.
     """
 
     label: str
@@ -41,12 +46,20 @@ class Text:
 
 
 Texts = dict[tuple[int, str], Text]
-"""By the number of their row and their column."""
+"""Texts by the number of their row and their column."""
 
 
 @dataclass(frozen=True)
-class Asking:
-    """Who is asked and where the answers are recorded. identity: whose answers they are, `backend` who gives them."""
+class TranslationContext:
+    """Translator, ledger and limits of a build.
+
+    Attributes:
+        identity: Translator by which answers are recorded.
+        backend: Backend that answers: the translator, or a replay.
+        ledger: Ledger of the calls.
+        limits: Limits of the calls.
+        checks: Limits of the checks.
+    """
 
     identity: Translator
     backend: Backend
@@ -56,7 +69,7 @@ class Asking:
 
 
 def mask_all(pairs: pl.DataFrame) -> dict[str, Masked]:
-    """Every text of the source, masked once for all languages."""
+    """Mask every text of the source, once for all languages."""
     return {text: mask(text) for name in TEXTS for text in pairs[name].unique()}
 
 
@@ -64,29 +77,39 @@ def translate(
     pairs: pl.DataFrame,
     languages: Iterable[Language],
     masked: Mapping[str, Masked],
-    asking: Asking,
+    context: TranslationContext,
     prompt_only: Sequence[str],
     each: ParallelMap = map,
 ) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-    """All rows in each language, and what of them failed (columns of `SET_ASIDE`), whose rows hold what there is.
+    """Translate all rows into each language.
 
-    The rows have the columns of `MultilingualPairs`. each: what checks the translations, `map` or `workers`; while they
-    check a language, the next ones are asked for.
+    Args:
+        pairs: English pairs, columns of `source.PAIRS`.
+        languages: Target languages.
+        masked: The English texts with masked spans, by text (`mask_all`).
+        context: Translator, ledger and limits.
+        prompt_only: Subsets (shell patterns) of which only the prompt is translated.
+        each: Map function that checks translations: `map`, or that of worker processes. While these check one language,
+            the next one is translated.
+
+    Yields:
+        For each language all rows (columns of `MultilingualPairs`), including failed translations, and the texts that
+        failed (columns of `SET_ASIDE`).
     """
     rows = list(pairs.iter_rows(named=True))
-    under_way = deque[tuple[Language, Texts]]()
+    pending = deque[tuple[Language, Texts]]()
 
-    def answered() -> Iterator[TranslatedText]:
+    def translated() -> Iterator[TranslatedTexts]:
         for language in languages:
             texts = _texts(rows, language, masked, prompt_only)
-            under_way.append((language, texts))
-            yield _ask(texts, language, asking, "whole")
+            pending.append((language, texts))
+            yield _request_texts(texts, language, context, "whole")
 
-    for settled in each(settle, answered()):
-        language, texts = under_way.popleft()
-        _put(texts, settled)
+    for checked in each(check_translations, translated()):
+        language, texts = pending.popleft()
+        _update(texts, checked)
         failed = _failed(rows, texts)
-        _put(failed, settle(_ask(failed, language, asking, "cut")))
+        _update(failed, check_translations(_request_texts(failed, language, context, "cut")))
         yield _frame(rows, texts, language), _set_aside(rows, _failed(rows, texts), language)
 
 
@@ -101,22 +124,25 @@ def _texts(
     }
 
 
-def _ask(texts: Texts, language: Language, asking: Asking, way: Way) -> TranslatedText:
-    """Ask for texts in one way; whose answers they are is put into them."""
-    plans = [pieces(text.masked, way, asking.identity.longest) for text in texts.values()]
+def _request_texts(
+    texts: Texts, language: Language, context: TranslationContext, strategy: Strategy
+) -> TranslatedTexts:
+    """Request translations with one strategy; enter the calls and models into the texts."""
+    texts_pieces = [split_pieces(text.masked, strategy, context.identity.longest) for text in texts.values()]
+    sample = STRATEGIES.index(strategy)
     requests = [
-        [_request(piece, language, asking.identity, WAYS.index(way), text.label) for piece in plan if piece.asked]
-        for text, plan in zip(texts.values(), plans, strict=True)
+        [_request(piece, language, context.identity, sample, text.label) for piece in pieces if piece.translate]
+        for text, pieces in zip(texts.values(), texts_pieces, strict=True)
     ]
     flat = [request for group in requests for request in group]
-    answers = iter(ask(flat, asking.ledger, asking.backend, limits=asking.limits, label=f"texts in {language.code}"))
-    came = []
-    for text, plan, group in zip(texts.values(), plans, requests, strict=True):
+    answers = iter(ask(flat, context.ledger, context.backend, limits=context.limits, label=f"texts in {language.code}"))
+    results = []
+    for text, pieces, group in zip(texts.values(), texts_pieces, requests, strict=True):
         own = [next(answers) for _ in group]
         text.calls = [answer.key for answer in own]
         text.models = list(dict.fromkeys(answer.model for answer in own))
-        came.append((text.masked, plan, [(answer.outcome, answer.text) for answer in own]))
-    return TranslatedText(language, asking.checks, way, came)
+        results.append((text.masked, pieces, [(answer.outcome, answer.text) for answer in own]))
+    return TranslatedTexts(language, context.checks, strategy, results)
 
 
 def _request(piece: Piece, language: Language, identity: Translator, sample: int, label: str) -> Request:
@@ -124,27 +150,27 @@ def _request(piece: Piece, language: Language, identity: Translator, sample: int
     return Request("translation", identity.provider, identity.model, body, sample=sample, label=label)
 
 
-def _put(texts: Texts, settled: Iterable[tuple[str, str]]) -> None:
-    for text, (translation, reason) in zip(texts.values(), settled, strict=True):
+def _update(texts: Texts, checked: Iterable[tuple[str, str]]) -> None:
+    for text, (translation, reason) in zip(texts.values(), checked, strict=True):
         text.translation, text.reason = translation, reason
 
 
 def _failed(rows: Sequence[Mapping[str, str]], texts: Texts) -> Texts:
-    """What failed a check. Answers that became the same text did, too, though each may be a good translation."""
+    """Return the texts that failed a check. Two answers that became equal fail, even if both are good translations."""
     for number in range(len(rows)):
         sides = [texts[number, name] for name in ("chosen", "rejected") if (number, name) in texts]
         if len({text.translation.strip() for text in sides}) == 1:
             for text in sides:
                 text.reason = text.reason or IDENTICAL
-    return {place: text for place, text in texts.items() if text.reason}
+    return {key: text for key, text in texts.items() if text.reason}
 
 
 def _frame(rows: Sequence[Mapping[str, str]], texts: Texts, language: Language) -> pl.DataFrame:
-    made = []
+    translated = []
     for number, row in enumerate(rows):
         own = {name: texts.get((number, name)) for name in TEXTS}
         models = list(dict.fromkeys(model for text in own.values() if text for model in text.models))
-        made.append(
+        translated.append(
             {
                 "id": row["id"],
                 "language": language.code,
@@ -157,7 +183,7 @@ def _frame(rows: Sequence[Mapping[str, str]], texts: Texts, language: Language) 
                 **{f"{name}_calls": text.calls if text else [] for name, text in own.items()},
             }
         )
-    return pl.DataFrame(made, schema=ROWS)
+    return pl.DataFrame(translated, schema=ROWS)
 
 
 def _set_aside(rows: Sequence[Mapping[str, str]], texts: Texts, language: Language) -> pl.DataFrame:
@@ -169,7 +195,7 @@ def _set_aside(rows: Sequence[Mapping[str, str]], texts: Texts, language: Langua
 
 
 def english_rows(pairs: pl.DataFrame) -> pl.DataFrame:
-    """The source itself, with the columns of `MultilingualPairs`."""
+    """Return the English source with the columns of `MultilingualPairs`."""
     calls = {f"{name}_calls": pl.lit([], dtype=pl.List(pl.String)) for name in TEXTS}
     columns = {"language": pl.lit(ENGLISH), "source": pl.col("subset"), "translator": pl.lit("none")}
     return pairs.with_columns(**columns, **calls).select(ROWS.names())

@@ -1,8 +1,7 @@
-"""The `translation` config: of each source sentence a better and a worse translation (M-RewardBench, section 3.2).
+"""Build the config `translation`: a better and a worse translation of each sentence (M-RewardBench, section 3.2).
 
-The least differences are those of the score's scale. On MAPLE's scale the paper asks more of hard pairs (0.50) than
-of easy ones (0.25), although hard pairs are said to be close to one another; both can be set, so either reading can
-be built.
+The minimum differences are those of the score's scale. On MAPLE's scale the paper's minimum is larger for hard pairs
+(0.50) than for easy ones (0.25), although hard pairs should be close to each other. Both can be set.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,12 +13,12 @@ from pluralbench_release.errors import SourceError
 from pluralbench_runs import digest, rng_for
 from pluralbench_schemas import TranslationPairs
 
-from build_multilingual.rated import RATED, Rated, merged
+from build_multilingual.rated import RATED, Rated, merge_repeated
 from build_multilingual.recipe import Scale
 from build_multilingual.templates import TEMPLATES
 
 LEVELS = ("easy", "hard")
-DECIMALS = 9  # of differences: 1.2 - 0.2 is a point, however floats are rounded
+DECIMALS = 9  # of differences, so that 1.2 - 0.2 equals 1
 
 PAIRS = TranslationPairs.row_types()
 DRAWN = ("id", "prompt", "subset", "template")
@@ -29,50 +28,62 @@ Row = dict[str, Any]
 
 
 def candidates(rated: pl.DataFrame, scale: Scale, level: str) -> pl.DataFrame:
-    """The pair of each source that has one at `level`; columns of `CANDIDATES`, sources in the order of `rated`.
+    """Choose the pair of each source at a level.
 
-    rated: columns of `build_multilingual.rated.RATED`, each text of a source once. The scores of the pairs are those
-    of the file (`raw_score`).
+    - easy: the best and the worst translation, if they are at least `scale.easy` apart.
+    - hard: two translations without the best and the worst (the middle three of five): the closest pair that is at
+      least `scale.hard` apart, and the better one of equally close pairs. A source with two translations has these two,
+      if they are at least `scale.hard` and less than `scale.easy` apart; a source with three has none.
 
-    - easy: the best and the worst translation, at least `scale.easy` apart.
-    - hard: two of those that remain without the best and the worst (the middle three of five): of the pairs that
-      are at least `scale.hard` apart the closest, and of equally close ones the better. Two translations leave no
-      middle, so of such a source it is these two, when they are at least `scale.hard` and less than `scale.easy`
-      apart; three leave one, which makes no pair.
+    Translations with equal scores are ordered by their digests.
 
-    Translations with the same score come in the order of their digests, which decides who is best or worst.
+    Args:
+        rated: Columns of `build_multilingual.rated.RATED`; each text of a source occurs once.
+        scale: Scale of the scores.
+        level: `easy` or `hard`.
+
+    Returns:
+        Columns of `CANDIDATES` with the scores of the file (`raw_score`), in the order of `rated`; sources without a
+        pair are left out.
     """
-    pairs = {"easy": _easy, "hard": _hard}[level]
+    choose_pair = {"easy": _easy, "hard": _hard}[level]
     groups = rated.rows_by_key(["direction", "source"], named=True, include_key=True)
-    found = []
+    pairs = []
     for (direction, source), rows in groups.items():
-        pair = pairs(sorted(rows, key=lambda row: (-row["score"], digest(row["translation"]))), scale)
+        pair = choose_pair(sorted(rows, key=lambda row: (-row["score"], digest(row["translation"]))), scale)
         if pair is not None:
-            found.append({"direction": direction, "source": source} | _sides(*pair))
-    return pl.DataFrame(found, schema=CANDIDATES)
+            pairs.append({"direction": direction, "source": source} | _sides(*pair))
+    return pl.DataFrame(pairs, schema=CANDIDATES)
 
 
 def draw(rated: Sequence[Rated], *, per_level: int, seed: int, language_name: Callable[[str], str]) -> pl.DataFrame:
-    """`per_level` pairs of each direction and level; columns of `PAIRS`, ids from 0 in the order of the subsets.
+    """Draw pairs for each direction and level.
 
-    language_name: the English name of a language by its code in a direction (`zh`).
+    Sources are drawn without replacement, by the smallest digests of seed and source; templates with replacement, from
+    a random stream per source. An additional source changes only the draw that it replaces.
 
-    Sources are drawn without replacement, those of the smallest digests of seed and source, and templates with
-    replacement, from a stream of each source's own: another source changes no draw but that of a place it takes.
+    Args:
+        rated: Tables of rated translations.
+        per_level: Number of pairs per direction and level.
+        seed: Seed of the draws.
+        language_name: Function from a code in a direction (`zh`) to the language's English name.
 
-    Raises `SourceError` when there are too few pairs, and when the tables of one direction are rated on several
-    scales.
+    Returns:
+        Columns of `PAIRS`, with ids from 0 in the order of the subsets.
+
+    Raises:
+        SourceError: There are too few pairs, or tables of one direction have different scores or scales.
     """
     rows: list[Row] = []
-    for direction, frame, scale in _pooled(rated):
+    for direction, frame, scale in _pool_tables(rated):
         source_code, target_code = direction.split("-")
         languages = {"source_language": language_name(source_code), "target_language": language_name(target_code)}
         for level in LEVELS:
-            found = candidates(frame, scale, level)
-            if found.height < per_level:
-                raise _too_few(direction, level, found.height, per_level, frame, scale)
+            available = candidates(frame, scale, level)
+            if available.height < per_level:
+                raise _too_few(direction, level, available.height, per_level, frame, scale)
             pairs = sorted(
-                found.drop("direction").iter_rows(named=True),
+                available.drop("direction").iter_rows(named=True),
                 key=lambda pair: digest([seed, "translation pairs", direction, level, pair["source"]]),
             )
             for pair in pairs[:per_level]:
@@ -105,8 +116,8 @@ def _sides(chosen: Row, rejected: Row) -> Row:
     return {f"{side}{end}": row[name] for end, name in columns.items() for side, row in sides.items()}
 
 
-def _pooled(rated: Sequence[Rated]) -> Iterator[tuple[str, pl.DataFrame, Scale]]:
-    """The ratings of each direction, by their names, with their scale."""
+def _pool_tables(rated: Sequence[Rated]) -> Iterator[tuple[str, pl.DataFrame, Scale]]:
+    """Yield each direction, in order of name, with its ratings and their scale."""
     by_direction: dict[str, list[Rated]] = {}
     for table in rated:
         for direction in table.frame["direction"].unique(maintain_order=True):
@@ -117,26 +128,28 @@ def _pooled(rated: Sequence[Rated]) -> Iterator[tuple[str, pl.DataFrame, Scale]]
             where = f"{direction} is rated in {first.source.location} and in {other.source.location}"
             if other.score != first.score:
                 raise SourceError(
-                    f"{where}, by `{first.score}` and by `{other.score}`; leave one of them out, or give both the "
-                    "same `score`."
+                    f"{where}, by `{first.score}` and by `{other.score}`; remove one table, or set the same `score`."
                 )
             if other.scale != first.scale:
-                raise SourceError(f"{where}, with another `scale`; give both the same.")
+                raise SourceError(f"{where}, with different scales; set the same `scale`.")
         parts = [table.frame.filter(pl.col("direction") == direction) for table in tables]
-        yield direction, parts[0] if len(parts) == 1 else merged(pl.concat(parts).select(RATED.names())), first.scale
+        pooled = parts[0] if len(parts) == 1 else merge_repeated(pl.concat(parts).select(RATED.names()))
+        yield direction, pooled, first.scale
 
 
-def _too_few(direction: str, level: str, found: int, per_level: int, frame: pl.DataFrame, scale: Scale) -> SourceError:
+def _too_few(
+    direction: str, level: str, available: int, per_level: int, frame: pl.DataFrame, scale: Scale
+) -> SourceError:
     sizes = frame.group_by("source").len()["len"]
     if (sizes == 1).all():
         return SourceError(
-            f"{direction}: each of the {sizes.len()} sources has one translation, and a pair needs two of one source; "
-            "give a table that rates several translations of each."
+            f"{direction}: each of the {sizes.len()} sources has one translation, but a pair needs two; use a table "
+            "with several rated translations per source."
         )
-    asked = f"at least {getattr(scale, level):g}"
+    required = f"at least {getattr(scale, level):g}"
     if level == "hard" and (sizes <= 2).all():
-        asked += f" and less than {scale.easy:g}"
+        required += f" and less than {scale.easy:g}"
     return SourceError(
-        f"{direction} {level}: {found} of the {per_level} pairs asked for can be made ({sizes.len()} sources; a "
-        f"difference of {asked} is asked for); lower `per_level` or `scale.{level}`."
+        f"{direction} {level}: only {available} of {per_level} pairs are available ({sizes.len()} sources; required "
+        f"difference: {required}); lower `translation.per_level=...`, or `{level}` in `scale=...`."
     )

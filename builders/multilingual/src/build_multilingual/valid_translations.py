@@ -1,16 +1,13 @@
-"""What came back for texts, put together and checked.
-
-Worker processes import this, so it imports no tables.
-"""
+"""Join and check translated pieces. Worker processes import this module, so it does not import polars."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pluralbench_schemas import Language
 
-from build_multilingual.checks import problem
-from build_multilingual.masking import Masked, PlaceholderLost, without_marks
-from build_multilingual.pieces import Piece, Way, joined
+from build_multilingual.checks import find_problem
+from build_multilingual.masking import Masked, PlaceholderLost, strip_marks
+from build_multilingual.pieces import Piece, Strategy, join_pieces
 from build_multilingual.recipe import ChecksTable
 
 NO_ANSWER = {
@@ -23,36 +20,45 @@ NO_ANSWER = {
 
 
 @dataclass(frozen=True)
-class TranslatedText:
-    """Texts of one language with what came back for them in one way, all that the checks want of them.
+class TranslatedTexts:
+    """Answers of the translator for texts in one language, with all that the checks need.
 
-    texts: of each the masked English, its pieces, and the outcome and text of the answer to each piece asked.
+    Attributes:
+        language: Target language.
+        checks: Limits of the checks.
+        strategy: Strategy by which the texts were split.
+        texts: For each text the masked English, its pieces, and the outcome and text of the answer to each translated
+            piece.
     """
 
     language: Language
     checks: ChecksTable
-    way: Way
+    strategy: Strategy
     texts: Sequence[tuple[Masked, Sequence[Piece], Sequence[tuple[str, str]]]]
 
 
-def settle(answered: TranslatedText) -> list[tuple[str, str]]:
-    """The translation of each text, put together and checked, and what is wrong with it ("" where nothing is)."""
-    return [_settled(*text, answered) for text in answered.texts]
+def check_translations(translated: TranslatedTexts) -> list[tuple[str, str]]:
+    """Join and check the translation of each text.
+
+    Returns:
+        For each text the translation and its problem ("" if it passed the checks).
+    """
+    return [_check_text(*text, translated) for text in translated.texts]
 
 
-def _settled(
-    masked: Masked, plan: Sequence[Piece], answers: Sequence[tuple[str, str]], answered: TranslatedText
+def _check_text(
+    masked: Masked, pieces: Sequence[Piece], answers: Sequence[tuple[str, str]], translated: TranslatedTexts
 ) -> tuple[str, str]:
-    translation = joined(plan, iter([text.strip() if outcome == "answer" else "" for outcome, text in answers]))
+    translation = join_pieces(pieces, iter([text.strip() if outcome == "answer" else "" for outcome, text in answers]))
     failed = next((outcome for outcome, _ in answers if outcome != "answer"), None)
     if failed is not None:
         return translation, NO_ANSWER[failed]
-    if answered.way == "whole":
-        translated = without_marks(translation)
+    if translated.strategy == "whole":
+        prose = strip_marks(translation)
         try:
             translation = masked.restore(translation)
         except PlaceholderLost as lost:
             return translation, str(lost)
     else:
-        translated = " ".join(text for _, text in answers)
-    return translation, problem(masked, translated, answered.language, answered.checks)
+        prose = " ".join(text for _, text in answers)
+    return translation, find_problem(masked, prose, translated.language, translated.checks)

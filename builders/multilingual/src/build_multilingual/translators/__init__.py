@@ -1,7 +1,7 @@
-"""Translators: each module here is one, found by its name.
+"""Translators: each module in this package is one, selected by its name.
 
-A module has a function `translator(table, connection)` that returns a `Translator`. What it needs beside this package's
-dependencies it imports when first entered, so that a replay needs nothing of it.
+A module has a function `translator(table, connection)` that returns a `Translator`. It imports optional dependencies
+when the translator is first entered, so that a replay does not need them.
 """
 
 import importlib
@@ -12,14 +12,18 @@ from pluralbench_runs import Json
 from pluralbench_schemas import Language
 
 from build_multilingual.errors import TranslatorError
-from build_multilingual.recipe import ConnectionTable, TranslatorTable, known_translators
+from build_multilingual.recipe import ConnectionTable, TranslatorTable, available_translators
 from build_multilingual.translators._packing import text_length
 
 
 class Translator(PackingBackend, Protocol):
-    """A backend that answers requests of kind "translation", each of one text.
+    """Backend that answers requests of kind "translation", each with one text.
 
-    provider, model: the identity of its answers. longest: code points of one text.
+    Attributes:
+        provider: Provider under which answers are recorded.
+        model: Model under which answers are recorded.
+        longest: Maximum code points of a text.
+        concurrency: Maximum number of messages in flight. Default: that of the recipe.
     """
 
     provider: str
@@ -28,20 +32,25 @@ class Translator(PackingBackend, Protocol):
     concurrency: int | None = None
 
     def body(self, text: str, language: Language) -> dict[str, Json]:
-        """What is asked: the text, the languages as the translator calls them, and all that changes the answer.
+        """Return the body of a request: the text, the translator's language codes, and all settings of the answer.
 
-        Raises `UnsupportedLanguage`.
+        Raises:
+            UnsupportedLanguage: The translator does not support the language.
         """
 
     def size(self, request: Request) -> int:
-        """Characters."""
+        """Return the characters of a request."""
         return text_length(request)
 
 
 def translator(table: TranslatorTable, connection: ConnectionTable) -> Translator:
-    """The translator of a recipe. Raises `TranslatorError` for a name that is none."""
-    if table.name not in known_translators():
-        raise TranslatorError(f"There is no translator {table.name!r}; choose {', '.join(known_translators())}.")
+    """Return the translator of a recipe.
+
+    Raises:
+        TranslatorError: The name is unknown, or the translator does not have the model or glossary.
+    """
+    if table.name not in available_translators():
+        raise TranslatorError(f"Unknown translator {table.name!r}; choose {', '.join(available_translators())}.")
     module = importlib.import_module(f"{__name__}.{table.name}")
-    made: Translator = module.translator(table, connection)
-    return made
+    instance: Translator = module.translator(table, connection)
+    return instance

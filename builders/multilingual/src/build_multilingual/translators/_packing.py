@@ -1,4 +1,4 @@
-"""Put texts into as few messages as an endpoint's limits allow."""
+"""Pack texts into as few messages as an endpoint's limits allow."""
 
 from collections.abc import Callable, Hashable, Sequence
 
@@ -8,10 +8,15 @@ from pluralbench_calls import Answer, Outcome, Request
 def pack(
     requests: Sequence[Request], group: Callable[[Request], Hashable], *, strings: int, code_points: int
 ) -> list[list[Request]]:
-    """Messages of at most `strings` texts and `code_points` in all; only requests of one group share a message.
+    """Pack requests into messages, longest first, each into the first message with room.
 
-    Longest first into the first message that has room: where texts are small beside a message, that is hardly ever more
-    messages than the least possible.
+    If texts are short relative to a message, the number of messages is nearly always the minimum.
+
+    Args:
+        requests: Requests with one text each.
+        group: Function to a key; only requests with the same key share a message.
+        strings: Maximum number of texts in a message.
+        code_points: Maximum code points of a message.
     """
     groups: dict[Hashable, list[Request]] = {}
     for request in requests:
@@ -22,33 +27,40 @@ def pack(
         shortest = min(map(text_length, members))
         for request in sorted(members, key=text_length, reverse=True):
             size = text_length(request)
-            for place, (message, left) in enumerate(open_messages):
+            for index, (message, left) in enumerate(open_messages):
                 if size <= left and len(message) < strings:
                     message.append(request)
-                    open_messages[place] = (message, left - size)
+                    open_messages[index] = (message, left - size)
                     break
             else:
                 message = [request]
                 messages.append(message)
                 open_messages.append((message, code_points - size))
-            # A message without room for any text is not looked at again.
+            # Skip messages without room for the shortest text from now on.
             open_messages = [entry for entry in open_messages if entry[1] >= shortest and len(entry[0]) < strings]
     return messages
 
 
-def text_of(request: Request) -> str:
-    """The text of a request."""
+def request_text(request: Request) -> str:
+    """Return the text of a request."""
     text = request.body["text"]
-    assert isinstance(text, str)  # noqa: S101 - made by `Translator.body`
+    assert isinstance(text, str)  # noqa: S101 - from `Translator.body`
     return text
 
 
 def text_length(request: Request) -> int:
-    """Code points of the text of a request."""
-    return len(text_of(request))
+    """Return the code points of a request's text."""
+    return len(request_text(request))
 
 
-def answer_to(request: Request, translated: str, *, model: str | None = None, whole: bool = True) -> Answer:
-    """A translation as an answer, which counts the characters that were sent. whole: whether it came to its end."""
-    outcome: Outcome = "length" if not whole else "answer" if translated.strip() else "empty"
+def translation_answer(request: Request, translated: str, *, model: str | None = None, complete: bool = True) -> Answer:
+    """Return the answer to a request, which counts the characters that were sent.
+
+    Args:
+        request: The request.
+        translated: The translation.
+        model: Model as the translator names it. Default: that of the request.
+        complete: Whether the translation reached its end.
+    """
+    outcome: Outcome = "length" if not complete else "answer" if translated.strip() else "empty"
     return Answer.to(request, outcome, translated, model=model, tokens=(text_length(request), 0))
