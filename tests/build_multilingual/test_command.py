@@ -157,12 +157,12 @@ def test_decisions_are_bound_by_their_content(run: Run, words: list[str | Path],
     decisions(path, "5,,drop,grammar", "3,spa_Latn,drop,")
     for words_of_others, now in ((["--decisions", path], "[0-9a-f]{8}…"), ([], "none")):
         status, said = run(*words, *words_of_others, "--out", out)
-        sentence = rf"Error: .*out was made with other settings \(decisions_digest [0-9a-f]{{8}}…, now {now}\); give .*"
+        sentence = rf"Error: .*out was made with other settings \(decisions_digest [0-9a-f]{{8}}…, now {now}\); .*"
         assert (status, bool(re.fullmatch(sentence, said.strip()))) == (2, True), said
     assert files(out) == before
     refused_with(
         run("--recipe", out / RECIPE, *words[:2], "--replay", out, "--decisions", path, "--out", tmp_path / "other"),
-        "The decisions are not those that the recipe names by `filter.decisions_digest`.",
+        "The decisions do not match the recipe's `filter.decisions_digest`.",
     )
     assert run(*words, "--decisions", path, "--out", out, "--fresh")[0] == 0
     assert list(rows(out, "deu_Latn")) == [9]
@@ -171,7 +171,7 @@ def test_decisions_are_bound_by_their_content(run: Run, words: list[str | Path],
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ("4,,drop,", "The decisions name the id 4, which the source does not have."),
+        ("4,,drop,", "The decisions have the id 4, which the source does not have."),
         ("5,,remove,", "PATH: the decision 'remove' on id 5 is neither drop nor keep."),
         (
             "3,,drop,\n5,,drop,\n9,,drop,no code",

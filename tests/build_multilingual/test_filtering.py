@@ -4,7 +4,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from build_multilingual.filtering import DECISIONS, DROPPED, decisions_digest, dropped, keep, read_decisions
+from build_multilingual.filtering import DECISIONS, DROPPED, decisions_digest, drop_rows, read_decisions, rows_to_drop
 from build_multilingual.recipe import FilterTable
 from build_multilingual.translate import IDENTICAL, SET_ASIDE
 from hypothesis import given
@@ -26,7 +26,7 @@ def aside_of(*rows: tuple[int, str, str, str, str]) -> pl.DataFrame:
 
 
 def gone(set_aside: pl.DataFrame, decisions: pl.DataFrame, known: int = 10) -> list[tuple[int, str, str, str]]:
-    frame = dropped(set_aside, decisions, LANGUAGES_HERE, set(range(known)))
+    frame = rows_to_drop(set_aside, decisions, LANGUAGES_HERE, set(range(known)))
     assert frame.schema == DROPPED
     return frame.rows()
 
@@ -115,7 +115,7 @@ def test_decisions_that_contradict_each_other_are_refused(decided: pl.DataFrame)
 
 
 def test_a_decision_on_an_id_that_is_not_there_is_refused() -> None:
-    with pytest.raises(SourceError, match=r"^The decisions name the id 10, which the source does not have\.$"):
+    with pytest.raises(SourceError, match=r"^The decisions have the id 10, which the source does not have\.$"):
         gone(aside_of(), decisions_of((9, SPANISH, "drop", ""), (10, SPANISH, "keep", "")))
 
 
@@ -124,8 +124,8 @@ def frames() -> dict[str, pl.DataFrame]:
 
 
 def kept(decided: pl.DataFrame, table: FilterTable) -> dict[str, list[int]]:
-    left = dropped(FAILED, decided, LANGUAGES_HERE, set(range(4)))
-    return {code: frame["id"].to_list() for code, frame in keep(frames(), left, table).items()}
+    left = rows_to_drop(FAILED, decided, LANGUAGES_HERE, set(range(4)))
+    return {code: frame["id"].to_list() for code, frame in drop_rows(frames(), left, table).items()}
 
 
 def test_what_goes_in_one_language_goes_everywhere_or_there_alone() -> None:
@@ -165,25 +165,25 @@ def test_several_files_are_put_together_and_each_decision_counts_once(tmp_path: 
         ("id,decision\n4,remove\n", "FILE: the decision 'remove' on id 4 is neither drop nor keep."),
         (
             "id,language,decision\n4,spanish,drop\n",
-            "FILE: there is no language 'spanish' (id 4); did you mean spa_Latn?",
+            "FILE: unknown language 'spanish' (id 4); did you mean spa_Latn?",
         ),
         (
             "id,language,decision\n4,zh,drop\n",
-            "FILE: there is no language 'zh' (id 4); did you mean zho_Hans or zho_Hant?",
+            "FILE: unknown language 'zh' (id 4); did you mean zho_Hans or zho_Hant?",
         ),
-        ("id,language,decision\n4,klingon,drop\n", "FILE: there is no language 'klingon' (id 4)."),
+        ("id,language,decision\n4,klingon,drop\n", "FILE: unknown language 'klingon' (id 4)."),
         *(
-            (f"id,decision\n{number},drop\n", f"FILE: the id '{number}' is no whole number.")
+            (f"id,decision\n{number},drop\n", f"FILE: the id '{number}' is not a whole number.")
             for number in ("q4", "-4", "4.5", "²", "٣", "99999999999999999999")
         ),
         ("id,decision\n,drop\n", "FILE: a decision has no id."),
         (
             "id,language\n4,spa_Latn\n",
-            "FILE has no column `decision`; it has id, language, and decisions have id, language, decision and reason.",
+            "FILE has no column `decision`; it has id, language. Decisions have id, language, decision and reason.",
         ),
         (
             "decision\ndrop\n",
-            "FILE has no column `id`; it has decision, and decisions have id, language, decision and reason.",
+            "FILE has no column `id`; it has decision. Decisions have id, language, decision and reason.",
         ),
     ],
 )
@@ -192,7 +192,7 @@ def test_what_is_no_decision_is_refused(tmp_path: Path, text: str, sentence: str
 
 
 def test_a_decision_that_is_no_text_is_refused(tmp_path: Path) -> None:
-    sentence = "FILE: a decision, an id, a language or a reason there is no text."
+    sentence = "FILE: a decision, id, language or reason is not a text."
     for line in ('{"id": 4, "decision": ["drop"]}', '{"id": [4], "decision": "drop"}'):
         assert refused(tmp_path, f"{line}\n", "a.jsonl") == sentence
 

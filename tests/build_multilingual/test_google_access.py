@@ -50,7 +50,7 @@ def test_no_credentials(
         monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", path)
     refused_with(
         run("--recipe", recipe(tmp_path, "", rows(1)), "--out", tmp_path / "out"),
-        f"Google Cloud has no credentials here ({reason}); run `gcloud auth application-default login` or set "
+        f"Google Cloud credentials are missing ({reason}); run `gcloud auth application-default login` or set "
         "GOOGLE_APPLICATION_CREDENTIALS to the file of a service account. 0 of 3 texts in spa_Latn are "
         f"recorded{GO_ON}",
     )
@@ -77,7 +77,7 @@ def test_damaged_credentials_are_said_in_words(
 def test_texts_are_not_sent_unencrypted_to_another_machine(run: Run, tmp_path: Path, host: str) -> None:
     refused_with(
         run("--recipe", recipe(tmp_path, f"http://{host}:8080", rows(1)), "--out", tmp_path / "out"),
-        f"http://{host} would send texts unencrypted; http:// is for a server on this machine alone.",
+        f"http://{host} would send texts unencrypted; use http:// only for a server on this machine.",
     )
 
 

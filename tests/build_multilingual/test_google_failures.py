@@ -34,7 +34,10 @@ def test_a_failing_server_and_a_quota_are_waited_out(run: Run, tmp_path: Path) -
     ("fault", "sentence"),
     [
         (UNAVAILABLE, "keeps failing (The service is currently unavailable)."),
-        (Fault(grpc.StatusCode.RESOURCE_EXHAUSTED, "Daily limit."), "keeps refusing for its quota (Daily limit)."),
+        (
+            Fault(grpc.StatusCode.RESOURCE_EXHAUSTED, "Daily limit."),
+            "keeps refusing because of its quota (Daily limit).",
+        ),
         (Fault(grpc.StatusCode.INTERNAL, "Internal error."), "keeps failing (Internal error)."),
         (Fault(grpc.StatusCode.DEADLINE_EXCEEDED, "Too late."), "keeps failing (Too late)."),
         (Fault(grpc.StatusCode.UNAUTHENTICATED, "Expired."), "does not accept the credentials (Expired)."),
@@ -70,9 +73,9 @@ def test_a_quota_that_ends_midway_loses_nothing_and_the_same_command_sends_the_r
         words = ["--recipe", asked, "--out", tmp_path / "out"]
         refused_with(
             run(*words),
-            "Google Cloud Translation keeps refusing for its quota (Quota exceeded for quota metric 'v3 and v3beta "
-            "general model characters' and limit 'v3 and v3beta general model characters per minute per project' of "
-            f"service 'translate.googleapis.com'). 6 of 12 texts in spa_Latn are recorded{GO_ON}",
+            "Google Cloud Translation keeps refusing because of its quota (Quota exceeded for quota metric 'v3 and "
+            "v3beta general model characters' and limit 'v3 and v3beta general model characters per minute per "
+            f"project' of service 'translate.googleapis.com'). 6 of 12 texts in spa_Latn are recorded{GO_ON}",
         )
         done = server.texts()
         assert len(done) == 6
@@ -160,7 +163,7 @@ def test_what_is_translated_while_a_refused_text_is_looked_for_is_not_lost(run: 
     assert status == 2
     assert server.texts(), "paid for"
     assert {*by_words(server.texts(), "en", "es")} <= recorded_texts(tmp_path / "out.work/ledger.sqlite")
-    assert "keeps refusing for its quota" in said
+    assert "keeps refusing because of its quota" in said
 
 
 def test_another_number_of_texts_than_were_sent_is_not_believed(run: Run, tmp_path: Path) -> None:
@@ -175,7 +178,7 @@ def test_another_number_of_texts_than_were_sent_is_not_believed(run: Run, tmp_pa
         words = ["--recipe", recipe(tmp_path, server.endpoint, pairs), "--out", tmp_path / "out"]
         refused_with(
             run(*words),
-            "Google Cloud Translation answered 2 texts for 3 sent, so which is which cannot be told, and none of them "
+            "Google Cloud Translation answered 2 texts for 3 sent; none of them "
             f"is recorded. 3 of 12 texts in spa_Latn are recorded{GO_ON}",
         )
         short[0] = 10_000

@@ -54,13 +54,13 @@ def test_errors_become_penalties(tmp_path: Path) -> None:
     [
         (
             ("mt", "d1", 1, 1, "r3", SOURCE, BAD, "HOTW-test", "HOTW-test"),
-            "mqm.tsv has 1 errors of a severity without a weight: 'HOTW-test'; known are Major, Minor, Neutral and "
-            "No-error: leave these rows out.",
+            "mqm.tsv has 1 errors of unknown severity ('HOTW-test'); remove these rows. Severities are Major, Minor, "
+            "Neutral and No-error.",
         ),
         (
             ("mt", "d1", 1, 1, "r3", SOURCE, "Ganz anders.", "Style/Awkward", "Minor"),
-            "mqm.tsv has several texts for one translation (system mt, doc d1, docSegId 1, globalSegId 1); correct or "
-            "leave out its rows.",
+            "mqm.tsv has several texts for one translation (system mt, doc d1, docSegId 1, globalSegId 1); fix or "
+            "remove its rows.",
         ),
     ],
 )
@@ -113,9 +113,9 @@ def test_the_command_names_columns_and_quoting(
     status, text = run(*words, 1, *named, "--quoting", "none", "--out", "one")
     assert status == 2
     assert (
-        "en-de: each of the 2 sources has one translation, and a pair needs two of one source; give a table that rates "
-        "several translations of each."
+        "en-de: each of the 2 sources has one translation, but a pair needs two; use a table with several rated "
+        "translations per source."
     ) in text
     status, text = run("--quoting", "none", "--out", "none")
     assert status == 2
-    assert "--separator and --quoting are of a table; say where it is with --source or --rated." in text
+    assert "--separator and --quoting describe a table; name it with --source or --rated." in text

@@ -203,7 +203,7 @@ def test_a_batch_changes_no_translation(model: nllb.Nllb) -> None:
 def test_a_language_that_the_model_does_not_know(model: nllb.Nllb) -> None:
     with pytest.raises(UnsupportedLanguage) as caught:
         ask(model, E, "fra_Latn")
-    assert str(caught.value) == f"The translation model {model._place} does not know the language fra_Latn."
+    assert str(caught.value) == f"The translation model {model._location} does not support fra_Latn."
 
 
 def test_a_generation_without_an_end_is_cut_off(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,7 +68,7 @@ def test_reviewers_are_compared_with_gold_judge_and_each_other(tmp_path: Path) -
     assert (found["judge"]["count"], found["judge"]["of"]) == (16 + 0 + 1, 21)
     assert (found["judge_gold"]["count"], found["judge_gold"]["of"]) == (9, 11)
     assert (found["reviewers_agree"]["count"], found["reviewers_agree"]["of"]) == (10, 12)
-    assert review_table([found])["better in English"][0].startswith("83% [")
+    assert review_table([found])["as in English"][0].startswith("83% [")
 
 
 @pytest.mark.parametrize("order", range(2))
@@ -91,8 +91,7 @@ def named_twice(path: Path, _: Path) -> None:
 SPOILED: dict[str, tuple[Callable[[Path, Path], object], str]] = {
     "no key": (
         lambda _, key: key.unlink(),
-        "SHEET says which answers are better, and there is no KEY to tell which was which; put the folder `keys` of "
-        "the review beside the sheet.",
+        "SHEET needs its key KEY; put the folder `keys` of the review next to the sheet.",
     ),
     "another answer": (
         lambda path, _: answer(path, {1: "3"}),
@@ -100,12 +99,12 @@ SPOILED: dict[str, tuple[Callable[[Path, Path], object], str]] = {
     ),
     "another review": (
         lambda _, key: pl.read_csv(key)[1:].write_csv(key),
-        "SHEET, row 1 (id 0): its key has no such row; the sheet is of another review, or was made anew.",
+        "SHEET, row 1 (id 0): its key has no such row; the key belongs to another or a newer sheet.",
     ),
-    "a row twice": (named_twice, "SHEET, row 13 (id 0) is there twice; keep one of them."),
+    "a row twice": (named_twice, "SHEET, row 13 (id 0) occurs twice; keep one of the rows."),
     "a changed key": (
         lambda _, key: key.write_text(key.read_text(encoding="utf-8").replace("rejected", "other"), encoding="utf-8"),
-        "KEY is no key of review sheets; put the file back as it was written.",
+        "KEY is not a key of review sheets; restore the file as it was written.",
     ),
 }
 
@@ -127,7 +126,7 @@ def test_a_judge_of_another_shape_is_refused(tmp_path: Path) -> None:
     judged = tmp_path / "scores.csv"
     judged.write_text("id,language,score\n0,spa_Latn,1\n", encoding="utf-8")
     with pytest.raises(
-        SourceError, match=r"scores\.csv has no column `outcome`; what a judge preferred has id, config"
+        SourceError, match=r"scores\.csv has no column `outcome`; a judge's preferences need id, config"
     ):
         read_preferred([str(path)], judged=str(judged))
 
@@ -143,7 +142,7 @@ def test_a_release_keeps_what_reviewers_preferred(run: Callable[..., tuple[int, 
     digests = json.loads((out / "provenance/manifest.json").read_text(encoding="utf-8"))["tables"]
     status, said = run(*words, "--decisions", path, "--fresh")
     assert status == 0, said
-    assert "What reviewers prefer in translation" in said
+    assert "Preferences of reviewers in translation" in said
     share = 1 - len(ids[::5]) / len(ids)
     assert f"{share:.0%} [" in (out / "README.md").read_text(encoding="utf-8")
     assert json.loads((out / "provenance/manifest.json").read_text(encoding="utf-8"))["tables"] == digests

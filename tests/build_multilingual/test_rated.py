@@ -223,61 +223,65 @@ NO_LIST = "rated.jsonl: `candidates` is not a list of objects with a translation
         (
             MAPLE,
             {"direction": None},
-            "rated.jsonl does not say which languages it translates (direction, lp, language_pair, lang_pair); give "
-            "`direction`, such as `zh-en`.",
+            "rated.jsonl has no column of directions (direction, lp, language_pair, lang_pair); set `direction=...`, "
+            'such as "zh-en".',
         ),
         (
             [row | {"lp": "Chinese-English"} for row in MAPLE],
             {"direction": None},
-            "rated.jsonl: 'Chinese-English' is no direction; give codes of languages such as `zh-en`.",
+            "rated.jsonl: 'Chinese-English' is not a direction; give language codes such as `zh-en`.",
         ),
         (
             [row | {"lp": "en-zh"} for row in MAPLE],
             {},
-            "rated.jsonl has rows of en-zh, and `direction` says zh-en; leave it out for files that say theirs.",
+            "rated.jsonl has rows of en-zh, but `direction` is zh-en; remove `direction=...`.",
         ),
-        (NO_SCORE, {}, f"rated.jsonl has no known column of scores ({KNOWN}); {LISTED}: give `score` and `scale`."),
+        (
+            NO_SCORE,
+            {},
+            f"rated.jsonl has no known column of scores ({KNOWN}); {LISTED}: set `score=...` and `scale=...`.",
+        ),
         (
             MAPLE,
             {"score": "score_annotator_a"},
-            f"rated.jsonl: the scale of `score_annotator_a` is not known (known are {KNOWN}); give `scale` with "
-            "better, easy and hard.",
+            f"rated.jsonl: the scale of `score_annotator_a` is unknown (known: {KNOWN}); set `scale=...`.",
         ),
-        (NO_SCORE, {"score": "bleurt"}, f"rated.jsonl has no column `bleurt`, which `score` names; {LISTED}."),
+        (NO_SCORE, {"score": "bleurt"}, f"rated.jsonl has no column `bleurt`, which `score` sets; {LISTED}."),
         (
             [row | {"score": row["score"] * 16} for row in MAPLE],
             {},
-            "rated.jsonl: `score` 88 is not on the scale known by that name (1 to 6); give `scale`.",
+            "rated.jsonl: `score` 88 is outside of the scale of that name (1 to 6); set `scale=...`.",
         ),
         (
             [ONE | {"hter": -0.5}],
             {},
-            "rated.jsonl: `hter` -0.5 is not on the scale known by that name (0 and more); give `scale`.",
+            "rated.jsonl: `hter` -0.5 is outside of the scale of that name (0 and more); set `scale=...`.",
         ),
         (
             [{"source": "甲", "score": 3.0}],
             {},
             "rated.jsonl has neither a column of translations (translation, mt, target, hypothesis, text) nor a list "
-            "of candidates (candidates, translations); it has source, score: name it in `columns.translation`.",
+            "of candidates (candidates, translations); it has source, score: name it with "
+            '`columns=["translation=COLUMN"]`.',
         ),
         (
             [{"translation": "A", "score": 3.0}],
             {},
             "rated.jsonl has no column of source texts (source, src, source_text); it has translation, score: name it "
-            "in `columns.source`.",
+            'with `columns=["source=COLUMN"]`.',
         ),
         (
             NO_SCORE,
             {"columns": {"translation": "en"}, "score": "source"} | {"scale": Scale(better="lower", easy=1, hard=1)},
-            f"rated.jsonl has no column `en`, which `columns` names as the translation; {LISTED}.",
+            f"rated.jsonl has no column `en`, which `columns` sets for translation; {LISTED}.",
         ),
         ([ONE | {"candidates": ["A", "B"]}], {}, NO_LIST),
         ([ONE | {"candidates": "A | B"}], {}, NO_LIST),
         (
             [ONE | {"candidates": [{"translation": "A", "rank": 1}]}],
             {},
-            f"rated.jsonl (`candidates`) has no known column of scores ({KNOWN}); it has translation, rank: give "
-            "`score` and `scale`.",
+            f"rated.jsonl (`candidates`) has no known column of scores ({KNOWN}); it has translation, rank: set "
+            "`score=...` and `scale=...`.",
         ),
         (
             [row | {"score": None} for row in MAPLE],
@@ -298,14 +302,14 @@ def test_a_location_has_one_score(tmp_path: Path) -> None:
     write(tmp_path / "two" / "train.jsonl", [without(row, "score") for row in both])
     with pytest.raises(SourceError) as caught:
         read(RatedTable(location=str(tmp_path), direction="zh-en"))
-    assert str(caught.value) == f"{tmp_path} is rated by `score` and by `hter`; say which in `score`."
+    assert str(caught.value) == f"{tmp_path} is rated by `score` and by `hter`; choose one with `score=...`."
     assert read(RatedTable(location=str(tmp_path), direction="zh-en", score="hter")).frame.height == 5
 
 
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ({"columns": {"score": "s"}}, r"there is no column 'score' to name; name source, translation, system, dir"),
+        ({"columns": {"score": "s"}}, r"there is no column `score` to rename; the columns are source, translation, sy"),
         ({"scale": {"better": "higher", "easy": 0, "hard": 1}}, r"scale\.easy\s+Input should be greater than 0"),
     ],
 )

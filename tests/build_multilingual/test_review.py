@@ -125,8 +125,8 @@ def test_a_folder_with_sheets_is_written_again(tmp_path: Path) -> None:
     assert len(read(tmp_path / "spa_Latn.csv")) == 3
 
 
-FILLED = "has been filled in; choose another --export-review, so that nothing is lost."
-NO_SHEET = "is no review sheet; choose another --export-review."
+FILLED = "is already filled in; choose another `export_review=...`."
+NO_SHEET = "is not a review sheet; choose another `export_review=...`."
 
 
 @pytest.mark.parametrize(
@@ -160,5 +160,7 @@ def test_a_folder_with_something_else_is_refused(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "thesis.txt"):
         with pytest.raises(BuildError) as caught:
             exported(folder, {"spa_Latn": numbered("spa_Latn", 2)})
-        assert str(caught.value) == f"{folder} holds files that are no review sheets; choose another --export-review."
+        assert (
+            str(caught.value) == f"{folder} has files that are not review sheets; choose another `export_review=...`."
+        )
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]

@@ -161,7 +161,7 @@ def test_rows_are_numbered_where_there_are_no_ids_or_not_for_all(tmp_path: Path)
 @pytest.mark.parametrize("twice", [7, "7", "q7"])
 def test_an_id_that_is_there_twice_is_refused(tmp_path: Path, twice: object) -> None:
     assert refused(tmp_path / "a.jsonl", pair(id=twice), pair(id=f"{twice}0"), pair(id=twice)) == (
-        f"FILE has the id '{twice}' more than once, so languages could not be matched."
+        f"FILE has the id '{twice}' more than once; ids must be unique."
     )
 
 
@@ -172,7 +172,7 @@ def test_every_config_is_read_and_names_its_subset(tmp_path: Path) -> None:
     found = load(SourceTable(location=str(tmp_path)))
     assert found.pairs.select("id", "subset").rows() == [(1, "one"), (2, "two")]
     loaded(tmp_path / "two/filtered.jsonl", [pair(id=1, subset=None)])
-    with pytest.raises(SourceError, match=r"has the id '1' more than once, so languages could not be matched\.$"):
+    with pytest.raises(SourceError, match=r"has the id '1' more than once; ids must be unique\.$"):
         load(SourceTable(location=str(tmp_path)))
     for name in ("one", "two"):
         loaded(tmp_path / name / "filtered.jsonl", [pair(id=None, subset=None)] * 2)
@@ -214,24 +214,24 @@ FAULTS: list[tuple[dict[str, Any], dict[str, str], str]] = [
         (
             row,
             columns,
-            f"FILE has no column `{column}`; it has {', '.join(row)}: name the right one under "
-            f"[source.columns] with `{name} = ...` (or --column {name}=...).",
+            f"FILE has no column `{column}`; it has {', '.join(row)}. Name the right one with "
+            f'`source.columns=["{name}=COLUMN"]`.',
         )
         for name in ("prompt", "chosen", "rejected")
         for row, columns, column in ((pair(**{name: None}), {}, name), (pair(), {name: "text"}, "text"))
     ),
     (pair(), {"category": "section"}, f"FILE has no column `section`; {HAS}."),
     *(
-        (pair(id=8) | {name: None}, {}, f"FILE: the row of id 8 has no `{name}`.")
+        (pair(id=8) | {name: None}, {}, f"FILE: the row with id 8 has no `{name}`.")
         for name in ("prompt", "chosen", "rejected", "subset")
     ),
     *(
-        (pair(id=8, category="c") | {name: empty}, {}, f"FILE: the row of id 8 has an empty `{name}`.")
+        (pair(id=8, category="c") | {name: empty}, {}, f"FILE: the row with id 8 has an empty `{name}`.")
         for name in ("prompt", "subset", "category")
         for empty in ("", " \n\u00a0")
     ),
     *(
-        (pair(**no_text), {}, "FILE is no table of pairs of texts: ")
+        (pair(**no_text), {}, "FILE is not a table of pairs of texts: ")
         for no_text in ({"prompt": ["a", "b"]}, {"prompt": [{"role": "user", "content": "Why?"}]}, {"subset": ["a"]})
     ),
 ]

@@ -228,12 +228,14 @@ def test_tables_of_one_direction_have_one_score_and_scale() -> None:
     with pytest.raises(SourceError) as caught:
         drawn(first, by_another, per_level=1)
     assert str(caught.value) == (
-        "zh-en is rated in a.jsonl and in b.jsonl, by `score` and by `da_mean`; leave one of them out, or give both "
-        "the same `score`."
+        "zh-en is rated in a.jsonl and in b.jsonl, by `score` and by `da_mean`; remove one table, or set the "
+        "same `score`."
     )
     with pytest.raises(SourceError) as caught:
         drawn(first, rated(many(3), SWAPPED, location="b.jsonl"), per_level=1)
-    assert str(caught.value) == ("zh-en is rated in a.jsonl and in b.jsonl, with another `scale`; give both the same.")
+    assert str(caught.value) == (
+        "zh-en is rated in a.jsonl and in b.jsonl, with different scales; set the same `scale`."
+    )
     assert drawn(first, other, rated(many(3), SWAPPED, direction="en-zh"), per_level=1).height == 4
 
 
@@ -242,20 +244,20 @@ def test_too_few_pairs_are_counted() -> None:
     with pytest.raises(SourceError) as caught:
         drawn(rated(scores))
     assert str(caught.value) == (
-        "zh-en easy: 4 of the 100 pairs asked for can be made (5 sources; a difference of at least 0.25 is asked for); "
-        "lower `per_level` or `scale.easy`."
+        "zh-en easy: only 4 of 100 pairs are available (5 sources; required difference: at least 0.25); lower "
+        "`translation.per_level=...`, or `easy` in `scale=...`."
     )
     with pytest.raises(SourceError) as caught:
         drawn(rated(scores), per_level=4)
     assert str(caught.value) == (
-        "zh-en hard: 3 of the 4 pairs asked for can be made (5 sources; a difference of at least 0.5 is asked for); "
-        "lower `per_level` or `scale.hard`."
+        "zh-en hard: only 3 of 4 pairs are available (5 sources; required difference: at least 0.5); lower "
+        "`translation.per_level=...`, or `hard` in `scale=...`."
     )
     with pytest.raises(SourceError) as caught:
         drawn(rated({"甲": [0.0, -0.5]}, SCALES["hter"], sign=-1), per_level=1)
     assert str(caught.value) == (
-        "zh-en hard: 0 of the 1 pairs asked for can be made (1 sources; a difference of at least 0.15 and less than "
-        "0.4 is asked for); lower `per_level` or `scale.hard`."
+        "zh-en hard: only 0 of 1 pairs are available (1 sources; required difference: at least 0.15 and less than "
+        "0.4); lower `translation.per_level=...`, or `hard` in `scale=...`."
     )
 
 

@@ -132,7 +132,7 @@ def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:
     Raises:
         SourceError: The number of locations does not match the recipe.
     """
-    recipe = read_recipe(MultilingualRecipe, release / RECIPE)
+    recipe = read_release_recipe(MultilingualRecipe, release)
     records = {"review.decisions": release / DECISIONS, "review.preferred": release / PREFERRED}
     moved: dict[str, Any] = {key: [str(path)] if path.exists() else [] for key, path in records.items()}
     locations = list(sources)
