@@ -38,11 +38,11 @@ OWN = [
     ("build-personalized --source lamp-qa:/no/where", "lamp-qa:DIRECTORY"),
     ("build-personalized --retriever bm26", "Unknown retriever 'bm26'"),
     ("build-personalized --llm m --base-url localhost:80", "The base URL is not of the form https://HOST/v1"),
-    (f"build-personalized {ENDPOINT}", "say which one with --llm"),
+    (f"build-personalized {ENDPOINT}", "requires a model; name it with --llm"),
     ("build-personalized --max-cost 1", "`--max-cost` requires `--price`"),
     ("build-personalized --price 1/x", "`connection.price`: '1/x' is not of the form IN/OUT"),
     ("build-personalized --seed 3 training", "Options go behind the verb: build-personalized training --seed ..."),
-    (f"build-personalized training {ENDPOINT}", "say which one with --persona-llm"),
+    (f"build-personalized training {ENDPOINT}", "requires a model; name it with --persona-llm"),
     ("build-personalized training --shares 1", "'1' is not of the form TRAIN/VALIDATION/TEST"),
     ("build-personalized training --shares 0.5/0.1/0.1", "are 0.5/0.1/0.1, but must add up to 1"),
     ("build-personalized training --source table:t --column who=user", "there is no column `who` to rename"),
@@ -112,7 +112,7 @@ OWN = [
     ("build-chinese resolve none.jsonl --out o.jsonl", "none.jsonl cannot be read: No such file or directory."),
     ("build-chinese tasks --recipe paper --annotator an", "The recipe names no prompts"),
     (f"build-chinese tasks {ENDPOINT}", "name them with --writer."),
-    (f"build-chinese preference {ENDPOINT}", "say which one with --judge."),
+    (f"build-chinese preference {ENDPOINT}", "requires a model; name it with --judge."),
     ("build-chinese preference --annotated a --prompts b --license x", ONE_SOURCE.format("annotated, unlabeled")),
 ]
 ALL = ["build-personalized", "build-multilingual", "build-persona-judge"]

@@ -71,6 +71,8 @@ def command_of(program: Program) -> Any:
         body, examples = _parts(text)
         app.callback(invoke_without_command=alone is not None, help=body, epilog=examples)(_before(alone, program))
         command = get_command(app)
+        if alone is not None:
+            command.callback = _naming_options(command.callback, _flags(command.params) | field_flags(alone))
         command.commands = {
             verb: Listed(name=verb, place=place, help=_summary(place), rich_help_panel=panel or None)
             for panel, listed in program.verbs.items()
