@@ -264,7 +264,8 @@ class _OfRecipe(NamedTuple):
     def field_flags(self) -> Iterator[tuple[str, str]]:
         for flag, places in self.flags.items():
             for place in places:
-                yield from {(place.key, flag), (place.dotted, flag)}
+                yield place.key, flag
+                yield place.dotted, flag  # the same but for a table that a text stands for
 
     def built(self, values: Mapping[str, Any]) -> Overrides:
         flags = self.flags
