@@ -96,7 +96,7 @@ def figures_tables(figures: dict[str, Any]) -> dict[str, pl.DataFrame]:
         for entry in figures["set_aside"]:
             failed[entry["language"]] += entry["count"]
         tables["Languages"] = text_table(
-            ["config", "rows", "texts that failed a check", "length vs. English"],
+            ["config", "rows", "failed texts", "length ratio to English"],
             [
                 (code, count, failed[code], f"{figures['length'].get(code, 0):.2f}")
                 for code, count in figures["rows"].items()
@@ -118,7 +118,7 @@ def figures_tables(figures: dict[str, Any]) -> dict[str, pl.DataFrame]:
         )
     if "translation" in figures:
         pairs = [(row["subset"], row["pairs"], f"{row['longer']:.0%}") for row in figures["translation"]]
-        tables["Translation pairs"] = text_table(["subset", "pairs", "better one is longer"], pairs)
+        tables["Translation pairs"] = text_table(["subset", "pairs", "chosen is longer"], pairs)
     if figures.get("review"):
         tables[REVIEW] = review_table(figures["review"])
     return tables | audit_tables(figures["audit"])

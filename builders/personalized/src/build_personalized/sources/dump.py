@@ -133,8 +133,8 @@ def _store(path: Path, posts: sqlite3.Connection, *, answers: bool) -> list[Drop
             continue
         post_id = row.get("Id", "")
         if not (post_id.isascii() and post_id.isdecimal()) or len(post_id) > MAX_ID:
-            what = "a question" if kind == QUESTION else "an answer"
-            raise SourceError(f"{path} has {what} without a number (Id {post_id[:50]!r}).")
+            post_kind = "a question" if kind == QUESTION else "an answer"
+            raise SourceError(f"{path} has {post_kind} without a number (Id {post_id[:50]!r}).")
         longest = max(len(text) for text in row.values())
         if longest > MAX_TEXT:
             raise SourceError(

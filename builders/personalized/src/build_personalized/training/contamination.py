@@ -131,14 +131,14 @@ def _match_kinds(texts: Sequence[str], benchmarks: Sequence[Benchmark]) -> dict[
     questions = [text for benchmark in benchmarks for text in benchmark.questions]
     posts = [text for benchmark in benchmarks for text in benchmark.posts]
     kinds: dict[str, str] = {}
-    for what, others in (("question", questions), ("post", posts)):
+    for part_kind, others in (("question", questions), ("post", posts)):
         if not others:
             continue
         normal = set(map(normalized, others))
         exact = [text for text, part in parts if normalized(part) in normal]
         places = near_texts([part for _, part in parts], others)
         near = [text for (text, _), matches in zip(parts, places, strict=True) if matches]
-        for kind, matched in ((f"exact {what}", exact), (f"near {what}", near)):
+        for kind, matched in ((f"exact {part_kind}", exact), (f"near {part_kind}", near)):
             kinds = dict.fromkeys(matched, kind) | kinds
     return kinds
 

@@ -123,7 +123,7 @@ def _read_rows(
     names = _column_names(frame, where, columns)
     seen: set[tuple[str, ...]] = set()
     for number, row in enumerate(_sort_by_time(frame, names, where).iter_rows(named=True), start=1):
-        cells = {what: row.get(column) for what, column in names.items()}
+        cells = {name: row.get(column) for name, column in names.items()}
         place = f"{where}, row {row['row number']}"
         row_id = f"{config}-{number:06}" if cells.get("id") is None else str(cells["id"])
         prompt = _messages(cells["prompt"], f"{place}: `{names['prompt']}`")
@@ -151,14 +151,14 @@ def _read_rows(
 
 def _column_names(frame: pl.DataFrame, where: str, columns: Mapping[str, str]) -> dict[str, str]:
     """Map `COLUMNS` to the table's columns; optional ones that it lacks are left out."""
-    names = {what: columns.get(what, what) for what in COLUMNS}
-    for what, column in names.items():
-        if column not in frame.columns and (what in REQUIRED or what in columns):
+    names = {name: columns.get(name, name) for name in COLUMNS}
+    for name, column in names.items():
+        if column not in frame.columns and (name in REQUIRED or name in columns):
             raise SourceError(
                 f"{where} has no column `{column}`; it has {', '.join(frame.columns)}. Name the right one with "
-                f'`source.columns=["{what}=COLUMN"]`.'
+                f'`source.columns=["{name}=COLUMN"]`.'
             )
-    return {what: column for what, column in names.items() if column in frame.columns}
+    return {name: column for name, column in names.items() if column in frame.columns}
 
 
 def _sort_by_time(frame: pl.DataFrame, names: Mapping[str, str], where: str) -> pl.DataFrame:
