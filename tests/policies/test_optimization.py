@@ -182,7 +182,7 @@ def test_a_failed_score_is_no_reward_and_does_not_count_for_the_others(
     assert line["failed"] == 16 - len(finite) == 9
     assert line["reward"] == pytest.approx(fmean(finite))  # as the reward model gave it, before it is divided
     assert done.record["failed_scores"] == 9
-    assert done.record["warnings"] == ["9 completions got no finite score and were left out."]
+    assert done.record["warnings"] == ["9 completions got no finite score and were ignored."]
     assert all(math.isfinite(value) for value in line.values())
 
 
@@ -216,7 +216,7 @@ def test_a_reward_that_is_always_the_same_changes_nothing_and_is_said(
     done = optimize(
         base, same, TASKS, tmp_path / "out", options=quick(algorithm, max_steps=2, kl_steps=1), device="cpu"
     )
-    said = "the reward model scored all completions alike, so there was nothing to learn"
+    said = "all completions got the same score, so there was nothing to learn"
     assert done.record["warnings"] == [f"In 2 of 2 steps {said}."]
     lines = log_of(done.folder)
     assert [line["warning"] for line in lines] == [said] * 2

@@ -36,12 +36,12 @@ def refused(base: Any, out: Path, **changed: Any) -> str:
 
 
 def test_no_tasks_two_of_one_id_and_one_without_a_question(base: str, tmp_path: Path) -> None:
-    assert refused(base, tmp_path / "out", tasks=[]) == "There are no tasks to optimise on."
+    assert refused(base, tmp_path / "out", tasks=[]) == "There are no tasks to optimize on."
     twice = refused(base, tmp_path / "out", tasks=[*TASKS, TASKS[3]])
     assert twice == "Two tasks have the id t3; give each an id of its own."
     answered = [*user("hi"), {"role": "assistant", "content": "Hello."}]
     said = refused(base, tmp_path / "out", tasks=[*TASKS, Task(answered, Group("odd", answered, []))])
-    assert said == "The last message of the task odd is not the user's."
+    assert said == "The last message of the task odd does not have the role `user`."
 
 
 def test_too_few_tasks_for_a_step(base: str, tmp_path: Path) -> None:
@@ -51,24 +51,26 @@ def test_too_few_tasks_for_a_step(base: str, tmp_path: Path) -> None:
 
 def test_a_policy_without_a_chat_template_or_with_one_that_refuses(tmp_path: Path) -> None:
     plain = save_language_model(tmp_path / "plain", tokenizer=make_tokenizer(template=None), num_hidden_layers=1)
-    assert refused(plain, tmp_path / "out") == f"{plain} has no chat template; give one by `chat_template`."
+    assert refused(plain, tmp_path / "out") == f"{plain} has no chat template; set `chat_template=...`."
     template = tmp_path / "strict.jinja"
     template.write_text("{{ raise_exception('Only questions in verse.') }}", encoding="utf-8")
     said = refused(plain, tmp_path / "out", chat_template=template)
-    assert said == f"The chat template of {plain} refuses a prompt: Only questions in verse."
+    assert said == f"The chat template of {plain} rejects a prompt: Only questions in verse."
 
 
 def test_a_policy_that_is_none(base: str, tmp_path: Path) -> None:
     assert "There is no model folder nothing" in refused("nothing", tmp_path / "out")
     reward = save_classifier(tmp_path / "reward", num_hidden_layers=1)
-    assert refused(reward, tmp_path / "out") == f"{reward} holds no weights for lm_head.weight; give a language model."
+    assert refused(reward, tmp_path / "out") == f"{reward} has no weights for lm_head.weight; use a language model."
     assert refused(LocalModel(name=base, kind="implicit"), tmp_path / "out").startswith(
-        "A policy to optimise takes no `kind`: "
+        "Optimizing a policy takes no `kind=...`; remove it."
     )
 
 
 def test_another_gpu_than_the_first(base: str, tmp_path: Path) -> None:
-    with pytest.raises(DeviceError, match="not on cuda:1; choose another GPU by the environment variable CUDA_VISIBLE"):
+    with pytest.raises(
+        DeviceError, match="not on cuda:1; select another GPU with the environment variable CUDA_VISIBLE"
+    ):
         optimize(base, LETTERS, TASKS, tmp_path / "out", device="cuda:1")
 
 
@@ -91,13 +93,13 @@ def test_prompts_that_are_too_long_are_left_out_and_counted(base: str, tmp_path:
 
 def test_prompts_that_are_all_too_long(base: str, tmp_path: Path) -> None:
     said = refused(base, tmp_path / "out", tasks=LONG, options=quick("rloo", max_prompt_tokens=60))
-    assert said.startswith("All 2 prompts are longer than 60 tokens, the shortest has ")
-    assert said.endswith("; raise max_prompt_tokens, lower max_tokens, or give the policy less to read.")
+    assert said.startswith("All 2 prompts are longer than 60 tokens (shortest: ")
+    assert said.endswith("; raise `max_prompt_tokens=...`, lower `max_tokens=...`, or shorten the prompts.")
     # Of 1,024 positions, completions leave but 10.
     said = refused(base, tmp_path / "out", tasks=LONG, options=quick("rloo", max_tokens=1014))
-    assert said.startswith("All 2 prompts are longer than 10 tokens, ")
+    assert said.startswith("All 2 prompts are longer than 10 tokens (")
     assert refused(base, tmp_path / "out", options=quick("rloo", max_tokens=1024)) == (
-        f"Completions of 1,024 tokens leave no room for a prompt in the 1,024 positions of {base}; lower max_tokens."
+        f"`max_tokens=1024` leaves no room for a prompt in the 1,024 positions of {base}; lower it."
     )
 
 
@@ -109,7 +111,7 @@ def always(value: float) -> FunctionModel:
 @pytest.mark.parametrize("algorithm", ["rloo", "ppo"])
 def test_a_step_without_any_score_stops_the_run(base: str, tmp_path: Path, algorithm: str) -> None:
     said = refused(base, tmp_path / "out", reward=always(math.nan), options=quick(algorithm, max_steps=1))
-    assert said.startswith("The reward model always.<locals>.<lambda> gave none of 32 completions a finite score; ")
+    assert said.startswith("The reward model always.<locals>.<lambda> gave no finite score to any of 32 completions; ")
 
 
 def test_a_reward_model_that_fails_says_why_itself(base: str, tmp_path: Path) -> None:
@@ -161,7 +163,7 @@ def test_what_is_missing_is_said_with_how_to_install_it(
 ) -> None:
     monkeypatch.setattr(base_models, "find_spec", lambda name: None if name == "trl" else name)
     assert refused(base, tmp_path / "out") == (
-        'Policy optimisation by rloo needs trl: `pip install "pluralbench-policies[optimize]"`, or in a checkout '
+        'Policy optimization by rloo needs trl: `pip install "pluralbench-policies[optimize]"`, or in a checkout '
         "`uv sync --inexact --package pluralbench-policies --extra optimize`."
     )
 

@@ -163,20 +163,18 @@ def test_what_cannot_be_trained_is_told(base: str, tmp_path: Path) -> None:
     refused(PolicyError, r"There are no examples for a planner\.", [])
     refused(PolicyError, r"There are no held-out examples for a planner\.", held_out=[])
     refused(TrainingError, r"Two examples have the id e0; give each an id of its own\.", EXAMPLES[:1] * 2)
-    long = r"All 12 examples are longer than 20 tokens, the shortest has \d+; raise max_length, or show fewer posts\."
+    long = r"All 12 examples are longer than 20 tokens \(shortest: \d+\); raise `max_length=...`, or show fewer posts\."
     refused(PolicyError, long, options=changed(max_length=20))
-    one = r"The example e\d+ has \d+ tokens, and max_length allows 20; raise it, show fewer posts, or choose on_overfl"
+    one = r"The example e\d+ has \d+ tokens, more than 20; raise `max_length=...`, show fewer posts, or set `on_overfl"
     refused(PolicyError, one, options=changed(max_length=20, on_overflow="error"))
-    many = r"max_length 6,000 is more than the 1,024 positions of .*; lower it\."
+    many = r"`max_length=6000` is more than the 1,024 positions of .*; lower it\."
     refused(ModelError, many, options=changed(max_length=6000, on_overflow="error"))
-    where = r"Adapters cannot be put on this model \(.*nowhere.*\); name its modules by lora_targets\."
+    where = r"Adapters cannot be added to this model \(.*nowhere.*\); set `lora_target_modules=...`\."
     refused(ModelError, where, options=changed(lora_target_modules=("nowhere",)))
-    refused(TrainingError, r"A planner takes no `kind`, since it is a language model; leave it out\.", kind="implicit")
+    refused(TrainingError, r"Training a planner takes no `kind=...`; remove it\.", kind="implicit")
     template = tmp_path / "odd.jinja"
     template.write_text("{{ messages | length }}{% if add_generation_prompt %}?{% endif %}", encoding="utf-8")
-    refused(
-        PolicyError, r"writes a prompt otherwise once its answer is there \(the example e0\)", chat_template=template
-    )
+    refused(PolicyError, r"changes the prompt of the example e0 when the answer is added", chat_template=template)
     head = save_classifier(tmp_path / "classifier")
     refused(ModelError, r"is no language model, since it holds a reward head", model=head)
 

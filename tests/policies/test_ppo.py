@@ -19,7 +19,7 @@ from pluralbench_policies.ppo import (
     prepare_step,
     whiten,
 )
-from pluralbench_policies.trainable import Rows, divergence, laid_out, load_body, load_policy, logits_of, sample
+from pluralbench_policies.trainable import Rows, divergence, load_body, load_policy, logits_of, make_rows, sample
 from torch import Tensor
 
 CPU = torch.device("cpu")
@@ -155,7 +155,7 @@ COMPLETIONS = [[50, 51, 52, 53], [70, 1], [80, 81, 1]]
 
 
 def test_a_completion_is_read_in_a_batch_as_alone(learner: PPOState) -> None:
-    rows = laid_out(PROMPTS, COMPLETIONS, CPU)
+    rows = make_rows(PROMPTS, COMPLETIONS, CPU)
     together, values = logits_of(learner.policy, rows, OPTIONS), learner.critic(rows)
     for row, (prompt, completion) in enumerate(zip(PROMPTS, COMPLETIONS, strict=True)):
         ids = torch.tensor([prompt + completion])
@@ -170,10 +170,10 @@ def test_a_completion_is_read_in_a_batch_as_alone(learner: PPOState) -> None:
 
 
 def test_a_completion_without_a_reward_counts_for_nothing(learner: PPOState) -> None:
-    rows = laid_out(PROMPTS, COMPLETIONS, CPU)
+    rows = make_rows(PROMPTS, COMPLETIONS, CPU)
     step, entropy = prepare_step(learner, rows, torch.tensor([2.0, math.nan, -1.0]), OPTIONS)
     assert step.counts.tolist() == [[True] * 4, [False] * 4, [True] * 3 + [False]]
-    two = laid_out(PROMPTS[::2], COMPLETIONS[::2], CPU)
+    two = make_rows(PROMPTS[::2], COMPLETIONS[::2], CPU)
     alone, _ = prepare_step(learner, two, torch.tensor([2.0, -1.0]), OPTIONS)
     torch.testing.assert_close(step.advantages[step.counts], alone.advantages[alone.counts], rtol=1e-3, atol=1e-4)
     torch.testing.assert_close(step.returns[step.counts], alone.returns[alone.counts], rtol=1e-3, atol=1e-4)
@@ -184,7 +184,7 @@ def test_a_completion_without_a_reward_counts_for_nothing(learner: PPOState) -> 
 
 
 def test_the_divergence_is_taken_off_each_tokens_reward(learner: PPOState, base: str) -> None:
-    rows, options = laid_out(PROMPTS, COMPLETIONS, CPU), quick("ppo", kl_coef=0.5)
+    rows, options = make_rows(PROMPTS, COMPLETIONS, CPU), quick("ppo", kl_coef=0.5)
     torch.manual_seed(0)
     start: Any = load_policy(LocalModel(name=base, device="cpu"), CPU)
     for parameter in start.parameters():
@@ -207,7 +207,7 @@ def test_samples_follow_the_distribution_that_is_optimised(learner: PPOState) ->
     learner.policy.generation_config.top_k = 1
     drawn_ids = sample(learner.policy, [PROMPTS[1]] * 4000, [1], options)
     assert learner.policy.generation_config.top_k == 1
-    expected = logits_of(learner.policy, laid_out([PROMPTS[1]], [[1]], CPU), options)[0, 0].softmax(-1)
+    expected = logits_of(learner.policy, make_rows([PROMPTS[1]], [[1]], CPU), options)[0, 0].softmax(-1)
     found = torch.bincount(torch.tensor(drawn_ids)[:, 0], minlength=len(expected)) / 4000
     # The standard error of a share p is at most sqrt(p / 4000).
     assert bool(((found - expected).abs() < 5 * (expected / 4000).sqrt() + 2e-3).all())
@@ -215,7 +215,7 @@ def test_samples_follow_the_distribution_that_is_optimised(learner: PPOState) ->
 
 
 def test_the_divergence_by_hand(learner: PPOState) -> None:
-    rows = laid_out(PROMPTS, COMPLETIONS, CPU)
+    rows = make_rows(PROMPTS, COMPLETIONS, CPU)
     assert divergence(learner.policy, learner.policy, rows, OPTIONS) == pytest.approx(0, abs=1e-6)
     halves, quarters = torch.tensor([0.5, 0.5]).log(), torch.tensor([0.75, 0.25]).log()
 

@@ -1,7 +1,6 @@
-"""Language models as policies: sample from them, and optimise them against a reward model.
+"""Language models as policies: sample from them, and optimize them against a reward model.
 
-Its names are those of `__init__.pyi`, each imported when it is first used, so that a policy can be described without
-torch.
+`__init__.pyi` lists the public names. Each is imported on first use, so that a policy can be described without torch.
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""The language model that a training begins with: what is asked of it before anything is loaded, and its tokenizer."""
+"""Checks of a base model before it is loaded for training, and its tokenizer."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,36 +15,46 @@ from pluralbench_policies.errors import PolicyError
 
 
 def check_base_model(
-    base: LocalModel, *, what: str, needed: Sequence[str], unused: Iterable[str], takes_no: str, done: str
+    base: LocalModel, *, what: str, needed: Sequence[str], unused: Iterable[str], unused_message: str, action: str
 ) -> None:
-    """Raise where a library is missing (`PolicyError`), or the base is described as it cannot be trained.
+    """Check the libraries and the settings of a base model before a training.
 
-    what: the training in a sentence, which needs the libraries `needed`. unused: fields of a description without a
-    meaning here, as the sentence `takes_no` says. done: a sentence's beginning, such as "A planner is trained".
+    Args:
+        base: The base model.
+        what: The training, as the subject of "WHAT needs LIBRARY".
+        needed: Libraries that the training imports.
+        unused: Fields of `LocalModel` that have no meaning here.
+        unused_message: Message for such a field, with `{field}`.
+        action: Beginning of a sentence for a wrong device, such as "A planner is trained".
+
+    Raises:
+        PolicyError: A library is missing.
+        TrainingError: A field is set that has no meaning here.
+        DeviceError: The device is neither the CPU nor the first GPU.
     """
     missing = [name for name in needed if find_spec(name) is None]
     if missing:
         raise PolicyError(f"{what} needs {missing[0]}: {install_command('pluralbench-policies', 'optimize')}.")
-    check_base(base, unused, takes_no)
+    check_base(base, unused, unused_message)
     if base.device not in {"auto", "cpu", "cuda", "cuda:0"}:
         raise DeviceError(
-            f"{done} on the CPU or the first GPU, not on {base.device}; choose another GPU by the environment variable "
-            "CUDA_VISIBLE_DEVICES."
+            f"{action} on the CPU or the first GPU, not on {base.device}; select another GPU with the environment "
+            "variable CUDA_VISIBLE_DEVICES."
         )
 
 
 def chat_tokenizer(source: LocalModel) -> Any:
-    """The tokenizer of a model that has a chat template. Raises `PolicyError`, `ModelError`."""
+    """Load the tokenizer of a chat model. Raises `PolicyError` without a chat template, and `ModelError`."""
     tokenizer = load_tokenizer(source, source.template())
     if not tokenizer.chat_template:
-        raise PolicyError(f"{source.name} has no chat template; give one by `chat_template`.")
+        raise PolicyError(f"{source.name} has no chat template; set `chat_template=...`.")
     return tokenizer
 
 
 @contextmanager
-def rendering(name: str) -> Iterator[None]:
-    """Raises `PolicyError` where the chat template of the model `name` refuses what it is given in this context."""
+def template_errors(name: str) -> Iterator[None]:
+    """Convert errors of the chat template of the model `name` to `PolicyError`."""
     try:
         yield
     except (TemplateError, TypeError, ValueError) as error:
-        raise PolicyError(f"The chat template of {name} refuses a prompt: {one_line(error)}.") from None
+        raise PolicyError(f"The chat template of {name} rejects a prompt: {one_line(error)}.") from None

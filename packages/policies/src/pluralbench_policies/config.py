@@ -123,13 +123,13 @@ class OptimizeSettings(Recipe):
 
 
 def tasks_digest(tasks: Sequence[Task]) -> str:
-    """One digest of all tasks."""
-    # A digest of digests: the canonical JSON of a large set would be held twice in memory.
+    """Compute one digest of all tasks."""
+    # A digest of digests avoids holding the canonical JSON of a large set twice in memory.
     return digest([_digest(task) for task in tasks])
 
 
 def _digest(task: Task) -> str:
     group = task.group
     person = None if group.person is None else asdict(group.person)
-    messages = [[dict(message) for message in several] for several in (task.messages, group.prompt)]
+    messages = [[dict(message) for message in conversation] for conversation in (task.messages, group.prompt)]
     return digest([group.id, *messages, list(group.context), person])

@@ -1,4 +1,4 @@
-"""The log of an optimisation while it runs, its curves, and what is to be said of it in the end."""
+"""The log of a policy optimization, its curves, and its warnings."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -7,26 +7,26 @@ from typing import Any
 
 from pluralbench_local.training_job import read_log, step_log
 
-from pluralbench_policies.scorer import ALIKE
+from pluralbench_policies.scorer import EQUAL_SCORES
 
 CURVES_FILE = "curves.png"
 CURVES = {
     "reward": "reward, mean",
     "length": "completion, tokens",
-    "kl": "divergence from the start,\nnats a token",
-    "entropy": "entropy, nats a token",
+    "kl": "KL from initial policy,\nnats per token",
+    "entropy": "entropy, nats per token",
 }
 
 
 def step_lines(work: Path, done: int, of: int) -> AbstractContextManager[Callable[[Mapping[str, Any]], None]]:
-    """A function that takes what a step gave, see `step_log`; `line["alike"]` says whether all scores were the same."""
+    """Open the log of the steps (`step_log`); the context gives a function that writes a step's line."""
     return step_log(
-        work, "optimising", done, of, note=lambda line: f"reward {line['reward']:.3f}, {line['length']:.0f} tokens"
+        work, "optimizing", done, of, note=lambda line: f"reward {line['reward']:.3f}, {line['length']:.0f} tokens"
     )
 
 
 def lengths(completions: Sequence[Sequence[int]], ends: Sequence[int]) -> dict[str, float]:
-    """Mean tokens of the completions, and the share of them that ended by themselves."""
+    """Compute the mean number of tokens of completions, and the share that ended with an end token."""
     return {
         "length": sum(map(len, completions)) / len(completions),
         "ended": sum(ids[-1] in ends for ids in completions) / len(completions),
@@ -34,7 +34,7 @@ def lengths(completions: Sequence[Sequence[int]], ends: Sequence[int]) -> dict[s
 
 
 def draw_curves(folder: Path) -> None:
-    """Draw reward, length, divergence and entropy by step from the log in a folder, into `curves.png` beside it."""
+    """Draw reward, length, KL divergence and entropy by step from the log in `folder` into its `curves.png`."""
     from matplotlib.figure import Figure  # noqa: PLC0415 - an extra
 
     lines = read_log(folder)
@@ -52,10 +52,10 @@ def draw_curves(folder: Path) -> None:
 
 
 def warnings_of(work: Path) -> dict[str, Any]:
-    """What the log says that a reader has to know."""
+    """Collect the warnings of a log, and the number of completions without a score."""
     lines = read_log(work)
-    alike, failed = sum(line["alike"] for line in lines), sum(line["failed"] for line in lines)
-    warnings = [f"In {alike:,} of {len(lines):,} steps {ALIKE}."] if alike else []
+    equal, failed = sum(line["alike"] for line in lines), sum(line["failed"] for line in lines)
+    warnings = [f"In {equal:,} of {len(lines):,} steps {EQUAL_SCORES}."] if equal else []
     if failed:
-        warnings.append(f"{failed:,} completions got no finite score and were left out.")
+        warnings.append(f"{failed:,} completions got no finite score and were ignored.")
     return {"failed_scores": failed, "warnings": warnings}

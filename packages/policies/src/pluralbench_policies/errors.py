@@ -1,7 +1,7 @@
-"""What can go wrong with a policy, in one sentence each."""
+"""Errors of policies."""
 
 from pluralbench_runs import UserError
 
 
 class PolicyError(UserError):
-    """A policy that cannot be sampled from or optimised as it was asked for."""
+    """A policy cannot be sampled from or optimized as requested."""

@@ -1,11 +1,11 @@
-"""Sampling from a language model in this process, as recorded calls.
+"""Sample from a language model in this process, as recorded calls.
 
     model = chat_model_of("./policy", temperature=1.0, max_tokens=256)
     requests = [chat_request(model, messages, seed=0, label="q1", attempt=number) for number in range(16)]
     with working_ledger(path) as ledger:
         answers = ask(requests, ledger, Generation(LocalModel(name="./policy")))
 
-`ask` records each sample when it is drawn, goes on where it was interrupted, and asks for no recorded one again.
+`ask` records each sample when it is drawn, resumes after an interruption, and does not draw a recorded sample again.
 """
 
 from collections import defaultdict
@@ -30,7 +30,7 @@ from pluralbench_policies.decoding import Decoder, DecodingParams
 from pluralbench_policies.errors import PolicyError
 
 PROVIDER = "transformers"
-BUDGET = {"cpu": 16_384, "cuda": 65_536}  # tokens in the memory of a batch; for a GPU an estimate
+BUDGET = {"cpu": 16_384, "cuda": 65_536}  # tokens per batch; an estimate for GPUs
 LIMITS = ("max_tokens", "max_completion_tokens")
 FIELDS = {"messages", "temperature", "top_p", "seed", *LIMITS, "chat_template", "dtype"}
 
@@ -38,11 +38,21 @@ FIELDS = {"messages", "temperature", "top_p", "seed", *LIMITS, "chat_template", 
 def chat_model_of(
     model: str | Path | LocalModel, *, temperature: float = 1.0, top_p: float | None = None, max_tokens: int = 512
 ) -> ChatModel:
-    """The chat model that requests to a policy are for. Its name holds the weights' digest, or commit on the Hub.
+    """Make the chat model for requests to a policy.
 
-    So another checkpoint in the same folder has other requests. Raises `PolicyError` where neither is to be had.
+    Its name has the digest of the weights, or the commit on the Hub, so another checkpoint in the same folder has other
+    requests.
+
+    Args:
+        model: Model folder, name on the Hub, or description.
+        temperature: Sampling temperature; 0 is greedy.
+        top_p: Nucleus sampling. Default: off.
+        max_tokens: Maximum tokens per sample.
+
+    Raises:
+        PolicyError: The model has neither a digest nor a commit.
     """
-    source = _language(model)
+    source = _policy_source(model)
     template = source.template()
     extra = {} if template is None else {"chat_template": digest(template)}
     if source.dtype != "auto":
@@ -59,35 +69,36 @@ def chat_model_of(
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """A request, and what it asks for. most: tokens of its answer at most, by the request and the model's positions."""
+class _ParsedRequest:
+    """A parsed request. `max_tokens` is limited by the request and by the model's positions."""
 
     request: Request
     prompt: tuple[int, ...]
     sampling: DecodingParams
     seed: int
-    most: int
+    max_tokens: int
 
 
 class Generation(PackingBackend):
-    """Answers chat requests by a language model in this process, for `ask`.
+    """Backend of `ask` that samples from a language model in this process.
 
-    The samples of a prompt are drawn together: the prompt is computed once for all of them. Each sample has random
-    numbers of its own, by the `seed` of its request, so it does not depend on what is drawn beside it, except that
-    sums are rounded otherwise in batches of other sizes: where two tokens are about equally likely to be the drawn one,
-    the other may be taken, and the sample goes on differently from there.
+    The samples of a prompt share its computation. Each sample has its own random numbers from the `seed` of its
+    request, so it does not depend on the other samples of the batch. Rounding can differ with the batch size: if the
+    random number falls almost exactly between two tokens, another one may be drawn.
 
-    Temperature and top_p are those of the request; nothing else changes the model's probabilities. A sample ends with
-    one of the model's end-of-sequence tokens. One that is cut at `max_tokens`, or at the last of the model's positions,
-    has the outcome "length"; a prompt that is too long by itself is an answer of outcome "error" and status 413.
+    Temperature and top_p of the request are the only changes to the model's probabilities. A sample ends with one of
+    the model's end-of-sequence tokens. The outcome of a sample that reaches `max_tokens` or the last of the model's
+    positions is "length". The outcome of a prompt that is too long by itself is "error".
 
-    token_budget: tokens of prompts and answers together in a batch; the memory it takes grows with them.
+    Args:
+        model: Model folder, name on the Hub, or description.
+        token_budget: Maximum tokens of prompts and samples in a batch; more need more memory. Default: by device.
     """
 
     concurrency: int | None = 1
 
     def __init__(self, model: str | Path | LocalModel, *, token_budget: int | None = None) -> None:
-        self._source = _language(model)
+        self._source = _policy_source(model)
         self._budget = token_budget
         self._decoder: Decoder | None = None
         self._prompts: dict[bytes, tuple[int, ...]] = {}
@@ -98,43 +109,45 @@ class Generation(PackingBackend):
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """The weights stay until `close`."""
+        """Keep the weights until `close`."""
 
     def close(self) -> None:
-        """Let the weights go; the next request loads them again."""
+        """Free the weights; the next request loads them again."""
         self._decoder = None
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
 
     def size(self, request: Request) -> int:
-        """Tokens of the prompt."""
+        """Count the tokens of the prompt."""
         return len(self._prompt(request))
 
     def pack(self, requests: Sequence[Request]) -> list[list[Request]]:
-        """Batches of at most the budget's tokens, in which a prompt's samples are together, as far as they fit."""
-        asked = [self._asked(request) for request in requests]
-        alike: dict[tuple[float, float], dict[tuple[int, ...], list[_Asked]]] = defaultdict(lambda: defaultdict(list))
-        for one in asked:
-            if one.most >= 1:
-                alike[one.sampling.temperature, one.sampling.top_p or 1.0][one.prompt].append(one)
-        messages = [[one.request] for one in asked if one.most < 1]
+        """Pack requests into batches within the token budget, with the samples of a prompt together if they fit."""
+        parsed = [self._parse(request) for request in requests]
+        by_sampling: dict[tuple[float, float], dict[tuple[int, ...], list[_ParsedRequest]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
+        for item in parsed:
+            if item.max_tokens >= 1:
+                by_sampling[item.sampling.temperature, item.sampling.top_p or 1.0][item.prompt].append(item)
+        batches = [[item.request] for item in parsed if item.max_tokens < 1]
         on_gpu = self._source.device != "cpu" and torch.cuda.is_available()
         budget = self._budget or BUDGET["cuda" if on_gpu else "cpu"]
-        for by_prompt in alike.values():
-            taken = budget
+        for by_prompt in by_sampling.values():
+            used = budget
             for prompt in sorted(by_prompt, key=len):
-                begun = False
-                for one in by_prompt[prompt]:
-                    cost = one.most + (0 if begun else len(prompt))
-                    if taken + cost > budget:
-                        messages.append([])
-                        taken, cost = 0, one.most + len(prompt)
-                    messages[-1].append(one.request)
-                    taken, begun = taken + cost, True
-        return messages
+                counted = False  # whether the batch already includes the prompt
+                for item in by_prompt[prompt]:
+                    cost = item.max_tokens + (0 if counted else len(prompt))
+                    if used + cost > budget:
+                        batches.append([])
+                        used, cost = 0, item.max_tokens + len(prompt)
+                    batches[-1].append(item.request)
+                    used, counted = used + cost, True
+        return batches
 
     async def send_packed(self, requests: Sequence[Request]) -> AsyncIterator[list[Answer]]:
-        """Draw the samples of a batch; an answer as soon as it ends. Half at a time where memory runs out."""
+        """Draw the samples of a batch, and yield each as soon as it is finished. Out of memory halves the batch."""
         waiting = [list(requests)]
         while waiting:
             part = waiting.pop()
@@ -150,59 +163,59 @@ class Generation(PackingBackend):
                 if len(left) == 1:
                     tokens = len(self._prompt(left[0]))
                     raise ModelNotServed(
-                        f"One sample for a prompt of {tokens:,} tokens does not fit into memory; lower `max_tokens`, "
-                        "or choose a smaller `dtype` or another device."
+                        f"One sample for a prompt of {tokens:,} tokens does not fit into memory; lower "
+                        "`max_tokens=...`, or choose a smaller `dtype=...` or another `device=...`."
                     ) from None
                 waiting += [left[len(left) // 2 :], left[: len(left) // 2]]
 
     def _answers(self, requests: Sequence[Request]) -> Iterator[Answer]:
-        asked = [self._asked(request) for request in requests]
-        for one in asked:
-            if one.most < 1:
+        parsed = [self._parse(request) for request in requests]
+        for item in parsed:
+            if item.max_tokens < 1:
                 yield Answer.to(
-                    one.request,
+                    item.request,
                     "error",
-                    f"The prompt has {len(one.prompt):,} tokens, and the model takes {self._limit:,}, its answer "
+                    f"The prompt has {len(item.prompt):,} tokens, and the model takes {self._limit:,}, its answer "
                     "included.",
                     finish_reason="prompt too long",
-                    tokens=(len(one.prompt), 0),
+                    tokens=(len(item.prompt), 0),
                 )
-        drawn = [one for one in asked if one.most >= 1]
+        drawn = [item for item in parsed if item.max_tokens >= 1]
         if not drawn:
             return
-        prompts = list(dict.fromkeys(one.prompt for one in drawn))
+        prompts = list(dict.fromkeys(item.prompt for item in drawn))
         for place, tokens, ended in self._load().samples(
             prompts,
-            [prompts.index(one.prompt) for one in drawn],
+            [prompts.index(item.prompt) for item in drawn],
             drawn[0].sampling,
-            [one.seed for one in drawn],
-            [one.most for one in drawn],
+            [item.seed for item in drawn],
+            [item.max_tokens for item in drawn],
         ):
-            one = drawn[place]
+            item = drawn[place]
             text = str(self._template.tokenizer.decode(tokens, skip_special_tokens=True))
             outcome: Outcome = "length" if not ended else "answer" if text.strip() else "empty"
-            used = (len(one.prompt), len(tokens) + ended)
-            yield Answer.to(one.request, outcome, text, finish_reason="stop" if ended else "length", tokens=used)
+            used = (len(item.prompt), len(tokens) + ended)
+            yield Answer.to(item.request, outcome, text, finish_reason="stop" if ended else "length", tokens=used)
 
-    def _asked(self, request: Request) -> _Asked:
-        """What a request asks for. Raises `ModelNotServed` for what this model does not do."""
+    def _parse(self, request: Request) -> _ParsedRequest:
+        """Parse a request. Raises `ModelNotServed` if this model cannot answer it."""
         body: Any = request.body
         if (request.provider, request.model) != (PROVIDER, self._name):
             raise ModelNotServed(
-                f"A request is for {request.model} of {request.provider}, but the model here is {self._name}."
+                f"A request is for {request.model} of {request.provider}, but the loaded model is {self._name}."
             )
         unknown = sorted(body.keys() - FIELDS)
         if request.kind != "chat" or unknown:
             what = unknown[0] if unknown else request.kind
-            raise ModelNotServed(f"A model in this process does not know {what!r} of a request; leave it out.")
+            raise ModelNotServed(f"A local policy does not support {what!r} in a request; remove it.")
         sampling = DecodingParams(float(body.get("temperature", 1.0)), body.get("top_p"))
         if sampling.temperature and "seed" not in body:
-            raise ModelNotServed(
-                "A sample in this process is drawn by a seed of its own; make its `ChatModel` `seeded`."
-            )
+            raise ModelNotServed("A local policy needs a seed in each request; set `seeded=True` in its `ChatModel`.")
         prompt = self._prompt(request)
-        wanted = min((int(body[name]) for name in LIMITS if name in body), default=UNLIMITED)
-        return _Asked(request, prompt, sampling, int(body.get("seed", 0)), min(wanted, self._limit - len(prompt)))
+        limit = min((int(body[name]) for name in LIMITS if name in body), default=UNLIMITED)
+        return _ParsedRequest(
+            request, prompt, sampling, int(body.get("seed", 0)), min(limit, self._limit - len(prompt))
+        )
 
     def _prompt(self, request: Request) -> tuple[int, ...]:
         messages: Any = request.body["messages"]
@@ -222,37 +235,37 @@ class Generation(PackingBackend):
 
     @cached_property
     def _limit(self) -> int:
-        """The most tokens of a prompt with its answer."""
+        """Maximum tokens of a prompt with its answer."""
         return token_limit(self._template.tokenizer, [load_config(self._source)])
 
     def _load(self) -> Decoder:
         if self._decoder is None:
             model: Any = language_model(self._source)
-            own = model.generation_config.eos_token_id
-            ends = own if isinstance(own, list) else [self._template.tokenizer.eos_token_id if own is None else own]
+            eos = model.generation_config.eos_token_id
+            ends = eos if isinstance(eos, list) else [self._template.tokenizer.eos_token_id if eos is None else eos]
             if None in ends:
                 raise PolicyError(
-                    f"Neither the generation configuration nor the tokenizer of {self._source.name} names the token "
-                    "that ends an answer; add `eos_token_id` to its generation_config.json."
+                    f"{self._source.name} has no end-of-sequence token; add `eos_token_id` to its "
+                    "generation_config.json."
                 )
             self._decoder = Decoder(model, ends)
         return self._decoder
 
 
-def _language(model: str | Path | LocalModel) -> LocalModel:
-    """The description of a policy. Raises `PolicyError` for what only a reward model has."""
+def _policy_source(model: str | Path | LocalModel) -> LocalModel:
+    """Normalize the description of a policy. Raises `PolicyError` for fields of reward models."""
     source = described(model)
     wrong = [name for name in ("label", "reference") if getattr(source, name) is not None]
     if wrong:
-        raise PolicyError(f"Sampling takes no `{wrong[0]}`, which belongs to a reward model; leave it out.")
+        raise PolicyError(f"Sampling takes no `{wrong[0]}=...`, which is for reward models; remove it.")
     return source
 
 
 def _identity(source: LocalModel) -> str:
-    known = model_digest(source.name) or model_commit(source.name, source.revision)
-    if known is None:
+    version = model_digest(source.name) or model_commit(source.name, source.revision)
+    if version is None:
         raise PolicyError(
-            f"Which model {source.name} is cannot be told: it is no folder, and the Hub gives no commit of it; give a "
-            "model folder."
+            f"{source.name} cannot be identified: it is not a folder, and the Hub has no commit of it; use a model "
+            "folder."
         )
-    return f"{Path(source.name).name if Path(source.name).is_dir() else source.name}@{known[:12]}"
+    return f"{Path(source.name).name if Path(source.name).is_dir() else source.name}@{version[:12]}"

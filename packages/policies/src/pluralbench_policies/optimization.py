@@ -1,6 +1,6 @@
-"""Optimising a policy against a reward model, from its description to a folder with the policy.
+"""Optimize a policy against a reward model.
 
-While it runs, `OUT.work` holds a checkpoint and the log; the same call goes on from there.
+During a run, `OUT.work` holds a checkpoint and the log, from which the same call resumes.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from pluralbench_local.training_job import Kind, Result, Trained, at_commit, che
 from pluralbench_rewards import RewardModel
 from pluralbench_runs import recipe_values, rng_for
 
-from pluralbench_policies.base_models import chat_tokenizer, check_base_model, rendering
+from pluralbench_policies.base_models import chat_tokenizer, check_base_model, template_errors
 from pluralbench_policies.config import OptimizeConfig, OptimizeSettings, Task, tasks_digest
 from pluralbench_policies.curves import CURVES_FILE, draw_curves, warnings_of
 from pluralbench_policies.errors import PolicyError
@@ -25,13 +25,10 @@ NEEDED = {"ppo": ("torchrl", "tensordict"), "rloo": ("trl", "datasets"), "grpo":
 POLICY = Kind(
     "optimization.json", "pluralbench-policies", ("transformers", "tokenizers", "trl", "torchrl", "tensordict")
 )
-TAKES_NO = (
-    "A policy to optimise takes no `{field}`: it is a language model, and computes in a precision of its own; leave it "
-    "out."
-)
+UNUSED_FIELD = "Optimizing a policy takes no `{field}=...`; remove it."
 TOO_LARGE = (
-    "The policy does not fit into memory with what is computed at a time; lower micro_batch, prompts, "
-    "max_prompt_tokens or max_tokens, or use gradient_checkpointing."
+    "The policy does not fit into memory; lower `micro_batch_size=...`, `max_prompt_tokens=...` or `max_tokens=...`, "
+    "or set `gradient_checkpointing=True`."
 )
 
 
@@ -45,18 +42,28 @@ def optimize(
     fresh: bool = False,
     **fields: Any,
 ) -> Trained:
-    """Optimise a policy against a reward model into the folder `out`, by PPO, RLOO or GRPO.
+    """Optimize a policy against a reward model by PPO, RLOO or GRPO, on one device in one process.
 
-    policy: a language model with a chat template; its description, or its name with `revision`, `chat_template`,
-    `device` and `trust_remote_code` of `LocalModel` by keyword. One device, one process. reward: scores the completions
-    of a prompt as one group; a completion whose score is not finite is left out. fresh: start over.
+    The same call resumes an interrupted optimization. On a CPU with the same number of threads it ends in the same
+    weights as an uninterrupted one. `out` holds an ordinary language model with tokenizer, `optimization.json`,
+    `curves.png`, and `log.jsonl` with one line per step.
 
-    Optimisation that was interrupted goes on with the same call, and on a CPU with as many threads ends in the same
-    weights as without. `out` holds an ordinary language model with tokenizer, `optimization.json`, `curves.png`, and
-    `log.jsonl` with a line a step.
+    Args:
+        policy: A language model with a chat template: its folder, name on the Hub, or description.
+        reward: Scores the completions of a prompt as one group. A completion without a finite score is ignored.
+        tasks: The prompts.
+        out: Folder for the optimized policy.
+        options: Algorithm and hyperparameters. Default: `OptimizeConfig()`.
+        fresh: Start over.
+        fields: `revision`, `chat_template`, `device` and `trust_remote_code` of `LocalModel`, if `policy` is not a
+            description.
 
-    Raises `PolicyError`, `ModelError`, `DeviceError`, whatever `reward` raises, and `OutputError` where `out` was made
-    by other settings, or of a base whose files are others by now.
+    Raises:
+        PolicyError: A library is missing, or the tasks or options do not fit the policy.
+        TrainingError: A field of the description has no meaning here, or two tasks have the same id.
+        ModelError: The policy cannot be loaded.
+        DeviceError: The device does not exist or is not supported.
+        OutputError: `out` has other settings, or the policy's files have changed.
     """
     options = options or OptimizeConfig()
     base = described(policy, **fields)
@@ -68,30 +75,30 @@ def optimize(
         options=options,
     )
 
-    def learn(work: Path) -> Result:
+    def train(work: Path) -> Result:
         source = at_commit(base, settings.policy)
         tokenizer = chat_tokenizer(source)
         device = device_of(source.device)
         model = load_policy(source, device)
-        prompts, kept = _fitting(base.name, model, tokenizer, tasks, options)
-        steps = _steps(kept, tasks, options)
+        prompts, fitting = _fitting_prompts(base.name, model, tokenizer, tasks, options)
+        steps = _steps(fitting, tasks, options)
         scorer = Scorer(reward, tasks, options.reward_divisor)
-        _by(options)(source, model, tokenizer, scorer, steps, prompts, options, work)
+        _trainer_for(options)(source, model, tokenizer, scorer, steps, prompts, options, work)
         draw_curves(work)
         facts = {
             "settings": recipe_values(settings),
-            "tasks": {"given": len(tasks), "too_long": len(tasks) - len(kept)},
+            "tasks": {"given": len(tasks), "too_long": len(tasks) - len(fitting)},
             "prompts": sum(map(len, steps)),
             "completions": sum(map(len, steps)) * options.completions,
             **warnings_of(work),
         }
         return saved_network(model, tokenizer, device, facts, beside=[work / CURVES_FILE])
 
-    return run_job(POLICY, out, settings, learn, too_large=TOO_LARGE, fresh=fresh)
+    return run_job(POLICY, out, settings, train, too_large=TOO_LARGE, fresh=fresh)
 
 
-def _by(options: OptimizeConfig) -> Callable[..., None]:
-    """What takes the steps; its libraries are imported here, since they are an extra."""
+def _trainer_for(options: OptimizeConfig) -> Callable[..., None]:
+    """The function that runs the steps; imported here, since its libraries are an extra."""
     if options.algorithm == "ppo":
         from pluralbench_policies.ppo import optimize_by_ppo  # noqa: PLC0415
 
@@ -104,24 +111,24 @@ def _by(options: OptimizeConfig) -> Callable[..., None]:
 def _check(base: LocalModel, tasks: Sequence[Task], options: OptimizeConfig) -> None:
     check_base_model(
         base,
-        what=f"Policy optimisation by {options.algorithm}",
+        what=f"Policy optimization by {options.algorithm}",
         needed=(*NEEDED[options.algorithm], "matplotlib"),
         unused={"kind", "label", "reference", "dtype"},
-        takes_no=TAKES_NO,
-        done="A policy is optimised",
+        unused_message=UNUSED_FIELD,
+        action="A policy is optimized",
     )
     if not tasks:
-        raise PolicyError("There are no tasks to optimise on.")
+        raise PolicyError("There are no tasks to optimize on.")
     check_names((task.group.id for task in tasks), "tasks")
     for task in tasks:
         if not task.messages or task.messages[-1].get("role") != "user":
-            raise PolicyError(f"The last message of the task {task.group.id} is not the user's.")
+            raise PolicyError(f"The last message of the task {task.group.id} does not have the role `user`.")
 
 
-def _fitting(
+def _fitting_prompts(
     name: str, model: Any, tokenizer: Any, tasks: Sequence[Task], options: OptimizeConfig
 ) -> tuple[list[list[int]], list[int]]:
-    """The tokens of each task's prompt, and the places of the tasks whose prompt is short enough."""
+    """The tokens of each task's prompt, and the indices of the tasks whose prompt is short enough."""
     positions = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     limit = (
         options.max_prompt_tokens
@@ -130,35 +137,35 @@ def _fitting(
     )
     if limit < 1:
         raise PolicyError(
-            f"Completions of {options.max_tokens:,} tokens leave no room for a prompt in the {positions:,} positions "
-            f"of {name}; lower max_tokens."
+            f"`max_tokens={options.max_tokens}` leaves no room for a prompt in the {positions:,} positions of {name}; "
+            "lower it."
         )
-    with rendering(name):
+    with template_errors(name):
         prompts = [prompt_ids(tokenizer, task.messages) for task in tasks]
-    kept = [place for place, ids in enumerate(prompts) if len(ids) <= limit]
-    if not kept:
+    fitting = [place for place, ids in enumerate(prompts) if len(ids) <= limit]
+    if not fitting:
         shortest = min(map(len, prompts))
         raise PolicyError(
-            f"All {len(tasks):,} prompts are longer than {limit:,} tokens, the shortest has {shortest:,}; raise "
-            "max_prompt_tokens, lower max_tokens, or give the policy less to read."
+            f"All {len(tasks):,} prompts are longer than {limit:,} tokens (shortest: {shortest:,}); raise "
+            "`max_prompt_tokens=...`, lower `max_tokens=...`, or shorten the prompts."
         )
-    return prompts, kept
+    return prompts, fitting
 
 
-def _steps(kept: Sequence[int], tasks: Sequence[Task], options: OptimizeConfig) -> list[list[int]]:
-    """The tasks of each step by their places; each epoch has an order of its own, and leaves out what fills no step."""
-    if len(kept) < options.batch_size:
+def _steps(fitting: Sequence[int], tasks: Sequence[Task], options: OptimizeConfig) -> list[list[int]]:
+    """The indices of each step's tasks. Each epoch has its own order and drops its incomplete last step."""
+    if len(fitting) < options.batch_size:
         raise PolicyError(
-            f"{len(kept):,} prompts are too few for a step of {options.batch_size:,}; "
+            f"{len(fitting):,} prompts are too few for a step of {options.batch_size:,}; "
             "lower `batch_size=...` or add tasks."
         )
-    whole = len(kept) // options.batch_size
-    epochs = options.epochs if options.max_steps is None else -(-options.max_steps // whole)
+    per_epoch = len(fitting) // options.batch_size
+    epochs = options.epochs if options.max_steps is None else -(-options.max_steps // per_epoch)
     steps = []
     for epoch in range(epochs):
-        order = sorted(kept, key=lambda place: rng_for(options.seed, "tasks", epoch, tasks[place].group.id).random())
+        order = sorted(fitting, key=lambda place: rng_for(options.seed, "tasks", epoch, tasks[place].group.id).random())
         steps += [
             order[begin : begin + options.batch_size]
-            for begin in range(0, whole * options.batch_size, options.batch_size)
+            for begin in range(0, per_epoch * options.batch_size, options.batch_size)
         ]
     return steps[: options.max_steps]

@@ -1,8 +1,8 @@
-"""Training a planner: from what a person posted and asks to what they expect of an answer.
+"""Train a planner, which predicts from a user's posts and question what they expect of an answer.
 
-Personalized RewardBench, section 4.3; its settings are those of LaMP-QA's code, on which the paper builds. That code
-takes the loss over the whole chat; here it is taken over the plan alone, so that nothing is spent on learning to write
-posts. While it runs, `OUT.work` holds a checkpoint and the log; the same call goes on from there.
+Personalized RewardBench, section 4.3. The defaults are those of LaMP-QA's code, on which the paper builds. That code
+computes the loss over the whole chat; here it is computed over the plan only, so that the planner does not learn to
+write posts. During a run, `OUT.work` holds a checkpoint and the log, from which the same call resumes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from pluralbench_local.models import language_model
 from pluralbench_local.training_job import Kind, Result, Trained, at_commit, check_names, run_job, saved_network
 from pluralbench_runs import Json, recipe_values, rng_for
 
-from pluralbench_policies.base_models import chat_tokenizer, check_base_model, rendering
+from pluralbench_policies.base_models import chat_tokenizer, check_base_model, template_errors
 from pluralbench_policies.errors import PolicyError
 from pluralbench_policies.planner_options import (
     PLANNER_FILE,
@@ -28,10 +28,10 @@ from pluralbench_policies.planner_options import (
 from pluralbench_policies.trainable import prompt_ids
 
 PLANNER = Kind(PLANNER_FILE, "pluralbench-policies", ("transformers", "tokenizers", "trl", "peft"))
-TAKES_NO = "A planner takes no `{field}`, since it is a language model; leave it out."
+UNUSED_FIELD = "Training a planner takes no `{field}=...`; remove it."
 TOO_LARGE = (
-    "The planner does not fit into memory with what is computed at a time; lower `batch` or max_length, show fewer "
-    "posts, or use gradient_checkpointing."
+    "The planner does not fit into memory; lower `micro_batch_size=...` or `max_length=...`, show fewer posts, or set "
+    "`gradient_checkpointing=True`."
 )
 
 
@@ -46,53 +46,64 @@ def train_planner(
     fresh: bool = False,
     **fields: Any,
 ) -> Trained:
-    """Train a language model to write plans, by LoRA with TRL's SFTTrainer, into the folder `out`.
+    """Train a language model to write plans, by LoRA with TRL's SFTTrainer, on one device in one process.
 
-    base: a language model with a chat template; its description, or its name with `revision`, `chat_template`,
-    `device`, `dtype` and `trust_remote_code` of `LocalModel` by keyword. One device, one process. Its weights stay in
-    the precision in which they are loaded, and the adapters are float32. held_out: examples to measure the loss on.
-    origin: where the examples come from, for `planner.json`. fresh: start over.
+    The same call resumes an interrupted training. On a CPU with the same number of threads it ends in the same weights
+    as an uninterrupted one. `out` holds an ordinary language model (adapters merged) with tokenizer and template,
+    `planner.json`, and `log.jsonl` with one line per step.
 
-    Training that was interrupted goes on with the same call, and on a CPU with as many threads ends in the same weights
-    as without. `out` holds an ordinary language model, adapters merged, with tokenizer and template, `planner.json`,
-    and `log.jsonl` with a line a step.
+    Args:
+        base: A language model with a chat template: its folder, name on the Hub, or description. Its weights keep the
+            dtype in which they are loaded; the adapters are float32.
+        examples: Prompts and plans to train on.
+        out: Folder for the planner.
+        held_out: Examples to measure the loss on.
+        options: Hyperparameters. Default: `PlannerConfig()`.
+        origin: Origin of the examples, for `planner.json`.
+        fresh: Start over.
+        fields: `revision`, `chat_template`, `device`, `dtype` and `trust_remote_code` of `LocalModel`, if `base` is not
+            a description.
 
-    Raises `PolicyError`, `ModelError`, `DeviceError`, and `OutputError` where `out` was made by other settings, or of a
-    base whose files are others by now.
+    Raises:
+        PolicyError: A library is missing, or an example does not fit.
+        TrainingError: A field of the description has no meaning here, or two examples have the same id.
+        ModelError: The base cannot be loaded.
+        DeviceError: The device does not exist or is not supported.
+        OutputError: `out` has other settings, or the base's files have changed.
     """
     options = options or PlannerConfig()
-    begin = described(base, **fields)
-    _check(begin, examples, held_out)
+    base_model = described(base, **fields)
+    _check(base_model, examples, held_out)
     settings = PlannerSettings(
-        base=begin.record().model_copy(update={"kind": "planner"}),
+        base=base_model.record().model_copy(update={"kind": "planner"}),
         examples=examples_digest(examples),
         held_out=None if held_out is None else examples_digest(held_out),
         options=options,
     )
 
-    def learn(work: Path) -> Result:
+    def train(work: Path) -> Result:
         from pluralbench_policies.planner_trainer import fit  # noqa: PLC0415 - its libraries are an extra
 
-        source = at_commit(begin, settings.base)
+        source = at_commit(base_model, settings.base)
         tokenizer = chat_tokenizer(source)
         model: Any = language_model(source)
         limit = _limit(source.name, model, options)
-        learned = _fitting(source.name, tokenizer, examples, limit, options)
-        judged = None if held_out is None else _fitting(source.name, tokenizer, held_out, limit, options)
-        order = _order(learned, options)
-        model, losses = fit(model, tokenizer, learned, judged, order, options, work)
+        training_rows = _fitting_rows(source.name, tokenizer, examples, limit, options)
+        held_out_rows = None if held_out is None else _fitting_rows(source.name, tokenizer, held_out, limit, options)
+        order = _order(training_rows, options)
+        model, losses = fit(model, tokenizer, training_rows, held_out_rows, order, options, work)
         facts = {
             "settings": recipe_values(settings),
             "origin": None if origin is None else dict(origin),
-            "examples": _counts(examples, learned),
-            "held_out": None if held_out is None or judged is None else _counts(held_out, judged),
+            "examples": _counts(examples, training_rows),
+            "held_out": None if held_out is None or held_out_rows is None else _counts(held_out, held_out_rows),
             "held_out_loss_of_base": losses[0],
             "held_out_loss": losses[1],
-            "epochs": len(order) / len(learned),
+            "epochs": len(order) / len(training_rows),
         }
         return saved_network(model, tokenizer, model.device, facts)
 
-    return run_job(PLANNER, out, settings, learn, too_large=TOO_LARGE, fresh=fresh)
+    return run_job(PLANNER, out, settings, train, too_large=TOO_LARGE, fresh=fresh)
 
 
 def _check(base: LocalModel, examples: Sequence[PlanExample], held_out: Sequence[PlanExample] | None) -> None:
@@ -101,78 +112,78 @@ def _check(base: LocalModel, examples: Sequence[PlanExample], held_out: Sequence
         what="Training a planner",
         needed=("trl", "datasets", "peft"),
         unused={"kind", "label", "reference"},
-        takes_no=TAKES_NO,
-        done="A planner is trained",
+        unused_message=UNUSED_FIELD,
+        action="A planner is trained",
     )
-    for some, what in ((examples, "examples"), (held_out, "held-out examples")):
-        if some is not None:
-            if not some:
+    for part, what in ((examples, "examples"), (held_out, "held-out examples")):
+        if part is not None:
+            if not part:
                 raise PolicyError(f"There are no {what} for a planner.")
-            check_names((one.id for one in some), what)
+            check_names((example.id for example in part), what)
 
 
 def _limit(name: str, model: Any, options: PlannerConfig) -> int:
-    """The most tokens of an example. Raises `ModelError` where the model has too few positions for it."""
+    """Maximum tokens of an example. Raises `ModelError` if the model has too few positions."""
     positions = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     if positions is not None and options.max_length > positions and options.on_overflow == "error":
         raise ModelError(
-            f"max_length {options.max_length:,} is more than the {positions:,} positions of {name}; lower it."
+            f"`max_length={options.max_length}` is more than the {positions:,} positions of {name}; lower it."
         )
     return options.max_length if positions is None else min(options.max_length, positions)
 
 
-def _fitting(
+def _fitting_rows(
     name: str, tokenizer: Any, examples: Sequence[PlanExample], limit: int, options: PlannerConfig
 ) -> list[TokenizedExample]:
-    """The examples that are short enough, as tokens. Raises `PolicyError`."""
-    read = [_read(name, tokenizer, one) for one in examples]
-    kept = [one for one in read if len(one.ids) <= limit]
-    longest = max(read, key=lambda one: len(one.ids))
-    if len(kept) < len(read) and options.on_overflow == "error":
+    """Tokenize the examples and keep those that are short enough. Raises `PolicyError`."""
+    rows = [_tokenize(name, tokenizer, example) for example in examples]
+    fitting = [row for row in rows if len(row.ids) <= limit]
+    longest = max(rows, key=lambda row: len(row.ids))
+    if len(fitting) < len(rows) and options.on_overflow == "error":
         raise PolicyError(
-            f"The example {longest.id} has {len(longest.ids):,} tokens, and max_length allows {limit:,}; raise it, "
-            "show fewer posts, or choose on_overflow drop."
+            f"The example {longest.id} has {len(longest.ids):,} tokens, more than {limit:,}; raise `max_length=...`, "
+            'show fewer posts, or set `on_overflow="drop"`.'
         )
-    if not kept:
-        shortest = min(len(one.ids) for one in read)
+    if not fitting:
+        shortest = min(len(row.ids) for row in rows)
         raise PolicyError(
-            f"All {len(read):,} examples are longer than {limit:,} tokens, the shortest has {shortest:,}; raise "
-            "max_length, or show fewer posts."
+            f"All {len(rows):,} examples are longer than {limit:,} tokens (shortest: {shortest:,}); raise "
+            "`max_length=...`, or show fewer posts."
         )
-    return kept
+    return fitting
 
 
-def _read(name: str, tokenizer: Any, example: PlanExample) -> TokenizedExample:
+def _tokenize(name: str, tokenizer: Any, example: PlanExample) -> TokenizedExample:
     messages = [dict(message) for message in example.messages]
-    with rendering(name):
+    with template_errors(name):
         prompt = prompt_ids(tokenizer, messages)
-        whole = [*messages, {"role": "assistant", "content": example.plan}]
-        ids = list(tokenizer.apply_chat_template(whole, tokenize=True, return_dict=True)["input_ids"])
+        conversation = [*messages, {"role": "assistant", "content": example.plan}]
+        ids = list(tokenizer.apply_chat_template(conversation, tokenize=True, return_dict=True)["input_ids"])
     if ids[: len(prompt)] != prompt:
         raise PolicyError(
-            f"The chat template of {name} writes a prompt otherwise once its answer is there (the example "
-            f"{example.id}), so that the answer cannot be told from it; give another one by `chat_template`."
+            f"The chat template of {name} changes the prompt of the example {example.id} when the answer is added; set "
+            "another `chat_template=...`."
         )
     return TokenizedExample(example.id, ids, len(prompt))
 
 
-def _order(learned: Sequence[TokenizedExample], options: PlannerConfig) -> list[int]:
-    """The places of all items that are learned from, in their order: each epoch has one of its own."""
-    wanted = options.max_steps * options.batch_size
+def _order(training_rows: Sequence[TokenizedExample], options: PlannerConfig) -> list[int]:
+    """The indices of the rows of all steps. Each epoch has its own order."""
+    total = options.max_steps * options.batch_size
     order: list[int] = []
     epoch = 0
-    while len(order) < wanted:
-        draws = [rng_for(options.seed, "plans", epoch, one.id).random() for one in learned]
-        order += sorted(range(len(learned)), key=lambda place: (draws[place], place))
+    while len(order) < total:
+        draws = [rng_for(options.seed, "plans", epoch, row.id).random() for row in training_rows]
+        order += sorted(range(len(training_rows)), key=lambda place: (draws[place], place))
         epoch += 1
-    return order[:wanted]
+    return order[:total]
 
 
-def _counts(examples: Sequence[PlanExample], read: Sequence[TokenizedExample]) -> dict[str, int]:
+def _counts(examples: Sequence[PlanExample], rows: Sequence[TokenizedExample]) -> dict[str, int]:
     return {
         "given": len(examples),
-        "too_long": len(examples) - len(read),
-        "prompt_tokens": sum(one.prompt for one in read),
-        "plan_tokens": sum(len(one.ids) - one.prompt for one in read),
-        "longest": max(len(one.ids) for one in read),
+        "too_long": len(examples) - len(rows),
+        "prompt_tokens": sum(row.prompt for row in rows),
+        "plan_tokens": sum(len(row.ids) - row.prompt for row in rows),
+        "longest": max(len(row.ids) for row in rows),
     }

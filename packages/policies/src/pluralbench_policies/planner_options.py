@@ -14,7 +14,7 @@ PLANNER_FILE = "planner.json"
 
 @dataclass(frozen=True)
 class PlanExample:
-    """A prompt of a planner with the plan to learn. The id is unique."""
+    """A prompt of a planner, and the plan to train on. The id is unique."""
 
     id: str
     messages: Sequence[Message]
@@ -22,7 +22,12 @@ class PlanExample:
 
 
 class TokenizedExample(NamedTuple):
-    """The tokens (`ids`) of a `PlanExample`; the first `prompt` of them are the prompt's."""
+    """A tokenized `PlanExample`.
+
+    Attributes:
+        ids: Token ids of prompt and plan.
+        prompt: Number of tokens of the prompt.
+    """
 
     id: str
     ids: list[int]
@@ -92,6 +97,8 @@ class PlannerSettings(Recipe):
 
 
 def examples_digest(examples: Sequence[PlanExample]) -> str:
-    """One digest of all prompts and plans."""
-    # A digest of digests: the canonical JSON of a large set would be held twice in memory.
-    return digest([digest([one.id, [dict(message) for message in one.messages], one.plan]) for one in examples])
+    """Compute one digest of all prompts and plans."""
+    # A digest of digests avoids holding the canonical JSON of a large set twice in memory.
+    return digest(
+        [digest([example.id, [dict(message) for message in example.messages], example.plan]) for example in examples]
+    )

@@ -1,4 +1,4 @@
-"""A planner by TRL's SFTTrainer with adapters of peft: what is learned of is the tokens of the plans alone."""
+"""Train a planner with TRL's SFTTrainer and PEFT adapters; the loss covers only the tokens of the plans."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,15 +14,15 @@ from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
 
 from pluralbench_policies.planner_options import PlannerConfig, TokenizedExample
-from pluralbench_policies.trl_run import SilentTrainerMixin, Steps, arguments, trainer_of, under_trl
+from pluralbench_policies.trl_run import SilentTrainerMixin, Steps, make_trainer, trainer_arguments, trl_session
 
-UNLEARNED = -100  # the label of a token that no loss is taken over
-PART_LOG = {"loss": "loss", "grad_norm": "gradient_norm", "learning_rate": "learning_rate"}
-"""What a line takes from the log of the library, by the names there."""
+IGNORED_LABEL = -100  # label of a token without loss
+LOG_NAMES = {"loss": "loss", "grad_norm": "gradient_norm", "learning_rate": "learning_rate"}
+"""Names in our log by names in the library's log."""
 
 
-class _Sft(SilentTrainerMixin, SFTTrainer):
-    """order: the places of the items, all steps of them; the library would draw them anew for each epoch."""
+class _OrderedSFTTrainer(SilentTrainerMixin, SFTTrainer):
+    """SFTTrainer with a fixed order of the rows over all steps; the library would shuffle each epoch."""
 
     order: Sequence[int] = ()
 
@@ -33,32 +33,41 @@ class _Sft(SilentTrainerMixin, SFTTrainer):
 def fit(
     model: Any,
     tokenizer: Any,
-    learned: Sequence[TokenizedExample],
-    judged: Sequence[TokenizedExample] | None,
+    training_rows: Sequence[TokenizedExample],
+    held_out_rows: Sequence[TokenizedExample] | None,
     order: Sequence[int],
     options: PlannerConfig,
     work: Path,
 ) -> tuple[Any, tuple[float | None, float | None]]:
-    """Take all steps that the checkpoint in `work` does not have.
+    """Run all steps after the checkpoint in `work`.
 
-    order: the places of the items of all steps. Returns the model with its adapters merged, and the held-out loss
-    without the adapters and with them.
+    Args:
+        model: The base model.
+        tokenizer: Its tokenizer.
+        training_rows: Rows to train on.
+        held_out_rows: Rows to measure the loss on.
+        order: Indices of the rows of all steps.
+        options: Hyperparameters.
+        work: Folder of the checkpoint and the log.
+
+    Returns:
+        The model with its adapters merged; and the held-out losses without and with the adapters.
     """
     done, checkpoint = newest_checkpoint(work)
     torch.manual_seed(options.seed)
-    with step_log(work, "training", done, options.max_steps) as write, under_trl(model, work) as folder:
-        trainer = _trainer(model, tokenizer, learned, judged, options, folder)
+    with step_log(work, "training", done, options.max_steps) as write, trl_session(model, work) as folder:
+        trainer = _trainer(model, tokenizer, training_rows, held_out_rows, options, folder)
         trainer.order = order
 
-        def line_of(step: int) -> Mapping[str, Any]:
-            wanted = judged is not None and step % options.eval_steps == 0
-            return {"held_out_loss": _loss(trainer)} if wanted else {}
+        def extra_values(step: int) -> Mapping[str, Any]:
+            evaluate = held_out_rows is not None and step % options.eval_steps == 0
+            return {"held_out_loss": _loss(trainer)} if evaluate else {}
 
-        steps = Steps(work, write, PART_LOG, line_of, of=options.max_steps, every=options.save_steps)
+        steps = Steps(work, write, LOG_NAMES, extra_values, of=options.max_steps, every=options.save_steps)
         trainer.add_callback(steps)
-        before = None if judged is None else _loss_of_base(trainer)
+        before = None if held_out_rows is None else _loss_of_base(trainer)
         trainer.train(resume_from_checkpoint=checkpoint and str(checkpoint))
-        after = None if judged is None else _loss(trainer)
+        after = None if held_out_rows is None else _loss(trainer)
         merged = trainer.model.merge_and_unload()
     return merged, (before, after)
 
@@ -66,14 +75,14 @@ def fit(
 def _trainer(
     model: Any,
     tokenizer: Any,
-    learned: Sequence[TokenizedExample],
-    judged: Sequence[TokenizedExample] | None,
+    training_rows: Sequence[TokenizedExample],
+    held_out_rows: Sequence[TokenizedExample] | None,
     options: PlannerConfig,
     folder: Path,
 ) -> Any:
     args = SFTConfig(
-        **arguments(model, folder),
-        dataset_kwargs={"skip_prepare_dataset": True},  # tokens and labels are ours
+        **trainer_arguments(model, folder),
+        dataset_kwargs={"skip_prepare_dataset": True},  # the rows have tokens and labels
         max_length=None,
         per_device_train_batch_size=options.micro_batch_size,
         per_device_eval_batch_size=1,
@@ -86,7 +95,7 @@ def _trainer(
         max_grad_norm=options.max_grad_norm,
         logging_steps=1,
         eval_strategy="no",
-        bf16=False,  # the weights say in what is computed
+        bf16=False,  # compute in the dtype of the weights
         fp16=False,
         gradient_checkpointing=options.gradient_checkpointing,
         seed=options.seed,
@@ -99,25 +108,26 @@ def _trainer(
         bias="none",
         target_modules=list(options.lora_target_modules) or None,
     )
-    learn, measure = _dataset(learned), None if judged is None else _dataset(judged)
+    train, evaluation = _dataset(training_rows), None if held_out_rows is None else _dataset(held_out_rows)
+    datasets = {"train_dataset": train, "eval_dataset": evaluation}
     try:
-        return trainer_of(_Sft, args, model, tokenizer, train_dataset=learn, eval_dataset=measure, peft_config=lora)
+        return make_trainer(_OrderedSFTTrainer, args, model, tokenizer, **datasets, peft_config=lora)
     except ValueError as error:
         if "target" not in str(error).lower():
             raise
         raise ModelError(
-            f"Adapters cannot be put on this model ({one_line(error, 200)}); name its modules by lora_targets."
+            f"Adapters cannot be added to this model ({one_line(error, 200)}); set `lora_target_modules=...`."
         ) from None
 
 
-def _dataset(read: Sequence[TokenizedExample]) -> Dataset:
+def _dataset(rows: Sequence[TokenizedExample]) -> Dataset:
     return Dataset.from_list(
-        [{"input_ids": one.ids, "labels": [UNLEARNED] * one.prompt + one.ids[one.prompt :]} for one in read]
+        [{"input_ids": row.ids, "labels": [IGNORED_LABEL] * row.prompt + row.ids[row.prompt :]} for row in rows]
     )
 
 
 def _loss(trainer: Any) -> float:
-    with torch.random.fork_rng(devices=[]):  # a measure takes random numbers, which training then would not have
+    with torch.random.fork_rng(devices=[]):  # an evaluation must not consume the random numbers of the training
         return float(trainer.evaluate()["eval_loss"])
 
 

@@ -1,10 +1,10 @@
-"""PPO with a critic: advantages by GAE, and the clipped losses of policy and critic, all torchrl's but the dual clip.
+"""PPO with a critic: GAE and the clipped losses of policy and critic from torchrl, with a dual clip added.
 
-A token is an action. Its reward is 0 but at the last token of a completion, where it is the completion's, less the
-divergence from the start at each token where that has a weight. The values around it are those of verl, by which
-Personalized RewardBench optimised (appendix B): advantages are standardised over all tokens of a step, losses are
-means over the tokens of an update, and where an advantage is negative a ratio counts as 3 at most (dual clip). Unlike
-there the critic's head begins at 0.
+A token is an action. The last token of a completion gets the completion's reward; all other rewards are 0. With
+`kl_coef`, each token is penalized by its log-probability ratio to the initial policy. The other details follow verl,
+which Personalized RewardBench used (appendix B): advantages are standardized over all tokens of a step, losses are
+means over the tokens of an update, and probability ratios are capped at 3 if the advantage is negative (dual clip).
+Unlike verl, the critic's head is initialized with 0.
 """
 
 import time
@@ -33,18 +33,21 @@ from pluralbench_policies.trainable import (
     divergence,
     end_ids,
     inputs,
-    laid_out,
     load_body,
     load_policy,
     logits_of,
+    make_rows,
     sample,
 )
 
-TINY = 1e-8  # of a variance, as in verl
+EPSILON = 1e-8  # added to a variance, as in verl
 
 
 class Critic(nn.Module):
-    """The base with a linear head: the value before each token. It begins at 0, so that only rewards count at first."""
+    """The base model with a linear head that predicts the value before each token.
+
+    The head is initialized with 0, so that only rewards count at first.
+    """
 
     def __init__(self, body: Any, options: OptimizeConfig) -> None:
         super().__init__()
@@ -55,7 +58,7 @@ class Critic(nn.Module):
         nn.init.zeros_(self.head.bias)
 
     def forward(self, rows: Rows) -> Tensor:
-        """The value before each token of the completions, [rows, completion tokens]."""
+        """Predict the value before each token of the completions, shape (rows, completion tokens)."""
         with autocast(rows.ids.device, self.options):
             states = self.body(**inputs(self.body, rows)).last_hidden_state
         values: Tensor = self.head(states[:, -rows.tokens.shape[1] - 1 : -1].float())
@@ -64,7 +67,14 @@ class Critic(nn.Module):
 
 @dataclass(frozen=True)
 class PPOState:
-    """What learns, and with what it is compared. start: the policy before the first step, where that is asked for."""
+    """The models and optimizers of a run.
+
+    Attributes:
+        policy: The trained policy.
+        critic: The trained critic.
+        start: The initial policy; None if no KL divergence is needed.
+        optimizers: Those of policy and critic.
+    """
 
     policy: Any
     critic: Critic
@@ -74,10 +84,15 @@ class PPOState:
 
 @dataclass(frozen=True)
 class SampledStep:
-    """A step's completions with all that their updates need, [rows, completion tokens] each.
+    """A step's completions and the targets of their updates. Tensors have the shape (rows, completion tokens).
 
-    counts: the tokens to learn from, which are those of completions that have a reward. log_probs, values: of the
-    policy and the critic that drew them.
+    Attributes:
+        rows: Prompts and completions.
+        counts: Mask of the tokens to train on: those of completions with a reward.
+        log_probs: Log-probabilities under the policy that sampled them.
+        values: Predictions of the critic before the updates.
+        advantages: Standardized advantages.
+        returns: Targets of the critic.
     """
 
     rows: Rows
@@ -98,34 +113,42 @@ def optimize_by_ppo(
     options: OptimizeConfig,
     work: Path,
 ) -> None:
-    """Take all steps that the checkpoint in `work` does not have; the critic begins as `source`, as the policy does.
+    """Run all steps after the checkpoint in `work`.
 
-    steps: of each step its tasks' places. prompts: of each task the tokens of its prompt.
+    Args:
+        source: The base model, from which the critic is initialized too.
+        model: The policy to train.
+        tokenizer: Its tokenizer.
+        scorer: Scores completions.
+        steps: Indices of each step's tasks.
+        prompts: Token ids of each task's prompt.
+        options: Hyperparameters.
+        work: Folder of the checkpoint and the log.
     """
     accelerator = accelerator_of(model.device)
     torch.manual_seed(options.seed)
     critic = Critic(load_body(source, model.device), options)
-    for each in (model, critic.body):
+    for module in (model, critic.body):
         if options.gradient_checkpointing:
-            checkpoint_activations(source.name, each)
-        each.train()  # without dropout; checkpointing wants it
+            checkpoint_activations(source.name, module)
+        module.train()  # needed for checkpointing; dropout is 0
     start = load_policy(source, model.device).eval() if options.kl_coef or options.kl_steps else None
     rates = ((model, options.learning_rate), (critic, options.critic_learning_rate))
     optimizers: Any = [
-        torch.optim.AdamW(each.parameters(), lr=rate, weight_decay=options.weight_decay) for each, rate in rates
+        torch.optim.AdamW(module.parameters(), lr=rate, weight_decay=options.weight_decay) for module, rate in rates
     ]
-    accelerator.prepare(nn.ModuleList([model, critic]))  # for its checkpoints
+    accelerator.prepare(nn.ModuleList([model, critic]))  # registers them for checkpoints
     learner = PPOState(model, critic, start, accelerator.prepare(*optimizers))
     ends = end_ids(model, tokenizer)
     done = restore(accelerator, work)
     with step_lines(work, done, len(steps)) as write:
         for number, places in enumerate(steps[done:], done + 1):
             began = time.perf_counter()
-            each = [place for place in places for _ in range(options.completions)]
-            asked = [prompts[place] for place in each]
-            drawn = sample(model, asked, ends, options)
-            rewards = scorer(each, tokenizer.batch_decode(drawn, skip_special_tokens=True))
-            rows = laid_out(asked, drawn, model.device)
+            row_places = [place for place in places for _ in range(options.completions)]
+            row_prompts = [prompts[place] for place in row_places]
+            drawn = sample(model, row_prompts, ends, options)
+            rewards = scorer(row_places, tokenizer.batch_decode(drawn, skip_special_tokens=True))
+            rows = make_rows(row_prompts, drawn, model.device)
             line: dict[str, Any] = {**scorer.line, **lengths(drawn, ends)}
             if options.kl_steps and number % options.kl_steps == 0:
                 line["kl"] = divergence(model, start, rows, options)
@@ -139,22 +162,29 @@ def optimize_by_ppo(
 
 @torch.no_grad()
 def prepare_step(learner: PPOState, rows: Rows, rewards: Tensor, options: OptimizeConfig) -> tuple[SampledStep, float]:
-    """Advantages and returns of a step, and the policy's mean entropy in nats a token.
+    """Compute advantages and returns of a step.
 
-    rewards: [rows]; a completion whose reward is NaN counts for nothing.
+    Args:
+        learner: Policy, critic and initial policy.
+        rows: Prompts and completions.
+        rewards: Shape (rows,). A completion with a NaN reward is ignored.
+        options: Hyperparameters.
+
+    Returns:
+        The step; and the policy's mean entropy in nats per token.
     """
     categorical: Any = Categorical  # untyped
     parts = []
     for begin in range(0, len(rows.ids), options.part):
-        some = rows.part(slice(begin, begin + options.part))
-        policy = categorical(logits=logits_of(learner.policy, some, options))
-        log_probs = policy.log_prob(some.completions)
+        part = rows.part(slice(begin, begin + options.part))
+        policy = categorical(logits=logits_of(learner.policy, part, options))
+        log_probs = policy.log_prob(part.completions)
         penalty = torch.zeros_like(log_probs)
         if options.kl_coef:
-            before = categorical(logits=logits_of(learner.start, some, options))
-            penalty = options.kl_coef * (log_probs - before.log_prob(some.completions))
-        parts.append((log_probs, policy.entropy(), penalty, learner.critic(some)))
-    log_probs, entropy, penalty, values = (torch.cat(several) for several in zip(*parts, strict=True))
+            initial = categorical(logits=logits_of(learner.start, part, options))
+            penalty = options.kl_coef * (log_probs - initial.log_prob(part.completions))
+        parts.append((log_probs, policy.entropy(), penalty, learner.critic(part)))
+    log_probs, entropy, penalty, values = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
     counts = rows.tokens & rewards.isfinite()[:, None]
     by_token = torch.where(counts, -penalty, 0.0)
     last = rows.tokens.sum(1, keepdim=True) - 1
@@ -165,13 +195,20 @@ def prepare_step(learner: PPOState, rows: Rows, rewards: Tensor, options: Optimi
 
 
 def advantages_of(rewards: Tensor, values: Tensor, tokens: Tensor, options: OptimizeConfig) -> tuple[Tensor, Tensor]:
-    """Advantage and return of each token by GAE, [rows, completion tokens]; only those of `tokens` mean something.
+    """Compute the advantage and the return of each token by GAE.
 
-    rewards: of each token. values: before each token. A completion ends with its last token, also where it was cut.
+    A completion ends with its last token, even if it was truncated. All tensors have the shape (rows, completion
+    tokens); results outside `tokens` are meaningless.
+
+    Args:
+        rewards: Reward of each token.
+        values: Value before each token.
+        tokens: Mask of the completions' tokens.
+        options: gamma and lambda.
     """
     last = tokens & ~torch.nn.functional.pad(tokens[:, 1:], (0, 1))
     ends = (last | ~tokens)[..., None]
-    # The value after the last token is never read.
+    # The value after the last token is never used.
     after = torch.nn.functional.pad(values[:, 1:], (0, 1))
     data = TensorDict(
         {
@@ -180,19 +217,19 @@ def advantages_of(rewards: Tensor, values: Tensor, tokens: Tensor, options: Opti
         },
         batch_size=rewards.shape,
     )
-    made = GAE(gamma=options.gamma, lmbda=options.gae_lambda, value_network=None, device=rewards.device)(data)
-    return made["advantage"].squeeze(-1), made["value_target"].squeeze(-1)
+    estimates = GAE(gamma=options.gamma, lmbda=options.gae_lambda, value_network=None, device=rewards.device)(data)
+    return estimates["advantage"].squeeze(-1), estimates["value_target"].squeeze(-1)
 
 
 def whiten(advantages: Tensor, counts: Tensor) -> Tensor:
-    """Less their mean, over their standard deviation, both over the tokens that count."""
+    """Standardize advantages by mean and standard deviation over the tokens that count."""
     chosen = advantages[counts]
-    variance = chosen.var(correction=min(1, len(chosen) - 1))  # that of a sample, as in verl; of one token it is 0
-    return (advantages - chosen.mean()) * (variance + TINY).rsqrt()
+    variance = chosen.var(correction=min(1, len(chosen) - 1))  # sample variance, as in verl; 0 for a single token
+    return (advantages - chosen.mean()) * (variance + EPSILON).rsqrt()
 
 
 def loss_module(options: OptimizeConfig) -> ClipPPOLoss:
-    """Torchrl's losses of each token; it reads the logits and the new values that were computed for it."""
+    """Make torchrl's per-token losses, which read precomputed logits and values."""
     actor = ProbabilisticTensorDictModule(in_keys=["logits"], out_keys=["action"], distribution_class=Categorical)
     critic = TensorDictModule(nn.Identity(), in_keys=["new_value"], out_keys=["state_value"])
     loss = ClipPPOLoss(
@@ -206,10 +243,19 @@ def loss_module(options: OptimizeConfig) -> ClipPPOLoss:
 def losses(
     module: ClipPPOLoss, drawn: SampledStep, part: slice, logits: Tensor, values: Tensor, dual_clip: float
 ) -> dict[str, Any]:
-    """The losses of some rows, `loss_objective` and `loss_critic` summed over their tokens that count.
+    """Compute the losses of some rows, summed over the tokens that count.
 
-    logits: [rows, completion tokens, vocabulary]. values: [rows, completion tokens]. dual_clip: where the advantage is
-    negative, a larger ratio than this counts as this, and has no gradient (Ye et al. 2020, as verl has it).
+    Args:
+        module: Result of `loss_module`.
+        drawn: The step.
+        part: The rows.
+        logits: Shape (rows, completion tokens, vocabulary).
+        values: Shape (rows, completion tokens).
+        dual_clip: Upper bound of the probability ratio if the advantage is negative; larger ratios have no gradient (Ye
+            et al. 2020, as in verl).
+
+    Returns:
+        `loss_objective`, `loss_critic` and `clip_fraction`.
     """
     counts = drawn.counts[part]
     tokens = {
@@ -221,18 +267,18 @@ def losses(
         "state_value": drawn.values[part][counts][:, None],
         "new_value": values[counts][:, None],
     }
-    made = module(TensorDict(tokens, batch_size=[int(counts.sum())]))
-    objective, advantage = made["loss_objective"], drawn.advantages[part][counts]
+    loss_values = module(TensorDict(tokens, batch_size=[int(counts.sum())]))
+    objective, advantage = loss_values["loss_objective"], drawn.advantages[part][counts]
     objective = torch.where(advantage < 0, torch.minimum(objective, -dual_clip * advantage), objective)
     return {
         "loss_objective": objective.sum(),
-        "loss_critic": made["loss_critic"].sum(),
-        "clip_fraction": made["clip_fraction"],
+        "loss_critic": loss_values["loss_critic"].sum(),
+        "clip_fraction": loss_values["clip_fraction"],
     }
 
 
 def _update(learner: PPOState, drawn: SampledStep, options: OptimizeConfig) -> dict[str, float]:
-    """Take the updates of a step. Returns what to log of them: their means."""
+    """Update the weights for a step; return the means of its updates for the log."""
     module = loss_module(options).to(drawn.rows.ids.device)
     sums = {"loss": 0.0, "value_loss": 0.0, "clipped": 0.0, "gradient_norm": 0.0}
     for begin in range(0, len(drawn.counts), options.update_size):
@@ -246,11 +292,11 @@ def _update(learner: PPOState, drawn: SampledStep, options: OptimizeConfig) -> d
                 continue
             rows = drawn.rows.part(part)
             logits, values = logits_of(learner.policy, rows, options), learner.critic(rows)
-            made = losses(module, drawn, part, logits, values, options.dual_clip)
-            ((made["loss_objective"] + made["loss_critic"]) / tokens).backward()
-            sums["loss"] += float(made["loss_objective"].detach()) / tokens / options.updates
-            sums["value_loss"] += float(made["loss_critic"].detach()) / tokens / options.updates
-            sums["clipped"] += float(made["clip_fraction"]) * share / options.updates
+            loss_values = losses(module, drawn, part, logits, values, options.dual_clip)
+            ((loss_values["loss_objective"] + loss_values["loss_critic"]) / tokens).backward()
+            sums["loss"] += float(loss_values["loss_objective"].detach()) / tokens / options.updates
+            sums["value_loss"] += float(loss_values["loss_critic"].detach()) / tokens / options.updates
+            sums["clipped"] += float(loss_values["clip_fraction"]) * share / options.updates
         for trained, optimizer in zip((learner.policy, learner.critic), learner.optimizers, strict=True):
             norm = nn.utils.clip_grad_norm_(trained.parameters(), options.max_grad_norm)
             if trained is learner.policy:

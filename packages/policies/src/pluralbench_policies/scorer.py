@@ -1,4 +1,4 @@
-"""Rewards of completions: all those of one prompt are scored as one group, and what failed is no reward."""
+"""Score completions with a reward model, all of one prompt as one group."""
 
 import math
 from collections.abc import Sequence
@@ -11,15 +11,19 @@ from pluralbench_rewards import RewardModel
 from pluralbench_policies.config import Task
 from pluralbench_policies.errors import PolicyError
 
-ALIKE = "the reward model scored all completions alike, so there was nothing to learn"
+EQUAL_SCORES = "all completions got the same score, so there was nothing to learn"
 
 
 @dataclass
 class Scorer:
-    """Scores completions with a reward model. divisor: scores are divided by it.
+    """Scores completions with a reward model.
 
-    line: what the last call gave, for the log: mean and standard deviation of the scores as the reward model gave them,
-    how many failed, and `alike` with a `warning` where all were the same.
+    Attributes:
+        reward: The reward model.
+        tasks: All tasks.
+        divisor: Scores are divided by this.
+        line: Values of the last call for the log: mean and standard deviation of the raw scores, the number of
+            failures, and `alike` with a `warning` if all scores were equal.
     """
 
     reward: RewardModel
@@ -28,9 +32,17 @@ class Scorer:
     line: dict[str, Any] = field(default_factory=dict)
 
     def __call__(self, places: Sequence[int], completions: Sequence[str]) -> list[float]:
-        """The reward of each completion of the task at that place; NaN for one that was not scored.
+        """Score completions.
 
-        Raises `PolicyError` where none was.
+        Args:
+            places: Index of each completion's task.
+            completions: Texts of the completions.
+
+        Returns:
+            A reward for each completion; NaN if it has no finite score.
+
+        Raises:
+            PolicyError: No completion has a finite score.
         """
         members: dict[int, list[int]] = {}
         for number, place in enumerate(places):
@@ -42,21 +54,21 @@ class Scorer:
         scored = self.reward.score(groups)
         scores = [math.nan] * len(places)
         for numbers, row in zip(members.values(), scored.scores, strict=True):
-            for number, score in zip(numbers, row, strict=False):  # a group that was dropped has no scores
+            for number, score in zip(numbers, row, strict=False):  # a dropped group has no scores
                 scores[number] = score if math.isfinite(score) else math.nan
-        found = [score for score in scores if not math.isnan(score)]
-        if not found:
+        finite = [score for score in scores if not math.isnan(score)]
+        if not finite:
             reason = next(iter([*scored.reasons, *scored.dropped.values()]), "")
             raise PolicyError(
-                f"The reward model {self.reward.record().name} gave none of {len(scores):,} completions a finite "
-                f"score{f' ({reason})' if reason else ''}; nothing can be learned from that."
+                f"The reward model {self.reward.record().name} gave no finite score to any of {len(scores):,} "
+                f"completions{f' ({reason})' if reason else ''}; check it on a few prompts first."
             )
-        alike = len(found) > 1 and min(found) == max(found)
+        all_equal = len(finite) > 1 and min(finite) == max(finite)
         self.line = {
-            "reward": fmean(found),
-            "reward_std": pstdev(found),
-            "failed": len(scores) - len(found),
-            "alike": alike,
-            **({"warning": ALIKE} if alike else {}),
+            "reward": fmean(finite),
+            "reward_std": pstdev(finite),
+            "failed": len(scores) - len(finite),
+            "alike": all_equal,
+            **({"warning": EQUAL_SCORES} if all_equal else {}),
         }
         return [score / self.divisor for score in scores]

@@ -1,4 +1,4 @@
-"""What each training by one of TRL's trainers shares: its arguments, lines of the log, and checkpoints."""
+"""Shared parts of trainings with TRL's trainers: arguments, log and checkpoints."""
 
 import copy
 import logging
@@ -17,27 +17,34 @@ from transformers import PrinterCallback, TrainerCallback
 
 
 class SilentTrainerMixin:
-    """TRL would report each trainer that is made to the Hub, and write a model card into each checkpoint."""
+    """Turns off TRL's telemetry and its model cards in checkpoints."""
 
     def _send_telemetry(self) -> None:
         pass
 
     def create_model_card(self, *_: Any, **__: Any) -> None:
-        """Write none."""
+        """Do nothing."""
 
 
 @dataclass(eq=False)
 class Steps(TrainerCallback):
-    """Writes a line when a step is done, and says when to save; a checkpoint counts only where it is whole.
+    """Writes a log line after each step, and saves checkpoints.
 
-    names: what a line takes from the library's log, by the names there. line_of: further values of a line, by the step.
-    of: how many steps; every: steps between two checkpoints. updates: of the weights, in a step.
+    Attributes:
+        work: Folder of the checkpoint.
+        write: Writes a line.
+        names: Names in the line by names in the library's log.
+        extra_values: Returns further values of a step's line.
+        of: Number of steps.
+        every: Steps between two checkpoints.
+        updates: Updates of the weights per step.
+        saved: Called with `work` after a checkpoint.
     """
 
     work: Path
     write: Callable[[Mapping[str, Any]], None]
     names: Mapping[str, str]
-    line_of: Callable[[int], Mapping[str, Any]]
+    extra_values: Callable[[int], Mapping[str, Any]]
     of: int
     every: int
     updates: int = 1
@@ -45,37 +52,37 @@ class Steps(TrainerCallback):
     began: float = field(default_factory=time.perf_counter)
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Ask for a checkpoint where one is due."""
+        """Request a checkpoint if one is due."""
         step, update = divmod(state.global_step, self.updates)
         control.should_save = update == 0 and step < self.of and step % self.every == 0
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
         """Write the step's line."""
-        if "loss" not in logs:  # of a measure, or the last one, of the whole training
+        if "loss" not in logs:  # an evaluation, or the summary of the training
             return
         seconds = time.perf_counter() - self.began
-        line = {ours: float(logs[theirs]) for theirs, ours in self.names.items()}
-        self.write({**self.line_of(state.global_step // self.updates), **line, "seconds": seconds})
+        line = {name: float(logs[library_name]) for library_name, name in self.names.items()}
+        self.write({**self.extra_values(state.global_step // self.updates), **line, "seconds": seconds})
         self.began = time.perf_counter()
 
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Take what was saved for the checkpoint."""
-        saved = Path(args.output_dir) / f"{CHECKPOINT}{state.global_step}"
-        keep_checkpoint(self.work, saved, state.global_step // self.updates)
+        """Move the complete checkpoint to its place."""
+        checkpoint = Path(args.output_dir) / f"{CHECKPOINT}{state.global_step}"
+        keep_checkpoint(self.work, checkpoint, state.global_step // self.updates)
         self.saved(self.work)
 
 
-def trainer_of(kind: Any, args: Any, model: Any, tokenizer: Any, **given: Any) -> Any:
-    """A trainer of this class, on one GPU at most."""
+def make_trainer(kind: Any, args: Any, model: Any, tokenizer: Any, **options: Any) -> Any:
+    """Make a trainer of the class `kind` on at most one GPU."""
     args._n_gpu = min(args.n_gpu, 1)  # noqa: SLF001 - one process on one GPU, however many the machine has
-    # A copy, since TRL sets a pad token where there is none.
-    trainer = kind(model=model, args=args, processing_class=copy.deepcopy(tokenizer), **given)
+    # A copy, since TRL adds a missing pad token.
+    trainer = kind(model=model, args=args, processing_class=copy.deepcopy(tokenizer), **options)
     trainer.remove_callback(PrinterCallback)
     return trainer
 
 
-def arguments(model: Any, folder: Path) -> dict[str, Any]:
-    """What is asked of each trainer: all is logged, and what it saves and shows is ours."""
+def trainer_arguments(model: Any, folder: Path) -> dict[str, Any]:
+    """Return the arguments of all trainers: log everything, save and display nothing on their own."""
     on_gpu = model.device.type == "cuda"
     return {
         "output_dir": str(folder),
@@ -89,19 +96,18 @@ def arguments(model: Any, folder: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def under_trl(model: Any, work: Path) -> Iterator[Path]:
-    """Within this context TRL trains: it warns of nothing, and the model is to be saved as it was configured.
+def trl_session(model: Any, work: Path) -> Iterator[Path]:
+    """Silence TRL's warnings, and restore the model's pad token afterwards.
 
-    Yields a folder for what a trainer writes before it is whole.
+    Yields a folder for the trainer's unfinished files.
     """
     folder, logger = work / "trl", logging.getLogger("trl")
-    # TRL sets a pad token in the model's configuration, which is not to be saved with it.
+    # TRL sets a pad token in the model's configuration, which must not be saved.
     configs = [model.config.get_text_config(), model.generation_config]
     pads, level = [config.pad_token_id for config in configs], logger.level
     logger.setLevel(logging.ERROR)
     with silence_transformers(), warnings.catch_warnings():
-        # Of what is chosen here on purpose.
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore")  # they concern deliberate settings
         try:
             yield folder
         finally:

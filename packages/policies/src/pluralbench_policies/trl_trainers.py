@@ -1,6 +1,6 @@
-"""RLOO and GRPO by TRL's trainers, with a reward model of the contract as the reward function.
+"""RLOO and GRPO with TRL's trainers, and a `RewardModel` as the reward function.
 
-TRL leaves a completion whose reward is None out of its group's baseline and gives it the advantage 0.
+TRL excludes a completion whose reward is None from its group's baseline and gives it the advantage 0.
 """
 
 from collections.abc import Sequence
@@ -21,26 +21,26 @@ from trl.trainer.rloo_trainer import RLOOTrainer
 from pluralbench_policies.config import OptimizeConfig
 from pluralbench_policies.curves import draw_curves, lengths, step_lines
 from pluralbench_policies.scorer import Scorer
-from pluralbench_policies.trainable import divergence, end_ids, laid_out, load_policy
-from pluralbench_policies.trl_run import SilentTrainerMixin, Steps, arguments, trainer_of, under_trl
+from pluralbench_policies.trainable import divergence, end_ids, load_policy, make_rows
+from pluralbench_policies.trl_run import SilentTrainerMixin, Steps, make_trainer, trainer_arguments, trl_session
 
-PART_LOG = {"entropy": "entropy", "loss": "loss", "grad_norm": "gradient_norm", "clip_ratio/region_mean": "clipped"}
-"""What a line takes from TRL's log, by the names there."""
+LOG_NAMES = {"entropy": "entropy", "loss": "loss", "grad_norm": "gradient_norm", "clip_ratio/region_mean": "clipped"}
+"""Names in our log by names in TRL's log."""
 
 
-class _Adapted(SilentTrainerMixin):
-    def _generate_single_turn(self, *given: Any) -> Any:
-        # Without this, the weights are rounded to bfloat16 anew for each token.
+class _AutocastGenerationMixin(SilentTrainerMixin):
+    def _generate_single_turn(self, *values: Any) -> Any:
+        # One autocast context for all tokens; otherwise the weights are rounded to bfloat16 for each token.
         args: Any = self.args  # type: ignore[attr-defined]
         with torch.autocast(args.device.type, torch.bfloat16, enabled=args.bf16):
-            return super()._generate_single_turn(*given)  # type: ignore[misc]
+            return super()._generate_single_turn(*values)  # type: ignore[misc]
 
 
-class _Rloo(_Adapted, RLOOTrainer):
+class _Rloo(_AutocastGenerationMixin, RLOOTrainer):
     pass
 
 
-class _Grpo(_Adapted, GRPOTrainer):
+class _Grpo(_AutocastGenerationMixin, GRPOTrainer):
     pass
 
 
@@ -54,30 +54,37 @@ def optimize_by_trl(
     options: OptimizeConfig,
     work: Path,
 ) -> None:
-    """Take all steps that the checkpoint in `work` does not have.
+    """Run all steps after the checkpoint in `work`.
 
-    source: what `model` was loaded from. steps: of each step its tasks' places. prompts: of each task the tokens of its
-    prompt.
+    Args:
+        source: The base model that `model` was loaded from.
+        model: The policy to train.
+        tokenizer: Its tokenizer.
+        scorer: Scores completions.
+        steps: Indices of each step's tasks.
+        prompts: Token ids of each task's prompt.
+        options: Hyperparameters.
+        work: Folder of the checkpoint and the log.
     """
     done, checkpoint = newest_checkpoint(work)
     ends = end_ids(model, tokenizer)
-    # With a divergence in the loss, TRL holds the start itself.
+    # With a KL term in the loss, TRL keeps the initial policy itself.
     start = load_policy(source, model.device).eval() if options.kl_steps and not options.kl_coef else None
     reward = _Reward(scorer, prompts, ends, options, done, model, start)
     of, every, updates = len(steps), options.save_steps, options.updates
-    with step_lines(work, done, of) as write, under_trl(model, work) as folder:
+    with step_lines(work, done, of) as write, trl_session(model, work) as folder:
         trainer = _trainer(source, model, tokenizer, reward, steps, options, folder)
         if options.kl_coef and options.kl_steps:
             reward.start = trainer.ref_model
         trainer.add_callback(
-            Steps(work, write, PART_LOG, lambda _: reward.line, of=of, every=every, updates=updates, saved=draw_curves)
+            Steps(work, write, LOG_NAMES, lambda _: reward.line, of=of, every=every, updates=updates, saved=draw_curves)
         )
         trainer.train(resume_from_checkpoint=checkpoint and str(checkpoint))
 
 
 @dataclass
 class _Reward:
-    """The reward function, called once a step with all its completions; it keeps what the step's line says of them."""
+    """The reward function, called once per step with all completions; `line` has their values for the log."""
 
     scorer: Scorer
     prompts: Sequence[Sequence[int]]
@@ -96,7 +103,7 @@ class _Reward:
         rewards = self.scorer(place, [messages[0]["content"] for messages in completions])
         self.line = {**self.scorer.line, **lengths(completion_ids, self.ends)}
         if self.start is not None and self.step % self.options.kl_steps == 0:
-            rows = laid_out([self.prompts[each] for each in place], completion_ids, self.model.device)
+            rows = make_rows([self.prompts[index] for index in place], completion_ids, self.model.device)
             self.line["kl"] = divergence(self.model, self.start, rows, self.options)
         return [None if reward != reward else reward for reward in rewards]  # noqa: PLR0124 - NaN
 
@@ -116,7 +123,7 @@ def _trainer(
         for step in steps
         for place in step
     ]
-    wanted = arguments(model, folder) | {
+    settings = trainer_arguments(model, folder) | {
         "per_device_train_batch_size": options.part,
         "gradient_accumulation_steps": options.update_size // options.part,
         "steps_per_generation": options.batch_size * options.completions // options.part,
@@ -124,13 +131,13 @@ def _trainer(
         "max_completion_length": options.max_tokens,
         "temperature": options.temperature,
         "beta": options.kl_coef,
-        "model_init_kwargs": from_pretrained(source),  # of the start
+        "model_init_kwargs": from_pretrained(source),  # for the initial policy
         "epsilon": options.clip_range,
         "learning_rate": options.learning_rate,
         "lr_scheduler_type": "constant",
         "weight_decay": options.weight_decay,
         "max_grad_norm": options.max_grad_norm,
-        "num_train_epochs": 1,  # the rows hold all of ours, in our order
+        "num_train_epochs": 1,  # the rows already contain all epochs in order
         "shuffle_dataset": False,
         "logging_steps": options.updates,
         "bf16": options.in_bfloat16(model.device.type),
@@ -140,9 +147,9 @@ def _trainer(
     kind: Any
     args: Any
     if options.algorithm == "rloo":
-        kind, args = _Rloo, RLOOConfig(**wanted)
+        kind, args = _Rloo, RLOOConfig(**settings)
     else:
-        # The mean over each completion's tokens, then over the completions, as GRPO was published.
-        kind, args = _Grpo, GRPOConfig(**wanted, loss_type="grpo", scale_rewards="group")
+        # The mean over each completion's tokens, then over the completions, as in the GRPO paper.
+        kind, args = _Grpo, GRPOConfig(**settings, loss_type="grpo", scale_rewards="group")
     data = Dataset.from_list(rows)
-    return trainer_of(kind, args, model, tokenizer, reward_funcs=reward, train_dataset=data)
+    return make_trainer(kind, args, model, tokenizer, reward_funcs=reward, train_dataset=data)

@@ -1,7 +1,7 @@
-"""Policy optimisation by verl, for several GPUs and machines: the files that it reads, their check, and its start.
+"""Policy optimization with verl, for several GPUs and machines: write its files, check them, and start it.
 
-verl wants other versions of transformers and tensordict than this workspace, so it lives in an environment of its own,
-with pluralbench beside it. The values are those of Personalized RewardBench (appendix B and its PPO scripts).
+verl needs other versions of transformers and tensordict than this workspace, so it runs in an environment of its own
+that also has pluralbench. The values are those of Personalized RewardBench (appendix B and its PPO scripts).
 """
 
 import json
@@ -58,17 +58,30 @@ def verl_files(
     cluster: ClusterConfig | None = None,
     **fields: Any,
 ) -> Path:
-    """Write what verl reads into `folder`: tasks (Parquet), configuration, and the reward function with its model.
+    """Write verl's input files into `folder`: tasks (Parquet), configuration, and the reward function.
 
-    reward: a description, since each of verl's processes loads the reward model by itself. `options` mean what they do
-    here: `kl` lowers the reward by PPO and RLOO, and is in the loss by GRPO. Of them `precision`, `kl_every` and
-    `gradient_checkpointing` (always on) are verl's own matter. cluster: where verl runs; without an address where Ray
-    finds a cluster, or on this machine. Returns the folder. Raises `PolicyError`.
+    Args:
+        policy: A language model with a chat template: its folder, name on the Hub, or description.
+        reward: Description of the reward model; each of verl's processes loads it.
+        tasks: The prompts.
+        folder: Folder for the files.
+        options: Hyperparameters. `kl_coef` lowers the reward for PPO and RLOO, and is in the loss for GRPO.
+            `precision`, `kl_steps` and `gradient_checkpointing` (always on) do not apply to verl.
+        verl: Resources.
+        scoring: How the reward model scores.
+        cluster: Ray cluster for verl. Default: the one that Ray detects, or this machine.
+        fields: Fields of `LocalModel`, if `policy` is not a description.
+
+    Returns:
+        The folder.
+
+    Raises:
+        PolicyError: There are too few tasks.
     """
     options, verl, scoring = options or OptimizeConfig(), verl or VerlConfig(), scoring or ScoringConfig()
     base = described(policy, **fields)
     if not tasks:
-        raise PolicyError("There are no tasks to optimise on.")
+        raise PolicyError("There are no tasks to optimize on.")
     if len(tasks) < options.batch_size:
         raise PolicyError(
             f"{len(tasks):,} prompts are too few for a step of {options.batch_size:,}; "
@@ -77,14 +90,14 @@ def verl_files(
     folder.mkdir(parents=True, exist_ok=True)
     _write_tasks(tasks, folder / TASKS)
     kind = type(reward)
-    given: Any = reward
-    model = {"description": f"{kind.__module__}:{kind.__qualname__}", "values": given.model_dump(mode="json")}
+    description: Any = reward
+    model = {"description": f"{kind.__module__}:{kind.__qualname__}", "values": description.model_dump(mode="json")}
     described_reward = model | {"scoring": scoring.model_dump(mode="json"), "divisor": options.reward_divisor}
     write_text(folder / REWARD, json.dumps(described_reward, indent=2) + "\n")
     write_text(folder / FUNCTION, FUNCTION_TEXT.format(reward=REWARD))
     config = verl_config(base, folder.resolve(), options, verl)
     if cluster is not None and cluster.address not in {None, HERE}:
-        config["ray_kwargs"] = {"ray_init": {"address": cluster.address}}  # what verl gives to `ray.init`
+        config["ray_kwargs"] = {"ray_init": {"address": cluster.address}}  # verl passes it to `ray.init`
     # JSON is YAML.
     write_text(folder / CONFIG, json.dumps(config, indent=2) + "\n")
     return folder
@@ -109,10 +122,10 @@ def _write_tasks(tasks: Sequence[Task], path: Path) -> None:
 
 
 def verl_config(base: LocalModel, folder: Path, options: OptimizeConfig, verl: VerlConfig) -> dict[str, Any]:
-    """What differs from verl's own configuration, as a file beside it that Hydra reads."""
+    """Make the Hydra overrides of verl's default configuration."""
     mini = options.batch_size // options.updates
     part = {"ppo_mini_batch_size": mini, "ppo_micro_batch_size_per_gpu": options.micro_batch_size}
-    in_loss = options.algorithm == "grpo"  # where TRL has the divergence, too
+    in_loss = options.algorithm == "grpo"  # as in TRL
     model = {
         "path": base.name,
         "enable_gradient_checkpointing": True,
@@ -136,7 +149,7 @@ def verl_config(base: LocalModel, folder: Path, options: OptimizeConfig, verl: V
             "actor": part
             | {
                 "optim": {"lr": options.learning_rate, "weight_decay": options.weight_decay},
-                # Of the three the first counts only where the others are not set, and verl sets them.
+                # verl sets the last two, which override the first.
                 **dict.fromkeys(("clip_ratio", "clip_ratio_low", "clip_ratio_high"), options.clip_range),
                 "clip_ratio_c": options.dual_clip,
                 "grad_clip": options.max_grad_norm,
@@ -193,22 +206,22 @@ def verl_config(base: LocalModel, folder: Path, options: OptimizeConfig, verl: V
 
 
 def run_verl(folder: Path) -> None:
-    """Check the files of `verl_files` by verl's own means, and start verl on them; it goes on from its checkpoints.
+    """Check the files of `verl_files` with verl itself, and run verl, which resumes from its checkpoints.
 
-    Raises `PolicyError` where verl is not installed, or refuses the files, or fails.
+    Raises:
+        PolicyError: verl is not installed, rejects the files, or fails.
     """
     if find_spec("verl") is None:
         raise PolicyError(
-            "verl is not installed here, and wants other versions of transformers than pluralbench's own extras; "
-            f"install verl 0.9.1 and pluralbench in an environment of its own and start there; {folder} holds what "
-            "verl reads."
+            f"verl is not installed; install verl 0.9.1 and pluralbench in a separate environment, and run there with "
+            f"the files in {folder}."
         )
     command = [sys.executable, "-m", "pluralbench_policies.verl_check", str(folder)]
-    checked = subprocess.run(command, check=False)  # noqa: S603 - apart, since Hydra and Ray keep what they set up
+    checked = subprocess.run(command, check=False)  # noqa: S603 - a process, since Hydra and Ray keep global state
     if checked.returncode:
-        raise PolicyError(f"verl refuses the files in {folder}; what it says stands above.")
+        raise PolicyError(f"verl rejects the files in {folder}; see its output above.")
     command = [sys.executable, "-m", "verl.trainer.main_ppo", "--config-path", str(folder.resolve())]
     log = {"VERL_FILE_LOGGER_PATH": str(folder.resolve() / "log.jsonl")}
     ran = subprocess.run([*command, "--config-name", Path(CONFIG).stem], check=False, env=os.environ | log)  # noqa: S603
     if ran.returncode:
-        raise PolicyError(f"verl ended with status {ran.returncode}; start it again to go on from its last checkpoint.")
+        raise PolicyError(f"verl ended with status {ran.returncode}; run it again to resume from its last checkpoint.")

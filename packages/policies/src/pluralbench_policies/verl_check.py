@@ -1,6 +1,6 @@
-"""`python -m pluralbench_policies.verl_check FOLDER`: whether verl itself accepts what `verl_files` wrote.
+"""`python -m pluralbench_policies.verl_check FOLDER`: check with verl itself the files of `verl_files`.
 
-It composes and validates the configuration, reads the tasks by verl's data loader, and loads the reward function.
+Composes and validates the configuration, reads the tasks with verl's data loader, and loads the reward function.
 """
 
 import sys
@@ -11,7 +11,7 @@ from pluralbench_policies.verl import CONFIG, TASKS
 
 
 def check(folder: Path) -> tuple[Any, Any, Any]:
-    """The composed configuration, the data set and the reward function. Raises whatever verl raises."""
+    """Load the composed configuration, the dataset and the reward function. Raises verl's own errors."""
     from hydra import compose, initialize_config_dir  # noqa: PLC0415 - not in this workspace
     from verl.trainer.ppo.reward import get_custom_reward_fn  # noqa: PLC0415 - not in this workspace
     from verl.trainer.ppo.utils import need_critic, need_reference_policy  # noqa: PLC0415 - not in this workspace
@@ -28,7 +28,7 @@ def check(folder: Path) -> tuple[Any, Any, Any]:
 
 
 if __name__ == "__main__":
-    found, rows, _function = check(Path(sys.argv[1]))
-    steps = len(rows) // found.data.train_batch_size
-    sys.stdout.write(f"verl reads {len(rows):,} tasks, {steps:,} steps an epoch.\n")
+    composed, rows, _function = check(Path(sys.argv[1]))
+    steps = len(rows) // composed.data.train_batch_size
+    sys.stdout.write(f"verl reads {len(rows):,} tasks, {steps:,} steps per epoch.\n")
     sys.exit(0 if steps else 1)

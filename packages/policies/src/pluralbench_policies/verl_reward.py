@@ -1,4 +1,4 @@
-"""The reward function that verl calls: one completion at a time, by a reward model that is loaded once a process."""
+"""The reward function for verl, which scores one completion per call; each process loads the reward model once."""
 
 import json
 import math
@@ -14,33 +14,33 @@ from pluralbench_policies.errors import PolicyError
 
 
 def scorer_of(path: Path) -> Callable[..., float]:
-    """What verl calls with a completion, by the reward model that the file describes."""
-    given = json.loads(path.read_text(encoding="utf-8"))
+    """Make verl's reward function from a file that describes the reward model."""
+    settings = json.loads(path.read_text(encoding="utf-8"))
 
     @cache
     def model() -> RewardModel:
-        kind: Any = resolve_name(given["description"])
-        description: Any = kind.model_validate(given["values"])
+        kind: Any = resolve_name(settings["description"])
+        description: Any = kind.model_validate(settings["values"])
         loaded: RewardModel = resolve_name(description.loader)(
-            description, ScoringConfig.model_validate(given["scoring"])
+            description, ScoringConfig.model_validate(settings["scoring"])
         )
         return loaded
 
     def compute_score(solution_str: str, extra_info: dict[str, Any], **_: Any) -> float:
-        """The reward of a completion. Raises `PolicyError` for one without: verl has no way to leave one out."""
+        """Score a completion. Raises `PolicyError` if it has no finite score: verl cannot ignore a completion."""
         group = group_of(extra_info["group"], solution_str)
         scored = model().score([group])
         score = next(iter(scored.scores[0]), math.nan)
         if not math.isfinite(score):
             reason = next(iter([*scored.reasons, *scored.dropped.values()]), "it is not finite")
-            raise PolicyError(f"A completion of {group.id} got no score ({reason}).")
-        return score / float(given["divisor"])
+            raise PolicyError(f"A completion of {group.id} has no score ({reason}).")
+        return score / float(settings["divisor"])
 
     return compute_score
 
 
 def group_of(text: str, response: str) -> Group:
-    """The group that a task's JSON describes, with this response alone."""
+    """Parse a task's JSON into a group with this single response."""
     values = json.loads(text)
     person = values.pop("person")
     return Group(**values | {"responses": [response], "person": None if person is None else _person_of(person)})
