@@ -150,7 +150,7 @@ def test_stopped_while_it_is_judged_it_is_not_optimised_again(
     status, _, error = run(*words, "--max-steps", "3", "--out", out)
     assert (status, said(error)) == (
         2,
-        f"Error: {out} was made with other settings (steps 2, now 3); use the same settings to resume, choose "
+        f"Error: {out} was made with other settings (max_steps 2, now 3); use the same settings to resume, choose "
         "another output directory, or start over with `--fresh`.",
     )
 
@@ -235,7 +235,8 @@ def test_items_that_cannot_be_judged_are_refused_before_anything_is_optimised(
 
 
 def test_contradicting_options_are_refused(run: Command, words: list[Any], tmp_path: Path) -> None:
-    assert "`prompts` 6 is no multiple of `mini_batch` 4" in refused(run, tmp_path / "out", *words, "--batch-size", "6")
+    said = refused(run, tmp_path / "out", *words, "--batch-size", "6")
+    assert "`--batch-size 6` is not a multiple of `--mini-batch-size 4`" in said
 
 
 @pytest.mark.heavy

@@ -82,7 +82,7 @@ def test_a_run_is_of_the_schemas_that_a_command_makes(tmp_path: Path) -> None:
         (
             "run.json",
             "[]",
-            "{run}/run.json has no schema_version, and this version of pluralbench reads 2: make the run",
+            "{run}/run.json has no schema_version, but this version of pluralbench reads 2; repeat",
         ),
         ("run.json", '{"format": 1}', "{run}/run.json has no schema_version"),
         ("run.json", '{"schema_version": 9}', "{run}/run.json has schema_version 9, but this version of pluralbench"),

@@ -70,8 +70,8 @@ WRONG = {
     ),
     "a path as a benchmark": ({**WHOLE, "benchmarks": {"a/b": ITEMS}}, "String should match pattern"),
     "options": (
-        {**WHOLE, "optimization": {"items": ITEMS, "options": {"algorithm": "rloo", "generations": 1}}},
-        "rloo compares completions of one prompt, so `generations` has to be at least 2.",
+        {**WHOLE, "optimization": {"items": ITEMS, "options": {"algorithm": "rloo", "num_generations": 1}}},
+        "rloo compares completions of a prompt; set `",
     ),
 }
 

@@ -163,4 +163,4 @@ def test_a_persona_of_many_words_is_dealt_with_as_any_long_text(
 def test_the_file_of_an_own_sample_can_be_told(score: Callable[..., Run]) -> None:
     run = score("personalized-training", "sample", profile="persona")
     assert run.config.prompt.profile == "persona"
-    assert verbs.config(run.path)["data"]["earlier"]["items_without"] > 0
+    assert verbs.config(run.path)["data"]["history"]["items_without"] > 0
