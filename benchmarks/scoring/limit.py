@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 from pluralbench_local import load
-from pluralbench_local.attention import KERNELS, attending
+from pluralbench_local.attention import KERNELS, packed_attention
 from pluralbench_local.packing import Packed, Tokens, pack
 from torch import Tensor
 
@@ -78,7 +78,7 @@ def _ways(layers: list[Any], work: Work, tokens: int) -> list[Callable[[], None]
 
     def way(rows: int, *, fast: bool) -> Callable[[], None]:
         def compute() -> None:
-            with attending(Packed("fast", [], [], [], [])) if fast else nullcontext():
+            with packed_attention(Packed("fast", [], [], [], [])) if fast else nullcontext():
                 for part in torch.split(states, rows, 1):
                     work(layers, part)
 

@@ -212,7 +212,7 @@ def test_the_lines_that_say_what_is_next_run_as_they_stand(
         run = in_process(name, commands[name], monkeypatch, capsys)
         status, text = run(*(tmp_path if word == "MODEL" else word for word in given))
         if name == "pluralbench":
-            assert (status, f"{tmp_path} is no model folder" in text) == (2, True), text
+            assert (status, f"{tmp_path} is not a model folder" in text) == (2, True), text
         else:
             assert (status, "match the manifest" in text) == (0, True), text
     assert ran[:2] == ["pluralbench-release", "python"]

@@ -158,9 +158,7 @@ def test_a_head_whose_bias_sglang_draws_at_random_is_refused(models: dict[str, s
     with started(SGLANG, models["qwen3"], tmp_path) as server:
         said = refused(scoring(models["qwen3"], server.url, pairs(20), tmp_path))
     told(said)
-    assert re.search(
-        rf"Every score of {server.url} is off those of the weights of .* here by the same [+-]0\.\d+: ", said
-    )
+    assert re.search(rf"All scores of {server.url} differ from those of the local weights of .* by [+-]0\.\d+: ", said)
     assert "SGLang does so with Qwen3 classifiers that have no score.bias" in said
 
 

@@ -128,8 +128,8 @@ def test_a_conversation_that_does_not_fit_is_named(
     with pytest.raises(DeviceError) as failed:
         score(model, groups, on_scored=lambda place, _: reported.append(place))
     assert str(failed.value) == (
-        f"One conversation of {tokens} tokens (id long) does not fit into memory; "
-        "lower `max_length` with `on_overflow`, choose a smaller `dtype`, or another device."
+        f"A conversation of {tokens} tokens (id long) does not fit into memory; lower `max_length=...` and set "
+        "`on_overflow=...`, or choose a smaller `dtype=...`."
     )
     assert len(reported) == len(set(reported))
 

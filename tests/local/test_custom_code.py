@@ -82,8 +82,8 @@ def test_code_of_the_models_own_is_not_run_unasked_and_the_option_that_runs_it_i
         load(str(folder), device="cpu")
     assert not ran.exists()
     assert str(failed.value) == (
-        f"{folder} brings Python code of its own, which would run with your rights; read it, and if you trust it give "
-        "`trust_remote_code`."
+        f"{folder} comes with Python code, which would run with your rights; read it, and if you trust it set "
+        "`trust_remote_code=True`."
     )
 
 

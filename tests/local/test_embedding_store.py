@@ -57,7 +57,7 @@ def test_embedding_goes_on_where_it_was_killed(
     llama: Backbone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: int
 ) -> None:
     groups = make_groups(2, number=3)
-    monkeypatch.setattr(embedding, "KEPT_AT_ONCE", 4)
+    monkeypatch.setattr(embedding, "SHARD_VECTORS", 4)
     whole = embedded(groups, llama, None)
     done = iter(range(100))
     with killed_when(lambda: next(done) == changes, monkeypatch) as killed:
@@ -113,7 +113,7 @@ def test_the_store_of_another_backbone_is_refused_by_both_names(
     store = EmbeddingStore(tmp_path, llama.record)
     embedded(groups, llama, store)
     for refused in (lambda: EmbeddingStore(tmp_path, other.record), lambda: embedded(groups, other, store)):
-        with pytest.raises(ModelError, match=r"holds vectors of .*, not of .*; give another folder\.") as error:
+        with pytest.raises(ModelError, match=r"has vectors of .*, not of .*; give another folder\.") as error:
             refused()
         assert f"{llama.record}" in str(error.value)
         assert f"{other.record}" in str(error.value)
@@ -137,7 +137,9 @@ def test_half_a_file_is_named(tmp_path: Path, kept: int) -> None:
     EmbeddingStore(tmp_path, RECORD).write([key(1)], torch.zeros(1, 3))
     [path] = tmp_path.glob("*.safetensors")
     path.write_bytes(path.read_bytes()[:kept])
-    with pytest.raises(ModelError, match=r"\.safetensors is no whole file of an embedding store \(.*\); delete it"):
+    with pytest.raises(
+        ModelError, match=r"\.safetensors is not a complete shard of an embedding store \(.*\); delete it"
+    ):
         EmbeddingStore(tmp_path, RECORD)
 
 
@@ -157,7 +159,7 @@ def test_a_file_that_is_no_shard_is_named(
     tensors = {"keys": torch.from_numpy(keys), "vectors": vectors}
     path = tmp_path / "model.safetensors"
     save_file(tensors, path, None if metadata is None else {"backbone": metadata.model_dump_json()})
-    with pytest.raises(ModelError, match=r"model\.safetensors is no whole file of an embedding store"):
+    with pytest.raises(ModelError, match=r"model\.safetensors is not a complete shard of an embedding store"):
         EmbeddingStore(tmp_path, RECORD)
 
 

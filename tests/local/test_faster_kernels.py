@@ -28,7 +28,7 @@ RULES = "Answer in the tone of a friend, never longer than a postcard, and say w
 def other_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A machine on which nothing was measured; where it will be."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(autotune, "_remembered", {})
+    monkeypatch.setattr(autotune, "_choices", {})
     autotune.machine_folder.cache_clear()
     yield autotune.machine_folder()
     autotune.machine_folder.cache_clear()
@@ -58,7 +58,7 @@ def test_every_kernel_attends_as_a_conversation_alone_does(
     )
     computed = [kernel(packed, query, key, value, 0.3, last=last)[0] for kernel in KERNELS.values()]
     for segment in packed.segments:
-        seen = [row for run in (*segment.before, range(segment.start, segment.end)) for row in run]
+        seen = [row for run in (*segment.prefix, range(segment.start, segment.end)) for row in run]
         rows = segment.reads if last else range(segment.start, segment.end)
         alone = nn.functional.scaled_dot_product_attention(
             query[:, :, seen], key[:, :, seen], value[:, :, seen], is_causal=True, scale=0.3, enable_gqa=True
@@ -96,7 +96,7 @@ def test_a_fused_block_computes_what_its_own_code_does(
     monkeypatch: pytest.MonkeyPatch, activation: str, dtype: torch.dtype
 ) -> None:
     monkeypatch.setattr(gates, "fastest", lambda *_, **__: "fused")
-    monkeypatch.setattr(gates, "computing_fast", lambda: True)
+    monkeypatch.setattr(gates, "in_fast_mode", lambda: True)
     torch.manual_seed(0)
     block = make_block(LlamaConfig(hidden_size=64, intermediate_size=96, hidden_act=activation, mlp_bias=True)).to(
         dtype
@@ -129,7 +129,7 @@ def test_fused_blocks_are_for_fast_mode_alone(
     monkeypatch.setattr(gates, "_is_faster", lambda *_: False)
     own = score(load_classifier(folder), groups, mode=mode)
     monkeypatch.setattr(gates, "_is_faster", lambda *_: True)
-    monkeypatch.setattr(gates, "_fused", slightly_more)
+    monkeypatch.setattr(gates, "_fused_forward", slightly_more)
     changed = score(load_classifier(folder), groups, mode=mode)
     assert (own.scores == changed.scores) == (mode == "exact")
     assert max(differences(own.scores, changed.scores)) < 1e-3
@@ -139,10 +139,10 @@ def test_a_fused_block_that_computes_something_else_is_found_out(
     classifiers: Folders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gates, "_is_faster", lambda *_: True)
-    monkeypatch.setattr(gates, "_fused", lambda _: torch.zeros_like)
+    monkeypatch.setattr(gates, "_fused_forward", lambda _: torch.zeros_like)
     folder, groups = classifiers("llama"), make_groups(2)
     scored = score(load_classifier(folder), groups)
-    assert work_of(scored).unpackable == "packed, it computes something else than alone"
+    assert work_of(scored).unpackable == "its hidden states change when it is packed"
     assert undecided(scored.scores, classifier_alone(folder, groups)) == 0
 
 
@@ -153,7 +153,7 @@ def test_what_is_fastest_is_measured_once_a_machine(other_machine: Path) -> None
     assert calls
     calls.clear()
     assert autotune.fastest("which?", ways) == chosen
-    autotune._remembered.clear()  # as in another process
+    autotune._choices.clear()  # as in another process
     assert autotune.fastest("which?", ways) == chosen
     assert not calls
     assert json.loads((other_machine / "fastest.json").read_text("utf-8")) == {"which?": chosen}

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 import torch
-from pluralbench_local.attention import attending, attention
+from pluralbench_local.attention import attention, packed_attention
 from pluralbench_local.packing import Tokens, pack
-from pluralbench_local.varlen import by_varlen
+from pluralbench_local.varlen import varlen_attention
 from pluralbench_rewards import Mode
 from torch import Tensor, nn
 
@@ -67,7 +67,7 @@ def test_a_kernel_for_runs_of_any_length_computes_the_same(
     query, key, value = (torch.randn(1, heads, rows, 8) for heads in (4, key_heads, key_heads))
     module: Any = nn.Module()
     module.is_causal = True
-    with attending(packed):
+    with packed_attention(packed):
         expected, _ = attention(module, query, key, value, None)
-    computed = by_varlen(packed, query, key, value, 8**-0.5)
+    computed = varlen_attention(packed, query, key, value, 8**-0.5)
     assert torch.allclose(computed, expected, atol=1e-5)

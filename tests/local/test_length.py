@@ -46,9 +46,9 @@ def test_too_long_is_an_error_that_names_prompts_and_options(llama: Classifier) 
     with pytest.raises(ConversationError) as failed:
         score(llama, groups, max_length=LIMIT)
     assert str(failed.value) == (
-        f"7 of 8 prompts have conversations of more than 60 tokens, the longest of {max(lengths(llama, LONG))} "
-        "(ids q0, q1, q2, q3, q4, …); raise `max_length` if the model can take it, or choose `on_overflow` drop, "
-        "truncate-left or truncate-prompt."
+        f"7 of 8 prompts have conversations of more than 60 tokens, the longest {max(lengths(llama, LONG))} "
+        "(ids q0, q1, q2, q3, q4, …); raise `max_length=...`, or choose drop, truncate-left or truncate-prompt as "
+        "`on_overflow=...`."
     )
     assert failed.value.exit_status == 2
 
@@ -182,7 +182,7 @@ def test_a_prompt_of_two_hundred_thousand_tokens_is_tokenized_a_few_times_only(
     monkeypatch.setattr(Template, "encode", counted)
     if overflow == "error":
         with pytest.raises(
-            ConversationError, match=r"more than 1,024 tokens, the longest of [2-9]\d\d,\d\d\d \(ids huge\)"
+            ConversationError, match=r"more than 1,024 tokens, the longest [2-9]\d\d,\d\d\d \(ids huge\)"
         ):
             score(llama, [group, SHORT])
     else:
@@ -222,7 +222,7 @@ def test_no_text_without_end_is_tokenized(llama: Classifier, overflow: Overflow)
     with pytest.raises(ConversationError) as failed:
         tokenize([SHORT, endless], llama.template, LIMIT, overflow)
     assert re.fullmatch(
-        r"The prompt of id endless makes a conversation of 5,000,0\d\d characters, and at most 5,000,000 are read; "
+        r"The prompt endless makes a conversation of 5,000,0\d\d characters, and at most 5,000,000 are read; "
         r"shorten it, or leave it out\.",
         str(failed.value),
     )

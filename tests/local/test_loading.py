@@ -35,7 +35,7 @@ def test_a_folder_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / "config.json").touch()
     with pytest.raises(ModelError) as failed:
         load(name)
-    assert str(failed.value) == f"There is no model folder {name} (give a folder, or ORG/NAME on the Hub)."
+    assert str(failed.value) == f"{name} is not a model folder; give a folder, or ORG/NAME on the Hub."
     assert failed.value.exit_status == 2
 
 
@@ -45,13 +45,13 @@ NO_LOAD = r"The {} of HERE cannot be loaded: .*\."
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("config.json", None, r"HERE is no model folder: it has no config\.json\."),
+        ("config.json", None, r"HERE is not a model folder: it has no config\.json\."),
         *(("config.json", text, r"HERE/config\.json is not valid JSON: .*") for text in (b"{", b"", b"\xff\xfe{")),
         *(("config.json", text, NO_LOAD.format(r"\w+")) for text in (b"[1]", b"{}", b'{"model_type": "nonesuch"}')),
         ("config.json", b'{"model_type": "llama", "vocab_size": -1}', NO_LOAD.format(r"\w+")),
-        ("model.safetensors", None, r"HERE holds no weights \(\*\.safetensors or \*\.bin\)\."),
+        ("model.safetensors", None, r"HERE has no weights \(\*\.safetensors or \*\.bin\)\."),
         *(("model.safetensors", kept, NO_LOAD.format("model")) for kept in (0, 4, 2000, -1)),
-        ("tokenizer*", None, r"HERE holds no tokenizer; save the model's tokenizer into it\."),
+        ("tokenizer*", None, r"HERE has no tokenizer; save the model's tokenizer to it\."),
         ("tokenizer.json", b"{", NO_LOAD.format("tokenizer")),
     ],
 )
@@ -71,20 +71,20 @@ def test_a_language_model_is_no_classifier(language_models: Folders) -> None:
     with pytest.raises(ModelError) as failed:
         load(language_models(), device="cpu")
     assert str(failed.value) == (
-        f"{language_models()} holds no weights for score.weight, so its scores would be random; it looks like a "
-        "language model: score with it as of the kind implicit, or judge with it."
+        f"{language_models()} has no weights for score.weight, so its scores would be random; a language model scores "
+        'with `kind="implicit"`, or judges.'
     )
 
 
 def test_an_encoder_without_its_head_is_refused(tmp_path: Path) -> None:
     folder = save_language_model(tmp_path / "model", "bert", is_decoder=True)
-    with pytest.raises(ModelError, match=r"holds no weights for .*classifier\.bias.* so its scores would be random"):
+    with pytest.raises(ModelError, match=r"has no weights for .*classifier\.bias.* so its scores would be random"):
         load(folder, device="cpu")
 
 
 @pytest.mark.parametrize("architecture", ["llama", "gemma2"])  # gemma2 ties its embeddings
 def test_a_classifier_is_no_language_model(classifiers: Folders, architecture: str) -> None:
-    said = r"is no language model, since it holds a reward head \(score\.weight\): score with it as of"
+    said = r"is not a language model: it has a reward head \(score\.weight\); score with it as a classifier\.$"
     with pytest.raises(ModelError, match=said):
         load(classifiers(architecture), kind="implicit", device="cpu")
 
@@ -94,7 +94,7 @@ def test_several_logits_want_a_rule(classifiers: Folders) -> None:
     with pytest.raises(ModelError) as failed:
         load(folder, device="cpu")
     assert str(failed.value) == (
-        f"The head of {folder} has 2 logits; say which is the reward by the `label` logit:K, or softmax:K for its "
+        f"The head of {folder} has 2 logits; choose the reward with `label=...`: logit:K, or softmax:K for its "
         "probability (K from 0 to 1, or -1 for the last)."
     )
 
@@ -119,16 +119,20 @@ def test_a_rule_says_which_logit_is_the_reward(classifiers: Folders, architectur
 
 @pytest.mark.parametrize("label", ["logit", "logit:2", "logit:-3", "softmax:1.0", "sigmoid:0", "", "logit:1 ", "1"])
 def test_a_rule_that_does_not_fit(classifiers: Folders, label: str) -> None:
+    folder = classifiers(num_labels=2)
     with pytest.raises(ModelError) as failed:
-        load(classifiers(num_labels=2), label=label, device="cpu")
-    assert str(failed.value) == f"The `label` {label!r} does not fit a head of 2 logits; give logit:K or softmax:K."
+        load(folder, label=label, device="cpu")
+    assert str(failed.value) == (
+        f"The label {label!r} does not fit the head of {folder}, which has 2 logits; give logit:K or softmax:K as "
+        "`label=...`."
+    )
 
 
 def test_options_of_another_kind_are_refused(classifiers: Folders, language_models: Folders) -> None:
-    with pytest.raises(ModelError, match=r"^An implicit reward has no `label`; that belongs to the kind classifier\.$"):
+    with pytest.raises(ModelError, match=r"^An implicit reward has no label; leave out `label=\.\.\.`, or set `kind"):
         load(language_models(), kind="implicit", label="logit:0", device="cpu")
     with pytest.raises(
-        ModelError, match=r"^A classifier has no `reference` model; that belongs to the kind implicit\.$"
+        ModelError, match=r"^A classifier has no reference model; leave out `reference=\.\.\.`, or set `kind"
     ):
         load(classifiers(), reference=language_models(), device="cpu")
 
@@ -147,7 +151,7 @@ def test_a_reference_with_another_vocabulary(language_models: Folders) -> None:
 def test_a_gpu_that_is_not_there(classifiers: Folders, device: str) -> None:
     with pytest.raises(DeviceError) as failed:
         load(classifiers(), device=device)
-    assert str(failed.value) == f"No GPU was found, but the device {device} asks for one; choose cpu."
+    assert str(failed.value) == (f'The device {device} needs a GPU, and this machine has none; set `device="cpu"`.')
 
 
 def test_a_device_that_nobody_knows(classifiers: Folders) -> None:

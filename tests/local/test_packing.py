@@ -29,12 +29,12 @@ MODES: st.SearchStrategy[Mode] = st.sampled_from(["exact", "fast"])
 
 def rows_of(packed: Packed, segment: Segment) -> list[int]:
     """The rows of a conversation up to the end of a segment."""
-    return [row for run in (*segment.before, range(segment.start, segment.end)) for row in run]
+    return [row for run in (*segment.prefix, range(segment.start, segment.end)) for row in run]
 
 
 def endings(packed: Packed) -> list[Segment]:
     """The segments that end a conversation: those that no other continues."""
-    return [segment for segment in packed.segments if segment.below == segment.end]
+    return [segment for segment in packed.segments if segment.subtree_end == segment.end]
 
 
 @given(GROUPS, MODES)
@@ -44,7 +44,7 @@ def test_every_conversation_can_be_read_back(groups: list[list[Tokens]], mode: M
     read_back = []
     for segment in endings(packed):
         rows = rows_of(packed, segment)
-        assert [packed.positions[row] for row in rows] == list(range(segment.seen))
+        assert [packed.positions[row] for row in rows] == list(range(segment.num_keys))
         read_back.append([packed.ids[row] for row in rows])
     assert sorted(read_back) == sorted(list(tokens.ids) for tokens in given_in)
     if mode == "exact":
@@ -78,13 +78,13 @@ def test_segments_cover_the_row_without_a_gap_and_stand_behind_what_they_continu
     )
     by_rows = {range(segment.start, segment.end): segment for segment in packed.segments}
     for segment in packed.segments:
-        assert segment.start < segment.end <= segment.below
-        for run in segment.before:
-            assert by_rows[run].end <= segment.start < by_rows[run].below
-        continuing = [one for one in packed.segments if range(segment.start, segment.end) in one.before]
-        assert sum(one.end - one.start for one in continuing) == segment.below - segment.end
+        assert segment.start < segment.end <= segment.subtree_end
+        for run in segment.prefix:
+            assert by_rows[run].end <= segment.start < by_rows[run].subtree_end
+        continuing = [one for one in packed.segments if range(segment.start, segment.end) in one.prefix]
+        assert sum(one.end - one.start for one in continuing) == segment.subtree_end - segment.end
         if mode == "exact":
-            assert not segment.before
+            assert not segment.prefix
 
 
 @given(GROUPS)
@@ -111,7 +111,7 @@ def test_a_prompt_is_held_once_for_all_its_answers(prompt: list[int], answers: i
 def test_what_is_not_worth_merging_is_computed_again() -> None:
     texts = [[7, *range(number, number + 300)] for number in (100, 500)]
     given_in = [[Tokens(array("i", ids), range(300, 301))] for ids in texts]
-    assert [segment.before for segment in pack(given_in, "fast").segments] == [(), ()]
+    assert [segment.prefix for segment in pack(given_in, "fast").segments] == [(), ()]
 
 
 @given(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=8), min_size=2, max_size=5))

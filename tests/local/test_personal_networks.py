@@ -15,7 +15,7 @@ from pluralbench_local.personal.networks import new_network
 from pluralbench_local.personal.options import METHODS, Method
 from pluralbench_local.personal.points import Points
 from pluralbench_local.personal.saved import batches_of
-from pluralbench_local.personal.vpl import annealed
+from pluralbench_local.personal.vpl import annealing
 from simulated_users import simulated
 from torch import Tensor, nn
 from torch.distributions import Normal, kl_divergence
@@ -60,17 +60,19 @@ def test_a_reward_depends_on_no_other_item_and_on_no_place(method: Method, profi
 def test_earlier_pairs_count_in_any_order_and_padding_does_not(method: Method, draw: Any, padding: int) -> None:
     model, whole = network(method), points(method)
     last = taken(whole, [2])  # a third item has two earlier pairs
-    count = int(last.known.sum())
+    count = int(last.pair_mask.sum())
     order = draw.sample(range(count), count)
-    shown = replace(last, known=last.known[:, order], earlier=last.earlier[:, order])
+    shown = replace(last, pair_mask=last.pair_mask[:, order], earlier=last.earlier[:, order])
     padded = replace(
         shown,
         earlier_query=nn.functional.pad(last.earlier_query[:, order], (0, 0, 0, padding), value=9.0),
         earlier=nn.functional.pad(shown.earlier, (0, 0, 0, 0, 0, padding), value=9.0),
-        known=nn.functional.pad(shown.known, (0, padding)),
+        pair_mask=nn.functional.pad(shown.pair_mask, (0, padding)),
     )
     torch.testing.assert_close(model(padded), model(last), rtol=1e-4, atol=1e-5)
-    assert not torch.allclose(model(padded), model(replace(last, known=torch.zeros_like(last.known))), atol=1e-6)
+    assert not torch.allclose(
+        model(padded), model(replace(last, pair_mask=torch.zeros_like(last.pair_mask))), atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -159,14 +161,14 @@ def test_the_loss_of_vpl_is_that_of_the_choice_and_the_divergence_from_the_prior
     choice = torch.log1p(torch.exp(rewards[:, 1] - rewards[:, 0])).mean()
     prior = Normal(torch.tensor(0.0), torch.tensor(1.0))
     divergence = kl_divergence(Normal(mean, (log_variance / 2).exp()), prior).sum(dim=1).mean()
-    assert loss.item() == pytest.approx((choice + 0.3 * annealed(0.2) * divergence).item(), rel=1e-4)
+    assert loss.item() == pytest.approx((choice + 0.3 * annealing(0.2) * divergence).item(), rel=1e-4)
 
 
 def test_the_weight_of_the_divergence_rises_in_each_cycle() -> None:
-    assert annealed(0) == pytest.approx(0.1)
-    assert annealed(0.125) == pytest.approx(0.55)
-    assert annealed(0.2499) == pytest.approx(1, abs=1e-3)
-    assert annealed(0.25) == pytest.approx(0.1)
+    assert annealing(0) == pytest.approx(0.1)
+    assert annealing(0.125) == pytest.approx(0.55)
+    assert annealing(0.2499) == pytest.approx(1, abs=1e-3)
+    assert annealing(0.25) == pytest.approx(0.1)
 
 
 def test_the_latent_is_of_the_person_and_not_of_the_pair_that_is_judged() -> None:

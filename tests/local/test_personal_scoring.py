@@ -119,12 +119,12 @@ def test_an_item_without_a_profile_is_named(train: Train) -> None:
     asked[3] = replace(asked[3], context=["", " "])
     with pytest.raises(
         ConversationError,
-        match=r"model was trained with a profile, and the prompt of id q3 comes without one; give `--profile raw`, or",
+        match=r"model was trained with a profile, and the prompt q3 has none; set `profile=\"raw\"`, or",
     ):
         load(train()).score(asked)
     asked = groups(2)
     asked[4] = replace(asked[4], person=Person("p"))
-    with pytest.raises(ConversationError, match=r"was trained with personas, and the prompt of id q4 comes without"):
+    with pytest.raises(ConversationError, match=r"was trained with personas, and the prompt q4 has none"):
         load(train(persona=True)).score(asked)
 
 
@@ -177,7 +177,7 @@ def test_a_backbone_is_found_where_the_record_says(
     moved: Callable[[object], Path], language_models: Folders, train: Train
 ) -> None:
     folder = moved("backbone")
-    with pytest.raises(ModelError, match=r"The backbone of .*copy is not in backbone; put it there, or write where"):
+    with pytest.raises(ModelError, match=r"The backbone of .*copy is not in backbone; put it there, or set `backbone"):
         load(folder)
     shutil.copytree(language_models(), folder / "backbone")
     assert load(folder).score(groups(2)).scores == load(train()).score(groups(2)).scores

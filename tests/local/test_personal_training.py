@@ -14,7 +14,7 @@ from killing import stopped_at
 from personal_corpora import BACKBONE, TEST, TRAIN, only, small
 from pluralbench_local import LocalError, Trained
 from pluralbench_local.personal import training
-from pluralbench_local.personal.items import shuffle_profiles, standards
+from pluralbench_local.personal.items import shuffle_profiles, vector_statistics
 from pluralbench_local.personal.options import DEFAULTS, METHODS, Method, PersonalConfig
 from pluralbench_local.personal.points import Corpus
 from pluralbench_local.personal.saved import accuracy, read_personal, rewards_of
@@ -127,12 +127,12 @@ def test_vectors_of_any_size_and_with_constant_numbers_train(tmp_path: Path) -> 
     scaled = TRAIN.vectors * torch.tensor([1e4, 1, 1e-3, 1, 1, 1, 1, 0]) + 5
     saved = read_personal(trained(tmp_path / "model", corpus=replace(TRAIN, vectors=scaled)).folder)
     assert torch.isfinite(torch.tensor(rewards_of(saved, replace(TRAIN, vectors=scaled)))).all()
-    mean, deviation = standards(replace(TRAIN, vectors=scaled))
+    mean, deviation = vector_statistics(replace(TRAIN, vectors=scaled))
     assert (mean[:, -1].tolist(), deviation[:, -1].tolist()) == ([5.0, 5.0], [1.0, 1.0])
 
 
 def test_responses_are_standardised_alike_whatever_is_told(tmp_path: Path) -> None:
-    answers, told = standards(TRAIN)[0], standards(replace(TRAIN, about=[None] * len(TRAIN.ids)))[0]
+    answers, told = vector_statistics(TRAIN)[0], vector_statistics(replace(TRAIN, about=[None] * len(TRAIN.ids)))[0]
     assert torch.equal(answers[0], told[0])
     read = [*TRAIN.query, *(row for several in TRAIN.responses for row in several)]
     assert torch.allclose(answers[0], TRAIN.vectors[read].mean(dim=0), atol=1e-6)
@@ -165,28 +165,28 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"corpus": replace(TRAIN, vectors=SAME)},
-        f"All {len(SAME)} vectors of the items are the same, so there is nothing to learn; look at what the backbone "
-        "makes of two different texts.",
+        f"All {len(SAME)} vectors of the items are the same, so there is nothing to learn; check the backbone on two "
+        "different texts.",
     ),
     (
         {"corpus": replace(TRAIN, responses=[[row, row] for row, _ in TRAIN.responses])},
-        "In each of the 24 pairs of the items both responses have the same vector, so there is nothing to learn; look "
-        "whether the backbone reads the responses, and not only what precedes them.",
+        "In each of the 24 pairs of the items both responses have the same vector, so there is nothing to learn; check "
+        "that the backbone reads the responses.",
     ),
     (
         {"corpus": replace(TRAIN, vectors=NOT_FINITE)},
-        f"1 of the {len(SAME)} vectors of the items hold numbers that are not finite, of item {TRAIN.ids[3]} among "
-        "them; embed these texts again, in float32.",
+        f"1 of the {len(SAME)} vectors of the items are not finite (item {TRAIN.ids[3]}); embed these texts again with "
+        '`dtype="float32"`.',
     ),
     (
         {"corpus": replace(TRAIN, about=[*TRAIN.about[:-1], None])},
-        f"The bt model reads a person's context, and 1 of 24 items have none, {TRAIN.ids[-1]} among them; give each "
-        "one, or use a model without a profile.",
+        f"The bt model reads the user's context, and 1 of 24 items have none, such as {TRAIN.ids[-1]}; add it, or use "
+        "a model without a profile.",
     ),
     (
         {"corpus": replace(TRAIN, persona=[None] * 24), "persona": True},
-        "The bt model reads a person's persona, and 24 of 24 items have none, 1-0 among them; give each one, or use a "
-        "model without a profile.",
+        "The bt model reads the user's persona, and 24 of 24 items have none, such as 1-0; add it, or use a model "
+        "without a profile.",
     ),
     (
         {"corpus": replace(TRAIN, ids=[FIRST, FIRST, *TRAIN.ids[2:]])},
@@ -194,8 +194,8 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"held_out": only(TRAIN, [5])},
-        "User 1-1 has both items to train on and held-out items, so the held-out accuracy would not be that of new "
-        "users; split the items by user.",
+        "User 1-1 has both training items and held-out items, so the held-out accuracy is not that of new users; split "
+        "the items by user.",
     ),
 ]
 
@@ -210,13 +210,13 @@ def test_vectors_of_another_backbone_are_refused(bt: Path) -> None:
     saved = read_personal(bt)
     narrow = replace(TEST, vectors=TEST.vectors[:, :5])
     assert said(lambda: rewards_of(saved, narrow)) == (
-        "The vectors of the items have 5 numbers, and those of simulated have 8; embed the texts with simulated."
+        "The vectors of the items have the width 5, and those of simulated 8; embed the texts with simulated."
     )
 
 
 def test_a_model_with_a_profile_wants_to_be_told(bt: Path) -> None:
     saved = read_personal(bt)
-    assert "reads a person's context, and 12 of 12 items have none, 2-0 among them" in said(
+    assert "reads the user's context, and 12 of 12 items have none, such as 2-0" in said(
         lambda: rewards_of(saved, replace(TEST, about=[None] * 12))
     )
 
@@ -226,7 +226,7 @@ def test_a_model_with_a_profile_wants_to_be_told(bt: Path) -> None:
     [
         (
             lambda folder: (folder / "personal.json").unlink(),
-            "holds no personalized reward model: there is no personal",
+            "has no personalized reward model: there is no personal",
         ),
         (
             lambda folder: (folder / "model.safetensors").unlink(),
@@ -234,7 +234,10 @@ def test_a_model_with_a_profile_wants_to_be_told(bt: Path) -> None:
         ),
         (lambda folder: (folder / "personal.json").write_text("{"), "cannot be read ("),
         (lambda folder: (folder / "model.safetensors").write_bytes(b"no"), "cannot be read ("),
-        (lambda folder: _changed(folder, format=9), "is of format 9, and this version reads 2; train the model again."),
+        (
+            lambda folder: _changed(folder, format=9),
+            "has the format 9, and this version reads 2; train the model again.",
+        ),
         (lambda folder: _changed(folder, backbone={"name": "simulated", "width": 9}), "cannot be read ("),
         (lambda folder: _changed(folder, options={"method": "magic"}), "cannot be read ("),
     ],

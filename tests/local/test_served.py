@@ -150,7 +150,7 @@ FLAGS = {"vllm": "--pooler-config '{\"use_activation\": false}'", "tei": "`raw_s
 @pytest.mark.parametrize("engine", FLAGS)
 def test_scores_that_passed_a_sigmoid_are_refused_by_the_flag(serve: Serve, engine: str) -> None:
     said = refused(serve(engine, activated=True))
-    assert "gives no raw logits: all scores lie between 0 and 1" in said
+    assert "does not return raw logits: all scores lie between 0 and 1" in said
     assert FLAGS[engine] in said
 
 
@@ -179,10 +179,10 @@ def without_weights(tmp_path: Path) -> Callable[[str], str]:
 def test_a_constant_is_told_from_another_model(serve: Serve, without_weights: Callable[[str], str]) -> None:
     one, other = serve("sglang", offset=0.1153), serve("sglang", offset=-0.1181)
     said = refused(one)
-    assert "off those of the weights of" in said
-    assert "by the same +0.1153: its head adds a number that the model does not have, another at each start" in said
+    assert "differ from those of the local weights of" in said
+    assert "by +0.1153: its head adds a bias that the model does not have (SGLang does so" in said
     bare = Running(one.url, "sglang", without_weights(one.folder))
-    with pytest.raises(ServerError, match=rf"Every score of {other.url} is off those of {one.url} by the same -0.2334"):
+    with pytest.raises(ServerError, match=rf"All scores of {other.url} differ from those of {one.url} by -0.2334"):
         scored(bare, server=(one.url, other.url))
 
 
@@ -194,7 +194,7 @@ def test_what_is_compared_with_nothing_is_said_and_recorded_so(
     found = scored(bare)
     assert found.served is not None
     assert found.served.check.against is None
-    assert "compared with nothing, and the run's record says so" in capfd.readouterr().err
+    assert "are not checked, and the run records it" in capfd.readouterr().err
     twice = scored(bare, server=(server.url, serve("sglang", offset=0.1).url))
     assert twice.served is not None
     assert twice.served.check.against == "servers"
@@ -245,7 +245,7 @@ def test_a_server_of_another_tokenizer_is_refused_before_it_gets_a_token(serve: 
     tokenizer.add_tokens(["<|user|>"])
     other = save_classifier(tmp_path / "other", "llama", tokenizer=tokenizer, vocab_size=len(tokenizer))
     server = serve("sglang")
-    with pytest.raises(ServerError, match="makes other tokens of a text than the tokenizer of"):
+    with pytest.raises(ServerError, match="tokenizes a text differently than"):
         scored(Running(server.url, "sglang", other))
     assert {path for path, _ in server.posts} == {"/tokenize"}
 
@@ -268,7 +268,7 @@ def test_a_text_that_makes_other_tokens_is_not_sent(serve: Serve, written: Calla
         name=server.folder, device="cpu", chat_template=written("{% for m in messages %}{{ m.content }}{% endfor %}")
     )
     asked = load(ServedModel(model=model, serving=ServingConfig(server=(server.url,))), ScoringConfig())
-    with pytest.raises(ConversationError, match=r"cannot be sent as a text: the engine adds special tokens \(<s>\)"):
+    with pytest.raises(ConversationError, match=r"cannot be sent as text: the engine adds special tokens \(<s>\)"):
         asked.score(GROUPS)
 
 

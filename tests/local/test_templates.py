@@ -71,7 +71,7 @@ def test_a_tokenizer_without_a_template_is_said(
     folder = save_classifier(tmp_path_factory.mktemp("bare"), tokenizer=make_tokenizer(template=None))
     with pytest.raises(ConversationError) as failed:
         score(load_classifier(folder), make_groups(0))
-    assert str(failed.value) == "The tokenizer has no chat template; give one as `chat_template`."
+    assert str(failed.value) == "The tokenizer has no chat template; give one as `chat_template=...`."
     assert (
         len(
             score(load_classifier(folder, chat_template=written(STRICT)), [Group("q", user("hi"), ["a", "b"])]).scores[
@@ -88,8 +88,8 @@ def test_a_template_that_refuses_a_role_is_quoted(classifiers: Folders, written:
     with pytest.raises(ConversationError) as failed:
         score(model, [Group("q", turns, ["a"])])
     assert str(failed.value) == (
-        "The chat template does not take a conversation of the roles system, user, assistant "
-        "(System role not supported); give another as `chat_template`."
+        "The chat template fails on a conversation with the roles system, user, assistant (System role not supported); "
+        "give another one as `chat_template=...`."
     )
 
 
@@ -100,7 +100,7 @@ def test_a_template_that_is_broken_or_says_nothing_is_refused(
     classifiers: Folders, written: Callable[[str], Path], template: str
 ) -> None:
     model = load_classifier(classifiers(), chat_template=written(template))
-    with pytest.raises(ConversationError, match=r"give (one|another) as `chat_template`\.$"):
+    with pytest.raises(ConversationError, match=r"give (one|another one) as `chat_template=\.\.\.`\.$"):
         score(model, [Group("q", user("hi"), ["a"])])
 
 

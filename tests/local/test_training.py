@@ -22,7 +22,7 @@ from pluralbench_local import (
 )
 from pluralbench_local.conversations import Template
 from pluralbench_local.training import ranking_loss
-from pluralbench_local.training_batches import batches, fitting
+from pluralbench_local.training_batches import batches, tokenize_rankings
 from pluralbench_local.training_job import accelerator_of, read_log
 from pluralbench_local.training_model import rewards_of
 from pluralbench_local.training_rewards import Rewards
@@ -54,7 +54,7 @@ def test_the_gradient_is_that_of_each_pair_by_itself(
 ) -> None:
     folder = classifiers(architecture)
     tokenizer = make_tokenizer()
-    data = fitting(RANKINGS[:3], "rankings", Template(tokenizer), 500, "drop")
+    data = tokenize_rankings(RANKINGS[:3], "rankings", Template(tokenizer), 500, "drop")
     made = batches(data.rankings, 16, 0, 0)[0]
     ours = trainee(folder, budget=budget)
     ours.whole.eval()
@@ -90,7 +90,7 @@ def test_it_learns_what_makes_a_response_better(trained: Trained) -> None:
     assert [line["step"] for line in lines] == list(range(1, len(lines) + 1))
     assert [line["step"] for line in lines if "held_out_accuracy" in line] == list(range(2, len(lines) + 1, 2))
     untrained = trainee(trained.record["settings"]["model"]["name"])
-    data = fitting(HELD_OUT, "rankings", Template(make_tokenizer()), 500, "drop")
+    data = tokenize_rankings(HELD_OUT, "rankings", Template(make_tokenizer()), 500, "drop")
     before = training._accuracy(Rewards(untrained, accelerator_of(torch.device("cpu"))), data)
     assert trained.accuracy > before + 0.2
 
@@ -137,7 +137,7 @@ def test_a_step_of_several_batches_has_the_mean_of_their_gradients(small: str, t
     # The first step of rate 0 shows the same weights to both.
     one, two = first(8, 1), first(8, 2)
     assert two["responses"] > one["responses"]
-    data = fitting(RANKINGS, "rankings", Template(make_tokenizer()), 500, "drop")
+    data = tokenize_rankings(RANKINGS, "rankings", Template(make_tokenizer()), 500, "drop")
     model = trainee(small)
     losses = []
     for batch in batches(data.rankings, 8, 0, 0)[:2]:
@@ -162,8 +162,8 @@ def failing(base: str, out: Path, **changed: Any) -> str:
 def test_too_few_pairs_for_a_step_after_the_warm_up_are_said_in_a_sentence(small: str, tmp_path: Path) -> None:
     pairs = sum(len(pairs_of(ranking.rank)) for ranking in RANKINGS)
     assert failing(small, tmp_path / "out", gradient_accumulation_steps=100) == (
-        f"{pairs} pairs are too few to train on: the warm-up takes all steps (1); lower batch_size, accumulation or "
-        "warmup, or raise epochs."
+        f"{pairs} pairs are too few to train on: the warm-up takes all steps (1); lower `batch_size=...`, "
+        "`gradient_accumulation_steps=...` or `warmup_ratio=...`, or raise `epochs=...`."
     )
     assert list(tmp_path.iterdir()) == []
 
@@ -185,7 +185,7 @@ def test_more_tokens_than_the_model_has_positions_for_are_said_in_a_sentence(
     language_models: Folders, tmp_path: Path
 ) -> None:
     base = language_models("gpt2", n_positions=64)
-    assert failing(base, tmp_path / "out") == f"max_length 500 is more than the 64 positions of {base}; lower it."
+    assert failing(base, tmp_path / "out") == (f"`max_length=500` is more than the 64 positions of {base}; lower it.")
 
 
 def test_too_little_memory_is_said_in_a_sentence_and_binds_no_next_run(
@@ -196,8 +196,8 @@ def test_too_little_memory_is_said_in_a_sentence_and_binds_no_next_run(
 
     monkeypatch.setattr(training_model, "read_padded", full)
     assert failing(small, tmp_path / "out") == (
-        "A batch of 8 responses does not fit into memory; use gradient_checkpointing or lora, or lower batch_size or "
-        "max_length."
+        "A batch of 8 responses does not fit into memory; set `gradient_checkpointing=True` or `lora=...`, or lower "
+        "`batch_size=...` or `max_length=...`."
     )
     assert list(tmp_path.iterdir()) == []
 
@@ -208,21 +208,23 @@ def test_a_base_with_missing_weights_is_refused(small: str, tmp_path: Path) -> N
     model.save_pretrained(tmp_path / "base")
     make_tokenizer().save_pretrained(tmp_path / "base")
     sentence = failing(str(tmp_path / "base"), tmp_path / "out")
-    assert "holds no weights for model.norm.weight, and not for want of a head." in sentence
+    assert "has no weights for model.norm.weight, which are not part of the head; save the whole model." in sentence
 
 
 def test_a_classifier_of_several_logits_is_refused(classifiers: Folders, tmp_path: Path) -> None:
     base = classifiers(num_labels=3)
     assert failing(base, tmp_path / "out") == (
-        f"The score.weight of {base} is not of the shape that a classifier of one logit has; give one, or a language "
-        "model."
+        f"The score.weight of {base} has another shape than in a classifier of one logit; give such a classifier, or a "
+        "language model."
     )
 
 
 def test_what_training_has_no_use_for_is_refused(small: str, tmp_path: Path) -> None:
     described: dict[str, Any] = {"kind": "implicit", "label": "logit:0", "reference": small, "dtype": "float16"}
     for name, value in described.items():
-        with pytest.raises(TrainingError, match=f"^Training takes no `{name}`: it makes a classifier of one logit"):
+        with pytest.raises(
+            TrainingError, match=rf"^Training does not take `{name}=\.\.\.`: it makes a classifier of one logit"
+        ):
             train(small, RANKINGS, tmp_path / "out", options=QUICK, **{name: value})
     assert list(tmp_path.iterdir()) == []
 

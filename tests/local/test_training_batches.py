@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench_local import Ranking, TrainingError
 from pluralbench_local.conversations import Template
-from pluralbench_local.training_batches import Batch, Data, batches, check, fitting
+from pluralbench_local.training_batches import Batch, Data, batches, check, tokenize_rankings
 from pluralbench_measures.rankings import pairs_of
 from reward_models import make_tokenizer, user
 
@@ -41,7 +41,7 @@ def members_of(made: list[Batch]) -> list[tuple[int, int]]:
 
 def spent(ranks: list[list[int]], size: int, epoch: int = 0) -> dict[str, int]:
     rankings = rankings_of(ranks)
-    return Data(rankings, [], 0, 0).spent(batches(rankings, size, seed=0, epoch=epoch))
+    return Data(rankings, [], 0, 0).epoch_counts(batches(rankings, size, seed=0, epoch=epoch))
 
 
 @given(RANKS, SIZES, st.integers(0, 3), st.integers(0, 3))
@@ -94,7 +94,7 @@ def test_a_ranking_that_fits_into_a_batch_loses_nothing(ranks: list[list[int]], 
 def test_what_an_epoch_uses_and_loses_adds_up(ranks: list[list[int]], size: int) -> None:
     rankings = rankings_of(ranks)
     data, made = Data(rankings, [], 0, 0), batches(rankings, size, seed=0, epoch=0)
-    counted = data.spent(made)
+    counted = data.epoch_counts(made)
     assert counted["pairs"] + counted["pairs_lost"] == sum(len(pairs_of(rank)) for rank in ranks)
     assert counted["responses"] + counted["responses_left_out"] == sum(map(len, ranks))
     assert counted["batches"] == len(made)
@@ -152,7 +152,7 @@ def test_a_response_that_lost_its_pairs_fills_a_batch_with_room_and_another_epoc
     fillers = set()
     for epoch in range(8):
         made = batches(rankings, 4, seed=0, epoch=epoch)
-        counted = Data(rankings, [], 0, 0).spent(made)
+        counted = Data(rankings, [], 0, 0).epoch_counts(made)
         assert (counted["fillers"], counted["responses_left_out"], counted["batches"]) == (1, 0, 3)
         [alone] = [
             batch.members[place]
@@ -186,15 +186,17 @@ HI = user("hi")
         ([Ranking("a", HI, ["x", " \n"], [1, 2])], "Response 2 of the ranking a is empty; leave it out."),
         (
             [Ranking("a", HI, ["x", "y", "z"], [1, 2, 2], [(0, 1), (1, 0)])],
-            "The ranking a has the pair (1, 0), which its ranks do not order so.",
+            "The ranking a has the pair (1, 0), but the rank of response 1 is not better; put the better response "
+            "first.",
         ),
         (
             [Ranking("a", HI, ["x", "y", "z"], [1, 2, 2], [(1, 2)])],
-            "The ranking a has the pair (1, 2), which its ranks do not order so.",
+            "The ranking a has the pair (1, 2), but the rank of response 1 is not better; put the better response "
+            "first.",
         ),
         (
             [Ranking("a", HI, ["x", "y", "z"], [1, 2, 2], [(0, 3)])],
-            "The ranking a has a pair of a response that it does not have.",
+            "The ranking a has the pair (0, 3) and only 3 responses; count responses from 0.",
         ),
         (
             [Ranking("a", HI, ["x", "y", "z"], [1, 2, 2], [])],
@@ -214,7 +216,7 @@ TEA = Ranking("tea", HI, ["龙井", "drumming " * 40, "origami", "walking"], [1,
 
 def test_responses_that_are_too_long_are_dropped_and_the_pairs_are_those_of_the_rest() -> None:
     pair = Ranking("pair", HI, ["origami", "drumming " * 40], [2, 1])
-    data = fitting([TEA, pair], "rankings", TEMPLATE, 60, "drop")
+    data = tokenize_rankings([TEA, pair], "rankings", TEMPLATE, 60, "drop")
     assert data.rankings == [Ranking("tea", HI, ["龙井", "origami", "walking"], [1, 3, 3])]
     assert [TEMPLATE.tokenizer.decode(list(tokens.ids)) for tokens in data.tokens[0]] == [
         f"<s><|user|>\nhi</s>\n<|assistant|>\n{text}</s>\n" for text in ("龙井", "origami", "walking")
@@ -229,22 +231,22 @@ def test_responses_that_are_too_long_are_dropped_and_the_pairs_are_those_of_the_
 
 
 def test_too_long_can_be_an_error_that_says_how_much_of_it_is_the_prompt() -> None:
-    data = fitting([TEA], "rankings", TEMPLATE, 1000, "drop")
+    data = tokenize_rankings([TEA], "rankings", TEMPLATE, 1000, "drop")
     [opening] = TEMPLATE.encode([TEMPLATE.render(HI, opening=True)])
     with pytest.raises(TrainingError) as failed:
-        fitting([TEA], "rankings", TEMPLATE, 60, "error")
+        tokenize_rankings([TEA], "rankings", TEMPLATE, 60, "error")
     assert str(failed.value) == (
-        "1 of 4 responses make conversations of more than 60 tokens (rankings tea), the longest of "
-        f"{len(data.tokens[0][1].ids)}, of which the prompt of tea is {len(opening)}; raise max_length if the model "
-        "can take it, or choose on_overflow drop."
+        "1 of 4 responses make conversations of more than 60 tokens (rankings tea), the longest "
+        f"{len(data.tokens[0][1].ids)} ({len(opening)} in the prompt of tea); raise `max_length=...`, or set "
+        '`on_overflow="drop"`.'
     )
 
 
 def test_where_no_pair_is_short_enough_the_error_says_so() -> None:
     asked = Ranking("long", user("a quiet hobby " * 40), ["origami", "drumming"], [1, 2])
     with pytest.raises(TrainingError) as failed:
-        fitting([asked], "held-out rankings", TEMPLATE, 60, "drop")
+        tokenize_rankings([asked], "held-out rankings", TEMPLATE, 60, "drop")
     assert str(failed.value) == (
         "None of the 1 held-out rankings has two responses of different rank in at most 60 tokens (2 of 2 responses "
-        "take more); raise max_length if the model can take it."
+        "are longer); raise `max_length=...`."
     )

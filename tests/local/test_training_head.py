@@ -67,7 +67,9 @@ def test_it_takes_the_steps_that_training_a_frozen_base_takes(
 
 def different(rankings: Sequence[Ranking]) -> int:
     """How many different conversations their pairs have."""
-    return len({(str(one.prompt), one.responses[side]) for one in rankings for pair in one.learned() for side in pair})
+    return len(
+        {(str(one.prompt), one.responses[side]) for one in rankings for pair in one.pairs_to_learn() for side in pair}
+    )
 
 
 def test_each_conversation_is_encoded_once_for_all_epochs(
@@ -80,7 +82,7 @@ def test_each_conversation_is_encoded_once_for_all_epochs(
         return read_padded(network, conversations)
 
     monkeypatch.setattr(training_model, "read_padded", counted)
-    judged = sum(len({side for pair in one.learned() for side in pair}) for one in HELD_OUT)
+    judged = sum(len({side for pair in one.pairs_to_learn() for side in pair}) for one in HELD_OUT)
     twice = [*RANKINGS, *(replace(one, id=f"{one.id}, again") for one in RANKINGS)]
     train(
         small, twice, tmp_path / "out", held_out=HELD_OUT, options=HEAD.model_copy(update={"epochs": 5}), device="cpu"

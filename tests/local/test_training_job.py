@@ -146,7 +146,7 @@ def test_a_kill_once_the_model_is_in_its_place_leaves_no_checkpoints(
 def test_a_loss_that_is_no_number_stops_training_and_leaves_the_checkpoint_before(
     out: Path, wrong: dict[str, float]
 ) -> None:
-    said = r"^The loss or its gradient is no number at step 5 of 10; lower learning_rate and start over\.$"
+    said = r"^The loss or its gradient is not finite at step 5 of 10; lower `learning_rate=\.\.\.` and start over\.$"
     with pytest.raises(TrainingError, match=said):
         made(out, line=lambda step: steady(step) | (wrong if step == 5 else {}))
     assert len(log_of(out.with_name("out.work"))) == 4

@@ -13,7 +13,7 @@ from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 from pluralbench_local import LoraOptions, ModelError, Ranking, Trained, load, score, train, training
 from pluralbench_local.conversations import Template
-from pluralbench_local.training_batches import fitting
+from pluralbench_local.training_batches import tokenize_rankings
 from pluralbench_local.training_model import rewards_of
 from pluralbench_measures.rankings import pairs_of
 from pluralbench_rewards import Group
@@ -166,7 +166,7 @@ def test_a_new_head_is_drawn_with_the_deviation_that_was_chosen(
 
 @pytest.mark.parametrize("lora", [None, pytest.param(LoraOptions(rank=4), marks=PEFT)])
 def test_gradient_checkpointing_changes_no_gradient(classifiers: Folders, lora: LoraOptions | None) -> None:
-    data = fitting(RANKINGS[:4], "rankings", Template(make_tokenizer()), 500, "drop")
+    data = tokenize_rankings(RANKINGS[:4], "rankings", Template(make_tokenizer()), 500, "drop")
     conversations = [tokens for several in data.tokens for tokens in several]
     found = []
     for checkpointing in (False, True):
@@ -219,7 +219,7 @@ def test_adapters_leave_a_half_precision_base_as_it_is(tmp_path: Path) -> None:
 @PEFT
 def test_targets_that_are_not_there_are_said_in_a_sentence(small: str, tmp_path: Path) -> None:
     chosen = options(lora=LoraOptions(target_modules=("nowhere",)))
-    with pytest.raises(ModelError, match=r"^LoRA cannot be put on this model: No modules were targeted"):
+    with pytest.raises(ModelError, match=r"^LoRA cannot be applied to this model: No modules were targeted"):
         train(small, RANKINGS, tmp_path / "out", options=chosen, device="cpu")
 
 

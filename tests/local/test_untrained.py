@@ -70,6 +70,6 @@ def test_what_is_there_stays_and_what_was_half_written_does_not(base: str, tmp_p
 
 
 def test_no_model_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="There is no model folder"):
+    with pytest.raises(ModelError, match="is not a model folder"):
         untrained("./nothing", tmp_path / "rm", device="cpu")
     assert list(tmp_path.iterdir()) == []

@@ -193,7 +193,7 @@ def test_a_judge_is_told_with_its_bias(run: Command, data: Path, tmp_path: Path)
         (["--plans", "nowhere.jsonl"], ["`--profile plan` and `--plans` require each other"]),
         (["--profile", "plan", "--plans", "nowhere.jsonl"], ["nowhere.jsonl cannot be read"]),
         (["--chat-template", "nowhere.jinja"], ["The chat template nowhere.jinja cannot be read"]),
-        ([], ["There is no model folder nowhere"]),
+        ([], ["nowhere is not a model folder"]),
     ],
 )
 def test_a_bad_option_of_score_is_named(
@@ -209,8 +209,8 @@ def test_a_model_that_does_not_fit_is_named_and_leaves_nothing(
 ) -> None:
     folder = Path(shutil.copytree(model, tmp_path / "model"))
     base = ["score", folder, "--benchmark", "pairs", "--data", data, "--device", "cpu", "--out", tmp_path / "run"]
-    refused(run(*base, "--label", "logit:4"), "The `label` 'logit:4' does not fit a head of 1 logits")
-    refused(run(*base, "--max-length", "5"), "6 of 6 prompts", "ids q0, q1, q2, q3, q4, …", "raise `max_length`")
+    refused(run(*base, "--label", "logit:4"), "The label 'logit:4' does not fit the head of", "which has 1 logits")
+    refused(run(*base, "--max-length", "5"), "6 of 6 prompts", "ids q0, q1, q2, q3, q4, …", "raise `--max-length`")
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:1000])
     refused(run(*base), "cannot be loaded")

@@ -60,7 +60,12 @@ def test_what_is_too_long_is_refused_with_the_ids_and_the_options(
     with pytest.raises(ConversationError) as caught:
         score("pairs", data, by=model, max_length=120)
     message = str(caught.value)
-    for part in ("3 of 10 prompts", "more than 120 tokens", "ids q2, q6, q9", "`on_overflow` drop, truncate-left"):
+    for part in (
+        "3 of 10 prompts",
+        "more than 120 tokens",
+        "ids q2, q6, q9",
+        "drop, truncate-left or truncate-prompt as `on_overflow",
+    ):
         assert part in message
     assert "\n" not in message
 

@@ -218,8 +218,8 @@ def test_a_policy_that_cannot_be_asked(run: Command, words: list[Any], talker: s
     assert refused(run, tmp_path / "out", *words, "--policy", plain) == (
         f"{plain} has no chat template; set `chat_template=...`."
     )
-    assert "There is no model folder" in refused(run, tmp_path / "out", *words, "--policy", "./nothing")
-    assert "There is no model folder" in refused(run, tmp_path / "out", *words, "--reward", "./nothing")
+    assert "is not a model folder" in refused(run, tmp_path / "out", *words, "--policy", "./nothing")
+    assert "is not a model folder" in refused(run, tmp_path / "out", *words, "--reward", "./nothing")
 
 
 def test_items_that_cannot_be_judged_are_refused_before_anything_is_optimised(

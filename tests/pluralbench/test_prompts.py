@@ -227,13 +227,13 @@ def test_a_profile_that_is_too_long_loses_its_least_relevant_posts(
     from pluralbench_local import conversations
 
     kept: list[Group] = []
-    tokenized = conversations._tokenized
+    tokenized = conversations._tokenize_groups
 
     def recorded(groups: Sequence[Group], template: Any) -> Any:
         kept[:] = groups
         return tokenized(groups, template)
 
-    monkeypatch.setattr(conversations, "_tokenized", recorded)
+    monkeypatch.setattr(conversations, "_tokenize_groups", recorded)
     options: dict[str, Any] = {"by": model, "profile": "raw", "limit": 1, "on_overflow": "truncate-prompt"}
     whole = score("personalized", data, **options)
     tokens = max(whole.items["tokens_chosen"][0], whole.items["tokens_rejected"][0])

@@ -88,8 +88,8 @@ def test_what_every_engine_promises(classifiers: Callable[..., str], tmp_path: P
         ({"pooling": "NONE"}, f"hidden states of one conversation; start it with {OPTIONS}."),
         ({"pooling": "RANK"}, f"pools for ranking, which hides the logits; start it with {OPTIONS}."),
         ({"embeddings": False}, f"gives no hidden states (status 501); start it with {OPTIONS}."),
-        ({"trunk": "other"}, "gives hidden states of 128 numbers, but the head of "),
-        ({"trunk": "words"}, "it serves another model or precision, or other weights than those here."),
+        ({"trunk": "other"}, "returns hidden states of width 128, but the head of "),
+        ({"trunk": "words"}, "it serves another model, precision or version of the weights."),
     ],
 )
 def test_a_server_that_cannot_be_used_is_refused_with_what_mends_it(
@@ -124,12 +124,12 @@ def test_a_head_of_several_layers_is_not_applied(classifiers: Callable[..., str]
 
     from pluralbench_local import LocalModel
     from pluralbench_local.errors import ModelError
-    from pluralbench_local.served.weights import head_of
+    from pluralbench_local.served.weights import load_head
     from safetensors.numpy import load_file, save_file
 
     folder = shutil.copytree(classifiers(head_dim=32), tmp_path / "model")
     weights = load_file(folder / "model.safetensors")
     head = weights.pop("score.weight")
     save_file(weights | {"score.0.weight": head, "score.2.weight": head}, folder / "model.safetensors")
-    with pytest.raises(ModelError, match=r"holds no head of one linear layer \(score\.weight in \*\.safetensors\)"):
-        head_of(LocalModel(name=str(folder)), "http://127.0.0.1:1")
+    with pytest.raises(ModelError, match=r"has no head of one linear layer \(score\.weight in \*\.safetensors\)"):
+        load_head(LocalModel(name=str(folder)), "http://127.0.0.1:1")

@@ -55,11 +55,11 @@ def test_exactly_this_share_is_turned_round_and_turning_back_gives_the_same(
 ) -> None:
     made = [ranking(place, *rank) for place, rank in enumerate(ranks)]
     turned = flip_labels(made, share, seed)
-    paired = sum(bool(one.learned()) for one in made)
+    paired = sum(bool(one.pairs_to_learn()) for one in made)
     changed = [(one, other) for one, other in zip(made, turned, strict=True) if one != other]
     assert len(changed) == round(share * paired)
     for one, other in changed:
-        assert {(b, a) for a, b in one.learned()} == set(other.learned())
+        assert {(b, a) for a, b in one.pairs_to_learn()} == set(other.pairs_to_learn())
     assert [(one.id, list(one.rank)) for one in flip_labels(turned, share, seed)] == [
         (o.id, list(o.rank)) for o in made
     ]

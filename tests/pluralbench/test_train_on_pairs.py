@@ -48,7 +48,7 @@ def row(**changed: Any) -> Row:
 def learned(path: Path) -> list[tuple[list[str], list[tuple[int, int]]]]:
     """The responses and pairs of each item, as they are trained on."""
     loaded = load_benchmark("chinese", path, None, for_training=True)
-    return [(list(one.responses), one.learned()) for one in items_to_rankings(loaded)]
+    return [(list(one.responses), one.pairs_to_learn()) for one in items_to_rankings(loaded)]
 
 
 def test_the_kept_pairs_of_the_release_are_trained_on_and_lengths_stay_balanced() -> None:
@@ -62,12 +62,12 @@ def test_the_kept_pairs_of_the_release_are_trained_on_and_lengths_stay_balanced(
     for ranking in items_to_rankings(loaded):
         of_row, texts = rows[ranking.id], ranking.responses
         text = {one["id"]: one["content"] for one in of_row["responses"]}
-        gaps = [len(texts[better]) - len(texts[worse]) for better, worse in ranking.learned()]
+        gaps = [len(texts[better]) - len(texts[worse]) for better, worse in ranking.pairs_to_learn()]
         count = counts[of_row["annotated_by"]]
         for place, number in enumerate((len(gaps), sum(gap > 0 for gap in gaps), sum(gap < 0 for gap in gaps))):
             count[place] += number
         if of_row["annotated_by"] == "people":  # whose marks are in conflict: the ranks say which are kept
-            kept = {(texts[better], texts[worse]) for better, worse in ranking.learned()}
+            kept = {(texts[better], texts[worse]) for better, worse in ranking.pairs_to_learn()}
             assert kept == {(text[better], text[worse]) for better, worse in of_row["order"]}
         else:
             assert len(gaps) == len(of_row["annotations"])

@@ -232,7 +232,7 @@ def test_a_policy_that_is_none_is_refused(policy: str, changed: dict[str, str], 
 
 def test_a_classifier_cannot_be_sampled_from(tmp_path: Path) -> None:
     folder = save_classifier(tmp_path / "reward")
-    with pytest.raises(ModelError, match=r"reward is no language model, since it holds a reward head \(score.weight\)"):
+    with pytest.raises(ModelError, match=r"reward is not a language model: it has a reward head \(score.weight\)"):
         answered(tmp_path, requests_for(chat_model_of(folder), prompts(1)), Generation(folder))
 
 

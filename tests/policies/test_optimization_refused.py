@@ -59,7 +59,7 @@ def test_a_policy_without_a_chat_template_or_with_one_that_refuses(tmp_path: Pat
 
 
 def test_a_policy_that_is_none(base: str, tmp_path: Path) -> None:
-    assert "There is no model folder nothing" in refused("nothing", tmp_path / "out")
+    assert "nothing is not a model folder" in refused("nothing", tmp_path / "out")
     reward = save_classifier(tmp_path / "reward", num_hidden_layers=1)
     assert refused(reward, tmp_path / "out") == f"{reward} has no weights for lm_head.weight; use a language model."
     assert refused(LocalModel(name=base, kind="implicit"), tmp_path / "out").startswith(

@@ -176,7 +176,7 @@ def test_what_cannot_be_trained_is_told(base: str, tmp_path: Path) -> None:
     template.write_text("{{ messages | length }}{% if add_generation_prompt %}?{% endif %}", encoding="utf-8")
     refused(PolicyError, r"changes the prompt of the example e0 when the answer is added", chat_template=template)
     head = save_classifier(tmp_path / "classifier")
-    refused(ModelError, r"is no language model, since it holds a reward head", model=head)
+    refused(ModelError, r"is not a language model: it has a reward head", model=head)
 
 
 def test_options_that_cannot_be_are_told() -> None:

@@ -107,7 +107,7 @@ def a_name_that_it_does_not_hold_is_refused(running: Running) -> None:
 def another_model_is_refused(running: Running, folder: str) -> None:
     """folder: of a model with the same tokenizer and other weights."""
     other = Running(running.url, running.engine, folder, running.kind, running.reference, running.reference_url)
-    with pytest.raises(ServerError, match=r"Scores of .* off those of the weights of .* here"):
+    with pytest.raises(ServerError, match=r"Scores of .* differ from those of the local weights of .*"):
         scored(other)
 
 
@@ -120,7 +120,7 @@ def an_earlier_part_goes_on(running: Running) -> None:
     assert max(differences(again.scores, whole)) < 1e-4
     assert sorted(came) == list(range(5, len(GROUPS)))
     moved = {place: [value + 0.11 for value in values] for place, values in known.items()}
-    with pytest.raises(ServerError, match=r"other scores than the earlier part of this run \(all by -0\.11\)"):
+    with pytest.raises(ServerError, match=r"other scores than in the earlier part of this run \(all by -0\.11\)"):
         served(running).score(GROUPS, known=moved)
 
 

@@ -110,7 +110,7 @@ def data_origin(loaded: LoadedBenchmark, rankings: Sequence[Ranking]) -> dict[st
         "profile": loaded.prompt.profile,
         "pairs": loaded.benchmark.columns.pairs,
         "without_pair": {
-            "items": sum(not ranking.learned() for ranking in rankings),
+            "items": sum(not ranking.pairs_to_learn() for ranking in rankings),
             "responses": int(loaded.frame["responses"].list.len().sum())
             - sum(len(ranking.responses) for ranking in rankings),
         },
@@ -160,7 +160,7 @@ def held_out_clusters(clusters: Sequence[str], share: float, seed: int) -> set[s
 
 def flip_labels(rankings: Sequence[Ranking], share: float, seed: int) -> list[Ranking]:
     """Reverse the order of a fraction of the rankings that have a pair, drawn by the seed."""
-    paired = [place for place, ranking in enumerate(rankings) if ranking.learned()]
+    paired = [place for place, ranking in enumerate(rankings) if ranking.pairs_to_learn()]
     paired.sort(key=lambda place: (rng_for(seed, "flipped", rankings[place].id).random(), place))
     chosen = set(paired[: round(share * len(paired))])
     return [

@@ -1,6 +1,6 @@
-"""Reward models in this process: described, loaded, scored with, and trained on rankings.
+"""Local reward models: load them, score with them, and train them on rankings.
 
-Its names are those of `__init__.pyi`, each imported when it is first used, so that a description needs no torch.
+Names are those of `__init__.pyi`. Each is imported on first use, so that configuration objects need no torch.
 """
 
 import lazy_loader

@@ -1,8 +1,8 @@
 """The attention of a packed batch.
 
-Transformers takes part through its attention interface: `attention` is registered under the name `PACKED` together
-with a mask function that makes no mask, and `position_ids` are those of the conversations. In the last layer only the
-rows that somebody reads (the last token, for a classifier) go through attention and the feed-forward block.
+Transformers calls it through its attention interface: `attention` is registered under the name `PACKED` together with
+a mask function that makes no mask, and `position_ids` are those of the conversations. In the last layer only the rows
+that are read (the last token, for a classifier) go through attention and the feed-forward block.
 """
 
 from array import array
@@ -19,26 +19,26 @@ from transformers import AttentionInterface, AttentionMaskInterface
 
 from pluralbench_local.autotune import fastest
 from pluralbench_local.packing import Packed, Segment, Tokens, pack
-from pluralbench_local.varlen import by_varlen
+from pluralbench_local.varlen import varlen_attention
 
 PACKED = "pluralbench_packed"
-QUERY_BLOCK = 128  # rows of attention scores at a time: they stay in the cache, and keys after them are left out
-FEW_ROWS = 16  # with fewer a matrix product is rounded otherwise (MKL), so that exact would not be exact
-SHORT = 256  # rows of a segment, on average, below which the kernels are measured on a short prompt
+QUERY_BLOCK = 128  # rows of attention scores at a time: they fit into the cache, and later keys are left out
+MIN_ROWS = 16  # MKL rounds matrix products with fewer rows differently, so that exact would not be exact
+SHORT_ROWS = 256  # average rows of a segment below which the kernels are measured on a short prompt
 
-READ_ONLY = {"mlp", "self_attn.q_proj", "self_attn.o_proj"}  # of the last layer: what only its own row needs
+READ_ROWS_MODULES = {"mlp", "self_attn.q_proj", "self_attn.o_proj"}  # of the last layer; each row needs only itself
 
 
 class NotPackable(Exception):
-    """The attention of this architecture is not the causal one that a packed batch computes."""
+    """The architecture does not use the plain causal attention that a packed batch computes."""
 
 
-_current: ContextVar[Packed | None] = ContextVar("the batch whose attention is computed", default=None)
+_current: ContextVar[Packed | None] = ContextVar("current_batch", default=None)
 
 
 @contextmanager
-def attending(packed: Packed) -> Iterator[None]:
-    """Within this context, attention under the name `PACKED` is that of `packed`."""
+def packed_attention(packed: Packed) -> Iterator[None]:
+    """Make `packed` the batch whose attention `PACKED` computes within this context."""
     token = _current.set(packed)
     try:
         yield
@@ -46,8 +46,8 @@ def attending(packed: Packed) -> Iterator[None]:
         _current.reset(token)
 
 
-def computing_fast() -> bool:
-    """Whether a batch in mode `fast` is being computed."""
+def in_fast_mode() -> bool:
+    """Return whether a batch in mode `fast` is being computed."""
     packed = _current.get()
     return packed is not None and packed.mode == "fast"
 
@@ -62,53 +62,68 @@ def attention(
     scaling: float | None = None,
     sliding_window: int | None = None,
     softcap: float | None = None,
-    **further: Any,
+    **kwargs: Any,
 ) -> tuple[Tensor, None]:
-    """Attention of the current batch. query: [1, heads, rows, width], likewise key and value; [1, rows, heads, width].
+    """Compute the attention of the current batch.
 
-    Raises `NotPackable` where it is not causal, or has sinks, biases or a mask of its own.
+    Args:
+        module: The attention module that calls.
+        query: Shape (1, heads, rows, width).
+        key: Shape (1, key heads, rows, width).
+        value: Shape (1, key heads, rows, width).
+        attention_mask: Must be None.
+        scaling: Factor of the attention scores. Default: width ** -0.5.
+        sliding_window: Number of latest keys that a row attends to. Default: all.
+        softcap: Bound of the attention scores. Default: none.
+        **kwargs: Further arguments of transformers.
+
+    Returns:
+        The output, of shape (1, rows, heads, width), and no attention weights.
+
+    Raises:
+        NotPackable: If the attention is not causal, or has sinks, biases or a mask.
     """
     packed = _current.get()
-    odd = {name for name in ("s_aux", "position_bias", "head_mask") if further.get(name) is not None}
-    if packed is None or attention_mask is not None or odd or not getattr(module, "is_causal", False):
+    unsupported = any(kwargs.get(name) is not None for name in ("s_aux", "position_bias", "head_mask"))
+    if packed is None or attention_mask is not None or unsupported or not getattr(module, "is_causal", False):
         raise NotPackable("its attention is not plain causal self-attention")
-    packed.attended += 1
+    packed.attended_layers += 1
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    window = sliding_window if any(segment.seen > (sliding_window or 0) for segment in packed.segments) else None
+    window = sliding_window if any(segment.num_keys > (sliding_window or 0) for segment in packed.segments) else None
     last = getattr(module, "layer_idx", None) == getattr(getattr(module, "config", None), "num_hidden_layers", 0) - 1
     if window or softcap:
-        output = _blocked(packed, query, key, value, scale, last=last, window=window, cap=softcap)
+        output = _attend_blocked(packed, query, key, value, scale, last=last, window=window, cap=softcap)
     elif query.is_cuda and query.element_size() == 2:
-        output = by_varlen(packed, query, key, value, scale)
+        output = varlen_attention(packed, query, key, value, scale)
     elif packed.mode == "exact":
-        output = _alone(packed, query, key, value, scale)
+        output = _attend_per_segment(packed, query, key, value, scale)
     elif query.is_cuda:
-        output = _blocked(packed, query, key, value, scale, last=last)
+        output = _attend_blocked(packed, query, key, value, scale, last=last)
     else:
-        output = KERNELS[_faster(packed, query, key)](packed, query, key, value, scale, last=last)
+        output = KERNELS[_fastest_kernel(packed, query, key)](packed, query, key, value, scale, last=last)
     return output, None
 
 
 def _rows(segment: Segment, last: bool) -> range:
-    """The rows whose attention is asked for."""
+    """The rows whose attention is needed: in the last layer those that are read, else all."""
     return segment.reads if last else range(segment.start, segment.end)
 
 
-def _alone(packed: Packed, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
-    """Each segment as in a forward pass of it alone: the same kernel on the same numbers, for all its rows."""
+def _attend_per_segment(packed: Packed, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
+    """Compute each segment as its own forward pass does: the same kernel on the same numbers."""
     output = query.new_empty(1, query.shape[2], query.shape[1], value.shape[3])
-    repeated = query.shape[1] != key.shape[1]
+    grouped = query.shape[1] != key.shape[1]
     for segment in packed.segments:
-        own = slice(segment.start, segment.end)
-        output[:, own] = nn.functional.scaled_dot_product_attention(
-            query[:, :, own], key[:, :, own], value[:, :, own], is_causal=True, scale=scale, enable_gqa=repeated
+        rows = slice(segment.start, segment.end)
+        output[:, rows] = nn.functional.scaled_dot_product_attention(
+            query[:, :, rows], key[:, :, rows], value[:, :, rows], is_causal=True, scale=scale, enable_gqa=grouped
         ).transpose(1, 2)
     return output
 
 
-def _merged(packed: Packed, query: Tensor, key: Tensor, value: Tensor, scale: float, *, last: bool) -> Tensor:
-    """By the library's fused kernel: each segment over itself, and all that continue it over it, merged."""
-    kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu  # noqa: SLF001 - alone gives normalisers
+def _attend_fused(packed: Packed, query: Tensor, key: Tensor, value: Tensor, scale: float, *, last: bool) -> Tensor:
+    """Use torch's fused kernel: each segment attends to itself, its continuations attend to it, results are merged."""
+    kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu  # noqa: SLF001 - only it returns normalizers
     output = query.new_zeros(1, query.shape[2], query.shape[1], value.shape[3])
     by_head = output.transpose(1, 2)
     norms = query.new_zeros(query.shape[:3], dtype=torch.float32)
@@ -116,7 +131,7 @@ def _merged(packed: Packed, query: Tensor, key: Tensor, value: Tensor, scale: fl
         rows, own = _rows(segment, last), slice(segment.start, segment.end)
         if not rows:
             continue
-        # A kernel that computes one row sees all keys; one that computes several begins with the segment.
+        # The last row alone attends to all keys without a causal mask; several rows start at the segment's first.
         begin = rows.start if len(rows) == 1 and rows.stop == segment.end else segment.start
         attended, norm = kernel(
             query[:, :, begin : rows.stop], key[:, :, own], value[:, :, own], 0.0, begin == segment.start, scale=scale
@@ -124,22 +139,22 @@ def _merged(packed: Packed, query: Tensor, key: Tensor, value: Tensor, scale: fl
         by_head[:, :, rows.start : rows.stop] = attended[:, :, rows.start - begin :]
         norms[:, :, rows.start : rows.stop] = norm[:, :, rows.start - begin :]
     for segment in packed.segments:
-        rows_below: Any = slice(segment.end, segment.below)
+        rows_after: Any = slice(segment.end, segment.subtree_end)
         if last:
-            rows_below = [row for row in packed.read_rows if segment.end <= row < segment.below]
-        queries = query[:, :, rows_below]
+            rows_after = [row for row in packed.read_rows if segment.end <= row < segment.subtree_end]
+        queries = query[:, :, rows_after]
         if not queries.shape[2]:
             continue
         own = slice(segment.start, segment.end)
         attended, norm = kernel(queries, key[:, :, own], value[:, :, own], 0.0, False, scale=scale)
-        known = norms[:, :, rows_below]
-        weight = torch.sigmoid(norm - known).unsqueeze(-1).to(attended.dtype)
-        by_head[:, :, rows_below] = torch.lerp(by_head[:, :, rows_below], attended, weight)
-        norms[:, :, rows_below] = torch.logaddexp(known, norm)
+        previous = norms[:, :, rows_after]
+        weight = torch.sigmoid(norm - previous).unsqueeze(-1).to(attended.dtype)
+        by_head[:, :, rows_after] = torch.lerp(by_head[:, :, rows_after], attended, weight)
+        norms[:, :, rows_after] = torch.logaddexp(previous, norm)
     return output
 
 
-def _blocked(
+def _attend_blocked(
     packed: Packed,
     query: Tensor,
     key: Tensor,
@@ -150,18 +165,18 @@ def _blocked(
     window: int | None = None,
     cap: float | None = None,
 ) -> Tensor:
-    """A block of queries at a time, by plain matrix products. It is also what windows and soft caps go through."""
+    """Use plain matrix products, one block of queries at a time; it also handles windows and soft caps."""
     q, k, v = query[0], key[0], value[0]
     if q.shape[0] != k.shape[0]:
         k, v = (heads.repeat_interleave(q.shape[0] // k.shape[0], 0) for heads in (k, v))
     output = v.new_zeros(v.shape[0], q.shape[1], v.shape[2])
     for segment in packed.segments:
         if rows := _rows(segment, last):
-            _block_by_block(output, q, k, v, segment, rows, scale, window, cap)
+            _attend_segment_blocks(output, q, k, v, segment, rows, scale, window, cap)
     return output.transpose(0, 1).unsqueeze(0)
 
 
-def _block_by_block(
+def _attend_segment_blocks(
     output: Tensor,
     q: Tensor,
     k: Tensor,
@@ -172,90 +187,91 @@ def _block_by_block(
     window: int | None,
     cap: float | None,
 ) -> None:
-    """The rows of one segment into `output` ([heads, rows, width], like q, k and v)."""
-    before = sum(map(len, segment.before))
-    runs = [*segment.before, range(segment.start, segment.end)]
+    """Write the attention of a segment's rows to `output` (shape (heads, rows, width), like q, k and v)."""
+    prefix_length = sum(map(len, segment.prefix))
+    runs = [*segment.prefix, range(segment.start, segment.end)]
     keys, values = (torch.cat([heads[:, run.start : run.stop] for run in runs], 1) for heads in (k, v))
     keys = keys.transpose(1, 2)
-    first_row = segment.start - before  # the row that key 0 would have, were the prefix right before the segment
+    first_row = segment.start - prefix_length  # row of key 0 if the prefix stood right before the segment
     for start in range(rows.start, rows.stop, QUERY_BLOCK):
         end = min(start + QUERY_BLOCK, rows.stop)
-        seen = end - first_row
+        num_keys = end - first_row
         first = max(0, start - first_row + 1 - window) if window else 0
-        unset = q.new_empty(q.shape[0], end - start, seen - first)
-        scores = torch.baddbmm(unset, q[:, start:end], keys[:, :, first:seen], beta=0, alpha=scale)
+        empty = q.new_empty(q.shape[0], end - start, num_keys - first)
+        scores = torch.baddbmm(empty, q[:, start:end], keys[:, :, first:num_keys], beta=0, alpha=scale)
         if cap:
             scores = torch.tanh(scores / cap) * cap
-        scores[:, :, start - end :].masked_fill_(_ahead(end - start, q.device), -torch.inf)
+        scores[:, :, start - end :].masked_fill_(_future_mask(end - start, q.device), -torch.inf)
         if window:
             distance = torch.arange(start, end, device=q.device).unsqueeze(1) - first_row - first
-            scores.masked_fill_(distance - torch.arange(seen - first, device=q.device) >= window, -torch.inf)
-        torch.bmm(scores.softmax(-1), values[:, first:seen], out=output[:, start:end])
+            scores.masked_fill_(distance - torch.arange(num_keys - first, device=q.device) >= window, -torch.inf)
+        torch.bmm(scores.softmax(-1), values[:, first:num_keys], out=output[:, start:end])
 
 
 @lru_cache(maxsize=2 * QUERY_BLOCK)
-def _ahead(size: int, device: torch.device) -> Tensor:
-    """Which keys of a square block lie ahead of their query."""
+def _future_mask(size: int, device: torch.device) -> Tensor:
+    """Mask of the keys of a square block that come after their query."""
     return torch.ones(size, size, dtype=torch.bool, device=device).triu(1)
 
 
-KERNELS: dict[str, Any] = {"fused": _merged, "blocked": _blocked}
-"""What computes a batch in mode `fast` on a CPU. Which is faster depends on processor, precision and length."""
+KERNELS: dict[str, Any] = {"fused": _attend_fused, "blocked": _attend_blocked}
+"""Kernels of mode `fast` on a CPU, by name. Which is faster depends on processor, precision and length."""
 
 
-def _faster(packed: Packed, query: Tensor, key: Tensor) -> str:
-    rows = 64 if len(packed.ids) < SHORT * len(packed.segments) else 512
-    return _measured(query.dtype, query.shape[1], key.shape[1], query.shape[3], rows)
+def _fastest_kernel(packed: Packed, query: Tensor, key: Tensor) -> str:
+    rows = 64 if len(packed.ids) < SHORT_ROWS * len(packed.segments) else 512
+    return _measure_kernels(query.dtype, query.shape[1], key.shape[1], query.shape[3], rows)
 
 
 @lru_cache
-def _measured(dtype: torch.dtype, heads: int, key_heads: int, width: int, rows: int) -> str:
-    """The faster kernel for two answers of so many rows to a prompt of twice as many."""
+def _measure_kernels(dtype: torch.dtype, heads: int, key_heads: int, width: int, rows: int) -> str:
+    """Return the faster kernel for two answers of `rows` rows to a prompt of twice as many."""
     ids = [*range(2 * rows)]
     answers = [Tokens(array("i", [*ids, *range(first, first + rows)]), range(3 * rows)) for first in (-rows, -2 * rows)]
     packed = pack([answers], "fast")
     query, key, value = (
-        torch.randn(1, many, len(packed.ids), width, dtype=dtype) for many in (heads, key_heads, key_heads)
+        torch.randn(1, count, len(packed.ids), width, dtype=dtype) for count in (heads, key_heads, key_heads)
     )
-    ways = {
+    candidates = {
         name: lambda kernel=kernel: kernel(packed, query, key, value, width**-0.5, last=False)
         for name, kernel in KERNELS.items()
     }
-    return fastest(f"attention {dtype} {heads}/{key_heads}x{width}, {rows} rows", ways, rounds=3)
+    return fastest(f"attention {dtype} {heads}/{key_heads}x{width}, {rows} rows", candidates, rounds=3)
 
 
-def _no_mask(*_: object, **__: object) -> None:
+def _make_no_mask(*_: object, **__: object) -> None:
     return None
 
 
 AttentionInterface.register(PACKED, attention)
-AttentionMaskInterface.register(PACKED, _no_mask)
+AttentionMaskInterface.register(PACKED, _make_no_mask)
 
 
 def read_only_last_rows(layer: nn.Module) -> list[RemovableHandle]:
-    """Let the last layer compute its queries, attention outputs and feed-forward block only for rows that are read.
+    """Restrict the last layer's queries, attention outputs and feed-forward block to the rows that are read.
 
-    Returns the hooks that do it.
+    Returns:
+        The hooks, which undo it when removed.
     """
 
-    def select(_: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    def gather(_: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...] | None:
         packed = _current.get()
         if packed is None:
             return None
         rows = packed.read_rows
-        return (inputs[0][:, rows + rows[-1:] * (FEW_ROWS - len(rows))], *inputs[1:])
+        return (inputs[0][:, rows + rows[-1:] * (MIN_ROWS - len(rows))], *inputs[1:])
 
-    def spread(_: nn.Module, __: object, output: Tensor) -> Tensor | None:
+    def scatter(_: nn.Module, __: object, output: Tensor) -> Tensor | None:
         packed = _current.get()
         if packed is None:
             return None
-        whole = output.new_zeros(output.shape[0], len(packed.ids), output.shape[2])
-        whole[:, packed.read_rows] = output[:, : len(packed.read_rows)]
-        return whole
+        all_rows = output.new_zeros(output.shape[0], len(packed.ids), output.shape[2])
+        all_rows[:, packed.read_rows] = output[:, : len(packed.read_rows)]
+        return all_rows
 
-    blocks = [block for name, block in layer.named_modules() if name in READ_ONLY]
+    blocks = [block for name, block in layer.named_modules() if name in READ_ROWS_MODULES]
     return [
         hook
         for block in blocks
-        for hook in (block.register_forward_pre_hook(select), block.register_forward_hook(spread))
+        for hook in (block.register_forward_pre_hook(gather), block.register_forward_hook(scatter))
     ]

@@ -1,7 +1,7 @@
-"""Which of several ways to compute the same is the fastest on this machine: measured once, then remembered.
+"""Measure which of several implementations is the fastest on this machine, and cache the choice.
 
-What is tuned on one processor may lose on the next, so nothing here goes by a processor's name. The choices lie in a
-file of the user's cache, one for each processor, number of threads and version of torch; to measure anew, delete it.
+Choices are measured, not derived from a processor's name. They are in a file of the user's cache, one for each
+processor, number of threads and version of torch. To measure again, delete the file.
 """
 
 import hashlib
@@ -18,17 +18,17 @@ import torch
 from platformdirs import user_cache_path
 from pluralbench_runs import write_text
 
-ROUNDS = 7
-CHOICES = "fastest.json"
+DEFAULT_ROUNDS = 7
+CHOICES_FILE = "fastest.json"
 CPUINFO = Path("/proc/cpuinfo")
 
 
 @cache
 def machine_folder() -> Path:
-    """Where what was measured on this machine lies.
+    """Return the folder of this machine's measurements.
 
-    Each processor, set of instructions that torch and oneDNN are let use, number of threads and version of torch has
-    a folder of its own.
+    There is one for each processor, instruction set that torch and oneDNN may use, number of threads and version of
+    torch.
     """
     instructions = [torch.backends.cpu.get_cpu_capability(), os.environ.get("ONEDNN_MAX_CPU_ISA", "")]
     facts = [_processor(), *instructions, str(torch.get_num_threads()), torch.__version__]
@@ -36,54 +36,58 @@ def machine_folder() -> Path:
     return user_cache_path("pluralbench", appauthor=False) / "machine" / name
 
 
-_remembered: dict[str, str] = {}
+_choices: dict[str, str] = {}
 
 
-def remembered(question: str) -> str | None:
-    """What was the fastest when this was measured, in this process or before; None where it never was."""
-    if question not in _remembered:
-        _remembered.update(_read(machine_folder() / CHOICES))
-    return _remembered.get(question)
+def cached_choice(question: str) -> str | None:
+    """Return the fastest candidate as measured in this process or before; None if it has not been measured."""
+    if question not in _choices:
+        _choices.update(_read(machine_folder() / CHOICES_FILE))
+    return _choices.get(question)
 
 
-def fastest(question: str, ways: Mapping[str, Callable[[], object]], *, rounds: int = ROUNDS) -> str:
-    """The name of the way that takes the least time: as remembered for this question, else measured and remembered.
+def fastest(question: str, candidates: Mapping[str, Callable[[], object]], *, rounds: int = DEFAULT_ROUNDS) -> str:
+    """Return the name of the fastest candidate: the cached choice, else measure and cache it.
 
-    rounds: how often each is timed, in turn; its least time counts. Where the cache cannot be written, the ways are
-    measured in every process.
+    If the cache cannot be written, every process measures.
+
+    Args:
+        question: What is measured; the key of the cache.
+        candidates: Functions to time, by name.
+        rounds: How often each is timed, in turn. Its shortest time counts.
     """
-    known = remembered(question)
-    if known in ways:
-        return str(known)
-    times = [{name: seconds(way) for name, way in ways.items()} for _ in range(rounds)]
-    chosen = _remembered[question] = min(ways, key=lambda name: min(taken[name] for taken in times))
-    path = machine_folder() / CHOICES
+    cached = cached_choice(question)
+    if cached in candidates:
+        return str(cached)
+    times = [{name: seconds(function) for name, function in candidates.items()} for _ in range(rounds)]
+    chosen = _choices[question] = min(candidates, key=lambda name: min(taken[name] for taken in times))
+    path = machine_folder() / CHOICES_FILE
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         write_text(path, json.dumps(_read(path) | {question: chosen}, indent=1) + "\n")
     return chosen
 
 
-def seconds(way: Callable[[], object]) -> float:
-    """How long a call takes by the clock."""
+def seconds(function: Callable[[], object]) -> float:
+    """Return the wall-clock time of one call."""
     started = time.perf_counter()
-    way()
+    function()
     return time.perf_counter() - started
 
 
 def _read(path: Path) -> dict[str, str]:
     try:
-        known = json.loads(path.read_text(encoding="utf-8"))
+        choices = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return known if isinstance(known, dict) else {}
+    return choices if isinstance(choices, dict) else {}
 
 
 def _processor() -> str:
-    """Name and features of the processor, as far as the system tells."""
+    """Name and features of the processor, as far as the system reports them."""
     try:
         lines = CPUINFO.read_text(encoding="utf-8").splitlines()
     except OSError:
         lines = []
-    told = {line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part"))}
-    return "\n".join(sorted(told)) or f"{platform.machine()} {platform.processor()}"
+    features = {line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part"))}
+    return "\n".join(sorted(features)) or f"{platform.machine()} {platform.processor()}"

@@ -20,14 +20,16 @@ OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 Read = Callable[[ReadableNetwork, Sequence[Sequence[Tokens]]], tuple[Tensor, list[list[int]], int]]
 T = TypeVar("T")
 Compute = Callable[[Sequence[Sequence[Tokens]], Read], tuple[Sequence[T], int]]
-"""From conversations by group, and the way to read a network, to a value for each, and how many tokens it took."""
+"""From conversations by group, and a way to read a network, to a value of each and the number of tokens computed."""
 
 
-class Tally:
-    """Groups in tokens, and their scores as they come. Responses that are the same to the last token are scored once.
+class ScoreTable:
+    """Tokenized groups and their scores so far. Responses with the same tokens are scored once.
 
-    known: scores of groups that are not scored again. twins: of each group to score, by the first response of each kind
-    those that are the same in tokens.
+    Attributes:
+        tokenized: The tokens of each group.
+        cached: Scores of groups that are not scored again, by index of the group.
+        duplicates: By index of a group to score: the responses with the same tokens, by the first of them.
     """
 
     def __init__(
@@ -36,40 +38,40 @@ class Tally:
         template: Template,
         limit: int,
         on_overflow: Overflow,
-        known: Mapping[int, list[float]],
+        cached: Mapping[int, list[float]],
     ) -> None:
         self.tokenized = tokenize(groups, template, limit, on_overflow)
         self._alike = identical_renderings(groups, self.tokenized)
-        kept = [place for place, result in enumerate(self.tokenized) if not result.dropped]
-        self.known = {place: list(known[place]) for place in kept if place in known}
-        self.twins = {place: _twins(self.tokenized[place]) for place in kept if place not in known}
-        self._scores = [dict(enumerate(self.known.get(place, ()))) for place in range(len(groups))]
+        kept = [index for index, result in enumerate(self.tokenized) if not result.dropped]
+        self.cached = {index: list(cached[index]) for index in kept if index in cached}
+        self.duplicates = {index: _duplicates(self.tokenized[index]) for index in kept if index not in cached}
+        self._scores = [dict(enumerate(self.cached.get(index, ()))) for index in range(len(groups))]
 
     @contextmanager
-    def taking(self, on_scored: OnScored | None) -> Iterator[Callable[[int, Mapping[int, float]], None]]:
-        """A function that takes scores of a group, by the first responses of a kind; `on_scored` gets whole groups."""
-        with progress("scoring", len(self.twins)) as meter:
+    def recording(self, on_scored: OnScored | None) -> Iterator[Callable[[int, Mapping[int, float]], None]]:
+        """Yield a function that records scores of a group by response; completed groups go to `on_scored`."""
+        with progress("scoring", len(self.duplicates)) as meter:
 
-            def take(place: int, values: Mapping[int, float]) -> None:
-                own = self._scores[place]
+            def record(index: int, values: Mapping[int, float]) -> None:
+                scores = self._scores[index]
                 for first, value in values.items():
-                    own |= dict.fromkeys(self.twins[place][first], value)
-                if len(own) == len(self.tokenized[place].conversations):
+                    scores |= dict.fromkeys(self.duplicates[index][first], value)
+                if len(scores) == len(self.tokenized[index].conversations):
                     meter.advance()
                     if on_scored is not None:
-                        on_scored(place, _in_order(own))
+                        on_scored(index, _in_order(scores))
 
-            yield take
+            yield record
 
-    def scored(self, **further: Any) -> Scored:
-        """All scores, with what tokenizing showed and these `further` fields."""
+    def scored(self, **fields: Any) -> Scored:
+        """Return all scores and the results of tokenizing, with these further `fields` of `Scored`."""
         return Scored(
-            scores=[_in_order(own) for own in self._scores],
+            scores=[_in_order(scores) for scores in self._scores],
             tokens=[[len(tokens.ids) for tokens in result.conversations] for result in self.tokenized],
             cut=[result.cut for result in self.tokenized],
-            dropped={place: result.dropped for place, result in enumerate(self.tokenized) if result.dropped},
+            dropped={index: result.dropped for index, result in enumerate(self.tokenized) if result.dropped},
             alike=self._alike,
-            **further,
+            **fields,
         )
 
 
@@ -79,7 +81,7 @@ def _in_order(values: Mapping[int, float]) -> list[float]:
 
 @dataclass(frozen=True)
 class _Unit:
-    """Conversations of one group that go into the same batch. cost: tokens that are computed for them."""
+    """Conversations of one group that go into the same batch; `cost` is the number of tokens to compute."""
 
     group: int
     places: list[int]
@@ -88,61 +90,73 @@ class _Unit:
 
 
 def in_batches(
-    compute: Compute[T], tokenized: Sequence[Tokenized], left: dict[int, list[int]], work: Work, ids: Sequence[str]
+    compute: Compute[T], tokenized: Sequence[Tokenized], remaining: dict[int, list[int]], work: Work, ids: Sequence[str]
 ) -> Iterator[tuple[int, dict[int, T]]]:
-    """The values of what is `left`, as they come: a group, and values by the place of the conversation in it.
+    """Compute values batch by batch, with smaller batches if memory runs out.
 
-    left: conversations to compute, by group; they are removed once they are computed. ids: of the groups.
-    Raises `DeviceError` when one conversation does not fit into memory.
+    Args:
+        compute: Computes the values of some conversations.
+        tokenized: The tokens of all groups.
+        remaining: Indices of the conversations to compute, by index of the group. Computed ones are removed.
+        work: Strategy and budget; its counts are updated.
+        ids: Ids of the groups, for errors.
+
+    Yields:
+        The index of a group, and values by the index of the conversation in it.
+
+    Raises:
+        DeviceError: If one conversation does not fit into memory.
     """
-    for group, places in left.items():
+    for group, places in remaining.items():
         conversations = tokenized[group].conversations
         work.conversations += len(conversations)
         work.unique_tokens += _cost([conversations[place] for place in places], "fast")
-    batches = _plan(tokenized, left, work)
+    batches = _plan_batches(tokenized, remaining, work)
     while batches:
         batch = batches.pop()
         try:
             with torch.inference_mode():
                 values, computed = compute([unit.conversations for unit in batch], _reader(work))
         except (RuntimeError, MemoryError) as error:
-            work.token_budget = _smaller(error, batch, work, ids)
-            batches = _plan(tokenized, left, work)
+            work.token_budget = _halved_budget(error, batch, work, ids)
+            batches = _plan_batches(tokenized, remaining, work)
             continue
         work.batches += 1
         work.computed_tokens += computed
         following = iter(values)
         for unit in batch:
-            left[unit.group] = [place for place in left[unit.group] if place not in unit.places]
+            remaining[unit.group] = [place for place in remaining[unit.group] if place not in unit.places]
             yield unit.group, dict(zip(unit.places, islice(following, len(unit.places)), strict=True))
 
 
-def _twins(tokenized: Tokenized) -> dict[int, list[int]]:
-    """By the first of each kind, the conversations that are the same in tokens."""
+def _duplicates(tokenized: Tokenized) -> dict[int, list[int]]:
+    """Conversations with the same tokens, by the first of them."""
     first: dict[bytes, int] = {}
-    alike: dict[int, list[int]] = {}
+    duplicates: dict[int, list[int]] = {}
     for response, tokens in enumerate(tokenized.conversations):
-        alike.setdefault(first.setdefault(tokens.ids.tobytes(), response), []).append(response)
-    return alike
+        duplicates.setdefault(first.setdefault(tokens.ids.tobytes(), response), []).append(response)
+    return duplicates
 
 
-def _plan(tokenized: Sequence[Tokenized], left: dict[int, list[int]], work: Work) -> list[list[_Unit]]:
-    """Batches of at most the budget's tokens (or of one response), the dearest last, where they are taken from."""
-    units = [unit for group, responses in left.items() for unit in _units(tokenized[group], group, responses, work)]
+def _plan_batches(tokenized: Sequence[Tokenized], remaining: dict[int, list[int]], work: Work) -> list[list[_Unit]]:
+    """Batches of at most `token_budget` tokens (or of one response); the most expensive come last and run first."""
+    units = [
+        unit for group, responses in remaining.items() for unit in _units(tokenized[group], group, responses, work)
+    ]
     if work.strategy != "fast":
-        return [batch for _, batch in _filled(sorted(units, key=lambda unit: unit.cost), work)]
-    # Prompts that begin alike become neighbours, so that a batch computes their beginning once.
+        return [batch for _, batch in _fill_batches(sorted(units, key=lambda unit: unit.cost), work)]
+    # Prompts with a common prefix become neighbors, so that a batch computes it once.
     units.sort(key=lambda unit: unit.conversations[0].ids.tobytes())
-    return [batch for _, batch in sorted(_filled(units, work), key=lambda filled: filled[0])]
+    return [batch for _, batch in sorted(_fill_batches(units, work), key=lambda costed: costed[0])]
 
 
-def _filled(units: Sequence[_Unit], work: Work) -> list[tuple[int, list[_Unit]]]:
+def _fill_batches(units: Sequence[_Unit], work: Work) -> list[tuple[int, list[_Unit]]]:
     """Batches in the order of their units, each with its cost in tokens."""
     batches: list[tuple[int, list[_Unit]]] = []
     for unit in units:
-        taken, batch = batches[-1] if batches else (0, [])
-        # Padding makes each row as dear as the longest, which in ascending order is the newest.
-        cost = unit.cost * (len(batch) + 1) if work.strategy == "padded" else taken + _further(unit, batch, work)
+        used, batch = batches[-1] if batches else (0, [])
+        # Padding makes each row as expensive as the longest, which in ascending order is the newest.
+        cost = unit.cost * (len(batch) + 1) if work.strategy == "padded" else used + _added_cost(unit, batch, work)
         if not batch or cost > work.token_budget:
             batches.append((unit.cost, [unit]))
         else:
@@ -150,8 +164,8 @@ def _filled(units: Sequence[_Unit], work: Work) -> list[tuple[int, list[_Unit]]]
     return batches
 
 
-def _further(unit: _Unit, batch: Sequence[_Unit], work: Work) -> int:
-    """The tokens that a unit adds to a batch: without the beginning of its last unit, if `pack` shares that."""
+def _added_cost(unit: _Unit, batch: Sequence[_Unit], work: Work) -> int:
+    """Tokens that a unit adds to a batch, without the prefix that `pack` shares with the last unit."""
     if work.strategy != "fast" or not batch:
         return unit.cost
     shared = common_prefix([batch[-1].conversations[0].ids, unit.conversations[0].ids])
@@ -159,21 +173,21 @@ def _further(unit: _Unit, batch: Sequence[_Unit], work: Work) -> int:
 
 
 def _units(tokenized: Tokenized, group: int, responses: list[int], work: Work) -> list[_Unit]:
-    """The responses of a group together as far as the budget allows; each by itself where rows are padded."""
+    """Split the responses of a group into units that fit the budget; one response each if rows are padded."""
     conversations = tokenized.conversations
     parts: list[list[int]] = []
     for response in responses:
-        larger = [*parts[-1], response] if parts else []
+        extended = [*parts[-1], response] if parts else []
         if (
-            not larger
+            not extended
             or work.strategy == "padded"
-            or _cost([conversations[r] for r in larger], work.strategy) > work.token_budget
+            or _cost([conversations[r] for r in extended], work.strategy) > work.token_budget
         ):
             parts.append([response])
         else:
-            parts[-1] = larger
+            parts[-1] = extended
     return [
-        _Unit(group, part, chosen := [conversations[r] for r in part], _cost(chosen, work.strategy)) for part in parts
+        _Unit(group, part, members := [conversations[r] for r in part], _cost(members, work.strategy)) for part in parts
     ]
 
 
@@ -185,7 +199,7 @@ def _cost(conversations: Sequence[Tokens], strategy: str) -> int:
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether an error says that memory did not suffice."""
+    """Return whether an error reports a lack of memory."""
     return isinstance(error, MemoryError) or any(words in str(error) for words in OUT_OF_MEMORY)
 
 
@@ -196,16 +210,15 @@ def _reader(work: Work) -> Read:
     return lambda network, groups: read_packed(network, groups, mode)
 
 
-def _smaller(error: Exception, batch: Sequence[_Unit], work: Work, ids: Sequence[str]) -> int:
-    """A budget of half the tokens. Raises `DeviceError` when one response alone was too much, or what was no lack
-    of memory."""
+def _halved_budget(error: Exception, batch: Sequence[_Unit], work: Work, ids: Sequence[str]) -> int:
+    """Half the tokens of a batch. Raises `DeviceError` for a single response, and errors that are not about memory."""
     if not is_out_of_memory(error):
         raise error
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
     if len(batch) == 1 and len(batch[0].places) == 1:
         raise DeviceError(
-            f"One conversation of {batch[0].cost:,} tokens (id {ids[batch[0].group]}) does not fit into memory; "
-            "lower `max_length` with `on_overflow`, choose a smaller `dtype`, or another device."
+            f"A conversation of {batch[0].cost:,} tokens (id {ids[batch[0].group]}) does not fit into memory; lower "
+            "`max_length=...` and set `on_overflow=...`, or choose a smaller `dtype=...`."
         ) from None
     return max(1, min(work.token_budget, sum(unit.cost for unit in batch)) // 2)

@@ -1,4 +1,4 @@
-"""Reward models that run in this process: classifiers, and language models as implicit reward models."""
+"""Local reward models: sequence classifiers, and language models as implicit reward models."""
 
 import re
 from collections.abc import Sequence
@@ -10,20 +10,25 @@ from torch import Tensor
 from pluralbench_local.batches import Read
 from pluralbench_local.conversations import Template
 from pluralbench_local.errors import ModelError
-from pluralbench_local.network import AGREEMENT, ReadableNetwork, usual_attention
+from pluralbench_local.network import AGREEMENT, ReadableNetwork, using_default_attention
 from pluralbench_local.packing import Tokens
 from pluralbench_local.scoring import RunOptions, record_of, score_locally, tolerance, unmeasured
 
 RULE = re.compile(r"^(logit|softmax):(-?\d+)$")
-VOCABULARY_ROWS = 256  # hidden states that are read through the vocabulary at a time, to bound memory
+VOCABULARY_ROWS = 256  # hidden states projected to the vocabulary at a time, to bound memory
 
 
 @dataclass(frozen=True)
 class Classifier:
-    """A sequence classifier: its reward is a logit of the conversation's last token.
+    """A sequence classifier whose reward is a logit of the conversation's last token.
 
-    label: which of several logits is the reward, "logit:K", or "softmax:K" for its probability; K counts from the
-    end when negative. The paper of Personalized RewardBench (section 4.1) takes "softmax:-1" of several.
+    Attributes:
+        name: Folder, or ORG/NAME on the Hub.
+        network: The loaded network.
+        template: How conversations become tokens.
+        label: Which of several logits is the reward: "logit:K", or "softmax:K" for its probability. A negative K
+            counts from the end. Personalized RewardBench (section 4.1) uses "softmax:-1". Default: the only logit.
+        options: How it scores.
     """
 
     name: str
@@ -36,36 +41,43 @@ class Classifier:
 
     @property
     def networks(self) -> list[ReadableNetwork]:
-        """What has to run."""
+        """Networks that have to run."""
         return [self.network]
 
     @property
     def precision(self) -> torch.dtype:
-        """What a reward is rounded to."""
+        """Precision of a reward."""
         return self.network.dtype
 
     def rewards(self, groups: Sequence[Sequence[Tokens]], read: Read) -> tuple[list[float], int]:
-        """One reward a conversation, in order, and how many tokens were computed for them."""
+        """Compute the reward of each conversation, in order, and return the number of tokens computed too."""
         states, rows, computed = read(self.network, groups)
-        last = states[[places[-1] for places in rows]]
+        last = states[[indices[-1] for indices in rows]]
         if self.network.head is None:
             logits = last
         elif self.options.mode == "fast":
             logits = self.network.head(last)
         else:
-            # How a product with few columns is rounded depends on its rows: each state goes among as many as alone.
+            # A narrow matrix product is rounded depending on its number of rows: use as many as an unpacked batch has.
             lengths = [len(tokens.ids) for group in groups for tokens in group]
-            alone = zip(last, lengths, strict=True)
-            logits = torch.stack([self.network.head(state.expand(1, length, -1))[0, -1] for state, length in alone])
+            pairs = zip(last, lengths, strict=True)
+            logits = torch.stack([self.network.head(state.expand(1, length, -1))[0, -1] for state, length in pairs])
         return reward_of(logits.float(), self.label).tolist(), computed
 
 
 @dataclass(frozen=True)
 class Implicit:
-    """A language model as a reward model (direct preference optimisation): the summed log-probability of the response.
+    """A language model whose reward is the summed log-probability of the response (as in DPO).
 
-    With a reference, the reference's sum is subtracted; the factor beta changes no decision and is left out. The
-    response's tokens are all that follow the opening of the answer, what the template closes it with included.
+    The sum of a reference model is subtracted, if there is one. The factor beta changes no decision and is left out.
+    The tokens of the response are all those after the template's opening of the answer, including its closing tokens.
+
+    Attributes:
+        name: Folder, or ORG/NAME on the Hub.
+        policy: The network whose log-probabilities count.
+        reference: The network whose log-probabilities are subtracted.
+        template: How conversations become tokens.
+        options: How it scores.
     """
 
     name: str
@@ -78,16 +90,16 @@ class Implicit:
 
     @property
     def networks(self) -> list[ReadableNetwork]:
-        """What has to run."""
+        """Networks that have to run."""
         return [self.policy] if self.reference is None else [self.policy, self.reference]
 
     @property
     def precision(self) -> torch.dtype:
-        """What a log-probability is rounded to."""
+        """Precision of a log-probability."""
         return torch.float32
 
     def rewards(self, groups: Sequence[Sequence[Tokens]], read: Read) -> tuple[list[float], int]:
-        """One reward a conversation, in order, and how many tokens each of the networks computed."""
+        """Compute the reward of each conversation, in order, and return the tokens that each network computed too."""
         sums, computed = _log_probabilities(self.policy, groups, read)
         if self.reference is not None:
             sums = sums - _log_probabilities(self.reference, groups, read)[0]
@@ -95,71 +107,82 @@ class Implicit:
 
 
 def logits_of(network: ReadableNetwork) -> int:
-    """How many logits the head of a classifier gives."""
+    """Return the number of logits of a classifier's head."""
     weight = getattr(network.head, "weight", None)
     return weight.shape[0] if isinstance(weight, Tensor) else int(network.model.config.num_labels or 1)
 
 
 def check_label(name: str, logits: int, label: str | None) -> None:
-    """Raise `ModelError` where a head of several logits has no rule, or the rule does not fit."""
+    """Check the label of a classifier against the number of its logits.
+
+    Raises:
+        ModelError: If a head of several logits has no label, or the label does not fit the head.
+    """
     if label is None:
         if logits > 1:
             raise ModelError(
-                f"The head of {name} has {logits} logits; say which is the reward by the `label` logit:K, or softmax:K "
+                f"The head of {name} has {logits} logits; choose the reward with `label=...`: logit:K, or softmax:K "
                 f"for its probability (K from 0 to {logits - 1}, or -1 for the last)."
             )
         return
-    matched = RULE.match(label)
-    if matched is None or not -logits <= int(matched[2]) < logits:
-        raise ModelError(f"The `label` {label!r} does not fit a head of {logits} logits; give logit:K or softmax:K.")
+    match = RULE.match(label)
+    if match is None or not -logits <= int(match[2]) < logits:
+        raise ModelError(
+            f"The label {label!r} does not fit the head of {name}, which has {logits} logits; give logit:K or "
+            "softmax:K as `label=...`."
+        )
 
 
 def reward_of(logits: Tensor, label: str | None) -> Tensor:
-    """The reward of each row of logits, by the rule of `label`."""
-    matched = RULE.match(label or "logit:0")
-    assert matched is not None  # noqa: S101 - check_label saw it
-    values = logits.softmax(-1) if matched[1] == "softmax" else logits
-    return values[:, int(matched[2])]
+    """Return the reward of each row of logits, as `label` selects it."""
+    match = RULE.match(label or "logit:0")
+    assert match is not None  # noqa: S101 - `check_label` checks it
+    values = logits.softmax(-1) if match[1] == "softmax" else logits
+    return values[:, int(match[2])]
 
 
 @torch.inference_mode()
 def check_vocabulary(name: str, network: ReadableNetwork) -> None:
-    """Raise `ModelError` where the logits that are computed here are not those of the model's own forward pass."""
+    """Check that the logits of `Implicit` are those of the model's forward pass.
+
+    Raises:
+        ModelError: If they are not.
+    """
     ids = torch.arange(1, 9, device=network.device).unsqueeze(0)
-    with usual_attention(network):
-        own = network.model(input_ids=ids, use_cache=False).logits[0].float()
-        ours = _vocabulary_logits(network, network.body(input_ids=ids, use_cache=False).last_hidden_state[0])
-    if (own - ours).abs().max() > AGREEMENT.get(network.dtype, 0.15) * own.abs().max():
+    with using_default_attention(network):
+        expected = network.model(input_ids=ids, use_cache=False).logits[0].float()
+        logits = _language_model_logits(network, network.body(input_ids=ids, use_cache=False).last_hidden_state[0])
+    if (expected - logits).abs().max() > AGREEMENT.get(network.dtype, 0.15) * expected.abs().max():
         raise ModelError(
-            f"{name} makes its logits from its hidden states in a way that is not known here, so its log-probabilities "
-            "would be wrong."
+            f"{name} is not supported as an implicit reward model: it computes its logits from its hidden states in an "
+            "unknown way."
         )
 
 
 def _log_probabilities(network: ReadableNetwork, groups: Sequence[Sequence[Tokens]], read: Read) -> tuple[Tensor, int]:
-    """Summed log-probability of the tokens after each read position, a conversation each; in float64."""
+    """Sum the log-probabilities of the tokens after each read position, by conversation, in float64."""
     states, rows, computed = read(network, groups)
     conversations = [tokens for group in groups for tokens in group]
-    owner = torch.tensor([number for number, places in enumerate(rows) for _ in places], device=states.device)
-    place = torch.tensor([place for places in rows for place in places], device=states.device)
-    following = [tokens.ids[position + 1] for tokens in conversations for position in tokens.reads]
-    target = torch.tensor(following, device=states.device)
-    # Responses that share a prompt share the state that predicts their first token: read each state once.
-    used, place = torch.unique(place, return_inverse=True)
-    order = place.argsort(stable=True)
-    bounds = torch.searchsorted(place[order], torch.arange(0, len(used) + VOCABULARY_ROWS, VOCABULARY_ROWS).to(place))
+    owner = torch.tensor([number for number, indices in enumerate(rows) for _ in indices], device=states.device)
+    index = torch.tensor([index for indices in rows for index in indices], device=states.device)
+    next_tokens = [tokens.ids[position + 1] for tokens in conversations for position in tokens.reads]
+    target = torch.tensor(next_tokens, device=states.device)
+    # Responses that share a prompt share the state that predicts their first token: project each state once.
+    unique, index = torch.unique(index, return_inverse=True)
+    order = index.argsort(stable=True)
+    bounds = torch.searchsorted(index[order], torch.arange(0, len(unique) + VOCABULARY_ROWS, VOCABULARY_ROWS).to(index))
     sums = torch.zeros(len(conversations), dtype=torch.float64, device=states.device)
-    for number, start in enumerate(range(0, len(used), VOCABULARY_ROWS)):
-        logits = _vocabulary_logits(network, states[used[start : start + VOCABULARY_ROWS]])
-        here = order[bounds[number] : bounds[number + 1]]
-        rows_here = place[here] - start
-        chosen = logits.log_softmax(-1)[rows_here, target[here]]  # `logsumexp` takes up to four times as long
-        sums.index_add_(0, owner[here], chosen.double())
+    for number, start in enumerate(range(0, len(unique), VOCABULARY_ROWS)):
+        logits = _language_model_logits(network, states[unique[start : start + VOCABULARY_ROWS]])
+        chunk = order[bounds[number] : bounds[number + 1]]
+        chunk_rows = index[chunk] - start
+        values = logits.log_softmax(-1)[chunk_rows, target[chunk]]  # `logsumexp` takes up to four times as long
+        sums.index_add_(0, owner[chunk], values.double())
     return sums, computed
 
 
-def _vocabulary_logits(network: ReadableNetwork, states: Tensor) -> Tensor:
-    """Logits as the model's own forward pass makes them: some families scale or cap them."""
+def _language_model_logits(network: ReadableNetwork, states: Tensor) -> Tensor:
+    """Logits as in the model's forward pass; some families scale or cap them."""
     assert network.head is not None  # noqa: S101 - a language model has one
     config = network.model.config.get_text_config()
     logits: Tensor = network.head(states).float()

@@ -1,4 +1,4 @@
-"""From prompts and responses to tokens: the tokenizer's own chat template, and what happens to what is too long."""
+"""Tokenize prompts and responses by the chat template, and handle conversations that are too long."""
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,16 +12,19 @@ from transformers import PreTrainedTokenizerBase
 from pluralbench_local.errors import ConversationError
 from pluralbench_local.packing import Tokens, common_prefix
 
-IN_ONE_GO = 1024  # conversations handed to the tokenizer at once
-CHARACTERS = 2_000_000  # of them all, but for one that is longer; the tokenizer takes some 200 bytes for each
-NAMED = 5  # ids that an error names
+MAX_TEXTS = 1024  # conversations in one call of the tokenizer
+MAX_CHARACTERS = 2_000_000  # of several conversations in one call; the tokenizer needs about 200 bytes for each
+MAX_NAMED_IDS = 5  # ids in an error message
 
 
 @dataclass(frozen=True)
 class Tokenized:
-    """The conversations of a group in tokens. cut: how many tokens its longest conversation lost.
+    """The tokenized conversations of a group.
 
-    dropped: why none of them is scored, or nothing.
+    Attributes:
+        conversations: One for each response.
+        cut: Number of tokens that the longest conversation lost.
+        dropped: Why the group is not scored; empty if it is.
     """
 
     conversations: list[Tokens]
@@ -33,20 +36,30 @@ class Tokenized:
 class Template:
     """How conversations become tokens.
 
-    append: token ids that the model wants after a conversation.
-    whole_response: whether all tokens of the response are read, rather than the last token alone.
-    rows: how many token ids the model has; None where that is not known yet.
+    Attributes:
+        tokenizer: The tokenizer with its chat template.
+        append: Token ids that the model expects after a conversation.
+        whole_response: Whether all tokens of the response are read, instead of the last token of the conversation.
+        num_embeddings: Number of token ids of the model; token ids are checked against it. Default: not checked.
     """
 
     tokenizer: PreTrainedTokenizerBase
     append: tuple[int, ...] = ()
     whole_response: bool = False
-    rows: int | None = None
+    num_embeddings: int | None = None
 
     def render(self, messages: Sequence[Message], *, opening: bool = False) -> str:
-        """The conversation as text; `opening` adds what begins an answer. Raises `ConversationError`."""
+        """Render a conversation as text.
+
+        Args:
+            messages: The conversation.
+            opening: Whether to add the template's opening of an answer.
+
+        Raises:
+            ConversationError: If there is no chat template, or it fails on these messages.
+        """
         if not self.tokenizer.chat_template:
-            raise ConversationError("The tokenizer has no chat template; give one as `chat_template`.")
+            raise ConversationError("The tokenizer has no chat template; give one as `chat_template=...`.")
         try:
             return str(
                 self.tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=opening)
@@ -54,129 +67,150 @@ class Template:
         except Exception as error:  # noqa: BLE001 - a template is a program and may raise anything
             roles = ", ".join(message["role"] for message in messages)
             raise ConversationError(
-                f"The chat template does not take a conversation of the roles {roles} ({error}); "
-                "give another as `chat_template`."
+                f"The chat template fails on a conversation with the roles {roles} ({error}); give another one as "
+                "`chat_template=...`."
             ) from None
 
     def encode(self, texts: Sequence[str]) -> "Iterator[array[int]]":
-        """Token ids of rendered conversations. The template writes the special tokens, so none is added."""
-        # What is longer than the model's limit is dealt with here, so the tokenizer need not warn of it.
+        """Yield the token ids of rendered conversations. The template writes the special tokens; none is added.
+
+        Raises:
+            ConversationError: If a text is not Unicode, or the model does not have one of the token ids.
+        """
+        # `verbose=False`: `tokenize` handles conversations that are too long, so the tokenizer need not warn.
         try:
-            found = self.tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"]
+            batch = self.tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"]
         except (TypeError, UnicodeEncodeError):
             raise ConversationError(
-                "The chat template, or a text, holds half a character (a lone surrogate); mend it."
+                "The chat template or a text contains half a character (a lone surrogate); fix it."
             ) from None
-        for ids in found:
-            if self.rows is not None and max((*ids, *self.append), default=0) >= self.rows:
+        for ids in batch:
+            if self.num_embeddings is not None and max((*ids, *self.append), default=0) >= self.num_embeddings:
                 raise ConversationError(
-                    f"The tokenizer makes the token id {max(*ids, *self.append):,}, but the model has {self.rows:,} "
-                    "token ids; leave out the texts with special tokens that it was not trained on, or take its own "
-                    "tokenizer."
+                    f"The tokenizer makes the token id {max(*ids, *self.append):,}, but the model has only "
+                    f"{self.num_embeddings:,} token ids; use the model's own tokenizer, or remove its unknown special "
+                    "tokens from the texts."
                 )
             yield array("i", ids)
 
 
 def tokenize(groups: Sequence[Group], template: Template, limit: int, on_overflow: Overflow) -> list[Tokenized]:
-    """Tokenize every group; `limit` is the most tokens of a conversation.
+    """Tokenize groups, and handle conversations that are too long.
 
-    A conversation that is longer is dealt with by group, so that the answers to a prompt are judged by the same
-    context: `truncate-left` takes the same tokens from the start of all; `truncate-prompt` leaves out the least
-    relevant blocks of the context, then shortens the prompt's longest message from its start, and leaves template and
-    responses whole; `drop` drops the group.
-    Raises `ConversationError` under `error`, naming the first ids, and for a conversation of more characters than
-    `pluralbench_tables.limits.TEXT_CHARACTERS`, which is not tokenized.
+    A group whose longest conversation exceeds `limit` is handled as a whole, so that the responses to a prompt are
+    compared in the same context.
+
+    Args:
+        groups: Prompts with their responses.
+        template: How conversations become tokens.
+        limit: Maximum number of tokens of a conversation.
+        on_overflow: `error` raises. `drop` drops the group. `truncate-left` removes the same number of tokens from the
+            start of each conversation. `truncate-prompt` removes the least relevant blocks of the context, then the
+            start of the prompt's longest message; template and responses stay complete.
+
+    Raises:
+        ConversationError: If a prompt has no response, a conversation has more characters than
+            `pluralbench_tables.limits.TEXT_CHARACTERS`, or one is too long under `error`.
     """
-    bare = next((group for group in groups if not group.responses), None)
-    if bare is not None:
-        raise ConversationError(f"The prompt of id {bare.id} has no response to score.")
-    tokenized = list(_tokenized(groups, template))
+    without_response = next((group for group in groups if not group.responses), None)
+    if without_response is not None:
+        raise ConversationError(f"The prompt {without_response.id} has no response to score; leave it out.")
+    tokenized = list(_tokenize_groups(groups, template))
     long = [
-        (group, place)
-        for place, (group, result) in enumerate(zip(groups, tokenized, strict=True))
+        (group, index)
+        for index, (group, result) in enumerate(zip(groups, tokenized, strict=True))
         if _longest(result) > limit
     ]
     if long and on_overflow == "error":
-        ids = ", ".join(group.id for group, _ in long[:NAMED]) + (", …" if len(long) > NAMED else "")
+        ids = ", ".join(group.id for group, _ in long[:MAX_NAMED_IDS]) + (", …" if len(long) > MAX_NAMED_IDS else "")
         raise ConversationError(
             f"{len(long):,} of {len(groups):,} prompts have conversations of more than {limit:,} tokens, the longest "
-            f"of {max(_longest(tokenized[place]) for _, place in long):,} (ids {ids}); raise `max_length` if the model "
-            "can take it, or choose `on_overflow` drop, truncate-left or truncate-prompt."
+            f"{max(_longest(tokenized[index]) for _, index in long):,} (ids {ids}); raise `max_length=...`, or choose "
+            "drop, truncate-left or truncate-prompt as `on_overflow=...`."
         )
     shorten: dict[str, Callable[[Group, Tokenized, Template, int], Tokenized]] = {
         "drop": _drop,
         "truncate-left": _truncate_left,
         "truncate-prompt": _truncate_prompt,
     }
-    for group, place in long:
-        tokenized[place] = shorten[on_overflow](group, tokenized[place], template, limit)
+    for group, index in long:
+        tokenized[index] = shorten[on_overflow](group, tokenized[index], template, limit)
     return tokenized
 
 
 def identical_renderings(groups: Sequence[Group], tokenized: Sequence[Tokenized]) -> int:
-    """In how many groups responses that differ make the same tokens, so that nothing tells them apart.
+    """Count the groups in which different responses have the same tokens, so that their scores tie.
 
-    Raises `ConversationError` where that is so in each group whose responses differ: the template drops what they say.
+    Raises:
+        ConversationError: If this is so in every group with different responses: the template drops their text.
     """
-    differ = alike = 0
+    different = identical = 0
     for group, result in zip(groups, tokenized, strict=True):
         texts = len(set(group.responses))
         if texts > 1 and not result.dropped:
-            differ += 1
-            alike += len({tokens.ids.tobytes() for tokens in result.conversations}) < texts
-    if differ and alike == differ:
+            different += 1
+            identical += len({tokens.ids.tobytes() for tokens in result.conversations}) < texts
+    if different and identical == different:
         raise ConversationError(
-            f"The chat template makes the same tokens of responses that differ, in all {differ:,} items; give another "
-            "as `chat_template`."
+            f"The chat template makes the same tokens of different responses, in all {different:,} items; give another "
+            "one as `chat_template=...`."
         )
-    return alike
+    return identical
 
 
-def _tokenized(groups: Sequence[Group], template: Template) -> Iterator[Tokenized]:
-    texts = (_rendered(group, response, template) for group in groups for response in group.responses)
-    conversations_of = encoded(texts, template)
-    openings = encoded((template.render(group.messages, opening=True) for group in groups), template)
+def _tokenize_groups(groups: Sequence[Group], template: Template) -> Iterator[Tokenized]:
+    texts = (_render(group, response, template) for group in groups for response in group.responses)
+    conversations_of = encode_texts(texts, template)
+    openings = encode_texts((template.render(group.messages, opening=True) for group in groups), template)
     for group in groups:
         conversations = list(islice(conversations_of, len(group.responses)))
         opening = next(openings) if template.whole_response else array("i")
-        yield Tokenized([_tokens(ids, opening, template) for ids in conversations])
+        yield Tokenized([_as_tokens(ids, opening, template) for ids in conversations])
 
 
-def _rendered(group: Group, response: str, template: Template) -> str:
+def _render(group: Group, response: str, template: Template) -> str:
     return check_text_size(group.id, template.render([*group.messages, {"role": "assistant", "content": response}]))
 
 
 def check_text_size(name: str, text: str) -> str:
-    """A text as it is. name: the id of its prompt. Raises `ConversationError` for one that is not tokenized."""
+    """Return a text that is short enough to tokenize.
+
+    Args:
+        name: Id of its prompt, for the error.
+        text: The text.
+
+    Raises:
+        ConversationError: If it has more characters than `pluralbench_tables.limits.TEXT_CHARACTERS`.
+    """
     if len(text) > TEXT_CHARACTERS:
-        raise ConversationError(f"The prompt of id {name} makes a conversation of {length_error(len(text))}.")
+        raise ConversationError(f"The prompt {name} makes a conversation of {length_error(len(text))}.")
     return text
 
 
-def encoded(texts: Iterable[str], template: Template) -> "Iterator[array[int]]":
-    """Token ids of rendered conversations, of any number of them."""
-    several: list[str] = []
-    left = CHARACTERS
+def encode_texts(texts: Iterable[str], template: Template) -> "Iterator[array[int]]":
+    """Yield the token ids of any number of rendered conversations, in batches of bounded size."""
+    batch: list[str] = []
+    room = MAX_CHARACTERS
     for text in texts:
-        if several and (len(several) == IN_ONE_GO or len(text) > left):
-            yield from template.encode(several)
-            several, left = [], CHARACTERS
-        several.append(text)
-        left -= len(text)
-    if several:
-        yield from template.encode(several)
+        if batch and (len(batch) == MAX_TEXTS or len(text) > room):
+            yield from template.encode(batch)
+            batch, room = [], MAX_CHARACTERS
+        batch.append(text)
+        room -= len(text)
+    if batch:
+        yield from template.encode(batch)
 
 
-def _tokens(ids: "array[int]", opening: "array[int]", template: Template) -> Tokens:
-    whole = ids + array("i", template.append)
-    if not whole:
-        raise ConversationError("The chat template makes no token of a conversation; give one as `chat_template`.")
-    last = len(whole) - 1
+def _as_tokens(ids: "array[int]", opening: "array[int]", template: Template) -> Tokens:
+    ids_with_end = ids + array("i", template.append)
+    if not ids_with_end:
+        raise ConversationError("The chat template makes no tokens of a conversation; give one as `chat_template=...`.")
+    last = len(ids_with_end) - 1
     if not template.whole_response:
-        return Tokens(whole, range(last, last + 1))
-    # The token before the response predicts its first one. A template may close differently than it opens.
-    begin = next((place for place, (a, b) in enumerate(zip(ids, opening, strict=False)) if a != b), len(opening))
-    return Tokens(whole, range(max(min(begin, last) - 1, 0), last))
+        return Tokens(ids_with_end, range(last, last + 1))
+    # The token before the response predicts its first token. Finished answers may begin differently than the opening.
+    begin = next((position for position, (a, b) in enumerate(zip(ids, opening, strict=False)) if a != b), len(opening))
+    return Tokens(ids_with_end, range(max(min(begin, last) - 1, 0), last))
 
 
 def _longest(tokenized: Tokenized) -> int:
@@ -190,12 +224,13 @@ def _drop(_: Group, tokenized: Tokenized, __: Template, limit: int) -> Tokenized
 def _truncate_left(_: Group, tokenized: Tokenized, __: Template, limit: int) -> Tokenized:
     cut = _longest(tokenized) - limit
     shared = common_prefix([tokens.ids for tokens in tokenized.conversations])
-    # Where an answer alone is longer than the limit, the others keep what they can.
-    alike = min(cut, shared) if len(tokenized.conversations) > 1 else cut
-    return Tokenized([_last(tokens, min(limit, len(tokens.ids) - alike)) for tokens in tokenized.conversations], cut)
+    # At most the shared prefix is removed from all: a response that alone exceeds the limit must not empty the others.
+    common_cut = min(cut, shared) if len(tokenized.conversations) > 1 else cut
+    lengths = [min(limit, len(tokens.ids) - common_cut) for tokens in tokenized.conversations]
+    return Tokenized([_keep_last(*pair) for pair in zip(tokenized.conversations, lengths, strict=True)], cut)
 
 
-def _last(tokens: Tokens, keep: int) -> Tokens:
+def _keep_last(tokens: Tokens, keep: int) -> Tokens:
     cut = len(tokens.ids) - keep
     reads = range(max(tokens.reads.start - cut, 0), tokens.reads.stop - cut)
     return Tokens(tokens.ids[cut:], reads)
@@ -203,24 +238,24 @@ def _last(tokens: Tokens, keep: int) -> Tokens:
 
 def _truncate_prompt(group: Group, tokenized: Tokenized, template: Template, limit: int) -> Tokenized:
     before = _longest(tokenized)
-    # What is least relevant of what is told about the person goes first, and whole; then the prompt is cut.
+    # Whole blocks of context go first, the least relevant ones before others; then the prompt is shortened.
     while _longest(tokenized) > limit and group.context:
         group = group.without_least_relevant()
-        tokenized = next(_tokenized([group], template))
+        tokenized = next(_tokenize_groups([group], template))
     messages = [dict(message) for message in group.prompt]
     excess = _longest(tokenized) - limit
     while excess > 0 and any(message["content"] for message in messages):
         longest = max(messages, key=lambda message: len(message["content"]))
-        longest["content"] = _without_start(longest["content"], excess, template)
-        tokenized = next(_tokenized([Group(group.id, messages, group.responses)], template))
+        longest["content"] = _drop_first_tokens(longest["content"], excess, template)
+        tokenized = next(_tokenize_groups([Group(group.id, messages, group.responses)], template))
         excess = _longest(tokenized) - limit
     if excess > 0:
         return Tokenized(tokenized.conversations, dropped=f"an answer alone is longer than {limit:,} tokens")
     return Tokenized(tokenized.conversations, cut=before - _longest(tokenized))
 
 
-def _without_start(text: str, tokens: int, template: Template) -> str:
-    found = template.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
-    # A character may be of several tokens, of which each but the last leaves it where it is.
-    starts = (start for start, _ in found["offset_mapping"][tokens:] if start > 0)
+def _drop_first_tokens(text: str, tokens: int, template: Template) -> str:
+    encoding = template.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+    # All tokens of a character have its offset, so a cut at a later offset never splits a character.
+    starts = (start for start, _ in encoding["offset_mapping"][tokens:] if start > 0)
     return text[next(starts, len(text)) :]

@@ -1,29 +1,29 @@
-"""What can go wrong with a model in this process, in one sentence each."""
+"""Errors of local models. Each message is one sentence for the user."""
 
 from pluralbench_rewards import RewardsError
 
 
 class LocalError(RewardsError):
-    """A model, a conversation or a machine that cannot do what was asked.
+    """Base class of the errors of local models.
 
-    ModelError         a model that cannot be loaded, or is not of the kind that was asked for
-    ConversationError  conversations that the model's template or its length does not admit
-    DeviceError        a device that is not there, or has too little memory
-    TrainingError      rankings that no reward model can be trained on, or training that went astray
+    ModelError         a model that cannot be loaded, or is of another kind
+    ConversationError  conversations that the model's template or length limit does not allow
+    DeviceError        a device that is not available, or has too little memory
+    TrainingError      rankings that no reward model can be trained on, or training that diverged
     """
 
 
 class ModelError(LocalError):
-    """A model that cannot be loaded, or is not of the kind that was asked for."""
+    """A model that cannot be loaded, or is of another kind."""
 
 
 class ConversationError(LocalError):
-    """Conversations that the model's template or its length does not admit."""
+    """Conversations that the model's template or length limit does not allow."""
 
 
 class DeviceError(LocalError):
-    """A device that is not there, or has too little memory."""
+    """A device that is not available, or has too little memory."""
 
 
 class TrainingError(LocalError):
-    """Rankings that no reward model can be trained on, or training that went astray."""
+    """Rankings that no reward model can be trained on, or training that diverged."""

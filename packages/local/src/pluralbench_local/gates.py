@@ -1,7 +1,7 @@
-"""Gated feed-forward blocks (SwiGLU, GeGLU) by matrix products that apply the gate as they write their result.
+"""Fuse gated feed-forward blocks (SwiGLU, GeGLU) on a CPU: matrix products apply the gate as they write their result.
 
-oneDNN's operators do this in the library's CPU build; its own compiler uses them too. They take a block's products to
-near the speed of the bare ones, since nothing wide is read and written again.
+The operators are oneDNN's, from torch's CPU build; torch's compiler uses them too. A fused block is nearly as fast as
+its matrix products alone, since no wide intermediate is read and written again.
 """
 
 from collections.abc import Callable
@@ -10,29 +10,33 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pluralbench_local.attention import computing_fast
+from pluralbench_local.attention import in_fast_mode
 from pluralbench_local.autotune import fastest
 
 PARTS = ("gate_proj", "up_proj", "down_proj")
-# What oneDNN calls the activation, and which of its algorithms: by what they compute, as libraries name it variously.
+# oneDNN's names of activation and algorithm. Activations are recognized by what they compute: their names vary.
 ACTIVATIONS: dict[tuple[str, str], Callable[[Tensor], Tensor]] = {
     ("swish", ""): nn.functional.silu,
     ("gelu", "none"): nn.functional.gelu,
     ("gelu", "tanh"): lambda states: nn.functional.gelu(states, approximate="tanh"),
 }
-PROBED_ROWS = 256
+PROBE_ROWS = 256
 
 
 def fuse_gated_mlps(model: nn.Module) -> int:
-    """Give gated blocks on a CPU their faster form, for batches in mode `fast`; how many have one now."""
+    """Fuse the gated blocks of a model for batches in mode `fast`, if that is faster.
+
+    Returns:
+        The number of fused blocks.
+    """
     kinds: dict[str, list[Any]] = {}
     for module in model.modules():
         if _is_gated(module):
             kinds.setdefault(_kind(module), []).append(module)
     faster = [block for kind, blocks in kinds.items() if _is_faster(kind, blocks[0]) for block in blocks]
     for block in faster:
-        own, fused = block.forward, _fused(block)
-        block.forward = lambda states, own=own, fused=fused: (fused if computing_fast() else own)(states)
+        original, fused = block.forward, _fused_forward(block)
+        block.forward = lambda states, original=original, fused=fused: (fused if in_fast_mode() else original)(states)
     return len(faster)
 
 
@@ -52,13 +56,14 @@ def _kind(block: Any) -> str:
 
 
 def _activation(module: Any) -> tuple[str, str] | None:
-    line = torch.linspace(-6, 6, 64)
+    values = torch.linspace(-6, 6, 64)
     with torch.inference_mode():
-        computed = module.act_fn(line)
-        return next((name for name, way in ACTIVATIONS.items() if torch.allclose(way(line), computed, atol=1e-6)), None)
+        computed = module.act_fn(values)
+        matches = (name for name, act in ACTIVATIONS.items() if torch.allclose(act(values), computed, atol=1e-6))
+        return next(matches, None)
 
 
-def _fused(block: Any) -> Callable[[Tensor], Tensor]:
+def _fused_forward(block: Any) -> Callable[[Tensor], Tensor]:
     gate, up, down = (getattr(block, name) for name in PARTS)
     activation, algorithm = _activation(block) or ("", "")
     linear = torch.ops.mkldnn._linear_pointwise  # noqa: SLF001 - it has no public name
@@ -74,13 +79,13 @@ def _fused(block: Any) -> Callable[[Tensor], Tensor]:
 
 @torch.inference_mode()
 def _is_faster(kind: str, block: Any) -> bool:
-    """Whether the fused form computes the same, and sooner."""
+    """Whether the fused block computes the same faster."""
     weight = block.gate_proj.weight
-    states = torch.randn(1, PROBED_ROWS, weight.shape[1], generator=torch.Generator().manual_seed(0)).to(weight.dtype)
-    fused = _fused(block)
+    states = torch.randn(1, PROBE_ROWS, weight.shape[1], generator=torch.Generator().manual_seed(0)).to(weight.dtype)
+    fused = _fused_forward(block)
     try:
         expected, computed = block(states).float(), fused(states).float()
-    except (RuntimeError, AttributeError):  # this build, or this processor, has no such operator
+    except (RuntimeError, AttributeError):  # this build or processor does not have the operator
         return False
     if (computed - expected).abs().max() > 8 * torch.finfo(weight.dtype).eps * expected.abs().max():
         return False

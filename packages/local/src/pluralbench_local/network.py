@@ -1,4 +1,4 @@
-"""A network that is read at chosen tokens: packed where its attention allows it, in sorted batches elsewhere."""
+"""Networks whose hidden states are read at chosen tokens: packed if the attention allows it, else padded."""
 
 from array import array
 from collections.abc import Iterator, Sequence
@@ -10,76 +10,85 @@ from pluralbench_rewards import Mode
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from pluralbench_local.attention import PACKED, NotPackable, attending, read_only_last_rows
+from pluralbench_local.attention import PACKED, NotPackable, packed_attention, read_only_last_rows
 from pluralbench_local.gates import fuse_gated_mlps
 from pluralbench_local.packing import Packed, Tokens, pack
 
 PACKABLE_LAYERS = {"full_attention", "sliding_attention"}
-AGREEMENT = {torch.float32: 1e-3, torch.float16: 0.05, torch.bfloat16: 0.15}  # of the probe, relative to its scale
+# Largest difference of two ways to compute the same, relative to the largest number.
+AGREEMENT = {torch.float32: 1e-3, torch.float16: 0.05, torch.bfloat16: 0.15}
 
 
 @dataclass(frozen=True)
 class ReadableNetwork:
-    """A model in use.
+    """A loaded model and how to read it.
 
-    body: gives last hidden states. head: reads them; None where the model pools by itself (encoders).
-    usual: the attention that it has when nothing is packed. unpackable: why conversations cannot be packed for it, or
-    nothing.
+    Attributes:
+        model: The whole model.
+        body: The part that returns last hidden states.
+        head: The part that reads them; None if the model pools by itself (encoders).
+        default_attention: Name of the attention that it uses when nothing is packed.
+        unpackable: Why conversations cannot be packed for it; empty if they can.
     """
 
     model: PreTrainedModel
     body: nn.Module
     head: nn.Module | None
-    usual: str
+    default_attention: str
     unpackable: str
 
     @property
     def device(self) -> torch.device:
-        """Where token ids go."""
+        """Device of the input embeddings."""
         return _device(self.model)
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of the weights."""
+        """Precision of the weights."""
         return self.model.dtype
 
 
-def positions_of(network: ReadableNetwork) -> int | None:
-    """How many positions the model has an embedding for; None where positions are not embedded."""
+def max_positions(network: ReadableNetwork) -> int | None:
+    """Return the number of position embeddings; None if the model has none."""
     limit = getattr(network.model.config.get_text_config(), "max_position_embeddings", None)
     tokens = network.model.get_input_embeddings()
     tables = [module for module in network.model.modules() if isinstance(module, nn.Embedding) and module is not tokens]
-    # RoBERTa and OPT have two rows more than positions.
+    # RoBERTa and OPT have two more rows than positions.
     return limit if limit and any(0 <= table.num_embeddings - limit <= 2 for table in tables) else None
 
 
 def _device(model: PreTrainedModel) -> torch.device:
     weight = model.get_input_embeddings().weight
-    assert isinstance(weight, Tensor)  # noqa: S101 - the library types it as anything that a module can hold
+    assert isinstance(weight, Tensor)  # noqa: S101 - for mypy: the library declares a wider type
     return weight.device
 
 
 def network_of(model: PreTrainedModel, head: nn.Module | None) -> ReadableNetwork:
-    """Find out how a loaded model can be read, by trying it on a few tokens."""
+    """Determine how a loaded model can be read, by running it on a few tokens."""
     body = model.base_model
-    usual = model.config._attn_implementation  # noqa: SLF001 - there is no public name for it
+    default_attention = model.config._attn_implementation  # noqa: SLF001 - it has no public name
     if head is None or body is model:
-        return ReadableNetwork(model, model, None, usual, "the model pools its tokens by itself")
+        return ReadableNetwork(model, model, None, default_attention, "the model pools its tokens by itself")
     fuse_gated_mlps(model)
-    return ReadableNetwork(model, body, head, usual, _why_not_packable(model, body, usual))
+    return ReadableNetwork(model, body, head, default_attention, _unpackable_reason(model, body, default_attention))
 
 
-def unpacked(network: ReadableNetwork, why: str) -> ReadableNetwork:
-    """The network as one that is not to be packed."""
-    network.model.set_attn_implementation(network.usual)
+def without_packing(network: ReadableNetwork, why: str) -> ReadableNetwork:
+    """Return the network with packing turned off.
+
+    Args:
+        network: The network.
+        why: The reason, for `ReadableNetwork.unpackable`.
+    """
+    network.model.set_attn_implementation(network.default_attention)
     return replace(network, unpackable=why)
 
 
 @contextmanager
-def usual_attention(network: ReadableNetwork) -> Iterator[None]:
-    """Within this context the network computes as it does when nothing is packed."""
+def using_default_attention(network: ReadableNetwork) -> Iterator[None]:
+    """Let the network compute without packing within this context."""
     if not network.unpackable:
-        network.model.set_attn_implementation(network.usual)
+        network.model.set_attn_implementation(network.default_attention)
     try:
         yield
     finally:
@@ -90,26 +99,33 @@ def usual_attention(network: ReadableNetwork) -> Iterator[None]:
 def read_packed(
     network: ReadableNetwork, groups: Sequence[Sequence[Tokens]], mode: Mode
 ) -> tuple[Tensor, list[list[int]], int]:
-    """Last hidden states [n, width] of the rows that are read, for each conversation its places among them, and how
-    many tokens were computed."""
+    """Compute the last hidden states of a packed batch.
+
+    Returns:
+        The states that are read, of shape (n, width); for each conversation the indices of its states; and the number
+        of tokens computed.
+    """
     packed = pack(groups, mode)
     states = _packed_states(network.body, packed, network.device)
-    place = {row: number for number, row in enumerate(packed.read_rows)}
-    return states[packed.read_rows], [[place[row] for row in rows] for rows in packed.rows], len(packed.ids)
+    index = {row: number for number, row in enumerate(packed.read_rows)}
+    return states[packed.read_rows], [[index[row] for row in rows] for rows in packed.rows], len(packed.ids)
 
 
 def _packed_states(body: nn.Module, packed: Packed, device: torch.device) -> Tensor:
     ids = torch.tensor([packed.ids], device=device)
     positions = torch.tensor([packed.positions], device=device)
-    with attending(packed):
+    with packed_attention(packed):
         states: Tensor = body(input_ids=ids, position_ids=positions, use_cache=False).last_hidden_state[0]
     return states
 
 
 def read_padded(network: ReadableNetwork, conversations: Sequence[Tokens]) -> tuple[Tensor, list[list[int]], int]:
-    """The same in a right-padded batch; where the model pools by itself, its logits [conversations, labels]."""
+    """Compute the last hidden states of a right-padded batch; see `read_packed`.
+
+    For a model that pools by itself, the states are its logits, of shape (conversations, labels).
+    """
     longest = max(len(tokens.ids) for tokens in conversations)
-    # Any id will do: the mask says which tokens count, so no pad token is needed.
+    # The attention mask hides padding, so any id will do.
     ids = torch.zeros(len(conversations), longest, dtype=torch.long)
     mask = torch.zeros_like(ids)
     for row, tokens in enumerate(conversations):
@@ -120,30 +136,30 @@ def read_padded(network: ReadableNetwork, conversations: Sequence[Tokens]) -> tu
         logits: Tensor = network.model(input_ids=ids, attention_mask=mask).logits
         return logits, [[row] for row in range(len(conversations))], ids.numel()
     states = network.body(input_ids=ids, attention_mask=mask, use_cache=False).last_hidden_state.flatten(0, 1)
-    rows = [[row * longest + place for place in tokens.reads] for row, tokens in enumerate(conversations)]
+    rows = [[row * longest + position for position in tokens.reads] for row, tokens in enumerate(conversations)]
     return states, rows, ids.numel()
 
 
-def _why_not_packable(model: PreTrainedModel, body: nn.Module, usual: str) -> str:
+def _unpackable_reason(model: PreTrainedModel, body: nn.Module, default_attention: str) -> str:
     config = model.config.get_text_config()
-    odd = set(getattr(config, "layer_types", None) or ()) - PACKABLE_LAYERS
-    if odd:
-        return f"its layers of {', '.join(sorted(odd))} cannot be packed"
+    unsupported = set(getattr(config, "layer_types", None) or ()) - PACKABLE_LAYERS
+    if unsupported:
+        return f"its layers of {', '.join(sorted(unsupported))} cannot be packed"
     layers = getattr(body, "layers", None)
     hooks = read_only_last_rows(layers[-1]) if isinstance(layers, nn.ModuleList) else []
-    why = _disagreement(model, body, usual)
+    why = _packing_problem(model, body, default_attention)
     if why and hooks:
         for hook in hooks:
             hook.remove()
-        why = _disagreement(model, body, usual)
+        why = _packing_problem(model, body, default_attention)
     if why:
-        model.set_attn_implementation(usual)
+        model.set_attn_implementation(default_attention)
     return why
 
 
 @torch.inference_mode()
-def _disagreement(model: PreTrainedModel, body: nn.Module, usual: str) -> str:
-    """Why two short conversations do not get the same states packed together as each alone; nothing if they do."""
+def _packing_problem(model: PreTrainedModel, body: nn.Module, default_attention: str) -> str:
+    """Why two short conversations get other states packed together than separately; empty if they do not."""
     size, device = model.config.get_text_config().vocab_size, _device(model)
     prompt, tails = range(1, 10), (range(20, 24), range(30, 37))
     ids = [array("i", [7 * token % size for token in (*prompt, *tail)]) for tail in tails]
@@ -151,16 +167,16 @@ def _disagreement(model: PreTrainedModel, body: nn.Module, usual: str) -> str:
     packed = pack([group, group[:1]], "fast")
     try:
         model.set_attn_implementation(PACKED)
-        together = _packed_states(body, packed, device)[[rows[-1] for rows in packed.rows]].float()
-        model.set_attn_implementation(usual)
-        alone = [body(input_ids=torch.tensor([list(run)], device=device), use_cache=False) for run in [*ids, ids[0]]]
+        packed_states = _packed_states(body, packed, device)[[rows[-1] for rows in packed.rows]].float()
+        model.set_attn_implementation(default_attention)
+        outputs = [body(input_ids=torch.tensor([list(run)], device=device), use_cache=False) for run in [*ids, ids[0]]]
         model.set_attn_implementation(PACKED)
     except NotPackable as reason:
         return str(reason)
     except (TypeError, ValueError, AttributeError, RuntimeError, KeyError, IndexError) as error:
         return f"its attention cannot be replaced ({' '.join(str(error).split())[:120]})"
-    if packed.attended != model.config.get_text_config().num_hidden_layers:
+    if packed.attended_layers != model.config.get_text_config().num_hidden_layers:
         return "not all of its layers let their attention be replaced"
-    states = torch.stack([output.last_hidden_state[0, -1] for output in alone]).float()
+    states = torch.stack([output.last_hidden_state[0, -1] for output in outputs]).float()
     limit = AGREEMENT.get(model.dtype, 0.15) * states.abs().max()
-    return "" if (together - states).abs().max() <= limit else "packed, it computes something else than alone"
+    return "" if (packed_states - states).abs().max() <= limit else "its hidden states change when it is packed"

@@ -1,6 +1,7 @@
-"""Packing: many conversations in one row of tokens, without padding and without computing twice what they share.
+"""Pack many conversations into one row of tokens, without padding and without computing shared prefixes twice.
 
-The layout of a batch, here of three conversations of which two answer one prompt, and all begin with the same rules:
+The layout of a batch of three conversations, two of which answer the same prompt, and all of which begin with the same
+rules:
 
     tokens    rules      prompt 1   answer A   answer B   prompt 2 and answer C
     position  0 ... r    r ... p    p ...      p ...      r ...
@@ -9,11 +10,10 @@ The layout of a batch, here of three conversations of which two answer one promp
                                     + itself   + itself
 
 A *segment* is a run of rows (`rules`, `prompt 1`, `answer A`, ...). Its tokens attend, causally, to themselves and to
-all rows of the segments that it continues. Segments follow one another such that whatever continues a segment stands
-right behind it. What conversations share is their longest common token prefix, so a template's opening words of the
-answer are in it too; it becomes a segment where that spares more than it costs to merge attention to one run more. In
-mode `exact` every conversation is one segment of its own that attends to nothing else: what is computed is what a
-forward pass of that conversation alone computes.
+all rows of the segments that it continues. The segments that continue a segment come right after it. Conversations
+share their longest common token prefix, including the template's opening of the answer. A shared prefix becomes a
+segment if that saves more than the merging of attention over one more run costs. In mode `exact` every conversation is
+one segment that attends to nothing else, so that it is computed as in a forward pass of its own.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,12 +28,17 @@ from pluralbench_rewards import Mode
 if TYPE_CHECKING:
     from array import array  # not to be subscripted before Python 3.12
 
-ROWS_FOR_A_TOKEN = 16  # whose attention is merged in the time that one token takes in all else; measured on a CPU
+ROWS_FOR_A_TOKEN = 16  # rows whose attention is merged in the time of one token in all else; measured on a CPU
 
 
 @dataclass(frozen=True)
 class Tokens:
-    """A conversation in tokens. reads: positions whose last hidden state is asked for, without a gap."""
+    """A tokenized conversation.
+
+    Attributes:
+        ids: Token ids.
+        reads: Consecutive positions whose last hidden state is read.
+    """
 
     ids: "array[int]"
     reads: range
@@ -41,29 +46,40 @@ class Tokens:
 
 @dataclass(frozen=True)
 class Segment:
-    """Rows [start, end) of a batch, which continue the runs of rows `before`, and which rows [end, below) continue.
+    """A run of rows of a batch.
 
-    before: the first rows of the conversation first. reads: those of its rows that are read.
+    Attributes:
+        start: First row.
+        end: Row after the last.
+        subtree_end: Row after the last that continues this segment; those rows begin at `end`.
+        prefix: Runs of rows that this segment continues, in the conversation's order.
+        reads: Rows of the segment that are read.
     """
 
     start: int
     end: int
-    below: int
-    before: tuple[range, ...]
+    subtree_end: int
+    prefix: tuple[range, ...]
     reads: range
 
     @property
-    def seen(self) -> int:
-        """How many keys its last row attends to."""
-        return sum(map(len, self.before)) + self.end - self.start
+    def num_keys(self) -> int:
+        """Number of keys that the last row attends to."""
+        return sum(map(len, self.prefix)) + self.end - self.start
 
 
 @dataclass
 class Packed:
-    """A batch in one row: token ids and positions of its rows, and for each conversation the rows of its `reads`.
+    """A batch in one row.
 
-    attended: in how many layers its attention was computed.
-    levels: of a kernel for runs of any length, by device.
+    Attributes:
+        mode: `exact` or `fast`.
+        ids: Token id of each row.
+        positions: Position of each row in its conversation.
+        segments: Segments, in the order of their rows.
+        rows: Rows that are read, by conversation.
+        attended_layers: Number of layers whose attention has been computed.
+        levels: Cache of `pluralbench_local.varlen`, by device.
     """
 
     mode: Mode
@@ -71,83 +87,85 @@ class Packed:
     positions: list[int]
     segments: list[Segment]
     rows: list[list[int]]
-    attended: int = 0
+    attended_layers: int = 0
     levels: dict[Any, list[Any]] = field(default_factory=dict)
 
     @cached_property
     def read_rows(self) -> list[int]:
-        """The rows that are read, each once, ascending."""
+        """Rows that are read, each once, ascending."""
         return [row for segment in self.segments for row in segment.reads]
 
 
 def common_prefix(sequences: "Sequence[array[int]]") -> int:
-    """How many tokens all sequences begin with alike, at most one less than the shortest has; 0 for one sequence."""
+    """Return the length of the common prefix, at most one less than the shortest sequence; 0 for one sequence."""
     if len(sequences) == 1:
         return 0
     limit = min(map(len, sequences)) - 1
-    runs = [ids.tobytes() for ids in sequences]  # in any order, the first and the last differ earliest
+    runs = [ids.tobytes() for ids in sequences]  # in any sort order, the first and the last differ earliest
     first, last = (np.frombuffer(run, np.intc, limit) for run in (min(runs), max(runs)))
     different = np.flatnonzero(first != last)
     return int(different[0]) if len(different) else limit
 
 
 def pack(groups: Sequence[Sequence[Tokens]], mode: Mode) -> Packed:
-    """Lay conversations end to end; `rows` follows the order of all the groups' conversations."""
+    """Put the conversations of all groups into one row."""
     conversations = [tokens for group in groups for tokens in group]
     packed = Packed(mode, [], [], [], [[] for _ in conversations])
-    apart = [[number] for number in range(len(conversations))]
-    together = [sorted(range(len(conversations)), key=lambda number: conversations[number].ids.tobytes())]
-    for numbers in together if mode == "fast" and conversations else apart:
-        _lay(packed, conversations, numbers, ())
+    separate = [[number] for number in range(len(conversations))]
+    sorted_numbers = sorted(range(len(conversations)), key=lambda number: conversations[number].ids.tobytes())
+    for numbers in [sorted_numbers] if mode == "fast" and conversations else separate:
+        _add_conversations(packed, conversations, numbers, ())
     return packed
 
 
-def _lay(packed: Packed, conversations: Sequence[Tokens], numbers: Sequence[int], before: tuple[range, ...]) -> None:
-    """Lay the rows of conversations that begin with the rows `before`; in `numbers` those alike are neighbours."""
-    begun = sum(map(len, before))
+def _add_conversations(
+    packed: Packed, conversations: Sequence[Tokens], numbers: Sequence[int], prefix: tuple[range, ...]
+) -> None:
+    """Add conversations that continue the rows `prefix`. `numbers`: sorted, so that similar ones are adjacent."""
+    begin = sum(map(len, prefix))
     if len(numbers) == 1:
-        _append(packed, conversations, numbers, before, len(conversations[numbers[0]].ids))
+        _add_segment(packed, conversations, numbers, prefix, len(conversations[numbers[0]].ids))
         return
     shared = common_prefix([conversations[number].ids for number in numbers])
     branches = list(_branches(conversations, numbers, shared))
-    spared = (len(branches) - 1) * (shared - begun)
+    saved = (len(branches) - 1) * (shared - begin)
     merged = sum(len(conversations[number].ids) - shared for number in numbers)
-    if spared * ROWS_FOR_A_TOKEN < max(merged, 1):
+    if saved * ROWS_FOR_A_TOKEN < max(merged, 1):
         for branch in branches:
-            _lay(packed, conversations, branch, before)
+            _add_conversations(packed, conversations, branch, prefix)
         return
-    place, start = len(packed.segments), len(packed.ids)
-    _append(packed, conversations, numbers, before, shared)
+    index, start = len(packed.segments), len(packed.ids)
+    _add_segment(packed, conversations, numbers, prefix, shared)
     for branch in branches:
-        _lay(packed, conversations, branch, (*before, range(start, start + shared - begun)))
-    packed.segments[place] = replace(packed.segments[place], below=len(packed.ids))
+        _add_conversations(packed, conversations, branch, (*prefix, range(start, start + shared - begin)))
+    packed.segments[index] = replace(packed.segments[index], subtree_end=len(packed.ids))
 
 
 def _branches(conversations: Sequence[Tokens], numbers: Sequence[int], shared: int) -> Iterator[list[int]]:
-    """The conversations by the token after those they share; one that ends with that token is by itself."""
+    """Group conversations by their token after the shared ones; one that ends with that token is separate."""
 
     def branch(number: int) -> tuple[int, int]:
         ids = conversations[number].ids
         return ids[shared], number if len(ids) == shared + 1 else -1
 
-    for _, alike in groupby(numbers, key=branch):
-        yield list(alike)
+    for _, same_token in groupby(numbers, key=branch):
+        yield list(same_token)
 
 
-def _append(
-    packed: Packed, conversations: Sequence[Tokens], numbers: Sequence[int], before: tuple[range, ...], until: int
+def _add_segment(
+    packed: Packed, conversations: Sequence[Tokens], numbers: Sequence[int], prefix: tuple[range, ...], until: int
 ) -> None:
-    """One segment: the positions up to `until` of conversations that are alike there."""
-    begun, start = sum(map(len, before)), len(packed.ids)
-    ids = conversations[numbers[0]].ids[begun:until]
+    """Add the positions up to `until`, where these conversations have the same tokens, as a segment."""
+    begin, start = sum(map(len, prefix)), len(packed.ids)
+    ids = conversations[numbers[0]].ids[begin:until]
     packed.ids.extend(ids)
-    packed.positions.extend(range(begun, until))
-    read: list[int] = []
+    packed.positions.extend(range(begin, until))
+    bounds: list[int] = []
     for number in numbers:
         reads = conversations[number].reads
-        own = range(max(reads.start, begun), max(min(reads.stop, until), begun, reads.start))
-        packed.rows[number] += [start + place - begun for place in own]
-        read += [own.start, own.stop] if own else []
-    first, last = (min(read), max(read)) if read else (begun, begun)
+        positions = range(max(reads.start, begin), max(min(reads.stop, until), begin, reads.start))
+        packed.rows[number] += [start + position - begin for position in positions]
+        bounds += [positions.start, positions.stop] if positions else []
+    first, last = (min(bounds), max(bounds)) if bounds else (begin, begin)
     end = start + len(ids)
-    packed.segments.append(Segment(start, end, end, before, range(start + first - begun, start + last - begun)))
+    packed.segments.append(Segment(start, end, end, prefix, range(start + first - begin, start + last - begin)))

@@ -1,9 +1,9 @@
-"""A child process that tries what a stranger's tokenizer does to text, so that only the child hangs or grows.
+"""A child process that tries an untrusted tokenizer on text, so that only the child can hang or run out of memory.
 
-A chat template is a program. This one is run by its path with Python alone: it imports neither torch nor transformers,
-so that it takes some tenths of a second. Its standard input has, as JSON, `template`, `special` (what the template may
-name beside the messages), `normalizer` (of `tokenizers`, as JSON, or null) and the limits `seconds` of computing,
-`bytes` of memory and `characters` of a text. It ends with status 0, or prints what went wrong.
+A chat template is a program. The parent runs this file by its path. It imports neither torch nor transformers, and so
+takes a few tenths of a second. Standard input is JSON: `template`, `special` (the special tokens for the template),
+`normalizer` (of `tokenizers`, or null), and the limits `seconds` of CPU time, `bytes` of memory and `characters` of a
+text. The exit status is 0, or standard error states the problem.
 """
 
 import json
@@ -25,18 +25,18 @@ PROBE = "".join(message["content"] for message in MESSAGES) + "aA 0_-.\n▁Ä中
 
 
 class Generation(Extension):
-    """The block that marks what a model wrote, which changes no text."""
+    """The template block that marks a model's own text. It does not change the text."""
 
-    tags = {"generation"}  # noqa: RUF012 - as jinja2 has it
+    tags = {"generation"}  # noqa: RUF012 - as jinja2 declares it
 
     def parse(self, parser: Parser) -> list[nodes.Node]:
-        """The body of the block."""
+        """Return the body of the block."""
         next(parser.stream)
         return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
 
-def rendered(template: str, special: dict[str, Any]) -> str:
-    """The probe by a template, in the sandbox that transformers has; nothing for one that raises."""
+def render_probe(template: str, special: dict[str, Any]) -> str:
+    """Render the probe by a chat template, in the same sandbox as transformers; empty if the template raises."""
     sandbox = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols])
     sandbox.filters["tojson"] = lambda value, **_: json.dumps(value, ensure_ascii=False)
     sandbox.globals["strftime_now"] = lambda form: datetime.now().astimezone().strftime(form)
@@ -44,31 +44,31 @@ def rendered(template: str, special: dict[str, Any]) -> str:
         return sandbox.from_string(template).render(messages=MESSAGES, add_generation_prompt=True, **special)
     except MemoryError:
         raise
-    except Exception:  # noqa: BLE001 - a template is a program and may raise anything; where it is used, that is said
+    except Exception:  # noqa: BLE001 - a template may raise anything; errors are reported where it is used
         return ""
 
 
-def normalized(normalizer: Any) -> str:
-    """The probe by a normalizer of `tokenizers`."""
+def normalize_probe(normalizer: Any) -> str:
+    """Normalize the probe by a normalizer of `tokenizers`."""
     model = {"type": "WordLevel", "vocab": {"": 0}, "unk_token": ""}
     tokenizer = Tokenizer.from_str(json.dumps({"version": "1.0", "normalizer": normalizer, "model": model}))
     return tokenizer.normalizer.normalize_str(PROBE) if tokenizer.normalizer else ""
 
 
 def main() -> None:
-    """Try both."""
-    given = json.load(sys.stdin)
-    with suppress(ImportError):  # elsewhere than on Unix the parent's patience alone ends it
+    """Try the chat template and the normalizer."""
+    settings = json.load(sys.stdin)
+    with suppress(ImportError):  # only Unix has it; elsewhere the parent's timeout ends this process
         import resource  # noqa: PLC0415
 
-        resource.setrlimit(resource.RLIMIT_AS, (given["bytes"], given["bytes"]))
-        seconds = math.ceil(time.process_time()) + given["seconds"]
+        resource.setrlimit(resource.RLIMIT_AS, (settings["bytes"], settings["bytes"]))
+        seconds = math.ceil(time.process_time()) + settings["seconds"]
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     for what, text in (
-        ("chat template", rendered(given["template"], given["special"])),
-        ("normalizer of its tokenizer", normalized(given["normalizer"])),
+        ("chat template", render_probe(settings["template"], settings["special"])),
+        ("normalizer of its tokenizer", normalize_probe(settings["normalizer"])),
     ):
-        if len(text) > given["characters"]:
+        if len(text) > settings["characters"]:
             sys.exit(f"its {what} makes {len(text):,} characters of {len(PROBE):,}")
 
 

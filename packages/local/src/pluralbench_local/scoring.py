@@ -1,4 +1,4 @@
-"""Scoring groups: plan batches to a budget of tokens, run them, and shrink the budget when memory runs out."""
+"""Score groups with a local reward model, and measure the tolerance of its scores."""
 
 import ctypes
 import math
@@ -26,15 +26,15 @@ from pluralbench_runs import digest
 from torch import Tensor
 from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
-from pluralbench_local.batches import Read, Tally, in_batches
-from pluralbench_local.budgets import usual_budget
+from pluralbench_local.batches import Read, ScoreTable, in_batches
+from pluralbench_local.budgets import default_budget
 from pluralbench_local.config import LocalModel
 from pluralbench_local.conversations import Template, tokenize
 from pluralbench_local.errors import ConversationError
-from pluralbench_local.network import ReadableNetwork, positions_of, read_padded, usual_attention
+from pluralbench_local.network import ReadableNetwork, max_positions, read_padded, using_default_attention
 from pluralbench_local.packing import Tokens
 
-UNLIMITED = 10**9  # tokenizers without a limit of their own state a far greater one
+UNLIMITED = 10**9  # tokenizers without a limit report a much larger number
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 
 
@@ -42,31 +42,34 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 class RunOptions:
     """How a model scores.
 
-    mode, max_length, on_overflow, token_budget: see `ScoringConfig`. described: from what it was loaded, where that
-    is known.
-    measure_tolerance: measure how far scores of another mode may lie from these (see `tolerance`).
+    Attributes:
+        mode: See `ScoringConfig`.
+        max_length: See `ScoringConfig`.
+        on_overflow: See `ScoringConfig`.
+        token_budget: See `ScoringConfig`.
+        source: What the model was loaded from; None if unknown.
+        measure_tolerance: Whether to measure how far scores of another mode may lie from these (see `tolerance`).
     """
 
     mode: Mode = "fast"
     max_length: int | None = None
     on_overflow: Overflow = "error"
     token_budget: int | None = None
-    described: LocalModel | None = None
+    source: LocalModel | None = None
     measure_tolerance: bool = False
 
     @classmethod
-    def of(cls, scoring: ScoringConfig, described: LocalModel) -> Self:
-        """The options that a description and the way to run make."""
-        told = (scoring.mode, scoring.max_length, scoring.on_overflow, scoring.token_budget)
-        return cls(*told, described)
+    def of(cls, scoring: ScoringConfig, source: LocalModel) -> Self:
+        """Return the options of a model and a scoring config."""
+        return cls(scoring.mode, scoring.max_length, scoring.on_overflow, scoring.token_budget, source)
 
 
 class Runnable(Protocol):
-    """Networks in this process that read conversations."""
+    """Loaded networks that read conversations."""
 
     @property
     def name(self) -> str:
-        """What to call it."""
+        """Folder, or ORG/NAME on the Hub."""
 
     @property
     def options(self) -> RunOptions:
@@ -74,15 +77,15 @@ class Runnable(Protocol):
 
     @property
     def template(self) -> Template:
-        """How conversations become its tokens."""
+        """How conversations become tokens."""
 
     @property
     def networks(self) -> list[ReadableNetwork]:
-        """What has to run."""
+        """Networks that have to run."""
 
 
 class LocalRewardModel(Runnable, Protocol):
-    """What a model in this process gives to `score_locally`."""
+    """A reward model that `score_locally` can run."""
 
     @property
     def kind(self) -> str:
@@ -90,14 +93,14 @@ class LocalRewardModel(Runnable, Protocol):
 
     @property
     def precision(self) -> torch.dtype:
-        """What its scores are rounded to."""
+        """Precision of its scores."""
 
     def rewards(self, groups: Sequence[Sequence[Tokens]], read: Read) -> tuple[list[float], int]:
-        """One reward a conversation, in order, and how many tokens were computed for them."""
+        """Compute the reward of each conversation, in order, and return the number of tokens computed too."""
 
 
 class Scorer(RewardModel, Protocol):
-    """A loaded reward model that can be run in other ways than it was loaded for."""
+    """A loaded reward model whose `RunOptions` can be replaced."""
 
     @property
     def options(self) -> RunOptions:
@@ -115,12 +118,21 @@ def score(
     on_scored: OnScored | None = None,
     **options: Any,
 ) -> Scored:
-    """Score the responses of every group with other `RunOptions` than the model was loaded with, such as mode="exact".
+    """Score the responses of groups, with other `RunOptions` than the model was loaded with.
 
-    Raises `ConversationError` for a missing template or overflow, `DeviceError` when one conversation does not fit.
+    Args:
+        model: A loaded reward model.
+        groups: Prompts with their responses.
+        known: Scores of groups that are not scored again, by index of the group.
+        on_scored: Called with the index and the scores of each group as it is scored.
+        **options: Fields of `RunOptions`, such as `mode="exact"`. Default: the model's.
+
+    Raises:
+        ConversationError: If the chat template is missing or fails, or a conversation is too long.
+        DeviceError: If one conversation does not fit into memory.
     """
-    chosen: Any = replace(model, options=replace(model.options, **options))  # type: ignore[type-var]
-    scored: Scored = chosen.score(groups, known=known, on_scored=on_scored)
+    changed: Any = replace(model, options=replace(model.options, **options))  # type: ignore[type-var]
+    scored: Scored = changed.score(groups, known=known, on_scored=on_scored)
     return scored
 
 
@@ -131,52 +143,60 @@ def score_locally(
     known: Mapping[int, list[float]] | None = None,
     on_scored: OnScored | None = None,
 ) -> Scored:
-    """Score with a model in this process; see `pluralbench_rewards.RewardModel.score`."""
-    limit = limit_of(model)
-    tally = Tally(groups, model.template, limit, model.options.on_overflow, known or {})
+    """Score with a local model; see `pluralbench_rewards.RewardModel.score`."""
+    limit = length_limit(model)
+    table = ScoreTable(groups, model.template, limit, model.options.on_overflow, known or {})
     work = work_of(model, limit)
     started = time.perf_counter()
-    left = {place: list(first) for place, first in tally.twins.items()}
-    with tally.taking(on_scored) as take:
-        for place, values in in_batches(model.rewards, tally.tokenized, left, work, [group.id for group in groups]):
-            take(place, values)
+    remaining = {index: list(duplicates) for index, duplicates in table.duplicates.items()}
+    ids = [group.id for group in groups]
+    with table.recording(on_scored) as record:
+        for index, values in in_batches(model.rewards, table.tokenized, remaining, work, ids):
+            record(index, values)
     work.seconds = time.perf_counter() - started
-    scored = tally.scored(work=work)
+    scored = table.scored(work=work)
     if model.options.measure_tolerance:
         scored.tolerance = tolerance(model, groups, scored)
     return scored
 
 
-def limit_of(model: Runnable) -> int:
-    """The most tokens of a conversation: what was asked for, or what the model takes. Raises `ConversationError`."""
+def length_limit(model: Runnable) -> int:
+    """Return the maximum number of tokens of a conversation: `max_length`, or the limit of the model.
+
+    Raises:
+        ConversationError: If it exceeds the model's position embeddings, or the model states no number.
+    """
     configs = [network.model.config for network in model.networks]
     limit = model.options.max_length or token_limit(model.template.tokenizer, configs)
-    positions = min(filter(None, map(positions_of, model.networks)), default=limit)
+    positions = min(filter(None, map(max_positions, model.networks)), default=limit)
     if limit > positions:
-        raise ConversationError(f"A `max_length` of {limit:,} is more than the {positions:,} positions that it has.")
+        raise ConversationError(
+            f"{model.name} has only {positions:,} positions, and conversations may have {limit:,} tokens; lower "
+            "`max_length=...`."
+        )
     return limit
 
 
 def work_of(model: Runnable, limit: int) -> Work:
-    """How a model will compute; nothing is computed yet."""
+    """Return how a model will compute, before anything is computed."""
     network = model.networks[0]
     unpackable = next((network.unpackable for network in model.networks if network.unpackable), "")
     strategy = "padded" if unpackable else model.options.mode
     if network.device.type == "cpu":
         _keep_freed_memory()
-    return Work(strategy, unpackable, model.options.token_budget or usual_budget(network, strategy), limit)
+    return Work(strategy, unpackable, model.options.token_budget or default_budget(network, strategy), limit)
 
 
 def record_of(model: LocalRewardModel) -> ModelRecord:
-    """What a loaded model is: what its description says, and what loading showed."""
-    described = model.options.described
-    known = ModelRecord(name=model.name, kind=model.kind) if described is None else described.record()
-    shown = shown_by(model)
-    return known.model_copy(update=shown | {"commit": shown["commit"] or known.commit})
+    """Return the record of a loaded model: that of its source, completed by what loading determined."""
+    source = model.options.source
+    record = ModelRecord(name=model.name, kind=model.kind) if source is None else source.record()
+    fields = loaded_fields(model)
+    return record.model_copy(update=fields | {"commit": fields["commit"] or record.commit})
 
 
-def shown_by(model: Runnable) -> dict[str, Any]:
-    """What loading a model showed, as fields of `ModelRecord`."""
+def loaded_fields(model: Runnable) -> dict[str, Any]:
+    """Return the fields of `ModelRecord` that are known only after loading."""
     network = model.networks[0]
     return {
         "commit": getattr(network.model.config, "_commit_hash", None),
@@ -189,63 +209,80 @@ def shown_by(model: Runnable) -> dict[str, Any]:
 
 
 def token_limit(tokenizer: PreTrainedTokenizerBase, configs: Sequence[PretrainedConfig]) -> int:
-    """The most tokens that models of these configurations take, and their tokenizer."""
+    """Return the maximum number of tokens that a tokenizer and models of these configurations accept.
+
+    Raises:
+        ConversationError: If one of them states something other than a number.
+    """
     limits: list[Any] = [tokenizer.model_max_length]
     limits += [getattr(config.get_text_config(), "max_position_embeddings", 0) for config in configs]
     wrong = next((limit for limit in limits if not isinstance(limit, int | float | None)), None)
     if wrong is not None:
-        raise ConversationError(f"{wrong!r:.80} stands where a model says how many tokens it takes; write a number.")
+        raise ConversationError(
+            f"The model's maximum length {wrong!r:.80} is not a number (`model_max_length` of its tokenizer, or "
+            "`max_position_embeddings` of its config.json); write a number."
+        )
     return min((int(limit) for limit in limits if limit and 0 < limit < UNLIMITED), default=UNLIMITED)
 
 
 def tolerance(model: LocalRewardModel, groups: Sequence[Group], scored: Scored) -> float:
-    """How far scores of another mode, or of one conversation at a time, may lie from these: measured.
+    """Measure how far scores of another mode, or of one conversation at a time, may lie from these.
 
-    Some conversations, evenly spread over those that were scored, are computed alone under the model's usual attention;
-    the tolerance is eight times the root mean square of the differences, and at least four units of the last place of a
-    score of usual size. It is an estimate: where a rounding can send a token to another expert, a rare score may lie
+    A sample of the scored conversations is computed one by one under the model's default attention. The tolerance is
+    eight times the root mean square of the differences, and at least four units in the last place of the root mean
+    square of the scores. It is an estimate: if rounding can send a token to another expert, a rare score may lie
     farther off.
+
+    Args:
+        model: The model.
+        groups: The groups.
+        scored: Their scores.
     """
     if scored.work is None:
         return 0.0
     limit = scored.work.max_length
-    picked = [(place, part % len(scored.scores[place])) for part, place in enumerate(tolerance_sample(scored.scores))]
-    differences, sizes = [0.0], [0.0]
-    for place, response in picked:
-        group = groups[place]
-        [alone] = tokenize([group], model.template, limit, model.options.on_overflow)
+    sample = [(index, part % len(scored.scores[index])) for part, index in enumerate(tolerance_sample(scored.scores))]
+    differences, scores = [0.0], [0.0]
+    for index, response in sample:
+        [tokenized] = tokenize([groups[index]], model.template, limit, model.options.on_overflow)
         with torch.inference_mode():
-            [reward], _ = model.rewards([[alone.conversations[response]]], _read_alone)
+            [reward], _ = model.rewards([[tokenized.conversations[response]]], _read_unpacked)
         if math.isfinite(reward):
-            differences.append(reward - scored.scores[place][response])
-            sizes.append(reward)
-    return bound(differences, sizes, model.precision)
+            differences.append(reward - scored.scores[index][response])
+            scores.append(reward)
+    return tolerance_from(differences, scores, model.precision)
 
 
 def unmeasured(model: AnyScorer) -> AnyScorer:
-    """The model, which measures no tolerance when it scores."""
-    chosen: Any = replace(model, options=replace(model.options, measure_tolerance=False))  # type: ignore[type-var]
-    found: AnyScorer = chosen
-    return found
+    """Return a copy of the model that measures no tolerance when it scores."""
+    changed: Any = replace(model, options=replace(model.options, measure_tolerance=False))  # type: ignore[type-var]
+    copy: AnyScorer = changed
+    return copy
 
 
-def bound(differences: Sequence[float], sizes: Sequence[float], precision: torch.dtype) -> float:
-    """The tolerance that these differences of some scores make. sizes: what these scores are, in any order."""
-    usual = math.sqrt(fmean(size * size for size in sizes))
+def tolerance_from(differences: Sequence[float], scores: Sequence[float], precision: torch.dtype) -> float:
+    """Return the tolerance for a sample of scores.
+
+    Args:
+        differences: Difference of each score from the recomputed one.
+        scores: The scores.
+        precision: Precision that they were computed in.
+    """
+    size = math.sqrt(fmean(score * score for score in scores))
     spread = math.sqrt(fmean(difference * difference for difference in differences))
-    return max(8 * spread, 4 * torch.finfo(precision).eps * usual)
+    return max(8 * spread, 4 * torch.finfo(precision).eps * size)
 
 
-def _read_alone(network: ReadableNetwork, groups: Sequence[Sequence[Tokens]]) -> tuple[Tensor, list[list[int]], int]:
-    with usual_attention(network):
+def _read_unpacked(network: ReadableNetwork, groups: Sequence[Sequence[Tokens]]) -> tuple[Tensor, list[list[int]], int]:
+    with using_default_attention(network):
         return read_padded(network, [tokens for group in groups for tokens in group])
 
 
 def _keep_freed_memory() -> None:
-    """Let the C library (glibc) keep what is freed for what comes next.
+    """Let glibc reuse freed memory instead of returning it to the system.
 
-    It would give the large blocks of every layer back to the system and take them anew page by page, which costs
-    some 5 % of the time. The process holds its peak until it ends; other C libraries are left as they are.
+    Returning the large blocks of every layer and requesting them again costs about 5 % of the time. In exchange the
+    process holds its peak memory until it ends. Other C libraries are not changed.
     """
     with suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL("libc.so.6").mallopt

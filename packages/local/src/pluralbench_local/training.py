@@ -1,7 +1,7 @@
-"""Training a reward model on rankings: Bradley-Terry over all pairs of a batch, each response encoded once.
+"""Train a reward model on rankings, with the Bradley-Terry loss over all pairs of a batch.
 
-A step is a page: `_step` encodes some batches, `ranking_loss` is the loss, accelerate does the rest. While it runs,
-`OUT.work` holds a checkpoint and the log; the same call goes on from there and ends in the same weights.
+`_step` encodes some batches, each response once; `ranking_loss` is the loss. `pluralbench_local.training_job` handles
+checkpoints and resuming.
 """
 
 import math
@@ -21,8 +21,8 @@ from pluralbench_local.config import TRAINING_FILE, LocalModel, described
 from pluralbench_local.conversations import Template
 from pluralbench_local.errors import ModelError, TrainingError
 from pluralbench_local.models import load_tokenizer
-from pluralbench_local.network import positions_of
-from pluralbench_local.training_batches import Batch, Data, Ranking, batches, check, fitting
+from pluralbench_local.network import max_positions
+from pluralbench_local.training_batches import Batch, Data, Ranking, batches, check, tokenize_rankings
 from pluralbench_local.training_job import (
     Kind,
     Result,
@@ -36,22 +36,25 @@ from pluralbench_local.training_job import (
     saved_network,
     step_log,
 )
-from pluralbench_local.training_model import TrainableModel, finished, load_trainee, set_pad_token
+from pluralbench_local.training_model import TrainableModel, finalize, load_trainee, set_pad_token
 from pluralbench_local.training_options import TrainingConfig
 from pluralbench_local.training_rewards import Rewards
 
 HELD_OUT = "held-out rankings"
 REWARD = Kind(TRAINING_FILE, "pluralbench-local", ("transformers", "tokenizers", "peft"))
 UNUSED = (
-    "Training takes no `{field}`: it makes a classifier of one logit and computes in a precision of its own; leave it "
-    "out."
+    "Training does not take `{field}=...`: it makes a classifier of one logit, and chooses the precision; leave it out."
 )
 
 
 class TrainingSettings(Recipe):
-    """All that the weights depend on; training goes on only under the same.
+    """Everything that the weights depend on. Resumed training must match it.
 
-    model: the base, by the digest of its folder or the commit on the Hub. data, held_out: digests of the rankings.
+    Attributes:
+        model: The base, with the digest of its folder or its commit on the Hub.
+        data: Digest of the rankings.
+        held_out: Digest of the held-out rankings.
+        options: How to train.
     """
 
     verb: Literal["train"] = "train"
@@ -72,19 +75,29 @@ def train(
     fresh: bool = False,
     **fields: Any,
 ) -> Trained:
-    """Train a reward model on rankings (CHEEMS, section 5) into the folder `out`.
+    """Train a reward model on rankings (CHEEMS, section 5).
 
-    model: a language model, which gets a head, or a classifier of one logit; its description, or its name with
-    `revision`, `chat_template`, `device` and `trust_remote_code` of `LocalModel` by keyword. One device, one process.
-    held_out: rankings to measure the accuracy on. origin: where the rankings come from, for `training.json`.
-    fresh: start over.
+    The folder `out` gets an ordinary classifier of one logit without a bias, with tokenizer and chat template;
+    `training.json`; and `log.jsonl` with a line for each step. The same call resumes interrupted training. On a CPU
+    with the same number of threads, a resumed training ends with the same weights. Training uses one device and one
+    process.
 
-    Training that was interrupted goes on with the same call, and on a CPU with as many threads ends in the same weights
-    as without. `out` holds an ordinary classifier of one logit without a bias, with tokenizer and template,
-    `training.json`, and `log.jsonl` with a line a step.
+    Args:
+        model: A language model, which gets a new head, or a classifier of one logit: its configuration or its name.
+        rankings: Rankings to train on.
+        out: The folder of the trained model.
+        held_out: Rankings to measure the accuracy on.
+        options: How to train.
+        origin: Where the rankings come from, for `training.json`.
+        fresh: Whether to start over.
+        **fields: `revision`, `chat_template`, `device` and `trust_remote_code` of `LocalModel`.
 
-    Raises `TrainingError`, `ModelError`, `DeviceError`, `ConversationError`, and `OutputError` where `out` was made by
-    other settings, or of a base whose files are others by now.
+    Raises:
+        TrainingError: If the rankings cannot be trained on, or training diverges.
+        ModelError: If the model cannot be loaded or trained.
+        DeviceError: If the device is not available, or has too little memory.
+        ConversationError: If the chat template is missing or fails.
+        OutputError: If `out` was made with other settings, or from a base that has changed.
     """
     options = options or TrainingConfig()
     base = described(model, **fields)
@@ -99,18 +112,18 @@ def train(
         options=options,
     )
     too_large = (
-        f"A batch of {options.batch_size} responses does not fit into memory; use gradient_checkpointing or lora, "
-        "or lower batch_size or max_length."
+        f"A batch of {options.batch_size} responses does not fit into memory; set `gradient_checkpointing=True` or "
+        "`lora=...`, or lower `batch_size=...` or `max_length=...`."
     )
 
     def learn(work: Path) -> Result:
         facts = {"settings": recipe_values(settings), "origin": None if origin is None else dict(origin)}
-        return _learned(at_commit(base, settings.model), rankings, held_out, options, work, facts)
+        return _train(at_commit(base, settings.model), rankings, held_out, options, work, facts)
 
     return run_job(REWARD, out, settings, learn, too_large=too_large, fresh=fresh)
 
 
-def _learned(
+def _train(
     source: LocalModel,
     rankings: Sequence[Ranking],
     held_out: Sequence[Ranking] | None,
@@ -120,8 +133,8 @@ def _learned(
 ) -> Result:
     template = Template(load_tokenizer(source, source.template()))
     limits = (template, options.max_length, options.on_overflow)
-    data = fitting(rankings, "rankings", *limits)
-    judged = None if held_out is None else fitting(held_out, HELD_OUT, *limits)
+    data = tokenize_rankings(rankings, "rankings", *limits)
+    held_out_data = None if held_out is None else tokenize_rankings(held_out, HELD_OUT, *limits)
     epochs = [batches(data.rankings, options.batch_size, options.seed, epoch) for epoch in range(options.epochs)]
     steps = _steps(epochs, data, options)
     trainee = load_trainee(
@@ -133,53 +146,59 @@ def _learned(
         new_head=options.head_init,
         head_alone=options.trainable == "head",
     )
-    positions = positions_of(trainee.network)
+    positions = max_positions(trainee.network)
     if positions and options.max_length > positions:
         raise ModelError(
-            f"max_length {options.max_length:,} is more than the {positions:,} positions of {source.name}; lower it."
+            f"`max_length={options.max_length}` is more than the {positions:,} positions of {source.name}; lower it."
         )
-    set_pad_token(trainee.network.model, template, (tokens for several in data.tokens for tokens in several))
+    set_pad_token(trainee.network.model, template, (tokens for responses in data.tokens for tokens in responses))
     accelerator = accelerator_of(trainee.network.device)
-    _run(accelerator, trainee, data, judged, steps, options, work)
+    _run(accelerator, trainee, data, held_out_data, steps, options, work)
     saved = trainee.base if options.save_dtype == "auto" else getattr(torch, options.save_dtype)
-    trainee = finished(trainee, saved)
+    trainee = finalize(trainee, saved)
     facts |= {
         "data": data.counts(),
-        "epochs": [data.spent(epoch) for epoch in epochs],
-        "held_out": None if judged is None else judged.counts(),
-        "held_out_accuracy": None if judged is None else _accuracy(Rewards(trainee, accelerator), judged),
+        "epochs": [data.epoch_counts(epoch) for epoch in epochs],
+        "held_out": None if held_out_data is None else held_out_data.counts(),
+        "held_out_accuracy": None if held_out_data is None else _accuracy(Rewards(trainee, accelerator), held_out_data),
     }
     return saved_network(trainee.network.model, template.tokenizer, trainee.network.device, facts)
 
 
 def ranking_loss(rewards: Tensor, pairs: Sequence[tuple[int, int]], weight: float) -> tuple[Tensor, Tensor]:
-    """Loss and regulariser of a batch; both without dimensions. rewards: [responses]. pairs: (better, worse).
+    """Compute the loss of a batch (CHEEMS, section 5).
 
-    The mean over the pairs of -log sigmoid(better - worse), and `weight` times the mean over all responses of the
-    squared reward (CHEEMS, section 5; both are means as in its code, where the paper sums over the pairs).
+    The loss is the mean over pairs of -log sigmoid(better - worse), plus `weight` times the regularizer, which is the
+    mean squared reward of all responses. Both are means, as in the code of CHEEMS; the paper sums over pairs.
+
+    Args:
+        rewards: Shape (responses,).
+        pairs: (better, worse) indices of responses.
+        weight: Weight of the regularizer.
+
+    Returns:
+        The loss and the regularizer, both scalars.
     """
     better, worse = torch.tensor(pairs, device=rewards.device).T
-    regulariser = rewards.square().mean()
+    regularizer = rewards.square().mean()
     loss = -logsigmoid(rewards[better] - rewards[worse]).mean()
-    return loss + weight * regulariser, regulariser
+    return loss + weight * regularizer, regularizer
 
 
 def _steps(epochs: Sequence[Sequence[Batch]], data: Data, options: TrainingConfig) -> list[list[Batch]]:
-    """The batches of each step. Raises `TrainingError` where all steps are warm-up, the first of which has rate 0."""
-    line = [batch for epoch in epochs for batch in epoch]
-    steps = [
-        line[start : start + options.gradient_accumulation_steps]
-        for start in range(0, len(line), options.gradient_accumulation_steps)
-    ]
-    if len(steps) <= _warmup(len(steps), options):
+    """The batches of each step. Raises `TrainingError` if the warm-up takes all steps."""
+    all_batches = [batch for epoch in epochs for batch in epoch]
+    starts = range(0, len(all_batches), options.gradient_accumulation_steps)
+    steps = [all_batches[start : start + options.gradient_accumulation_steps] for start in starts]
+    if len(steps) <= _warmup_steps(len(steps), options):
         raise TrainingError(
             f"{data.pairs:,} pairs are too few to train on: the warm-up takes all steps ({len(steps)}); lower "
-            "batch_size, accumulation or warmup, or raise epochs."
+            "`batch_size=...`, `gradient_accumulation_steps=...` or `warmup_ratio=...`, or raise `epochs=...`."
         )
     return steps
 
 
-def _warmup(steps: int, options: TrainingConfig) -> int:
+def _warmup_steps(steps: int, options: TrainingConfig) -> int:
     return math.ceil(options.warmup_ratio * steps)
 
 
@@ -187,24 +206,24 @@ def _run(
     accelerator: Accelerator,
     trainee: TrainableModel,
     data: Data,
-    judged: Data | None,
+    held_out: Data | None,
     steps: Sequence[Sequence[Batch]],
     options: TrainingConfig,
     work: Path,
 ) -> None:
-    """Take all steps that the checkpoint in `work` does not have."""
-    from transformers import get_cosine_schedule_with_warmup  # noqa: PLC0415 - imports peft, where that is installed
+    """Take all steps after the checkpoint in `work`."""
+    from transformers import get_cosine_schedule_with_warmup  # noqa: PLC0415 - imports peft, if installed
 
     trained = [weights for weights in trainee.whole.parameters() if weights.requires_grad]
     optimizer: Any = torch.optim.AdamW(trained, lr=options.learning_rate, weight_decay=options.weight_decay, fused=True)
-    schedule: Any = get_cosine_schedule_with_warmup(optimizer, _warmup(len(steps), options), len(steps))
+    schedule: Any = get_cosine_schedule_with_warmup(optimizer, _warmup_steps(len(steps), options), len(steps))
     rewards = Rewards(trainee, accelerator, once=options.trainable == "head")
-    # For its checkpoints, of what changes; what it returns is the same module.
+    # Registers the trained module for checkpoints; the returned module is the same.
     accelerator.prepare(trainee.network.head if options.trainable == "head" else trainee.whole)
     optimizer, schedule = accelerator.prepare(optimizer, schedule)
     done = restore(accelerator, work)
     trainee.network.model.train()
-    for part in filter(None, (data, judged)):
+    for part in filter(None, (data, held_out)):
         rewards.encode(part)
 
     def note(line: Mapping[str, Any]) -> str:
@@ -217,8 +236,8 @@ def _run(
             optimizer.step()
             schedule.step()
             optimizer.zero_grad()
-            if judged is not None and number % options.eval_steps == 0:
-                line["held_out_accuracy"] = _accuracy(rewards, judged)
+            if held_out is not None and number % options.eval_steps == 0:
+                line["held_out_accuracy"] = _accuracy(rewards, held_out)
             log(line)
             if number % options.save_steps == 0:
                 save_checkpoint(accelerator, work, number)
@@ -232,18 +251,18 @@ def _step(
     options: TrainingConfig,
     trained: Sequence[nn.Parameter],
 ) -> dict[str, Any]:
-    """The gradient of a step's batches, and what to log of it."""
+    """Accumulate the gradients of a step's batches, and return its line of the log."""
     started = time.perf_counter()
     sums = {"loss": 0.0, "regulariser": 0.0}
     right = 0
     for batch in step:
         rewards = rewards_of(data, batch.members)
-        loss, regulariser = ranking_loss(rewards, batch.pairs, options.center_rewards_coefficient)
+        loss, regularizer = ranking_loss(rewards, batch.pairs, options.center_rewards_coefficient)
         accelerator.backward(loss / len(step))
         values = rewards.tolist()
         right += sum(values[better] > values[worse] for better, worse in batch.pairs)
         sums["loss"] += loss.item() / len(step)
-        sums["regulariser"] += regulariser.item() / len(step)
+        sums["regulariser"] += regularizer.item() / len(step)
     norm = accelerator.clip_grad_norm_(trained, options.max_grad_norm)
     pairs, responses = sum(len(batch.pairs) for batch in step), sum(len(batch.members) for batch in step)
     seconds = time.perf_counter() - started
@@ -259,16 +278,18 @@ def _step(
 
 @torch.no_grad()
 def _accuracy(rewards_of: Rewards, data: Data) -> float:
-    """Share of the pairs whose better response has the strictly higher reward (CHEEMS, section 3.3); a tie is wrong."""
+    """Share of pairs whose better response has the strictly higher reward (CHEEMS, section 3.3); a tie is wrong."""
     with rewards_of.evaluating():
         rewards = iter(rewards_of(data, data.members).tolist())
     right = 0
     for ranking in data.rankings:
-        own = [next(rewards) for _ in ranking.responses]
-        right += sum(own[better] > own[worse] for better, worse in ranking.learned())
+        values = [next(rewards) for _ in ranking.responses]
+        right += sum(values[better] > values[worse] for better, worse in ranking.pairs_to_learn())
     return right / data.pairs
 
 
 def _digest(rankings: Sequence[Ranking]) -> str:
-    # A digest of digests: the canonical JSON of a large set would be held twice in memory.
-    return digest([digest([r.id, list(r.prompt), list(r.responses), list(r.rank), r.learned()]) for r in rankings])
+    # A digest of digests: the canonical JSON of a large set would be in memory twice.
+    return digest(
+        [digest([r.id, list(r.prompt), list(r.responses), list(r.rank), r.pairs_to_learn()]) for r in rankings]
+    )

@@ -1,4 +1,4 @@
-"""What a reward model is trained on: rankings, their pairs, and batches in which no response comes twice."""
+"""Training data of a reward model: rankings, their pairs, and batches in which no response occurs twice."""
 
 from collections import defaultdict, deque
 from collections.abc import Sequence
@@ -10,18 +10,22 @@ from pluralbench_measures.rankings import pairs_of
 from pluralbench_rewards import Group, Message
 from pluralbench_runs import rng_for
 
-from pluralbench_local.conversations import NAMED, Template, tokenize
+from pluralbench_local.conversations import MAX_NAMED_IDS, Template, tokenize
 from pluralbench_local.errors import TrainingError
 from pluralbench_local.packing import Tokens
-from pluralbench_local.training_job import check_names
+from pluralbench_local.training_job import check_unique_ids
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """One prompt and the responses to it. rank: of each response, lower is better; who shares a rank is tied.
+    """A prompt with ranked responses.
 
-    prompt: messages with `role` and `content`, the user's last. pairs: (better, worse), places of the responses to
-    learn from; without it each two of different rank.
+    Attributes:
+        id: Id of the ranking.
+        prompt: Messages with `role` and `content`; the last is the user's.
+        responses: The responses.
+        rank: Rank of each response. A lower rank is better; tied responses share a rank.
+        pairs: (better, worse) indices of responses to learn from. Default: all pairs of different rank.
     """
 
     id: str
@@ -30,21 +34,23 @@ class Ranking:
     rank: Sequence[int]
     pairs: Sequence[tuple[int, int]] | None = None
 
-    def learned(self) -> list[tuple[int, int]]:
-        """The pairs to learn from."""
+    def pairs_to_learn(self) -> list[tuple[int, int]]:
+        """Return the (better, worse) pairs to learn from."""
         return pairs_of(self.rank) if self.pairs is None else list(self.pairs)
 
-    def among(self, places: Sequence[int]) -> list[tuple[int, int]]:
-        """The pairs of which both are in `places`, as positions there."""
-        position = {place: number for number, place in enumerate(places)}
-        return [(position[a], position[b]) for a, b in self.learned() if a in position and b in position]
+    def pairs_among(self, responses: Sequence[int]) -> list[tuple[int, int]]:
+        """Return the pairs whose responses are both in `responses`, as positions in it."""
+        position = {response: number for number, response in enumerate(responses)}
+        return [(position[a], position[b]) for a, b in self.pairs_to_learn() if a in position and b in position]
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Responses that are encoded together. members: (ranking, response), places in what was given.
+    """Responses that are encoded together.
 
-    pairs: (better, worse), places among the members: all pairs of each ranking that are both in the batch.
+    Attributes:
+        members: (ranking, response) indices.
+        pairs: (better, worse) indices of members: all pairs that are complete in the batch.
     """
 
     members: list[tuple[int, int]]
@@ -52,40 +58,47 @@ class Batch:
 
 
 def batches(rankings: Sequence[Ranking], size: int, seed: int, epoch: int) -> list[Batch]:
-    """An epoch's batches of at most `size` responses, at least 2; each has a pair, and no response is in two.
+    """Draw the batches of an epoch by greedy sample-based batching (CHEEMS, section 5).
 
-    Greedy sample-based batching (CHEEMS, section 5). A ranking's responses stay together if they fit into one batch, so
-    only a ranking of more than `size` responses loses pairs; each epoch splits it in another way. A response that then
-    has no pair goes to a batch with room left, where it counts for the regulariser alone, or is left out if there is
-    none. A ranking whose responses are all tied is never used. The paper's own code fills a batch in the order of the
-    prompts and loses the pairs of each prompt that no longer fits; here a prompt goes to the fullest batch that has
-    room for all of it.
+    Each batch has a pair, and no response is in two. The responses of a ranking stay together if they fit into one
+    batch, so that only a ranking of more than `size` responses loses pairs; each epoch splits it differently. A
+    response without a pair fills a batch with room, where only the regularizer uses it, or is left out. A ranking whose
+    responses are all tied is not used. The paper's code fills batches in the order of the prompts and loses the pairs
+    of a prompt that does not fit; here a prompt goes to the fullest batch with room for all of it.
 
-    The order is drawn by `seed`, `epoch` and the rankings' ids, which have to differ.
+    Args:
+        rankings: The rankings, with unique ids.
+        size: Maximum number of responses in a batch, at least 2.
+        seed: Seed of the order.
+        epoch: Number of the epoch.
     """
-    filling = _Filling(size)
-    left: deque[tuple[int, int]] = deque()
-    drawn = [(rng_for(seed, "batches", epoch, ranking.id), place) for place, ranking in enumerate(rankings)]
-    for _, place, draw in sorted((draw.random(), place, draw) for draw, place in drawn):
-        for part in _parts(rankings[place].rank, size, draw):
-            members = [(place, response) for response in part]
-            if rankings[place].among(part):
-                filling.add(members)
+    filled = _Batches(size)
+    fillers: deque[tuple[int, int]] = deque()
+    drawn = [(rng_for(seed, "batches", epoch, ranking.id), index) for index, ranking in enumerate(rankings)]
+    for _, index, rng in sorted((rng.random(), index, rng) for rng, index in drawn):
+        for part in _split_responses(rankings[index].rank, size, rng):
+            members = [(index, response) for response in part]
+            if rankings[index].pairs_among(part):
+                filled.add(members)
             else:
-                left += members
-    made = filling.batches
-    for members in made:
-        while left and len(members) < size:
-            members.append(left.popleft())
-    rng_for(seed, "order of batches", epoch).shuffle(made)
-    return [Batch(members, _pairs(members, rankings)) for members in made]
+                fillers += members
+    member_lists = filled.batches
+    for members in member_lists:
+        while fillers and len(members) < size:
+            members.append(fillers.popleft())
+    rng_for(seed, "order of batches", epoch).shuffle(member_lists)
+    return [Batch(members, _pairs(members, rankings)) for members in member_lists]
 
 
 @dataclass(frozen=True)
 class Data:
-    """Rankings of conversations that are short enough, and their tokens: [rankings][responses].
+    """Tokenized rankings.
 
-    too_long: responses that were dropped for their length. lost: rankings that lost all their pairs by that.
+    Attributes:
+        rankings: Rankings, without responses that are too long.
+        tokens: Tokens by ranking and response.
+        too_long: Number of responses that were dropped because they are too long.
+        lost: Number of rankings that lost all their pairs by this.
     """
 
     rankings: list[Ranking]
@@ -95,21 +108,21 @@ class Data:
 
     @property
     def pairs(self) -> int:
-        """How many pairs the rankings have."""
-        return sum(len(ranking.learned()) for ranking in self.rankings)
+        """Number of pairs."""
+        return sum(len(ranking.pairs_to_learn()) for ranking in self.rankings)
 
     @property
     def responses(self) -> int:
-        """How many responses the rankings have."""
+        """Number of responses."""
         return sum(len(ranking.responses) for ranking in self.rankings)
 
     @property
     def members(self) -> list[tuple[int, int]]:
-        """Every response as (ranking, response)."""
-        return [(ranking, response) for ranking, several in enumerate(self.tokens) for response in range(len(several))]
+        """(ranking, response) indices of all responses."""
+        return [(ranking, response) for ranking, tokens in enumerate(self.tokens) for response in range(len(tokens))]
 
     def counts(self) -> dict[str, int]:
-        """What there is, and what was dropped for its length."""
+        """Return the numbers of rankings, responses and pairs, and of those dropped because they are too long."""
         return {
             "rankings": len(self.rankings),
             "responses": self.responses,
@@ -118,10 +131,10 @@ class Data:
             "rankings_too_long": self.lost,
         }
 
-    def spent(self, epoch: Sequence[Batch]) -> dict[str, int]:
-        """What an epoch uses. fillers: responses without a pair in their batch; left out are those in no batch."""
+    def epoch_counts(self, epoch: Sequence[Batch]) -> dict[str, int]:
+        """Return what an epoch uses. `fillers` are responses without a pair in their batch."""
         pairs, used = sum(len(batch.pairs) for batch in epoch), sum(len(batch.members) for batch in epoch)
-        paired = sum(len({place for pair in batch.pairs for place in pair}) for batch in epoch)
+        paired = sum(len({member for pair in batch.pairs for member in pair}) for batch in epoch)
         return {
             "batches": len(epoch),
             "pairs": pairs,
@@ -133,82 +146,99 @@ class Data:
 
 
 def check(rankings: Sequence[Ranking], what: str) -> None:
-    """Raise `TrainingError` for the first ranking that contradicts itself, and where no two responses differ in rank.
+    """Check rankings before training.
 
-    what: the rankings' name in a sentence.
+    Args:
+        rankings: The rankings.
+        what: What they are, for errors ("rankings", "held-out rankings").
+
+    Raises:
+        TrainingError: If ids repeat, a ranking is inconsistent, or there is no pair.
     """
-    check_names((ranking.id for ranking in rankings), "rankings")
+    check_unique_ids((ranking.id for ranking in rankings), "rankings")
     for ranking in rankings:
         if len(ranking.responses) != len(ranking.rank):
             raise TrainingError(
                 f"The ranking {ranking.id} has {len(ranking.responses)} responses and {len(ranking.rank)} ranks; "
                 "give each response a rank."
             )
-        empty = next((place for place, text in enumerate(ranking.responses) if not text.strip()), None)
+        empty = next((index for index, text in enumerate(ranking.responses) if not text.strip()), None)
         if empty is not None:
             raise TrainingError(f"Response {empty + 1} of the ranking {ranking.id} is empty; leave it out.")
         for better, worse in ranking.pairs or ():
             if not {better, worse} <= set(range(len(ranking.rank))):
-                raise TrainingError(f"The ranking {ranking.id} has a pair of a response that it does not have.")
+                raise TrainingError(
+                    f"The ranking {ranking.id} has the pair ({better}, {worse}) and only {len(ranking.rank)} "
+                    "responses; count responses from 0."
+                )
             if ranking.rank[better] >= ranking.rank[worse]:
                 raise TrainingError(
-                    f"The ranking {ranking.id} has the pair ({better}, {worse}), which its ranks do not order so."
+                    f"The ranking {ranking.id} has the pair ({better}, {worse}), but the rank of response {better} is "
+                    "not better; put the better response first."
                 )
-    if not any(ranking.learned() for ranking in rankings):
+    if not any(ranking.pairs_to_learn() for ranking in rankings):
         raise TrainingError(
             f"None of the {len(rankings):,} {what} has two responses of different rank, so there is no pair."
         )
 
 
-def fitting(
+def tokenize_rankings(
     rankings: Sequence[Ranking], what: str, template: Template, limit: int, on_overflow: Literal["drop", "error"]
 ) -> Data:
-    """The rankings in tokens, without the responses that make conversations of more than `limit` tokens.
+    """Tokenize rankings, without the responses that are too long.
 
-    Raises `TrainingError` when there is one under `error`, and when no pair is left.
+    Args:
+        rankings: The rankings.
+        what: What they are, for errors ("rankings", "held-out rankings").
+        template: How conversations become tokens.
+        limit: Maximum number of tokens of a conversation.
+        on_overflow: `drop` drops responses that are too long; `error` raises.
+
+    Raises:
+        TrainingError: If a response is too long under `error`, or no pair is left.
     """
-    alone = [Group(ranking.id, ranking.prompt, [text]) for ranking in rankings for text in ranking.responses]
-    tokenized = tokenize(alone, template, limit, "drop")
+    groups = [Group(ranking.id, ranking.prompt, [text]) for ranking in rankings for text in ranking.responses]
+    tokenized = tokenize(groups, template, limit, "drop")
     long = [
         (group, len(result.conversations[0].ids))
-        for group, result in zip(alone, tokenized, strict=True)
+        for group, result in zip(groups, tokenized, strict=True)
         if result.dropped
     ]
     if long and on_overflow == "error":
-        raise TrainingError(_too_long(long, len(alone), template, limit))
+        raise TrainingError(_too_long_message(long, len(groups), template, limit))
     results = iter(tokenized)
     kept, tokens = [], []
     for ranking in rankings:
-        own = [next(results) for _ in ranking.responses]
-        short = [place for place, result in enumerate(own) if not result.dropped]
-        pairs = ranking.among(short)
+        ranking_results = [next(results) for _ in ranking.responses]
+        short = [index for index, result in enumerate(ranking_results) if not result.dropped]
+        pairs = ranking.pairs_among(short)
         if pairs:
-            texts, rank = [ranking.responses[place] for place in short], [ranking.rank[place] for place in short]
+            texts, rank = [ranking.responses[index] for index in short], [ranking.rank[index] for index in short]
             kept.append(replace(ranking, responses=texts, rank=rank, pairs=None if ranking.pairs is None else pairs))
-            tokens.append([own[place].conversations[0] for place in short])
-    had = sum(bool(ranking.learned()) for ranking in rankings)
+            tokens.append([ranking_results[index].conversations[0] for index in short])
+    with_pairs = sum(bool(ranking.pairs_to_learn()) for ranking in rankings)
     if not kept:
         raise TrainingError(
             f"None of the {len(rankings):,} {what} has two responses of different rank in at most {limit:,} tokens "
-            f"({len(long):,} of {len(alone):,} responses take more); raise max_length if the model can take it."
+            f"({len(long):,} of {len(groups):,} responses are longer); raise `max_length=...`."
         )
-    return Data(kept, tokens, len(long), had - len(kept))
+    return Data(kept, tokens, len(long), with_pairs - len(kept))
 
 
-def _too_long(long: Sequence[tuple[Group, int]], among: int, template: Template, limit: int) -> str:
-    group, most = max(long, key=lambda item: item[1])
+def _too_long_message(long: Sequence[tuple[Group, int]], total: int, template: Template, limit: int) -> str:
+    group, longest = max(long, key=lambda item: item[1])
     [opening] = template.encode([template.render(group.prompt, opening=True)])
     names = list(dict.fromkeys(group.id for group, _ in long))
-    ids = ", ".join(names[:NAMED]) + (", …" if len(names) > NAMED else "")
+    ids = ", ".join(names[:MAX_NAMED_IDS]) + (", …" if len(names) > MAX_NAMED_IDS else "")
     return (
-        f"{len(long):,} of {among:,} responses make conversations of more than {limit:,} tokens (rankings {ids}), the "
-        f"longest of {most:,}, of which the prompt of {group.id} is {len(opening):,}; raise max_length if the model "
-        "can take it, or choose on_overflow drop."
+        f"{len(long):,} of {total:,} responses make conversations of more than {limit:,} tokens (rankings {ids}), the "
+        f"longest {longest:,} ({len(opening):,} in the prompt of {group.id}); raise `max_length=...`, or set "
+        '`on_overflow="drop"`.'
     )
 
 
-class _Filling:
-    """Batches while they are filled."""
+class _Batches:
+    """Batches that are being filled."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -216,7 +246,7 @@ class _Filling:
         self._with_room: dict[int, list[int]] = defaultdict(list)
 
     def add(self, members: list[tuple[int, int]]) -> None:
-        """Put all of these into the fullest batch that has room for them, or into a new one."""
+        """Add all members to the fullest batch that has room for them, or to a new one."""
         room = next((room for room in range(len(members), self.size + 1) if self._with_room[room]), None)
         if room is None:
             room, number = self.size, len(self.batches)
@@ -227,34 +257,35 @@ class _Filling:
         self._with_room[room - len(members)].append(number)
 
 
-def _parts(rank: Sequence[int], size: int, draw: Random) -> list[list[int]]:
-    """The responses in parts of at most `size`, full ones first, each with as many pairs as it can get."""
+def _split_responses(rank: Sequence[int], size: int, rng: Random) -> list[list[int]]:
+    """Split responses into parts of at most `size`, full ones first, each with as many pairs as possible."""
     if len(set(rank)) < 2:
         return []
     if len(rank) <= size:
         return [list(range(len(rank)))]
-    left: dict[int, list[int]] = defaultdict(list)
-    for response in draw.sample(range(len(rank)), len(rank)):
-        left[rank[response]].append(response)
+    remaining: dict[int, list[int]] = defaultdict(list)
+    for response in rng.sample(range(len(rank)), len(rank)):
+        remaining[rank[response]].append(response)
     parts = []
-    while any(left.values()):
+    while any(remaining.values()):
         part: list[int] = []
-        taken: dict[int, int] = defaultdict(int)
-        while len(part) < size and any(left.values()):
-            # A response makes a pair with each of the part that is not of its rank.
-            level = min((level for level in left if left[level]), key=lambda level: (taken[level], -len(left[level])))
-            taken[level] += 1
-            part.append(left[level].pop())
+        used: dict[int, int] = defaultdict(int)
+        while len(part) < size and any(remaining.values()):
+            # A response makes a pair with each response of another rank: balance the ranks of a part.
+            ranks = (level for level in remaining if remaining[level])
+            level = min(ranks, key=lambda level: (used[level], -len(remaining[level])))
+            used[level] += 1
+            part.append(remaining[level].pop())
         parts.append(part)
     return parts
 
 
 def _pairs(members: Sequence[tuple[int, int]], rankings: Sequence[Ranking]) -> list[tuple[int, int]]:
-    together: dict[int, list[int]] = defaultdict(list)
-    for place, (ranking, _) in enumerate(members):
-        together[ranking].append(place)
-    found = []
-    for ranking, places in together.items():
-        pairs = rankings[ranking].among([members[place][1] for place in places])
-        found += [(places[a], places[b]) for a, b in pairs]
-    return found
+    by_ranking: dict[int, list[int]] = defaultdict(list)
+    for index, (ranking, _) in enumerate(members):
+        by_ranking[ranking].append(index)
+    pairs = []
+    for ranking, indices in by_ranking.items():
+        among = rankings[ranking].pairs_among([members[index][1] for index in indices])
+        pairs += [(indices[a], indices[b]) for a, b in among]
+    return pairs

@@ -1,7 +1,7 @@
-"""One training job for every kind of model: resume or refuse, train, put the folder in its place, read it back.
+"""Training jobs of any kind of model: resume, train, save, and record.
 
-What a training says itself is its data, its loss and its model. While it runs, `OUT.work` holds a checkpoint and the
-log; the same call goes on from there. Then `OUT` holds the model, `log.jsonl`, `settings.toml`, and a record in JSON.
+While a job runs, `OUT.work` has a checkpoint and the log, and the same call resumes from there. When it is done, `OUT`
+has the model, `log.jsonl`, `settings.toml` and a record in JSON.
 """
 
 import json
@@ -35,9 +35,13 @@ CHECKPOINT = "checkpoint-"
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of training. record: the JSON file of its folders. maker: the distribution that makes them.
+    """A kind of training.
 
-    packages: further ones that the record gives the versions of. format: of the record.
+    Attributes:
+        record: Name of the record's file.
+        maker: Distribution that trains.
+        packages: Further distributions whose versions are recorded.
+        format: Version of the record's format.
     """
 
     record: str
@@ -48,7 +52,12 @@ class Kind:
 
 @dataclass(frozen=True)
 class Result:
-    """What was trained. save: writes the model into a folder, beside its log. facts: what the record says of it."""
+    """The result of a training function.
+
+    Attributes:
+        save: Writes the model to a folder.
+        facts: Entries of the record.
+    """
 
     save: Callable[[Path], object]
     facts: Mapping[str, Json]
@@ -56,20 +65,25 @@ class Result:
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained model. folder: where it lies, as what it was trained to be. record: what its JSON file holds."""
+    """A trained model.
+
+    Attributes:
+        folder: The model's folder.
+        record: Contents of its JSON record.
+    """
 
     folder: Path
     record: dict[str, Any]
 
     @property
     def accuracy(self) -> float | None:
-        """Share of the held-out pairs whose better response got the strictly higher reward; None without them."""
+        """Accuracy on the held-out pairs; a tie is wrong. None without held-out pairs."""
         accuracy: float | None = self.record["held_out_accuracy"]
         return accuracy
 
     @property
     def held_out_loss(self) -> float | None:
-        """Of a planner: nats a token of held-out plans, the mean over items of each one's mean; None without them."""
+        """A planner's loss on held-out plans: nats per token, averaged by item, then over items. None without them."""
         loss: float | None = self.record["held_out_loss"]
         return loss
 
@@ -83,18 +97,24 @@ def run_job(
     too_large: str,
     fresh: bool = False,
 ) -> Trained:
-    """Train into the folder `out`, or read what the same call left there.
+    """Train a model to the folder `out`, or return the one that an earlier call with the same settings left there.
 
-    settings: all that the weights depend on. train: takes the folder that holds checkpoints and log. too_large: what to
-    do where memory does not suffice, as a sentence.
+    Args:
+        kind: The kind of training.
+        out: The folder.
+        settings: Everything that the weights depend on.
+        train: Trains; its argument is the folder of checkpoints and log.
+        too_large: Error message if memory runs out.
+        fresh: Whether to start over.
 
-    Raises `DeviceError` with that sentence, whatever `train` raises, and `OutputError` where `out` was made by other
-    settings.
+    Raises:
+        DeviceError: If memory runs out.
+        OutputError: If `out` was made with other settings.
     """
     target = Path(out)
     with output_directory(target, settings, recipe_file=SETTINGS_FILE, fresh=fresh) as output:
         if (target / kind.record).exists() and not fresh:
-            return _read(target, kind)
+            return _read_record(target, kind)
         try:
             result = train(output.work)
         except (RuntimeError, MemoryError) as error:
@@ -102,25 +122,25 @@ def run_job(
                 raise
             raise DeviceError(too_large) from None
         staged = output.staging()
-        # Copied, since a kill before the end of `publish` leaves them to the next run.
+        # Copied, so that a job that is killed before the end of `publish` can be resumed.
         shutil.copyfile(output.work / LOG_FILE, staged / LOG_FILE)
         shutil.copyfile(output.work / "recipe.toml", staged / SETTINGS_FILE)
         result.save(staged)
-        record = _made(kind, staged) | dict(result.facts)
+        record = _provenance(kind, staged) | dict(result.facts)
         text = json.dumps(record, indent=2, ensure_ascii=False, allow_nan=False)
         (staged / kind.record).write_text(text + "\n", encoding="utf-8")
         output.publish(staged)
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
-    return _read(target, kind)
+    return _read_record(target, kind)
 
 
-def _read(folder: Path, kind: Kind) -> Trained:
+def _read_record(folder: Path, kind: Kind) -> Trained:
     return Trained(folder, json.loads((folder / kind.record).read_text(encoding="utf-8")))
 
 
-def _made(kind: Kind, staged: Path) -> dict[str, Any]:
-    """Software, time and machine that made the model, and the SHA-256 of its weights, which identify it."""
+def _provenance(kind: Kind, staged: Path) -> dict[str, Any]:
+    """Software, time, machine, and the SHA-256 of the weights, which identifies the model."""
     lines = read_log(staged)
     return {
         "format": kind.format,
@@ -142,55 +162,84 @@ def saved_network(
     device: torch.device,
     facts: Mapping[str, Json],
     *,
-    beside: Iterable[Path] = (),
+    extra_files: Iterable[Path] = (),
 ) -> Result:
-    """A network of transformers and its tokenizer as the result. facts: for the record. beside: files to copy."""
+    """Return a transformers model and its tokenizer as the result of a training function.
+
+    Args:
+        model: The model.
+        tokenizer: Its tokenizer.
+        device: Device that it was trained on.
+        facts: Entries of the record.
+        extra_files: Files to copy to the folder.
+    """
 
     def save(folder: Path) -> None:
-        for path in beside:
+        for path in extra_files:
             shutil.copyfile(path, folder / path.name)
         with silence_transformers():
             model.save_pretrained(folder)
             tokenizer.save_pretrained(folder)
 
-    own = {
+    network = {
         "saved_dtype": str(model.dtype).removeprefix("torch."),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "architecture": type(model).__name__,
         "base_commit": getattr(model.config, "_commit_hash", None),
         "device": str(device),
     }
-    return Result(save, own | dict(facts))
+    return Result(save, network | dict(facts))
 
 
-# What is asked
+# Checks
 
 
-def check_base(base: LocalModel, unused: Iterable[str], sentence: str) -> None:
-    """Raise `TrainingError` where a description says what this training has no use for, the `{field}` of `sentence`."""
-    given = base.model_dump(exclude_defaults=True)
-    wrong = sorted(given.keys() & set(unused))
+def check_base(base: LocalModel, unused: Iterable[str], message: str) -> None:
+    """Check that a base model sets no field that this kind of training ignores.
+
+    Args:
+        base: The base model.
+        unused: Names of fields that the training ignores.
+        message: Error message, with `{field}` for the name of the field.
+
+    Raises:
+        TrainingError: If one of the fields is set.
+    """
+    fields = base.model_dump(exclude_defaults=True)
+    wrong = sorted(fields.keys() & set(unused))
     if wrong:
-        raise TrainingError(sentence.format(field=wrong[0]))
+        raise TrainingError(message.format(field=wrong[0]))
 
 
-def check_names(names: Iterable[str], what: str) -> None:
-    """Raise `TrainingError` where two have the same id. what: what they are, in a sentence."""
-    twice = next((name for name, times in Counter(names).items() if times > 1), None)
-    if twice is not None:
-        raise TrainingError(f"Two {what} have the id {twice}; give each an id of its own.")
+def check_unique_ids(ids: Iterable[str], what: str) -> None:
+    """Check that ids are unique.
+
+    Args:
+        ids: The ids.
+        what: What they are ids of, for the error ("rankings").
+
+    Raises:
+        TrainingError: If an id occurs twice.
+    """
+    duplicate = next((name for name, count in Counter(ids).items() if count > 1), None)
+    if duplicate is not None:
+        raise TrainingError(f"Two {what} have the id {duplicate}; give each an id of its own.")
 
 
 def at_commit(base: LocalModel, record: ModelRecord) -> LocalModel:
-    """The base by its commit, since what a revision names may move while training is interrupted."""
+    """Return the base at its recorded commit, since its revision may move while training is interrupted."""
     return base.model_copy(update={"revision": record.commit or base.revision})
 
 
-# While it runs
+# Checkpoints and log
 
 
 def accelerator_of(device: torch.device) -> Accelerator:
-    """Accelerate for this device, in bfloat16 on a GPU. Raises `DeviceError` in one of several processes."""
+    """Return an accelerator for a device, in bfloat16 on a GPU.
+
+    Raises:
+        DeviceError: If this is one of several processes.
+    """
     AcceleratorState._reset_state(reset_partial_state=True)  # noqa: SLF001 - as transformers' Trainer does
     accelerator = Accelerator(
         mixed_precision="bf16" if device.type == "cuda" else "no", device_placement=False, cpu=device.type == "cpu"
@@ -210,28 +259,36 @@ def step_log(
     note: Callable[[Mapping[str, Any]], str] = lambda line: f"loss {line['loss']:.3f}",
     unit: str = "step",
 ) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """A function that takes what a step gave: it writes a line of the log, and shows how far the work is.
+    """Yield a function that logs a step and shows the progress.
 
-    done: steps that the log has. note: what to show of a line, beside the last measure on held-out items. The function
-    raises `TrainingError` for a loss, or the norm of a gradient, that is no finite number. When a run fails before its
-    first checkpoint, its log is deleted, so that the next run may have other settings.
+    It raises `TrainingError` if the loss or the gradient norm is not finite. If a job fails before its first
+    checkpoint, its log is deleted, so that the next one may have other settings.
+
+    Args:
+        work: Folder of the log.
+        what: Label of the progress bar.
+        done: Number of steps already in the log.
+        of: Total number of steps.
+        note: What the progress bar shows of a line, before the latest held-out figure. Default: the loss.
+        unit: What a line is: "step" or "epoch".
     """
-    path, number, measured = work / LOG_FILE, done, ""
+    path, number, held_out_note = work / LOG_FILE, done, ""
     with progress(what, of - done) as meter:
 
         def write(line: Mapping[str, Any]) -> None:
-            nonlocal number, measured
+            nonlocal number, held_out_note
             number += 1
             if not math.isfinite(line["loss"] + line["gradient_norm"]):
                 raise TrainingError(
-                    f"The loss or its gradient is no number at {unit} {number:,} of {of:,}; lower learning_rate and "
-                    "start over."
+                    f"The loss or its gradient is not finite at {unit} {number:,} of {of:,}; lower "
+                    "`learning_rate=...` and start over."
                 )
             with path.open("a", encoding="utf-8") as file:
                 print(json.dumps({unit: number, "of": of, **line}), file=file)
             held_out = next((value for name, value in line.items() if name.startswith("held_out")), None)
-            measured = measured if held_out is None else f", held-out {held_out:.3f}"
-            meter.advance(note=note(line) + measured)
+            if held_out is not None:
+                held_out_note = f", held-out {held_out:.3f}"
+            meter.advance(note=note(line) + held_out_note)
 
         try:
             yield write
@@ -242,12 +299,12 @@ def step_log(
 
 
 def read_log(folder: Path) -> list[dict[str, Any]]:
-    """The lines of a log, one a step."""
+    """Read the lines of a log, one for each step."""
     return [json.loads(line) for line in (folder / LOG_FILE).read_text(encoding="utf-8").splitlines()]
 
 
 def save_checkpoint(accelerator: Accelerator, work: Path, step: int) -> None:
-    """Write weights, optimizer, schedule and random states."""
+    """Save weights, optimizer, schedule and random states."""
     new = work / "checkpoint.new"
     shutil.rmtree(new, ignore_errors=True)
     accelerator.save_state(str(new))
@@ -255,7 +312,7 @@ def save_checkpoint(accelerator: Accelerator, work: Path, step: int) -> None:
 
 
 def keep_checkpoint(work: Path, new: Path, step: int) -> None:
-    """Take the folder `new` for the checkpoint of these steps; the previous one stayed until this was whole."""
+    """Make the folder `new` the checkpoint after `step` steps, and delete older ones."""
     old = checkpoints(work)
     new.rename(work / f"{CHECKPOINT}{step}")
     for _, path in old:
@@ -263,7 +320,7 @@ def keep_checkpoint(work: Path, new: Path, step: int) -> None:
 
 
 def newest_checkpoint(work: Path) -> tuple[int, Path | None]:
-    """How many steps the newest checkpoint has, and where it is; 0 and None without one. Cuts the log to its steps."""
+    """Return the steps and the path of the newest checkpoint (0 and None if there is none), and cut the log to it."""
     done, path = next(reversed(checkpoints(work)), (0, None))
     log = work / LOG_FILE
     if log.exists():
@@ -272,7 +329,7 @@ def newest_checkpoint(work: Path) -> tuple[int, Path | None]:
 
 
 def restore(accelerator: Accelerator, work: Path) -> int:
-    """Go back to the newest checkpoint. Returns how many steps it has, 0 without one."""
+    """Load the newest checkpoint, and return its number of steps; 0 if there is none."""
     done, path = newest_checkpoint(work)
     if path is not None:
         accelerator.load_state(str(path))
@@ -280,5 +337,5 @@ def restore(accelerator: Accelerator, work: Path) -> int:
 
 
 def checkpoints(work: Path) -> list[tuple[int, Path]]:
-    """The checkpoints in `work` with the steps that each has, the newest last."""
+    """Return the steps and paths of the checkpoints in `work`, the newest last."""
     return sorted((int(path.name.removeprefix(CHECKPOINT)), path) for path in work.glob(f"{CHECKPOINT}*"))

@@ -1,4 +1,4 @@
-"""The model in training: a language model with a new head or a classifier, whole or by adapters, and its rewards."""
+"""The reward model in training: a classifier or a language model with a new head, full or with LoRA adapters."""
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -14,21 +14,25 @@ from transformers import AutoModelForSequenceClassification, PreTrainedModel
 from pluralbench_local.config import LocalModel
 from pluralbench_local.conversations import Template
 from pluralbench_local.errors import DeviceError, ModelError
-from pluralbench_local.models import REWARD_HEADS, device_of, load_weights
+from pluralbench_local.models import REWARD_HEADS, load_weights, resolve_device
 from pluralbench_local.network import ReadableNetwork, read_padded
 from pluralbench_local.packing import Tokens
 from pluralbench_local.training_options import LoraOptions
 
-SMALL_HEAD = 0.02  # the deviation with which transformers draws a head
-# Tokens of a forward pass. On a CPU what pads least is fastest, measured; for a GPU it is an estimate.
-BUDGET = {"cpu": 512, "cuda": 8192}
+SMALL_HEAD_STD = 0.02  # transformers' standard deviation of a new head
+# Tokens of a forward pass. On a CPU small batches are fastest (measured), as they pad least; for a GPU it is a guess.
+DEFAULT_BUDGETS = {"cpu": 512, "cuda": 8192}
 
 
 @dataclass(frozen=True)
 class TrainableModel:
-    """A model in training. whole: the module that holds all weights, adapters included. base: their type as loaded.
+    """A model in training.
 
-    budget: tokens, padding included, of a forward pass.
+    Attributes:
+        network: How to read it.
+        whole: The module with all weights, including adapters.
+        base: Precision of the weights as loaded.
+        budget: Maximum number of tokens of a forward pass, padding included.
     """
 
     network: ReadableNetwork
@@ -47,31 +51,47 @@ def load_trainee(
     new_head: Literal["small", "large"] = "small",
     head_alone: bool = False,
 ) -> TrainableModel:
-    """The model with a head of one logit, on its device; without adapters in float32, whatever it was saved in.
+    """Load a model with a head of one logit for training, on its device.
 
-    A language model gets a linear head without bias, drawn from a normal distribution with a deviation of 0.02, or the
-    large one of CHEEMS (section 5) with a variance of 1 / (width + 1). The draw, and all that torch draws after it, is
-    by `seed`. head_alone: all other weights stay as they are. Raises `ModelError`, `DeviceError`.
+    Without LoRA it is converted to float32. A language model gets a linear head without bias.
+
+    Args:
+        source: The base model.
+        lora: Adapters. Default: all weights are trained.
+        gradient_checkpointing: Whether to recompute activations in the backward pass.
+        token_budget: Maximum number of tokens of a forward pass. None: a default for the device.
+        seed: Seed of the new head, and of everything that torch draws afterwards.
+        new_head: Distribution of a new head: "small" is normal with a standard deviation of 0.02; "large" has a
+            variance of 1 / (width + 1) (CHEEMS, section 5).
+        head_alone: Whether to freeze all other weights.
+
+    Raises:
+        ModelError: If the model cannot be loaded or trained in this way.
+        DeviceError: If its device is not available, or has too little memory.
     """
-    device = device_of(source.device)
+    device = resolve_device(source.device)
     torch.manual_seed(seed)
-    wanted = {"num_labels": 1, "dtype": "auto", "ignore_mismatched_sizes": True}  # what is mismatched is refused below
-    model, info = load_weights(AutoModelForSequenceClassification, source, **wanted)
+    # Mismatched sizes raise below, with a clearer message.
+    options = {"num_labels": 1, "dtype": "auto", "ignore_mismatched_sizes": True}
+    model, info = load_weights(AutoModelForSequenceClassification, source, **options)
     mismatched = sorted(name for name, *_ in info["mismatched_keys"])
     if mismatched:
         raise ModelError(
-            f"The {mismatched[0]} of {source.name} is not of the shape that a classifier of one logit has; give one, "
-            "or a language model."
+            f"The {mismatched[0]} of {source.name} has another shape than in a classifier of one logit; give such a "
+            "classifier, or a language model."
         )
     missing = sorted(info["missing_keys"])
-    strange = [name for name in missing if name.split(".")[0] not in REWARD_HEADS]
-    if strange:
-        raise ModelError(f"{source.name} holds no weights for {', '.join(strange[:3])}, and not for want of a head.")
+    unexpected = [name for name in missing if name.split(".")[0] not in REWARD_HEADS]
+    if unexpected:
+        raise ModelError(
+            f"{source.name} has no weights for {', '.join(unexpected[:3])}, which are not part of the head; save the "
+            "whole model."
+        )
     if "score.weight" in missing:
         width = model.score.weight.shape[1]
-        nn.init.normal_(model.score.weight, std=SMALL_HEAD if new_head == "small" else (width + 1) ** -0.5)
+        nn.init.normal_(model.score.weight, std=SMALL_HEAD_STD if new_head == "small" else (width + 1) ** -0.5)
     base = model.dtype
-    whole = model.float() if lora is None else _with_adapters(model, lora)
+    whole = model.float() if lora is None else _add_adapters(model, lora)
     if head_alone:
         _freeze(source.name, model)
     if gradient_checkpointing:
@@ -79,12 +99,14 @@ def load_trainee(
     try:
         whole.to(device)
     except torch.OutOfMemoryError:
-        raise DeviceError(f"{source.name} does not fit into the memory of {device}; try lora.") from None
-    return TrainableModel(_network(model), whole, base, token_budget or BUDGET.get(device.type, BUDGET["cpu"]))
+        raise DeviceError(f"{source.name} does not fit into the memory of {device}; try `lora=...`.") from None
+    return TrainableModel(
+        _network(model), whole, base, token_budget or DEFAULT_BUDGETS.get(device.type, DEFAULT_BUDGETS["cpu"])
+    )
 
 
-def finished(trainee: TrainableModel, dtype: torch.dtype) -> TrainableModel:
-    """The model as it is to be saved: adapters merged, weights rounded to `dtype`."""
+def finalize(trainee: TrainableModel, dtype: torch.dtype) -> TrainableModel:
+    """Prepare the model for saving: merge adapters, and round the weights to `dtype`."""
     merge: Callable[[], PreTrainedModel] | None = getattr(trainee.whole, "merge_and_unload", None)
     model = trainee.network.model if merge is None else merge()
     for weights in model.parameters():
@@ -95,29 +117,36 @@ def finished(trainee: TrainableModel, dtype: torch.dtype) -> TrainableModel:
 def states_of(
     trainee: TrainableModel, conversations: Sequence[Tokens], precision: Callable[[], AbstractContextManager[Any]]
 ) -> Tensor:
-    """What the head reads of each conversation, [conversations, width], with a gradient; each is encoded once.
+    """Compute the last hidden state of each conversation, with gradients.
 
-    Conversations of like length share a forward pass, under `precision`. Where the model pools by itself, its rewards,
-    [conversations, 1].
+    Conversations of similar length share a forward pass.
+
+    Args:
+        trainee: The model.
+        conversations: The conversations.
+        precision: Context in which a forward pass is computed.
+
+    Returns:
+        Shape (conversations, width). For a model that pools by itself: its rewards, of shape (conversations, 1).
     """
     network = trainee.network
-    order = sorted(range(len(conversations)), key=lambda place: len(conversations[place].ids))
+    order = sorted(range(len(conversations)), key=lambda index: len(conversations[index].ids))
     parts: list[list[int]] = []
-    for place in order:
+    for index in order:
         # In ascending order, each row is padded to the newest.
-        if not parts or len(conversations[place].ids) * (len(parts[-1]) + 1) > trainee.budget:
+        if not parts or len(conversations[index].ids) * (len(parts[-1]) + 1) > trainee.budget:
             parts.append([])
-        parts[-1].append(place)
+        parts[-1].append(index)
     last = []
     for part in parts:
         with precision():
-            states, rows, _ = read_padded(network, [conversations[place] for place in part])
-        last.append(states[[places[-1] for places in rows]])
+            states, rows, _ = read_padded(network, [conversations[index] for index in part])
+        last.append(states[[indices[-1] for indices in rows]])
     return torch.cat(last)[torch.tensor(order, device=network.device).argsort()]
 
 
-def read_by_head(trainee: TrainableModel, states: Tensor) -> Tensor:
-    """The reward of each of some states in float32, [states]. The head computes in its own precision."""
+def apply_head(trainee: TrainableModel, states: Tensor) -> Tensor:
+    """Return the reward of each hidden state, of shape (states,), in float32. The head keeps its own precision."""
     head = trainee.network.head
     logits = states if head is None else head(states.to(next(head.parameters()).dtype))
     rewards: Tensor = logits[:, 0].float()
@@ -127,15 +156,15 @@ def read_by_head(trainee: TrainableModel, states: Tensor) -> Tensor:
 def rewards_of(
     trainee: TrainableModel, conversations: Sequence[Tokens], precision: Callable[[], AbstractContextManager[Any]]
 ) -> Tensor:
-    """The reward of each conversation in float32, [conversations], with a gradient; see `states_of`."""
-    return read_by_head(trainee, states_of(trainee, conversations, precision))
+    """Return the reward of each conversation, of shape (conversations,), in float32, with gradients."""
+    return apply_head(trainee, states_of(trainee, conversations, precision))
 
 
 def set_pad_token(model: PreTrainedModel, template: Template, conversations: Iterable[Tokens]) -> None:
-    """Choose a pad token that ends no conversation, in the model's configuration and the tokenizer.
+    """Choose a pad token that ends no conversation, and set it in the model's configuration and the tokenizer.
 
-    Transformers reads a classifier at the last token that is no pad token. One that also closes conversations would
-    let it read another token than the one that was trained.
+    Transformers reads a classifier at the last token that is not a pad token. If the pad token also ended
+    conversations, it would read another token than the trained one.
     """
     tokenizer = template.tokenizer
     ends = {tokens.ids[-1] for tokens in conversations}
@@ -143,25 +172,35 @@ def set_pad_token(model: PreTrainedModel, template: Template, conversations: Ite
     pad = next((token for token in special if token is not None and token not in ends), None)
     if pad is not None:
         tokenizer.pad_token = tokenizer.convert_ids_to_tokens(pad)
-    # Without one, batches of several are refused, and one at a time is read at its end.
+    # Without a pad token transformers rejects batches, and reads a single conversation at its end.
     model.config.get_text_config().pad_token_id = pad
 
 
 def checkpoint_activations(name: str, model: Any) -> None:
-    """Compute activations again in the backward pass. Raises `ModelError` for an architecture that cannot."""
-    # Transformers 5.23 calls it by another name than 5.0.
+    """Recompute activations in the backward pass (gradient checkpointing).
+
+    Raises:
+        ModelError: If the architecture does not support it.
+    """
+    # The name in transformers 5.23; 5.0 has the other.
     enable = getattr(model, "activation_checkpointing_enable", None) or model.gradient_checkpointing_enable
     try:
         enable()
     except ValueError:
-        raise ModelError(f"{name} is of an architecture without gradient_checkpointing; leave it out.") from None
+        raise ModelError(
+            f"The architecture of {name} does not support gradient checkpointing; leave out "
+            "`gradient_checkpointing=True`."
+        ) from None
 
 
 def _freeze(name: str, model: PreTrainedModel) -> None:
-    """Let the head alone be trained."""
+    """Freeze all weights but those of the head."""
     head = _network(model).head
     if head is None:
-        raise ModelError(f"The head of {name} cannot be trained alone, since the model pools by itself; train all.")
+        raise ModelError(
+            f"The head of {name} cannot be trained alone, since the model pools by itself; leave out "
+            '`trainable="head"`.'
+        )
     model.requires_grad_(requires_grad=False)
     head.requires_grad_(requires_grad=True)
 
@@ -172,7 +211,7 @@ def _network(model: PreTrainedModel) -> ReadableNetwork:
     return ReadableNetwork(model, body, head, "", "training pads its batches")
 
 
-def _with_adapters(model: PreTrainedModel, lora: LoraOptions) -> nn.Module:
+def _add_adapters(model: PreTrainedModel, lora: LoraOptions) -> nn.Module:
     try:
         from peft import LoraConfig, get_peft_model  # noqa: PLC0415 - an extra
     except ImportError:
@@ -183,12 +222,12 @@ def _with_adapters(model: PreTrainedModel, lora: LoraOptions) -> nn.Module:
     )
     try:
         with warnings.catch_warnings():
-            # Peft 0.21 reads a name that transformers 5.23 is about to drop, which no user can mend.
+            # peft 0.21 uses a name that transformers 5.23 deprecates.
             warnings.simplefilter("ignore", FutureWarning)
             whole: nn.Module = get_peft_model(model, settings)
     except ValueError as error:
-        raise ModelError(f"LoRA cannot be put on this model: {' '.join(str(error).split())[:300]}") from None
+        raise ModelError(f"LoRA cannot be applied to this model: {' '.join(str(error).split())[:300]}") from None
     for name, weights in whole.named_parameters():
-        if weights.requires_grad or name.split(".")[2] in REWARD_HEADS:  # below two wrappers of peft's
+        if weights.requires_grad or name.split(".")[2] in REWARD_HEADS:  # names begin with two wrappers of peft
             weights.data = weights.data.float()
     return whole

@@ -9,15 +9,19 @@ from pluralbench_runs import progress
 from torch import Tensor
 
 from pluralbench_local.training_batches import Data
-from pluralbench_local.training_model import TrainableModel, read_by_head, rewards_of, states_of
+from pluralbench_local.training_model import TrainableModel, apply_head, rewards_of, states_of
 
-TOGETHER = 128  # responses that are sorted by length and encoded between two looks at the clock
+CHUNK = 128  # responses that are sorted by length and encoded between two updates of the progress bar
 
 
 class Rewards:
-    """Rewards by the model as it is now. once: the base does not change, so each response is encoded once.
+    """Rewards by the current weights of a model in training.
 
-    What the head reads is then kept, in float32: as many numbers a response as the model is wide.
+    Args:
+        trainee: The model.
+        accelerator: Sets the precision of forward passes.
+        once: Whether to encode each response only once, since only the head is trained. Hidden states are then cached
+            in float32.
     """
 
     def __init__(self, trainee: TrainableModel, accelerator: Accelerator, *, once: bool = False) -> None:
@@ -25,22 +29,22 @@ class Rewards:
         self._states: dict[int, tuple[Data, dict[tuple[int, int], int], Tensor]] = {}
 
     def __call__(self, data: Data, members: Sequence[tuple[int, int]]) -> Tensor:
-        """The reward of each member (ranking, response) of the data in float32, [members], with a gradient."""
+        """Return the reward of each (ranking, response), of shape (members,), in float32, with gradients."""
         if not self._once:
             conversations = [data.tokens[ranking][response] for ranking, response in members]
             return rewards_of(self._trainee, conversations, self._precision)
         self.encode(data)
         _, rows, states = self._states[id(data)]
-        return read_by_head(self._trainee, states[[rows[member] for member in members]])
+        return apply_head(self._trainee, states[[rows[member] for member in members]])
 
     def encode(self, data: Data) -> None:
-        """Encode what is encoded once, if it is not yet."""
+        """Encode all responses, if they are encoded only once and are not cached yet."""
         if self._once and id(data) not in self._states:
             self._states[id(data)] = (data, {member: row for row, member in enumerate(data.members)}, self._read(data))
 
     @contextmanager
     def evaluating(self) -> Iterator[None]:
-        """Within this context the model computes as it does when it is used: without dropout."""
+        """Put the model into evaluation mode (no dropout) within this context."""
         model = self._trainee.network.model
         training = model.training
         model.train(mode=False)
@@ -52,13 +56,13 @@ class Rewards:
     @torch.no_grad()
     def _read(self, data: Data) -> Tensor:
         conversations = [data.tokens[ranking][response] for ranking, response in data.members]
-        # Pairs that share their responses share what is computed.
-        unique = {tuple(conversation.ids): conversation for conversation in conversations}
-        row = {ids: number for number, ids in enumerate(unique)}
-        each, states = list(unique.values()), []
-        with self.evaluating(), progress("encoding", len(each)) as meter:
-            for start in range(0, len(each), TOGETHER):
-                states.append(states_of(self._trainee, each[start : start + TOGETHER], self._precision))
+        # Rankings may share responses: encode each conversation once.
+        by_ids = {tuple(conversation.ids): conversation for conversation in conversations}
+        row = {ids: number for number, ids in enumerate(by_ids)}
+        unique, states = list(by_ids.values()), []
+        with self.evaluating(), progress("encoding", len(unique)) as meter:
+            for start in range(0, len(unique), CHUNK):
+                states.append(states_of(self._trainee, unique[start : start + CHUNK], self._precision))
                 for _ in range(len(states[-1])):
                     meter.advance()
         return torch.cat(states).float()[[row[tuple(conversation.ids)] for conversation in conversations]]

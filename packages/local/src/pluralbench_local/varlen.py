@@ -1,4 +1,4 @@
-"""The attention of a packed batch by a kernel for runs of any length, as a GPU has it (Ampere and later)."""
+"""The attention of a packed batch by torch's variable-length kernel (NVIDIA GPUs from Ampere on)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,10 +13,15 @@ from pluralbench_local.packing import Packed, Segment
 
 @dataclass(frozen=True)
 class Level:
-    """Segments of one depth, and the rows that continue them, as runs.
+    """Segments of one depth as runs of keys, and the rows that continue them as runs of queries.
 
-    rows, key_rows: which rows of the batch the runs are of. query_starts, key_starts: where each run begins among
-    them, and where the last ends. longest_query, longest_key: rows of the longest run.
+    Attributes:
+        rows: Rows of the batch in the runs of queries.
+        key_rows: Rows of the batch in the runs of keys.
+        query_starts: Offsets of the runs within `rows`, and the end of the last.
+        key_starts: Offsets of the runs within `key_rows`, and the end of the last.
+        longest_query: Rows of the longest run of queries.
+        longest_key: Rows of the longest run of keys.
     """
 
     rows: Tensor
@@ -27,10 +32,21 @@ class Level:
     longest_key: int
 
 
-def by_varlen(packed: Packed, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
-    """All segments over themselves in one call, then of each depth all rows that continue a segment over it in another.
+def varlen_attention(packed: Packed, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
+    """Compute the attention of a packed batch on a GPU.
 
-    query: [1, heads, rows, width]; the result: [1, rows, heads, width]. The parts are merged by their normalisers.
+    One call covers all segments over themselves; one more call for each depth covers the rows that continue a segment
+    over that segment. The results are merged by their normalizers.
+
+    Args:
+        packed: The batch.
+        query: Shape (1, heads, rows, width).
+        key: Shape (1, key heads, rows, width).
+        value: Shape (1, key heads, rows, width).
+        scale: Factor of the attention scores.
+
+    Returns:
+        The output, of shape (1, rows, heads, width).
     """
     from torch.nn.attention.varlen import AuxRequest, varlen_attn  # noqa: PLC0415 - CUDA only
 
@@ -42,44 +58,52 @@ def by_varlen(packed: Packed, query: Tensor, key: Tensor, value: Tensor, scale: 
         "return_aux": AuxRequest(lse=True),
     }
     starts, longest = own_level.query_starts, own_level.longest_query
-    own, own_norm = varlen_attn(q, k, v, starts, starts, longest, longest, window_size=(-1, 0), **options)
+    output, output_norm = varlen_attn(q, k, v, starts, starts, longest, longest, window_size=(-1, 0), **options)
     for level in levels:
         rows, key_rows = level.rows, level.key_rows
         shared, norm = varlen_attn(
             q[rows], k[key_rows], v[key_rows], level.query_starts, level.key_starts,
             level.longest_query, level.longest_key, **options,
         )  # fmt: skip
-        known = own_norm[:, rows]
-        weight = torch.sigmoid(norm - known).transpose(0, 1).unsqueeze(-1)
-        own[rows] = torch.lerp(own[rows].float(), shared.float(), weight).to(own.dtype)
-        own_norm[:, rows] = torch.logaddexp(known, norm)
-    return own.unsqueeze(0)
+        previous = output_norm[:, rows]
+        weight = torch.sigmoid(norm - previous).transpose(0, 1).unsqueeze(-1)
+        output[rows] = torch.lerp(output[rows].float(), shared.float(), weight).to(output.dtype)
+        output_norm[:, rows] = torch.logaddexp(previous, norm)
+    return output.unsqueeze(0)
 
 
 def _levels(packed: Packed, device: torch.device) -> list[Level]:
-    """First all segments over themselves, then of each depth those that are continued; made once a batch and device."""
+    """First all segments over themselves, then by depth those that are continued; cached by device."""
     if device not in packed.levels:
-        continued = sorted((one for one in packed.segments if one.below > one.end), key=lambda one: len(one.before))
-        own = [range(segment.start, segment.end) for segment in packed.segments]
-        depths = [list(alike) for _, alike in groupby(continued, key=lambda one: len(one.before))]
-        packed.levels[device] = [_level(own, own, device), *(_level(*_runs(depth), device) for depth in depths)]
+        continued = [segment for segment in packed.segments if segment.subtree_end > segment.end]
+        continued.sort(key=_depth)
+        runs = [range(segment.start, segment.end) for segment in packed.segments]
+        depths = [list(segments) for _, segments in groupby(continued, key=_depth)]
+        packed.levels[device] = [_level(runs, runs, device), *(_level(*_runs(depth), device) for depth in depths)]
     return packed.levels[device]
 
 
-def _runs(depth: Sequence[Segment]) -> tuple[list[range], list[range]]:
-    return [range(one.end, one.below) for one in depth], [range(one.start, one.end) for one in depth]
+def _depth(segment: Segment) -> int:
+    return len(segment.prefix)
+
+
+def _runs(segments: Sequence[Segment]) -> tuple[list[range], list[range]]:
+    return (
+        [range(segment.end, segment.subtree_end) for segment in segments],
+        [range(segment.start, segment.end) for segment in segments],
+    )
 
 
 def _level(queries: Sequence[range], keys: Sequence[range], device: torch.device) -> Level:
     def starts(runs: Sequence[range]) -> Tensor:
         return torch.tensor([0, *map(len, runs)], device=device, dtype=torch.int32).cumsum(0, dtype=torch.int32)
 
-    def places(runs: Sequence[range]) -> Tensor:
+    def rows(runs: Sequence[range]) -> Tensor:
         return torch.tensor([row for run in runs for row in run], device=device, dtype=torch.long)
 
     return Level(
-        rows=places(queries),
-        key_rows=places(keys),
+        rows=rows(queries),
+        key_rows=rows(keys),
         query_starts=starts(queries),
         key_starts=starts(keys),
         longest_query=max(map(len, queries)),

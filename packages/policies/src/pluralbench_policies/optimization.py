@@ -9,8 +9,8 @@ from typing import Any
 
 from pluralbench_local import LocalModel
 from pluralbench_local.config import described
-from pluralbench_local.models import device_of
-from pluralbench_local.training_job import Kind, Result, Trained, at_commit, check_names, run_job, saved_network
+from pluralbench_local.models import resolve_device
+from pluralbench_local.training_job import Kind, Result, Trained, at_commit, check_unique_ids, run_job, saved_network
 from pluralbench_rewards import RewardModel
 from pluralbench_runs import recipe_values, rng_for
 
@@ -78,7 +78,7 @@ def optimize(
     def train(work: Path) -> Result:
         source = at_commit(base, settings.policy)
         tokenizer = chat_tokenizer(source)
-        device = device_of(source.device)
+        device = resolve_device(source.device)
         model = load_policy(source, device)
         prompts, fitting = _fitting_prompts(base.name, model, tokenizer, tasks, options)
         steps = _steps(fitting, tasks, options)
@@ -92,7 +92,7 @@ def optimize(
             "completions": sum(map(len, steps)) * options.completions,
             **warnings_of(work),
         }
-        return saved_network(model, tokenizer, device, facts, beside=[work / CURVES_FILE])
+        return saved_network(model, tokenizer, device, facts, extra_files=[work / CURVES_FILE])
 
     return run_job(POLICY, out, settings, train, too_large=TOO_LARGE, fresh=fresh)
 

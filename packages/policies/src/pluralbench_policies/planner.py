@@ -12,7 +12,7 @@ from typing import Any
 from pluralbench_local import LocalModel, ModelError
 from pluralbench_local.config import described
 from pluralbench_local.models import language_model
-from pluralbench_local.training_job import Kind, Result, Trained, at_commit, check_names, run_job, saved_network
+from pluralbench_local.training_job import Kind, Result, Trained, at_commit, check_unique_ids, run_job, saved_network
 from pluralbench_runs import Json, recipe_values, rng_for
 
 from pluralbench_policies.base_models import chat_tokenizer, check_base_model, template_errors

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from datasets import Dataset
 from pluralbench_local import LocalModel
-from pluralbench_local.models import from_pretrained
+from pluralbench_local.models import hub_options
 from pluralbench_local.training_job import newest_checkpoint
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer

@@ -1,1 +1,1 @@
-"""Personalized reward models: small networks on the vectors of a frozen backbone, one file a method."""
+"""Personalized reward models: small networks on the vectors of a frozen backbone. Each method has a file."""

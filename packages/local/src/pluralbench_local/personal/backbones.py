@@ -1,4 +1,4 @@
-"""Backbones: loaded from a folder or the Hub, and the decoder, whose vectors come from the packing of scoring."""
+"""Load backbones, and compute the vectors of decoders with the packed batches of scoring."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -22,17 +22,17 @@ from pluralbench_local.models import (
     load_config,
     load_language_model,
     load_tokenizer,
-    rows_of,
+    num_embeddings,
 )
 from pluralbench_local.network import ReadableNetwork
 from pluralbench_local.packing import Tokens
 from pluralbench_local.personal.contract import Backbone, BackboneRecord, key_of
 from pluralbench_local.personal.encoders import load_encoder
-from pluralbench_local.personal.texts import Left, Texts, TokenizedTexts, context_tokens
-from pluralbench_local.scoring import RunOptions, limit_of, shown_by, work_of
+from pluralbench_local.personal.texts import Remaining, Texts, TokenizedTexts, context_tokens
+from pluralbench_local.scoring import RunOptions, length_limit, loaded_fields, work_of
 
-# Contents alone, a blank line between them and before an answer; behind what the tokenizer begins every text with.
-PLAIN = (
+# Contents alone, with a blank line between them and before an answer.
+PLAIN_TEMPLATE = (
     "{% for message in messages %}{{ message['content'] }}{% if not loop.last or add_generation_prompt %}{{ '\\n\\n' }}"
     "{% endif %}{% endfor %}"
 )
@@ -40,12 +40,19 @@ PLAIN = (
 
 @dataclass(frozen=True)
 class Decoder:
-    """A causal language model, or the body of a classifier: a text's vector is the last hidden state of its last token.
+    """A causal language model, or the body of a classifier, as a backbone.
 
-    PAL pools so in the paper of Personalized RewardBench (appendix B). A prompt is read where its answer begins, with
-    the chat template's opening of the answer: that is where a decoder has taken the question in and predicts what
-    follows, and as all its answers begin with these tokens it is computed with them. An answer is read at the last
-    token of the conversation; what is told of a person at that of a user's message.
+    The vector of a text is the last hidden state of its last token, as for PAL in Personalized RewardBench (appendix
+    B). A prompt ends with the chat template's opening of the answer; its answers begin with the same tokens, so both
+    are computed together. A response is read at the last token of the conversation, and a user context as a message of
+    the user.
+
+    Attributes:
+        name: Folder, or ORG/NAME on the Hub.
+        network: The loaded network.
+        template: How conversations become tokens.
+        options: How it runs.
+        record: The backbone's record.
     """
 
     name: str
@@ -56,55 +63,60 @@ class Decoder:
 
     @property
     def networks(self) -> list[ReadableNetwork]:
-        """What has to run."""
+        """Networks that have to run."""
         return [self.network]
 
     @property
     def precision(self) -> torch.dtype:
-        """What a vector is rounded to."""
+        """Precision of a vector."""
         return self.network.dtype
 
-    def shown(self) -> dict[str, Any]:
-        """What loading it showed."""
-        return shown_by(self)
+    def loaded_fields(self) -> dict[str, Any]:
+        """Return the fields of `ModelRecord` that are known only after loading."""
+        return loaded_fields(self)
 
     def work(self) -> Work:
-        """How it will compute."""
-        return work_of(self, limit_of(self))
+        """Return how it will compute."""
+        return work_of(self, length_limit(self))
 
-    def running(self, options: RunOptions) -> Self:
-        """The same, running in another way."""
+    def with_options(self, options: RunOptions) -> Self:
+        """Return a copy with other options."""
         return replace(self, options=options)
 
     def read(self, texts: Texts) -> TokenizedTexts:
-        """Texts in tokens. What is too long is dealt with as the options say; what is told is cut at its end."""
-        limit = limit_of(self)
-        answered = tokenize(texts.prompts, self.template, limit, self.options.on_overflow)
-        told = context_tokens(texts.told, self.template, limit)
-        units = [_units(result) for result in answered]
-        units += [Tokenized([Tokens(ids, range(len(ids) - 1, len(ids)))], cut) for ids, cut in told]
+        """Tokenize texts. `on_overflow` applies to conversations that are too long; contexts are cut at their end."""
+        limit = length_limit(self)
+        tokenized = tokenize(texts.prompts, self.template, limit, self.options.on_overflow)
+        contexts = context_tokens(texts.contexts, self.template, limit)
+        units = [_read_at_last_tokens(result) for result in tokenized]
+        units += [Tokenized([Tokens(ids, range(len(ids) - 1, len(ids)))], cut) for ids, cut in contexts]
 
-        def vectors(left: Left, work: Work) -> Iterator[tuple[int, dict[int, Tensor]]]:
-            return in_batches(self._states, units, left, work, texts.ids)
+        def vectors(remaining: Remaining, work: Work) -> Iterator[tuple[int, dict[int, Tensor]]]:
+            return in_batches(self._states, units, remaining, work, texts.ids)
 
         return TokenizedTexts(
             keys=[[key_of(self.record, tokens.ids.tobytes()) for tokens in unit.conversations] for unit in units],
             cut=[unit.cut for unit in units],
-            dropped={place: unit.dropped for place, unit in enumerate(units) if unit.dropped},
+            dropped={index: unit.dropped for index, unit in enumerate(units) if unit.dropped},
             vectors=vectors,
         )
 
     def _states(self, groups: Sequence[Sequence[Tokens]], read: Read) -> tuple[Sequence[Tensor], int]:
         states, rows, computed = read(self.network, groups)
-        return list(states[[places[-1] for places in rows]].cpu()), computed
+        return list(states[[indices[-1] for indices in rows]].cpu()), computed
 
 
 def load_backbone(model: str | Path | LocalModel, *, scoring: ScoringConfig | None = None) -> Backbone:
     """Load a backbone from a folder or the Hub.
 
-    model: a causal language model, a classifier of which only the body is used, or a sentence encoder that
-    sentence-transformers loads. scoring: how it runs, and what it does with conversations that are too long.
-    Raises `ModelError`, `DeviceError`.
+    Args:
+        model: A causal language model, a classifier (only its body is used), or a sentence encoder that
+            sentence-transformers loads.
+        scoring: How it runs, and how it handles conversations that are too long.
+
+    Raises:
+        ModelError: If the model cannot be loaded, or is not a backbone.
+        DeviceError: If its device is not available, or has too little memory.
     """
     source = described(model)
     if Path(source.name).is_dir():
@@ -118,7 +130,7 @@ def load_backbone(model: str | Path | LocalModel, *, scoring: ScoringConfig | No
 def _is_sentence_encoder(source: LocalModel) -> bool:
     if not Path(source.name).is_dir() and source.name.count("/") != 1:
         return False
-    found = cached_file(
+    path = cached_file(
         source.name,
         "modules.json",
         revision=source.revision,
@@ -126,7 +138,7 @@ def _is_sentence_encoder(source: LocalModel) -> bool:
         _raise_exceptions_for_missing_entries=False,
         _raise_exceptions_for_connection_errors=False,
     )
-    return found is not None
+    return path is not None
 
 
 def _decoder(source: LocalModel, options: RunOptions) -> Decoder:
@@ -134,16 +146,16 @@ def _decoder(source: LocalModel, options: RunOptions) -> Decoder:
     declared = config.architectures or [""]
     classifier = declared[0].endswith("ForSequenceClassification") or declared[0] in SPECIAL
     if config.is_encoder_decoder or declared[0].endswith("ForMaskedLM"):
-        raise ModelError(_no_decoder(source.name, declared[0]))
+        raise ModelError(_no_decoder_message(source.name, declared[0]))
     tokenizer = load_tokenizer(source, source.template())
     network = load_classifier(source)[0] if classifier else load_language_model(source)
     if network.head is None:
-        raise ModelError(_no_decoder(source.name, declared[0]))
+        raise ModelError(_no_decoder_message(source.name, declared[0]))
     weight = network.head.weight
-    assert isinstance(weight, Tensor)  # noqa: S101 - the library types it as anything that a module can hold
+    assert isinstance(weight, Tensor)  # noqa: S101 - for mypy: the library declares a wider type
     plain = not tokenizer.chat_template
     if plain:
-        tokenizer.chat_template = _beginning(tokenizer) + PLAIN
+        tokenizer.chat_template = _bos_prefix(tokenizer) + PLAIN_TEMPLATE
     record = BackboneRecord(
         name=source.name,
         digest=model_digest(source.name),
@@ -154,30 +166,34 @@ def _decoder(source: LocalModel, options: RunOptions) -> Decoder:
         plain=plain,
     )
     return Decoder(
-        source.name, network, Template(tokenizer, whole_response=True, rows=rows_of(network.model)), options, record
+        source.name,
+        network,
+        Template(tokenizer, whole_response=True, num_embeddings=num_embeddings(network.model)),
+        options,
+        record,
     )
 
 
-def _no_decoder(name: str, architecture: str) -> str:
+def _no_decoder_message(name: str, architecture: str) -> str:
     return (
-        f"{name} is no decoder but {architecture}, whose last token says nothing of a text; give a causal language "
-        "model, or a sentence encoder with the modules.json that sentence-transformers writes."
+        f"{name} is not a decoder but {architecture}; give a causal language model, or a sentence encoder with the "
+        "modules.json of sentence-transformers."
     )
 
 
-def _beginning(tokenizer: PreTrainedTokenizerBase) -> str:
-    """What the tokenizer begins every text with, as a template has it."""
+def _bos_prefix(tokenizer: PreTrainedTokenizerBase) -> str:
+    """The template of the token that the tokenizer puts before every text, if any."""
     first = tokenizer("", verbose=False)["input_ids"][:1]
     return "{{ bos_token }}" if first and first == [tokenizer.bos_token_id] else ""
 
 
-def _units(answered: Tokenized) -> Tokenized:
-    """A prompt and its responses, each read at its last token, from responses that are read from the prompt's end on.
+def _read_at_last_tokens(tokenized: Tokenized) -> Tokenized:
+    """A prompt and its conversations, each read at its last token.
 
-    An answer may be such that its first characters make one token with the last of the opening; others then say where
-    the prompt ends.
+    The first characters of a response may merge with the last token of the opening. The prompt therefore ends where
+    the latest response begins.
     """
-    opened = max(answered.conversations, key=lambda tokens: tokens.reads.start)
-    end = opened.reads.start + 1
-    texts = [opened.ids[:end], *(tokens.ids for tokens in answered.conversations)]
-    return replace(answered, conversations=[Tokens(ids, range(len(ids) - 1, len(ids))) for ids in texts])
+    latest = max(tokenized.conversations, key=lambda tokens: tokens.reads.start)
+    end = latest.reads.start + 1
+    texts = [latest.ids[:end], *(tokens.ids for tokens in tokenized.conversations)]
+    return replace(tokenized, conversations=[Tokens(ids, range(len(ids) - 1, len(ids))) for ids in texts])

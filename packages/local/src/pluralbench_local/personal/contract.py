@@ -1,4 +1,4 @@
-"""What a backbone is: a frozen model that gives one vector for a text, and the record of which one it was."""
+"""The interface of backbones: frozen models that compute a vector for each text."""
 
 import hashlib
 from typing import Any, Protocol, Self
@@ -12,12 +12,17 @@ from pluralbench_local.scoring import RunOptions
 
 
 class BackboneRecord(FrozenModel):
-    """Which backbone made vectors, and how.
+    """Which backbone computed vectors, and how.
 
-    name: a folder, or ORG/NAME on the Hub. digest: SHA-256 of the files of a folder. commit: of the Hub's repository.
-    pooling: "last" is the last hidden state of the last token; a sentence encoder has its own, such as "mean". width:
-    of a vector. dtype: of the weights. template_digest: of the chat template; None where there are no roles.
-    plain: whether the model has no chat template, so that it reads the contents of messages alone.
+    Attributes:
+        name: Folder, or ORG/NAME on the Hub.
+        digest: SHA-256 of the files of a folder.
+        commit: Commit of the repository on the Hub.
+        pooling: "last" is the last hidden state of the last token. A sentence encoder has its own, such as "mean".
+        width: Size of a vector.
+        dtype: Precision of the weights.
+        template_digest: Digest of the chat template; None if there are no roles.
+        plain: Whether the model has no chat template, and reads only the contents of messages.
     """
 
     name: str
@@ -31,15 +36,15 @@ class BackboneRecord(FrozenModel):
 
     @property
     def identity(self) -> str:
-        """SHA-256 of all that vectors depend on, in 64 hexadecimal digits; only vectors that share it can be compared.
+        """SHA-256 of everything that vectors depend on. Only vectors with the same identity can be compared.
 
-        The name is in it where neither content nor commit is known.
+        The name is part of it only if neither digest nor commit is known.
         """
-        known = self.digest or self.commit
-        return digest(self.model_dump(mode="json", exclude={"name"} if known else None))
+        content = self.digest or self.commit
+        return digest(self.model_dump(mode="json", exclude={"name"} if content else None))
 
     def __str__(self) -> str:
-        """The name, and in brackets what tells it from another of that name."""
+        """Return the name, and in brackets what distinguishes it from others of that name."""
         content = self.digest or self.commit
         parts = [
             f"content {content[:12]}" if content else "content unknown",
@@ -52,29 +57,29 @@ class BackboneRecord(FrozenModel):
 
 
 class Backbone(Protocol):
-    """A frozen model that gives one vector for a text."""
+    """A frozen model that computes a vector for each text."""
 
     @property
     def record(self) -> BackboneRecord:
-        """What it is."""
+        """The backbone's record."""
 
     @property
     def precision(self) -> torch.dtype:
-        """What a vector is rounded to."""
+        """Precision of a vector."""
 
-    def shown(self) -> dict[str, Any]:
-        """What loading it showed, as fields of `pluralbench_rewards.ModelRecord`."""
+    def loaded_fields(self) -> dict[str, Any]:
+        """Return the fields of `pluralbench_rewards.ModelRecord` that are known only after loading."""
 
     def work(self) -> Work:
-        """How it will compute; nothing is computed yet. Raises `ConversationError`."""
+        """Return how it will compute, before anything is computed. Raises `ConversationError`."""
 
     def read(self, texts: Texts) -> TokenizedTexts:
-        """Texts as it reads them; their vectors are computed when they are asked for. Raises `ConversationError`."""
+        """Tokenize texts. Vectors are computed later, by the result. Raises `ConversationError`."""
 
-    def running(self, options: RunOptions) -> Self:
-        """The same, running in another way."""
+    def with_options(self, options: RunOptions) -> Self:
+        """Return a copy with other options."""
 
 
 def key_of(record: BackboneRecord, text: bytes) -> bytes:
-    """The key of a text as a backbone reads it: SHA-256, 32 bytes."""
+    """Return the key of a text as a backbone reads it: a SHA-256 of 32 bytes."""
     return hashlib.sha256(bytes.fromhex(record.identity) + text).digest()

@@ -1,4 +1,4 @@
-"""From items to a corpus of vectors, each different text computed once."""
+"""Embed items as a corpus of vectors. Each distinct text is computed once."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,19 +13,22 @@ from torch import Tensor
 from pluralbench_local.personal.contract import Backbone
 from pluralbench_local.personal.points import Corpus, Earlier
 from pluralbench_local.personal.store import EmbeddingStore
-from pluralbench_local.personal.texts import Item, Left, TokenizedTexts, collect_texts
+from pluralbench_local.personal.texts import Item, Remaining, TokenizedTexts, collect_texts
 
-KEPT_AT_ONCE = 4096  # vectors that are written to the store in one shard
-KEPT_AFTER = 30.0  # seconds after which fewer are
+SHARD_VECTORS = 4096  # vectors in a shard of the store
+SHARD_SECONDS = 30.0  # seconds after which a shard is written with fewer
 
 
 @dataclass(frozen=True)
 class EmbeddedCorpus(Corpus):
-    """A corpus, and what embedding took.
+    """A corpus, and how it was embedded.
 
-    places: of each item, the place of its group. cut: of each item, the most tokens that one of its texts lost.
-    dropped: by the place of a group, why it is not in the corpus. pairs_dropped: earlier pairs that are not.
-    work: what was computed; what came from a store is not in it.
+    Attributes:
+        places: Index of the group of each item.
+        cut: Largest number of tokens that a text of an item lost, by item.
+        dropped: Why a group is not in the corpus, by index of the group.
+        pairs_dropped: Number of earlier pairs that are not in the corpus.
+        work: What was computed, without vectors from a store.
     """
 
     places: Sequence[int] = ()
@@ -43,38 +46,53 @@ def embed(
     posts: int,
     store: EmbeddingStore | None = None,
 ) -> EmbeddedCorpus:
-    """Embed prompts, responses, and what is told of the persons.
+    """Embed prompts, responses, and user contexts.
 
-    ranks: of each group's responses, lower is better, ties share a number. posts: the most blocks of a group's context,
-    which are embedded as one text. store: where vectors are kept as they come; what is there is not computed again.
+    The backbone's `on_overflow` applies to conversations that are too long. A user context that is too long loses its
+    last blocks, then the end of the first. `cut` and `dropped` of the result record both.
 
-    What is longer than the backbone's limit: a conversation is dealt with as the backbone's `on_overflow` says; of what
-    is told the last blocks go, then the end of the first. `cut` and `dropped` of the result tell of each.
-    Raises `ConversationError`, `DeviceError`, and `ModelError` for the store of another backbone.
+    Args:
+        groups: Prompts with their responses.
+        ranks: Ranks of each group's responses. A lower rank is better; tied responses share a rank.
+        backbone: The backbone.
+        posts: Maximum number of blocks of a group's context, which are embedded as one text.
+        store: Saves vectors as they are computed. Stored vectors are not computed again.
+
+    Raises:
+        ConversationError: If a text cannot be tokenized, or is too long.
+        DeviceError: If one text does not fit into memory.
+        ModelError: If the store is another backbone's.
     """
-    planned = plan(groups, backbone, posts)
+    planned = plan_embedding(groups, backbone, posts)
     with progress("embedding", len(planned.row)) as meter:
         return embed_plan(planned, ranks, backbone, store, backbone.work(), meter.advance)
 
 
 @dataclass(frozen=True)
 class EmbeddingPlan:
-    """What is to be embedded of some items. kept: places of items that are not dropped. row: of each text's vector."""
+    """The texts to embed.
+
+    Attributes:
+        items: All items.
+        tokenized: Their texts.
+        kept: Indices of items that are not dropped.
+        row: Row of a text's vector, by the key of the text.
+    """
 
     items: list[Item]
-    reading: TokenizedTexts
+    tokenized: TokenizedTexts
     kept: list[int]
     row: dict[bytes, int]
 
 
-def plan(groups: Sequence[Group], backbone: Backbone, posts: int) -> EmbeddingPlan:
-    """Read the texts of items. Raises `ConversationError`."""
+def plan_embedding(groups: Sequence[Group], backbone: Backbone, posts: int) -> EmbeddingPlan:
+    """Tokenize the texts of groups, and list the distinct ones. Raises `ConversationError`."""
     texts, items = collect_texts(groups, posts)
-    reading = backbone.read(texts)
-    kept = [place for place, item in enumerate(items) if item.unit not in reading.dropped]
-    needed = dict.fromkeys(unit for place in kept for unit in items[place].units if unit not in reading.dropped)
-    keys = dict.fromkeys(key for unit in needed for key in reading.keys[unit])
-    return EmbeddingPlan(items, reading, kept, {key: number for number, key in enumerate(keys)})
+    tokenized = backbone.read(texts)
+    kept = [index for index, item in enumerate(items) if item.unit not in tokenized.dropped]
+    needed = dict.fromkeys(unit for index in kept for unit in items[index].units if unit not in tokenized.dropped)
+    keys = dict.fromkeys(key for unit in needed for key in tokenized.keys[unit])
+    return EmbeddingPlan(items, tokenized, kept, {key: number for number, key in enumerate(keys)})
 
 
 def embed_plan(
@@ -85,43 +103,52 @@ def embed_plan(
     work: Work,
     advance: Callable[[], None],
 ) -> EmbeddedCorpus:
-    """The corpus of what was planned. advance: called for each vector."""
+    """Compute the vectors of a plan.
+
+    Args:
+        planned: The plan.
+        ranks: Ranks of each group's responses.
+        backbone: The backbone.
+        store: Saves vectors as they are computed.
+        work: How it computes; its counts are updated.
+        advance: Called for each vector.
+    """
     if store is not None:
         store.check(backbone.record)
     started = time.perf_counter()
     vectors = _vectors(planned, backbone.record.width, store, work, advance)
     work.seconds += time.perf_counter() - started
-    items = [planned.items[place] for place in planned.kept]
-    reading, row = planned.reading, planned.row
-    pairs = [[unit for unit in item.earlier if unit not in reading.dropped] for item in items]
+    items = [planned.items[index] for index in planned.kept]
+    tokenized, row = planned.tokenized, planned.row
+    pairs = [[unit for unit in item.earlier if unit not in tokenized.dropped] for item in items]
 
     def first(unit: int | None) -> int | None:
-        return None if unit is None else row[reading.keys[unit][0]]
+        return None if unit is None else row[tokenized.keys[unit][0]]
 
     return EmbeddedCorpus(
         vectors=vectors,
         ids=[item.group.id for item in items],
-        persons=[_person(item.group) for item in items],
-        query=[row[reading.keys[item.unit][0]] for item in items],
-        responses=[[row[key] for key in reading.keys[item.unit][1:]] for item in items],
-        rank=[ranks[place] for place in planned.kept],
-        about=[first(item.told) for item in items],
+        persons=[_user_id(item.group) for item in items],
+        query=[row[tokenized.keys[item.unit][0]] for item in items],
+        responses=[[row[key] for key in tokenized.keys[item.unit][1:]] for item in items],
+        rank=[ranks[index] for index in planned.kept],
+        about=[first(item.context) for item in items],
         persona=[first(item.persona) for item in items],
-        earlier=[[_pair([row[key] for key in reading.keys[unit]]) for unit in units] for units in pairs],
+        earlier=[[_pair([row[key] for key in tokenized.keys[unit]]) for unit in units] for units in pairs],
         places=planned.kept,
-        cut=[max(reading.cut[unit] for unit in item.units) for item in items],
+        cut=[max(tokenized.cut[unit] for unit in item.units) for item in items],
         dropped={
-            place: reading.dropped[item.unit]
-            for place, item in enumerate(planned.items)
-            if item.unit in reading.dropped
+            index: tokenized.dropped[item.unit]
+            for index, item in enumerate(planned.items)
+            if item.unit in tokenized.dropped
         },
         pairs_dropped=sum(len(item.earlier) - len(units) for item, units in zip(items, pairs, strict=True)),
         work=work,
     )
 
 
-def _person(group: Group) -> str:
-    """Who asks; an item of nobody is somebody's of its own."""
+def _user_id(group: Group) -> str:
+    """The user's id; an item without one has a user of its own."""
     return group.id if group.person is None or group.person.id is None else group.person.id
 
 
@@ -133,49 +160,49 @@ def _pair(rows: list[int]) -> Earlier:
 def _vectors(
     planned: EmbeddingPlan, width: int, store: EmbeddingStore | None, work: Work, advance: Callable[[], None]
 ) -> Tensor:
-    reading, row = planned.reading, planned.row
+    tokenized, row = planned.tokenized, planned.row
     vectors = torch.empty(len(row), width)
-    found = [key for key in row if store is not None and key in store]
-    if store is not None and found:
-        vectors[[row[key] for key in found]] = store.read(found)
-    for _ in found:
+    stored = [key for key in row if store is not None and key in store]
+    if store is not None and stored:
+        vectors[[row[key] for key in stored]] = store.read(stored)
+    for _ in stored:
         advance()
-    missing = row.keys() - found
-    left: Left = {}
-    for unit, keys in enumerate(reading.keys):
-        for place, key in enumerate(keys):
+    missing = row.keys() - stored
+    remaining: Remaining = {}
+    for unit, keys in enumerate(tokenized.keys):
+        for index, key in enumerate(keys):
             if key in missing:
                 missing.remove(key)
-                left.setdefault(unit, []).append(place)
-    with _keeping(store) as keep:
-        for unit, values in reading.vectors(left, work):
-            for place, vector in values.items():
-                key = reading.keys[unit][place]
+                remaining.setdefault(unit, []).append(index)
+    with _saving(store) as save:
+        for unit, values in tokenized.vectors(remaining, work):
+            for index, vector in values.items():
+                key = tokenized.keys[unit][index]
                 vectors[row[key]] = vector.float()
-                keep(key, vector)
+                save(key, vector)
                 advance()
     return vectors
 
 
 @contextmanager
-def _keeping(store: EmbeddingStore | None) -> Iterator[Callable[[bytes, Tensor], None]]:
-    """A function that keeps a vector: now and then, and in the end however it comes, they are written."""
-    held: dict[bytes, Tensor] = {}
+def _saving(store: EmbeddingStore | None) -> Iterator[Callable[[bytes, Tensor], None]]:
+    """Yield a function that saves a vector. Vectors are written in shards, the rest at the end or on an error."""
+    pending: dict[bytes, Tensor] = {}
     written = time.monotonic()
 
     def write() -> None:
         nonlocal written
-        if store is not None and held:
-            store.write(list(held), torch.stack(list(held.values())))
-        held.clear()
+        if store is not None and pending:
+            store.write(list(pending), torch.stack(list(pending.values())))
+        pending.clear()
         written = time.monotonic()
 
-    def keep(key: bytes, vector: Tensor) -> None:
-        held[key] = vector
-        if len(held) >= KEPT_AT_ONCE or time.monotonic() - written >= KEPT_AFTER:
+    def save(key: bytes, vector: Tensor) -> None:
+        pending[key] = vector
+        if len(pending) >= SHARD_VECTORS or time.monotonic() - written >= SHARD_SECONDS:
             write()
 
     try:
-        yield keep
+        yield save
     finally:
         write()

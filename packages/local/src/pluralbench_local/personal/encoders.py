@@ -1,4 +1,4 @@
-"""Sentence encoders as backbones, by sentence-transformers, which pools in the model's own way."""
+"""Sentence encoders as backbones, with sentence-transformers."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,23 +12,29 @@ from torch import Tensor
 
 from pluralbench_local.config import LocalModel
 from pluralbench_local.errors import ConversationError, ModelError
-from pluralbench_local.models import device_of, load_or_raise, silence_transformers
+from pluralbench_local.models import load_or_raise, resolve_device, silence_transformers
 from pluralbench_local.personal.contract import BackboneRecord, key_of
-from pluralbench_local.personal.texts import Left, Texts, TokenizedTexts, fitting
+from pluralbench_local.personal.texts import Remaining, Texts, TokenizedTexts, fit_blocks
 from pluralbench_local.scoring import UNLIMITED, RunOptions
 
-BATCH = 32  # texts of a forward pass
+DEFAULT_BATCH = 32  # texts of a forward pass
 WHY = "a sentence encoder reads each text by itself"
 Kind = Literal["query", "document"]
 
 
 @dataclass(frozen=True)
 class SentenceEncoder:
-    """A sentence encoder: one vector a text, in its own pooling, such as the mean of its tokens.
+    """A sentence encoder as a backbone, with its own pooling, such as the mean of its tokens.
 
-    Prompt and response are separate texts, as queries and documents are in retrieval: it was trained on single texts,
-    and the 256 or 512 tokens it reads would end before the response begins behind a long prompt. Of a conversation of
-    several messages it reads the contents, a blank line between them. What is longer than its limit loses its end.
+    Prompt and response are separate texts, as query and document in retrieval: the encoder was trained on single texts,
+    and after a long prompt the response might lie beyond its 256 or 512 tokens. Of a conversation of several messages
+    it reads the contents, with a blank line between them. A text that is too long loses its end.
+
+    Attributes:
+        encoder: The `SentenceTransformer`.
+        options: How it runs.
+        record: The backbone's record.
+        limit: Maximum number of tokens of a text.
     """
 
     encoder: Any
@@ -38,12 +44,12 @@ class SentenceEncoder:
 
     @property
     def precision(self) -> torch.dtype:
-        """What a vector is rounded to."""
+        """Precision of a vector."""
         dtype: torch.dtype = getattr(torch, str(self.record.dtype))
         return dtype
 
-    def shown(self) -> dict[str, Any]:
-        """What loading it showed."""
+    def loaded_fields(self) -> dict[str, Any]:
+        """Return the fields of `ModelRecord` that are known only after loading."""
         return {
             "commit": self.record.commit,
             "architecture": type(self.encoder[0].auto_model).__name__,
@@ -53,32 +59,35 @@ class SentenceEncoder:
         }
 
     def work(self) -> Work:
-        """How it will compute."""
-        asked = self.options.max_length or self.limit
-        if asked > self.limit:
+        """Return how it will compute. Raises `ConversationError`."""
+        limit = self.options.max_length or self.limit
+        if limit > self.limit:
             raise ConversationError(
-                f"A `max_length` of {asked:,} is more than the {self.limit:,} tokens that {self.record.name} reads."
+                f"{self.record.name} reads at most {self.limit:,} tokens; lower `max_length={limit}`."
             )
-        return Work("padded", WHY, self.options.token_budget or BATCH * asked, asked)
+        return Work("padded", WHY, self.options.token_budget or DEFAULT_BATCH * limit, limit)
 
-    def running(self, options: RunOptions) -> Self:
-        """The same, running in another way; batches have as many texts as fit into `token_budget` at the limit."""
+    def with_options(self, options: RunOptions) -> Self:
+        """Return a copy with other options. A batch has as many texts of maximum length as fit into `token_budget`."""
         return replace(self, options=options)
 
     def read(self, texts: Texts) -> TokenizedTexts:
-        """Texts as strings, of what is told as many blocks as it can read."""
+        """Prepare texts; of a user context as many blocks as fit."""
         limit = self.work().max_length
         units: list[list[tuple[Kind, str]]] = []
         for group in texts.prompts:
             prompt = "\n\n".join(message["content"] for message in group.prompt)
             units.append([("query", prompt), *(("document", text) for text in group.responses)])
-        before = [[text for _, text in unit] for unit in units] + [[told.text()] for told in texts.told]
-        units += [[("document", fitting(told, limit, lambda text: self._lengths([text])[0]))] for told in texts.told]
-        lengths = [self._lengths(unit) for unit in before]
+        full = [[text for _, text in unit] for unit in units] + [[context.text()] for context in texts.contexts]
+        fitted = (fit_blocks(context, limit, lambda text: self._lengths([text])[0]) for context in texts.contexts)
+        units += [[("document", text)] for text in fitted]
+        lengths = [self._lengths(unit) for unit in full]
 
-        def vectors(left: Left, work: Work) -> Iterator[tuple[int, dict[int, Tensor]]]:
+        def vectors(remaining: Remaining, work: Work) -> Iterator[tuple[int, dict[int, Tensor]]]:
             sizes = {
-                (unit, place): min(lengths[unit][place], limit) for unit, places in left.items() for place in places
+                (unit, index): min(lengths[unit][index], limit)
+                for unit, indices in remaining.items()
+                for index in indices
             }
             return self._vectors(units, sizes, work)
 
@@ -98,33 +107,38 @@ class SentenceEncoder:
         kinds: tuple[Kind, ...] = ("query", "document")
         encode = {"query": self.encoder.encode_query, "document": self.encoder.encode_document}
         self.encoder.max_seq_length = work.max_length
-        many = max(1, work.token_budget // work.max_length)
+        size = max(1, work.token_budget // work.max_length)
         work.conversations += len(sizes)
         work.unique_tokens += sum(sizes.values())
         for kind in kinds:
-            places = sorted((where for where in sizes if units[where[0]][where[1]][0] == kind), key=sizes.__getitem__)
-            for start in range(0, len(places), many):
-                several = places[start : start + many]
+            indices = sorted((index for index in sizes if units[index[0]][index[1]][0] == kind), key=sizes.__getitem__)
+            for start in range(0, len(indices), size):
+                batch = indices[start : start + size]
                 states = encode[kind](
-                    [units[unit][place][1] for unit, place in several],
-                    batch_size=len(several),
+                    [units[unit][index][1] for unit, index in batch],
+                    batch_size=len(batch),
                     convert_to_tensor=True,
                     show_progress_bar=False,
                 )
                 work.batches += 1
-                work.computed_tokens += len(several) * sizes[several[-1]]
-                for (unit, place), state in zip(several, states.cpu(), strict=True):
-                    yield unit, {place: state}
+                work.computed_tokens += len(batch) * sizes[batch[-1]]
+                for (unit, index), state in zip(batch, states.cpu(), strict=True):
+                    yield unit, {index: state}
 
 
 def load_encoder(source: LocalModel, options: RunOptions) -> SentenceEncoder:
-    """A sentence encoder from a folder or the Hub. Raises `ModelError`, `DeviceError`."""
+    """Load a sentence encoder from a folder or the Hub.
+
+    Raises:
+        ModelError: If it cannot be loaded, or sentence-transformers is not installed.
+        DeviceError: If its device is not available.
+    """
     if find_spec("sentence_transformers") is None:
         how = install_command("pluralbench-local", "sentence-transformers")
         raise ModelError(f"{source.name} is a sentence encoder, which needs an extra: {how}.")
     from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - an extra
 
-    device = device_of(source.device)
+    device = resolve_device(source.device)
     with silence_transformers():
         encoder = load_or_raise(
             "sentence encoder",

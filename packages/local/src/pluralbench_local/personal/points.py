@@ -1,4 +1,4 @@
-"""Items as vectors of a frozen backbone: what a personalized reward model reads."""
+"""Items as vectors of a frozen backbone: the data of personalized reward models."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,17 +8,21 @@ from pluralbench_measures.rankings import pairs_of
 from torch import Tensor
 
 Earlier = tuple[int, int, int]
-"""Rows of an earlier pair's prompt, of its chosen and of its rejected response."""
+"""Rows of the prompt, the chosen and the rejected response of an earlier pair."""
 
 
 @dataclass(frozen=True)
 class Points:
-    """A batch of items that have the same number of responses, all in float32.
+    """A batch of items with the same number of responses, in float32.
 
-    query: [items, width], of the prompt. responses: [items, responses, width], each read behind its prompt; in training
-    two, the better first. about: [items, features], what is told of the person; features is 0 for a model without a
-    profile. earlier_query: [items, pairs, width] and earlier: [items, pairs, 2, width], the pairs that the person
-    decided before, the chosen response first. known: [items, pairs], which of these are there; others are 0.
+    Attributes:
+        query: Prompts, of shape (items, width).
+        responses: Responses, each read after its prompt, of shape (items, responses, width). In training there are two,
+            the better first.
+        about: User contexts, of shape (items, features). Without a profile, features is 0.
+        earlier_query: Prompts of the user's earlier pairs, of shape (items, pairs, width).
+        earlier: Earlier pairs, of shape (items, pairs, 2, width), the chosen response first.
+        pair_mask: Which earlier pairs exist, of shape (items, pairs). The others are zeros.
     """
 
     query: Tensor
@@ -26,16 +30,23 @@ class Points:
     about: Tensor
     earlier_query: Tensor
     earlier: Tensor
-    known: Tensor
+    pair_mask: Tensor
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Items whose every different text is embedded once.
+    """Embedded items, in which each distinct text has one vector.
 
-    vectors: [texts, width], float32. By item: ids; persons, who asks; query, a row of `vectors`; responses, a row each;
-    rank, of each response (lower is better, ties share a number); about, the row of what is told of the person, and
-    persona, that of their persona, both None where there is none; earlier, the pairs they decided before, oldest first.
+    Attributes:
+        vectors: Shape (texts, width), in float32. The other attributes refer to its rows.
+        ids: Id of each item.
+        persons: Id of each item's user.
+        query: Row of each item's prompt.
+        responses: Rows of each item's responses.
+        rank: Ranks of each item's responses. A lower rank is better; tied responses share a rank.
+        about: Row of each item's user context; None if it has none.
+        persona: Row of each item's persona; None if it has none.
+        earlier: Earlier pairs of each item's user, the oldest first.
     """
 
     vectors: Tensor
@@ -50,45 +61,48 @@ class Corpus:
 
     @property
     def width(self) -> int:
-        """Of a vector."""
+        """Size of a vector."""
         return self.vectors.shape[1]
 
     def pairs(self) -> list[tuple[int, int, int]]:
-        """All pairs to learn from: an item, its better and its worse response (their places in the item)."""
+        """Return all pairs to learn from, as indices of the item, its better and its worse response."""
         return [(item, *pair) for item, rank in enumerate(self.rank) for pair in sorted(pairs_of(rank))]
 
     def points(
         self,
         items: Sequence[int],
         responses: Sequence[Sequence[int]],
-        told: Sequence[Sequence[int | None]],
+        contexts: Sequence[Sequence[int | None]],
         earlier: Sequence[Sequence[Earlier]],
     ) -> Points:
-        """The batch of these items.
+        """Make the batch of some items.
 
-        responses: for each, places of its responses, as many for each item. told: for each, rows of what is known of
-        the person, as many for each item and none for a model without a profile; None is a vector of zeros.
-        earlier: for each, the earlier pairs that are shown; none for a model without a profile.
+        Args:
+            items: Indices of items.
+            responses: Indices of responses, the same number for each item.
+            contexts: Rows of the user contexts, the same number for each item. None is a vector of zeros. Without a
+                profile there are none.
+            earlier: Earlier pairs of each item's user. Without a profile there are none.
         """
-        most = max(map(len, earlier), default=0)
-        padded = [[*pairs, *[(0, 0, 0)] * (most - len(pairs))] for pairs in earlier]
-        rows = torch.tensor(padded, dtype=torch.long).reshape(len(items), most, 3)
-        known = torch.tensor([[place < len(pairs) for place in range(most)] for pairs in earlier], dtype=torch.bool)
-        known = known.reshape(len(items), most)
-        shown = self.vectors[rows] * known[:, :, None, None]
-        chosen = [
-            [self.responses[item][place] for place in places] for item, places in zip(items, responses, strict=True)
+        size = max(map(len, earlier), default=0)
+        padded = [[*pairs, *[(0, 0, 0)] * (size - len(pairs))] for pairs in earlier]
+        rows = torch.tensor(padded, dtype=torch.long).reshape(len(items), size, 3)
+        mask = torch.tensor([[number < len(pairs) for number in range(size)] for pairs in earlier], dtype=torch.bool)
+        mask = mask.reshape(len(items), size)
+        pair_vectors = self.vectors[rows] * mask[:, :, None, None]
+        response_rows = [
+            [self.responses[item][index] for index in indices] for item, indices in zip(items, responses, strict=True)
         ]
         return Points(
             query=self.vectors[torch.tensor([self.query[item] for item in items])],
-            responses=self.vectors[torch.tensor(chosen)],
-            about=self._about(told),
-            earlier_query=shown[:, :, 0],
-            earlier=shown[:, :, 1:],
-            known=known,
+            responses=self.vectors[torch.tensor(response_rows)],
+            about=self._about(contexts),
+            earlier_query=pair_vectors[:, :, 0],
+            earlier=pair_vectors[:, :, 1:],
+            pair_mask=mask,
         )
 
-    def _about(self, told: Sequence[Sequence[int | None]]) -> Tensor:
-        there = torch.tensor([[row is not None for row in rows] for rows in told], dtype=torch.float32)
-        rows = torch.tensor([[row or 0 for row in rows] for rows in told], dtype=torch.long)
-        return (self.vectors[rows] * there.unsqueeze(-1)).flatten(1)
+    def _about(self, contexts: Sequence[Sequence[int | None]]) -> Tensor:
+        mask = torch.tensor([[row is not None for row in rows] for rows in contexts], dtype=torch.float32)
+        indices = torch.tensor([[row or 0 for row in rows] for rows in contexts], dtype=torch.long)
+        return (self.vectors[indices] * mask.unsqueeze(-1)).flatten(1)

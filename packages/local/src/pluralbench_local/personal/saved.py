@@ -1,4 +1,4 @@
-"""A trained personalized reward model: read from its folder, and what it thinks of responses."""
+"""Trained personalized reward models: read and save them, and compute their rewards."""
 
 import json
 from collections import defaultdict
@@ -17,22 +17,28 @@ from torch import Tensor
 from pluralbench_local.config import PERSONAL_FILE
 from pluralbench_local.errors import ModelError
 from pluralbench_local.personal.contract import BackboneRecord
-from pluralbench_local.personal.items import check_user_context, check_vectors, latest, shown_points, standardize
+from pluralbench_local.personal.items import check_user_context, check_vectors, latest_pairs, make_points, standardize
 from pluralbench_local.personal.networks import Network, new_network
 from pluralbench_local.personal.options import PersonalConfig
 from pluralbench_local.personal.points import Corpus, Points
 
 WEIGHTS_FILE = "model.safetensors"
 FORMAT = 2
-BATCH = 256  # items
+BATCH_SIZE = 256  # items
 MEAN, DEVIATION = "standard.mean", "standard.deviation"
 
 
 @dataclass(frozen=True)
 class SavedPersonal:
-    """A personalized reward model. mean, deviation: [2, width], by which vectors are standardised before it reads them.
+    """A personalized reward model read from its folder.
 
-    backbone: what made the vectors that it was trained on. record: what `personal.json` holds.
+    Attributes:
+        options: How it was trained.
+        backbone: The backbone of its vectors.
+        network: Its network.
+        mean: Mean by which vectors are standardized, of shape (2, width).
+        deviation: Standard deviation by which vectors are standardized, of shape (2, width).
+        record: Contents of `personal.json`.
     """
 
     options: PersonalConfig
@@ -44,9 +50,10 @@ class SavedPersonal:
 
 
 def read_personal(folder: Path | str) -> SavedPersonal:
-    """The model that `train_personal` left in `folder`.
+    """Read the model that `train_personal` saved to `folder`.
 
-    Raises `ModelError` where there is none, or none that this version reads.
+    Raises:
+        ModelError: If there is none, or this version cannot read it.
     """
     folder = Path(folder)
     try:
@@ -54,7 +61,7 @@ def read_personal(folder: Path | str) -> SavedPersonal:
             record = json.loads(file.read())
         if record["format"] != FORMAT:
             raise ModelError(
-                f"{folder / PERSONAL_FILE} is of format {one_line(record['format'], 20)}, and this version reads "
+                f"{folder / PERSONAL_FILE} has the format {one_line(record['format'], 20)}, and this version reads "
                 f"{FORMAT}; train the model again."
             )
         options = PersonalConfig.model_validate(record["options"])
@@ -66,8 +73,8 @@ def read_personal(folder: Path | str) -> SavedPersonal:
         network.load_state_dict(weights)
     except FileNotFoundError as error:
         raise ModelError(
-            f"{folder} holds no personalized reward model: there is no {Path(error.filename or WEIGHTS_FILE).name}; "
-            "give the folder of one."
+            f"{folder} has no personalized reward model: there is no {Path(error.filename or WEIGHTS_FILE).name}; give "
+            "the folder of one."
         ) from None
     except (OSError, ValueError, LookupError, TypeError, RuntimeError, SafetensorError, ValidationError) as error:
         raise ModelError(
@@ -77,15 +84,16 @@ def read_personal(folder: Path | str) -> SavedPersonal:
 
 
 def save_weights(network: Network, mean: Tensor, deviation: Tensor, path: Path) -> None:
-    """Write what `read_personal` reads beside the record."""
+    """Write the weights and the statistics that `read_personal` reads."""
     save_file({**network.state_dict(), MEAN: mean, DEVIATION: deviation}, path)
 
 
 def rewards_of(saved: SavedPersonal, corpus: Corpus) -> list[list[float]]:
-    """The reward of each response of each item; higher is better, and only those of an item compare.
+    """Return the reward of each response, by item. Only rewards of the same item can be compared.
 
-    A model without a profile reads nothing of the person. Raises `ModelError` for vectors that are not of the width of
-    its backbone, or not finite, and where a model with a profile is told nothing of a person.
+    Raises:
+        ModelError: If vectors have another width than the backbone's or are not finite, or an item has no user context
+            and the model has a profile.
     """
     check_vectors(corpus, saved.backbone, "items")
     check_user_context(corpus, saved.options)
@@ -94,36 +102,36 @@ def rewards_of(saved: SavedPersonal, corpus: Corpus) -> list[list[float]]:
 
 @torch.no_grad()
 def rewards(network: Network, corpus: Corpus, options: PersonalConfig) -> list[list[float]]:
-    """The reward of each response of each item. corpus: standardised."""
+    """Return the reward of each response, by item, of a standardized corpus."""
     network.eval()
-    found: list[list[float]] = [[] for _ in corpus.ids]
+    rewards_by_item: list[list[float]] = [[] for _ in corpus.ids]
     for items, points in batches_of(corpus, options):
-        for item, own in zip(items, network(points).tolist(), strict=True):
-            found[item] = own
-    return found
+        for item, values in zip(items, network(points).tolist(), strict=True):
+            rewards_by_item[item] = values
+    return rewards_by_item
 
 
 def batches_of(corpus: Corpus, options: PersonalConfig) -> Iterator[tuple[Sequence[int], Points]]:
-    """All items in batches of those with as many responses, and which they are. corpus: standardised."""
-    alike = defaultdict(list)
+    """Yield batches of items with the same number of responses, of a standardized corpus, with the items' indices."""
+    by_size = defaultdict(list)
     for item, responses in enumerate(corpus.responses):
-        alike[len(responses)].append(item)
-    alike.pop(0, None)
-    for many, members in alike.items():
-        for start in range(0, len(members), BATCH):
-            items = members[start : start + BATCH]
-            earlier = [latest(corpus.earlier[item], options.max_history) for item in items]
-            yield items, shown_points(corpus, items, [range(many)] * len(items), earlier, options)
+        by_size[len(responses)].append(item)
+    by_size.pop(0, None)
+    for size, members in by_size.items():
+        for start in range(0, len(members), BATCH_SIZE):
+            items = members[start : start + BATCH_SIZE]
+            earlier = [latest_pairs(corpus.earlier[item], options.max_history) for item in items]
+            yield items, make_points(corpus, items, [range(size)] * len(items), earlier, options)
 
 
-def accuracies(corpus: Corpus, rewarded: Sequence[Sequence[float]]) -> list[tuple[str, bool]]:
-    """Of each pair, whose it is, and whether its better response has the strictly higher reward; a tie is wrong."""
+def pair_outcomes(corpus: Corpus, rewards: Sequence[Sequence[float]]) -> list[tuple[str, bool]]:
+    """Return the user of each pair, and whether its better response has the strictly higher reward; a tie is wrong."""
     return [
-        (corpus.persons[item], rewarded[item][better] > rewarded[item][worse]) for item, better, worse in corpus.pairs()
+        (corpus.persons[item], rewards[item][better] > rewards[item][worse]) for item, better, worse in corpus.pairs()
     ]
 
 
-def accuracy(corpus: Corpus, rewarded: Sequence[Sequence[float]]) -> float:
-    """Share of the pairs that are right (`accuracies`)."""
-    right = [right for _, right in accuracies(corpus, rewarded)]
+def accuracy(corpus: Corpus, rewards: Sequence[Sequence[float]]) -> float:
+    """Return the share of pairs that are right (`pair_outcomes`)."""
+    right = [right for _, right in pair_outcomes(corpus, rewards)]
     return sum(right) / len(right)

@@ -1,4 +1,4 @@
-"""What of some items is embedded: prompts with their responses, and what is told of the persons."""
+"""The texts of items that are embedded: prompts with their responses, and user contexts."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -8,160 +8,183 @@ from typing import TYPE_CHECKING
 from pluralbench_rewards import Group, Message, Work
 from torch import Tensor
 
-from pluralbench_local.conversations import Template, check_text_size, encoded
+from pluralbench_local.conversations import Template, check_text_size, encode_texts
 from pluralbench_local.errors import ConversationError
 
 if TYPE_CHECKING:
     from array import array  # not to be subscripted before Python 3.12
 
-Left = dict[int, list[int]]
-"""Places that are still to embed, by unit."""
+Remaining = dict[int, list[int]]
+"""Indices of texts that are still to be embedded, by unit."""
 
 
 @dataclass(frozen=True)
 class UserContextText:
-    """What is told of a person, in blocks, in the data's order. id: of an item of theirs."""
+    """A user context, as blocks in the data's order; `id` is that of an item of the user."""
 
     id: str
     blocks: tuple[str, ...]
 
     def text(self, blocks: int | None = None) -> str:
-        """The first of its blocks, or all, as one text."""
+        """Return the first `blocks` blocks, or all, as one text."""
         return "\n".join(self.blocks[:blocks])
 
 
 @dataclass
 class Texts:
-    """The different texts of some items, in units: first the prompts, then what is told.
+    """The distinct texts of some items, in units: first the prompts, then the user contexts.
 
-    The unit of a prompt has the prompt at place 0, then its responses; one of what is told has a single text.
+    The unit of a prompt has the prompt at index 0, then its responses. The unit of a user context has a single text.
     """
 
     prompts: list[Group] = field(default_factory=list)
-    told: list[UserContextText] = field(default_factory=list)
+    contexts: list[UserContextText] = field(default_factory=list)
 
     @property
     def ids(self) -> list[str]:
-        """By unit, the id of an item that it is of."""
-        return [*(group.id for group in self.prompts), *(told.id for told in self.told)]
+        """Id of an item of each unit."""
+        return [*(group.id for group in self.prompts), *(context.id for context in self.contexts)]
 
 
 @dataclass(frozen=True)
 class TokenizedTexts:
     """Texts as a backbone reads them.
 
-    keys: of each text by unit, 32 bytes; texts with the same key have the same vector. cut: by unit, how many tokens
-    its longest text lost. dropped: by unit, why it is not embedded. vectors: gives the vectors [texts, width] of what
-    is left, as they come, by unit and place.
+    Attributes:
+        keys: Key of each text, by unit: 32 bytes. Texts with the same key have the same vector.
+        cut: Number of tokens that the longest text of a unit lost, by unit.
+        dropped: Why a unit is not embedded, by unit.
+        vectors: Computes the vectors of the remaining texts. Yields a unit, and vectors by the index of the text in it.
     """
 
     keys: list[list[bytes]]
     cut: list[int]
     dropped: dict[int, str]
-    vectors: Callable[[Left, Work], Iterator[tuple[int, dict[int, Tensor]]]]
+    vectors: Callable[[Remaining, Work], Iterator[tuple[int, dict[int, Tensor]]]]
 
 
 @dataclass(frozen=True)
 class Item:
-    """Where the texts of an item are. told, persona: None where there is nothing to tell."""
+    """The units of an item's texts.
+
+    Attributes:
+        group: The item.
+        unit: Unit of prompt and responses.
+        context: Unit of the user context; None if there is none.
+        persona: Unit of the persona; None if there is none.
+        earlier: Units of the user's earlier pairs.
+    """
 
     group: Group
     unit: int
-    told: int | None
+    context: int | None
     persona: int | None
     earlier: list[int]
 
     @property
     def units(self) -> list[int]:
-        """All that it needs."""
-        return [self.unit, *self.about, *self.earlier]
-
-    @property
-    def about(self) -> list[int]:
-        """What is told of the person."""
-        return [unit for unit in (self.told, self.persona) if unit is not None]
+        """All units of the item."""
+        contexts = [unit for unit in (self.context, self.persona) if unit is not None]
+        return [self.unit, *contexts, *self.earlier]
 
 
 def collect_texts(groups: Sequence[Group], posts: int) -> tuple[Texts, list[Item]]:
-    """The different texts of items, and where each item's are. posts: the most blocks of an item's context."""
-    asked: dict[tuple[object, ...], int] = {}
-    told: dict[tuple[str, ...], int] = {}
+    """Collect the distinct texts of items, and the units of each item.
+
+    Args:
+        groups: Prompts with their responses.
+        posts: Maximum number of blocks of an item's context.
+    """
+    prompt_units: dict[tuple[object, ...], int] = {}
+    context_units: dict[tuple[str, ...], int] = {}
     texts = Texts()
 
-    def ask(name: str, prompt: Sequence[Message], responses: Sequence[str]) -> int:
+    def add_prompt(name: str, prompt: Sequence[Message], responses: Sequence[str]) -> int:
         key = (*(tuple(sorted(message.items())) for message in prompt), *responses)
-        if key not in asked:
-            asked[key] = len(texts.prompts)
+        if key not in prompt_units:
+            prompt_units[key] = len(texts.prompts)
             texts.prompts.append(Group(name, prompt, list(responses)))
-        return asked[key]
+        return prompt_units[key]
 
-    def tell(name: str, blocks: Sequence[str]) -> int | None:
-        if any(block.strip() for block in blocks) and tuple(blocks) not in told:
-            told[tuple(blocks)] = len(texts.told)
-            texts.told.append(UserContextText(name, tuple(blocks)))
-        return told.get(tuple(blocks))
+    def add_context(name: str, blocks: Sequence[str]) -> int | None:
+        if any(block.strip() for block in blocks) and tuple(blocks) not in context_units:
+            context_units[tuple(blocks)] = len(texts.contexts)
+            texts.contexts.append(UserContextText(name, tuple(blocks)))
+        return context_units.get(tuple(blocks))
 
-    found = []
+    rows = []
     for group in groups:
         person = group.person
-        unit = ask(group.id, group.prompt, group.responses)
-        context = tell(group.id, group.context[:posts])
-        persona = None if person is None else tell(group.id, person.persona)
+        unit = add_prompt(group.id, group.prompt, group.responses)
+        context = add_context(group.id, group.context[:posts])
+        persona = None if person is None else add_context(group.id, person.persona)
         pairs = [] if person is None else person.earlier
-        earlier = [ask(group.id, pair.prompt, (pair.chosen, pair.rejected)) for pair in pairs]
-        found.append((group, unit, context, persona, earlier))
-    begin = len(texts.prompts)
+        earlier = [add_prompt(group.id, pair.prompt, (pair.chosen, pair.rejected)) for pair in pairs]
+        rows.append((group, unit, context, persona, earlier))
+    first_context = len(texts.prompts)
 
-    def place(unit: int | None) -> int | None:
-        return None if unit is None else begin + unit
+    def context_unit(number: int | None) -> int | None:
+        return None if number is None else first_context + number
 
     return texts, [
-        Item(group, unit, place(context), place(persona), earlier) for group, unit, context, persona, earlier in found
+        Item(group, unit, context_unit(context), context_unit(persona), earlier)
+        for group, unit, context, persona, earlier in rows
     ]
 
 
 def context_tokens(
-    told: Sequence[UserContextText], template: Template, limit: int
+    contexts: Sequence[UserContextText], template: Template, limit: int
 ) -> "Iterator[tuple[array[int], int]]":
-    """Token ids of what is told, each as one message of the user, and how many tokens it lost to keep to `limit`.
+    """Tokenize user contexts, each as one message of the user.
 
-    The last blocks go first, and whole; of one that is too long alone, the end goes.
-    Raises `ConversationError`.
+    A context of more than `limit` tokens loses its last blocks, then the end of the first.
+
+    Yields:
+        The token ids, and the number of tokens that were cut.
+
+    Raises:
+        ConversationError: If the chat template is missing or fails, or alone makes more than `limit` tokens.
     """
-    whole = encoded((check_text_size(one.id, _rendered(one.text(), template)) for one in told), template)
-    for one, ids in zip(told, whole, strict=True):
-        yield (ids, 0) if len(ids) <= limit else _shortened(one, template, limit, len(ids))
+    texts = (check_text_size(context.id, _render(context.text(), template)) for context in contexts)
+    for context, ids in zip(contexts, encode_texts(texts, template), strict=True):
+        yield (ids, 0) if len(ids) <= limit else _shorten(context, template, limit, len(ids))
 
 
-def fitting(told: UserContextText, limit: int, length: Callable[[str], int]) -> str:
-    """As many of the first blocks as have a `length` of at most `limit` together, and the first in any case."""
-    numbers = range(1, len(told.blocks) + 1)
-    return told.text(max(bisect_right(numbers, limit, key=lambda blocks: length(told.text(blocks))), 1))
+def fit_blocks(context: UserContextText, limit: int, length: Callable[[str], int]) -> str:
+    """Return the text of as many first blocks as have at most the length `limit`, at least one.
+
+    Args:
+        context: The user context.
+        limit: Maximum length.
+        length: Returns the length of a text.
+    """
+    numbers = range(1, len(context.blocks) + 1)
+    return context.text(max(bisect_right(numbers, limit, key=lambda blocks: length(context.text(blocks))), 1))
 
 
-def _shortened(told: UserContextText, template: Template, limit: int, before: int) -> "tuple[array[int], int]":
+def _shorten(context: UserContextText, template: Template, limit: int, before: int) -> "tuple[array[int], int]":
     def tokens(text: str) -> "array[int]":
-        return next(template.encode([_rendered(text, template)]))
+        return next(template.encode([_render(text, template)]))
 
-    text = fitting(told, limit, lambda text: len(tokens(text)))
+    text = fit_blocks(context, limit, lambda text: len(tokens(text)))
     ids = tokens(text)
     while len(ids) > limit and text:
-        text = _without_end(text, len(ids) - limit, template)
+        text = _drop_last_tokens(text, len(ids) - limit, template)
         ids = tokens(text)
     if len(ids) > limit:
         raise ConversationError(
-            f"What is told of the person of id {told.id} does not fit into {limit:,} tokens, since the chat template "
-            f"alone makes {len(ids):,}; raise `max_length`."
+            f"The user context of {context.id} does not fit into {limit:,} tokens, since the chat template alone makes "
+            f"{len(ids):,}; raise `max_length=...`."
         )
     return ids, before - len(ids)
 
 
-def _rendered(text: str, template: Template) -> str:
+def _render(text: str, template: Template) -> str:
     return template.render([{"role": "user", "content": text}])
 
 
-def _without_end(text: str, tokens: int, template: Template) -> str:
-    found = template.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
-    offsets = found["offset_mapping"]
-    # A character may be of several tokens; something has to go in any case.
+def _drop_last_tokens(text: str, tokens: int, template: Template) -> str:
+    encoding = template.tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+    offsets = encoding["offset_mapping"]
+    # A character may have several tokens; at least one character is removed.
     return text[: min(offsets[-tokens][0], len(text) - 1)] if tokens < len(offsets) else ""

@@ -1,7 +1,7 @@
-"""Training a personalized reward model on vectors of a frozen backbone: one trainer for all methods.
+"""Train a personalized reward model of any method on vectors of a frozen backbone.
 
-A step is a page: `_epoch` takes the pairs in the order of `order_of`, the network says what its loss is. While it runs,
-`OUT.work` holds a checkpoint and the log; the same call goes on from the last whole epoch and ends in the same weights.
+`_epoch` takes the pairs in the order of `order_of`; the network defines the loss. `pluralbench_local.training_job`
+handles checkpoints and resuming.
 """
 
 import math
@@ -25,9 +25,9 @@ from pluralbench_local.personal.items import (
     check_pairs,
     check_user_context,
     check_vectors,
-    shown_points,
+    make_points,
     standardize,
-    standards,
+    vector_statistics,
 )
 from pluralbench_local.personal.networks import Network, new_network
 from pluralbench_local.personal.options import PersonalConfig
@@ -46,15 +46,22 @@ from pluralbench_local.training_job import (
 
 ITEMS, HELD_OUT = "items", "held-out items"
 PERSONAL = Kind(PERSONAL_FILE, "pluralbench-local", ("safetensors",), FORMAT)
-TOO_LARGE = "A batch of pairs does not fit into memory; lower batch_size or hidden."
-CLIP = 1.0  # the largest norm of a gradient
+TOO_LARGE = "A batch of pairs does not fit into memory; lower `batch_size=...` or `hidden_size=...`."
+CLIP = 1.0  # largest norm of a gradient
 
 Pair = tuple[int, int, int]
-"""An item, and the places of its better and its worse response."""
+"""Indices of an item, its better and its worse response."""
 
 
 class PersonalSettings(Recipe):
-    """All that the weights depend on; training goes on only under the same. data, held_out: digests of the items."""
+    """Everything that the weights depend on. Resumed training must match it.
+
+    Attributes:
+        backbone: The backbone of the vectors.
+        data: Digest of the items.
+        held_out: Digest of the held-out items.
+        options: How to train.
+    """
 
     verb: Literal["train-personal"] = "train-personal"
     backbone: BackboneRecord
@@ -64,24 +71,24 @@ class PersonalSettings(Recipe):
 
 
 @dataclass
-class Best:
-    """The weights of the epoch with the highest held-out accuracy, the first of several; of the last without any."""
+class BestWeights:
+    """The weights of the first epoch with the highest held-out accuracy; without held-out items, of the last epoch."""
 
     epoch: int = 0
     accuracy: float | None = None
     weights: dict[str, Tensor] = field(default_factory=dict)
 
     def see(self, epoch: int, accuracy: float | None, network: Network) -> None:
-        """Take an epoch's weights, if they are better."""
+        """Take an epoch's weights if they are better."""
         if self.accuracy is None or accuracy is None or accuracy > self.accuracy:
             self.epoch, self.accuracy, self.weights = epoch, accuracy, deepcopy(network.state_dict())
 
     def state_dict(self) -> dict[str, Any]:
-        """For a checkpoint."""
+        """Return the state for a checkpoint."""
         return dict(vars(self))
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """From a checkpoint."""
+        """Restore the state of a checkpoint."""
         vars(self).update(state)
 
 
@@ -95,21 +102,28 @@ def train_personal(
     origin: Mapping[str, Json] | None = None,
     fresh: bool = False,
 ) -> Trained:
-    """Train a personalized reward model on the pairs of `corpus` into the folder `out`, on the CPU.
+    """Train a personalized reward model on the CPU.
 
-    backbone: what made the vectors. held_out: items of other users; the weights of the epoch that is right on most of
-    their pairs are kept, so that accuracy is a little too high to report. Without them those of the last epoch are.
-    origin: where the items come from, for `personal.json`. fresh: start over.
+    Vectors are standardized by the `vector_statistics` of `corpus`, which are saved with the model: some dimensions of
+    a language model's hidden states are many times larger than the others. Gradients are clipped at norm 1. The
+    original methods do neither.
 
-    Vectors are standardised by `standards` of `corpus`, which the model keeps: hidden states of a language model have
-    some dimensions many times larger than the others. Gradients are clipped at norm 1.
-    The originals do neither.
+    The same call resumes interrupted training; with the same number of threads it ends with the same weights.
 
-    Training that was interrupted goes on with the same call, and with as many threads ends in the same weights.
+    Args:
+        corpus: Items to train on.
+        out: The folder of the trained model.
+        options: The method, and how to train it.
+        backbone: The backbone of the vectors.
+        held_out: Items of other users. The model gets the weights of the epoch with the highest accuracy on them, so
+            that this accuracy is slightly too high to report. Default: it gets those of the last epoch.
+        origin: Where the items come from, for `personal.json`.
+        fresh: Whether to start over.
 
-    Raises `TrainingError` where nothing can be learned or a user is also among the held-out ones, `ModelError` for
-    vectors that cannot be used and for items that do not tell what the method reads of the person, and `OutputError`
-    where `out` was made by other settings.
+    Raises:
+        TrainingError: If there is nothing to learn, or a user has both training items and held-out items.
+        ModelError: If the vectors cannot be used, or an item has no user context that the method reads.
+        OutputError: If `out` was made with other settings.
     """
     for part, what in ((corpus, ITEMS), (held_out, HELD_OUT)):
         if part is not None:
@@ -126,16 +140,16 @@ def train_personal(
     )
 
     def learn(work: Path) -> Result:
-        mean, deviation = standards(corpus)
+        mean, deviation = vector_statistics(corpus)
         network = new_network(corpus.width, options)
-        judged = None if held_out is None else standardize(held_out, mean, deviation)
-        best = _run(network, standardize(corpus, mean, deviation), judged, options, work)
+        held_out_corpus = None if held_out is None else standardize(held_out, mean, deviation)
+        best = _run(network, standardize(corpus, mean, deviation), held_out_corpus, options, work)
         network.load_state_dict(best.weights)
-        asked = recipe_values(settings)
+        values = recipe_values(settings)
         facts = {
             "method": options.method,
-            "options": asked["options"],
-            "backbone": asked["backbone"],
+            "options": values["options"],
+            "backbone": values["backbone"],
             "origin": None if origin is None else dict(origin),
             "data": {"digest": settings.data, **_counts(corpus)},
             "held_out": None if held_out is None else {"digest": settings.held_out, **_counts(held_out)},
@@ -150,24 +164,30 @@ def train_personal(
 
 
 def order_of(pairs: Sequence[Pair], persons: Sequence[str], seed: int, epoch: int) -> list[Pair]:
-    """The pairs in the order of an epoch: each person's spread over it, so that a step has pairs of many persons.
+    """Return the pairs in the order of an epoch.
 
-    Drawn by seed, epoch and person: a person's n pairs come in a random order, one in each n-th part of the epoch.
+    The n pairs of a user come in a random order, one in each n-th of the epoch, so that a step has pairs of many users.
+
+    Args:
+        pairs: The pairs.
+        persons: User of each item.
+        seed: Seed of the order.
+        epoch: Number of the epoch.
     """
-    own = defaultdict(list)
+    by_user = defaultdict(list)
     for pair in pairs:
-        own[persons[pair[0]]].append(pair)
-    placed = []
-    for person, several in own.items():
-        draw = rng_for(seed, "order", epoch, person)
-        draw.shuffle(several)
-        placed += [((place + draw.random()) / len(several), pair) for place, pair in enumerate(several)]
-    return [pair for _, pair in sorted(placed)]
+        by_user[persons[pair[0]]].append(pair)
+    positions = []
+    for user, user_pairs in by_user.items():
+        rng = rng_for(seed, "order", epoch, user)
+        rng.shuffle(user_pairs)
+        positions += [((number + rng.random()) / len(user_pairs), pair) for number, pair in enumerate(user_pairs)]
+    return [pair for _, pair in sorted(positions)]
 
 
-def _run(network: Network, corpus: Corpus, judged: Corpus | None, options: PersonalConfig, work: Path) -> Best:
-    """Take all epochs that the checkpoint in `work` does not have. Corpora are standardised."""
-    from transformers import get_cosine_schedule_with_warmup  # noqa: PLC0415 - imports peft, where that is installed
+def _run(network: Network, corpus: Corpus, held_out: Corpus | None, options: PersonalConfig, work: Path) -> BestWeights:
+    """Take all epochs after the checkpoint in `work`, on standardized corpora."""
+    from transformers import get_cosine_schedule_with_warmup  # noqa: PLC0415 - imports peft, if installed
 
     chosen = options.chosen
     pairs = corpus.pairs()
@@ -176,9 +196,9 @@ def _run(network: Network, corpus: Corpus, judged: Corpus | None, options: Perso
         network.parameter_groups(), lr=chosen.learning_rate, weight_decay=chosen.weight_decay, fused=True
     )
     schedule: Any = get_cosine_schedule_with_warmup(optimizer, math.floor(chosen.warmup_ratio * steps), steps)
-    best = Best()
+    best = BestWeights()
     accelerator = accelerator_of(torch.device("cpu"))
-    accelerator.prepare(network)  # for its checkpoints; what it returns is the same module
+    accelerator.prepare(network)  # registers it for checkpoints; the returned module is the same
     optimizer, schedule = accelerator.prepare(optimizer, schedule)
     accelerator.register_for_checkpointing(best)
     done = restore(accelerator, work)
@@ -188,7 +208,9 @@ def _run(network: Network, corpus: Corpus, judged: Corpus | None, options: Perso
             started = time.perf_counter()
             order = order_of(pairs, corpus.persons, options.seed, epoch)
             line: dict[str, Any] = _epoch(network, corpus, order, options, epoch, (optimizer, schedule))
-            line["held_out_accuracy"] = None if judged is None else accuracy(judged, rewards(network, judged, options))
+            line["held_out_accuracy"] = (
+                None if held_out is None else accuracy(held_out, rewards(network, held_out, options))
+            )
             best.see(epoch, line["held_out_accuracy"], network)
             log(line | {"seconds": time.perf_counter() - started})
             save_checkpoint(accelerator, work, epoch)
@@ -205,34 +227,33 @@ def _epoch(
     order: Sequence[Pair],
     options: PersonalConfig,
     epoch: int,
-    way: tuple[Any, Any],
+    optimizer_and_schedule: tuple[Any, Any],
 ) -> dict[str, float]:
-    """Take an epoch's steps; the mean loss and the mean norm of the gradient. way: optimizer and schedule.
+    """Take an epoch's steps, and return the mean loss and the mean norm of the gradient.
 
-    How many of their persons' earlier pairs the items are shown is drawn for each step, so that the model works with
-    any number; which ones they are is drawn for each item.
+    The number of earlier pairs is drawn for each step, so that the model works with any number; which ones the model
+    reads is drawn for each item.
     """
-    optimizer, schedule = way
+    optimizer, schedule = optimizer_and_schedule
     chosen = options.chosen
-    draw = rng_for(options.seed, "epoch", epoch)
+    rng = rng_for(options.seed, "epoch", epoch)
     network.train()
     total, norms, starts = 0.0, 0.0, range(0, len(order), chosen.batch_size)
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(draw.getrandbits(63))
+        torch.manual_seed(rng.getrandbits(63))
         for number, start in enumerate(starts):
-            several = order[start : start + chosen.batch_size]
-            items = [item for item, _, _ in several]
-            most = draw.randint(0, options.max_history)
-            own = [corpus.earlier[item] for item in items]
-            shown = [draw.sample(earlier, min(most, len(earlier))) for earlier in own]
-            points = shown_points(corpus, items, [places for _, *places in several], shown, options)
+            batch = order[start : start + chosen.batch_size]
+            items = [item for item, _, _ in batch]
+            limit = rng.randint(0, options.max_history)
+            earlier = [rng.sample(pairs, min(limit, len(pairs))) for pairs in (corpus.earlier[item] for item in items)]
+            points = make_points(corpus, items, [responses for _, *responses in batch], earlier, options)
             loss = network.loss(points, (epoch - 1 + number / len(starts)) / chosen.epochs)
             loss.backward()  # type: ignore[no-untyped-call]
             norms += torch.nn.utils.clip_grad_norm_(network.parameters(), CLIP).item()
             optimizer.step()
             schedule.step()
             optimizer.zero_grad()
-            total += loss.item() * len(several)
+            total += loss.item() * len(batch)
     return {"loss": total / len(order), "gradient_norm": norms / len(starts)}
 
 
@@ -246,7 +267,7 @@ def _counts(corpus: Corpus) -> dict[str, int]:
 
 
 def _digest(corpus: Corpus) -> str:
-    """Of the vectors' bytes, and of which item has which."""
+    """Digest of the vectors' bytes, and of the rows of each item."""
     items = [
         [list(part) if isinstance(part, Sequence) and not isinstance(part, str) else part for part in item]
         for item in zip(

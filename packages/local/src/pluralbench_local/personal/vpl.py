@@ -1,4 +1,4 @@
-"""VPL: a latent variable for each person, inferred from the pairs that they decided before (Poddar et al. 2024)."""
+"""VPL: a latent variable for each user, inferred from their earlier pairs (Poddar et al. 2024)."""
 
 import math
 from functools import partial
@@ -7,40 +7,40 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from pluralbench_local.personal.bt import OneRate, beside, bradley_terry, mlp
+from pluralbench_local.personal.bt import SingleRateNetwork, bradley_terry, concat_to_responses, mlp
 from pluralbench_local.personal.options import PersonalConfig
 from pluralbench_local.personal.points import Points
 
-CYCLES, BASELINE = 4, 0.1  # of the weight of the divergence
+CYCLES, BASELINE = 4, 0.1  # annealing of the divergence's weight
 LEAKY = partial(nn.LeakyReLU, 0.2)
 
 
-def annealed(progress: float) -> float:
-    """The divergence's share of its weight: from 0.1 to 1 by a cosine, in each of 4 cycles of the training."""
+def annealing(progress: float) -> float:
+    """Return the factor of the divergence's weight: a cosine from 0.1 to 1, in each of 4 cycles of the training."""
     phase = progress * CYCLES % 1
     return BASELINE + (1 - BASELINE) * (1 - math.cos(math.pi * phase)) / 2
 
 
-class VPL(OneRate):
-    """q(z | earlier pairs, what is told) = N(mean, diag exp(log-variance)), and r(x, y, z) = MLP([y; x; z]).
+class VPL(SingleRateNetwork):
+    """q(z | earlier pairs, user context) = N(mean, diag exp(log-variance)), and r(x, y, z) = MLP([y; x; z]).
 
-    Encoder: an MLP of three layers takes each earlier pair [chosen; rejected] to `hidden` numbers, a linear layer what
-    is told of the person to as many; single-head attention goes over this sequence, and its mean gives the mean and the
-    log-variance of z, both clamped to [-1, 1]. In training z = mean + eps * deviation, scaled to the norm
-    sqrt(dimensions); else it is the mean, unscaled.
+    Encoder: an MLP of three layers maps each earlier pair [chosen; rejected] to `hidden` numbers, and a linear layer
+    maps the user context to as many. Single-head attention runs over this sequence; the mean of its outputs gives the
+    mean and the log-variance of z, both clamped to [-1, 1]. In training z = mean + eps * deviation, scaled to the norm
+    sqrt(dimensions); otherwise z is the mean, unscaled.
 
-    The loss is -log sigmoid(r_w - r_l) + w KL(q || N(0, 1)), with w from `kl_weight` (`annealed`) and
+    The loss is -log sigmoid(r_w - r_l) + w KL(q || N(0, 1)), with w from `kl_weight` (`annealing`) and
 
         KL = -1/2 sum (1 + log-variance - mean^2 - exp(log-variance)).
 
-    The encoder sees what the person decided before, never the pair that is judged. In the adaptation of appendix B of
-    the Personalized RewardBench paper there are no earlier pairs, and it sees the chosen and the rejected response of
-    that very pair, in this order, which tells it the answer.
+    The encoder reads the user's earlier pairs, never the pair that is judged. The adaptation in appendix B of the
+    Personalized RewardBench paper has no earlier pairs: its encoder reads the chosen and the rejected response of the
+    judged pair, in this order, which reveals the answer.
 
-    Departures from the original: what is told of the person is one more element of the sequence, so that somebody
-    without earlier pairs has a latent too; without a profile z is the prior's mean, 0, in training as well, so that
-    nothing but the reward is learned; the query stands beside the response; a cycle of the annealing is a fourth of the
-    training and not 10,000 steps, which this training seldom has.
+    Differences from the original: the user context is one more element of the sequence, so that a user without earlier
+    pairs has a latent too. Without a profile z is the prior's mean, 0, also in training, so that only the reward is
+    learned. The query is an input besides the response. A cycle of the annealing is a fourth of the training instead of
+    10,000 steps, which this training rarely has.
     """
 
     def __init__(self, width: int, about: int, options: PersonalConfig) -> None:
@@ -54,36 +54,36 @@ class VPL(OneRate):
         self.reward = mlp(2 * width + latent, hidden, 1, LEAKY)
 
     def posterior(self, points: Points) -> tuple[Tensor, Tensor]:
-        """Mean and log-variance of z, [items, latent] each; without a profile those of the prior."""
+        """Return mean and log-variance of z, each of shape (items, latent); without a profile those of the prior."""
         if self.told is None:
             prior = points.query.new_zeros(len(points.query), self.mean.out_features)
             return prior, prior
         sequence = torch.cat([self.told(points.about).unsqueeze(1), self.pair(points.earlier.flatten(2))], dim=1)
-        there = nn.functional.pad(points.known, (1, 0), value=True)  # [items, 1 + pairs]
+        mask = nn.functional.pad(points.pair_mask, (1, 0), value=True)  # (items, 1 + pairs)
         attended = scaled_dot_product_attention(
-            self.query(sequence), self.key(sequence), self.value(sequence), there.unsqueeze(1)
+            self.query(sequence), self.key(sequence), self.value(sequence), mask.unsqueeze(1)
         )
-        person = (attended * there.unsqueeze(-1)).sum(dim=1) / there.sum(dim=1, keepdim=True)
-        return self.mean(person).clamp(-1, 1), self.log_variance(person).clamp(-1, 1)
+        user = (attended * mask.unsqueeze(-1)).sum(dim=1) / mask.sum(dim=1, keepdim=True)
+        return self.mean(user).clamp(-1, 1), self.log_variance(user).clamp(-1, 1)
 
     def latent(self, points: Points) -> Tensor:
-        """The mean of z, [items, latent], by which a trained model knows the person."""
+        """Return the mean of z, of shape (items, latent): a trained model's representation of the user."""
         return self.posterior(points)[0]
 
     def forward(self, points: Points) -> Tensor:
-        """Rewards by the mean of z, [items, responses]."""
+        """Return rewards of shape (items, responses), with z at its mean."""
         return self._rewards(points, self.latent(points))
 
     def loss(self, points: Points, progress: float) -> Tensor:
-        """-log sigmoid(r_w - r_l) + w KL, the mean over pairs. points: two responses an item, the better first."""
+        """Return the mean of -log sigmoid(r_w - r_l) + w KL, for items with two responses, the better first."""
         if self.told is None:
             return bradley_terry(self(points))
         mean, log_variance = self.posterior(points)
-        drawn = mean + torch.randn_like(mean) * (log_variance / 2).exp()
-        scaled = nn.functional.normalize(drawn, dim=-1) * math.sqrt(mean.shape[1])
+        sample = mean + torch.randn_like(mean) * (log_variance / 2).exp()
+        scaled = nn.functional.normalize(sample, dim=-1) * math.sqrt(mean.shape[1])
         divergence = -(1 + log_variance - mean.square() - log_variance.exp()).sum(dim=1).mean() / 2
-        return bradley_terry(self._rewards(points, scaled)) + self.kl_weight * annealed(progress) * divergence
+        return bradley_terry(self._rewards(points, scaled)) + self.kl_weight * annealing(progress) * divergence
 
     def _rewards(self, points: Points, latent: Tensor) -> Tensor:
-        rewards: Tensor = self.reward(beside(points, points.query, latent)).squeeze(-1)
+        rewards: Tensor = self.reward(concat_to_responses(points, points.query, latent)).squeeze(-1)
         return rewards

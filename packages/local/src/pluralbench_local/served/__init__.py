@@ -1,1 +1,1 @@
-"""Reward models behind servers, whose conversations are made into tokens here."""
+"""Reward models behind servers. Conversations are tokenized locally."""

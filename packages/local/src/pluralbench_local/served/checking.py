@@ -1,4 +1,4 @@
-"""Before the first score: are the servers' scores those of the model?"""
+"""Checks before a run that the servers' scores are those of the model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,18 +11,23 @@ from pluralbench_runs import log_status
 
 from pluralbench_local.loading import load
 from pluralbench_local.served.config import ServedModel
-from pluralbench_local.served.weights import fits
+from pluralbench_local.served.weights import weights_fit
 
 BIAS = (
-    "its head adds a number that the model does not have, another at each start (SGLang does so with Qwen3 classifiers "
-    "that have no score.bias); save the model with a score.bias of zeros and start the server again, or take another "
-    "version or engine"
+    "its head adds a bias that the model does not have (SGLang does so with Qwen3 classifiers without score.bias); "
+    "save the model with a score.bias of zeros and restart the server, or use another engine"
 )
 
 
 @dataclass(frozen=True)
 class Items:
-    """Items that are compared. groups, conversations: by item. texts: with the token ids that must be made of them."""
+    """Items whose scores are compared.
+
+    Attributes:
+        groups: Prompts with responses, by item.
+        conversations: The requests, by item and response.
+        texts: Texts with the token ids that the servers must make of them.
+    """
 
     groups: Sequence[Group]
     conversations: Sequence[Sequence[Conversation]]
@@ -30,119 +35,152 @@ class Items:
 
 
 async def check(
-    described: ServedModel, sites: Sequence[Site], items: Items, limit: int, on_overflow: Overflow, precision: str
+    model: ServedModel, sites: Sequence[Site], items: Items, limit: int, on_overflow: Overflow, precision: str
 ) -> CheckRecord:
-    """Compare the sites' scores of some items with those of the weights, or with one another.
+    """Compare the sites' scores of some items with those of the local weights, or with one another.
 
-    Raises `ServerError` naming the server that differs. Each site gets the probe that goes along with its requests.
+    Each site also gets the probe that accompanies its requests.
+
+    Args:
+        model: The served model.
+        sites: The servers.
+        items: Items to score.
+        limit: Maximum number of tokens of a conversation.
+        on_overflow: How conversations that are too long are handled.
+        precision: Precision of the servers' weights.
+
+    Raises:
+        ServerError: If a server's tokens or scores differ.
     """
-    name = described.model.name
+    name = model.model.name
     for site in sites:
         for server in site.servers:
             await server.examine(items.conversations[0][0].ids)
-        await _same_tokens(site, items, name)
-    found = [await scored_by(site, items.conversations, described.serving.batch_size) for site in sites]
-    for site, (scores, _) in zip(sites, found, strict=True):
-        _remember(site, items, scores)
-    if described.serving.verify_items == 0:
+        await _check_tokens(site, items, name)
+    results = [await site_scores(site, items.conversations, model.serving.batch_size) for site in sites]
+    for site, (scores, _) in zip(sites, results, strict=True):
+        _set_probe(site, items, scores)
+    if model.serving.verify_items == 0:
         return CheckRecord()
-    truth = _by_weights(described, items, limit, on_overflow)
-    for site, (scores, rows) in zip(sites, found, strict=True):
-        looks = (
+    expected = _score_locally(model, items, limit, on_overflow)
+    for site, (scores, rows) in zip(sites, results, strict=True):
+        activation = (
             detect_activation(rows) if site.server.engine.gives == "logits" and site.server.kind == "classifier" else ""
         )
-        if looks and (truth is None or not compare(truth, scores, precision).agree):
+        if activation and (expected is None or not compare(expected, scores, precision).agree):
             raise ServerError(
-                f"{site.url} gives no raw logits: {looks}; {site.server.engine.raw} ({site.server.engine.title})."
+                f"{site.url} does not return raw logits: {activation}; {site.server.engine.raw} "
+                f"({site.server.engine.title})."
             )
-    if truth is not None:
+    if expected is not None:
         compared = [
-            agreeing(truth, scores, f"those of the weights of {name} here", site, precision)
-            for site, (scores, _) in zip(sites, found, strict=True)
+            check_agreement(expected, scores, f"those of the local weights of {name}", site, precision)
+            for site, (scores, _) in zip(sites, results, strict=True)
         ]
         return _record("weights", items, compared)
     if len(sites) > 1:
-        (first, _), *others = found
+        (first, _), *others = results
         compared = [
-            agreeing(first, scores, f"those of {sites[0].url}", site, precision)
+            check_agreement(first, scores, f"those of {sites[0].url}", site, precision)
             for site, (scores, _) in zip(sites[1:], others, strict=True)
         ]
         return _record("servers", items, compared)
     log_status(
-        f"The scores of {sites[0].url} are compared with nothing, and the run's record says so: the weights of {name} "
-        "are not here or do not fit, and there is no second server."
+        f"The scores of {sites[0].url} are not checked, and the run records it: the weights of {name} are not on this "
+        "machine or do not fit into its memory, and there is no second server."
     )
     return CheckRecord()
 
 
-async def scored_by(
+async def site_scores(
     site: Site, conversations: Sequence[Sequence[Conversation]], batch_size: int
 ) -> tuple[list[list[float]], Rows]:
-    """A site's scores by item and response, and the rows of its server that they come from."""
+    """Return a site's scores by item and response, and the server's rows that they come from."""
     flat = [conversation for item in conversations for conversation in item]
     size = min(batch_size, site.at_once or batch_size)
     values: list[float] = []
     rows: Rows = []
     for start in range(0, len(flat), size):
-        came = await site.rows(flat[start : start + size])
-        rows += came[0]
-        values += site.combined(came)
-    following = iter(values)
-    return [[next(following) for _ in item] for item in conversations], rows
+        rows_by_server = await site.rows(flat[start : start + size])
+        rows += rows_by_server[0]
+        values += site.combined(rows_by_server)
+    scores = iter(values)
+    return [[next(scores) for _ in item] for item in conversations], rows
 
 
-def agreeing(ours: Scores, theirs: Scores, whose: str, site: Site, precision: str) -> Compared:
-    """How a site's scores compare with others. whose: those are, in a sentence. Raises `ServerError`."""
-    compared = compare(ours, theirs, precision)
+def check_agreement(expected: Scores, scores: Scores, source: str, site: Site, precision: str) -> Compared:
+    """Compare a site's scores with the expected ones.
+
+    Args:
+        expected: The expected scores.
+        scores: The site's scores.
+        source: Where the expected scores come from, for the error ("those of ...").
+        site: The site.
+        precision: Precision of the servers' weights.
+
+    Raises:
+        ServerError: If they differ.
+    """
+    compared = compare(expected, scores, precision)
     if compared.constant:
-        raise ServerError(f"Every score of {site.url} is off {whose} by the same {compared.constant:+.4g}: {BIAS}.")
+        raise ServerError(f"All scores of {site.url} differ from {source} by {compared.constant:+.4g}: {BIAS}.")
     if not compared.agree:
         raise ServerError(
-            f"Scores of {site.url} are up to {compared.largest:.4g} off {whose} ({compared.conversations} "
-            "conversations compared): it serves another model or precision, or other weights than those here."
+            f"Scores of {site.url} differ from {source} by up to {compared.largest:.4g} ({compared.conversations} "
+            "conversations): it serves another model, precision or version of the weights."
         )
     return compared
 
 
-async def goes_on(
+async def check_unchanged(
     sites: Sequence[Site],
     conversations: Mapping[int, Sequence[Conversation]],
-    known: Mapping[int, list[float]],
+    cached: Mapping[int, list[float]],
     batch_size: int,
     precision: str,
 ) -> None:
-    """Raise `ServerError` where a site's scores are not those of the earlier part of the run, by some of its items."""
-    places = list(conversations)
+    """Check that the sites still return the scores of the earlier part of a run.
+
+    Args:
+        sites: The servers.
+        conversations: Requests of some items, by index of the group.
+        cached: Scores of the earlier part, by index of the group.
+        batch_size: Conversations in a request.
+        precision: Precision of the servers' weights.
+
+    Raises:
+        ServerError: If a site returns other scores.
+    """
     for site in sites:
-        scores, _ = await scored_by(site, [conversations[place] for place in places], batch_size)
-        compared = compare([known[place] for place in places], scores, precision)
+        scores, _ = await site_scores(site, list(conversations.values()), batch_size)
+        compared = compare([cached[index] for index in conversations], scores, precision)
         if not compared.agree:
             how = f"all by {compared.constant:+.4g}" if compared.constant else f"by up to {compared.largest:.4g}"
             raise ServerError(
-                f"{site.url} gives other scores than the earlier part of this run ({how}): it was restarted, or serves "
-                "another model; give the server that began the run, or start over with `fresh`."
+                f"{site.url} returns other scores than in the earlier part of this run ({how}); give the server that "
+                "began the run, or start over with `fresh=True`."
             )
 
 
-def _by_weights(described: ServedModel, items: Items, limit: int, on_overflow: Overflow) -> list[list[float]] | None:
-    if not fits(described.model):
+def _score_locally(model: ServedModel, items: Items, limit: int, on_overflow: Overflow) -> list[list[float]] | None:
+    if not weights_fit(model.model):
         return None
     scoring = ScoringConfig(mode="exact", max_length=limit, on_overflow=on_overflow)
-    return load(described.model, scoring=scoring).score(items.groups).scores
+    return load(model.model, scoring=scoring).score(items.groups).scores
 
 
-async def _same_tokens(site: Site, items: Items, name: str) -> None:
+async def _check_tokens(site: Site, items: Items, name: str) -> None:
     for server in site.servers:
         for text, ids in items.texts:
-            theirs = await server.tokens_of(text)
-            if theirs is not None and theirs != list(ids):
+            server_ids = await server.tokens_of(text)
+            if server_ids is not None and server_ids != list(ids):
                 raise ServerError(
-                    f"{server.url} makes other tokens of a text than the tokenizer of {name} here ({len(theirs):,} and "
-                    f"{len(ids):,}), so it serves another model; give the name or folder of the model that it serves."
+                    f"{server.url} tokenizes a text differently than {name} ({len(server_ids):,} and {len(ids):,} "
+                    "tokens), so it serves another model; give the name or folder of that model."
                 )
 
 
-def _remember(site: Site, items: Items, scores: Scores) -> None:
+def _set_probe(site: Site, items: Items, scores: Scores) -> None:
     flat = [
         pair
         for item, values in zip(items.conversations, scores, strict=True)
@@ -153,11 +191,11 @@ def _remember(site: Site, items: Items, scores: Scores) -> None:
 
 
 def _record(against: str, items: Items, compared: Sequence[Compared]) -> CheckRecord:
-    worst = max(compared, key=lambda found: found.changed)
+    worst = max(compared, key=lambda comparison: comparison.changed)
     record = CheckRecord(
         items=len(items.groups),
         conversations=compared[0].conversations,
-        largest_difference=max(found.largest for found in compared),
+        largest_difference=max(comparison.largest for comparison in compared),
         decisions=worst.decisions,
         decisions_changed=worst.changed,
     )

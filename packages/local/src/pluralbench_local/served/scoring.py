@@ -1,4 +1,4 @@
-"""Scoring through servers: tokens are made here, as for a model in this process, and sent in a good order."""
+"""Score through servers: conversations are tokenized locally, as for a local model, and sent in a good order."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -15,37 +15,44 @@ from pluralbench_rewards.served.site import Reward, Server, Site, server_at, sum
 from pluralbench_runs import digest, public_location
 from transformers import PretrainedConfig
 
-from pluralbench_local.batches import Tally
+from pluralbench_local.batches import ScoreTable
 from pluralbench_local.classifiers import check_label, reward_of
 from pluralbench_local.conversations import Template, Tokenized
-from pluralbench_local.models import appended, load_config, load_tokenizer
+from pluralbench_local.models import appended_tokens, load_config, load_tokenizer
 from pluralbench_local.packing import Tokens
 from pluralbench_local.scoring import token_limit
-from pluralbench_local.served.checking import Items, check, goes_on
+from pluralbench_local.served.checking import Items, check, check_unchanged
 from pluralbench_local.served.config import ServedModel
-from pluralbench_local.served.texts import text_of
-from pluralbench_local.served.weights import head_of
+from pluralbench_local.served.texts import decode_exactly
+from pluralbench_local.served.weights import load_head
 
 Name = tuple[int, int]
-"""A conversation's group and its response."""
+"""Index of a conversation's group, and of its response."""
 
 
 @dataclass(frozen=True)
 class Served:
-    """A reward model behind servers. config: of the model here."""
+    """A reward model behind servers.
 
-    described: ServedModel
+    Attributes:
+        model: The model and its servers.
+        scoring: How it scores.
+        template: How conversations become tokens.
+        config: Configuration of the local model.
+    """
+
+    model: ServedModel
     scoring: ScoringConfig
     template: Template
     config: PretrainedConfig
 
     def record(self) -> ModelRecord:
-        """What its description says, and what its tokenizer and configuration show."""
-        shown = {
+        """Return the record of the model, completed from its tokenizer and configuration."""
+        fields = {
             "chat_template_digest": digest(str(self.template.tokenizer.chat_template)),
             "architecture": next(iter(self.config.architectures or []), None),
         }
-        return self.described.record().model_copy(update=shown)
+        return self.model.record().model_copy(update=fields)
 
     def score(
         self,
@@ -54,74 +61,78 @@ class Served:
         known: Mapping[int, list[float]] | None = None,
         on_scored: OnScored | None = None,
     ) -> Scored:
-        """See `pluralbench_rewards.RewardModel.score`. Raises `ServerError`, `ConversationError`."""
+        """Score the responses of every group; see `pluralbench_rewards.RewardModel.score`.
+
+        Raises:
+            ServerError: If a server fails, or its scores are not those of the model.
+            ConversationError: If a conversation cannot be tokenized, or is too long.
+        """
         return run(self._score(groups, known or {}, on_scored))
 
     async def _score(
         self, groups: Sequence[Group], known: Mapping[int, list[float]], on_scored: OnScored | None
     ) -> Scored:
-        serving = self.described.serving
+        serving = self.model.serving
         async with AsyncExitStack() as stack:
             sites = await self._sites(stack)
             limit = self._limit(sites)
-            tally = Tally(groups, self.template, limit, self.scoring.on_overflow, known)
+            table = ScoreTable(groups, self.template, limit, self.scoring.on_overflow, known)
             texts = any(server.engine.texts for site in sites for server in site.servers)
-            sendable = _Sendable(self.template, groups, tally.tokenized, texts=texts)
+            requests = _Requests(self.template, groups, table.tokenized, texts=texts)
             checked, left_out = CheckRecord(), []
-            if tally.twins:
-                items = sendable.items(_spread(list(tally.twins), max(serving.verify_items, 1)))
-                checked = await check(self.described, sites, items, limit, self.scoring.on_overflow, self._precision)
-                earlier = {
-                    place: sendable.group(place) for place in _spread(list(tally.known), max(serving.verify_items, 1))
-                }
-                await goes_on(sites, earlier, tally.known, serving.batch_size, self._precision)
-                left_out = await self._share(sites, sendable, tally, on_scored)
-        return tally.scored(tolerance=checked.largest_difference, served=_served(sites, checked, len(left_out)))
+            if table.duplicates:
+                count = max(serving.verify_items, 1)
+                items = requests.items(_evenly_spaced(list(table.duplicates), count))
+                checked = await check(self.model, sites, items, limit, self.scoring.on_overflow, self._precision)
+                earlier = {index: requests.group(index) for index in _evenly_spaced(list(table.cached), count)}
+                await check_unchanged(sites, earlier, table.cached, serving.batch_size, self._precision)
+                left_out = await self._share(sites, requests, table, on_scored)
+        return table.scored(tolerance=checked.largest_difference, served=_served_record(sites, checked, len(left_out)))
 
     async def _sites(self, stack: AsyncExitStack) -> list[Site]:
-        model, serving = self.described.model, self.described.serving
+        model, serving = self.model.model, self.model.serving
         servers = await self._servers(stack, serving.server, model.name, serving.served_name)
         references = await self._servers(stack, serving.reference_server, model.reference or "", None)
         pairs = [
-            (server, references[place % len(references)] if references else None)
-            for place, server in enumerate(servers)
+            (server, references[number % len(references)] if references else None)
+            for number, server in enumerate(servers)
         ]
         return [Site(server, reference, self._reward(server), self._precision) for server, reference in pairs]
 
     async def _servers(
         self, stack: AsyncExitStack, urls: Sequence[str], name: str, served_name: str | None
     ) -> list[Server]:
-        serving, kind = self.described.serving, self.described.model.kind
+        serving, kind = self.model.serving, self.model.model.kind
         clients = [await stack.enter_async_context(Client(url, serving)) for url in urls]
-        asking = (server_at(client, serving.engine, served_name, name, kind) for client in clients)
-        return list(await asyncio.gather(*asking))
+        connecting = (server_at(client, serving.engine, served_name, name, kind) for client in clients)
+        return list(await asyncio.gather(*connecting))
 
     def _limit(self, sites: Sequence[Site]) -> int:
-        """The most tokens of a conversation. Raises `ServerError` where more was asked for than a server takes."""
+        """Maximum number of tokens of a conversation. Raises `ServerError` if `max_length` exceeds a server's."""
         limit = self.scoring.max_length or token_limit(self.template.tokenizer, [self.config])
         for site in sites:
             for server in site.servers:
                 # A language model has to generate a token.
-                most = server.about.max_length and server.about.max_length - (server.kind == "implicit")
-                if most and self.scoring.max_length and most < limit:
+                maximum = server.about.max_length and server.about.max_length - (server.kind == "implicit")
+                if maximum and self.scoring.max_length and maximum < limit:
                     raise ServerError(
-                        f"A `max_length` of {limit:,} is more than the {most:,} tokens that {server.url} takes; start "
-                        "it for longer inputs, or give less."
+                        f"{server.url} accepts {maximum:,} tokens, and conversations may have {limit:,}; lower "
+                        "`max_length=...`, or start the server for longer inputs."
                     )
-                limit = min(limit, most or limit)
+                limit = min(limit, maximum or limit)
         return limit
 
     @property
     def _precision(self) -> str:
-        asked = self.described.model.dtype
+        dtype = self.model.model.dtype
         saved = str(getattr(self.config, "dtype", None) or "float32").removeprefix("torch.")
-        return saved if asked == "auto" else asked
+        return saved if dtype == "auto" else dtype
 
     def _reward(self, server: Server) -> Reward:
-        model = self.described.model
+        model = self.model.model
         if model.kind == "implicit":
             return summed
-        head = head_of(model, server.url) if server.engine.gives == "states" else None
+        head = load_head(model, server.url) if server.engine.gives == "states" else None
 
         def rewards(rows: list[list[float]]) -> list[float]:
             logits = torch.tensor(rows, dtype=torch.float64)
@@ -134,89 +145,92 @@ class Served:
         return rewards
 
     async def _share(
-        self, sites: Sequence[Site], sendable: "_Sendable", tally: Tally, on_scored: OnScored | None
+        self, sites: Sequence[Site], requests: "_Requests", table: ScoreTable, on_scored: OnScored | None
     ) -> list[str]:
-        """Score what is to be scored; the addresses of servers that were left out."""
-        serving = self.described.serving
-        limits = [site.at_once - 1 for site in sites if site.at_once]  # the probe goes along
+        """Score all remaining conversations, and return the addresses of servers that were left out."""
+        serving = self.model.serving
+        limits = [site.at_once - 1 for site in sites if site.at_once]  # the probe takes one place
         size = max(1, min([serving.batch_size, *limits]))
-        # What begins alike follows one another, so that a server's cache of prefixes holds it when it comes.
-        order = sorted(tally.twins, key=lambda place: tally.tokenized[place].conversations[0].ids)
-        batches = _batches([[(place, first) for first in tally.twins[place]] for place in order], size, sendable)
-        with tally.taking(on_scored) as take:
+        # Sorted, so that conversations with a common prefix hit a server's prefix cache.
+        order = sorted(table.duplicates, key=lambda index: table.tokenized[index].conversations[0].ids)
+        batches = _batches([[(index, first) for first in table.duplicates[index]] for index in order], size, requests)
+        with table.recording(on_scored) as record:
 
-            def taken(names: Sequence[Name], rewards: list[float]) -> None:
-                for (place, first), reward in zip(names, rewards, strict=True):
-                    take(place, {first: reward})
+            def on_batch(names: Sequence[Name], rewards: list[float]) -> None:
+                for (index, first), reward in zip(names, rewards, strict=True):
+                    record(index, {first: reward})
 
-            return await share(sites, batches, serving.concurrency, taken)
+            return await share(sites, batches, serving.concurrency, on_batch)
 
 
 @dataclass(frozen=True)
-class _Sendable:
-    """The conversations as they are sent. texts: a server takes texts, so each is made into one."""
+class _Requests:
+    """Conversations as they are sent; `texts` says whether a server needs texts instead of token ids."""
 
     template: Template
     groups: Sequence[Group]
     tokenized: Sequence[Tokenized]
     texts: bool
 
-    def conversation(self, place: int, response: int) -> Conversation:
-        tokens = self.tokenized[place].conversations[response]
-        return Conversation(tokens.ids, self._text(place, tokens) if self.texts else "", tokens.reads)
+    def conversation(self, index: int, response: int) -> Conversation:
+        tokens = self.tokenized[index].conversations[response]
+        return Conversation(tokens.ids, self._text(index, tokens) if self.texts else "", tokens.reads)
 
-    def group(self, place: int) -> list[Conversation]:
-        return [self.conversation(place, response) for response in range(len(self.tokenized[place].conversations))]
+    def group(self, index: int) -> list[Conversation]:
+        return [self.conversation(index, response) for response in range(len(self.tokenized[index].conversations))]
 
-    def items(self, places: Sequence[int]) -> Items:
-        conversations = [self.group(place) for place in places]
+    def items(self, indices: Sequence[int]) -> Items:
+        groups = [self.groups[index] for index in indices]
+        conversations = [self.group(index) for index in indices]
         flat = [conversation for item in conversations for conversation in item]
         if not self.texts:
             ids = [token for conversation in flat for token in conversation.ids]
             plain = str(self.template.tokenizer.decode(ids[: max(len(conversation.ids) for conversation in flat)]))
-            return Items([self.groups[place] for place in places], conversations, [(plain, self._ids(plain))])
-        texts = [(conversation.text, conversation.ids) for conversation in flat]
-        return Items([self.groups[place] for place in places], conversations, texts)
+            return Items(groups, conversations, [(plain, self._ids(plain))])
+        return Items(groups, conversations, [(conversation.text, conversation.ids) for conversation in flat])
 
     def _ids(self, text: str) -> list[int]:
         [ids] = self.template.encode([text])
         return list(ids)
 
-    def _text(self, place: int, tokens: Tokens) -> str:
-        return text_of(self.template.tokenizer, tokens.ids, self.groups[place].id)
+    def _text(self, index: int, tokens: Tokens) -> str:
+        return decode_exactly(self.template.tokenizer, tokens.ids, self.groups[index].id)
 
 
-def load(described: ServedModel, scoring: ScoringConfig) -> Served:
-    """A described model behind servers; none of them is asked yet. Raises `ModelError`."""
-    model = described.model
-    tokenizer = load_tokenizer(model, model.template())
-    config = load_config(model)
-    rows = config.get_text_config().vocab_size  # an id beyond ends some engines, so it is never sent
-    if model.kind == "implicit":
-        return Served(described, scoring, Template(tokenizer, whole_response=True, rows=rows), config)
-    return Served(described, scoring, Template(tokenizer, appended(config), rows=rows), config)
+def load(model: ServedModel, scoring: ScoringConfig) -> Served:
+    """Load the tokenizer and configuration of a served model. No request is sent yet.
+
+    Raises:
+        ModelError: If they cannot be loaded.
+    """
+    local = model.model
+    tokenizer = load_tokenizer(local, local.template())
+    config = load_config(local)
+    size = config.get_text_config().vocab_size  # larger ids crash some engines, so they are never sent
+    if local.kind == "implicit":
+        return Served(model, scoring, Template(tokenizer, whole_response=True, num_embeddings=size), config)
+    return Served(model, scoring, Template(tokenizer, appended_tokens(config), num_embeddings=size), config)
 
 
-def _spread(places: Sequence[int], number: int) -> list[int]:
-    """Some of the places, evenly spread over them."""
-    number = min(number, len(places))
-    return [places[len(places) * part // number] for part in range(number)]
+def _evenly_spaced(indices: Sequence[int], count: int) -> list[int]:
+    count = min(count, len(indices))
+    return [indices[len(indices) * part // count] for part in range(count)]
 
 
-def _batches(groups: Sequence[Sequence[Name]], size: int, sendable: _Sendable) -> list[Batch[Name]]:
-    """Batches of at most `size` conversations; a group that fits into one is not torn apart."""
-    filled: list[list[Name]] = [[]]
+def _batches(groups: Sequence[Sequence[Name]], size: int, requests: _Requests) -> list[Batch[Name]]:
+    """Batches of at most `size` conversations; a group that fits into one is not split."""
+    batches: list[list[Name]] = [[]]
     for names in groups:
-        if len(filled[-1]) + len(names) > size:
-            filled.append([])
+        if len(batches[-1]) + len(names) > size:
+            batches.append([])
         for name in names:
-            if len(filled[-1]) == size:
-                filled.append([])
-            filled[-1].append(name)
-    return [Batch(names, [sendable.conversation(*name) for name in names]) for names in filled if names]
+            if len(batches[-1]) == size:
+                batches.append([])
+            batches[-1].append(name)
+    return [Batch(names, [requests.conversation(*name) for name in names]) for names in batches if names]
 
 
-def _served(sites: Sequence[Site], checked: CheckRecord, left_out: int) -> ServedRecord:
+def _served_record(sites: Sequence[Site], checked: CheckRecord, left_out: int) -> ServedRecord:
     servers = [server for site in sites for server in site.servers]
     return ServedRecord(
         engines=tuple(sorted({f"{server.engine.name} {server.about.version}" for server in servers})),

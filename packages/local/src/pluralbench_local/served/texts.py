@@ -1,4 +1,4 @@
-"""Texts for an engine that takes no token ids: those of which it makes the very tokens that are wanted."""
+"""Texts for engines that accept no token ids: texts that the engine tokenizes to given ids."""
 
 from collections.abc import Sequence
 
@@ -7,28 +7,33 @@ from transformers import PreTrainedTokenizerBase
 from pluralbench_local.errors import ConversationError
 
 
-def text_of(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], name: str) -> str:
-    """The text of which the tokenizer, special tokens added, makes these ids. name: the id of the prompt, for an error.
+def decode_exactly(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], name: str) -> str:
+    """Return the text that the tokenizer, adding special tokens, turns into these ids.
 
-    Raises `ConversationError` where there is none: the template does not write the special tokens that the engine adds,
-    or the tokens, cut or unknown, are no text's.
+    Args:
+        tokenizer: The tokenizer.
+        ids: Token ids of a conversation.
+        name: Id of the prompt, for the error.
+
+    Raises:
+        ConversationError: If there is no such text: the template does not write the special tokens that the engine
+            adds, or the ids are cut or unknown.
     """
-    before, after = _added(tokenizer)
+    before, after = _special_tokens_around(tokenizer)
     inner = list(ids)[len(before) : len(ids) - len(after)]
     text = str(tokenizer.decode(inner, skip_special_tokens=False, clean_up_tokenization_spaces=False))
     if list(tokenizer(text, verbose=False)["input_ids"]) != list(ids):
         added = " ".join(tokenizer.convert_ids_to_tokens([*before, *after]))
         raise ConversationError(
-            f"The conversation of id {name} cannot be sent as a text: the engine adds special tokens "
-            f"({added or 'none'}), and no text makes the tokens that the chat template makes; score in this process, "
-            "or give a `chat_template` that begins and ends with those tokens."
+            f"The conversation {name} cannot be sent as text: the engine adds special tokens ({added or 'none'}); "
+            "score locally, or give a `chat_template=...` that begins and ends with these tokens."
         )
     return text
 
 
-def _added(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
-    """The special tokens that the tokenizer puts before and after a text."""
+def _special_tokens_around(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
+    """The special tokens that the tokenizer adds before and after a text."""
     plain = list(tokenizer("a", add_special_tokens=False)["input_ids"])
-    whole = list(tokenizer("a")["input_ids"])
-    start = next((place for place in range(len(whole)) if whole[place : place + len(plain)] == plain), 0)
-    return whole[:start], whole[start + len(plain) :]
+    ids = list(tokenizer("a")["input_ids"])
+    start = next((index for index in range(len(ids)) if ids[index : index + len(plain)] == plain), 0)
+    return ids[:start], ids[start + len(plain) :]

@@ -1,4 +1,4 @@
-"""What is here of a served model's weights: whether they fit, and the head alone for an engine that gives states."""
+"""The local weights of a served model: whether they fit into memory, and the head alone."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,53 +12,62 @@ from safetensors import safe_open
 
 from pluralbench_local.config import LocalModel
 from pluralbench_local.errors import ModelError
-from pluralbench_local.models import REWARD_HEADS, device_of
+from pluralbench_local.models import REWARD_HEADS, resolve_device
 
 WEIGHTS = ("*.safetensors", "*.bin")
-ROOM = 1.5  # times the weights' bytes: what a few forward passes need besides
+MEMORY_FACTOR = 1.5  # memory for a few forward passes, as a multiple of the weights
 
 
 def weight_files(name: str, revision: str | None = None) -> list[Path]:
-    """The files of a model's weights that are on this machine: of a folder, or of the Hub's cache."""
+    """Return a model's weight files on this machine: those of a folder, or of the Hub's cache."""
     folder = Path(name)
     if not folder.is_dir():
         try:
             folder = Path(snapshot_download(name, revision=revision, local_files_only=True))
-        except (LocalEntryNotFoundError, ValueError, OSError):  # not in the cache, or no name of the Hub
+        except (LocalEntryNotFoundError, ValueError, OSError):  # not in the cache, or not a name on the Hub
             return []
     return next((files for pattern in WEIGHTS if (files := sorted(folder.glob(pattern)))), [])
 
 
-def fits(model: LocalModel) -> bool:
-    """Whether the weights of a model, and of its reference, are here and fit into the free memory of its device."""
+def weights_fit(model: LocalModel) -> bool:
+    """Return whether the weights of a model and its reference are on this machine and fit into its device's memory."""
     files = [weight_files(model.name, model.revision)]
     if model.reference is not None:
         files.append(weight_files(model.reference))
-    wanted = sum(path.stat().st_size for paths in files for path in paths) * ROOM
+    needed = sum(path.stat().st_size for paths in files for path in paths) * MEMORY_FACTOR
     if model.device == "spread":
         free = sum(torch.cuda.mem_get_info(device)[0] for device in range(torch.cuda.device_count()))
     else:
-        device = device_of(model.device)
+        device = resolve_device(model.device)
         free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else psutil.virtual_memory().available
-    return all(files) and wanted < free
+    return all(files) and needed < free
 
 
-def head_of(model: LocalModel, url: str) -> Callable[[torch.Tensor], torch.Tensor]:
-    """From the hidden states of the server at a URL to logits, by the model's own head, read alone of its files.
+def load_head(model: LocalModel, url: str) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Load the head of a classifier, without the rest of its weights.
 
-    Raises `ModelError` for a model without a head of one linear layer; the function `ServerError` for other states.
+    Args:
+        model: The model.
+        url: Address of the server that returns its hidden states, for errors.
+
+    Returns:
+        A function from hidden states of shape (n, width) to logits of shape (n, labels). It raises `ServerError` for
+        states of another width.
+
+    Raises:
+        ModelError: If the model has no head of one linear layer.
     """
     weight, bias = (_tensor(model, {f"{head}.{part}" for head in REWARD_HEADS}) for part in ("weight", "bias"))
     if weight is None or weight.dim() != 2:
         raise ModelError(
-            f"{model.name} holds no head of one linear layer (score.weight in *.safetensors), which is applied here to "
-            f"the hidden states of {url}; serve it by vLLM or SGLang, or score in this process."
+            f"{model.name} has no head of one linear layer (score.weight in *.safetensors) for the hidden states of "
+            f"{url}; serve it with vLLM or SGLang, or score locally."
         )
 
     def logits(states: torch.Tensor) -> torch.Tensor:
         if states.shape[1] != weight.shape[1]:
             raise ServerError(
-                f"{url} gives hidden states of {states.shape[1]:,} numbers, but the head of {model.name} takes "
+                f"{url} returns hidden states of width {states.shape[1]:,}, but the head of {model.name} has "
                 f"{weight.shape[1]:,}, so it serves another model; give the server of {model.name}."
             )
         return torch.nn.functional.linear(states, weight, bias)
@@ -67,12 +76,12 @@ def head_of(model: LocalModel, url: str) -> Callable[[torch.Tensor], torch.Tenso
 
 
 def _tensor(model: LocalModel, names: set[str]) -> torch.Tensor | None:
-    """The one of these that the model's files hold, in float64."""
+    """The tensor with one of these names in the model's files, in float64; None if there is none."""
     for path in weight_files(model.name, model.revision):
         if path.suffix == ".safetensors":
             with safe_open(path, framework="pt") as file:
-                found = names & set(file.keys())
-                if found:
-                    tensor: torch.Tensor = file.get_tensor(found.pop())
+                matching = names & set(file.keys())
+                if matching:
+                    tensor: torch.Tensor = file.get_tensor(matching.pop())
                     return tensor.double()
     return None
