@@ -149,7 +149,7 @@ GOOD = {"task": "p1-t1", "prompt": "p1", "annotator": "a", "responses": ["p1-a",
         ),
         (
             [GOOD | {"annotator": "a/b"}],
-            "The annotator 'a/b' cannot name a file; use letters, digits, and . _ @ + - within.",
+            "The annotator 'a/b' cannot be a file name; use letters and digits, and . _ @ + - after the first.",
         ),
     ],
 )

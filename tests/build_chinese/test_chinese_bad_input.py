@@ -141,7 +141,7 @@ def test_a_human_part_that_is_too_small_is_told_before_anything_is_asked(
             "n0 has 5 tasks for different annotators, and there are only 4 annotators; add annotators or set "
             "`tasks.several_of_a_prompt=True`.",
         ),
-        (TASKS[:7], "No annotator is named."),
+        (TASKS[:7], "There are no annotators; name at least one."),
         (
             [*PREFERENCE, "--reward-base", "none"],
             "The base model's folder none does not exist; download the model, for example with "

@@ -82,7 +82,7 @@ def test_what_comes_back_wrong_is_named(run: Run, study: Path, tmp_path: Path) -
     sheet.with_columns(answer=pl.lit("C")).write_csv(path)
     refused(
         run("label", "--import", study, path),
-        f"{path}, row 1 (item {sheet['item'][0]}): the answer 'C' to answer is none of A, B.",
+        f"{path}, row 1 (item {sheet['item'][0]}): the answer 'C' to answer is not one of A, B.",
     )
     foreign = tmp_path / "foreign.csv"
     pl.DataFrame([("opinion_qa", "x", "an", "A", "50", "A", "u")], schema=LABELS.names(), orient="row").write_csv(

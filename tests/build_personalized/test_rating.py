@@ -113,7 +113,9 @@ def test_ratings_become_table_1_and_the_tests(run: Run, study: Path) -> None:
 
 
 def test_a_study_under_way_is_read(run: Run, study: Path) -> None:
-    refused_with(run("rate", "--import", study), f"Nothing is filled in yet in {study / 'sheets'}.")
+    refused_with(
+        run("rate", "--import", study), f"There are no answers yet in {study / 'sheets'}; fill in the sheets first."
+    )
     fill(study / "sheets/bo.csv", lambda _, dimension: len(dimension) % 5 + 1)
     status, said = run("rate", "--import", study)
     assert status == 0, said
@@ -130,7 +132,7 @@ def test_what_comes_back_wrong_is_named(run: Run, study: Path) -> None:
     fill(path, lambda one, _: 6 if one == item else 3)
     refused_with(
         run("rate", "--import", study, path),
-        f"{path}, row 3 (item {item}): the answer '6' to factuality is none of 1, 2, 3, 4, 5.",
+        f"{path}, row 3 (item {item}): the answer '6' to factuality is not one of 1, 2, 3, 4, 5.",
     )
     fill(path, lambda *_: 4)
     twice = study.parent / "twice.csv"
@@ -149,7 +151,7 @@ def test_what_comes_back_wrong_is_named(run: Run, study: Path) -> None:
     status, said = run("rate", "--import", study, strange)
     assert status == 2
     assert f"{strange}, row 1: there is no item '" in said
-    assert "the items are others, or were made anew." in said
+    assert "give the sheets of this study, whose items are others." in said
 
 
 def test_a_study_is_set_before_it_starts(run: Run, study: Path) -> None:
@@ -160,7 +162,7 @@ def test_a_study_is_set_before_it_starts(run: Run, study: Path) -> None:
     status, said = run(*again)
     assert (status, said.partition("\n")[0]) == (
         0,
-        f"{study}: the same study is there already, and is left as it is",
+        f"{study}: the same study exists already and is left as it is",
     )
     status, said = run(*again, "--equivalence-margin", "1")
     assert status == 2
@@ -189,7 +191,7 @@ def test_mistakes_in_one_sentence(run: Run, tmp_path: Path) -> None:
     )
     refused_with(
         run("rate", "--export", tmp_path / "x", "--release", release, "--annotator", "an"),
-        "An item is to go to 2 annotators, and there is 1; name more, or ask for fewer.",
+        "An item needs 2 annotators, and there is 1; name more, or assign items to fewer.",
     )
     table = tmp_path / "bare.jsonl"
     table.write_text('{"id": "1", "question": "Q?", "chosen": "a", "rejected": "b"}\n', encoding="utf-8")

@@ -36,7 +36,7 @@ def test_shares_are_fair(groups: list[int], people: int, each: int, overlap: flo
     annotators = [f"a{number}" for number in range(people)]
     frame = items(*groups)
     overlap = overlap if each < people else 0
-    found = assign(frame, annotators, seed=seed, each=each, overlap=overlap)
+    found = assign(frame, annotators, seed=seed, annotators_per_item=each, overlap=overlap)
     assert found.schema == ASSIGNED
     assert found["item"].unique(maintain_order=True).to_list() == frame["item"].to_list()
     assert not found.select("item", "annotator").is_duplicated().any()
@@ -61,7 +61,7 @@ def test_the_order_of_groups_and_annotators_changes_nothing(order: list[int], an
 
 def test_the_seed_draws_and_no_annotator_is_tied_to_another() -> None:
     frame = pl.DataFrame({"item": [f"i{number}" for number in range(60)]})  # without groups
-    first, again, other = (assign(frame, FIVE, seed=seed, each=2) for seed in (1, 1, 2))
+    first, again, other = (assign(frame, FIVE, seed=seed, annotators_per_item=2) for seed in (1, 1, 2))
     assert first.equals(again)
     assert not first.equals(other)
     met = first.join(first, on="item").filter(pl.col("annotator") != pl.col("annotator_right"))
@@ -84,20 +84,21 @@ def test_check_items_go_to_those_who_have_not_had_them() -> None:
 @pytest.mark.parametrize(
     ("frame", "annotators", "more", "message"),
     [
-        (items(), FIVE, {}, "There is no item to give to anybody."),
-        (pl.concat([items(2), items(1)]), FIVE, {}, "The item g0-0 is there more than once."),
-        (items(1), [], {}, "No annotator is named."),
-        (items(1), ["ann", "Ann"], {}, "The annotator 'ann' is named 2 times."),
-        (items(1), [*FIVE, "../x"], {}, "The annotator '../x' cannot name a file; use letters, digits, and . _ @ + - "
-         "within."),
-        (items(1), ["a"], {"overlap": 0.1}, "An item is to go to 2 annotators, and there is 1; name more, or ask for "
+        (items(), FIVE, {}, "There are no items to assign."),
+        (pl.concat([items(2), items(1)]), FIVE, {}, "The item g0-0 occurs more than once; give each item an "
+         "id of its own."),
+        (items(1), [], {}, "There are no annotators; name at least one."),
+        (items(1), ["ann", "Ann"], {}, "The annotator 'ann' is named 2 times; name each one once."),
+        (items(1), [*FIVE, "../x"], {}, "The annotator '../x' cannot be a file name; use letters and digits, and "
+         ". _ @ + - after the first."),
+        (items(1), ["a"], {"overlap": 0.1}, "An item needs 2 annotators, and there is 1; name more, or assign items to "
          "fewer."),
-        (items(1), ["a", "b"], {"each": 3}, "An item is to go to 3 annotators, and there are 2; name more, or ask for "
-         "fewer."),
-        (items(2), FIVE, {"checks": ["g0-0", "g9-1"]}, "The check item g9-1 is none of the items; name items that are "
-         "given out."),
-        (items(5, 5), FIVE, {"checks": ["g0-0"], "check_share": 0.5}, "5 check items are asked for, and 1 known "
-         "answers make 4 for these annotators; give more, or a `check_share` of 0.400 at most."),
+        (items(1), ["a", "b"], {"annotators_per_item": 3}, "An item needs 3 annotators, and there are 2; name more, "
+         "or assign items to fewer."),
+        (items(2), FIVE, {"checks": ["g0-0", "g9-1"]}, "The check item g9-1 is not one of the items; name items that "
+         "are assigned."),
+        (items(5, 5), FIVE, {"checks": ["g0-0"], "check_share": 0.5}, "5 check items are needed, and 1 known answers "
+         "make 4 for these annotators; add known answers, or lower `check_share=...` to 0.400."),
     ],
 )  # fmt: skip
 def test_what_cannot_be_given_out(

@@ -70,7 +70,7 @@ def test_what_is_written(tmp_path: Path) -> None:
     assert load(bo) == [
         {"data": {"item": "i1", "assigned_to": "bo", "post": "=1+1", "x": "甲 <b>&amp;\nline", "y": "مرحبا"}}
     ]
-    with pytest.raises(AssignmentError, match="is there already; choose another folder, so that no answer is lost"):
+    with pytest.raises(AssignmentError, match="exists already; choose another folder, so that no answer is lost"):
         write_label_studio(tmp_path, SHOWN, FORM)
 
 
@@ -113,7 +113,9 @@ def test_whose_an_annotation_is(tmp_path: Path, account: object, accounts: dict[
 
 def test_accounts_that_say_nothing(tmp_path: Path) -> None:
     path = export(tmp_path, "i1", annotation(1, SAID), assigned_to="bo")
-    with pytest.raises(AnswersError, match=r"item 1: there is no annotator '1'; say whose account it is, or mend the"):
+    with pytest.raises(
+        AnswersError, match=r"item 1: there is no annotator '1'; map the account to an annotator, or fix"
+    ):
         read_answers([path], FORM, SHOWN)
     assert set(read_answers([path], FORM, SHOWN, by_assignment=True).answers["annotator"]) == {"bo"}
 
@@ -164,16 +166,16 @@ def test_what_was_answered_is_read_from_json_and_json_min(
     [
         ("{", "{}: this is not JSON (Expecting property name enclosed in double quotes at column 2)."),
         ("[" * 100_000, "{}: this is nested deeper than 50 levels, which are as many as are read."),
-        ('{"a": 1}', "{} is no export of Label Studio, which is a list of tasks."),
+        ('{"a": 1}', "{} is not an export of Label Studio, which is a list of tasks."),
         ('[{"data": {"text": "x"}, "annotations": []}]',
-         "{}, item 1 has no `item` in its data; only tasks that were made here can be read."),
-        ('[{"data": {"item": "i1"}, "annotations": [3]}]', "{}, item 1: its `annotations` are no list of objects."),
+         "{}, item 1 has no `item` in its data; give an export of the tasks of this study."),
+        ('[{"data": {"item": "i1"}, "annotations": [3]}]', "{}, item 1: its `annotations` are not a list of objects."),
         ('[{"data": {"item": "i1"}, "annotations": [{"completed_by": 1}]}]',
          "{}, item 1: an annotation has no `result`."),
         ('[{"item": "i7", "annotator": "an", "better": "1"}]',
-         "{}, item 1: there is no item 'i7'; the items are others, or were made anew."),
+         "{}, item 1: there is no item 'i7'; give the sheets of this study, whose items are others."),
         ('[{"item": "i1", "annotator": "an", "better": "3"}]',
-         "{}, item 1 (item i1): the answer '3' to better is none of 1, 2, s."),
+         "{}, item 1 (item i1): the answer '3' to better is not one of 1, 2, s."),
     ],
 )  # fmt: skip
 def test_exports_that_are_refused(tmp_path: Path, content: str, message: str) -> None:

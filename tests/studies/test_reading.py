@@ -55,8 +55,8 @@ def test_what_is_only_counted(tmp_path: Path) -> None:
     second = lines(tmp_path, {"item": "i1", "annotator": "A9", "better": "2", "good": "5"}, name="second.jsonl")
     found = read_answers([first, second], FORM, ASSIGNED, accounts={"A9": "an"})
     assert found.problems.rows() == [
-        ("missing", "i2", "an", "nothing was sent"),
-        ("incomplete", "i2", "bo", "nothing on better"),
+        ("missing", "i2", "an", "nothing was submitted"),
+        ("incomplete", "i2", "bo", "no answer to better"),
         ("double submission", "i1", "an", f"{second}, row 1 counts, and {first}, row 1 does not"),
         ("wrong annotator", "i1", "bo", f"{first}, row 2"),
     ]
@@ -80,15 +80,16 @@ def test_the_outcome_of_a_discussion_may_be_on_any_item_and_leave_things_open(tm
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"item": "i1", "annotator": "x", "good": 1}, "{}, row 1: there is no annotator 'x'; say whose account it is, "
-         "or mend the name."),
-        ({"item": "i9", "annotator": "an", "good": 1}, "{}, row 1: there is no item 'i9'; the items are others, or "
-         "were made anew."),
-        ({"annotator": "an", "good": 1}, "{}, row 1: there is no item ''; the items are others, or were made anew."),
-        ({"item": "i1", "annotator": "an", "good": 6}, "{}, row 1 (item i1): the answer '6' to good is none of 1, 2, "
+        ({"item": "i1", "annotator": "x", "good": 1}, "{}, row 1: there is no annotator 'x'; map the account to an "
+         "annotator, or fix the name."),
+        ({"item": "i9", "annotator": "an", "good": 1}, "{}, row 1: there is no item 'i9'; give the sheets of this "
+         "study, whose items are others."),
+        ({"annotator": "an", "good": 1}, "{}, row 1: there is no item ''; give the sheets of this study, whose "
+         "items are others."),
+        ({"item": "i1", "annotator": "an", "good": 6}, "{}, row 1 (item i1): the answer '6' to good is not one of 1, 2, "
          "3, 4, 5."),
-        ({"item": "i1", "annotator": "an", "good": 2.5}, "{}, row 1 (item i1): the answer '2.5' to good is none of 1, "
-         "2, 3, 4, 5."),
+        ({"item": "i1", "annotator": "an", "good": 2.5}, "{}, row 1 (item i1): the answer '2.5' to good is not one of "
+         "1, 2, 3, 4, 5."),
     ],
 )  # fmt: skip
 def test_lines_that_are_refused(tmp_path: Path, row: Mapping[str, object], message: str) -> None:
@@ -100,10 +101,12 @@ def test_lines_that_are_refused(tmp_path: Path, row: Mapping[str, object], messa
 
 def test_strange_names_are_counted_and_other_files_refused(tmp_path: Path) -> None:
     path = lines(tmp_path, *({"item": f"x{number}", "annotator": "an", "good": 1} for number in (1, 2, 2, 3)))
-    with pytest.raises(AnswersError, match=r"row 1: there is no item 'x1' \(and 2 more such\); the items are others"):
+    with pytest.raises(
+        AnswersError, match=r"row 1: there is no item 'x1' \(and 2 more\); give the sheets of this study"
+    ):
         read_answers([path], FORM, ASSIGNED)
     with pytest.raises(
-        AnswersError, match=r"a\.xlsx: answers are read from \.csv, \.jsonl and Label Studio's \.json\.$"
+        AnswersError, match=r"a\.xlsx is not a file of answers; give \.csv, \.jsonl or Label Studio's \.json\.$"
     ):
         read_answers([tmp_path / "a.xlsx"], FORM, ASSIGNED)
     with pytest.raises(AnswersError, match=r"no\.csv cannot be read: No such file or directory\.$"):
@@ -117,7 +120,7 @@ def test_from_items_to_sheets_to_answers(
 ) -> None:
     folder = tmp_path_factory.mktemp("study")
     items = pl.DataFrame({"item": [f"i{number}" for number in range(count)], "post": ["=甲"] * count})
-    assigned = assign(items, ["an", "bo", "cy"], seed=count, each=each)
+    assigned = assign(items, ["an", "bo", "cy"], seed=count, annotators_per_item=each)
     paths = write_sheets(folder, assigned.join(items, on="item"), FORM)
     said: dict[tuple[str, str], Sequence[str]] = {}
     for path in paths:

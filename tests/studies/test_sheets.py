@@ -78,7 +78,7 @@ def test_what_was_filled_in_is_read_and_not_written_over(tmp_path: Path) -> None
     assert one.answers == {"better": "１", "why": "短い、\n「はい」"}
     with pytest.raises(AssignmentError) as caught:
         write_sheets(tmp_path, shown(("p", "=1", "2")), FORM)
-    assert str(caught.value) == f"{path} is there already; choose another folder, so that no answer is lost."
+    assert str(caught.value) == f"{path} exists already; choose another folder, so that no answer is lost."
     assert is_filled(path, FORM.names)
 
 

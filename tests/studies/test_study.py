@@ -27,7 +27,7 @@ KEY = ITEMS.select("item", side=pl.lit("chosen"))
 
 def made(folder: Path, *, seed: int = 0, fresh: bool = False) -> bool:
     settings = StudyRecipe(annotators=["an", "bo"], annotators_per_item=2, seed=seed)
-    assigned = assign(ITEMS, settings.annotators, seed=seed, each=2)
+    assigned = assign(ITEMS, settings.annotators, seed=seed, annotators_per_item=2)
     return write_study(folder, settings, assigned, KEY, ITEMS, FORM, "# How\n", fresh=fresh)
 
 
@@ -87,12 +87,12 @@ def test_what_is_no_study_and_what_is_of_another_one_is_refused(tmp_path: Path) 
     with pytest.raises(StudyError) as caught:
         read_study(tmp_path, StudyRecipe)
     assert str(caught.value) == (
-        f"{tmp_path} is no study: it has no study.toml; give the folder that the sheets were written to."
+        f"{tmp_path} is not a study: it has no study.toml; give the folder that the sheets were written to."
     )
     folder = tmp_path / "study"
     made(folder)
     study = read_study(folder, StudyRecipe)
-    with pytest.raises(AnswersError, match=r"^Nothing is filled in yet in .*sheets\.$"):
+    with pytest.raises(AnswersError, match=r"^There are no answers yet in .*sheets; fill in the sheets first\.$"):
         read_returned(study, [], FORM)
     other = tmp_path / "other.csv"
     other.write_text("item,annotator,text,good\nx9,an,two,3\n", encoding="utf-8")
@@ -104,7 +104,7 @@ def test_what_is_no_study_and_what_is_of_another_one_is_refused(tmp_path: Path) 
     others = {"key": (key.drop("side"), key.with_columns(side=pl.lit("rejected"))), "assigned": (key,)}
     for name, frame in ((name, frame) for name, frames in others.items() for frame in frames):
         frame.write_csv(folder / f"{name}.csv")
-        with pytest.raises(StudyError, match=rf"{name}\.csv has been changed; put the file back as it was written\.$"):
+        with pytest.raises(StudyError, match=rf"{name}\.csv has been changed; restore the original file\.$"):
             read_study(folder, StudyRecipe)
         key.write_csv(folder / "key.csv")
 

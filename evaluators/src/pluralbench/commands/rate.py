@@ -66,7 +66,7 @@ def rate(
 
 def _export(run: Path, folder: Path, options: dict[str, Any], data: str | None, *, fresh: bool) -> None:
     from pluralbench_runs import check_recipe  # noqa: PLC0415 - `--help` need not wait for it
-    from pluralbench_studies import written_lines  # noqa: PLC0415 - the same
+    from pluralbench_studies import study_summary  # noqa: PLC0415 - the same
 
     from pluralbench.downstream.people import WinRecipe, export_sheets  # noqa: PLC0415 - the same
     from pluralbench.results.downstream import DownstreamRunConfig  # noqa: PLC0415 - the same
@@ -74,7 +74,7 @@ def _export(run: Path, folder: Path, options: dict[str, Any], data: str | None, 
 
     recipe = check_recipe(WinRecipe, options, "of the comparison")
     sheets, pairs, new = export_sheets(load_run(run, DownstreamRunConfig), folder, recipe, data=data, fresh=fresh)
-    for line in written_lines(folder, sheets, "which answer was selected", new=new):
+    for line in study_summary(folder, sheets, "which answer was selected", new=new):
         console.print(line)
     people = f"{sheets.annotators_per_item} of {len(sheets.annotators)} annotators"
     console.print(f"{pairs:,} pairs of answers, each for {people}.")

@@ -22,10 +22,10 @@ from pluralbench_studies import (
     Study,
     StudyRecipe,
     agreement,
-    annotator_names,
     assign,
+    check_annotators,
     draw,
-    own_answers,
+    first_answers,
     preference,
     write_study,
 )
@@ -100,7 +100,7 @@ def export_sheets(
         DataError: The prompts cannot be read or have changed.
         UserError: The study cannot be written; see `pluralbench_studies.write_study`.
     """
-    annotator_names(settings.annotators)
+    check_annotators(settings.annotators)
     all_pairs = answer_pairs(run)
     settings = settings.model_copy(update={"digest": _digest(all_pairs)})
     drawn = all_pairs.join(_draw_prompts(all_pairs, settings), on=["config", "id"], how="semi", maintain_order="left")
@@ -127,7 +127,7 @@ def export_sheets(
         pairs.select("item", group=group),
         sorted(settings.annotators),
         seed=settings.seed,
-        each=settings.annotators_per_item,
+        annotators_per_item=settings.annotators_per_item,
         check_share=0.0,
     )
     fields = {name: title for name, title in FIELDS.items() if name != "person" or (pairs["person"] != "").any()}
@@ -220,7 +220,7 @@ def write_ratings(run: Downstream, study: Study[WinRecipe], answers: Answers, ou
             f"The sheets in {study.folder} were not made from {run.path}; give the run that they were made from."
         )
     better = answers.answers.filter(question=BETTER).join(study.key, on="item")
-    own = own_answers(better.select("item", "annotator", "answer"))
+    own = first_answers(better.select("item", "annotator", "answer"))
     outcomes = _outcomes(
         pairs.join(_draw_prompts(pairs, study.settings), on=["config", "id"], how="semi"), study.key, own
     )
@@ -295,7 +295,7 @@ def _agreement(better: pl.DataFrame) -> Iterator[tuple[Place, Estimate]]:
     pairs = agreed["pairs"]
     yield Place("people", "agreement"), Estimate(pairs["share"], pairs["low"], pairs["high"], pairs["compared"])
     yield Place("people", "alpha"), Estimate(agreed["alpha"]["nominal"], n=pairs["compared"])
-    own = own_answers(better.select("item", "annotator", "answer", "config", "id"))
+    own = first_answers(better.select("item", "annotator", "answer", "config", "id"))
     for metric, counted, among in (
         ("alike", pl.col("answer") == "s", pl.lit(value=True)),
         ("share_of_first", pl.col("answer") == "1", pl.col("answer") != "s"),

@@ -1,20 +1,20 @@
-"""Studies with people: who gets which item, sheets and Label Studio, and how far they agree."""
+"""Annotation studies: assignment of items, sheets and Label Studio tasks, answers, and agreement."""
 
 from pluralbench_studies.agreement import (
     agreement,
     answer_pairs,
     consensus,
     consensus_counts,
+    first_answers,
     majority,
-    own_answers,
     share_over,
 )
 from pluralbench_studies.answers import CONSENSUS, Submission, check_received
-from pluralbench_studies.assignment import ASSIGNED, annotator_names, assign, draw
+from pluralbench_studies.assignment import ASSIGNED, assign, check_annotators, draw
 from pluralbench_studies.errors import AnswersError, AssignmentError, StudyError
 from pluralbench_studies.forms import Form, Question, preference, score
 from pluralbench_studies.label_studio import label_studio_config, label_studio_tasks, read_export, write_label_studio
-from pluralbench_studies.reading import ANSWERS, Answers, by_item, problem_frame, read_answers, read_submissions
+from pluralbench_studies.reading import ANSWERS, Answers, problem_frame, read_answers, read_submissions, sort_by_item
 from pluralbench_studies.sheets import escape_formula, is_filled, read_rows, write_sheet, write_sheets
 from pluralbench_studies.study import (
     ProportionRecord,
@@ -23,8 +23,8 @@ from pluralbench_studies.study import (
     annotator_progress,
     read_returned,
     read_study,
+    study_summary,
     write_study,
-    written_lines,
 )
 
 __all__ = [
@@ -42,21 +42,20 @@ __all__ = [
     "StudyRecipe",
     "Submission",
     "agreement",
-    "annotator_names",
     "annotator_progress",
     "answer_pairs",
     "assign",
-    "by_item",
+    "check_annotators",
     "check_received",
     "consensus",
     "consensus_counts",
     "draw",
     "escape_formula",
+    "first_answers",
     "is_filled",
     "label_studio_config",
     "label_studio_tasks",
     "majority",
-    "own_answers",
     "preference",
     "problem_frame",
     "read_answers",
@@ -67,9 +66,10 @@ __all__ = [
     "read_submissions",
     "score",
     "share_over",
+    "sort_by_item",
+    "study_summary",
     "write_label_studio",
     "write_sheet",
     "write_sheets",
     "write_study",
-    "written_lines",
 ]

@@ -1,4 +1,4 @@
-"""What people answered, out of whatever they sent it in, and checked against what they were given."""
+"""Submissions of annotators, and checks against their assignment."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ from pluralbench_studies.forms import Form
 
 ASSIGNED_TO = "assigned_to"
 CONSENSUS = "consensus"
-"""The annotator under whose name the outcome of a discussion is sent."""
-MISSING, INCOMPLETE, TWICE, NOT_THEIRS = "missing", "incomplete", "double submission", "wrong annotator"
+"""Annotator name of outcomes of discussions."""
+MISSING, INCOMPLETE, TWICE, NOT_ASSIGNED = "missing", "incomplete", "double submission", "wrong annotator"
 PROBLEMS = pl.Schema(dict.fromkeys(("kind", "item", "annotator", "detail"), pl.String))
 
 Problem = tuple[str, str, str, str]
@@ -20,9 +20,13 @@ Problem = tuple[str, str, str, str]
 
 @dataclass(frozen=True)
 class Submission:
-    """One annotator's answers to the questions on one item, as written; questions without an answer are left out.
+    """One annotator's answers on one item, as they were written.
 
-    where: the file and the place in it.
+    Attributes:
+        where: File and row, for errors.
+        item: Id of the item.
+        annotator: Name of the annotator.
+        answers: Answer to each question; questions without an answer are left out.
     """
 
     where: str
@@ -34,47 +38,63 @@ class Submission:
 def rows_as_submissions(
     rows: Iterable[tuple[str, Mapping[str, str]]], form: Form, *, by_assignment: bool
 ) -> list[Submission]:
-    """Rows by the columns of a sheet, each with where it stands."""
-    found = []
+    """Turn rows with the columns of a sheet into submissions.
+
+    Args:
+        rows: Location of each row (for errors), and its cells by column.
+        form: The form.
+        by_assignment: Whether `assigned_to` overrides `annotator`.
+    """
+    submissions = []
     for where, row in rows:
         values = {name: text.strip() for name, text in row.items()}
         annotator = (by_assignment and values.get(ASSIGNED_TO)) or values.get("annotator", "")
         answers = {name: values[name] for name in form.names if values.get(name)}
-        found.append(Submission(where, row.get(form.item, ""), annotator, answers))
-    return found
+        submissions.append(Submission(where, row.get(form.item, ""), annotator, answers))
+    return submissions
 
 
-def check_received(sent: Sequence[Submission], assigned: pl.DataFrame, called: str = "item") -> list[Problem]:
-    """What is wrong with what was sent, given who was to send what (`item` and `annotator`); called: what an item is
-    called.
+def check_received(submissions: Sequence[Submission], assigned: pl.DataFrame, item_name: str = "item") -> list[Problem]:
+    """List what is missing, submitted twice, or submitted by an annotator without the assignment.
 
-    An item that was not sent by somebody it was given to; one sent twice, of which the last counts; one sent by
-    somebody it was not given to, which counts. Whoever is called `CONSENSUS` may send any item.
+    Of two submissions the last counts. A submission without an assignment counts too. The annotator `CONSENSUS` may
+    submit any item.
 
-    Raises `AnswersError` for items and annotators that were not assigned at all.
+    Args:
+        submissions: The submissions, in order.
+        assigned: The assignment, with columns `item` and `annotator`.
+        item_name: What an item is called in errors.
+
+    Raises:
+        AnswersError: If an item or an annotator is not part of the assignment.
     """
-    given = set(assigned.select("item", "annotator").iter_rows())
-    items = {item for item, _ in given}
-    _check_names(called, sent, [one.item for one in sent], items, f"the {called}s are others, or were made anew")
-    people = {annotator for _, annotator in given} | {CONSENSUS}
-    names = [one.annotator for one in sent]
-    _check_names("annotator", sent, names, people, "say whose account it is, or mend the name")
+    assignments = set(assigned.select("item", "annotator").iter_rows())
+    items = {item for item, _ in assignments}
+    item_ids = [submission.item for submission in submissions]
+    _check_names(
+        item_name, submissions, item_ids, items, f"give the sheets of this study, whose {item_name}s are others"
+    )
+    annotators = {annotator for _, annotator in assignments} | {CONSENSUS}
+    names = [submission.annotator for submission in submissions]
+    _check_names("annotator", submissions, names, annotators, "map the account to an annotator, or fix the name")
     last: dict[tuple[str, str], Submission] = {}
     problems: list[Problem] = []
-    for one in sent:
-        key = one.item, one.annotator
+    for submission in submissions:
+        key = submission.item, submission.annotator
         if key in last:
-            problems.append((TWICE, *key, f"{one.where} counts, and {last[key].where} does not"))
-        last[key] = one
-    problems += [(MISSING, *key, "nothing was sent") for key in given - last.keys()]
-    strange = [key for key in last.keys() - given if key[1] != CONSENSUS]
-    return problems + [(NOT_THEIRS, *key, last[key].where) for key in strange]
+            problems.append((TWICE, *key, f"{submission.where} counts, and {last[key].where} does not"))
+        last[key] = submission
+    problems += [(MISSING, *key, "nothing was submitted") for key in assignments - last.keys()]
+    unassigned = [key for key in last.keys() - assignments if key[1] != CONSENSUS]
+    return problems + [(NOT_ASSIGNED, *key, last[key].where) for key in unassigned]
 
 
-def _check_names(what: str, sent: Sequence[Submission], names: Sequence[str], known: set[str], mend: str) -> None:
-    strange = [(one.where, name) for one, name in zip(sent, names, strict=True) if name not in known]
-    if strange:
-        where, name = strange[0]
-        others = len({name for _, name in strange}) - 1
-        also = f" (and {others:,} more such)" if others else ""
-        raise AnswersError(f"{where}: there is no {what} {name!r}{also}; {mend}.")
+def _check_names(what: str, submissions: Sequence[Submission], names: Sequence[str], known: set[str], fix: str) -> None:
+    unknown = [
+        (submission.where, name) for submission, name in zip(submissions, names, strict=True) if name not in known
+    ]
+    if unknown:
+        where, name = unknown[0]
+        others = len({name for _, name in unknown}) - 1
+        also = f" (and {others:,} more)" if others else ""
+        raise AnswersError(f"{where}: there is no {what} {name!r}{also}; {fix}.")

@@ -1,4 +1,4 @@
-"""Who gets which item: even shares, second annotators, and hidden items whose answers are known."""
+"""Assign items to annotators: equal shares, second annotators, and hidden items with known answers."""
 
 import re
 from collections import Counter
@@ -15,7 +15,7 @@ ASSIGNED = pl.Schema(dict.fromkeys(("item", "annotator", "kind"), pl.String))
 NAME = re.compile(r"[\w@][\w.@+-]*")
 
 Id = TypeVar("Id", str, int)
-Given = dict[tuple[str, str], str]
+Assignments = dict[tuple[str, str], str]
 """The kind of each (item, annotator)."""
 
 
@@ -24,128 +24,150 @@ def assign(
     annotators: Sequence[str],
     *,
     seed: int,
-    each: int = 1,
+    annotators_per_item: int = 1,
     overlap: float = 0.0,
     checks: Collection[str] = (),
     check_share: float = 0.05,
 ) -> pl.DataFrame:
-    """Give items to annotators (columns of `ASSIGNED`, a row for each item given to somebody).
+    """Assign items to annotators.
 
-    items: `item`, the ids, and `group` where several items are of one kind, such as a prompt or a user; without it each
-    item is a group of its own. Every item goes to `each` annotators (kind "first"), and a share `overlap` of them,
-    drawn, to one more (kind "overlap"). checks: ids of items whose answers are known; check_share: so many of these are
-    given once more for each item given, to annotators who do not have them (kind "check").
+    All annotators get the same number of items, or one more. No annotator gets two items of a group while another one
+    has none, or the same item twice. The order of groups and annotators changes nothing.
 
-    All annotators get the same number of items, or one more; of a group nobody gets two while somebody has none. Nobody
-    gets an item twice. The order of the groups and of the annotators changes nothing. Rows are sorted by item, as
-    given, and by kind.
+    Args:
+        items: Ids of the items (`item`), and optionally their groups (`group`), such as a prompt or a user. Default:
+            each item is a group.
+        annotators: Names of the annotators.
+        seed: Seed of the draws.
+        annotators_per_item: Number of annotators of each item (kind "first").
+        overlap: Share of the items that get one more annotator (kind "overlap").
+        checks: Ids of items with known answers.
+        check_share: Number of check items per assigned item. They go to annotators who do not have the item (kind
+            "check").
 
-    Raises `AssignmentError` for items or annotators that are not there, are named twice or cannot name a file, for
-    fewer annotators than an item is to have, for checks that are no items, and for more check items than there are.
+    Returns:
+        Columns of `ASSIGNED`, a row for each assigned item, in the order of `items`, then by kind.
+
+    Raises:
+        AssignmentError: If there are no items or annotators, names repeat or cannot be file names, there are too few
+            annotators or check items, or a check item is not an item.
     """
-    names = annotator_names(annotators)
+    names = check_annotators(annotators)
     if items.is_empty():
-        raise AssignmentError("There is no item to give to anybody.")
+        raise AssignmentError("There are no items to assign.")
     if items["item"].is_duplicated().any():
-        again = items.filter(pl.col("item").is_duplicated())["item"][0]
-        raise AssignmentError(f"The item {again} is there more than once.")
-    wanted = each + (overlap > 0)
-    if wanted > len(names):
+        duplicate = items.filter(pl.col("item").is_duplicated())["item"][0]
+        raise AssignmentError(f"The item {duplicate} occurs more than once; give each item an id of its own.")
+    needed = annotators_per_item + (overlap > 0)
+    if needed > len(names):
         raise AssignmentError(
-            f"An item is to go to {wanted} annotators, and there {'is' if len(names) == 1 else 'are'} {len(names)}; "
-            "name more, or ask for fewer."
+            f"An item needs {needed} annotators, and there {'is' if len(names) == 1 else 'are'} {len(names)}; name "
+            "more, or assign items to fewer."
         )
     ids = items["item"].to_list()
     groups: dict[str, list[str]] = {}
     for item, group in zip(ids, items["group"] if "group" in items.columns else ids, strict=True):
         groups.setdefault(group, []).append(item)
-    twice = set(draw(ids, round(overlap * len(ids)), seed, "overlap"))
+    overlapping = set(draw(ids, round(overlap * len(ids)), seed, "overlap"))
     load = dict.fromkeys(names, 0)
-    given: Given = {}
+    assignments: Assignments = {}
     for group in sorted(groups):
-        given |= _give(group, groups[group], each, twice, load, seed)
+        assignments |= _assign_group(group, groups[group], annotators_per_item, overlapping, load, seed)
     if checks and check_share:
-        given |= _check_items(checks, set(ids), given, load, check_share, seed)
-    rows = [(item, annotator, kind) for (item, annotator), kind in given.items()]
-    place = pl.DataFrame({"item": ids, "place": range(len(ids))})
+        assignments |= _assign_checks(checks, set(ids), assignments, load, check_share, seed)
+    rows = [(item, annotator, kind) for (item, annotator), kind in assignments.items()]
+    order = pl.DataFrame({"item": ids, "order": range(len(ids))})
     return (
         pl.DataFrame(rows, schema=ASSIGNED, orient="row")
-        .join(place, on="item")
-        .sort("place", pl.col("kind").cast(pl.Enum(KINDS)), "annotator")
+        .join(order, on="item")
+        .sort("order", pl.col("kind").cast(pl.Enum(KINDS)), "annotator")
         .select(ASSIGNED.names())
     )
 
 
-def annotator_names(annotators: Sequence[str]) -> list[str]:
-    """The annotators, sorted. Raises `AssignmentError` for none, for one named twice and for one that names no file."""
+def check_annotators(annotators: Sequence[str]) -> list[str]:
+    """Return the annotators' names, sorted.
+
+    Raises:
+        AssignmentError: If there is no name, one repeats, or one cannot be a file name.
+    """
     names = sorted(annotators)
     if not names:
-        raise AssignmentError("No annotator is named.")
+        raise AssignmentError("There are no annotators; name at least one.")
     for name in names:
         if not NAME.fullmatch(name):
             raise AssignmentError(
-                f"The annotator {name!r} cannot name a file; use letters, digits, and . _ @ + - within."
+                f"The annotator {name!r} cannot be a file name; use letters and digits, and . _ @ + - after the first."
             )
     for folded, count in Counter(name.casefold() for name in names).items():
         if count > 1:
-            raise AssignmentError(f"The annotator {folded!r} is named {count} times.")
+            raise AssignmentError(f"The annotator {folded!r} is named {count} times; name each one once.")
     return names
 
 
 def draw(ids: Collection[Id], count: int, seed: int, *names: str) -> list[Id]:
-    """`count` of the ids, or all, in the order drawn; more ids or a greater count change no other draw.
+    """Draw `count` of the ids, or all, in random order. More ids or a larger count change no other draw.
 
-    names: what they are drawn for, such as "overlap": each purpose has draws of its own.
+    Args:
+        ids: The ids.
+        count: Maximum number of ids to draw.
+        seed: Seed of the draw.
+        *names: Purpose of the draw, such as "overlap"; each purpose has its own draws.
     """
     return sorted(ids, key=lambda one: (rng_for(seed, *names, one).random(), one))[:count]
 
 
-def _give(
-    group: str, items: Sequence[str], each: int, twice: Collection[str], load: dict[str, int], seed: int
-) -> Given:
-    """Give the items of a group, going round the annotators; those with the fewest items come first."""
-    people = [*load]
-    rng_for(seed, "annotators", group).shuffle(people)
-    people.sort(key=load.__getitem__)
-    given: Given = {}
+def _assign_group(
+    group: str,
+    items: Sequence[str],
+    annotators_per_item: int,
+    overlapping: Collection[str],
+    load: dict[str, int],
+    seed: int,
+) -> Assignments:
+    """Assign the items of a group round-robin, beginning with the annotators with the fewest items."""
+    annotators = [*load]
+    rng_for(seed, "annotators", group).shuffle(annotators)
+    annotators.sort(key=load.__getitem__)
+    assignments: Assignments = {}
     slot = 0
     for item in items:
-        for number in range(each + (item in twice)):
-            annotator = people[slot % len(people)]
-            given[item, annotator] = FIRST if number < each else OVERLAP
+        for number in range(annotators_per_item + (item in overlapping)):
+            annotator = annotators[slot % len(annotators)]
+            assignments[item, annotator] = FIRST if number < annotators_per_item else OVERLAP
             load[annotator] += 1
             slot += 1
-    return given
+    return assignments
 
 
-def _check_items(
+def _assign_checks(
     checks: Collection[str],
-    known: Collection[str],
-    given: Mapping[tuple[str, str], str],
+    items: Collection[str],
+    assignments: Mapping[tuple[str, str], str],
     load: dict[str, int],
     share: float,
     seed: int,
-) -> Given:
-    """Check items, each to the annotator with the fewest items who has not had all of them."""
-    strange = sorted(set(checks) - set(known))
-    if strange:
-        raise AssignmentError(f"The check item {strange[0]} is none of the items; name items that are given out.")
-    left = {
-        name: draw([item for item in set(checks) if (item, name) not in given], len(checks), seed, "check", name)
+) -> Assignments:
+    """Assign check items, each to the annotator with the fewest items who has check items left."""
+    unknown = sorted(set(checks) - set(items))
+    if unknown:
+        raise AssignmentError(f"The check item {unknown[0]} is not one of the items; name items that are assigned.")
+    remaining = {
+        name: draw([item for item in set(checks) if (item, name) not in assignments], len(checks), seed, "check", name)
         for name in load
     }
-    wanted, there = round(share * len(given)), sum(map(len, left.values()))
-    if wanted > there:
+    needed, available = round(share * len(assignments)), sum(map(len, remaining.values()))
+    if needed > available:
         raise AssignmentError(
-            f"{wanted:,} check items are asked for, and {len(set(checks)):,} known answers make {there:,} for these "
-            f"annotators; give more, or a `check_share` of {there / len(given):.3f} at most."
+            f"{needed:,} check items are needed, and {len(set(checks)):,} known answers make {available:,} for these "
+            f"annotators; add known answers, or lower `check_share=...` to {available / len(assignments):.3f}."
         )
-    drawn = rng_for(seed, "checks")
-    found: Given = {}
-    for _ in range(wanted):
-        able = [name for name in load if left[name]]
-        fewest = min(load[name] for name in able)
-        annotator = drawn.choice([name for name in able if load[name] == fewest])
-        found[left[annotator].pop(), annotator] = CHECK
+    rng = rng_for(seed, "checks")
+    check_assignments: Assignments = {}
+    for _ in range(needed):
+        candidates = [name for name in load if remaining[name]]
+        fewest = min(load[name] for name in candidates)
+        annotator = rng.choice([name for name in candidates if load[name] == fewest])
+        check_assignments[remaining[annotator].pop(), annotator] = CHECK
         load[annotator] += 1
-    return found
+    return check_assignments

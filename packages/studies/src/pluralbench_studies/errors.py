@@ -1,15 +1,15 @@
-"""What keeps a study with people from going on, in one sentence each."""
+"""Errors of annotation studies. Each message is one sentence for the user."""
 
 from pluralbench_runs import UserError
 
 
 class StudyError(UserError):
-    """Root of this package's errors."""
+    """Base class of this package's errors."""
 
 
 class AssignmentError(StudyError):
-    """Items that cannot be given to people as asked, or files for them that are there already."""
+    """Items that cannot be assigned, or files for annotators that exist already."""
 
 
 class AnswersError(StudyError):
-    """Answers that cannot be read, or that do not belong to the items."""
+    """Answers that cannot be read, or do not belong to the items."""

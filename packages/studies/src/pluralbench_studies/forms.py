@@ -1,4 +1,4 @@
-"""What people see of an item, and what they are asked about it."""
+"""Forms: the fields of an item that annotators see, and the questions on them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,9 +12,13 @@ from pluralbench_studies.errors import AnswersError
 
 @dataclass(frozen=True)
 class Question:
-    """A question, answered by one of `options` (what is written down, and how it reads), or by free text without any.
+    """A question.
 
-    name: of the column and the control. about: the field that it stands beneath; without it, it comes after all fields.
+    Attributes:
+        name: Name of its column in a sheet, and of its control in Label Studio.
+        title: The text that annotators see.
+        options: The possible answers, as written in a sheet, with their labels. Default: free text.
+        about: The field that the question appears under. Default: after all fields.
     """
 
     name: str
@@ -23,24 +27,28 @@ class Question:
     about: str | None = None
 
     def answer(self, text: str) -> str:
-        """What a text stands for: an option, whatever its width and case, or the free text itself.
+        """Return the option that a text stands for, ignoring width and case; free text as it is.
 
-        Raises `ValueError`, which reads as the end of a sentence, for a text that is no option.
+        Raises:
+            ValueError: If the text is not an option.
         """
         if not self.options:
             return text
-        known = {_folded(option): option for option in self.options}
-        found = known.get(_folded(text))
-        if found is None:
-            raise ValueError(f"the answer {text!r} to {self.name} is none of {', '.join(self.options)}")
-        return found
+        options = {_normalize(option): option for option in self.options}
+        option = options.get(_normalize(text))
+        if option is None:
+            raise ValueError(f"the answer {text!r} to {self.name} is not one of {', '.join(self.options)}")
+        return option
 
 
 @dataclass(frozen=True)
 class Form:
-    """What is shown of an item and asked about it.
+    """What annotators see of an item, and the questions on it.
 
-    fields: the columns shown, in order, with their titles. item: what the column with the ids is called.
+    Attributes:
+        fields: Columns to show, in order, with their titles.
+        questions: The questions.
+        item: Name of the column with the ids.
     """
 
     fields: Mapping[str, str]
@@ -49,26 +57,45 @@ class Form:
 
     @property
     def names(self) -> list[str]:
-        """The names of the questions."""
+        """Names of the questions."""
         return [question.name for question in self.questions]
 
 
 def score(name: str, low: int, high: int, *, title: str = "", about: str | None = None) -> Question:
-    """A whole number from `low` to `high`, both included."""
+    """Return a question that is answered by a whole number from `low` to `high`.
+
+    Args:
+        name: Name of the question.
+        low: Lowest number.
+        high: Highest number.
+        title: The text that annotators see.
+        about: The field that the question appears under. Default: after all fields.
+    """
     return Question(name, title, {str(number): str(number) for number in range(low, high + 1)}, about)
 
 
 def preference(name: str, first: str, second: str, *, title: str = "") -> Question:
-    """Which of two is better: 1, 2, or s for neither. first, second: what they are called."""
+    """Return a question that is answered by 1, 2, or s for neither.
+
+    Args:
+        name: Name of the question.
+        first: What annotators call the first alternative.
+        second: What annotators call the second alternative.
+        title: The text that annotators see.
+    """
     options = {"1": f"{first} is better", "2": f"{second} is better", "s": "both are alike"}
     return Question(name, title, options)
 
 
-def by_annotator(shown: pl.DataFrame, form: Form) -> dict[str, pl.DataFrame]:
-    """What each annotator sees, by name: `form.item`, `annotator` and the fields, a row for each item given.
+def split_by_annotator(shown: pl.DataFrame, form: Form) -> dict[str, pl.DataFrame]:
+    """Split rows by annotator, and put each annotator's rows into an order that reveals nothing about the items.
 
-    The rows of an annotator are in an order that tells nothing of the items. Raises `AnswersError` for a column that is
-    not there.
+    Args:
+        shown: `form.item`, `annotator` and the fields, a row for each assigned item.
+        form: The form.
+
+    Raises:
+        AnswersError: If a column is missing.
     """
     columns = [form.item, "annotator", *form.fields]
     missing = [name for name in columns if name not in shown.columns]
@@ -80,5 +107,5 @@ def by_annotator(shown: pl.DataFrame, form: Form) -> dict[str, pl.DataFrame]:
     return {str(name): rows for (name,), rows in ordered.partition_by("annotator", as_dict=True).items()}
 
 
-def _folded(text: str) -> str:
+def _normalize(text: str) -> str:
     return normalize("NFKC", text).strip().casefold()

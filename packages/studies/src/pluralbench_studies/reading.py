@@ -1,4 +1,4 @@
-"""Answers in one shape, whatever file they came in."""
+"""Read answers from files of all formats."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from pluralbench_studies.answers import (
     CONSENSUS,
     INCOMPLETE,
     MISSING,
-    NOT_THEIRS,
+    NOT_ASSIGNED,
     PROBLEMS,
     TWICE,
     Problem,
@@ -27,14 +27,18 @@ from pluralbench_studies.label_studio import read_export
 from pluralbench_studies.sheets import read_sheet
 
 ANSWERS = pl.Schema(dict.fromkeys(("item", "annotator", "question", "answer"), pl.String))
-PROBLEM_KINDS = (MISSING, INCOMPLETE, TWICE, NOT_THEIRS)
+PROBLEM_KINDS = (MISSING, INCOMPLETE, TWICE, NOT_ASSIGNED)
 
 
 @dataclass(frozen=True)
 class Answers:
-    """answers: columns of `ANSWERS`, a row for each question answered. problems: columns of `PROBLEMS`.
+    """Answers of a study, and problems with them.
 
-    Both are sorted by item, as assigned, and by annotator; problems by kind first, as in `PROBLEM_KINDS`.
+    Both frames are in the order of the assignment and of annotators; problems are sorted by kind first.
+
+    Attributes:
+        answers: Columns of `ANSWERS`, a row for each answer.
+        problems: Columns of `PROBLEMS`, with the kinds of `PROBLEM_KINDS`.
     """
 
     answers: pl.DataFrame
@@ -49,31 +53,38 @@ def read_answers(
     accounts: Mapping[str, str] | None = None,
     by_assignment: bool = False,
 ) -> Answers:
-    """Read what annotators sent on the items that they were given (`assigned`: `item` and `annotator`).
+    """Read and check the answers of annotators. A submission without an answer to a question with options is ignored.
 
-    For the files see `read_submissions`. What was sent without an answer to any question with options is as if it were
-    not there. Raises `AnswersError` for a file that cannot be read, for items and annotators that were not assigned,
-    and for an answer that is none of its question's options.
+    Args:
+        paths: Files that `read_submissions` reads.
+        form: The form.
+        assigned: The assignment, with columns `item` and `annotator`.
+        accounts: Annotator of a Label Studio account, by its e-mail address or number.
+        by_assignment: Whether all answers belong to the annotator that the item was assigned to.
+
+    Raises:
+        AnswersError: If a file cannot be read, an item or annotator is not part of the assignment, or an answer is not
+            one of its question's options.
     """
-    people = assigned["annotator"].unique().to_list()
-    sent = read_submissions(paths, form, people, accounts=accounts, by_assignment=by_assignment)
-    asked = {question.name: question for question in form.questions}
-    chosen = [name for name, question in asked.items() if question.options] or list(asked)
-    sent = [one for one in sent if any(name in one.answers for name in chosen)]
-    problems = check_received(sent, assigned, form.item)
+    annotators = assigned["annotator"].unique().to_list()
+    submissions = read_submissions(paths, form, annotators, accounts=accounts, by_assignment=by_assignment)
+    questions = {question.name: question for question in form.questions}
+    required = [name for name, question in questions.items() if question.options] or list(questions)
+    submissions = [one for one in submissions if any(name in one.answers for name in required)]
+    problems = check_received(submissions, assigned, form.item)
     last: dict[tuple[str, str], dict[str, str]] = {}
-    for one in sent:
+    for one in submissions:
         try:
-            last[one.item, one.annotator] = {name: asked[name].answer(text) for name, text in one.answers.items()}
-        except ValueError as fault:
-            raise AnswersError(f"{one.where} ({form.item} {one.item}): {fault}.") from None
+            last[one.item, one.annotator] = {name: questions[name].answer(text) for name, text in one.answers.items()}
+        except ValueError as error:
+            raise AnswersError(f"{one.where} ({form.item} {one.item}): {error}.") from None
     for key, answers in last.items():
-        left = [name for name in chosen if name not in answers]
-        if left and key[1] != CONSENSUS:
-            problems.append((INCOMPLETE, *key, f"nothing on {', '.join(left)}"))
+        missing = [name for name in required if name not in answers]
+        if missing and key[1] != CONSENSUS:
+            problems.append((INCOMPLETE, *key, f"no answer to {', '.join(missing)}"))
     rows = [(*key, name, answers[name]) for key, answers in last.items() for name in form.names if name in answers]
     frame = pl.DataFrame(rows, schema=ANSWERS, orient="row")
-    return Answers(by_item(frame, assigned), problem_frame(problems, PROBLEM_KINDS, assigned))
+    return Answers(sort_by_item(frame, assigned), problem_frame(problems, PROBLEM_KINDS, assigned))
 
 
 def read_submissions(
@@ -84,46 +95,63 @@ def read_submissions(
     accounts: Mapping[str, str] | None = None,
     by_assignment: bool = False,
 ) -> list[Submission]:
-    """What was sent in sheets (`.csv`), exports of Label Studio (`.json`) and lines (`.jsonl`: an object each, keys as
-    in a sheet). accounts, known, by_assignment: see `read_export`. Raises `AnswersError`.
+    """Read submissions from files.
+
+    Args:
+        paths: Sheets (`.csv`), Label Studio exports (`.json`), or lines (`.jsonl`), each line an object with the columns
+            of a sheet as keys.
+        form: The form.
+        known: Names of the annotators; see `read_export`.
+        accounts: Annotator of a Label Studio account, by its e-mail address or number.
+        by_assignment: Whether all answers belong to the annotator that the item was assigned to.
+
+    Raises:
+        AnswersError: If a file cannot be read.
     """
-    found = []
+    submissions = []
     for path in paths:
         if path.suffix == ".json":
-            found += read_export(path, form, accounts=accounts, known=[*known, CONSENSUS], by_assignment=by_assignment)
+            names = [*known, CONSENSUS]
+            submissions += read_export(path, form, accounts=accounts, known=names, by_assignment=by_assignment)
             continue
         if path.suffix == ".csv":
-            own = read_sheet(path, form, by_assignment=by_assignment)
+            rows = read_sheet(path, form, by_assignment=by_assignment)
         elif path.suffix == ".jsonl":
-            own = _lines(path, form, by_assignment=by_assignment)
+            rows = _read_lines(path, form, by_assignment=by_assignment)
         else:
-            raise AnswersError(f"{path}: answers are read from .csv, .jsonl and Label Studio's .json.")
-        found += [replace(one, annotator=(accounts or {}).get(one.annotator, one.annotator)) for one in own]
-    return found
+            raise AnswersError(f"{path} is not a file of answers; give .csv, .jsonl or Label Studio's .json.")
+        submissions += [replace(one, annotator=(accounts or {}).get(one.annotator, one.annotator)) for one in rows]
+    return submissions
 
 
-def by_item(frame: pl.DataFrame, assigned: pl.DataFrame) -> pl.DataFrame:
-    """Rows with an `item` and an `annotator`, sorted by item, as assigned, and by annotator."""
-    place = assigned.select("item").unique(maintain_order=True).with_row_index("\0place")
-    joined = frame.join(place, on="item", how="left", maintain_order="left")
+def sort_by_item(frame: pl.DataFrame, assigned: pl.DataFrame) -> pl.DataFrame:
+    """Sort rows with an `item` and an `annotator` by item, in the order of the assignment, and by annotator."""
+    order = assigned.select("item").unique(maintain_order=True).with_row_index("\0place")
+    joined = frame.join(order, on="item", how="left", maintain_order="left")
     return joined.sort("\0place", "annotator", maintain_order=True).drop("\0place")
 
 
 def problem_frame(problems: Sequence[Problem], kinds: Sequence[str], assigned: pl.DataFrame) -> pl.DataFrame:
-    """Problems as a frame (columns of `PROBLEMS`), sorted by kind, as in `kinds`, then as `by_item` does."""
-    listed = by_item(pl.DataFrame(sorted(problems), schema=PROBLEMS, orient="row"), assigned)
-    return listed.sort(pl.col("kind").cast(pl.Enum(kinds)), maintain_order=True)
+    """Return problems as a frame with the columns of `PROBLEMS`, sorted by kind, then as `sort_by_item` sorts.
+
+    Args:
+        problems: The problems.
+        kinds: All kinds, in order.
+        assigned: The assignment.
+    """
+    frame = sort_by_item(pl.DataFrame(sorted(problems), schema=PROBLEMS, orient="row"), assigned)
+    return frame.sort(pl.col("kind").cast(pl.Enum(kinds)), maintain_order=True)
 
 
-def _lines(path: Path, form: Form, *, by_assignment: bool) -> list[Submission]:
+def _read_lines(path: Path, form: Form, *, by_assignment: bool) -> list[Submission]:
     numbered = enumerate(read_jsonl(path, AnswersError), start=1)
     rows = [
-        (f"{path}, row {number:,}", {name: _text(value) for name, value in row.items()}) for number, row in numbered
+        (f"{path}, row {number:,}", {name: _as_text(value) for name, value in row.items()}) for number, row in numbered
     ]
     return rows_as_submissions(rows, form, by_assignment=by_assignment)
 
 
-def _text(value: Any) -> str:
+def _as_text(value: Any) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,12 +1,12 @@
-"""A study's folder: what people fill in, and beside it what only whoever leads the study is to see.
+"""The folder of a study.
 
-    study.toml      the settings it was made under
-    assigned.csv    who has which item
-    key.csv         what each item stands for; not for those who fill in the sheets
+    study.toml      settings of the study
+    assigned.csv    assignment of items to annotators
+    key.csv         what each item stands for; annotators must not see it
     sheets/         a sheet NAME.csv for each annotator, and guide.md
     label_studio/   the same for Label Studio
 
-Annotators get the files of `sheets` or of `label_studio`. Sheets that come back may lie anywhere.
+Annotators get the files of `sheets` or of `label_studio`. Returned sheets may be anywhere.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from pluralbench_runs import FrozenModel, Recipe, digest, output_directory, read
 from pluralbench_tables import read_csv
 from pydantic import Field
 
-from pluralbench_studies.agreement import own_answers
+from pluralbench_studies.agreement import first_answers
 from pluralbench_studies.assignment import ASSIGNED
 from pluralbench_studies.errors import AnswersError, AssignmentError, StudyError
 from pluralbench_studies.forms import Form
@@ -32,9 +32,13 @@ SHEETS, LABEL_STUDIO, GUIDE = "sheets", "label_studio", "guide.md"
 
 
 class StudyRecipe(Recipe):
-    """The settings of a study. annotators: their names. each: how many of them an item has. seed: of every draw.
+    """The settings of a study.
 
-    key_digest: of `key.csv`, by which `read_study` knows it again; `write_study` enters it.
+    Attributes:
+        annotators: Names of the annotators.
+        annotators_per_item: Number of annotators of each item.
+        seed: Seed of all draws.
+        key_digest: Digest of `key.csv`, by which `read_study` recognizes it. `write_study` sets it.
     """
 
     runtime_only: ClassVar[frozenset[str]] = frozenset({"key_digest"})
@@ -46,7 +50,7 @@ class StudyRecipe(Recipe):
 
 
 class ProportionRecord(FrozenModel):
-    """A share with its 95 % interval, as the results of a study hold it. count: how many, of `of`."""
+    """A share with its 95 % interval in the results of a study: `count` of `of`."""
 
     count: int
     of: int
@@ -60,9 +64,13 @@ R = TypeVar("R", bound=StudyRecipe)
 
 @dataclass(frozen=True)
 class Study(Generic[R]):
-    """A study that was made: its settings, who has which item (columns of `ASSIGNED`), and what the items stand for.
+    """A study that was written to a folder.
 
-    key: `item` and whatever columns `write_study` was given, all of text.
+    Attributes:
+        folder: Its folder.
+        settings: Its settings.
+        assigned: Assignment of items to annotators (columns of `ASSIGNED`).
+        key: What each item stands for: `item` and further columns, all as text.
     """
 
     folder: Path
@@ -82,13 +90,24 @@ def write_study(
     *,
     fresh: bool = False,
 ) -> bool:
-    """Write a study to `folder`; False where the same study is there already, which is left as it is.
+    """Write a study to a folder. If the folder has the same study already, it is left as it is.
 
-    assigned: columns of `ASSIGNED`. key: `item` and what it stands for. shown: `form.item` and the form's fields, a row
-    for each item. guide: what annotators are told, Markdown. fresh: replace another study.
+    Args:
+        folder: The folder.
+        settings: Settings of the study.
+        assigned: Assignment of items to annotators (columns of `ASSIGNED`).
+        key: What each item stands for: `item` and further columns.
+        shown: `form.item` and the form's fields, a row for each item.
+        form: The form.
+        guide: Instructions for annotators, in Markdown.
+        fresh: Whether to replace another study.
 
-    Raises `OutputError` for a folder with other files or a study with other settings, and `StudyError` for one to be
-    replaced whose sheets somebody has filled in.
+    Returns:
+        Whether the study is new.
+
+    Raises:
+        OutputError: If the folder has other files, or a study with other settings.
+        StudyError: If a sheet of the study to replace has been filled in.
     """
     if fresh:
         check_unfilled(folder / SHEETS, form.names)
@@ -96,51 +115,63 @@ def write_study(
         if (folder / SETTINGS).exists() and not fresh:
             return False
         staged = output.staging()
-        given = assigned.join(shown, left_on="item", right_on=form.item, how="left", maintain_order="left")
-        given = given.rename({"item": form.item})
-        write_sheets(staged / SHEETS, given, form)
-        write_label_studio(staged / LABEL_STUDIO, given, form)
+        rows = assigned.join(shown, left_on="item", right_on=form.item, how="left", maintain_order="left")
+        rows = rows.rename({"item": form.item})
+        write_sheets(staged / SHEETS, rows, form)
+        write_label_studio(staged / LABEL_STUDIO, rows, form)
         for name in (SHEETS, LABEL_STUDIO):
             (staged / name / GUIDE).write_text(guide, encoding="utf-8")
         assigned.write_csv(staged / ASSIGNED_FILE)
         key.write_csv(staged / KEY_FILE)
-        made = settings.model_copy(update={"key_digest": _digest(read_csv(staged / KEY_FILE, StudyError))})
-        write_recipe(made, staged / SETTINGS)
+        completed = settings.model_copy(update={"key_digest": _digest(read_csv(staged / KEY_FILE, StudyError))})
+        write_recipe(completed, staged / SETTINGS)
         output.publish(staged)
     return True
 
 
-def written_lines(folder: Path, settings: StudyRecipe, key: str, *, new: bool) -> list[str]:
-    """What there is to say of a study that was written. key: what its key tells. new: see `write_study`."""
+def study_summary(folder: Path, settings: StudyRecipe, key: str, *, new: bool) -> list[str]:
+    """Return lines that describe the files of a study.
+
+    Args:
+        folder: The folder.
+        settings: Settings of the study.
+        key: What the study's key says.
+        new: Whether the study is new.
+    """
     return [
-        f"{folder}: {'sheets written' if new else 'the same study is there already, and is left as it is'}",
+        f"{folder}: {'sheets written' if new else 'the same study exists already and is left as it is'}",
         f"  {folder / SHEETS}: a CSV for each of {', '.join(sorted(settings.annotators))}, and {GUIDE} for all",
         f"  {folder / LABEL_STUDIO}: the same for Label Studio; use one or the other",
-        f"  {folder / KEY_FILE}: {key}; keep it from them",
+        f"  {folder / KEY_FILE}: {key}; do not show it to annotators",
     ]
 
 
 def read_study(folder: Path, settings: type[R]) -> Study[R]:
-    """The study of `folder`, as `write_study` left it.
+    """Read the study that `write_study` wrote to a folder.
 
-    Raises `StudyError` for a folder without one, and for a key that is not what was written (rows in any order).
+    Args:
+        folder: The folder.
+        settings: Class of the study's settings.
+
+    Raises:
+        StudyError: If the folder has no study, or its key has been changed. Reordered rows are no change.
     """
     for name in (SETTINGS, ASSIGNED_FILE, KEY_FILE):
         if not (folder / name).is_file():
             raise StudyError(
-                f"{folder} is no study: it has no {name}; give the folder that the sheets were written to."
+                f"{folder} is not a study: it has no {name}; give the folder that the sheets were written to."
             )
-    made = read_recipe(settings, folder / SETTINGS)
+    recipe = read_recipe(settings, folder / SETTINGS)
     assigned, key = (read_csv(folder / name, StudyError) for name in (ASSIGNED_FILE, KEY_FILE))
-    kept = {ASSIGNED_FILE: assigned.columns == ASSIGNED.names(), KEY_FILE: _digest(key) == made.key_digest}
-    for name, is_kept in kept.items():
-        if not is_kept:
-            raise StudyError(f"{folder / name} has been changed; put the file back as it was written.")
-    return Study(folder, made, assigned, key)
+    unchanged = {ASSIGNED_FILE: assigned.columns == ASSIGNED.names(), KEY_FILE: _digest(key) == recipe.key_digest}
+    for name, is_unchanged in unchanged.items():
+        if not is_unchanged:
+            raise StudyError(f"{folder / name} has been changed; restore the original file.")
+    return Study(folder, recipe, assigned, key)
 
 
 def _digest(key: pl.DataFrame) -> str:
-    """What a key says, whatever saved it: a spreadsheet may sort the rows, and drops the marks of an empty text."""
+    """Digest of a key that is the same after a spreadsheet saved it, which may sort rows and drop empty quotes."""
     return digest([key.columns, *map(list, key.fill_null("").sort(key.columns).iter_rows())])
 
 
@@ -152,27 +183,37 @@ def read_returned(
     accounts: Mapping[str, str] | None = None,
     by_assignment: bool = False,
 ) -> Answers:
-    """What came back of a study: `files`, or without any the sheets of its own folder. See `read_answers`.
+    """Read the answers of a study; see `read_answers`.
 
-    Raises `AnswersError`, also where nobody has answered anything.
+    Args:
+        study: The study.
+        files: The returned files. Empty: the sheets in the study's folder.
+        form: The form.
+        accounts: Annotator of a Label Studio account, by its e-mail address or number.
+        by_assignment: Whether all answers belong to the annotator that the item was assigned to.
+
+    Raises:
+        AnswersError: If a file cannot be read, or there is no answer.
     """
     paths = list(files) or sorted((study.folder / SHEETS).glob("*.csv"))
-    found = read_answers(paths, form, study.assigned, accounts=accounts, by_assignment=by_assignment)
-    if found.answers.is_empty():
+    returned = read_answers(paths, form, study.assigned, accounts=accounts, by_assignment=by_assignment)
+    if returned.answers.is_empty():
         where = str(paths[0]) if len(paths) == 1 else f"{len(paths)} files"
-        raise AnswersError(f"Nothing is filled in yet in {where if files else study.folder / SHEETS}.")
-    return found
+        raise AnswersError(
+            f"There are no answers yet in {where if files else study.folder / SHEETS}; fill in the sheets first."
+        )
+    return returned
 
 
 def annotator_progress(assigned: pl.DataFrame, answers: pl.DataFrame) -> pl.DataFrame:
-    """How far each annotator is: `annotator`, `given` (items) and `answered` (those of them with an answer)."""
-    done = own_answers(answers).group_by("annotator").agg(answered=pl.col("item").n_unique())
+    """Return each `annotator`, the number of items `given`, and the number of items `answered`."""
+    done = first_answers(answers).group_by("annotator").agg(answered=pl.col("item").n_unique())
     given = assigned.group_by("annotator").agg(given=pl.len())
     return given.join(done, on="annotator", how="left").with_columns(pl.col("answered").fill_null(0)).sort("annotator")
 
 
 def check_unfilled(folder: Path, names: Sequence[str]) -> None:
-    """Raise `AssignmentError` where somebody has filled in one of the columns `names` of a sheet in `folder`."""
+    """Raise `AssignmentError` if a sheet in `folder` has an answer in one of the columns `names`."""
     for path in sorted(folder.glob("*.csv")):
         if is_filled(path, names):
             raise AssignmentError(f"{path} has been filled in; choose another folder, so that nothing is lost.")

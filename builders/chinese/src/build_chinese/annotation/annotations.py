@@ -12,7 +12,7 @@ from typing import Literal
 from unicodedata import normalize
 
 import polars as pl
-from pluralbench_studies import CONSENSUS, by_item, check_received, consensus, problem_frame, read_submissions
+from pluralbench_studies import CONSENSUS, check_received, consensus, problem_frame, read_submissions, sort_by_item
 from pluralbench_studies.answers import INCOMPLETE
 from pluralbench_studies.reading import PROBLEM_KINDS
 from pluralbench_tables import read_jsonl
@@ -114,7 +114,7 @@ def read_annotations(
 
     def to_frame(rows: Sequence[tuple[object, ...]], schema: pl.Schema) -> pl.DataFrame:
         frame = pl.DataFrame(rows, schema=schema, orient="row").rename({"task": "item"})
-        return by_item(frame, assignments).rename({"item": "task"})
+        return sort_by_item(frame, assignments).rename({"item": "task"})
 
     listed = problem_frame(problems, [*PROBLEM_KINDS, CONTRADICTION], assignments).rename({"item": "task"})
     return Annotations(to_frame(marks, MARKS), to_frame(scores, SCORES), to_frame(remarks, REMARKS), listed)

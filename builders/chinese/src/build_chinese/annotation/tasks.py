@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 from pluralbench_runs import rng_for
-from pluralbench_studies import CONSENSUS, annotator_names, assign
+from pluralbench_studies import CONSENSUS, assign, check_annotators
 from pluralbench_tables import read_jsonl, write_jsonl
 
 from build_chinese.errors import TasksError
@@ -58,7 +58,7 @@ def build_tasks(
         TasksError: A prompt has fewer than two responses or one of them twice, or there are too few annotators.
         AssignmentError: The tasks cannot be assigned.
     """
-    if CONSENSUS in annotator_names(annotators):
+    if CONSENSUS in check_annotators(annotators):
         raise TasksError(f"No annotator can be named {CONSENSUS}: that name stands for the result of a discussion.")
     if prompts.is_empty():
         raise TasksError("There are no prompts to make tasks of.")
@@ -183,7 +183,7 @@ def read_tasks(path: Path, prompts: pl.DataFrame) -> pl.DataFrame:
     repeated = frame.filter(pl.struct("task", "annotator").is_duplicated())
     if repeated.height:
         raise TasksError(f"{path} assigns the task {repeated['task'][0]} to {repeated['annotator'][0]} twice.")
-    annotator_names(frame["annotator"].unique().to_list())
+    check_annotators(frame["annotator"].unique().to_list())
     return frame
 
 

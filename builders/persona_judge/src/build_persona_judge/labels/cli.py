@@ -72,7 +72,7 @@ def label(
 
 def _export(folder: Path, asked: dict[str, Any], *, fresh: bool) -> None:
     from pluralbench_runs import check_recipe  # noqa: PLC0415 - --help needs none of it
-    from pluralbench_studies import written_lines  # noqa: PLC0415 - the same
+    from pluralbench_studies import study_summary  # noqa: PLC0415 - the same
 
     from build_persona_judge.labels.study import LabelRecipe, export  # noqa: PLC0415 - the same
 
@@ -80,7 +80,7 @@ def _export(folder: Path, asked: dict[str, Any], *, fresh: bool) -> None:
         if key not in asked:
             raise RecipeError(f"Sheets of labels need {flag}, too.")
     made, items, new = export(folder, check_recipe(LabelRecipe, asked, "of the labels"), fresh=fresh)
-    for line in written_lines(folder, made, "which option is true", new=new):
+    for line in study_summary(folder, made, "which option is true", new=new):
         console.print(line)
     console.print(
         f"{items:,} items of {made.task}, each for {made.annotators_per_item} of {len(made.annotators)} annotators."

@@ -14,8 +14,8 @@ from pluralbench_studies import (
     Study,
     agreement,
     annotator_progress,
+    first_answers,
     majority,
-    own_answers,
     share_over,
 )
 from polars.exceptions import PolarsError
@@ -68,7 +68,7 @@ class LabelFigures(FrozenModel):
 
 def labels_of(study: Study[LabelRecipe], found: Answers) -> pl.DataFrame:
     """The labels of a study (columns of `LABELS`). Raises `AnswersError` for a certainty that is none."""
-    own = own_answers(found.answers)
+    own = first_answers(found.answers)
     said = own.filter(question="certainty").select("item", "annotator", certainty="answer")
     number = pl.col("certainty").str.strip_chars().str.strip_suffix("%").cast(pl.Float64, strict=False)
     wrong = said.filter(~(number.is_between(LEAST, MOST) & (number % 1 == 0)).fill_null(False))

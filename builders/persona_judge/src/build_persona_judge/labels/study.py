@@ -7,7 +7,7 @@ import polars as pl
 from pluralbench_release import TablesError, content_digest, read_tables
 from pluralbench_release.errors import BuildError
 from pluralbench_runs import Location, digest
-from pluralbench_studies import Form, Question, StudyRecipe, annotator_names, assign, draw, write_study
+from pluralbench_studies import Form, Question, StudyRecipe, assign, check_annotators, draw, write_study
 from pydantic import Field
 
 ITEMS, EACH = 300, 3  # of the paper
@@ -65,7 +65,7 @@ def export(folder: Path, settings: LabelRecipe, *, fresh: bool = False) -> tuple
     Items whose truth is a tie are left out, since annotators answer A or B. An annotator gets another item of a person
     only where everybody has one. Raises `TablesError`, `BuildError`, and as `pluralbench_studies.write_study` does.
     """
-    annotator_names(settings.annotators)
+    check_annotators(settings.annotators)
     items = items_of(settings.data, settings.task)
     settings = settings.model_copy(update={"digest": content_digest(items)})
     kept = draw(items["id"].to_list(), settings.limit, settings.seed, "labeled")
@@ -76,7 +76,7 @@ def export(folder: Path, settings: LabelRecipe, *, fresh: bool = False) -> tuple
         drawn.select("item", group="user"),
         sorted(settings.annotators),
         seed=settings.seed,
-        each=settings.annotators_per_item,
+        annotators_per_item=settings.annotators_per_item,
         check_share=0.0,
     )
     key, shown = drawn.select(KEY), drawn.select("item", *FORM.fields)

@@ -149,7 +149,7 @@ def _export(
     folder: Path, release: str | None, annotators: list[str], settings: dict[str, float | None], *, fresh: bool
 ) -> None:
     from pluralbench_runs import check_recipe  # noqa: PLC0415 - --help needs none of it
-    from pluralbench_studies import written_lines  # noqa: PLC0415 - the same
+    from pluralbench_studies import study_summary  # noqa: PLC0415 - the same
 
     from build_personalized.rating.study import RatingRecipe, export  # noqa: PLC0415 - the same
 
@@ -160,7 +160,7 @@ def _export(
     values = {name: value for name, value in settings.items() if value is not None}
     recipe = check_recipe(RatingRecipe, values | {"data": release, "annotators": annotators}, "of the ratings")
     study, new = export(folder, recipe, fresh=fresh)
-    for line in written_lines(folder, study, "which answer is which", new=new):
+    for line in study_summary(folder, study, "which answer is which", new=new):
         console.print(line)
     console.print(f"Fixed from now on: equivalence margin {study.margin:g} points, alpha {study.alpha:g}.")
     console.print(f"\nNext:\n  {shell_command('build-personalized', 'rate', '--import', folder)}")

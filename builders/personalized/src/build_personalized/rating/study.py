@@ -11,7 +11,7 @@ from typing import ClassVar
 import polars as pl
 from pluralbench_release import content_digest, read_tables
 from pluralbench_runs import Location, UserError, digest
-from pluralbench_studies import ASSIGNED, StudyRecipe, annotator_names, assign, draw, write_study
+from pluralbench_studies import ASSIGNED, StudyRecipe, assign, check_annotators, draw, write_study
 from pydantic import Field
 
 from build_personalized.rating.form import FORM, GUIDE
@@ -63,7 +63,7 @@ def export(folder: Path, settings: RatingRecipe, *, fresh: bool = False) -> tupl
         TablesError: The pairs cannot be read.
         RatingError: The pairs cannot be rated.
     """
-    annotator_names(settings.annotators)
+    check_annotators(settings.annotators)
     frames = read_pairs(settings.data)
     settings = settings.model_copy(update={"digests": {name: content_digest(frame) for name, frame in frames.items()}})
     drawn = _draw_pairs(frames, settings.limit, settings.seed)
@@ -71,7 +71,7 @@ def export(folder: Path, settings: RatingRecipe, *, fresh: bool = False) -> tupl
         drawn.select(item="pair"),
         sorted(settings.annotators),
         seed=settings.seed,
-        each=settings.annotators_per_item,
+        annotators_per_item=settings.annotators_per_item,
         check_share=0.0,
     )
     rated = pl.concat([_answers(drawn, side, settings) for side in SIDES])
