@@ -16,10 +16,10 @@ def whole(settings: Settings) -> Train:
     options = TrainingConfig(
         epochs=settings.epochs,
         batch_size=settings.rows,
-        accumulation=settings.accumulation,
+        gradient_accumulation_steps=settings.accumulation,
         learning_rate=settings.learning_rate,
         max_length=settings.max_length,
-        checkpoint_every=10**9,
+        save_steps=10**9,
         save_dtype="float32",
         seed=settings.seed,
     )

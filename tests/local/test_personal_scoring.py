@@ -77,7 +77,7 @@ def test_scores_are_the_rewards_of_the_vectors(train: Train) -> None:
 def test_scores_come_in_parts_and_known_ones_are_not_computed(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
     model, asked = load(train()), groups(3)
     whole = model.score(asked)
-    monkeypatch.setattr(scoring, "AT_ONCE", 6)
+    monkeypatch.setattr(scoring, "PART_RESPONSES", 6)
     reported: list[tuple[int, list[float]]] = []
     parts = model.score(asked, known={1: [3.0, 2.0, 1.0]}, on_scored=lambda *found: reported.append(found))
     assert [place for place, _ in reported] == [0, 2, 3, 4, 5]

@@ -113,9 +113,7 @@ def test_whose_an_annotation_is(tmp_path: Path, account: object, accounts: dict[
 
 def test_accounts_that_say_nothing(tmp_path: Path) -> None:
     path = export(tmp_path, "i1", annotation(1, SAID), assigned_to="bo")
-    with pytest.raises(
-        AnswersError, match=r"item 1: there is no annotator '1'; map the account to an annotator, or fix"
-    ):
+    with pytest.raises(AnswersError, match=r"item 1: there is no annotator '1'; map the account"):
         read_answers([path], FORM, SHOWN)
     assert set(read_answers([path], FORM, SHOWN, by_assignment=True).answers["annotator"]) == {"bo"}
 

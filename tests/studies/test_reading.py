@@ -86,8 +86,8 @@ def test_the_outcome_of_a_discussion_may_be_on_any_item_and_leave_things_open(tm
          "study, whose items are others."),
         ({"annotator": "an", "good": 1}, "{}, row 1: there is no item ''; give the sheets of this study, whose "
          "items are others."),
-        ({"item": "i1", "annotator": "an", "good": 6}, "{}, row 1 (item i1): the answer '6' to good is not one of 1, 2, "
-         "3, 4, 5."),
+        ({"item": "i1", "annotator": "an", "good": 6}, "{}, row 1 (item i1): the answer '6' to good is not one of 1, "
+         "2, 3, 4, 5."),
         ({"item": "i1", "annotator": "an", "good": 2.5}, "{}, row 1 (item i1): the answer '2.5' to good is not one of "
          "1, 2, 3, 4, 5."),
     ],

@@ -96,7 +96,7 @@ def test_what_is_no_study_and_what_is_of_another_one_is_refused(tmp_path: Path) 
         read_returned(study, [], FORM)
     other = tmp_path / "other.csv"
     other.write_text("item,annotator,text,good\nx9,an,two,3\n", encoding="utf-8")
-    with pytest.raises(AnswersError, match=r"other\.csv, row 1: there is no item 'x9'; the items are others, or were"):
+    with pytest.raises(AnswersError, match=r"other\.csv, row 1: there is no item 'x9'; give the sheets of this study"):
         read_returned(study, [other], FORM)
     key = pl.read_csv(folder / "key.csv")
     key.reverse().write_csv(folder / "key.csv")

@@ -98,8 +98,8 @@ def read_submissions(
     """Read submissions from files.
 
     Args:
-        paths: Sheets (`.csv`), Label Studio exports (`.json`), or lines (`.jsonl`), each line an object with the columns
-            of a sheet as keys.
+        paths: Sheets (`.csv`), Label Studio exports (`.json`), or JSON Lines (`.jsonl`) with the columns of a sheet as
+            keys.
         form: The form.
         known: Names of the annotators; see `read_export`.
         accounts: Annotator of a Label Studio account, by its e-mail address or number.
