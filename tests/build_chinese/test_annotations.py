@@ -144,10 +144,10 @@ def test_marks_count_before_an_order_and_an_order_before_scores(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        (P1 | {"annotator": "ann-9", "order": "A>B>C"}, "{}, row 1: there is no annotator 'ann-9'; say whose "
-         "account it is, or mend the name."),
-        (P1 | {"task": "p-t9", "order": "A>B>C"}, "{}, row 1: there is no task 'p-t9'; the tasks are others, or were "
-         "made anew."),
+        (P1 | {"annotator": "ann-9", "order": "A>B>C"}, "{}, row 1: there is no annotator 'ann-9'; map the "
+         "account to an annotator, or fix the name."),
+        (P1 | {"task": "p-t9", "order": "A>B>C"}, "{}, row 1: there is no task 'p-t9'; give the sheets of "
+         "this study, whose tasks are others."),
         (P1 | {"A_B": "x"}, "{}, row 1 (task p-t1): the mark 'x' on A and B is not g (the first is better), b "
          "or s."),
         (P1 | {"order": "A>B"}, "{}, row 1 (task p-t1): the order 'A>B' does not have each response once."),
@@ -188,8 +188,8 @@ def test_sheets_that_are_refused(tmp_path: Path, row: dict[str, str], message: s
         (P1 | {"scores": [1, 2, 3]}, "{}, row 1: `scores` is not an object with a score for each response."),
         (P1 | {"order": "A>B>C", "triple": ["p-a", "p-b", "p-c"]},
          "{}, row 1 (task p-t1) is on p-a, p-b, p-c; the task shows p-c, p-a, p-b."),
-        ({"annotator": "ann-1", "order": "A>B>C"}, "{}, row 1: there is no task ''; the tasks are others, or were made "
-         "anew."),
+        ({"annotator": "ann-1", "order": "A>B>C"}, "{}, row 1: there is no task ''; give the sheets of this study, "
+         "whose tasks are others."),
     ],
 )  # fmt: skip
 def test_lines_that_are_refused(tmp_path: Path, row: Row, message: str) -> None:

@@ -199,11 +199,11 @@ def test_annotations_of_strangers_leave_the_file_that_was_there(run: Run, projec
     words: list[object] = ["annotations", *sheets, "--tasks", "tasks", "--out", "annotated.jsonl"]
     text = path.read_text(encoding="utf-8-sig")
     path.write_text(text.replace(",an,", ",zhao,"), encoding="utf-8")
-    said = "there is no annotator 'zhao'; say whose account it is, or mend the name"
+    said = "there is no annotator 'zhao'; map the account to an annotator, or fix the name"
     refused(words, f"{path}, row 1: {said}.")
     path.write_text(text.replace("n0-t", "n7-t"), encoding="utf-8")
     number, task = text[: text.index("n0-t")].count("\n"), text.partition("n0-t")[2][0]
-    said = f"there is no task 'n7-t{task}'; the tasks are others, or were made anew"
+    said = f"there is no task 'n7-t{task}'; give the sheets of this study, whose tasks are others"
     refused(words, f"{path}, row {number}: {said}.")
     path.write_bytes(text.encode("gb18030"))
     line = f"iconv -f GB18030 -t UTF-8 {path} > an-utf8.csv"
