@@ -119,7 +119,7 @@ def _check(base: LocalModel, tasks: Sequence[Task], options: OptimizeConfig) -> 
     )
     if not tasks:
         raise PolicyError("There are no tasks to optimize on.")
-    check_names((task.group.id for task in tasks), "tasks")
+    check_unique_ids((task.group.id for task in tasks), "tasks")
     for task in tasks:
         if not task.messages or task.messages[-1].get("role") != "user":
             raise PolicyError(f"The last message of the task {task.group.id} does not have the role `user`.")

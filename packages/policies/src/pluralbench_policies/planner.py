@@ -119,7 +119,7 @@ def _check(base: LocalModel, examples: Sequence[PlanExample], held_out: Sequence
         if part is not None:
             if not part:
                 raise PolicyError(f"There are no {what} for a planner.")
-            check_names((example.id for example in part), what)
+            check_unique_ids((example.id for example in part), what)
 
 
 def _limit(name: str, model: Any, options: PlannerConfig) -> int:

@@ -131,7 +131,7 @@ def _trainer(
         "max_completion_length": options.max_tokens,
         "temperature": options.temperature,
         "beta": options.kl_coef,
-        "model_init_kwargs": from_pretrained(source),  # for the initial policy
+        "model_init_kwargs": hub_options(source),  # for the initial policy
         "epsilon": options.clip_range,
         "learning_rate": options.learning_rate,
         "lr_scheduler_type": "constant",
