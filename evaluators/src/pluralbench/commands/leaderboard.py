@@ -55,7 +55,11 @@ def leaderboard(
 
     earlier_checks = None if checked is None else read_check_results(checked)
     done = write_site(
-        folder_of(runs), site, any_data=any_data, places=parse_location_overrides(data or ()), known=earlier_checks
+        folder_of(runs),
+        site,
+        any_data=any_data,
+        locations=parse_location_overrides(data or ()),
+        earlier_checks=earlier_checks,
     )
     for run in done.runs:
         if run.checked is not None and not run.accepted:

@@ -243,7 +243,7 @@ def _joint_reliability(sides: Sequence[ScoreSeries]) -> float:
 def _statistics(
     benchmark: ScoreSeries, downstream: ScoreSeries, p_values: Mapping[str, float | None], seed: int
 ) -> dict[str, Statistic]:
-    models, kept = len(benchmark.names), _joint_reliability([benchmark, downstream])
+    models, reliability_product = len(benchmark.names), _joint_reliability([benchmark, downstream])
     has_noise = benchmark.resampled is not None or downstream.resampled is not None
     statistics = {}
     for name, values in rank_statistics(benchmark.scores, downstream.scores).items():
@@ -251,9 +251,9 @@ def _statistics(
         if np.isnan(value):
             statistics[name] = Statistic(None, None, None, None, None)
             continue
-        one = interval(name, value, models, kept, seed)
+        one = interval(name, value, models, reliability_product, seed)
         without = (
-            interval_from_null(name, value, models, reliability_product=kept, seed=seed)
+            interval_from_null(name, value, models, reliability_product=reliability_product, seed=seed)
             if has_noise and one.low is not None
             else None
         )
@@ -309,8 +309,8 @@ def _baseline(
     warnings = [*side.warnings, *_unmatched([benchmark], names), *_unmatched([side], names), *_ties(theirs)]
     p_values = permutation_test(theirs.scores, result.scores, seed).p_values
     statistics = _statistics(theirs, result, p_values, seed)
-    kept = (_joint_reliability([ours, result]), _joint_reliability([theirs, result]))
-    gaps = differences(ours.scores, theirs.scores, result.scores, kept, seed)
+    reliability_product = (_joint_reliability([ours, result]), _joint_reliability([theirs, result]))
+    gaps = differences(ours.scores, theirs.scores, result.scores, reliability_product, seed)
     rhos = [
         float(rank_statistics(one.scores, other.scores)["spearman"][0])
         for one, other in ((ours, result), (theirs, result), (ours, theirs))

@@ -247,22 +247,24 @@ def _table_series(frame: pl.DataFrame, where: str, columns: Sequence[str], param
     if len(set(stripped)) < len(stripped):
         raise DataError(f"{where} has two columns with the same name; its columns are {', '.join(stripped)}.")
     frame.columns = stripped
-    wanted = list(dict.fromkeys(columns))
-    table = texts(frame, [MODEL, *wanted], [name for name, kind in frame.schema.items() if not kind.is_nested()], where)
+    score_columns = list(dict.fromkeys(columns))
+    table = texts(
+        frame, [MODEL, *score_columns], [name for name, kind in frame.schema.items() if not kind.is_nested()], where
+    )
     raise_for_row(table, pl.col(MODEL).is_null(), f"has no `{MODEL}`; add one, or remove the row", where)
     repeated = table.group_by(MODEL, maintain_order=True).len().filter(pl.col("len") > 1)
     if repeated.height:
         raise DataError(f"{where} has the model {repeated[MODEL][0]} {repeated['len'][0]} times; keep one of them.")
-    wanted = wanted or _only_numeric(table, where, parameter)
-    for name in wanted:
+    score_columns = score_columns or _only_numeric(table, where, parameter)
+    for name in score_columns:
         value = pl.col(name).cast(pl.Float64, strict=False)
         invalid = table.with_row_index("number", offset=1).filter(~value.is_finite().fill_null(value=False))
         if invalid.height:
             row = invalid.row(0, named=True)
             problem = "is empty" if row[name] is None else f"is not a finite number: {row[name]}"
             raise DataError(f"{where}: row {row['number']} ({row[MODEL]}): the score in the column `{name}` {problem}.")
-    scores = table.select(pl.col(wanted).cast(pl.Float64)).to_numpy().mean(1)
-    measure = wanted[0] if len(wanted) == 1 else f"mean of {', '.join(wanted)}"
+    scores = table.select(pl.col(score_columns).cast(pl.Float64)).to_numpy().mean(1)
+    measure = score_columns[0] if len(score_columns) == 1 else f"mean of {', '.join(score_columns)}"
     return ScoreSeries(where, measure, table[MODEL].to_list(), scores)
 
 

@@ -19,8 +19,8 @@ from pluralbench.leaderboard.findings import UNREAD, CheckResult, Finding, State
 from pluralbench.leaderboard.reproduction import DataCache, RunData, RunInputs, check_reproduced, run_data
 from pluralbench.leaderboard.rescoring import Rescoring, check_lengths, check_rescored
 from pluralbench.leaderboard.unusual import (
-    check_among,
     check_benchmark_data,
+    check_duplicates,
     check_margins,
     check_model,
     check_outcomes,
@@ -51,11 +51,11 @@ def find_benchmark_runs(paths: Sequence[Path]) -> FoundRuns:
 
 def check_submission(
     run: Run,
-    among: Sequence[Run] = (),
+    others: Sequence[Run] = (),
     *,
     files: RunInputs | None = None,
     rescoring: Rescoring | None = None,
-    last: DataCache | None = None,
+    cache: DataCache | None = None,
 ) -> CheckResult:
     """Check a run as a leaderboard does.
 
@@ -65,11 +65,11 @@ def check_submission(
 
     Args:
         run: Run to check.
-        among: All runs of the leaderboard. Their data and scores are compared with those of this run.
+        others: All runs of the leaderboard. Their data and scores are compared with those of this run.
         files: Location of the data, and the files of plans or personas that the prompts use. Default: the location
             that the run records.
         rescoring: Score or judge some items again. Default: no.
-        last: Cache that keeps the data for the next run of the same data.
+        cache: Cache that keeps the data for the next run of the same data.
 
     Returns:
         The state of the check (`refused`, `consistent`, `checked`, `verified`) and the findings, errors first.
@@ -81,7 +81,7 @@ def check_submission(
     findings = [finding for check in CONSISTENCY_CHECKS for finding in check(run)]
     if not findings:
         try:
-            source = run_data(run, files or RunInputs(), last)
+            source = run_data(run, files or RunInputs(), cache)
         except UserError as error:
             findings = [*check_metrics(run), warning_finding(UNREAD, f"The data was not read. {error}")]
         else:
@@ -89,7 +89,7 @@ def check_submission(
     if is_refused(findings):
         state, rescored = "refused", ""
     findings += [finding for check in REMARK_CHECKS for finding in check(run)]
-    findings += check_among(run, among)
+    findings += check_duplicates(run, others)
     return CheckResult(state, sorted(findings, key=lambda finding: finding.level), rescored)
 
 

@@ -83,35 +83,35 @@ DataCache = dict[str, Items | PersonaItemSet | UserError]
 """The data read last, or the error, for consecutive runs on the same data."""
 
 
-def _read(run: Run, data: str | None, last: DataCache) -> Items | PersonaItemSet:
+def _read(run: Run, data: str | None, cache: DataCache) -> Items | PersonaItemSet:
     """Read the items of a run's data; see `reload_items`. Raises a `UserError` if the data cannot be read."""
     selection = run.config.data.model_dump(mode="json", include={"configs", "split", "limit", "on_empty", "reference"})
     description = run.config.benchmark.description.model_dump(mode="json")
     key = digest([data_location(run, data), data, run.verb, selection, description])
-    if key not in last:
-        last.clear()
+    if key not in cache:
+        cache.clear()
         try:
-            last[key] = reload_items(run, data, COMMAND)
+            cache[key] = reload_items(run, data, COMMAND)
         except UserError as error:
-            last[key] = error
-    cached = last[key]
+            cache[key] = error
+    cached = cache[key]
     if isinstance(cached, UserError):
         raise cached
     return cached
 
 
-def run_data(run: Run, files: RunInputs, last: DataCache | None = None) -> RunData:
+def run_data(run: Run, files: RunInputs, cache: DataCache | None = None) -> RunData:
     """Read the data of a run, with the user context of its prompts.
 
     Args:
         run: The run.
         files: Location of the data, and files of plans and personas.
-        last: Cache for consecutive runs on the same data.
+        cache: Cache for consecutive runs on the same data.
 
     Raises:
         UserError: The data or a file cannot be read.
     """
-    read = _read(run, files.data, {} if last is None else last)
+    read = _read(run, files.data, {} if cache is None else cache)
     place, config = data_location(run, files.data), run.config
     if isinstance(read, PersonaItemSet) or isinstance(config, PersonaJudgeRunConfig):
         assert isinstance(read, PersonaItemSet) and isinstance(config, PersonaJudgeRunConfig)  # noqa: S101, PT018 - of one verb
@@ -230,8 +230,8 @@ def judge_from_ledger(
     if isinstance(config, PersonaJudgeRunConfig):
         if config.prompts_digest != persona_digest():
             raise DataError(DIFFERENT_PROMPTS)
-        frame, wanted = source.items, None if places is None else set(places)
-        selected = [wanted is None or place in wanted for place in range(frame.height)]
+        frame, chosen = source.items, None if places is None else set(places)
+        selected = [chosen is None or place in chosen for place in range(frame.height)]
         endpoint = connection or config.connection
         persona_judge = make_persona_judge(config.model, endpoint, ledger, config.judging, config.seed, backend)
         return judge_persona_items(persona_judge, config.judging, frame, selected)

@@ -63,8 +63,8 @@ def write_site(
     out: Path,
     *,
     any_data: bool = False,
-    places: Mapping[str, str] | None = None,
-    known: Mapping[str, CheckResult] | None = None,
+    locations: Mapping[str, str] | None = None,
+    earlier_checks: Mapping[str, CheckResult] | None = None,
 ) -> WrittenSite:
     """Write the static site of a leaderboard with all runs below a directory.
 
@@ -76,10 +76,10 @@ def write_site(
         out: Directory of the site.
         any_data: Include runs that do not use a benchmark's published data, such as its sample, under the name of
             their data.
-        places: Locations of moved data by benchmark name; the key "" is for all other benchmarks. Default: the
+        locations: Locations of moved data by benchmark name; the key "" is for all other benchmarks. Default: the
             locations that the runs record.
-        known: Earlier results of checks by digest of the run's files, as `read_check_results` reads them. A result
-            holds while the files are unchanged. Default: none.
+        earlier_checks: Earlier results by digest of the run's files, as `read_check_results` reads them. A result holds
+            while the files are unchanged. Default: none.
 
     Returns:
         The page, the listed runs, and the runs that were left out.
@@ -97,7 +97,7 @@ def write_site(
             "data. To include them, give `any_data=True`."
         )
     with output_directory(out, SiteRecipe(), recipe_file=RECIPE_FILE) as output:
-        listed = check_runs(runs, folder, places or {}, known or {})
+        listed = check_runs(runs, folder, locations or {}, earlier_checks or {})
         text, _ = html_report(FoundRuns([], [], []), listed)
         staged = output.staging()
         (staged / INDEX).write_text(text, encoding="utf-8")
@@ -113,26 +113,26 @@ def is_published(run: Run) -> bool:
 
 
 def check_runs(
-    runs: Sequence[Run], folder: Path, places: Mapping[str, str], known: Mapping[str, CheckResult]
+    runs: Sequence[Run], folder: Path, locations: Mapping[str, str], earlier_checks: Mapping[str, CheckResult]
 ) -> list[Listed]:
     """Check the runs of a directory, and make the paths in findings relative to it.
 
     Args:
         runs: Runs below `folder`.
         folder: Directory of the leaderboard's runs.
-        places: Locations of moved data; see `location_override`.
-        known: Earlier results; see `write_site`.
+        locations: Locations of moved data; see `location_override`.
+        earlier_checks: Earlier results; see `write_site`.
 
     Returns:
         The runs with their results, sorted by path.
     """
-    checked_runs, last = [], DataCache()
+    checked_runs, cache = [], DataCache()
     with progress("Checking runs", len(runs)) as meter:
         for run in sorted(runs, key=lambda run: (run.config.benchmark.name, run.config.data.digest)):
             relative = run.path.relative_to(folder)
             renamed = replace(run, path=relative if relative.name else Path(folder.resolve().name))
-            checked = check_submission(run, runs, files=RunInputs(location_override(places, run)), last=last)
-            earlier = known.get(files_digest(run.path)) if checked.state != "refused" else None
+            checked = check_submission(run, runs, files=RunInputs(location_override(locations, run)), cache=cache)
+            earlier = earlier_checks.get(files_digest(run.path)) if checked.state != "refused" else None
             if earlier is not None:
                 findings = [finding for finding in checked.findings if finding.about != UNREAD]
                 checked = CheckResult(earlier.state, findings, earlier.rescored)

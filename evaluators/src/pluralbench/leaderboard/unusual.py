@@ -70,33 +70,33 @@ def check_benchmark_data(run: Run) -> Findings:
     if data.empty:
         handling = "left out" if data.on_empty == "drop" else "scored as they are"
         yield warning_finding("empty", f"{len(data.empty):,} items with an empty prompt or response are {handling}.")
-    known = known_benchmarks().get(benchmark.name)
-    if known is None:
+    registered = known_benchmarks().get(benchmark.name)
+    if registered is None:
         yield warning_finding(
             "benchmark", f"`{benchmark.name}` is not a benchmark of pluralbench, but a description of the run's author."
         )
         return
-    yield from _other_data(run, known)
-    other = [name for name in RULES if getattr(known, name) != getattr(benchmark.description, name)]
+    yield from _other_data(run, registered)
+    other = [name for name in RULES if getattr(registered, name) != getattr(benchmark.description, name)]
     # The description of data without sections has none: its items are averaged without weights.
-    if benchmark.description.sections not in ({}, known.sections):
+    if benchmark.description.sections not in ({}, registered.sections):
         other.append("sections")
     if other:
-        legacy = not benchmark.description.ties_break_exact_match or bool(known.legacy and "sections" in other)
+        legacy = not benchmark.description.ties_break_exact_match or bool(registered.legacy and "sections" in other)
         suffix = " (legacy rules)" if legacy else ""
         yield warning_finding(
             "rules", f"Its rules differ from those of `{benchmark.name}`: {', '.join(other)}{suffix}."
         )
 
 
-def _other_data(run: Run, known: Benchmark) -> Findings:
+def _other_data(run: Run, registered: Benchmark) -> Findings:
     """Yield remarks on a run that does not read the benchmark's own data and columns."""
     data, columns = run.config.data, run.config.benchmark.description.columns
-    if known.data is None or data.location == SAMPLE:
+    if registered.data is None or data.location == SAMPLE:
         return
-    if data.location != known.data:
-        yield warning_finding("data", f"Its data is {data.location}; the benchmark's is {known.data}.")
-    if columns.model_copy(update={"explicit": ()}) != known.columns:
+    if data.location != registered.data:
+        yield warning_finding("data", f"Its data is {data.location}; the benchmark's is {registered.data}.")
+    if columns.model_copy(update={"explicit": ()}) != registered.columns:
         yield warning_finding("columns", "It reads other columns than the benchmark does.")
 
 
@@ -223,7 +223,7 @@ def coin_probability(successes: int, trials: int) -> float:
     return float(sum(math.comb(trials, k) for k in range(successes + 1)) / (1 << trials))
 
 
-def check_among(run: Run, others: Sequence[Run]) -> Findings:
+def check_duplicates(run: Run, others: Sequence[Run]) -> Findings:
     """Yield remarks on a run with the scores of another, or with other data than most runs of its benchmark."""
     others = [other for other in others if other.config.benchmark.name == run.config.benchmark.name]
     for name in dict.fromkeys(

@@ -241,8 +241,8 @@ def separate_strata(places: Iterable[int]) -> list[list[int]]:
 
 def leaf_indices(leaves: Sequence[Leaf], configs: Iterable[str]) -> list[int]:
     """Return the indices of the leaves of some configs."""
-    wanted = set(configs)
-    return [place for place, (config, _) in enumerate(leaves) if config in wanted]
+    chosen = set(configs)
+    return [place for place, (config, _) in enumerate(leaves) if config in chosen]
 
 
 def counted_leaves(benchmark: Benchmark, leaves: Sequence[Leaf], configs: Iterable[str]) -> list[int]:

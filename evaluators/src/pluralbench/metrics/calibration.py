@@ -38,12 +38,12 @@ def _calibration(benchmark: Benchmark, decisions: pl.DataFrame, config: str | No
     won = (scored["outcome"] == "win").to_numpy().astype(np.float64)
     margins = scored["margin"].abs().to_numpy()
     perturbed = perturb(*(sums_of(bins, cluster, values, shape=shape) for values in (won, margins)))
-    pairs, apart = perturbed.sources[0], perturbed.sources[1].won
-    errors = calibration_error(pairs.won, pairs.counts, apart)
+    pairs, differences = perturbed.sources[0], perturbed.sources[1].won
+    errors = calibration_error(pairs.won, pairs.counts, differences)
     yield place, perturbed.estimate(errors, [range(BINS)], len(bins), shape[0], within=(0.0, 1.0))
     for number in np.unique(bins).tolist():
         n, clusters = pairs.decisions([number]), pairs.clusters([number])
-        mean = float(apart[0, number] / pairs.counts[0, number])
+        mean = float(differences[0, number] / pairs.counts[0, number])
         name = Place("bin", "accuracy", config, subset=str(number + 1))
         yield name, perturbed.share(pairs.pooled([number]), [[number]], n, clusters)
         yield name._replace(metric="difference"), Estimate(mean, n=n)

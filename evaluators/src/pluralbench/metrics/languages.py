@@ -195,10 +195,10 @@ def _variance(values: Mapping[str, Array]) -> float | None:
 
 def _kinds(benchmark: Benchmark, values: Mapping[str, Array], leaves: list[Leaf], perturbed: Perturbed) -> Numbers:
     """Yield the mean accuracy and the number of languages of each kind."""
-    known = {code: LANGUAGES[code] for code in values if code in LANGUAGES}
+    languages = {code: LANGUAGES[code] for code in values if code in LANGUAGES}
     for kind, field in KINDS.items():
         members: dict[str, list[str]] = {}
-        for code, language in known.items():
+        for code, language in languages.items():
             members.setdefault(str(getattr(language, field)), []).append(code)
         for name, codes in sorted(members.items()):
             places = counted_leaves(benchmark, leaves, codes)

@@ -1,6 +1,6 @@
-"""Items of a run with their texts: what was asked, by whom, the answers, and what was made of them.
+"""Items of a run with their texts, for reading: prompt, user, responses, scores and decisions.
 
-A run keeps no texts, which are others' and many; they are read from its data again, and each is checked by its digest.
+A run contains no texts. They are read from its data again, and each is checked by its digest.
 """
 
 from collections import Counter

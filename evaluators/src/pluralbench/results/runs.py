@@ -339,7 +339,7 @@ def check_frame(name: str, frame: pl.DataFrame, config: RunConfig, where: str) -
     if isinstance(config, PersonalizeRunConfig) and name == "items":
         if dict(frame.schema) != dict(PERSONALIZE_ITEMS):
             expected, actual = ", ".join(PERSONALIZE_ITEMS), ", ".join(frame.columns)
-            raise RunError(f"{where}: expected the columns {expected}, but there are {actual}.")
+            raise RunError(f"{where}: expected the columns {expected}, not {actual}.")
         if frame.is_empty():
             raise RunError(f"{where}: the table has no rows.")
     if isinstance(config, DownstreamRunConfig):
