@@ -133,7 +133,7 @@ GOOD = {"task": "p1-t1", "prompt": "p1", "annotator": "a", "responses": ["p1-a",
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([], "{} holds no rows."),
+        ([], "{} has no rows."),
         ([GOOD | {"annotator": " "}], "{}, row 1: `annotator` is missing."),
         ([GOOD, GOOD | {"task": 7}], "{}, row 2: `task` is missing."),
         ([GOOD | {"prompt": "p9"}], "{}, the task p1-t1: the prompt p9 does not exist."),

@@ -72,7 +72,7 @@ def test_errors_that_cannot_be_weighed_are_named(tmp_path: Path, row: Sequence[A
 
 def test_a_file_that_never_quotes_is_refused_where_nothing_says_so(tmp_path: Path) -> None:
     rows = [("ref", "d1", 1, 1, "r1", '"No', '"Nein', "No-error", "No-error")]
-    with pytest.raises(SourceError, match="name the file's `quoting`"):
+    with pytest.raises(SourceError, match=r"set `quoting=\.\.\.`"):
         read(RatedTable(location=tsv(tmp_path / "mqm.tsv", rows), direction="en-de"))
 
 
@@ -108,7 +108,7 @@ def test_the_command_names_columns_and_quoting(
     assert status == 0, text
     assert "translation" in text
     status, text = run(*words, 1, *named, "--out", "other")
-    assert (status, "name the file's `quoting`" in text) == (2, True)
+    assert (status, "set `--quoting`" in text) == (2, True)
     tsv(tmp_path / "mlqe.tsv", rows[::4], header)
     status, text = run(*words, 1, *named, "--quoting", "none", "--out", "one")
     assert status == 2

@@ -267,7 +267,7 @@ def test_a_table_without_rows_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text("", encoding="utf-8")
     (tmp_path / "b.csv").write_text("id,prompt,chosen,rejected\n", encoding="utf-8")
     pl.DataFrame(schema=PAIRS).write_parquet(tmp_path / "c.parquet")
-    for name, said in (("a.jsonl", " holds no rows."), ("b.csv", ": the source has no"), ("c.parquet", ": the source")):
+    for name, said in (("a.jsonl", " has no rows."), ("b.csv", ": the source has no"), ("c.parquet", ": the source")):
         with pytest.raises(SourceError, match=rf"{name}{said}"):
             load(SourceTable(location=str(tmp_path / name)))
 

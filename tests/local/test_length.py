@@ -222,7 +222,7 @@ def test_no_text_without_end_is_tokenized(llama: Classifier, overflow: Overflow)
     with pytest.raises(ConversationError) as failed:
         tokenize([SHORT, endless], llama.template, LIMIT, overflow)
     assert re.fullmatch(
-        r"The prompt endless makes a conversation of 5,000,0\d\d characters, and at most 5,000,000 are read; "
-        r"shorten it, or leave it out\.",
+        r"The prompt endless makes a conversation of 5,000,0\d\d characters, more than the maximum of 5,000,000; "
+        r"shorten or remove it\.",
         str(failed.value),
     )

@@ -66,9 +66,9 @@ def test_a_part_that_is_missing_is_refused(tmp_path: Path) -> None:
     ("name", "content", "sentence"),
     [
         ("Art.jsonl", b'{"id": "q1"}\n\n{"id": "q3", \n', ", line 3: this is not JSON (Expecting property name"),
-        ("Art.json", b'[{"id": "q1"}, 5]', " is no table: row 2 is not a JSON object."),
+        ("Art.json", b'[{"id": "q1"}, 5]', " is not a table: row 2 is not a JSON object."),
         ("Art.parquet", b"", " cannot be read: "),
-        ("Art.csv", b"", " is empty; a table begins with the names of its columns."),
+        ("Art.csv", b"", " is empty; a table begins with the column names."),
     ],
 )  # fmt: skip
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, content: bytes, sentence: str) -> None:

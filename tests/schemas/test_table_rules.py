@@ -352,7 +352,7 @@ def test_a_value_that_is_none_of_a_set_is_named(name: str, column: str, value: s
 
 def test_a_source_is_looked_for_by_the_letter() -> None:
     found = error(changed("TranslationPairs", source="a.b", prompt="a b"), "TranslationPairs")
-    assert "must hold" in str(found)
+    assert "must contain" in str(found)
 
 
 @pytest.mark.parametrize(("name", "column"), COLUMNS)

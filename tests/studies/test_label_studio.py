@@ -163,7 +163,7 @@ def test_what_was_answered_is_read_from_json_and_json_min(
     ("content", "message"),
     [
         ("{", "{}: this is not JSON (Expecting property name enclosed in double quotes at column 2)."),
-        ("[" * 100_000, "{}: this is nested deeper than 50 levels, which are as many as are read."),
+        ("[" * 100_000, "{}: this is nested deeper than 50 levels, the maximum."),
         ('{"a": 1}', "{} is not an export of Label Studio, which is a list of tasks."),
         ('[{"data": {"text": "x"}, "annotations": []}]',
          "{}, item 1 has no `item` in its data; give an export of the tasks of this study."),

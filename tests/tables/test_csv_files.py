@@ -82,9 +82,7 @@ def test_what_never_quotes_has_quotation_marks_as_letters(
 def test_a_header_that_several_separators_divide_wants_one_named(tmp_path: Path) -> None:
     path = file(tmp_path, b"a;b,c\n1;2,3\n")
     assert read_csv(path, dialect=Dialect("semicolon")).rows(named=True) == [{"a": "1", "b,c": "2,3"}]
-    with pytest.raises(
-        TableFileError, match=r"t\.tsv, line 2: a cell begins with a quotation mark, .* name the file's"
-    ):
+    with pytest.raises(TableFileError, match=r"t\.tsv, line 2: a cell begins with a quotation mark, .* set `quoting="):
         read_csv(file(tmp_path, b'a\tb\n1\t"2"\n', "t.tsv"))
     assert read_csv(file(tmp_path, b"a,b\tc;d\n1\t2\n", "t.tsv")).columns == ["a,b", "c;d"]
 
@@ -99,9 +97,9 @@ def test_gzip_is_expanded_whatever_its_name(tmp_path: Path) -> None:
 def test_what_expands_beyond_all_bounds_is_not_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pluralbench_tables.text_files.FILE_BYTES", 10_000)
     assert refused(tmp_path, gzip.compress(b"a" * 100_000)) == (
-        "sheet.csv expands to more than 10,000 bytes, which is as much as is read; split it."
+        "sheet.csv expands to more than 10,000 bytes, the maximum; split it."
     )
-    assert refused(tmp_path, b"a" * 100_000) == "sheet.csv has 100,000 bytes, and at most 10,000 are read; split it."
+    assert refused(tmp_path, b"a" * 100_000) == "sheet.csv has 100,000 bytes; the maximum is 10,000; split it."
 
 
 def test_a_column_without_a_name_is_left_out_where_it_is_empty(tmp_path: Path) -> None:
@@ -112,30 +110,30 @@ def test_a_column_without_a_name_is_left_out_where_it_is_empty(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
-        (b"", "sheet.csv is empty; a table begins with the names of its columns."),
-        (b"a,b\n1,2\n1,2,3\n", "sheet.csv, line 3: 3 cells between commas, where the header has 2; mend the row."),
-        (b"a;b\n1;2\n\n1\n", "sheet.csv, line 4: 1 cells between semicolons, where the header has 2; mend the row."),
-        (b"a,b,a\n1,2,3\n", "sheet.csv, line 1: column 3 is called `a`, as one before it; name every column once."),
-        (b",a,\n1,2,3\n", "sheet.csv, line 1: column 3 has no name, as one before it; name every column once."),
+        (b"", "sheet.csv is empty; a table begins with the column names."),
+        (b"a,b\n1,2\n1,2,3\n", "sheet.csv, line 3: 3 cells between commas, but the header has 2; fix the row."),
+        (b"a;b\n1;2\n\n1\n", "sheet.csv, line 4: 1 cells between semicolons, but the header has 2; fix the row."),
+        (b"a,b,a\n1,2,3\n", "sheet.csv, line 1: column 3 is named `a`, like an earlier one; use unique names."),
+        (b",a,\n1,2,3\n", "sheet.csv, line 1: column 3 has no name, like an earlier one; use unique names."),
         (
             b'a,b\n"She said "yes" to me",2\n',
-            "sheet.csv, line 2: after the closing quotation mark of a cell the text goes on, without a comma; double "
-            "the quotation marks that belong to the text; name the file's `quoting` (doubled, backslash, none), or "
-            "give the table as JSON lines or Parquet.",
+            "sheet.csv, line 2: text follows the closing quotation mark of a cell, without a comma; double "
+            "the quotation marks of the text; set `quoting=...` (doubled, backslash, none), or "
+            "convert the file to JSON Lines or Parquet.",
         ),
         (
             b'a,b\n1,2\n"open,2\n',
-            "sheet.csv, line 3: a quotation mark opens a cell here and none closes it; name the file's `quoting` "
-            "(doubled, backslash, none), or give the table as JSON lines or Parquet.",
+            "sheet.csv, line 3: a quotation mark opens a cell here, and none closes it; set `quoting=...` "
+            "(doubled, backslash, none), or convert the file to JSON Lines or Parquet.",
         ),
         (
             b"a;b,c\n1;2,3\n",
-            "sheet.csv, line 1: the header can be divided at each comma and at each semicolon; name the `separator`.",
+            "sheet.csv, line 1: the header can be split by comma and by semicolon; set `separator=...`.",
         ),
         (
             b"a,b\n1,2\r\n",
-            "sheet.csv, line 2: this line ends with a carriage return and a line feed, those before with a line feed; "
-            "end all alike.",
+            "sheet.csv, line 2: this line ends with a carriage return and a line feed, the lines before with a line "
+            "feed; use one line ending.",
         ),
         (b"PK\x03\x04workbook", "sheet.csv is a workbook or an archive, not a text file; save it as CSV in UTF-8."),
         (
@@ -153,13 +151,11 @@ def test_cells_lines_and_columns_have_limits(tmp_path: Path, monkeypatch: pytest
     for name, limit in (("LINE_CHARACTERS", 50_000), ("CELLS", 20_000)):
         monkeypatch.setattr(f"pluralbench_tables.csv_files.{name}", limit)
     assert refused(tmp_path, b"a,b\n" + b"," * 50_001) == (
-        "sheet.csv, line 2: 50,001 characters in a line, and at most 50,000 are read; "
-        "give the table as JSON lines or Parquet."
+        "sheet.csv, line 2: 50,001 characters in a line; the maximum is 50,000; "
+        "convert the file to JSON Lines or Parquet."
     )
-    assert refused(tmp_path, b"a,b\n" * 10_001) == (
-        "sheet.csv, line 10,001: more than 20,000 cells, which are as many as are read."
-    )
+    assert refused(tmp_path, b"a,b\n" * 10_001) == ("sheet.csv, line 10,001: more than 20,000 cells, the maximum.")
     assert refused(tmp_path, b"," * limits.COLUMNS + b"\n") == (
-        "sheet.csv, line 1: more than 10,000 columns, which are as many as are read."
+        "sheet.csv, line 1: more than 10,000 columns, the maximum."
     )
     assert csv.field_size_limit() == 131_072  # as others left it

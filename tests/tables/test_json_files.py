@@ -18,16 +18,16 @@ def refused(text: str) -> str:
     [
         ("{", "x.json: this is not JSON (Expecting property name enclosed in double quotes at column 2)."),
         ('{\n"a": }', "x.json: this is not JSON (Expecting value at line 2, column 6)."),
-        ('{"a": NaN}', "x.json: NaN is no number of JSON; write null."),
-        ('{"a": [-Infinity]}', "x.json: -Infinity is no number of JSON; write null."),
-        ('{"a": 1e999}', "x.json: a number too large to be read stands here."),
-        (f'{{"a": {2**63}}}', "x.json: an integer beyond 64 bits stands here; write it as a text."),
-        ("9" * 5000, "x.json: an integer beyond 64 bits stands here; write it as a text."),
+        ('{"a": NaN}', "x.json: NaN is not a JSON number; write null."),
+        ('{"a": [-Infinity]}', "x.json: -Infinity is not a JSON number; write null."),
+        ('{"a": 1e999}', "x.json: this has a number that is too large."),
+        (f'{{"a": {2**63}}}', "x.json: this has an integer beyond 64 bits; write it as a string."),
+        ("9" * 5000, "x.json: this has an integer beyond 64 bits; write it as a string."),
         ('{"a": 1, "b": {"c": 1, "c": 2}}', "x.json: an object has the key 'c' twice."),
-        ('["\\ud800"]', "x.json: this holds half a character (a lone surrogate); mend the text."),
-        ('{"\\udfff": 1}', "x.json: this holds half a character (a lone surrogate); mend the text."),
-        ("[" * 51 + "1" + "]" * 51, "x.json: this is nested deeper than 50 levels, which are as many as are read."),
-        ("[" * 100_000, "x.json: this is nested deeper than 50 levels, which are as many as are read."),
+        ('["\\ud800"]', "x.json: this has half a character (a lone surrogate); fix the text."),
+        ('{"\\udfff": 1}', "x.json: this has half a character (a lone surrogate); fix the text."),
+        ("[" * 51 + "1" + "]" * 51, "x.json: this is nested deeper than 50 levels, the maximum."),
+        ("[" * 100_000, "x.json: this is nested deeper than 50 levels, the maximum."),
     ],
 )
 def test_what_not_every_reader_takes_is_refused(text: str, sentence: str) -> None:
@@ -45,15 +45,15 @@ def test_lines_and_values_have_limits(tmp_path: Path, monkeypatch: pytest.Monkey
         monkeypatch.setattr(f"pluralbench_tables.json_files.{name}", limit)
     path = tmp_path / "rows.jsonl"
     path.write_text('{"a": 1}\n{"a": "' + "x" * 1000 + '"}\n', encoding="utf-8")
-    with pytest.raises(TableFileError, match=r"line 2 has 1,009 characters, and at most 1,000 are read; shorten its"):
+    with pytest.raises(TableFileError, match=r"line 2 has 1,009 characters; the maximum is 1,000; shorten its"):
         read_jsonl(path)
-    assert refused("[" + "," * 300) == "x.json: this has more than 300 values, which are as many as are read."
+    assert refused("[" + "," * 300) == "x.json: this has more than 300 values, the maximum."
 
 
 def test_the_row_of_an_array_is_named(tmp_path: Path) -> None:
     path = tmp_path / "rows.json"
     path.write_text('[{"a": 1},\n {"a": 1e999}]', encoding="utf-8")
-    with pytest.raises(TableFileError, match=r"rows\.json, row 2: a number too large to be read stands here\.$"):
+    with pytest.raises(TableFileError, match=r"rows\.json, row 2: this has a number that is too large\.$"):
         read_objects(path)
 
 
@@ -66,9 +66,11 @@ def nested(value: Any, depth: int) -> Any:
 def test_a_frame_has_limits_of_its_own() -> None:
     assert frame_from_rows([{"x": nested(1, 40)}]).shape == (1, 1)
     for row in ({"x": nested(1, 60)}, {"x": nested(1, 5_000)}):
-        with pytest.raises(TableFileError, match=r"^The rows cannot be made a table: this is nested deeper than 50"):
+        with pytest.raises(
+            TableFileError, match=r"^The rows cannot be converted to a table: this is nested deeper than 50"
+        ):
             frame_from_rows([row])
-    with pytest.raises(TableFileError, match=r"there are more than 10,000 columns or keys, which are as many"):
+    with pytest.raises(TableFileError, match=r"there are more than 10,000 columns or keys, the maximum"):
         frame_from_rows([{"x": [{f"id{number}": 1} for number in range(10_001)]}])
-    with pytest.raises(TableFileError, match=r"^rows\.json cannot be made a table: "):
+    with pytest.raises(TableFileError, match=r"^rows\.json cannot be converted to a table: "):
         frame_from_rows([{"x": [1, {"a": 2}]}, {"x": [[3]]}], "rows.json")

@@ -85,10 +85,10 @@ def test_a_text_has_a_limit(tmp_path: Path, read: Read) -> None:
     assert said.startswith("rows")
     assert any(place in said for place in ("row 3: `said` has a text of ", "line 3: `said` has", "line 4: `said` has"))
     assert said.endswith(
-        " has a text of 5,000,001 characters, and at most 5,000,000 are read; shorten it, or leave it out."
+        " has a text of 5,000,001 characters, more than the maximum of 5,000,000; shorten or remove it."
         if read in EXACT
-        else " has a text of more than 5,000,000 characters, which are as many as are read; shorten it, or leave it "
-        "out, or close its quotation mark."
+        else " has a text of more than 5,000,000 characters, the maximum; shorten or remove it, "
+        "or close its quotation mark."
     )
 
 

@@ -62,15 +62,11 @@ def test_absurd_sizes_are_refused_before_they_are_read(tmp_path: Path, monkeypat
     monkeypatch.setattr("pluralbench_tables.parquet_files.CELLS", 100_000)
     path = tmp_path / "rows.parquet"
     pl.DataFrame({f"c{number}": [1] for number in range(10_001)}).write_parquet(path)
-    assert refused(path) == "rows.parquet has 10,001 columns, and at most 10,000 are read."
+    assert refused(path) == "rows.parquet has 10,001 columns; the maximum is 10,000."
     pl.DataFrame({"a": range(100_001)}).write_parquet(path)
-    assert refused(path) == (
-        "rows.parquet has 100,001 rows of 1 columns, and at most 100,000 cells are read; split it."
-    )
+    assert refused(path) == ("rows.parquet has 100,001 rows of 1 columns; the maximum is 100,000 cells; split it.")
     assert repeated(path, 50_000, 2000).stat().st_size < 100_000
-    assert refused(path) == (
-        "rows.parquet unpacks to more than 50,000,000 bytes, which are as many as are read; split it."
-    )
+    assert refused(path) == ("rows.parquet unpacks to more than 50,000,000 bytes, the maximum; split it.")
 
 
 def test_parts_have_a_limit_and_the_file_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,7 +85,7 @@ def test_parts_have_a_limit_and_the_file_has_none(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.parametrize(
     ("rows", "said"),
-    [((9_000, 2_000), r"unpacks to more than \d[\d,]+ bytes"), ((1, 200_000), r"at most 100,000 cells are read")],
+    [((9_000, 2_000), r"unpacks to more than \d[\d,]+ bytes"), ((1, 200_000), r"the maximum is 100,000 cells")],
     ids=["texts", "rows"],
 )
 def test_what_is_made_to_fill_a_disk_is_refused_before_a_part_is_read(

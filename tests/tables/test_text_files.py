@@ -111,7 +111,7 @@ def test_the_command_converts_it(tmp_path: Path, encoding: str, name: str) -> No
     [
         (b'{"input": "hello"}\n\n' + '{"input": "你好"}\n'.encode("gbk"), ", line 3: this is GBK and not UTF-8;"),
         (b'{"a": 1}\n{"a": "\xff\xff"}\n', ", line 2: this is not UTF-8; save the file as UTF-8."),
-        ('{"input": "你'.encode()[:-1], " ends in the middle of a character; it was cut off, so get it again."),
+        ('{"input": "你'.encode()[:-1], " is truncated: it ends in the middle of a character; get it again."),
     ],
 )
 def test_the_first_line_that_is_not_utf_8_is_named(tmp_path: Path, data: bytes, sentence: str) -> None:
@@ -127,8 +127,8 @@ def test_a_file_that_is_not_there_or_no_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "prompts.jsonl holds no rows."),
-        ("\n \n", "prompts.jsonl holds no rows."),
+        ("", "prompts.jsonl has no rows."),
+        ("\n \n", "prompts.jsonl has no rows."),
         ('{"a": 1}\n\n{"a": 1,}\n', "prompts.jsonl, line 3: this is not JSON ("),
         ("[1, 2]\n", "prompts.jsonl, line 1: this is not a JSON object."),
         ('{"a": 1}\n"你好"\n', "prompts.jsonl, line 2: this is not a JSON object."),

@@ -1,6 +1,6 @@
-"""Tables that somebody else wrote: CSV, JSON and Parquet, read exactly or refused with one sentence.
+"""Strict readers of CSV, JSON and Parquet files of unknown origin.
 
-Its names are those of `__init__.pyi`, each imported when it is first used, so that `--help` waits for none of them.
+The names are in `__init__.pyi`. Each is imported when first used, which keeps `--help` fast.
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""How long the texts of an Arrow table are, however deep they lie."""
+"""Lengths of the texts in Arrow tables, at any depth of nesting."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
@@ -14,37 +14,44 @@ from pluralbench_tables.limits import TEXT_CHARACTERS, length_error
 TEXTS = (pa.string(), pa.large_string())
 STORED = (*TEXTS, pa.binary(), pa.large_binary())
 Measure = Callable[[Any], Any]
-"""From texts to their lengths."""
+"""Maps texts to their lengths."""
 
 
 def check_texts(
     table: pa.Table | pa.RecordBatch, where: str, error: type[UserError] = TableFileError, *, rows_before: int = 0
 ) -> None:
-    """Raise `error`, a sentence that begins with `where`, for a text of more than `limits.TEXT_CHARACTERS` characters.
+    """Check that no text has more than `limits.TEXT_CHARACTERS` characters.
 
-    Its row is counted from 1, after `rows_before` others.
+    Args:
+        table: The table.
+        where: Name of the table, which begins the error's message.
+        error: The type of the error.
+        rows_before: Number of rows before this table; the message counts rows from 1 after them.
+
+    Raises:
+        UserError: Of the type `error`: a text is too long.
     """
     for name, column in zip(table.column_names, table.columns, strict=True):
         before = rows_before
         for array in column.chunks if isinstance(column, pa.ChunkedArray) else [column]:
-            # What is left out here costs no look at each text: none has more characters than bytes.
+            # A text has at most as many characters as bytes, so most arrays need no look at each text.
             if array.nbytes > TEXT_CHARACTERS and _longest(array, pc.binary_length) > TEXT_CHARACTERS:
                 _check_characters(array, f"`{name}`", where, error, before)
             before += len(array)
 
 
 def text_bytes(array: pa.Array) -> int:
-    """How many bytes the texts of an array have, those of a dictionary as often as they are in it."""
+    """Sum the bytes of the texts in an array; texts of a dictionary count as often as they are used."""
     return sum(pc.sum(lengths).as_py() or 0 for lengths in _lengths(array, pc.binary_length))
 
 
 def _check_characters(array: pa.Array, name: str, where: str, error: type[UserError], before: int) -> None:
     longest = _longest(array, _characters)
     if longest > TEXT_CHARACTERS:
-        places = range(len(array))
-        first = bisect_left(places, True, key=lambda end: _longest(array[: end + 1], _characters) > TEXT_CHARACTERS)
-        found = _longest(array[first : first + 1], _characters)
-        raise error(f"{where}, row {before + first + 1:,}: {name} has a text of {length_error(found)}.")
+        rows = range(len(array))
+        first = bisect_left(rows, True, key=lambda end: _longest(array[: end + 1], _characters) > TEXT_CHARACTERS)
+        length = _longest(array[first : first + 1], _characters)
+        raise error(f"{where}, row {before + first + 1:,}: {name} has a text of {length_error(length)}.")
 
 
 def _longest(array: pa.Array, measure: Measure) -> int:
@@ -52,7 +59,7 @@ def _longest(array: pa.Array, measure: Measure) -> int:
 
 
 def _lengths(array: pa.Array, measure: Measure) -> Iterator[Any]:
-    """The lengths of the texts in an array, of each part of its objects apart."""
+    """Yield the lengths of the texts in an array, separately for each field of its structs."""
     kind = array.type
     if isinstance(array, pa.ExtensionArray):
         yield from _lengths(array.storage, measure)

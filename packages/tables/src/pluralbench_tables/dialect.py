@@ -1,20 +1,22 @@
-"""How a file separates and quotes its cells."""
+"""CSV dialects."""
 
 from typing import Literal, NamedTuple
 
 Separator = Literal["comma", "semicolon", "tab", "bar"]
-"""What stands between the cells."""
+"""The character between cells."""
 Quoting = Literal["doubled", "backslash", "none"]
-"""How a quotation mark in a quoted cell is written, see `Dialect`."""
+"""How a quotation mark in a quoted cell is escaped; see `Dialect`."""
 
 
 class Dialect(NamedTuple):
-    """How a file separates and quotes its cells.
+    """How a CSV file separates and quotes cells.
 
-    separator: by default a tab in a `.tsv`, else the only one that the header has, or a comma. quoting: how a quotation
-    mark in a quoted cell is written: "doubled", as spreadsheets write it; "backslash" for one before it, as R and Spark
-    write it, any other backslash being one of the text; "none" for files that never quote, as those of MQM. By default
-    "doubled", but in a `.tsv` with a cell that begins with a quotation mark it has to be named.
+    Attributes:
+        separator: Character between cells. Default: a tab in a `.tsv` file, otherwise the only separator in the header,
+            or a comma.
+        quoting: How a quotation mark in a quoted cell is escaped: "doubled", as in spreadsheets; "backslash", as in R
+            and Spark (other backslashes are text); "none" for files without quoting, such as those of MQM. Default:
+            "doubled". In a `.tsv` file with a cell that begins with a quotation mark, there is no default.
     """
 
     separator: Separator | None = None

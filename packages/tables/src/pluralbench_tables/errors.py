@@ -1,7 +1,7 @@
-"""What is wrong with a file of somebody else's."""
+"""Errors of table files."""
 
 from pluralbench_runs import UserError
 
 
 class TableFileError(UserError):
-    """A file that cannot be read without loss, or that is larger than what is read."""
+    """A file cannot be read without loss, or exceeds a limit."""

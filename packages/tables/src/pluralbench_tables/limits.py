@@ -1,30 +1,31 @@
-"""How large what is read may be. What is larger is refused before more of it is read."""
+"""Limits of file sizes. A larger file is refused before more of it is read."""
 
-FILE_BYTES = 1_000_000_000  # also of what a compressed file expands to
+FILE_BYTES = 1_000_000_000  # also after decompression
 LINE_CHARACTERS = 100_000_000  # of a line of a text file
-# Of one text: a cell, a message, a post. "War and Peace" has 3 million, an answer of a server 4 million at most, and
-# what tokenizes or compares a text takes some 200 bytes of memory for each of its characters.
+# Of one text: a cell, a message, a post. "War and Peace" has 3 million, a server's answer at most 4 million. Tokenizing
+# or comparing texts takes about 200 bytes of memory per character.
 TEXT_CHARACTERS = 5_000_000
-CELLS = 50_000_000  # in all of a file
+CELLS = 50_000_000  # of a file
 MEMORY_BYTES = 4_000_000_000  # of a Parquet file, unpacked
-# How many times its own size a Parquet file that is read in parts may unpack to. What models write, with the digests of
-# calls, comes nowhere near it; what does is made to fill a disk.
+# Maximum ratio of a Parquet file's unpacked to its packed size if it is read in parts. Texts of models, with digests of
+# calls, are far below it; a file beyond it is made to fill a disk.
 GROWTH = 100
 COLUMNS = 10_000
-JSON_MEMORY_BYTES = 8_000_000_000  # of what a JSON text becomes once it is parsed, see `estimate_parsed_bytes`
-DEPTH = 50  # of lists and objects within one another
+JSON_MEMORY_BYTES = 8_000_000_000  # of a parsed JSON text; see `estimate_parsed_bytes`
+DEPTH = 50  # of nested lists and objects
 
 
 def estimate_parsed_bytes(text: str) -> int:
-    """About how much memory the values of a JSON text take beside its letters: an object some 240 bytes, and so on."""
+    """Estimate the memory of a parsed JSON text without its strings: about 240 bytes per object, and so on."""
     return 240 * text.count("{") + 64 * text.count("[") + 32 * text.count(",")
 
 
 def length_error(characters: int | None = None) -> str:
-    """How a sentence ends on a text beyond `TEXT_CHARACTERS`, without the full stop; None where its length is unknown.
+    """Return the end of a sentence about a text beyond `TEXT_CHARACTERS`, after "has" or "of", without full stop.
 
-    It goes on after "has" or "of".
+    Args:
+        characters: Length of the text. None: unknown.
     """
     count = f"more than {TEXT_CHARACTERS:,}" if characters is None else f"{characters:,}"
-    most = "which are as many as are read" if characters is None else f"and at most {TEXT_CHARACTERS:,} are read"
-    return f"{count} characters, {most}; shorten it, or leave it out"
+    limit = "the maximum" if characters is None else f"more than the maximum of {TEXT_CHARACTERS:,}"
+    return f"{count} characters, {limit}; shorten or remove it"

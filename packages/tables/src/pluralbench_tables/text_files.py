@@ -1,4 +1,4 @@
-"""Text files as people hand them in: UTF-8 with or without a mark at the beginning, and a clear word on the others."""
+"""Reader of UTF-8 text files, with clear errors for other encodings."""
 
 import codecs
 import gzip
@@ -18,24 +18,29 @@ ZIP = b"PK\x03\x04"
 
 
 def read_text(path: Path, error: type[UserError] = TableFileError) -> str:
-    """The text of a UTF-8 file, without the byte order mark that it may begin with; a gzip file is expanded.
+    """Read a UTF-8 file without its byte order mark; a gzip file is decompressed.
 
-    Raises `error` for a file that is not there, not UTF-8 or larger than `limits.FILE_BYTES`; for GBK and UTF-16 it
-    says how to convert it.
+    Args:
+        path: The file.
+        error: The type of the errors.
+
+    Raises:
+        UserError: Of the type `error`: the file does not exist, is not UTF-8, or is larger than `limits.FILE_BYTES`.
+            For GBK and UTF-16, the message explains how to convert it.
     """
-    data = _data(path, error)
+    data = _read_bytes(path, error)
     if data.startswith(UTF_16) or data[:2].count(0) == 1:
-        # Without a mark, iconv needs to be told the order of the bytes.
+        # Without a byte order mark, iconv needs the name of the byte order.
         name = "UTF-16" if data.startswith(UTF_16) else "UTF-16BE" if data[0] == 0 else "UTF-16LE"
         raise error(f"{path} is UTF-16 and not UTF-8; convert it with `{_iconv(name, path)}`.")
     if data.startswith(ZIP):
         raise error(f"{path} is a workbook or an archive, not a text file; save it as CSV in UTF-8.")
     try:
         return data.decode("utf-8-sig")
-    except UnicodeDecodeError as fault:
-        line = data.count(b"\n", 0, fault.start) + 1
-        if fault.reason == "unexpected end of data":
-            raise error(f"{path} ends in the middle of a character; it was cut off, so get it again.") from None
+    except UnicodeDecodeError as cause:
+        line = data.count(b"\n", 0, cause.start) + 1
+        if cause.reason == "unexpected end of data":
+            raise error(f"{path} is truncated: it ends in the middle of a character; get it again.") from None
         try:
             data.decode("gb18030")
         except UnicodeDecodeError:
@@ -45,32 +50,32 @@ def read_text(path: Path, error: type[UserError] = TableFileError) -> str:
 
 
 def check_size(path: Path, error: type[UserError], *, any_size: bool = False) -> None:
-    """Raise `error` for what is no file, and for one larger than `limits.FILE_BYTES` unless it may be of any size."""
+    """Raise `error` for a path that is not a file, and without `any_size` for one larger than `limits.FILE_BYTES`."""
     try:
-        found = path.stat()
-    except (OSError, ValueError) as fault:
-        raise error(f"{path} cannot be read: {getattr(fault, 'strerror', None) or fault}.") from None
+        status = path.stat()
+    except (OSError, ValueError) as cause:
+        raise error(f"{path} cannot be read: {getattr(cause, 'strerror', None) or cause}.") from None
     if path.is_dir():
         raise error(f"{path} cannot be read: it is a folder; give a file.")
     if not path.is_file():
-        raise error(f"{path} cannot be read: it is no ordinary file.")
-    if found.st_size > FILE_BYTES and not any_size:
-        raise error(f"{path} has {found.st_size:,} bytes, and at most {FILE_BYTES:,} are read; split it.")
+        raise error(f"{path} cannot be read: it is not a regular file.")
+    if status.st_size > FILE_BYTES and not any_size:
+        raise error(f"{path} has {status.st_size:,} bytes; the maximum is {FILE_BYTES:,}; split it.")
 
 
-def _data(path: Path, error: type[UserError]) -> bytes:
+def _read_bytes(path: Path, error: type[UserError]) -> bytes:
     check_size(path, error)
     try:
-        with open_file(path) as opened:
-            data = opened.read()
+        with open_file(path) as stream:
+            data = stream.read()
         if not data.startswith(GZIP):
             return data
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
             data = file.read(FILE_BYTES + 1)
-    except (OSError, EOFError, zlib.error) as fault:
-        raise error(f"{path} cannot be read: {getattr(fault, 'strerror', None) or fault}.") from None
+    except (OSError, EOFError, zlib.error) as cause:
+        raise error(f"{path} cannot be read: {getattr(cause, 'strerror', None) or cause}.") from None
     if len(data) > FILE_BYTES:
-        raise error(f"{path} expands to more than {FILE_BYTES:,} bytes, which is as much as is read; split it.")
+        raise error(f"{path} expands to more than {FILE_BYTES:,} bytes, the maximum; split it.")
     return data
 
 
