@@ -61,11 +61,11 @@ DAMAGE: dict[str, tuple[Damage, list[str]]] = {
     ),
     "a removed row": (
         rows(lambda frame: frame.filter(pl.col("id") != "q2")),
-        [f"{ART} has 3 rows where 4 are expected.", f"{DIFFERS}, first in the row with id 'q2', which is missing."],
+        [f"{ART} has 3 rows; expected 4.", f"{DIFFERS}, first in the row with id 'q2', which is missing."],
     ),
     "an added row": (
         rows(lambda frame: pl.concat([frame, frame[:1].with_columns(id=pl.lit("א1"))])),
-        [f"{ART} has 5 rows where 4 are expected.", f"{DIFFERS}, first in the row with id 'א1', which is new."],
+        [f"{ART} has 5 rows; expected 4.", f"{DIFFERS}, first in the row with id 'א1', which is new."],
     ),
     "a renamed row": (
         rows(lambda frame: frame.with_columns(pl.col("id").replace("q2", "q5"))),
@@ -74,7 +74,7 @@ DAMAGE: dict[str, tuple[Damage, list[str]]] = {
     "a row twice": (
         rows(lambda frame: pl.concat([frame, frame[1:2]])),
         [
-            f"{ART} has 5 rows where 4 are expected.",
+            f"{ART} has 5 rows; expected 4.",
             f"{DIFFERS}, first in the row with id 'q2', which occurs more than once.",
         ],
     ),
@@ -143,7 +143,7 @@ DAMAGE: dict[str, tuple[Damage, list[str]]] = {
     ),
     "another count of rows": (
         manifest(lambda values: values["tables"][0].update(rows=1200)),
-        [f"{ART} has 4 rows where 1,200 are expected."],
+        [f"{ART} has 4 rows; expected 1,200."],
     ),
     "another digest": (
         manifest(lambda values: values["tables"][0].update(digest="0" * 64)),

@@ -211,7 +211,7 @@ RANKED = "must rank responses from 1 without a gap, not all alike"
 ORDERED = "must be [better, worse] of two of the responses"
 SEVERAL = "must be two or more, each with an id of its own"
 MESSAGES = "must have text in each message, of the role system, user or assistant"
-RENDERED = "must have each variable once, and a sentence where it has a value and nowhere else"
+RENDERED = "must have each variable once, with a sentence exactly if it has a value"
 RULES: list[tuple[list[str], str, Any, str]] = [
     *(([*QUESTIONS, *PAIRS], "question", value, TEXT) for value in ("", " \u00a0\n")),
     ([*QUESTIONS, *PAIRS], "profile", [], "must have at least one post"),
@@ -239,7 +239,7 @@ RULES: list[tuple[list[str], str, Any, str]] = [
     ),
     *((["TranslationPairs"], column, "", TEXT) for column in ("chosen", "rejected")),
     (["TranslationPairs"], "source", " ", TEXT),
-    (["TranslationPairs"], "prompt", "Tea?", "must hold the sentence of `source`"),
+    (["TranslationPairs"], "prompt", "Tea?", "must contain the sentence in `source`"),
     (["TranslationPairs"], "rejected", "¿Té?", DIFFERENT),
     (["TranslationPairs"], "template", -1, "must not be negative"),
     *(
@@ -297,10 +297,10 @@ RULES: list[tuple[list[str], str, Any, str]] = [
         ["PersonalizedPreferences"],
         "profile",
         [post("a-1", "x")],
-        "must not hold the row's own question, the post of its `source_id`",
+        "must not contain the row's own question (`source_id`)",
     ),
     (["PersonalizedPreferences"], "persona_call", "k", NO_KEY),
-    (["PersonalizedPreferences"], "persona", None, "must be there where `persona_call` is, and nowhere else"),
+    (["PersonalizedPreferences"], "persona", None, "must be present exactly if `persona_call` is"),
 ]
 
 
@@ -363,7 +363,7 @@ def test_what_is_missing_or_of_another_type_is_named(name: str, column: str) -> 
             f"{FILE}, row 2 (id {row_id!r}): column `{column}` must not be missing, got null"
         )
     frame = frame_of(name, *ids_of(name, 1))
-    assert str(error(frame.drop(column), name)).startswith(f"{FILE}: column `{column}` must be there")
+    assert str(error(frame.drop(column), name)).startswith(f"{FILE}: column `{column}` is missing")
     other = frame.with_columns(pl.lit([1], dtype=pl.List(pl.Int64)).alias(column))
     message = str(error(other, name))
     assert message.startswith(f"{FILE}: column `{column}` must be {frame.schema[column]}, not List(Int64)")
@@ -377,7 +377,7 @@ def test_what_pandera_would_pass_and_a_column_more_are_refused(name: str) -> Non
         validate(frame.lazy(), SCHEMAS[name], file="x.parquet")  # type: ignore[arg-type]
     for options in ({}, {"rows": 0}):
         assert str(error(frame.clear(), name, **options)) == f"{FILE} has no rows."
-    assert str(error(frame, name, rows=1200)) == f"{FILE} has 1 rows where 1,200 are expected."
+    assert str(error(frame, name, rows=1200)) == f"{FILE} has 1 rows; expected 1,200."
 
 
 @every

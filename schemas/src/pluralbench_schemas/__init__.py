@@ -1,6 +1,6 @@
-"""What every PluralBench table must look like.
+"""Schemas of all PluralBench tables.
 
-Its names are those of `__init__.pyi`, each imported when it is first used, so that `--help` waits for none of them.
+The names are in `__init__.pyi`. Each is imported when first used, which keeps `--help` fast.
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""Every schema by name."""
+"""All schemas by name."""
 
 from collections.abc import Iterable
 
@@ -28,15 +28,15 @@ SCHEMAS: dict[str, type[Rows]] = {
         VerbatimPersonalizedQuestions,
     )
 }
-"""Every schema by the name that a release's manifest gives it."""
+"""All schemas by their name in a release's manifest."""
 
 
 def release_columns(columns: Iterable[str]) -> set[str]:
-    """The columns that a schema knows, of a table with these; none where it has not all that any schema requires."""
-    there = set(columns)
+    """Return the columns that belong to a schema whose required columns are all in `columns`."""
+    present = set(columns)
     known = set()
     for schema in SCHEMAS.values():
         parts = schema.to_schema().columns
-        if {name for name, column in parts.items() if column.required} <= there:
-            known |= there & parts.keys()
+        if {name for name, column in parts.items() if column.required} <= present:
+            known |= present & parts.keys()
     return known

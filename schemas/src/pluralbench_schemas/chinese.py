@@ -1,7 +1,7 @@
-"""Tables of CheemsBench and CheemsPreference: prompts whose responses are ranked.
+"""Tables of CheemsBench and CheemsPreference: prompts with ranked responses.
 
-Column names are the published ones. There `rank` is an object with the responses' ids as keys, which no table can hold;
-here it is a list. The rows carry their provenance in further columns.
+Column names are the published ones. There, `rank` is an object with the responses' ids as keys; here it is a list,
+because a table cannot represent such objects. Further columns have the provenance of the rows.
 """
 
 import pandera.polars as pa
@@ -14,27 +14,27 @@ RESPONSE = pl.Struct({"id": pl.String, "content": pl.String, "model": pl.String}
 RANK = pl.Struct({"id": pl.String, "rank": pl.Int64})
 
 
-def _several() -> pl.Expr:
+def _distinct_responses() -> pl.Expr:
     ids = fields("responses", "id").list
     return (ids.len() > 1) & (ids.n_unique() == ids.len())
 
 
-def _two_of(column: str, length: int, marked: pl.Expr | None = None) -> pl.Expr:
-    """Whether each entry has this length and begins with the ids of two responses. marked: holds for each, too."""
+def _begins_with_two_ids(column: str, length: int, condition: pl.Expr | None = None) -> pl.Expr:
+    """Whether each entry has this length, begins with the ids of two responses, and satisfies the condition."""
     entry = pl.element().list
-    shaped = (entry.len() == length) & (entry.get(0, null_on_oob=True) != entry.get(1, null_on_oob=True))
-    shaped = shaped if marked is None else shaped & marked
-    named = pl.col(column).list.eval(entry.head(2).explode(empty_as_null=False))
-    strange = named.list.set_difference(fields("responses", "id")).list.len()
-    return each(column, shaped) & (strange == 0)
+    is_valid = (entry.len() == length) & (entry.get(0, null_on_oob=True) != entry.get(1, null_on_oob=True))
+    is_valid = is_valid if condition is None else is_valid & condition
+    ids = pl.col(column).list.eval(entry.head(2).explode(empty_as_null=False))
+    unknown = ids.list.set_difference(fields("responses", "id")).list.len()
+    return each(column, is_valid) & (unknown == 0)
 
 
 def _gapless() -> pl.Expr:
     ranks, ids = fields("rank", "rank").list, fields("rank", "id")
     levels = ranks.n_unique()
-    known = ids.list.set_difference(fields("responses", "id")).list.len() == 0
-    ranked = (ranks.min() == 1) & (ranks.max() == levels) & (levels > 1)
-    return ranked & known & (ids.list.n_unique() == ids.list.len())
+    ids_known = ids.list.set_difference(fields("responses", "id")).list.len() == 0
+    no_gaps = (ranks.min() == 1) & (ranks.max() == levels) & (levels > 1)
+    return no_gaps & ids_known & (ids.list.n_unique() == ids.list.len())
 
 
 def _categories() -> pl.Expr:
@@ -45,12 +45,21 @@ def _categories() -> pl.Expr:
 class RankedResponses(Rows):
     """Prompts with ranked responses.
 
-    responses: structs of `id`, `content` and `model`, which is "" where nobody said. annotations: [first, second, mark]
-    with mark "1" for first better, "2" for second better, "s" for equal; in a preference set those that were kept.
-    rank: structs of `id` and `rank`, 1 for the best, the next layer one more, equal ones alike. order: [better, worse],
-    what the annotations order, directly or by way of others. category: main and sub-category. judgements, conflicts:
-    how many annotations there were, and how many the ranks do not keep. annotated_by: "people" or a judge model.
-    vote_calls, reward_calls: keys of the recorded calls behind the row.
+    Attributes:
+        id: Unique id.
+        input: The prompt.
+        sys_prompt: The system prompt; null if there is none.
+        responses: Structs of `id`, `content` and `model` ("" if unknown).
+        annotations: Lists [first, second, mark] with the mark "1" if the first response is better, "2" if the second
+            is, "s" if they are equal. A preference set has only the annotations that were kept.
+        rank: Structs of `id` and `rank`. The best rank is 1; equal responses share a rank, and there are no gaps.
+        order: Pairs [better, worse] that follow from the annotations, directly or transitively.
+        category: Main category and subcategory.
+        judgements: Number of annotations.
+        conflicts: Number of annotations that contradict the ranks.
+        annotated_by: "people" or the name of a judge model.
+        vote_calls: Keys of the recorded votes.
+        reward_calls: Keys of the recorded rewards.
     """
 
     id: str = pa.Field(unique=True)
@@ -68,15 +77,19 @@ class RankedResponses(Rows):
     reward_calls: pl.List = pa.Field(dtype_kwargs={"inner": pl.String})
 
     _text = non_blank("id", "input", "annotated_by")
-    _responses = rule("must be two or more, each with an id of its own", "responses", holds=lambda _: _several())
+    _responses = rule(
+        "must be two or more, each with an id of its own", "responses", holds=lambda _: _distinct_responses()
+    )
     _annotations = rule(
         "must be [id, id, mark] of two of the responses",
         "annotations",
-        holds=lambda name: _two_of(name, 3, pl.element().list.get(2, null_on_oob=True).is_in(MARKS)),
+        holds=lambda name: _begins_with_two_ids(name, 3, pl.element().list.get(2, null_on_oob=True).is_in(MARKS)),
     )
     _ranked = rule("must rank responses from 1 without a gap, not all alike", "rank", holds=lambda _: _gapless())
-    _ordered = rule("must be [better, worse] of two of the responses", "order", holds=lambda name: _two_of(name, 2))
-    _categorised = rule("must name a main category", "category", holds=lambda _: _categories())
+    _ordered = rule(
+        "must be [better, worse] of two of the responses", "order", holds=lambda name: _begins_with_two_ids(name, 2)
+    )
+    _categorized = rule("must name a main category", "category", holds=lambda _: _categories())
     _counted = rule(
         "must be no more than `judgements`",
         "conflicts",
@@ -86,4 +99,4 @@ class RankedResponses(Rows):
 
 
 RANKED_RESPONSES = RankedResponses.row_types()
-"""Names and types of a table of `RankedResponses`, to make one."""
+"""Column names and types of `RankedResponses`, to create a table."""

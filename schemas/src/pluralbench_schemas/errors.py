@@ -1,10 +1,11 @@
-"""What is wrong with a table."""
+"""Errors of tables."""
 
 
 class TableError(ValueError):
-    """A table that breaks its schema. The message names file, row id, column, value and rule of the first failure.
+    """A table violates its schema. The message names the file, row, id, column, value and rule of the first failure.
 
-    failures: how many failures there are in all.
+    Attributes:
+        failures: Number of failures in all.
     """
 
     def __init__(self, message: str, failures: int = 1) -> None:

@@ -1,4 +1,4 @@
-"""The languages that texts can be in, from `languages.toml`: a new one is a line there."""
+"""Languages and their codes. To add one, add a line to `languages.toml`."""
 
 import tomllib
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ ENGLISH = "eng_Latn"
 
 @dataclass(frozen=True)
 class Language:
-    """A language. What the fields mean is said at the head of `languages.toml`."""
+    """A language. The head of `languages.toml` explains the fields."""
 
     code: str
     name: str
@@ -27,7 +27,7 @@ class Language:
 
     @property
     def short_name(self) -> str:
-        """The name without what stands in brackets: "Chinese" of "Chinese (Simplified)"."""
+        """The name without brackets, such as "Chinese" for "Chinese (Simplified)"."""
         return self.name.partition(" (")[0]
 
 
@@ -37,22 +37,22 @@ def _read() -> dict[str, Language]:
 
 
 LANGUAGES = _read()
-"""Every language by its FLORES-200 code, such as `spa_Latn`."""
+"""All languages by FLORES-200 code, such as `spa_Latn`."""
 
 
-# What ISO 639-3 calls a language whose largest variety is the one here.
+# ISO 639-3 codes of macrolanguages, and the codes of their largest varieties.
 MACROLANGUAGES = {"ara": "arb", "fas": "pes"}
 
 
 def similar_languages(code: str) -> list[str]:
-    """The known codes that somebody who wrote `code` may have meant: by code or name, else what looks most alike."""
-    wanted = code.strip().lower()
+    """Suggest known codes for an unknown one: by code or name, otherwise the most similar one."""
+    query = code.strip().lower()
     names = {language.code: _names(language) for language in LANGUAGES.values()}
-    same = [known for known, own in names.items() if wanted in own]
-    same = same or [language.code for language in LANGUAGES.values() if len(wanted) > 1 and wanted in language.autonym]
+    same = [known for known, own in names.items() if query in own]
+    same = same or [language.code for language in LANGUAGES.values() if len(query) > 1 and query in language.autonym]
     if same:
         return same
-    near = get_close_matches(wanted, sorted(set().union(*names.values())), n=1, cutoff=0.75)
+    near = get_close_matches(query, sorted(set().union(*names.values())), n=1, cutoff=0.75)
     return [known for known, own in names.items() if near and near[0] in own]
 
 
@@ -62,13 +62,13 @@ def _names(language: Language) -> set[str]:
 
 
 def language_of(code: str) -> Language | None:
-    """The language of an ISO 639 code of two or three letters, such as "de" or "zho", or of a FLORES-200 code."""
-    wanted = MACROLANGUAGES.get(code.lower(), code.replace("_", "-").lower())
+    """Find a language by an ISO 639 code, such as "de" or "zho", or by a FLORES-200 code."""
+    query = MACROLANGUAGES.get(code.lower(), code.replace("_", "-").lower())
     return next(
         (
             language
             for language in LANGUAGES.values()
-            if wanted in {language.code.replace("_", "-").lower(), language.code[:3], language.langid}
+            if query in {language.code.replace("_", "-").lower(), language.code[:3], language.langid}
         ),
         None,
     )

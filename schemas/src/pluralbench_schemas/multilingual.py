@@ -1,7 +1,7 @@
-"""Tables of M-RewardBench: pairs in one language each, and pairs of better and worse translations.
+"""Tables of M-RewardBench: pairs in one language, and pairs of better and worse translations.
 
-Column names and types are the published ones (`CohereLabsCommunity/multilingual-reward-bench`); the rows carry their
-provenance in further columns.
+Column names and types are the published ones (`CohereLabsCommunity/multilingual-reward-bench`). Further columns have
+the provenance of the rows.
 """
 
 import pandera.polars as pa
@@ -14,11 +14,23 @@ SUBSET = "^translation-[a-z]{2,3}-[a-z]{2,3}-(easy|hard)$"
 
 
 class MultilingualPairs(Rows):
-    """Pairs in one language. `id` is that of the English source and shared across languages.
+    """Pairs in one language.
 
-    source: the subset of the source. translator: the model that translated, as it named itself, or "none".
-    prompt_calls, chosen_calls, rejected_calls: keys of the recorded calls behind each text, none where it is as in the
-    source (code) or was put in by a person.
+    Attributes:
+        id: Id of the English source, shared by all languages.
+        language: FLORES-200 code.
+        prompt: The prompt.
+        chosen: The better response.
+        rejected: The worse response.
+        chosen_model: Model of the better response.
+        rejected_model: Model of the worse response.
+        source: Subset of the source.
+        category: Category of the subset.
+        translator: Name of the translation model, or "none".
+        prompt_calls: Keys of the recorded translations of the prompt. Empty if the text is unchanged (code) or was
+            edited by a person.
+        chosen_calls: The same for `chosen`.
+        rejected_calls: The same for `rejected`.
     """
 
     id: int = pa.Field(unique=True)
@@ -48,9 +60,18 @@ class MultilingualPairs(Rows):
 class TranslationPairs(Rows):
     """A better and a worse translation of one sentence.
 
-    source: the sentence (not the subset, as in the language configs). subset: `translation-SRC-TGT-LEVEL`.
-    template: which prompt template. The systems and scores are those of the rated translations; whether a higher score
-    is better is the scale's to say.
+    Attributes:
+        id: Unique id.
+        prompt: The request to translate, which contains the sentence.
+        chosen: The better translation.
+        rejected: The worse translation.
+        source: The sentence (not the subset, as in `MultilingualPairs`).
+        subset: `translation-SRC-TGT-LEVEL`.
+        template: Number of the prompt template.
+        chosen_system: Translation system of `chosen`.
+        rejected_system: Translation system of `rejected`.
+        chosen_score: Human rating of `chosen`. The scale determines whether higher is better.
+        rejected_score: Human rating of `rejected`.
     """
 
     id: int = pa.Field(unique=True)
@@ -74,7 +95,7 @@ class TranslationPairs(Rows):
         holds=lambda name: pl.col(name).str.contains(SUBSET),
     )
     _holds_source = rule(
-        "must hold the sentence of `source`",
+        "must contain the sentence in `source`",
         "prompt",
         holds=lambda name: pl.col(name).str.contains(pl.col("source"), literal=True),
     )

@@ -1,4 +1,4 @@
-"""Items of the persona judge: of two options, which one belongs to a person who is known by a persona alone."""
+"""Items of the persona judge: which of two options belongs to a person, given only a persona."""
 
 import pandera.polars as pa
 import polars as pl
@@ -18,12 +18,12 @@ VARIABLE = pl.Struct(
 )
 
 
-def _once_each() -> pl.Expr:
+def _unique_variables() -> pl.Expr:
     names = fields("persona", "variable").list
     return names.n_unique() == names.len()
 
 
-def _sentences() -> pl.Expr:
+def _complete_sentences() -> pl.Expr:
     entry = pl.element().struct
     return pl.col("persona").list.eval(entry.field("value").is_null() == entry.field("sentence").is_null()).list.all()
 
@@ -31,11 +31,22 @@ def _sentences() -> pl.Expr:
 class PersonaItems(Rows):
     """Items of one task.
 
-    kind: what is asked, which response the person prefers, which answer they give, or which text they wrote. persona:
-    structs of `variable`, `value` (null where it is missing), `number` (for what is a number), `sentence` (null where
-    the value is missing) and `sets`, the variable sets it is in. context: what both options are about, which may be
-    empty. truth: "A", "B" or "tie". origin_a, origin_b: what each option came from. gap: the difference in the source's
-    scores by which a tie is told, null where there are none. rank_calls: keys of the recorded calls behind the row.
+    Attributes:
+        id: Unique id.
+        task: Name of the task.
+        kind: The question: which response the person prefers ("preference"), which answer they give ("opinion"), or
+            which text they wrote ("authorship").
+        user: Id of the person.
+        persona: Structs of `variable`, `value` (null if missing), `number` (null if the value is not a number),
+            `sentence` (null if the value is missing) and `sets` (the variable sets of the variable).
+        context: The subject of both options; may be empty.
+        option_a: The first option.
+        option_b: The second option.
+        truth: "A", "B" or "tie".
+        origin_a: Origin of the first option.
+        origin_b: Origin of the second option.
+        gap: Difference of the source's scores, from which a tie follows; null if there are no scores.
+        rank_calls: Keys of the recorded rankings.
     """
 
     id: str = pa.Field(unique=True)
@@ -56,8 +67,8 @@ class PersonaItems(Rows):
     _differ = differs("option_b", "option_a")
     _one_task = same_in_all("task")
     _rendered = rule(
-        "must have each variable once, and a sentence where it has a value and nowhere else",
+        "must have each variable once, with a sentence exactly if it has a value",
         "persona",
-        holds=lambda _: _once_each() & _sentences(),
+        holds=lambda _: _unique_variables() & _complete_sentences(),
     )
     _call_keys = are_call_keys("rank_calls")

@@ -1,7 +1,7 @@
-"""Tables of Personalized RewardBench: the LaMP-QA questions it starts from and the pairs it is made of.
+"""Tables of Personalized RewardBench: LaMP-QA questions and pairs of answers.
 
-Column names and nesting are the published ones (`alireza7/LaMP-QA`, `QiyaoMa/Personalized-RewardBench`); the pairs
-carry their provenance in four more columns.
+Column names and nesting are the published ones (`alireza7/LaMP-QA`, `QiyaoMa/Personalized-RewardBench`). Four more
+columns have the provenance of the pairs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,13 +17,13 @@ RUBRIC_ASPECT = pl.Struct({"aspect": pl.String, "evidence": pl.String, "reason":
 
 
 def normalized(text: pl.Expr) -> pl.Expr:
-    """Text as evidence is compared: lower case, one blank for any white space, straight quotes."""
+    """Normalize text for the comparison of evidence: lower case, single spaces, straight quotes."""
     straight = text.str.replace_all("[‘’]", "'").str.replace_all("[“”]", '"')
     return straight.str.to_lowercase().str.replace_all(r"\s+", " ").str.strip_chars()
 
 
 def evidence_in_narrative() -> pl.Expr:
-    """Per row, whether each aspect's evidence, where it has one, stands in the narrative word for word."""
+    """Whether the evidence of each aspect, if any, is quoted verbatim from the narrative, by row."""
     evidence = pl.col("rubric_aspects").list.eval(normalized(pl.element().struct.field("evidence")).fill_null(""))
     pairs = pl.struct(evidence.alias("evidence"), normalized(pl.col("narrative")).fill_null("").alias("narrative"))
     return pairs.map_elements(
@@ -32,9 +32,15 @@ def evidence_in_narrative() -> pl.Expr:
 
 
 class PersonalizedQuestions(Rows):
-    """Questions of people with a history: the LaMP-QA source rows.
+    """Questions of users with a profile: the rows of LaMP-QA.
 
-    `narrative` may be empty and `rubric_aspects` too where a source has none yet.
+    Attributes:
+        id: Unique id.
+        question: The question.
+        category: Category of the question.
+        narrative: The user's description of their question; may be empty.
+        rubric_aspects: Structs of `aspect`, `evidence` and `reason`; may be empty if a source has none yet.
+        profile: The user's past posts: structs of `id`, `category` and `text`.
     """
 
     id: str = pa.Field(unique=True)
@@ -51,10 +57,15 @@ class PersonalizedQuestions(Rows):
 
 
 class PersonalizedPairs(PersonalizedQuestions):
-    """Chosen and rejected answers that differ in whether they keep to the person's rubric.
+    """Pairs of answers, of which only the chosen one follows the user's rubric.
 
-    generator: the model that wrote both answers. prompt_version: of the prompts it was given.
-    chosen_call, rejected_call: keys of the two recorded calls.
+    Attributes:
+        chosen: The chosen answer.
+        rejected: The rejected answer.
+        generator: Model of both answers.
+        prompt_version: Version of the prompts.
+        chosen_call: Key of the recorded call of `chosen`.
+        rejected_call: Key of the recorded call of `rejected`.
     """
 
     chosen: str
@@ -73,30 +84,30 @@ class PersonalizedPairs(PersonalizedQuestions):
 
 
 def quote_evidence() -> Any:
-    """Each aspect's evidence stands in the narrative."""
+    """Check that the evidence of each aspect is in the narrative."""
     return rule(
         "must quote each `evidence` from `narrative`", "rubric_aspects", holds=lambda _: evidence_in_narrative()
     )
 
 
 class VerbatimPersonalizedQuestions(PersonalizedQuestions):
-    """`PersonalizedQuestions` whose evidence is quoted from the narrative."""
+    """`PersonalizedQuestions` with evidence that is quoted from the narrative."""
 
     _verbatim = quote_evidence()
 
 
 class VerbatimPersonalizedPairs(PersonalizedPairs):
-    """`PersonalizedPairs` whose evidence is quoted from the narrative."""
+    """`PersonalizedPairs` with evidence that is quoted from the narrative."""
 
     _verbatim = quote_evidence()
 
 
 def render_profile(posts: Sequence[Mapping[str, Any]]) -> str:
-    """Posts as a prompt shows them, see `render_posts`."""
+    """Format posts for a prompt; see `render_posts`."""
     return "\n".join(render_posts(posts))
 
 
 def render_posts(posts: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Each post as a prompt shows it: a header with its number, and its category if it has one, then the text."""
+    """Format each post for a prompt: a header with its number and category (if any), then the text."""
     headers = [f"Post {number}, {post.get('category') or ''}" for number, post in enumerate(posts, start=1)]
     return [f"[{header.removesuffix(', ')}]\n{post['text']}" for header, post in zip(headers, posts, strict=True)]

@@ -1,4 +1,4 @@
-"""Preferences of people who are known by their other questions: what personalized reward models learn from."""
+"""Preferences of users with their other questions: training data of personalized reward models."""
 
 import pandera.polars as pa
 import polars as pl
@@ -11,13 +11,21 @@ ROLES = ("system", "user", "assistant")
 
 
 class PersonalizedPreferences(Rows):
-    """Pairs of answers of which one person preferred one, a row a pair, each person's rows in their order in time.
+    """Pairs of answers with a user's preference. The rows of a user are in chronological order.
 
-    prompt: the conversation up to the answer, structs of `role` and `content`; the user speaks last. profile: the
-    person's other questions, the most recent first. persona: a summary of the person, null where none was asked for.
-    persona_call: key of the recorded call behind it. source_id: the conversation or question in the source.
-    chosen_source, rejected_source: the answers there, null where they have no ids. original_split: the split in which
-    the source has the row, null where it has none.
+    Attributes:
+        id: Unique id.
+        user_id: Id of the user.
+        prompt: The conversation up to the answer: structs of `role` and `content`, ending with a user message.
+        chosen: The preferred answer.
+        rejected: The other answer.
+        profile: The user's other questions, the most recent first.
+        persona: Summary of the user; null if none was requested.
+        persona_call: Key of the recorded call of the persona.
+        source_id: Id of the conversation or question in the source.
+        chosen_source: Id of `chosen` in the source; null if it has none.
+        rejected_source: Id of `rejected` in the source; null if it has none.
+        original_split: Split of the row in the source; null if it has none.
     """
 
     id: str = pa.Field(unique=True)
@@ -42,7 +50,7 @@ class PersonalizedPreferences(Rows):
             pl.element().struct.field("content").str.contains(r"\S") & pl.element().struct.field("role").is_in(ROLES),
         ),
     )
-    _asked = rule(
+    _last_message = rule(
         "must end with a message of the user",
         "prompt",
         holds=lambda name: (pl.col(name).list.last().struct.field("role") == "user").fill_null(value=False),
@@ -50,13 +58,13 @@ class PersonalizedPreferences(Rows):
     _differ = differs("rejected", "chosen")
     _posts = have_fields("must have an id and a text in each post", "profile", "id", "text")
     _others = rule(
-        "must not hold the row's own question, the post of its `source_id`",
+        "must not contain the row's own question (`source_id`)",
         "profile",
         holds=lambda name: ~fields(name, "id").list.contains(pl.col("source_id")),
     )
     _call_keys = is_call_key("persona_call")
     _recorded = rule(
-        "must be there where `persona_call` is, and nowhere else",
+        "must be present exactly if `persona_call` is",
         "persona",
         holds=lambda name: pl.col(name).is_null() == pl.col("persona_call").is_null(),
     )

@@ -1,4 +1,4 @@
-"""Validate a table and say in one sentence what is wrong with it, where."""
+"""Validation of tables, with one-sentence errors."""
 
 import json
 from typing import Any
@@ -9,11 +9,11 @@ from pandera.errors import SchemaErrors
 
 from pluralbench_schemas.errors import TableError
 
-SHOWN = 80
-RULES = {  # what pandera calls its own checks, in words; ours are named in words where they are declared
+SHOWN_CHARACTERS = 80  # of a value in an error
+RULES = {  # names of pandera's own checks; those of the schemas already have such names
     "field_uniqueness": "must be unique",
     "not_nullable": "must not be missing",
-    "column_in_dataframe": "must be there",
+    "column_in_dataframe": "is missing",
     "column_in_schema": "is not part of this table",
 }
 
@@ -21,18 +21,22 @@ RULES = {  # what pandera calls its own checks, in words; ours are named in word
 def validate(
     frame: pl.DataFrame, schema: type[pa.DataFrameModel], *, file: str, rows: int | None = None
 ) -> pl.DataFrame:
-    """Check `frame` against `schema` and return it.
+    """Check a frame against a schema, and return it.
 
-    file: what to call the table in an error.
-    rows: the exact number of rows it must have; without it, at least one (pandera passes an empty table).
+    Args:
+        frame: The frame.
+        schema: The schema.
+        file: Name of the table in errors.
+        rows: The required number of rows. Default: at least one (pandera would accept none).
 
-    Raises `TableError` (first failure named, all counted) and `TypeError` for a LazyFrame, which pandera would
-    pass unchecked.
+    Raises:
+        TableError: The frame violates the schema. The message names the first failure and counts all.
+        TypeError: `frame` is a LazyFrame, which pandera would not check.
     """
     if not isinstance(frame, pl.DataFrame):
         raise TypeError(f"validate takes an eager frame, not {type(frame).__name__}")
     if rows is not None and frame.height != rows:
-        raise TableError(f"{file} has {frame.height:,} rows where {rows:,} are expected.")
+        raise TableError(f"{file} has {frame.height:,} rows; expected {rows:,}.")
     if frame.height == 0:
         raise TableError(f"{file} has no rows.")
     try:
@@ -43,18 +47,18 @@ def validate(
 
 
 def _table_error(frame: pl.DataFrame, cases: pl.DataFrame, file: str) -> TableError:
-    # A missing column makes the checks on it fail too, so structure comes before content, then rows in order.
+    # A missing column also fails its other checks, so structural failures come first, then rows in order.
     structural = pl.col("check").is_in(["column_in_dataframe", "column_in_schema"]) | pl.col("check").str.starts_with(
         "dtype"
     )
     first = cases.sort(~structural, pl.col("index"), nulls_last=False, maintain_order=True).row(0, named=True)
-    message = f"{file}{_where(frame, first)}: {_rule(frame, first)}"
+    message = f"{file}{_format_row(frame, first)}: {_format_rule(frame, first)}"
     if cases.height > 1:
         message += f" ({cases.height:,} failures in all)"
     return TableError(f"{message}.", cases.height)
 
 
-def _where(frame: pl.DataFrame, case: dict[str, Any]) -> str:
+def _format_row(frame: pl.DataFrame, case: dict[str, Any]) -> str:
     index = case["index"]
     if index is None:
         return ""
@@ -62,7 +66,7 @@ def _where(frame: pl.DataFrame, case: dict[str, Any]) -> str:
     return f", row {index + 1}{row_id}"
 
 
-def _rule(frame: pl.DataFrame, case: dict[str, Any]) -> str:
+def _format_rule(frame: pl.DataFrame, case: dict[str, Any]) -> str:
     check, column, index = str(case["check"]), case["column"], case["index"]
     if check in {"column_in_dataframe", "column_in_schema"}:
         return f"column `{case['failure_case']}` {RULES[check]}"
@@ -73,5 +77,5 @@ def _rule(frame: pl.DataFrame, case: dict[str, Any]) -> str:
     if case["schema_context"] != "Column" or index is None:
         return rule
     value = json.dumps(frame[column][index : index + 1].to_list()[0], ensure_ascii=False, default=str)
-    shown = value if len(value) <= SHOWN else value[:SHOWN] + "…"
+    shown = value if len(value) <= SHOWN_CHARACTERS else value[:SHOWN_CHARACTERS] + "…"
     return f"column `{column}` {rule}, got {shown}"
