@@ -17,7 +17,7 @@ import polars as pl
 import typer
 from numpy.typing import NDArray
 from pluralbench.reports.figures import style
-from pluralbench.reports.figures.series import COLOURS, MARKERS
+from pluralbench.reports.figures.series import COLORS, MARKERS
 from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, bootstrap_estimate, resample
 from pluralbench_measures.intervals import Perturbed, Strata, perturb
 from pluralbench_runs import run
@@ -167,7 +167,7 @@ def _draw(shown: pl.DataFrame, folder: Path, drawn: str) -> None:
             ax.axhspan(93, 97, color="0.92", linewidth=0, zorder=0)
             for place, method in enumerate((AFTER, BEFORE)):
                 own = shown.filter(design=design, method=method)
-                looks: Any = {"color": COLOURS[place], "marker": MARKERS[place], "markersize": 3}
+                looks: Any = {"color": COLORS[place], "marker": MARKERS[place], "markersize": 3}
                 ax.plot(own["clusters"].to_list(), own["held"].to_list(), label=method, linewidth=1, **looks)
             ax.set(xscale="log", xlabel="Clusters", ylim=(40, 101), title=design)
             ax.set_xticks([2, 5, 10, 30, 100, 500], ["2", "5", "10", "30", "100", "500"])

@@ -195,7 +195,7 @@ def _draw(shown: pl.DataFrame, folder: Path, what: str) -> None:
 def _line(ax: "Axes", shown: pl.DataFrame, name: str, title: str, place: int) -> None:
     """Means as a line with dots, intervals as bars; of two lines the bars stand side by side."""
     across = (100 * shown["noise"] + 0.5 * place).to_list()
-    looks: Any = {"color": series.COLOURS[place], "marker": series.MARKERS[place], "markersize": 4, "linewidth": 1}
+    looks: Any = {"color": series.COLORS[place], "marker": series.MARKERS[place], "markersize": 4, "linewidth": 1}
     ax.plot(across, shown[name].to_list(), label=title, **looks)
     ax.vlines(
         across, shown[f"{name}_low"].to_list(), shown[f"{name}_high"].to_list(), colors=looks["color"], linewidth=1

@@ -97,7 +97,7 @@ SHOWN = {
     "                             overall  Boiling": "what the command above it prints of a small model",
     "Personalized RewardBench\n              Art: Art:": "what a larger model gives, as test_personalize_report",
     "Mode fast: 6,650 tokens": "what the small embedded model gives, as test_score_run",
-    "Personalized RewardBench (sample), in brackets the profile": "the same, as test_profile_modes",
+    "Personalized RewardBench (sample), profile in brackets": "the same, as test_profile_modes",
     "Personalized RewardBench (sample): 24 decisions": "the same, as test_compare",
     "Persona judge (sample), setting certainty": "the same, as test_persona_run",
     "Certainty: high is at least 80 (%)": "the same, as test_verdict_command",

@@ -324,4 +324,4 @@ def test_a_run_names_the_prompts_that_contain_the_better_response(
     path, _ = prompts_with(pairs, tmp_path, lambda row: f"Mend: {row['chosen']}", 2)
     run = score("pairs", path)
     assert run.config.data.answered == ("q0", "q1")
-    assert "2 prompts contain the better response whole (ids q0, q1)." in run_header(run)
+    assert "2 prompts contain the full text of the better response (ids q0, q1)." in run_header(run)

@@ -294,7 +294,7 @@ def test_what_is_cut_counts_and_what_is_empty_or_refused_is_counted(sample: Path
     assert asked_of(server.requests) == (36, 12)
     assert set(found.frame("selected").filter(model="length", k=6)["sample"]) == {0}, "the longest is the cut one"
     said = " ".join(downstream_notes(found))
-    assert "6 of 36 candidates were cut at 512 tokens and count as they are; raise --max-tokens." in said
+    assert "6 of 36 candidates were truncated at 512 tokens and are judged as they are; raise `max_tokens=...`." in said
     assert "18 of 36 candidates have no text and are never selected: empty (12); refusal (6)." in said
 
 
@@ -309,7 +309,7 @@ def test_a_prompt_without_any_text_is_named_and_left_out(sample: Path, tmp_path:
     [silent] = found.result.sampling.without_text
     assert silent == found.frame("candidates")["id"][0]
     assert policy_number(found, "outcome").n == 2
-    assert any(f"1 of 3 prompts have no candidate at all (ids {silent})." in note for note in downstream_notes(found))
+    assert any(f"1 of 3 prompts have no candidates (ids {silent})." in note for note in downstream_notes(found))
 
 
 def test_a_judge_that_cannot_be_read_is_counted(sample: Path, tmp_path: Path) -> None:
@@ -325,8 +325,8 @@ def test_a_judge_that_cannot_be_read_is_counted(sample: Path, tmp_path: Path) ->
     assert sum(outcome.invalid_reasons.values()) == 3
     assert all(reason.startswith("1 scores for ") for reason in outcome.invalid_reasons)
     said = " ".join(downstream_notes(found))
-    assert "3 of 15 candidates have no valid value and are left out" in said
-    assert "Best of k is then no unbiased expectation: it is over the sets whose best one has a value" in said
+    assert "3 of 15 candidates have no valid value and are excluded" in said
+    assert "Best of k may therefore be biased: it averages only sets whose best candidate has a value" in said
 
 
 def test_what_a_model_gains_is_over_the_items_that_it_shares_with_the_policy() -> None:

@@ -64,7 +64,7 @@ def test_every_text_can_be_read(runs: dict[str, Downstream], which: str) -> None
     check_texts(figure, which)
     shown = said(figure)
     assert "Best of k from policy" in shown
-    assert "k, candidates to choose from" in shown
+    assert "k (number of candidates)" in shown
     assert "6 prompts." in shown
     assert {"1", "2", "4", "8"} <= {*words(figure).split("\n")}
 
@@ -83,7 +83,7 @@ def test_the_curves_are_the_numbers(runs: dict[str, Downstream], which: str) -> 
             assert any(one == [pytest.approx(point) for point in zip(xs, ys, strict=True)] for one in shown), model
     level = policy_number(found, "outcome").value
     assert any(list(line.get_ydata()) == [level, level] for line in figure.axes[0].lines)  # type: ignore[arg-type]
-    assert "Grey, dashed: the policy by itself." in said(figure)
+    assert "Dashed gray: the policy by itself." in said(figure)
     assert ("Bands: 95% intervals." in said(figure)) == (which == "two")
 
 
@@ -110,4 +110,4 @@ def test_without_a_reward_model_there_is_nothing_to_draw(runs: dict[str, Downstr
     assert policy_number(runs["alone"], "outcome").n == 3
     with pytest.raises(EvaluationError) as caught:
         draw_best_of_n(runs["alone"], tmp_path)
-    assert str(caught.value) == "There is nothing to draw: no reward model selected anything."
+    assert str(caught.value) == "There is nothing to draw: the run has no reward model."

@@ -201,8 +201,8 @@ def test_a_reward_model_that_scores_all_alike_is_told(data: Path, tmp_path: Path
         found = sampled(server, data, tmp_path / "run", [alike, by_length])
     assert (found.result.rewards["alike"].identical, found.result.rewards["by_length"].identical) == (4, 0)
     assert (
-        "alike: all candidates of 4 of 4 prompts have the same reward, so chance or the order in which they were "
-        "sampled selects among them."
+        "alike: in 4 of 4 prompts all candidates have the same reward, so chance or the sampling order selects among "
+        "them."
     ) in downstream_notes(found)
     level = policy_number(found, "outcome").value
     assert level is not None
@@ -221,7 +221,7 @@ def test_without_a_judge_there_is_only_what_reward_models_promise(data: Path, tm
     assert set(found.metrics["metric"]) == {"reward", "promised"}
     assert (policy_number(found, "promised", model="by_length", k=4).value or 0) > 0
     assert downstream_notes(found)[0] == (
-        "Nobody judged the candidates, so these are the reward models' own estimates of what they gain, in standard "
-        "deviations within prompts; give --judge MODEL, or rubric-overlap to see the machinery work."
+        "The candidates were not judged: these are the reward models' own estimates of their gain, in standard "
+        "deviations within prompts. For outcomes set `judge=...`; `rubric-overlap` is a demo judge without a model."
     )
     assert curve_table(found).title.endswith(": promised gain")

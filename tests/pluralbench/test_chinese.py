@@ -164,7 +164,7 @@ def test_a_judge_is_asked_about_every_pair_in_both_orders(run: Command, judge: C
         halves += [fmean(map(fmean, accuracies)), fmean(map(fmean, exact))]
     assert made.headline.value == pytest.approx(fmean(halves))
     assert made.estimate("ece", "pooled").value is None, "verdicts have no margin"
-    assert "No part of accuracy: 4 prompts whose responses all share one rank." in said
+    assert "Excluded from accuracy: 4 prompts whose responses all share one rank." in said
     assert "calibration" not in said
 
 
@@ -210,7 +210,7 @@ def test_the_report_has_a_row_for_each_category(run: Command, tmp_path: Path) ->
     table, markdown = (run("report", out, "--detail", "--format", form)[1] for form in ("table", "markdown"))
     error = made.estimate("ece", "pooled").value
     for text in (" ".join(table.split()), markdown):
-        assert "No part of accuracy: 4 prompts whose responses all share one rank." in text
+        assert "Excluded from accuracy: 4 prompts whose responses all share one rank." in text
         assert f"in five equal bins: overall {error:.3f} [" in text
     for config in CATEGORIES:
         own = made.of(config, "exact_match")

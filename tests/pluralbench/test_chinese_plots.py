@@ -86,7 +86,7 @@ def test_cells_of_many_models_are_those_of_the_metrics() -> None:
             for found in shares(run, "open", name):
                 assert f"{per_cent(found.value):.1f}" in written
     assert len(written) == 9 * 2 * 3
-    assert "The table has the intervals." in said(figure)
+    assert "Intervals: see the table." in said(figure)
 
 
 def test_the_calibration_has_a_panel_for_each_model_that_scores() -> None:
@@ -97,7 +97,7 @@ def test_the_calibration_has_a_panel_for_each_model_that_scores() -> None:
         assert f"ECE {run.estimate('ece', 'pooled').value:.3f}" in words(figure)
     bins = pl.col("config").is_null() & (pl.col("group") == "bin") & (pl.col("metric") == "accuracy")
     assert dots(figure) == sum(run.metrics.filter(bins).height for run in runs[:3])
-    assert "No scores, and so no panel: a-judge." in said(figure)
+    assert "No panel, since there are no scores: a-judge." in said(figure)
     assert {*report_figures(runs[3:])} == {"forest_chinese", "categories_open", "categories_human"}
 
 
@@ -136,8 +136,8 @@ def test_a_category_that_no_font_has_is_named_in_english(monkeypatch: pytest.Mon
     assert "Part 1" in shown, "it has no English name"
     [note] = font_notes(runs)
     assert note == (
-        "No font here has all characters of some names, so figures of CheemsBench say Reasoning for 推理, Part 1 for "
-        "我的类别, Comprehension for 理解, Complex instructions for 复杂指令, Creative writing for 创作, Knowledge "
+        "No installed font has all characters of some names, so figures of CheemsBench show Reasoning for 推理, Part 1 "
+        "for 我的类别, Comprehension for 理解, Complex instructions for 复杂指令, Creative writing for 创作, Knowledge "
         "questions for 知识问答, Mathematics for 数学; install Noto fonts (Debian: fonts-noto-core, fonts-noto-cjk)."
     )
-    assert "org/奖励模型-七十二亿, so figures have question marks" in font_notes(chinese_runs(3))[-1]
+    assert "org/奖励模型-七十二亿, so figures show question marks" in font_notes(chinese_runs(3))[-1]

@@ -37,7 +37,7 @@ def test_translations_of_the_same_items_stand_side_by_side() -> None:
     figure = report_figures(runs, "translators")["translators"]
     assert {"Classifiers", "Implicit rewards", "google", "nllb", "other", "dpo"} <= {*words(figure).split("\n")}
     assert not {"judge", "plain"} & {*words(figure).split("\n")}, "they were run on one translation"
-    assert "against google" in said(figure)
+    assert "difference to google" in said(figure)
     both = [(runs[1], runs[4]), (runs[2], runs[5])]
     expected = [100 * ((nllb.headline.value or 0.0) - (google.headline.value or 0.0)) for google, nllb in both]
     assert sorted(values(*figure.axes[1::2])) == pytest.approx(sorted(expected))

@@ -50,7 +50,7 @@ def of_verdicts(judges: int, tasks: int, sets: tuple[str, ...], _: Path) -> Make
 
 def of_profiles(folder: Path) -> Makes:
     found = made_personalized(folder / "personal", made_items(methods=("bt", "gpo"), users=6, seeds=1))
-    return {name: partial(personalize.told, found, name) for name in personalize.drawn_sets(found)}
+    return {name: partial(personalize.context_figure, found, name) for name in personalize.drawn_sets(found)}
 
 
 def of_scores(folder: Path) -> Makes:
@@ -64,7 +64,7 @@ def of_scores(folder: Path) -> Makes:
 
 
 def of_axis(_: Path) -> Makes:
-    models = [SimpleNamespace(name=f"m{n}", at=at) for n, at in enumerate((0, 100, 1000))]
+    models = [SimpleNamespace(name=f"m{n}", position=at) for n, at in enumerate((0, 100, 1000))]
     runs = {name: {one.name: benchmark_run(n, name) for n, one in enumerate(models)} for name in ("pairs", "pandalm")}
     recipe = SimpleNamespace(models=models, axis="Pairs that it learned from", title="A study")
     study: Any = SimpleNamespace(runs=runs, recipe=recipe)

@@ -17,7 +17,7 @@ from pluralbench.reports.html.components import Cell, Head, Row, number, scale_o
 from pluralbench.reports.html.items import decided_items, orders_of
 from pluralbench.reports.html.leaderboard import entries_of
 from pluralbench.reports.html.report import html_report, write_html
-from pluralbench.reports.ranking import ranked
+from pluralbench.reports.ranking import rank_sheet
 from pluralbench.reports.sheets import sheets_of
 from pluralbench.results import Run
 from pluralbench.results.finding import FoundRuns, find_runs
@@ -91,7 +91,7 @@ def test_tables_and_figures_are_told_to_screen_readers(page: Read) -> None:
     assert all(one["role"] == "img" and one["aria-labelledby"] for one in drawn)
     assert "Overall and parts (%), 3 models on Pairs" in page.words
     assert any("profile" in word for word in page.words), "the section of `personalize`"
-    origins = sum(word == "Where these numbers come from" for word in page.words)
+    origins = sum(word == "Provenance of these numbers" for word in page.words)
     assert origins == tags.count("table") - 1 + 3, "of each table but that of runs, and of each run"
 
 
@@ -112,7 +112,7 @@ def a_run(name: str, right: int, of: int = 40) -> Run:
 def test_models_share_a_rank_unless_their_difference_is_beyond_chance() -> None:
     runs = [a_run("best", 39), a_run("good", 37), a_run("poor", 5)]
     (sheet,) = sheets_of(runs)
-    found = ranked(sheet)
+    found = rank_sheet(sheet)
     assert [(rank.best, rank.worst) for rank in found.ranks if rank] == [(1, 2), (1, 2), (3, 3)]
     compared = compare(runs[0], runs[2]).headline
     assert (found.differences[0, 2].value, found.differences[0, 2].low, found.differences[0, 2].high) == (
@@ -157,7 +157,7 @@ def test_without_its_data_the_page_has_no_texts_and_says_why(folder: Path, tmp_p
 def test_a_page_of_nothing_or_at_no_place_is_refused(tmp_path: Path, folder: Path) -> None:
     with pytest.raises(EvaluationError) as caught:
         write_html(FoundRuns([], [], []), tmp_path / "page.html")
-    assert str(caught.value) == "There is no run to report; give one or more run directories."
+    assert str(caught.value) == "There are no runs to report; name at least one run directory."
     with pytest.raises(EvaluationError) as caught:
         write_html(find_runs([folder / "run-0"]), tmp_path)
     assert str(caught.value) == f"{tmp_path} cannot be written: Is a directory."

@@ -75,15 +75,15 @@ def test_runs_of_a_table_that_count_other_items_are_told_apart() -> None:
     runs = [run_of([decision(0), decision(1, what)], model=what, path=f"runs/{what}") for what in ("win", "dropped")]
     text = str(render(runs, "markdown"))
     assert "**Pairs, 1 to 2 of 2 items**" in text
-    assert "- In the overall number: dropped: 1 of 2 items." in text
+    assert "- Counted in the overall number: dropped: 1 of 2 items." in text
 
 
 def test_subsets_without_a_section_and_entries_without_an_item_are_named() -> None:
     run = run_of(CASES["no section"][1], "reward-bench")
     text = str(render([run], "markdown"))
-    assert "- In no section, and so not in the overall number: new (6 items), no subset (1 item)." in text
+    assert "- Subsets outside all sections, not in the overall number: new (6 items), no subset (1 item)." in text
     assert (
-        "- Section entries without an item: alpacaeval-easy, alpacaeval-length, alpacaeval-hard, mt-bench-easy, "
+        "- Subsets of sections that have no items: alpacaeval-easy, alpacaeval-length, alpacaeval-hard, mt-bench-easy, "
         "mt-bench-med, 17 more." in text
     )
 

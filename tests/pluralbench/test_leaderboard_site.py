@@ -103,10 +103,10 @@ def test_a_run_that_is_refused_is_named_with_the_reason_and_in_no_table(page: Re
 def test_runs_have_their_numbers_ranks_checks_and_origin(page: Read) -> None:
     assert "deep/rankings-0" in page.text
     assert "checked against its data, with" in page.text
-    assert "told posts" in page.text
-    assert "Checked: its items, outcomes, metrics and intervals are what its data, its scores" in page.text
+    assert "user context: posts" in page.text
+    assert "Checked: items, outcomes, metrics and intervals were recomputed from its data, scores" in page.text
     assert "It does not record how org/good computed its scores" in page.text
-    assert "Digest of the data" in page.text
+    assert "Data digest" in page.text
     assert not [attributes for attributes, _ in page.scripts if "type" in attributes], "no text of any item"
 
 
@@ -148,7 +148,7 @@ def test_the_command_names_what_is_refused_and_where_the_site_is(run: Command, f
     assert "forged: org/forger on" in said
     assert "cannot be accepted" in said
     assert f"Wrote {tmp_path / 'site' / INDEX}" in out.replace("\n", "")
-    assert "No run is accepted." in (tmp_path / "site" / INDEX).read_text(encoding="utf-8")
+    assert "No runs were accepted." in (tmp_path / "site" / INDEX).read_text(encoding="utf-8")
 
 
 def test_results_on_the_hub_are_a_folder_like_any_other(
@@ -204,8 +204,8 @@ def test_what_is_not_of_submit_says_nothing_of_runs(text: str, tmp_path: Path) -
 
 def test_facets_say_what_a_row_can_be_filtered_by(page: Read) -> None:
     found = [json.loads(one) for one in page.values("data-facets")]
-    assert {"kind": ["Classifiers"], "told": ["posts"]}.items() <= next(
-        one for one in found if one["told"] == ["posts"]
+    assert {"kind": ["Classifiers"], "context": ["posts"]}.items() <= next(
+        one for one in found if one["context"] == ["posts"]
     ).items()
-    assert {one["size"][0] for one in found} == {"not known", "1B to 4B"}
-    assert all({*one} == {"kind", "size", "benchmark", "told", "checks", "state"} for one in found)
+    assert {one["size"][0] for one in found} == {"unknown", "1B to 4B"}
+    assert all({*one} == {"kind", "size", "benchmark", "context", "checks", "state"} for one in found)

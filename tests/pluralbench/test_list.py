@@ -24,7 +24,7 @@ def test_every_benchmark_is_listed_with_where_it_comes_from(run: Command) -> Non
     assert [block.partition(":")[0] for block in blocks] == list(known_benchmarks())
     for block, described in zip(blocks, known_benchmarks().values(), strict=True):
         assert described.title in block
-        assert "--data: " in block
+        assert "other data: " in block
         assert f"data: {described.data} on the Hub" in " ".join(block.split()) or described.data is None
 
 

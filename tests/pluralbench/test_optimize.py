@@ -79,8 +79,8 @@ def test_levels_and_gain_are_those_of_its_tables(
     assert before["value"].to_list() == pytest.approx([start])
     assert None not in {gain.low, gain.high, level.low}
     assert (
-        f"Optimised against a judge: from {start:.3f} to {end:.3f} ({end - start:+.3f} [{gain.low:+.3f}, "
-        f"{gain.high:+.3f}]) in 2 steps of PPO. It was judged on the prompts that it was optimised on."
+        f"Optimized against a judge: from {start:.3f} to {end:.3f} ({end - start:+.3f} [{gain.low:+.3f}, "
+        f"{gain.high:+.3f}]) in 2 steps of PPO. It was judged on the prompts that it was optimized on."
     ) in said(told)
     check_record(found, talker, data)
 
@@ -181,7 +181,7 @@ def test_without_a_judge_and_with_rewards_that_are_all_alike_it_says_so(
     status, told, _ = run(*plain, "--out", tmp_path / "out")
     assert status == 0
     assert (
-        "Optimised against flat: 1 step of PPO; nobody judged what the policy answers. In 1 of 1 steps all "
+        "Optimized against flat: 1 step of PPO; the policy's answers were not judged. In 1 of 1 steps all "
         "completions got the same score, so there was nothing to learn."
     ) in said(told)
     assert "own estimates" not in told

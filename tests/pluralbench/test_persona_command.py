@@ -35,7 +35,7 @@ def test_a_run_says_what_it_found_and_judge_metrics_reads_it(run: Command, data:
     cost = load_run(out).result.cost
     assert cost is not None
     assert cost.dollars == pytest.approx(6 * 15 * 0.1 / 1e6)
-    assert f"Took 6 calls, 90 tokens, ${cost.dollars:.2g} at 0.1/0.1 a million, " in " ".join(said.split())
+    assert f"Cost: 6 calls, 90 tokens, ${cost.dollars:.2g} at 0.1/0.1 per million, " in " ".join(said.split())
     status, said, _ = run("judge-metrics", out / "verdicts.csv", "--format", "json")
     assert status == 0
     assert [(row["task"], row["n"], row["correct"], row["high"]) for row in json.loads(said)] == [

@@ -97,7 +97,7 @@ def test_a_reply_that_cannot_be_read_is_asked_again_and_then_invalid(judged: Cal
     assert (run.headline.value, run.count("invalid")) == (0.0, 4)
     [(reason, count)] = judging(run).invalid_reasons.items()
     assert count == 4
-    assert f"Why verdicts are invalid: {reason} 4." in details([run]).notes
+    assert f"Reasons for invalid verdicts: {reason} 4." in details([run]).notes
     assert table(run)["answer"].null_count() == 4
     assert [run.count("invalid", "task", config=task) for task in ("opinion_qa", "prism")] == [2, 2]
     ledger = read_ledger(run.path / "ledger.parquet")
@@ -143,7 +143,7 @@ def test_both_orders_ask_twice_and_a_verdict_that_changes_is_right_nowhere(judge
     assert table(run)["answer"].null_count() == 8
     metrics = ("changed_with_the_order", "asked_in_both_orders", "share_of_first")
     assert [value(run, metric, "position") for metric in metrics] == [8, 8, 1.0]
-    assert "Other verdict when the answers were swapped: 8 of 8 pairs." in details([run]).notes
+    assert "Verdict changed with answer order: 8 of 8 pairs." in details([run]).notes
 
 
 def test_a_verdict_that_holds_in_both_orders_has_the_mean_certainty(judged: Callable[..., Judged]) -> None:
@@ -187,7 +187,7 @@ def test_a_person_of_whom_nothing_is_told_is_judged_and_named(judged: Callable[.
     run, requests = judged(right(" 50"), data=str(release(tmp_path / "bare", prism=table_)))
     assert ["about_the_person" in shown(body) for body in requests] == [True, False, False]
     assert without(run) == WithoutPersona(items=2, ids=("prism-1", "prism-2"))
-    assert "Judged as without a persona: ids prism-1, prism-2." in details([run]).notes
+    assert "Judged without a persona: ids prism-1, prism-2." in details([run]).notes
     assert run.items["sentences"].to_list() == [3, 0, 0]
 
 
@@ -204,10 +204,10 @@ def test_a_report_keeps_settings_apart_and_names_what_was_left_out(judged: Calla
         "**Persona judge (data), setting certainty, variables all, 10 of 12 items**",
         "**Persona judge (data), setting standard, variables none, 10 of 12 items**",
         "**Persona judge (data), setting tie, variables all, prism, 8 items**",
-        "Left out, since their truth is a tie: Persona judge (data), setting certainty, variables all, Persona judge "
+        "Excluded because the label is a tie: Persona judge (data), setting certainty, variables all, Persona judge "
         "(data), setting standard, variables none: prism 2.",
-        "Left out, since setting or variables do not fit the task: Persona judge (data), setting tie, variables all, "
-        "prism: opinion_qa (no ties).",
+        "Excluded because the setting or the variables do not fit the task: Persona judge (data), setting tie, "
+        "variables all, prism: opinion_qa (no ties).",
     ):
         assert told in text
     both = json.loads(str(render([certain, judged(right(" 50"), variables="none")[0]], "json")))

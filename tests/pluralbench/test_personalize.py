@@ -124,14 +124,14 @@ def test_both_contrasts_of_the_paper_come_from_one_run(language_models: Folders,
         assert gain.value == pytest.approx(shares["with"] - shares[first])
         assert method_number(done, "p_holm", "new", "bt", f"with-{first}").value is not None
     page = (done.path / "report.md").read_text(encoding="utf-8")
-    assert "New users, with the summary against the posts alone" in page
-    assert "w/: told posts of the user (Bradley-Terry, SynthesizeMe), and a summary of the user besides." in page
+    assert "New users, user summary against posts alone" in page
+    assert "w/: the model gets posts of the user (Bradley-Terry, SynthesizeMe); and a summary of the user." in page
     assert "w/ against w/o is that of appendix A.3, w/ against posts that of appendix B" in page
 
 
 def test_the_directory_has_a_page_with_figures_and_vectors(done: Personalized) -> None:
     text = (done.path / "report.md").read_text(encoding="utf-8")
-    for name in ("told_new", "told_scored"):
+    for name in ("user_context_new", "user_context_scored"):
         assert f"](figures/{name}.png)" in text
         assert (done.path / "figures" / f"{name}.svg").is_file()
     assert list((done.path / "embeddings").glob("*.safetensors"))

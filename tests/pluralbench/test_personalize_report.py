@@ -15,9 +15,9 @@ from made_personalize import DOMAINS, made_items, made_personalized
 from matplotlib.figure import Figure
 from pluralbench import load_run
 from pluralbench.errors import RunError
-from pluralbench.reports.figures.personalize import told
+from pluralbench.reports.figures.personalize import context_figure
 from pluralbench.reports.personalize import page, report_personalized
-from pluralbench.reports.writing import written
+from pluralbench.reports.writing import format_report
 from pluralbench.results import Personalized
 from pluralbench.results.runs import method_number
 from rich.console import Console
@@ -41,7 +41,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Personalized:
 
 def printed(*runs: Personalized) -> str:
     console = Console(width=80, record=True, file=StringIO())
-    console.print(written(report_personalized(runs), "table", 80))
+    console.print(format_report(report_personalized(runs), "table", 80))
     return console.export_text()
 
 
@@ -69,15 +69,15 @@ def test_every_gain_stands_with_its_interval_and_test(found: Personalized) -> No
 
 def test_the_sentences_say_what_was_compared(found: Personalized, plain: Personalized) -> None:
     said = " ".join(printed(found).split())
-    assert "New users: 16 pairs of 8 users of whom nothing was trained on." in said
-    assert "Known users: 16 pairs of 8 users that were trained on, by their latest pairs, which were not." in said
-    assert "the mean over 2 seeds, with 95% intervals over users; ties are wrong, and a coin gets 50." in said
-    assert "w/: told posts of the user (Bradley-Terry); a summary of the user (SynthesizeMe)." in said
+    assert "New users: 16 pairs of 8 users without training data." in said
+    assert "Known users: 16 pairs of 8 users with training data, on their latest pairs, which were held out." in said
+    assert "mean over 2 seeds, with 95% intervals over users; ties are wrong, chance is 50." in said
+    assert "w/: the model gets posts of the user (Bradley-Terry); a summary of the user (SynthesizeMe)." in said
     assert "adjusted for the 2 methods of a table (Holm)." in said
     assert "Standard deviation over seeds, in points, new users: Bradley-Terry w/o " in said
-    assert "their rows are one piece of evidence and not two." in said
+    assert "count their rows as one result, not two." in said
     alone = " ".join(printed(plain).split())
-    assert "of one seed" in alone
+    assert "one seed" in alone
     for unsaid in ("Holm", "gain", "piece of evidence", "w/:", "other's", "Standard deviation"):
         assert unsaid not in alone
     left_out = found.result.model_copy(update={"excluded": {"train": 1200, "new": 3}})
@@ -86,11 +86,11 @@ def test_the_sentences_say_what_was_compared(found: Personalized, plain: Persona
 
 
 def test_programs_get_every_number(found: Personalized, plain: Personalized) -> None:
-    rows = json.loads(str(written(report_personalized([found, plain]), "json", None)))
+    rows = json.loads(str(format_report(report_personalized([found, plain]), "json", None)))
     assert len(rows) == found.metrics.height + plain.metrics.height
     assert rows[0]["run"] == str(found.path)
     assert {row["run"] for row in rows} == {str(found.path), str(plain.path)}
-    assert str(written(report_personalized([plain]), "csv", None)).startswith(
+    assert str(format_report(report_personalized([plain]), "csv", None)).startswith(
         "run,config,section,subset,group,metric,value,low,high"
     )
 
@@ -102,21 +102,21 @@ def test_report_opens_a_directory_and_draws_it(
     assert status == 0
     assert "New users" in said
     assert "GPO" in said
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["told_new.png", "told_new.svg"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["user_context_new.png", "user_context_new.svg"]
     out = tmp_path / "report.md"
     assert run("report", found.path, "--out", out)[0] == 0
     assert "| method" in out.read_text(encoding="utf-8")
 
 
 def test_the_page_links_its_figures(found: Personalized) -> None:
-    text = page(found, [Path("figures/told_new.png")])
+    text = page(found, [Path("figures/user_context_new.png")])
     assert text.startswith("# Personalized reward models on backbone\n")
-    assert "![told new](figures/told_new.png)" in text
+    assert "![user context new](figures/user_context_new.png)" in text
     assert "| method" in text
 
 
 def figure_of(found: Personalized, name: str) -> Figure:
-    return drawn({name: partial(told, found, name)})[name]
+    return drawn({name: partial(context_figure, found, name)})[name]
 
 
 def test_the_figure_shows_each_accuracy_in_words_that_can_be_read(found: Personalized, plain: Personalized) -> None:
@@ -125,7 +125,7 @@ def test_the_figure_shows_each_accuracy_in_words_that_can_be_read(found: Persona
     assert len(figure.axes) == 2 * 4
     bins = found.metrics.filter(pl.col("group").str.starts_with("new by "), pl.col("metric") == "accuracy").height
     assert dots(figure) == bins + 2 * 2 * 3
-    for text in ("without a profile", "with the profile", "with another user's", "Words that are told"):
+    for text in ("without a profile", "with the profile", "with another user's", "Words of user context"):
         assert text in words(figure)
     assert len(figure_of(found, "scored").axes) == 2 * 3
     check_texts(figure_of(plain, "new"), "plain")

@@ -120,13 +120,13 @@ def test_the_command_says_what_came_and_what_to_do_next(run: Command, data: Path
         status, said, _ = run(*words)
         assert status == 0
         assert (
-            "Plans with a list of aspects: 2 of 4; without one, told as they were written: 1; cut at 512 tokens: 1."
+            "Plans with a list of aspects: 2 of 4; without a list, used as plain text: 1; truncated at 512 tokens: 1."
             in said
         )
-        assert "Items without a plan, which cannot be scored by --profile plan: 1 (empty 1)." in said
-        assert "Aspects by sharing 0.5 of their words: recall 37.5 [" in said
+        assert "Items without a plan, which the profile `plan` cannot score: 1 (empty 1)." in said
+        assert "Aspects matched by word overlap ≥ 0.5: recall 37.5 [" in said
         assert "A plan without a list has a recall of 0 and no precision." in said
-        assert "Took 4 calls, 60 tokens, $" in said
+        assert "Cost: 4 calls, 60 tokens, $" in said
         assert "What the planner learned from is not recorded with it, so these items may be among that." in said
         assert f"score MODEL --benchmark personalized --profile plan --plans {out} --data ..." in said
         status, _, error = run(*words, "--min-word-overlap", "0")

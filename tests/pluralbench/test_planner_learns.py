@@ -80,5 +80,5 @@ def test_plans_of_a_trained_planner_name_what_people_expect_and_help_whom_they_a
     assert accuracy["trained"] > accuracy["base"] + MORE_ACCURACY
     assert accuracy["true"] == 1.0
     report = pluralbench.render([runs["none"], runs["trained"], runs["true"]], "markdown")
-    assert "what is told of the person" in str(report)
+    assert "user context" in str(report)
     assert f"{100 * (accuracy['trained'] - accuracy['none']):+.1f} [" in str(report)

@@ -91,7 +91,7 @@ def test_the_report_has_a_row_for_each_mode(run: Command, runs: dict[str, Run]) 
     status, said, _ = run("report", folder)
     assert status == 0
     table = " ".join(said[said.index("against none") :].split())
-    assert "Against none: points that a model gains over its run with nothing told of the person" in table
+    assert "Against none: points gained over the same model without user context" in table
     bare, told = runs["words-none"].headline.value, runs["words-true"].headline.value
     assert bare is not None
     assert told is not None
@@ -108,7 +108,7 @@ def test_the_figure_has_a_group_for_each_family(runs: dict[str, Run], tmp_path: 
     paths = draw(list(runs.values()), tmp_path, {"Words and all": "*alone*"})
     [svg] = [path for path in paths if path.name == "profile_modes_personalized.svg"]
     texts = {text.strip() for one in ElementTree.parse(svg).iter() if (text := one.text)}
-    assert {"nothing", "posts", "plan (words-true)", "plan (words-idle)"} <= texts
+    assert {"none", "posts", "plan (words-true)", "plan (words-idle)"} <= texts
     assert any("Words and all" in text for text in texts)
     with pytest.raises(EvaluationError, match=r"--family Qwen=Qwen\* is of none of the models "):
         draw(list(runs.values()), tmp_path, {"Qwen": "Qwen*"})

@@ -65,7 +65,7 @@ def test_the_win_rate_is_what_people_said_of_what_was_selected(run: Command, bes
     assert found.estimate("agreement", "people").value == pytest.approx(1 / 3)
     assert found.estimate("agreement", "people").n == 3 * sheet.height
     said = " ".join(told.split())
-    assert f"of {3 * sheet.height} comparisons by two" in said
+    assert f"of {3 * sheet.height} comparisons with two raters" in said
     assert f"cy: {sheet.height} of {sheet.height} pairs compared" in said
     assert "win rate" in run("report", folder / "win-rate")[1]
     rows = "".join(f"{name},{place}\n" for place, name in enumerate(MODELS))
@@ -84,7 +84,7 @@ def test_an_unfinished_study_counts_what_is_there_and_another_run_is_refused(
     status, told, _ = run("rate", best.path, "--import", folder)
     assert status == 0
     asked = pl.read_csv(folder / "key.csv").height
-    assert f"1 of {asked} candidates have no valid value and are left out: not answered (1)." in " ".join(told.split())
+    assert f"1 of {asked} candidates have no valid value and are excluded: not answered (1)." in " ".join(told.split())
     found = load_run(folder / "win-rate")
     outcomes = found.frame("outcomes")
     assert (outcomes.height, outcomes["value"].null_count()) == (asked, 1)

@@ -117,8 +117,8 @@ def test_an_interval_over_few_clusters_is_marked_and_explained() -> None:
     more = run_of([decision(n, cluster=f"u{n % 9}") for n in range(18)], model="more")
     for text in (text_of([few, more]), text_of([few, more], detail=True)):
         assert len(re.findall(r"100\.0 \[[\d.]+, 100\.0\]†", text)) >= 2
-        assert "† Wide, since it is over only 4 to 9 prompts or users." in text
-    assert "† Wide, since it is over only 4 prompts or users." in text_of([few])
+        assert "† Wide interval: only 4 to 9 prompts or users." in text
+    assert "† Wide interval: only 4 prompts or users." in text_of([few])
     assert "†" not in text_of([a_run("fair", 9)])
 
 
@@ -128,7 +128,7 @@ def test_runs_on_other_items_stand_apart_with_their_own_reference_points() -> No
     text = text_of([part, whole])
     assert text.index("Pairs, 40 items") < text.index("Pairs, limit 10 per config, 20 other items")
     assert text.count("longer answer") == 3, "below each table, and in a note"
-    assert "Tables of one benchmark with other items are no ranking" in text
+    assert "Tables of one benchmark on other items cannot be compared" in text
     assert "other items" not in text_of([whole, with_references(a_run("c", 3))])
     texts = run_of(whole.items.with_columns(digest=pl.lit("e")), model="a", path="runs/z")
     rows = rows_of([whole, changed(texts, data__digest="another")])
@@ -153,7 +153,7 @@ def test_runs_of_one_model_are_told_apart_by_what_differs() -> None:
     first, second = a_run("m", 5, path=Path("runs/a")), a_run("m", 3, path=Path("runs/b"))
     assert rows([first, second]) == ["m (a)", "m (b)"]
     assert rows([first, changed(second, prompt__profile="raw")]) == ["m (none)", "m (raw)"]
-    assert "in brackets the profile" in text_of([first, changed(second, prompt__profile="raw")])
+    assert "profile in brackets" in text_of([first, changed(second, prompt__profile="raw")])
     exact = [changed(one, scoring__mode=mode) for one, mode in ((first, "fast"), (second, "exact"))]
     assert rows(exact) == ["m (mode fast)", "m (mode exact)"]
     assert rows([a_run("x/m", 5), a_run("y/m", 3)]) == ["x/m", "y/m"]
@@ -203,7 +203,7 @@ def test_ten_runs_on_four_benchmarks_fit_a_page(ten_runs: list[Run]) -> None:
     assert text.count("longer answer") == 5
     for part in ("gpt-5-mini (none)", "against", "kappa", "Reasoning", "Entertainment", "human:", "accuracy"):
         assert part in text
-    assert "$0.50 at 0.25/2 a million, 122 s in 2 runs" in " ".join(text.split())
+    assert "$0.50 at 0.25/2 per million, 122 s in 2 runs" in " ".join(text.split())
     for sheet in {row["sheet"] for row in rows_of(ten_runs)}:
         assert sheet.split(",")[0] in " ".join(text.split())
 
@@ -238,11 +238,11 @@ def test_wide_tables_have_every_interval(ten_runs: list[Run]) -> None:
 def test_the_notes_say_once_what_runs_share_and_whose_is_what_they_do_not() -> None:
     rows = [decision(n, "invalid" if n < 2 else "win") for n in range(5)]
     alike = [run_of(rows, model=name, path=f"runs/{name}") for name in "ab"]
-    assert "Counted as wrong: 2 invalid each." in text_of(alike)
+    assert "Counted as wrong: 2 invalid in each run." in text_of(alike)
     other = run_of([decision(0, "tie"), *rows[1:3], decision(3, "dropped"), decision(4, truncated=True)], model="c")
     text = " ".join(text_of([*alike, other]).split())
     assert "Counted as wrong: a, b: 2 invalid; c: 1 tie, 1 invalid." in text
-    assert "No part of accuracy: c: 1 item too long." in text
+    assert "Excluded from accuracy: c: 1 item too long." in text
     assert "Truncated to fit the model: c: 1 item." in text
     assert text.count("Overall: mean over all items.") == 1
     report = details([other])
@@ -253,8 +253,8 @@ def test_the_notes_say_once_what_runs_share_and_whose_is_what_they_do_not() -> N
 def test_what_a_run_took_is_told_and_an_older_run_says_nothing() -> None:
     run = a_run("m", 3)
     assert "Took" not in text_of([run])
-    assert "\nTook under 1 s." in text_of([changed(run, cost=CostRecord(seconds=0.2512))])
-    assert "Took 1,234 s." in text_of([changed(run, cost=CostRecord(seconds=1234))], detail=True)
+    assert "\nCost: under 1 s." in text_of([changed(run, cost=CostRecord(seconds=0.2512))])
+    assert "Cost: 1,234 s." in text_of([changed(run, cost=CostRecord(seconds=1234))], detail=True)
     (row,) = rows_of([changed(run, cost=CostRecord(seconds=0.25))])
     assert row["cost"] == dict.fromkeys(["seconds", "calls", "prompt_tokens", "completion_tokens", "dollars"]) | {
         "seconds": 0.25
@@ -337,7 +337,7 @@ def test_directories_of_best_of_n_have_a_table_of_their_own(run: Command, sample
 
 
 def test_no_run_and_a_run_that_cannot_be_read_are_one_sentence(run: Command, tmp_path: Path) -> None:
-    with pytest.raises(EvaluationError, match="no run to report"):
+    with pytest.raises(EvaluationError, match="no runs to report"):
         render([], "table")
     made = keep(run_of([decision(0)]), tmp_path / "run")
     (made.path / "run.json").write_text("[]", encoding="utf-8")

@@ -33,11 +33,11 @@ def test_a_models_look_goes_by_its_name_and_not_by_its_rank(data: st.DataObject)
     )
     some = data.draw(st.lists(st.sampled_from(theirs), unique_by=lambda run: run.name, min_size=1))
     among = data.draw(st.permutations([*ours, *theirs]))
-    looks = {one.name: (one.colour, one.marker) for one in series_of(ours, among)}
+    looks = {one.name: (one.color, one.marker) for one in series_of(ours, among)}
     assert len(set(looks.values())) == len(names)
-    assert {one.name: (one.colour, one.marker) for one in series_of(some, among)}.items() <= looks.items()
+    assert {one.name: (one.color, one.marker) for one in series_of(some, among)}.items() <= looks.items()
     judges = series_of_judges({run.name: run.headline.value for run in some} | {"no run": 0.1}, names)
-    known = {one.name: (one.colour, one.marker) for one in judges if one.name != "no run"}
+    known = {one.name: (one.color, one.marker) for one in judges if one.name != "no run"}
     assert known.items() <= looks.items(), "a judge that no run is of changes nobody's look"
 
 
@@ -45,7 +45,7 @@ def test_runs_of_a_model_share_its_colour_and_have_markers_of_their_own() -> Non
     raw, bare = (a_run("m", profile=profile, path=f"runs/{profile}") for profile in ("raw", "none"))
     other, elsewhere = a_run("n"), a_run("m", benchmark="personalized", profile="raw")
     shown = {one.run.path.name: one for one in series_of([raw, bare, other], [raw, bare, other, elsewhere])}
-    assert shown["raw"].colour == shown["none"].colour != shown["pairs-n"].colour
+    assert shown["raw"].color == shown["none"].color != shown["pairs-n"].color
     assert shown["raw"].marker != shown["none"].marker
     assert [shown[name].label for name in shown] == ["m (profile none)", "m (profile raw)", "n (profile none)"]
     [there] = series_of([elsewhere], [raw, bare, other, elsewhere])
@@ -53,9 +53,9 @@ def test_runs_of_a_model_share_its_colour_and_have_markers_of_their_own() -> Non
     again = a_run("m", profile="raw", path="runs/again")
     assert [one.label for one in series_of([raw, again])] == ["m (again)", "m (raw)"]
     many = series_of([a_run(f"m{n % 21}", path=f"runs/{n}") for n in range(84)])
-    assert len({(one.colour, one.marker) for one in many}) == len({one.label for one in many}) == 84
+    assert len({(one.color, one.marker) for one in many}) == len({one.label for one in many}) == 84
     curves = series_of_judges({f"m{n:02}": None for n in range(21)})
-    assert len({(one.colour, one.line) for one in curves}) == 21
+    assert len({(one.color, one.line) for one in curves}) == 21
 
 
 def test_names_are_short_and_models_of_one_name_can_be_told_apart() -> None:

@@ -269,7 +269,7 @@ def test_a_shard_never_passes_for_a_whole_run(shards: Callable[..., list[Path]],
         assert (status, said in " ".join(errors.split())) == (2, True), (words, errors)
     status, told, _ = run("merge", shard, other, "--out", tmp_path / "whole")
     assert status == 0
-    assert "Joined from 2 shards." in told
+    assert "Merged from 2 shards." in told
     alone, among = (run("report", path, "--format", "csv") for path in (tmp_path / "whole", tmp_path))
     assert alone[0] == 0
     assert among == alone, "in a folder with runs, shards are passed over"

@@ -133,7 +133,7 @@ def test_an_item_is_shown_with_its_person_texts_and_scores(
     for part in (
         "Personalized RewardBench (Art.jsonl), 3 items",
         "The model read the first 2 posts of the user.",
-        "1 more posts; --full shows all.",
+        "1 more posts are not shown.",
         "more characters)",
         "2 of 3 items; --limit 3 shows all.",
         f"Chosen, score {row['score_chosen']:.4g}",
@@ -207,7 +207,7 @@ def test_a_person_judged_for_is_shown_with_what_was_told(tmp_path: Path, shown: 
         ("A", "[[B]] [[70]]"),
         ("B", "[[A]] [[70]]"),
     ]
-    assert "Verdict B, certainty 70; the truth is B" in run("show", made.path)[1]
+    assert "Verdict B, certainty 70; the label is B" in run("show", made.path)[1]
 
 
 def test_data_that_moved_is_found_and_data_that_changed_is_refused(

@@ -81,11 +81,11 @@ def test_the_correlations_are_those_of_the_scores(done: Study) -> None:
 def test_the_page_says_what_was_found_and_its_links_lead_somewhere(done: Study) -> None:
     page = (done.path / "README.md").read_text(encoding="utf-8")
     found = json.loads((done.path / "correlations.json").read_text(encoding="utf-8"))
-    for name, title in (("best-of-n", "Best-of-N"), ("optimization", "Policy optimisation")):
+    for name, title in (("best-of-n", "Best-of-N"), ("optimization", "Policy optimization")):
         rho, p = found[name]["spearman"], found[name]["p_values"]["spearman"]
         assert (
             f"- {title}: over 4 reward models, the ranking by own pairs and the downstream ranking have a Spearman "
-            f"correlation of {rho:+.2f} (p = {p:.3f}, one-sided, of all orders): "
+            f"correlation of {rho:+.2f} (p = {p:.3f}, one-sided, over all orders): "
         ) in page
         assert (
             f"- {title}: by judged pairs it is {found[name]['baselines']['judged pairs']['spearman']:+.2f} (p " in page
@@ -208,7 +208,7 @@ def test_a_study_of_benchmarks_alone_needs_no_policy(recipe: Path, tmp_path: Pat
     assert run("study", only_scores(recipe, tmp_path / "plain.toml"), "--out", out)[0] == 0
     page = (out / "README.md").read_text(encoding="utf-8")
     assert "## Scores" in page
-    assert "## What was found" not in page
+    assert "## Results" not in page
     assert list(links(page)) == []
 
 

@@ -113,9 +113,9 @@ def test_the_command_says_what_it_found_and_what_reads_it(run: Command, data: Pa
         status, said, _ = run(*words, "--base-url", server.base_url, "--out", tmp_path / "out")
     told = " ".join(said.split())
     assert status == 0
-    assert "2 personas of 2 people, 1 from their choices and 1 from their posts." in told
-    assert "3 of 6 predictions about earlier pairs were right." in told
-    assert "$0.00" in told or "at 1/1 a million" in told
+    assert "2 personas of 2 users, 1 from their choices and 1 from their posts." in told
+    assert "3 of 6 predictions about earlier pairs were correct." in told
+    assert "$0.00" in told or "at 1/1 per million" in told
     assert f"--profile persona --personas {tmp_path / 'out' / 'personas.jsonl'}" in said.replace("\n", "")
 
 

@@ -37,7 +37,7 @@ def metrics(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
 
 def grid_lines(out: str) -> list[str]:
     """The lines of the tables, without the notes below them."""
-    return out.partition("Accuracy counts")[0].splitlines()
+    return out.partition("Invalid answers count")[0].splitlines()
 
 
 def test_json_has_a_row_for_each_group_with_the_promised_names(metrics: Command, tmp_path: Path) -> None:
@@ -58,17 +58,17 @@ def test_the_table_fits_a_terminal_and_says_what_its_numbers_are(metrics: Comman
     status, out, _ = metrics(written(tmp_path), "--labels", labels, "--threshold", "75")
     assert status == 0
     assert max(map(len, grid_lines(out))) <= 100
-    people = out.partition("Judges and people on the same items")[2].partition("Accuracy counts")[0]
+    people = out.partition("Judges and human annotators on the same items")[2].partition("Invalid answers count")[0]
     assert (people.count("ada-1 "), people.count("ben-2 ")) == (2, 1)
     out = " ".join(out.split())
     for part in (
         *("≥ 75", "< 75", "> 75", "ECE", "AURC", "share of A", "difference", "majority"),
         "95% intervals over `user`.",
-        "Certainties that are no number from 1 to 100: drinks, ada-1, certainty, all (3).",
+        "Certainties that are not a number from 1 to 100: drinks, ada-1, certainty, all (3).",
         "Valid answers without a certainty: drinks, ada-1, certainty, all (4).",
-        "and so left out of the comparison: drinks, ada-1, certainty, all (8).",
-        "Single labels are right in 7 of 10, two annotators agree in ",
-        "1,000 draws of 4 items), 1 open, left out for want of a majority, 1 labeled items without a verdict: ",
+        "Excluded rows, which exist only with or only without a persona: drinks, ada-1, certainty, all (8).",
+        "Single labels are correct in 7 of 10, two annotators agree in ",
+        "1,000 draws of 4 items), 1 open (excluded, no majority), 1 labeled items without a verdict: ",
     ):
         assert part in out, part
     assert out.endswith("drinks, ben-2, certainty, all; drinks, ada-1, certainty, none.")
@@ -77,16 +77,16 @@ def test_the_table_fits_a_terminal_and_says_what_its_numbers_are(metrics: Comman
 def test_labels_that_never_agree_leave_the_table_empty_but_for_their_count(metrics: Command, tmp_path: Path) -> None:
     torn = "task,row,annotator,answer,certainty\ndrinks,0,p1,A,90\ndrinks,0,p2,B,90\n"
     _, out, _ = metrics(written(tmp_path), "--labels", written(tmp_path, torn, "labels.csv"))
-    people = out.partition("Judges and people on the same items")[2].partition("Accuracy counts")[0]
+    people = out.partition("Judges and human annotators on the same items")[2].partition("Invalid answers count")[0]
     [row] = {tuple(line.split()[1:]) for line in people.splitlines() if line.strip().startswith("ada-1")}
     assert row == ("1", "0", "–", "–", "–", "–", "–")
-    assert "1 open, left out for want of a majority" in " ".join(out.split())
+    assert "1 open (excluded, no majority)" in " ".join(out.split())
 
 
 def test_without_a_user_the_report_says_that_rows_are_drawn(metrics: Command, tmp_path: Path) -> None:
     text = "\n".join(line.rpartition(",")[0] for line in SAMPLE.splitlines())
     out = " ".join(metrics(written(tmp_path, text))[1].split())
-    assert "intervals over rows, each by itself, since there is no column `user`." in out
+    assert "intervals over rows, since there is no column `user`." in out
 
 
 def test_markdown_has_the_same_numbers_in_whole_tables(metrics: Command, tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_markdown_has_the_same_numbers_in_whole_tables(metrics: Command, tmp_pat
     assert "| drinks, certainty, all | ada-1 | 12 | 3 | 50.0 [" in " ".join(out.split())
     assert "2/3 66.7" in out
     assert out.count("|---") >= 3
-    assert "\n- Accuracy counts an invalid answer as wrong." in out
+    assert "\n- Invalid answers count as wrong." in out
 
 
 def test_many_judges_of_long_names_still_fit(metrics: Command, tmp_path: Path) -> None:

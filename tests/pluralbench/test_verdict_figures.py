@@ -58,7 +58,7 @@ def test_a_line_joins_no_deciles_of_few_verdicts() -> None:
     assert there.tolist() == [False, False, False, False, True, True, False, False, True, False]
     hollow = [line for line in above.lines if line.get_markerfacecolor() == "white"]
     assert len(hollow) == 1
-    assert "Hollow: fewer than 10." in said(figure)
+    assert "Hollow: fewer than 10 verdicts." in said(figure)
 
 
 def test_the_curve_ends_at_the_share_of_errors_and_passes_the_threshold() -> None:
@@ -95,7 +95,7 @@ def test_pairs_that_are_not_of_the_same_items_are_said() -> None:
     rows: Rows = [{"row": row, "truth": "AB"[row % 2]} for row in range(4)]
     rows += [{"row": row, "truth": "A", "persona_variables": "none"} for row in range(4)]
     shown = said(figures(verdict_rows(check_verdicts(verdicts(rows))))["persona"])
-    assert "1 of 1 pairs are not of the same items" in shown
+    assert "1 of 1 pairs are on different items" in shown
 
 
 @needs_shared

@@ -18,7 +18,7 @@ from pluralbench.reports.personalize import report_personalized
 from pluralbench.reports.report import reports_of
 from pluralbench.reports.run_header import run_header
 from pluralbench.reports.tables import Table
-from pluralbench.reports.writing import Report, shown, written
+from pluralbench.reports.writing import Report, format_report, render_tables
 from pluralbench.results.downstream import POLICY_FOLDER
 from pluralbench.results.finding import FoundRuns
 from pluralbench.results.personalize import PAGE_FILE
@@ -104,7 +104,7 @@ def print_report(report: Report, form: Format = "table", out: Path | None = None
         EvaluationError: If the file cannot be written.
     """
     form = "markdown" if out is not None and form == "table" else form
-    text = written(report, form, None if width is None else min(width, console.width))
+    text = format_report(report, form, None if width is None else min(width, console.width))
     if out is not None:
         try:
             write_text(out, f"{str(text).rstrip()}\n")
@@ -119,7 +119,7 @@ def print_report(report: Report, form: Format = "table", out: Path | None = None
 
 def print_tables(tables: Iterable[Table]) -> None:
     """Print tables in at most 80 columns."""
-    console.print(*shown([*tables], min(WIDTH, console.width)), sep="\n")
+    console.print(*render_tables([*tables], min(WIDTH, console.width)), sep="\n")
 
 
 def print_lines(lines: Iterable[str]) -> None:

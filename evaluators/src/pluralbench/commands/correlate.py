@@ -49,7 +49,7 @@ def correlate(
     """
     from pluralbench.commands.console_output import print_lines, print_tables  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.downstream.correlate import correlate as correlate_scores  # noqa: PLC0415 - the same
-    from pluralbench.reports.correlation import closing, heading, tables  # noqa: PLC0415 - the same
+    from pluralbench.reports.correlation import correlation_notes, heading, tables  # noqa: PLC0415 - the same
 
     correlation = correlate_scores(
         benchmark,
@@ -66,7 +66,7 @@ def correlate(
         for line in heading(correlation):
             console.print(line)
         print_tables(tables(correlation))
-        print_lines(closing(correlation))
+        print_lines(correlation_notes(correlation))
     if plots is not None:
         from pluralbench.reports.figures.correlation import draw_correlation  # noqa: PLC0415 - only needed for figures
 

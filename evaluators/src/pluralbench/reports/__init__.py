@@ -3,4 +3,4 @@
 from typing import Literal
 
 Format = Literal["table", "markdown", "latex", "json", "csv"]
-"""How a report is printed: for people as a table, Markdown or LaTeX, for programs as JSON or CSV."""
+"""Output format of a report: a terminal table, Markdown or LaTeX for reading; JSON or CSV for programs."""

@@ -1,4 +1,4 @@
-"""The benchmarks for people: what each is of, how its number is made, and where its data comes from."""
+"""Rows and lines of `pluralbench list`: each benchmark with its items, its overall number and its data."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -10,11 +10,12 @@ Row = dict[str, Any]
 
 
 def benchmark_rows(benchmarks: Mapping[str, BenchmarkEntry]) -> list[Row]:
-    """A row a benchmark, as plain values that JSON takes.
+    """Return a row for each benchmark, as values that JSON can hold.
 
-    name: what `--benchmark` takes. items: how many of what `unit` says; null where the data is one's own. overall: how
-    the overall number is made. hub: the data's repository on the Hub. license: of that data. data: what may be given
-    instead. verbs: the commands that take it.
+    Returns:
+        Rows with the keys `name`, `title`, `items` (number of `unit`; None for your own data), `unit`, `overall` (how
+        the overall number is computed), `license` (of the data), `hub` (the data's repository on the Hub), `source`,
+        `data` (what the data location may be) and `verbs` (the commands that accept the benchmark).
     """
     return [
         {
@@ -47,7 +48,7 @@ def _verbs(benchmark: Benchmark) -> list[str]:
 
 
 def benchmark_lines(row: Row) -> Iterator[str]:
-    """What a row says, a line for each thing; the first is its name and title."""
+    """Write a row of `benchmark_rows` as lines; the first has the name and title."""
     yield f"{row['name']}: {row['title']}"
     where = f"{row['hub']} on the Hub" if row["hub"] else row["source"]
     count = row["unit"] if row["items"] is None else f"{row['items']:,} {row['unit']}"
@@ -57,4 +58,4 @@ def benchmark_lines(row: Row) -> Iterator[str]:
     if where:
         yield f"data: {where}{f' ({license})' if (license := row['license']) else ''}"
     if row["data"]:
-        yield f"--data: {row['data']}"
+        yield f"other data: {row['data']}"

@@ -1,4 +1,4 @@
-"""What `correlate` found, for people: tables, and the sentences without which they would be misread."""
+"""Tables and notes of `correlate`."""
 
 from collections.abc import Iterator
 
@@ -23,16 +23,16 @@ GROUPS = {"Personalized RewardBench": PAPER, "Standard forms": STANDARD}
 SMALL = 0.05
 
 
-def heading(found: Correlation) -> Iterator[str]:
-    """What was correlated."""
-    yield f"Benchmark:  {found.benchmark.source} ({found.benchmark.measure})"
-    yield f"Downstream: {found.downstream.source} ({found.downstream.measure})"
-    yield f"{len(found.names)} models on both sides"
+def heading(correlation: Correlation) -> Iterator[str]:
+    """Describe the two sides of a correlation."""
+    yield f"Benchmark:  {correlation.benchmark.source} ({correlation.benchmark.measure})"
+    yield f"Downstream: {correlation.downstream.source} ({correlation.downstream.measure})"
+    yield f"{len(correlation.names)} models on both sides"
 
 
-def tables(found: Correlation) -> Iterator[Table]:
-    """A table of the statistics, and one for each baseline."""
-    noise = any(one.without_noise is not None for one in found.statistics.values())
+def tables(correlation: Correlation) -> Iterator[Table]:
+    """Make a table of the statistics, and one for each baseline."""
+    noise = any(one.without_noise is not None for one in correlation.statistics.values())
     columns = [
         Column("value", three_digits),
         *([Column("without noise", three_digits)] if noise else []),
@@ -40,11 +40,11 @@ def tables(found: Correlation) -> Iterator[Table]:
     ]
     rows = []
     for group, name in _names():
-        one = found.statistics[name]
+        one = correlation.statistics[name]
         without = [one.without_noise] if noise else []
         rows.append(Row(LABELS[name], (_estimate(one), *without, one.p_value), group=group))
     yield Table("", "statistic", columns, rows, "form")
-    for other, baseline in found.baselines.items():
+    for other, baseline in correlation.baselines.items():
         title = f"Against {other} ({baseline.source}), on {baseline.n} models"
         columns = [Column(other, three_digits), Column("difference", change), Column("p", p_value)]
         rows = []
@@ -59,82 +59,81 @@ def _names() -> Iterator[tuple[str, str]]:
     yield from ((group, name) for group, names in GROUPS.items() for name in names)
 
 
-def _estimate(found: Statistic | Difference) -> Estimate:
-    return Estimate(found.value, found.low, found.high)
+def _estimate(statistic: Statistic | Difference) -> Estimate:
+    return Estimate(statistic.value, statistic.low, statistic.high)
 
 
-def closing(found: Correlation) -> Iterator[str]:
-    """What a reader has to know, a sentence or two each."""
-    yield from found.warnings
-    models = len(found.names)
-    if any(one.low is not None for one in found.statistics.values()):
+def correlation_notes(correlation: Correlation) -> Iterator[str]:
+    """Write the notes on the tables, a sentence or two each."""
+    yield from correlation.warnings
+    models = len(correlation.names)
+    if any(one.low is not None for one in correlation.statistics.values()):
         yield f"Brackets are {CONFIDENCE:.0%} intervals."
     yield (
-        f"The truncated RBO of {models} models is at most {1 - PERSISTENCE**models:.3f}; the extrapolated one is at "
+        f"The truncated RBO of {models} models is at most {1 - PERSISTENCE**models:.3f}; the extrapolated RBO is at "
         "most 1."
     )
-    yield from _about_p(found)
-    if models >= MIN_MODELS and found.statistics["spearman"].low is not None:
-        yield _about_intervals(found)
-    for name, one in found.baselines.items():
+    yield from _about_p(correlation)
+    if models >= MIN_MODELS and correlation.statistics["spearman"].low is not None:
+        yield _about_intervals(correlation)
+    for name, one in correlation.baselines.items():
         yield from _about_baseline(name, one)
 
 
-def _about_p(found: Correlation) -> Iterator[str]:
-    rho, models = found.statistics["spearman"], len(found.names)
-    orders = f"all {found.orders:,}" if found.exact else f"{found.orders:,} random"
+def _about_p(correlation: Correlation) -> Iterator[str]:
+    rho, models = correlation.statistics["spearman"], len(correlation.names)
+    orders = f"all {correlation.orders:,}" if correlation.exact else f"{correlation.orders:,} random"
     if rho.p_value is None or rho.value is None:
         return
     yield (
-        f"p: the share of {orders} orders of the models that agree with the benchmark at least as much, as a benchmark "
-        "that says nothing would by chance (one-sided)."
+        f"p: one-sided permutation test, the share of {orders} orders of the models that agree with the benchmark at "
+        "least as much."
     )
     if rho.p_value < SMALL:
-        yield f"By Spearman's rho the agreement is more than chance would often bring (p {_equals(rho.p_value)})."
+        yield f"Spearman's rho is significant (p {_equals(rho.p_value)})."
         return
-    said = f"With {models} models the p-values are large. " if models <= 9 else ""
+    few = f"With {models} models the p-values are large. " if models <= 9 else ""
     yield (
-        f"{said}A rho of {rho.value:.2f} or more comes by chance in {100 * rho.p_value:.0f} of 100 orders, so this is "
-        "no evidence that the benchmark predicts the downstream result, and none that it does not."
+        f"{few}Spearman's rho is not significant: {100 * rho.p_value:.0f} of 100 orders reach {rho.value:.2f} by "
+        "chance. This neither shows nor rules out that the benchmark predicts the downstream result."
     )
-    if found.models_needed is not None and found.models_needed > models:
+    if correlation.models_needed is not None and correlation.models_needed > models:
         yield (
-            f"If the true rho were {rho.value:.2f}, it would take {found.models_needed:,} models to find p < {SMALL} "
-            "in 80 of 100 studies."
+            f"If the true rho is {rho.value:.2f}, a study needs {correlation.models_needed:,} models for 80% power at "
+            f"p < {SMALL}."
         )
 
 
-def _about_intervals(found: Correlation) -> str:
-    given = [side for side, share in found.reliabilities.items() if share is not None]
-    base = "Intervals are of other models drawn likewise (a Gaussian copula)"
-    if not given:
-        return f"{base}, with the noise that the scores have; per-item results (run directories) would tell how much."
-    shares = ", ".join(f"{100 * (found.reliabilities[side] or 0):.0f} % of the {side}'s" for side in given)
-    rest = "" if len(given) == 2 else " The noise of the other side is not known, and stays in."
+def _about_intervals(correlation: Correlation) -> str:
+    sides = [side for side, share in correlation.reliabilities.items() if share is not None]
+    if not sides:
+        return (
+            "Intervals are over resampled models (Gaussian copula) and include the noise of the scores, which can be "
+            "estimated only from run directories."
+        )
+    shares = " and ".join(f"{100 * (correlation.reliabilities[side] or 0):.0f}% ({side})" for side in sides)
+    other = "" if len(sides) == 2 else " The noise of the other side is unknown and is not removed."
     return (
-        f"{base} and other items, and without the noise of the items: {shares} variance between models is no noise."
-        f"{rest}"
+        "Intervals are over resampled models (Gaussian copula) and items. The noise of the items is removed: "
+        f"{shares} of the variance between models is not noise.{other}"
     )
 
 
-def _about_baseline(name: str, found: Baseline) -> Iterator[str]:
-    gap = found.differences["spearman"]
+def _about_baseline(name: str, baseline: Baseline) -> Iterator[str]:
+    gap = baseline.differences["spearman"]
     if gap.value is None or gap.p_value is None:
         return
-    if found.n < (least := min_models("spearman", difference=True)):
+    if baseline.n < (least := min_models("spearman", difference=True)):
         yield (
-            f"There are no intervals of the differences from {name}: {found.n} models are too few for any that would "
-            f"hold; it takes {least}."
+            f"No intervals of the differences from {name}: {baseline.n} models are too few for reliable intervals "
+            f"(minimum: {least})."
         )
-    verdict = "differ by more than" if gap.p_value < SMALL else "do not differ by more than"
-    said = f"By Spearman's rho the benchmark and {name} {verdict} chance would bring (p {_equals(gap.p_value)}, "
-    said += "two-sided, by exchanging the two model by model)."
-    if found.models_needed is not None and gap.p_value >= SMALL and found.models_needed > found.n:
-        said += (
-            f" If their true rhos were as far apart, it would take {found.models_needed:,} models to tell them apart "
-            "in 80 of 100 studies."
-        )
-    yield said
+    verdict = "differ significantly" if gap.p_value < SMALL else "do not differ significantly"
+    text = f"In Spearman's rho, the benchmark and {name} {verdict} (p {_equals(gap.p_value)}, two-sided permutation "
+    text += "test that swaps the two within models)."
+    if baseline.models_needed is not None and gap.p_value >= SMALL and baseline.models_needed > baseline.n:
+        text += f" If this difference is the true one, a study needs {baseline.models_needed:,} models for 80% power."
+    yield text
 
 
 def _equals(value: float) -> str:

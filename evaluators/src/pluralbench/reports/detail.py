@@ -1,4 +1,4 @@
-"""Runs in detail: every config, section and category a row, one below the other, and all that is known of each run."""
+"""The detailed report: a table for each run, with a row for every config, section and category."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -26,22 +26,26 @@ COLUMNS = {
     "kappa": Column("kappa", two_digits, bounds=False),
     **{name: Column(name) for name in COUNTS},
 }
-"""What can be known of a place of a run; a column of its details."""
+"""Columns of the table of a run, by metric or count."""
 
 
 def details(runs: Sequence[Run]) -> Report:
-    """Every number of some runs; for programs the rows of `report_frame`."""
+    """Report every number of the runs; JSON and CSV have the rows of `report_frame`."""
     frame = report_frame(runs)
     sheets = sheets_of(runs)
-    tables = [_table(run, sheet.told) for sheet in sheets for run in sheet.runs]
+    tables = [_table(run, sheet.qualifiers) for sheet in sheets for run in sheet.runs]
     return Report(tables, notes(sheets, detail=True), frame)
 
 
 def report_frame(runs: Sequence[Run]) -> pl.DataFrame:
-    """The long frames of some runs in one, the best run of a benchmark first.
+    """Concatenate the long frames of runs, the best run of a benchmark first.
 
-    The columns of `pluralbench.results.metrics_frame`, and before them `run` (its directory), `model`, `kind`,
-    `benchmark`, `profile`, and of the persona judge `setting` and `variables`.
+    Args:
+        runs: Finished runs.
+
+    Returns:
+        The columns `run` (directory), `model`, `kind`, `benchmark`, `profile`, `setting` and `variables` (both of the
+        persona judge only), then those of `pluralbench.results.metrics_frame`.
     """
     if not runs:
         return pl.DataFrame(schema=dict.fromkeys(ABOUT, pl.String) | dict(METRICS))
@@ -53,7 +57,7 @@ def report_frame(runs: Sequence[Run]) -> pl.DataFrame:
 
 
 def about_run(run: Run) -> dict[str, str | None]:
-    """What a run is of, by the columns `ABOUT`."""
+    """Return the values that identify a run, by the columns `ABOUT`."""
     return {
         "run": str(run.path),
         "model": run.name,
@@ -66,16 +70,15 @@ def about_run(run: Run) -> dict[str, str | None]:
 
 
 def _order(run: Run) -> tuple[str, str, float]:
-    # Settings of the persona judge ask different questions, so their accuracies are no ranking.
+    # Settings of the persona judge ask different questions, so their accuracies cannot be ranked.
     value = run.headline.value
     return run.config.benchmark.name, run.config.judge_setting("setting") or "", -1.0 if value is None else -value
 
 
 def places_of(run: Run) -> Iterator[tuple[str, dict[str, Estimate], dict[str, int]]]:
-    """A run in detail: the overall number, then its parts, one below the other, each with its numbers and counts.
+    """Yield the rows of a run's table, the overall number first: name, numbers and counts.
 
-    Of 23 languages, four sections each are more than a page, so of these only the means over languages are shown; the
-    long frame has them.
+    Sections of single languages are left out, since 23 languages have four each; the long frame has them.
     """
     benchmark = run.config.benchmark.description
     changes = {metric: run.estimate(metric, "overall") for metric in ("drop", "kappa")}
@@ -85,8 +88,8 @@ def places_of(run: Run) -> Iterator[tuple[str, dict[str, Estimate], dict[str, in
         yield MEAN_OF_CONFIGS, {metric: run.estimate(metric, "overall") for metric in ("accuracy", "exact_match")}, {}
     if benchmark.reference:
         for section in benchmark.sections:
-            found = {metric: run.estimate(metric, "section", section=section) for metric in ("accuracy", "drop")}
-            yield f"{LANGUAGES}: {section}", found, {}
+            means = {metric: run.estimate(metric, "section", section=section) for metric in ("accuracy", "drop")}
+            yield f"{LANGUAGES}: {section}", means, {}
     for config in configs:
         own = {metric: run.of(config, metric) for metric in COLUMNS if metric not in COUNTS}
         yield config, own, _counts(run, "pooled", config)
@@ -104,22 +107,22 @@ def _counts(run: Run, group: str, config: str | None = None, subset: str | None 
     return {"n": decisions} | {name: run.count(name, group, config=config, subset=subset) for name in COUNTS[1:]}
 
 
-def _table(run: Run, told: Sequence[str]) -> Table:
-    """A run in detail; columns that say nothing are left out. told: what its benchmark was asked and others not."""
+def _table(run: Run, qualifiers: Sequence[str]) -> Table:
+    """The table of a run, without the columns that are empty or zero in every row."""
     places: list[tuple[str, Mapping[str, Value]]] = [
         (place, {**numbers, **counts}) for place, numbers, counts in places_of(run)
     ]
-    kept = [name for name in COLUMNS if name == "n" or not {_known(own, name) for _, own in places} <= {"", 0}]
+    names = [name for name in COLUMNS if name == "n" or not {_value(own, name) for _, own in places} <= {"", 0}]
     size = items_text([run.items_counted], run.items_total)
     return Table(
-        f"{', '.join([Path(run.name).name, run.config.benchmark.title, *told, size])} ({run.path})",
+        f"{', '.join([Path(run.name).name, run.config.benchmark.title, *qualifiers, size])} ({run.path})",
         "config",
-        [COLUMNS[name] for name in kept],
-        [Row(place, [_known(own, name) for name in kept]) for place, own in places],
+        [COLUMNS[name] for name in names],
+        [Row(place, [_value(own, name) for name in names]) for place, own in places],
     )
 
 
-def _known(own: Mapping[str, Value], name: str) -> Value:
-    """What is known of a place; nothing in place of a number that is missing, unless it is its accuracy."""
-    found = own.get(name, "")
-    return "" if name != "accuracy" and isinstance(found, Estimate) and found.value is None else found
+def _value(own: Mapping[str, Value], name: str) -> Value:
+    """A value of a row. Missing numbers are empty, except for accuracy, which is shown as missing."""
+    value = own.get(name, "")
+    return "" if name != "accuracy" and isinstance(value, Estimate) and value.value is None else value

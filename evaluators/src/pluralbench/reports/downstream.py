@@ -1,4 +1,4 @@
-"""What best-of-n found, as a table for people and as sentences."""
+"""Table and notes of `best-of-n` and `optimize`."""
 
 from collections.abc import Iterator
 from math import inf
@@ -7,7 +7,7 @@ from pathlib import Path
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 from pluralbench_release import counted
 
-from pluralbench.reports.notes import NAMED, named
+from pluralbench.reports.notes import NAMED, list_ids
 from pluralbench.reports.numbers import DASH, change, number, signed, three_digits, whole_percent, with_interval
 from pluralbench.reports.tables import Column, Row, Table
 from pluralbench.results.runs import Downstream, policy_number
@@ -15,152 +15,153 @@ from pluralbench.results.runs import Downstream, policy_number
 KEYS = {"rubric": "rubric score", "rating": "rating", "win": "win rate"}
 
 
-def curve_table(found: Downstream) -> Table:
-    """A row a reward model: the outcome at each k, what the largest k gains, and the agreement with the judge.
+def curve_table(run: Downstream) -> Table:
+    """Make a row for each reward model, the best first: outcome at each k, gain and agreement with the judge.
 
-    Without a judge the reward models' own estimates, in standard deviations within prompts. The best model is first.
+    Without a judge, the values are the reward models' own estimates, in standard deviations within prompts.
     """
-    metric, outcome, gains = shown_metric(found), found.result.outcome, of_rewards(found, "gain")
-    columns = [Column(f"best of {k}", three_digits, bounds=False, part=True) for k in found.result.sampling.sizes]
+    metric, outcome, gains = shown_metric(run), run.result.outcome, of_rewards(run, "gain")
+    columns = [Column(f"best of {k}", three_digits, bounds=False, part=True) for k in run.result.sampling.sizes]
     columns += [Column("gain", change, part=True), Column("agreement", signed, bounds=False, part=True)]
     rows = []
-    for model in curve_order(found):
-        at = [policy_number(found, metric, model=model, k=k) for k in found.result.sampling.sizes]
-        rows.append(Row(model, (*at, gains[model], policy_number(found, "agreement", model=model))))
-    what = "promised gain" if outcome is None else KEYS[found.config.outcome.measure]
-    policy = Path(found.result.policy.name).name
-    return Table(f"Best of k from {policy} on {found.config.benchmark.title}: {what}", "reward model", columns, rows)
+    for model in curve_order(run):
+        outcomes = [policy_number(run, metric, model=model, k=k) for k in run.result.sampling.sizes]
+        rows.append(Row(model, (*outcomes, gains[model], policy_number(run, "agreement", model=model))))
+    value = "promised gain" if outcome is None else KEYS[run.config.outcome.measure]
+    policy = Path(run.result.policy.name).name
+    return Table(f"Best of k from {policy} on {run.config.benchmark.title}: {value}", "reward model", columns, rows)
 
 
-def curve_order(found: Downstream) -> list[str]:
-    """The reward models, the one whose largest k is worth most first."""
-    values = of_rewards(found, shown_metric(found))
+def curve_order(run: Downstream) -> list[str]:
+    """Return the reward models by their value at the largest k, the best first."""
+    values = of_rewards(run, shown_metric(run))
     return sorted(values, key=lambda name: -inf if (value := values[name].value) is None else value, reverse=True)
 
 
-def of_rewards(found: Downstream, metric: str) -> dict[str, Estimate]:
-    """A number of each reward model at the largest k."""
-    last = found.result.sampling.sizes[-1]
-    return {model: policy_number(found, metric, model=model, k=last) for model in found.result.rewards}
+def of_rewards(run: Downstream, metric: str) -> dict[str, Estimate]:
+    """Return a metric of each reward model at the largest k."""
+    last = run.result.sampling.sizes[-1]
+    return {model: policy_number(run, metric, model=model, k=last) for model in run.result.rewards}
 
 
-def shown_metric(found: Downstream) -> str:
-    """What is shown of the best of k: the outcome, or without a judge what reward models promise."""
-    return "promised" if found.result.outcome is None else "outcome"
+def shown_metric(run: Downstream) -> str:
+    """Return the metric that reports show: `outcome`, or `promised` without a judge."""
+    return "promised" if run.result.outcome is None else "outcome"
 
 
-def level_note(found: Downstream) -> str:
-    """What an optimised policy is worth, and what it was at the start, as a sentence."""
-    made, gain, end = found.result.optimization or {}, policy_number(found, "gain"), policy_number(found, "outcome")
-    steps = f"{counted(made.get('steps', 0), 'step')} of {made['settings']['options']['algorithm'].upper()}"
-    told = "".join(f" {warning}" for warning in made.get("warnings", ()))
+def level_note(run: Downstream) -> str:
+    """Describe the outcome of an optimized policy before and after optimization, in one sentence."""
+    record, gain, end = run.result.optimization or {}, policy_number(run, "gain"), policy_number(run, "outcome")
+    steps = f"{counted(record.get('steps', 0), 'step')} of {record['settings']['options']['algorithm'].upper()}"
+    warnings = "".join(f" {warning}" for warning in record.get("warnings", ()))
     if end.value is None:
-        return f"{steps}; nobody judged what the policy answers.{told}"
-    start = policy_number(found, "outcome", start=True).value
+        return f"{steps}; the policy's answers were not judged.{warnings}"
+    start = policy_number(run, "outcome", start=True).value
     before = "" if start is None else f"from {start:.3f} "
-    gained = f" ({with_interval(gain, change)})" if gain.value is not None else ""
-    same = " It was judged on the prompts that it was optimised on." if made.get("judged_on_the_same_prompts") else ""
-    return f"{before}to {end.value:.3f}{gained} in {steps}.{same}{told}"
+    change_text = f" ({with_interval(gain, change)})" if gain.value is not None else ""
+    same = " It was judged on the prompts that it was optimized on." if record.get("judged_on_the_same_prompts") else ""
+    return f"{before}to {end.value:.3f}{change_text} in {steps}.{same}{warnings}"
 
 
-def downstream_notes(found: Downstream) -> list[str]:
-    """What a reader of the table has to know, a sentence each."""
-    return [note for part in NOTES for note in part(found)]
+def downstream_notes(run: Downstream) -> list[str]:
+    """Write the notes on the table, a sentence or two each."""
+    return [note for part in NOTES for note in part(run)]
 
 
-def _outcome_notes(found: Downstream) -> Iterator[str]:
-    outcome, rewards = found.result.outcome, found.result.rewards
-    if found.verb == "optimize":
+def _outcome_notes(run: Downstream) -> Iterator[str]:
+    outcome, rewards = run.result.outcome, run.result.rewards
+    if run.verb == "optimize":
         for name in rewards:
-            yield f"Optimised against {name}: {level_note(found)}"
-    if outcome is None and found.verb == "optimize":
+            yield f"Optimized against {name}: {level_note(run)}"
+    if outcome is None and run.verb == "optimize":
         return
     if outcome is None:
         yield (
-            "Nobody judged the candidates, so these are the reward models' own estimates of what they gain, in "
-            "standard deviations within prompts; give --judge MODEL, or rubric-overlap to see the machinery work."
+            "The candidates were not judged: these are the reward models' own estimates of their gain, in standard "
+            "deviations within prompts. For outcomes set `judge=...`; `rubric-overlap` is a demo judge without a model."
         )
         return
-    level = with_interval(policy_number(found, "outcome"), three_digits)
-    if level and found.verb == "best-of-n":
-        yield f"The policy by itself: {level}, over {policy_number(found, 'outcome').n:,} prompts."
+    level = with_interval(policy_number(run, "outcome"), three_digits)
+    if level and run.verb == "best-of-n":
+        yield f"The policy by itself: {level}, over {policy_number(run, 'outcome').n:,} prompts."
     yield f"Values, judged by {outcome.judge.name}: {outcome.scale}."
-    if rewards and found.verb == "best-of-n":
-        expectation = outcome.judged and _complete(found)
+    if rewards and run.verb == "best-of-n":
+        expectation = outcome.judged and _complete(run)
         over = "in expectation over all sets of k candidates" if expectation else "of the first k candidates"
         yield (
-            f"Best of k {over}; gain: of the largest k over the policy by itself, with "
-            f"{CONFIDENCE:.0%} intervals over prompts or users."
+            f"Best of k {over}. Gain: best of the largest k minus the policy by itself, with {CONFIDENCE:.0%} "
+            "intervals over prompts or users."
         )
     if outcome.invalid:
         reasons = ", ".join(f"{reason} ({count:,})" for reason, count in outcome.invalid_reasons.items())
-        yield f"{outcome.invalid:,} of {outcome.judged:,} candidates have no valid value and are left out: {reasons}."
-        if found.verb == "best-of-n" and _complete(found):
+        yield f"{outcome.invalid:,} of {outcome.judged:,} candidates have no valid value and are excluded: {reasons}."
+        if run.verb == "best-of-n" and _complete(run):
             yield (
-                "Best of k is then no unbiased expectation: it is over the sets whose best one has a value, and what "
-                "cannot be judged may be worse than the rest."
+                "Best of k may therefore be biased: it averages only sets whose best candidate has a value, and "
+                "candidates without one may be worse than the rest."
             )
-    prompts = policy_number(found, "outcome").n or 0
-    gains = {name: one.n or 0 for name, one in of_rewards(found, "gain").items()}
+    prompts = policy_number(run, "outcome").n or 0
+    gains = {name: one.n or 0 for name, one in of_rewards(run, "gain").items()}
     fewer = ", ".join(f"{name} {count:,}" for name, count in gains.items() if 0 < count < prompts)
     if fewer:
-        yield f"Of {prompts:,} prompts, the gain is over those where both have a value: {fewer}."
+        yield f"The gain is over those of the {prompts:,} prompts where both have a value: {fewer}."
 
 
-def _complete(found: Downstream) -> bool:
-    agreements = (policy_number(found, "agreement", model=model) for model in found.result.rewards)
-    return any(one.value is not None for one in (*agreements, *of_rewards(found, "realised").values()))
+def _complete(run: Downstream) -> bool:
+    agreements = (policy_number(run, "agreement", model=model) for model in run.result.rewards)
+    return any(one.value is not None for one in (*agreements, *of_rewards(run, "realised").values()))
 
 
-def _curve_notes(found: Downstream) -> Iterator[str]:
-    """Whether more selection made the outcome worse: over-optimisation (Gao et al., 2023)."""
-    if found.result.outcome is None:
+def _curve_notes(run: Downstream) -> Iterator[str]:
+    """Whether more selection made the outcome worse: over-optimization (Gao et al., 2023)."""
+    if run.result.outcome is None:
         return
-    last = found.result.sampling.sizes[-1]
-    for row in found.metrics.filter(metric="since_best").iter_rows(named=True):
+    last = run.result.sampling.sizes[-1]
+    for row in run.metrics.filter(metric="since_best").iter_rows(named=True):
         if row["high"] is not None and row["high"] < 0:
-            told = with_interval(Estimate(row["value"], row["low"], row["high"]), change)
+            fall = with_interval(Estimate(row["value"], row["low"], row["high"]), change)
             yield (
-                f"{row['section']} is over-optimised: from best of {row['subset']} to best of {last} the outcome "
-                f"changes by {told}, while its own reward rises."
+                f"{row['section']} is over-optimized: from best of {row['subset']} to best of {last} the outcome "
+                f"changes by {fall} while its own reward rises."
             )
-    if found.verb == "optimize":
+    if run.verb == "optimize":
         return
-    promised, realised = of_rewards(found, "promised"), of_rewards(found, "realised")
-    kept = [
-        f"{model} {realised[model].value:+.2f} of {promise.value:.2f}"
+    promised, realized = of_rewards(run, "promised"), of_rewards(run, "realised")
+    gains = [
+        f"{model} {realized[model].value:+.2f} of {promise.value:.2f}"
         for model, promise in promised.items()
-        if promise.value is not None and realised[model].value is not None
+        if promise.value is not None and realized[model].value is not None
     ]
-    if kept:
+    if gains:
         yield (
-            f"Realised of promised gain at best of {last}, in standard deviations within prompts: {', '.join(kept)}. "
-            "Agreement: the mean rank correlation of reward and outcome within prompts."
+            f"Realized of promised gain at best of {last}, in standard deviations within prompts: {', '.join(gains)}. "
+            "Agreement: mean rank correlation of reward and outcome within prompts."
         )
 
 
-def _sampling_notes(found: Downstream) -> Iterator[str]:
-    sampling = found.result.sampling
+def _sampling_notes(run: Downstream) -> Iterator[str]:
+    sampling = run.result.sampling
     candidates = sum(sampling.outcomes.values())
-    cut = sampling.outcomes.get("length", 0)
-    if cut:
+    truncated = sampling.outcomes.get("length", 0)
+    if truncated:
+        limit = run.config.sampling.max_tokens
         yield (
-            f"{cut:,} of {candidates:,} candidates were cut at {found.config.sampling.max_tokens:,} tokens and count "
-            "as they are; raise --max-tokens."
+            f"{truncated:,} of {candidates:,} candidates were truncated at {limit:,} tokens and are judged as they "
+            "are; raise `max_tokens=...`."
         )
     lost = sum(sampling.reasons.values())
     if lost:
         reasons = "; ".join(f"{reason} ({count:,})" for reason, count in list(sampling.reasons.items())[:NAMED])
         yield f"{lost:,} of {candidates:,} candidates have no text and are never selected: {reasons}."
     if sampling.without_text:
-        ids = named(sampling.without_text, len(sampling.without_text))
-        yield f"{len(sampling.without_text):,} of {sampling.prompts:,} prompts have no candidate at all (ids {ids})."
+        ids = list_ids(sampling.without_text, len(sampling.without_text))
+        yield f"{len(sampling.without_text):,} of {sampling.prompts:,} prompts have no candidates (ids {ids})."
     if not sampling.seeded:
-        yield "No seed was sent with the samples: the recorded calls are what can be repeated."
+        yield "Samples were requested without a seed; only the recorded calls can be replayed."
 
 
-def _reward_notes(found: Downstream) -> Iterator[str]:
-    for name, rewarded in found.result.rewards.items():
+def _reward_notes(run: Downstream) -> Iterator[str]:
+    for name, rewarded in run.result.rewards.items():
         if rewarded.missing:
             reasons = ", ".join(f"{why} ({count:,})" for why, count in rewarded.scoring.invalid_reasons.items())
             yield (
@@ -169,40 +170,40 @@ def _reward_notes(found: Downstream) -> Iterator[str]:
             )
         if rewarded.identical:
             yield (
-                f"{name}: all candidates of {rewarded.identical:,} of {found.result.sampling.prompts:,} prompts have "
-                "the same reward, so chance or the order in which they were sampled selects among them."
+                f"{name}: in {rewarded.identical:,} of {run.result.sampling.prompts:,} prompts all candidates have the "
+                "same reward, so chance or the sampling order selects among them."
             )
 
 
-def people_notes(found: Downstream) -> Iterator[str]:
-    """How far people agree who compared answers, and whether they go by the order."""
-    agreed, alpha, alike, first = (
-        found.estimate(name, "people") for name in ("agreement", "alpha", "alike", "share_of_first")
+def people_notes(run: Downstream) -> Iterator[str]:
+    """Describe the agreement and the position bias of the people who compared answers."""
+    agreement, alpha, ties, first = (
+        run.estimate(name, "people") for name in ("agreement", "alpha", "alike", "share_of_first")
     )
-    if alike.n:
-        same = (
-            f"agree on {with_interval(agreed, whole_percent)}% of {agreed.n:,} comparisons by two" if agreed.n else ""
-        )
-        chance = "" if alpha.value is None else f" (Krippendorff's alpha {alpha.value:.2f})"
-        told = f"{same}{chance}, " if same else ""
+    if ties.n:
+        kappa = "" if alpha.value is None else f" (Krippendorff's alpha {alpha.value:.2f})"
+        agree = ""
+        if agreement.n:
+            percent_agreed = with_interval(agreement, whole_percent)
+            agree = f"agree on {percent_agreed}% of {agreement.n:,} comparisons with two raters{kappa}, "
         yield (
-            f"People {told}call {100 * (alike.value or 0):.0f}% alike, and of the others prefer the one shown first in "
-            f"{with_interval(first, whole_percent) or DASH}%."
+            f"Raters {agree}call {100 * (ties.value or 0):.0f}% ties, and of the others prefer the answer shown first "
+            f"in {with_interval(first, whole_percent) or DASH}%."
         )
 
 
 NOTES = (_outcome_notes, people_notes, _curve_notes, _sampling_notes, _reward_notes)
 
 
-def line_of(found: Downstream) -> str:
-    """A directory of `best-of-n` or `optimize` in one line."""
-    policy = Path(found.result.policy.name).name
-    if found.verb == "optimize":
-        return f"{found.path}: {policy} optimised, {level_note(found)}"
-    if not found.result.rewards:
-        level = with_interval(policy_number(found, "outcome"), three_digits) or DASH
-        return f"{found.path}: the answers of {policy} by themselves, outcome {level}"
-    metric, last = shown_metric(found), found.result.sampling.sizes[-1]
-    values = of_rewards(found, metric)
-    told = ", ".join(f"{model} {number(values[model].value, three_digits)}" for model in curve_order(found))
-    return f"{found.path}: best of {last} answers of {policy}, {metric} by reward model: {told}"
+def line_of(run: Downstream) -> str:
+    """Summarize a directory of `best-of-n` or `optimize` in one line."""
+    policy = Path(run.result.policy.name).name
+    if run.verb == "optimize":
+        return f"{run.path}: {policy} optimized, {level_note(run)}"
+    if not run.result.rewards:
+        level = with_interval(policy_number(run, "outcome"), three_digits) or DASH
+        return f"{run.path}: the answers of {policy} by themselves, outcome {level}"
+    metric, last = shown_metric(run), run.result.sampling.sizes[-1]
+    values = of_rewards(run, metric)
+    scores = ", ".join(f"{model} {number(values[model].value, three_digits)}" for model in curve_order(run))
+    return f"{run.path}: best of {last} answers of {policy}, {metric} by reward model: {scores}"

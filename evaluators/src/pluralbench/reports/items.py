@@ -1,4 +1,4 @@
-"""A run's items for people: each on a page of the terminal, with its texts."""
+"""The items of a run as pages for a terminal."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -13,39 +13,43 @@ from pluralbench.results.examples import outcomes_of
 from pluralbench.results.runs import Run, items_text
 
 Row = Mapping[str, Any]
-LONG, LONG_POST, POSTS = 1_200, 240, 3  # characters of a text and of a post, and how many posts
+LONG, LONG_POST, POSTS = 1_200, 240, 3  # characters of a text, characters of a post, and number of posts
 SIDES = {"chosen", "rejected"}
-CAME_OUT = {
+OUTCOMES = {
     "win": "won",
     "loss": "lost",
     "tie": "tied",
     "invalid": "invalid",
-    "dropped": "dropped for its length",
-    "equal": "equal by the benchmark",
+    "dropped": "dropped (too long)",
+    "equal": "equal ranks",
 }
-VERDICTS = {"A": "took the first (A)", "B": "took the second (B)", "C": "called it a tie (C)"}
+VERDICTS = {"A": "chose the first (A)", "B": "chose the second (B)", "C": "called it a tie (C)"}
 
 
 def overview(run: Run) -> list[str]:
-    """What a run is, and how many of its decisions came out how."""
+    """Describe a run, its overall number and the outcomes of its decisions, a line each."""
     config = run.config
     overall = with_interval(run.headline)
-    said = ", ".join(f"{CAME_OUT[outcome]} {count:,}" for outcome, count in outcomes_of(run).items())
+    outcomes = ", ".join(f"{OUTCOMES[outcome]} {count:,}" for outcome, count in outcomes_of(run).items())
     return [
         f"{run.path}: {config.benchmark.title}, {sum(config.data.rows.values()):,} items, by {sanitize(run.name)}",
         *([f"Overall {overall} over {items_text([run.items_counted], run.items_total)}"] if overall else []),
-        f"Decisions: {said}",
+        f"Decisions: {outcomes}",
     ]
 
 
 def item_page(example: Row, console: Console, *, full: bool = False) -> Iterator[Text]:
-    """An item as `examples` gives it, in lines that fit the console. full: show long texts whole."""
+    """Lay out an item of `examples` in lines that fit the console.
+
+    Args:
+        full: Do not cut long texts.
+    """
     title = _title(example)
     yield Text(f"{title} {'─' * (console.width - cell_len(title) - 1)}", style="bold")
     for part in _parts(example, full=full):
-        for line in Text(part.text, style=part.style).wrap(console, max(console.width - part.by, 20)):
+        for line in Text(part.text, style=part.style).wrap(console, max(console.width - part.indent, 20)):
             line.rstrip()
-            yield Text(" " * part.by).append_text(line)
+            yield Text(" " * part.indent).append_text(line)
 
 
 def _parts(example: Row, *, full: bool) -> Iterator["Part"]:
@@ -61,18 +65,20 @@ def _parts(example: Row, *, full: bool) -> Iterator["Part"]:
     for decision in example["decisions"]:
         if len(example["decisions"]) > 1:
             names = f"Answer {decision['chosen']} over answer {decision['rejected']}"
-            yield _heading(f"{names}: {CAME_OUT[decision['outcome']]}{_margin(decision)}")
+            yield _heading(f"{names}: {OUTCOMES[decision['outcome']]}{_margin(decision)}")
         yield from _decision(decision, full=full)
 
 
 def _title(example: Row) -> str:
-    """What the item is, and how it came out."""
+    """The item's id, place and outcome."""
     outcomes, first = example["outcomes"], example["decisions"][0]
     one = len(example["decisions"]) == 1
-    came = ", ".join(f"{'' if one else f'{count} '}{CAME_OUT[outcome]}" for outcome, count in outcomes.items())
+    outcome_text = ", ".join(f"{'' if one else f'{count} '}{OUTCOMES[outcome]}" for outcome, count in outcomes.items())
     place = example["config"] if example["subset"] is None else f"{example['config']}, {example['subset']}"
-    english = f"; in English {CAME_OUT[example['english']]}" if "english" in example else ""
-    return sanitize(f"{example['id']} ({place}): {came}{_margin(first) if one else ''}{english}").replace("\n", " ")
+    english = f"; in English {OUTCOMES[example['english']]}" if "english" in example else ""
+    return sanitize(f"{example['id']} ({place}): {outcome_text}{_margin(first) if one else ''}{english}").replace(
+        "\n", " "
+    )
 
 
 def _margin(decision: Row) -> str:
@@ -80,13 +86,13 @@ def _margin(decision: Row) -> str:
 
 
 def _answer(answer: Row) -> str:
-    named = _named(answer["name"])
+    name = _answer_name(answer["name"])
     rank = "" if answer["name"] in SIDES or "rank" not in answer else f", rank {answer['rank']}"
     score = "" if "score" not in answer else f", score {_number(answer['score'])}"
-    return f"{named[0].upper()}{named[1:]}{rank}{score}"
+    return f"{name[0].upper()}{name[1:]}{rank}{score}"
 
 
-def _named(answer: str) -> str:
+def _answer_name(answer: str) -> str:
     return answer if answer in SIDES else f"answer {answer}"
 
 
@@ -102,60 +108,68 @@ def _person(person: Row, *, full: bool) -> Iterator["Part"]:
     if person.get("persona"):
         yield _text(" ".join(person["persona"]))
     if person.get("untold"):
-        yield _text(f"Not told: {' '.join(person['untold'])}")
+        yield _text(f"Not in the prompt: {' '.join(person['untold'])}")
     if person.get("aspects"):
-        yield _text("What they expect of an answer:")
+        yield _text("Expectations of an answer:")
     for aspect in person.get("aspects", []):
         reason = f": {aspect['reason']}" if aspect["reason"] else ""
-        yield _text(cut(f"- {aspect['aspect']}{reason}", LONG_POST, full=full), by=4)
+        yield _text(cut(f"- {aspect['aspect']}{reason}", LONG_POST, full=full), indent=4)
     posts = person.get("posts", [])
     for number, post in enumerate(posts if full else posts[:POSTS], start=1):
         category = f" ({post['category']})" if post["category"] else ""
         yield _text(f"Post {number} of {len(posts)}{category}")
-        yield _text(cut(post["text"], LONG_POST, full=full), by=4)
+        yield _text(cut(post["text"], LONG_POST, full=full), indent=4)
     if len(posts) > POSTS and not full:
-        yield _text(f"{len(posts) - POSTS:,} more posts; --full shows all.")
+        yield _text(f"{len(posts) - POSTS:,} more posts are not shown.")
 
 
 def _decision(decision: Row, *, full: bool) -> Iterator["Part"]:
-    """What a judge said of a pair."""
+    """The verdicts and replies of a judge on a pair."""
     for order in decision.get("orders", []):
-        first = _named(order["first"])
-        yield _heading(f"Judge, shown {first} first: {VERDICTS.get(order['verdict'], 'invalid')}")
+        first = _answer_name(order["first"])
+        yield _heading(f"Judge, {first} first: {VERDICTS.get(order['verdict'], 'invalid')}")
         yield from _replies(order.get("replies", []), full=full)
     certainty = "" if decision.get("certainty") is None else f", certainty {decision['certainty']:g}"
     if "truth" in decision:
-        yield _heading(f"Verdict {decision['verdict']}{certainty}; the truth is {decision['truth']}")
+        yield _heading(f"Verdict {decision['verdict']}{certainty}; the label is {decision['truth']}")
     if decision.get("reason"):
         yield _text(f"Invalid: {decision['reason']}.")
 
 
 def _replies(replies: Sequence[Row], *, full: bool) -> Iterator["Part"]:
     for number, reply in enumerate(replies, start=1):
-        what = "" if reply["outcome"] == "answer" else f" ({reply['outcome'].replace('_', ' ')})"
-        yield _text(f"{f'Try {number} of {len(replies)}' if len(replies) > 1 else 'Reply'}{what}:")
-        yield _text(cut(reply["text"], LONG, full=full), by=4)
+        outcome = "" if reply["outcome"] == "answer" else f" ({reply['outcome'].replace('_', ' ')})"
+        yield _text(f"{f'Reply {number} of {len(replies)}' if len(replies) > 1 else 'Reply'}{outcome}:")
+        yield _text(cut(reply["text"], LONG, full=full), indent=4)
 
 
-def cut(text: str, most: int, *, full: bool = False) -> str:
-    """A text that a terminal takes, of at most so many characters, with how many more there are. full: all of it."""
-    bare = sanitize(text).strip()
-    if full or len(bare) <= most:
-        return bare or "(nothing)"
-    return f"{bare[:most].rstrip()} … ({len(bare) - most:,} more characters)"
+def cut(text: str, limit: int, *, full: bool = False) -> str:
+    """Cut a text to `limit` characters and note how many more there are; control characters are removed.
+
+    Args:
+        full: Do not cut.
+    """
+    printable = sanitize(text).strip()
+    if full or len(printable) <= limit:
+        return printable or "(empty)"
+    return f"{printable[:limit].rstrip()} … ({len(printable) - limit:,} more characters)"
 
 
 class Part(NamedTuple):
-    """A text of a page, its style, and by how much it is indented."""
+    """A text of a page.
+
+    Attributes:
+        indent: Columns of indentation.
+    """
 
     text: str
     style: str
-    by: int
+    indent: int
 
 
 def _heading(text: str) -> Part:
     return Part(sanitize(text), "bold", 0)
 
 
-def _text(text: str, by: int = 2) -> Part:
-    return Part(sanitize(text), "", by)
+def _text(text: str, indent: int = 2) -> Part:
+    return Part(sanitize(text), "", indent)

@@ -1,4 +1,4 @@
-"""Tables in so many columns of a terminal: names are shortened, headings broken at word ends, cells whole."""
+"""Lay out tables for a terminal: names are shortened and headings wrapped, but cells are never cut."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,24 +9,29 @@ from rich import box
 from rich.cells import cell_len, split_graphemes
 from rich.console import Console, RenderableType
 from rich.style import Style
-from rich.table import Table as Drawn
+from rich.table import Table as RichTable
 from rich.text import Text
 
 from pluralbench.reports.numbers import Number
 from pluralbench.reports.tables import Table
 
 WIDTH = 80  # columns of a terminal
-LEAST = 16  # columns that names keep beside what else there is
-MOST = 40  # columns of names in a table of several pieces
-WORD = 24  # columns of a word in a heading of a table of several pieces
-TALLEST = 8  # lines of a heading
+LEAST = 16  # columns that row names keep at least
+MOST = 40  # columns of row names at most, in a table that is split
+WORD = 24  # columns of a word of a heading at most, in a table that is split
+TALLEST = 8  # lines of a heading at most
 CUT = "…"
 BREAK = re.compile(r"(?<=[-/ :])")
 RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]")
 
 
 class Label(NamedTuple):
-    """What names a row or a column. quiet: it is no result."""
+    """Name of a row or a column.
+
+    Attributes:
+        quiet: It is a baseline and is shown dimmed.
+        group: Group of rows that it belongs to.
+    """
 
     text: str
     quiet: bool = False
@@ -34,7 +39,7 @@ class Label(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """A table that is laid out: its names, headings and cells, row by row."""
+    """The texts of a table: row names, headings, and cells row by row."""
 
     names: Sequence[Label]
     heads: Sequence[Label]
@@ -42,7 +47,7 @@ class Grid(NamedTuple):
 
 
 class Widths(NamedTuple):
-    """How wide names and columns are, and what is between them."""
+    """Widths of the row names, the columns and the gap between columns."""
 
     names: int
     columns: Sequence[int]
@@ -50,10 +55,13 @@ class Widths(NamedTuple):
 
 
 def lay_out(table: Table, width: int | None = WIDTH) -> Iterator[RenderableType]:
-    """A table in at most `width` columns of a terminal; without, in as many as it needs.
+    """Lay out a table for a terminal.
 
-    Where columns do not fit, those of parts become rows; others go into several tables below each other. Names are
-    shortened in the middle and stay unlike.
+    If the columns do not fit and some are parts, rows and columns are swapped. If they still do not fit, the table is
+    split into several, one below the other. Names are shortened in the middle and stay unique.
+
+    Args:
+        width: Columns of the terminal; None for as many as needed.
     """
     if title := clean(table.title):
         yield wrapped(Text(title, style="bold"), width)
@@ -63,29 +71,29 @@ def lay_out(table: Table, width: int | None = WIDTH) -> Iterator[RenderableType]
         table.cells(),
     )
     if width is None:
-        yield _drawn(grid, Widths(_widest(grid.names), _columns(grid, 1), 2))
+        yield _rich_table(grid, Widths(_widest(grid.names), _column_widths(grid, 1), 2))
         return
-    found = _fitting(grid, width)
-    if found is None and any(column.part for column in table.columns):
+    fitting = _fitting_widths(grid, width)
+    if fitting is None and any(column.part for column in table.columns):
         grid = Grid(grid.heads, grid.names, list(zip(*grid.cells, strict=True)))
-        found = _fitting(grid, width)
-    for piece, widths in _pieces(grid, width) if found is None else [(grid, found)]:
-        yield _drawn(piece, widths)
+        fitting = _fitting_widths(grid, width)
+    for piece, widths in _pieces(grid, width) if fitting is None else [(grid, fitting)]:
+        yield _rich_table(piece, widths)
 
 
 def wrapped(text: Text | str, width: int | None) -> Text:
-    """A text on lines of so many columns, broken here since consoles that print paths do not."""
+    """Wrap a text to lines of `width` columns, since consoles that print paths do not wrap."""
     text = Text(text) if isinstance(text, str) else text
     return text if width is None else Text("\n").join(text.wrap(Console(), width))
 
 
 def clean(text: str) -> str:
-    """A text on one line, without what moves a cursor or turns the direction of what stands beside it."""
+    """Return a text on one line, without control characters and direction marks."""
     return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
 
 
 def broken(text: str, width: int) -> str:
-    """A text on lines of at most so many columns, broken after a hyphen, colon, slash or space."""
+    """Break a text into lines of at most `width` columns, after a hyphen, colon, slash or space."""
     lines = [""]
     for part in BREAK.split(text):
         if lines[-1] and cell_len(lines[-1]) + cell_len(part.rstrip()) > width:
@@ -95,15 +103,15 @@ def broken(text: str, width: int) -> str:
 
 
 def first_words(names: Sequence[str]) -> list[str]:
-    """The first word of each name, as "Art" of "Art_and_Entertainment", where these are unlike."""
+    """Return the first word of each name, as "Art" of "Art_and_Entertainment"; full names if two words are equal."""
     words = [name.split("_")[0] for name in names]
     return words if len(set(words)) == len(words) else list(names)
 
 
 def shortened(names: Sequence[str], width: int) -> list[str]:
-    """Names of at most so many columns, the long ones cut in the middle where they stay unlike all others.
+    """Shorten names to at most `width` columns, by a cut in the middle that keeps them unique.
 
-    Where no place of the cut tells them apart, each one's number is in front of it.
+    If no such cut exists, each name starts with its number.
     """
     if max(map(cell_len, names), default=0) <= width:
         return list(names)
@@ -117,77 +125,77 @@ def shortened(names: Sequence[str], width: int) -> list[str]:
 
 
 def _cut(text: str, head: int, width: int) -> str:
-    """A text of at most so many columns, whose first `head` columns stay."""
+    """A text of at most `width` columns that keeps its first `head` columns."""
     if cell_len(text) <= width:
         return text
-    return _start(text, head) + CUT + _start(text, width - head - 1, back=True)
+    return _cut_text(text, head) + CUT + _cut_text(text, width - head - 1, end=True)
 
 
-def _start(text: str, width: int, *, back: bool = False) -> str:
-    """As much of a text as goes into so many columns, from its start or from its end; characters stay whole."""
+def _cut_text(text: str, width: int, *, end: bool = False) -> str:
+    """The first or, with `end`, the last columns of a text; a wide character is not split."""
     spans, _ = split_graphemes(text)
-    taken, used = 0, 0
-    for _, _, size in reversed(spans) if back else spans:
+    count, used = 0, 0
+    for _, _, size in reversed(spans) if end else spans:
         if used + size > width:
             break
-        taken, used = taken + 1, used + size
-    if not taken:
+        count, used = count + 1, used + size
+    if not count:
         return ""
-    return text[spans[-taken][0] :] if back else text[: spans[taken - 1][1]]
+    return text[spans[-count][0] :] if end else text[: spans[count - 1][1]]
 
 
-def _fitting(grid: Grid, width: int) -> Widths | None:
-    """Widths at which a grid fits: whole names under few lines of heading first, short names under many last."""
-    whole = _widest(grid.names)
-    short = min(whole, max([LEAST, *(cell_len(name.group) for name in grid.names)]))
-    for names, gap, lines in [*product([whole], [2, 1], range(1, TALLEST)), *product([short], [2, 1], [TALLEST])]:
-        columns = _columns(grid, lines)
+def _fitting_widths(grid: Grid, width: int) -> Widths | None:
+    """Widths at which a grid fits: full names and short headings if possible, else short names and tall headings."""
+    full = _widest(grid.names)
+    short = min(full, max([LEAST, *(cell_len(name.group) for name in grid.names)]))
+    for names, gap, lines in [*product([full], [2, 1], range(1, TALLEST)), *product([short], [2, 1], [TALLEST])]:
+        columns = _column_widths(grid, lines)
         room = width - sum(columns) - gap * len(columns)
         if room >= names:
-            return Widths(min(room, whole), columns, gap)
+            return Widths(min(room, full), columns, gap)
     return None
 
 
 def _pieces(grid: Grid, width: int) -> Iterator[tuple[Grid, Widths]]:
-    """A grid in several, each with as many of the columns as fit beside the names."""
+    """A grid split into several, each with as many columns as fit beside the row names."""
     short = shortened([head.text for head in grid.heads], WORD)
     heads = [
         head._replace(text=cut) if max(map(cell_len, BREAK.split(head.text))) > WORD else head
         for head, cut in zip(grid.heads, short, strict=True)
     ]
-    columns = _columns(grid._replace(heads=heads), TALLEST)
+    columns = _column_widths(grid._replace(heads=heads), TALLEST)
     names = min(_widest(grid.names), max(LEAST, min(MOST, width - 2 - max(columns))))
     pieces: list[list[int]] = []
     room = 0
-    for place, wide in enumerate(columns):
-        if room < wide + 2:
+    for index, column_width in enumerate(columns):
+        if room < column_width + 2:
             pieces.append([])
             room = width - names
-        pieces[-1].append(place)
-        room -= wide + 2
-    for places in pieces:
-        cells = [[row[place] for place in places] for row in grid.cells]
-        widths = Widths(names, [columns[place] for place in places], 2)
-        yield Grid(grid.names, [heads[place] for place in places], cells), widths
+        pieces[-1].append(index)
+        room -= column_width + 2
+    for indices in pieces:
+        cells = [[row[index] for index in indices] for row in grid.cells]
+        widths = Widths(names, [columns[index] for index in indices], 2)
+        yield Grid(grid.names, [heads[index] for index in indices], cells), widths
 
 
 def _widest(names: Sequence[Label]) -> int:
     return max(1, *(cell_len(text) for name in names for text in (name.text, name.group)))
 
 
-def _columns(grid: Grid, lines: int) -> list[int]:
-    """How wide each column is with headings of at most so many lines, where their words allow that."""
-    found = []
-    for place, head in enumerate(grid.heads):
+def _column_widths(grid: Grid, lines: int) -> list[int]:
+    """The width of each column if its heading has at most `lines` lines, or more if one word is longer."""
+    column_widths = []
+    for index, head in enumerate(grid.heads):
         words = max(cell_len(piece.rstrip()) for piece in BREAK.split(head.text))
         widths = range(words, cell_len(head.text) + 1)
         fits = (width for width in widths if broken(head.text, width).count("\n") < lines)
-        found.append(max([next(fits, words), *map(cell_len, _aligned([row[place] for row in grid.cells]))]))
-    return found
+        column_widths.append(max([next(fits, words), *map(cell_len, _align([row[index] for row in grid.cells]))]))
+    return column_widths
 
 
-def _aligned(numbers: Sequence[Number]) -> list[str]:
-    """A column's numbers, with points and brackets below each other."""
+def _align(numbers: Sequence[Number]) -> list[str]:
+    """The numbers of a column, padded so that points and brackets line up."""
     bounded = [one for one in numbers if one.low]
     widest = [max((cell_len(one[side]) for one in bounded), default=0) for side in range(len(Number._fields))]
     after = sum(widest[1:]) + len(" [, ]") if bounded else 0
@@ -198,18 +206,18 @@ def _aligned(numbers: Sequence[Number]) -> list[str]:
     return texts
 
 
-def _drawn(grid: Grid, widths: Widths) -> Drawn:
+def _rich_table(grid: Grid, widths: Widths) -> RichTable:
     total = widths.names + sum(widths.columns) + widths.gap * len(widths.columns)
-    table = Drawn(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=0, width=total, header_style="bold")
+    table = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=0, width=total, header_style="bold")
     table.add_column(width=widths.names, no_wrap=True)
     columns = []
-    for place, (head, width) in enumerate(zip(grid.heads, widths.columns, strict=True)):
-        # Columns of this box have one space between them.
+    for index, (head, width) in enumerate(zip(grid.heads, widths.columns, strict=True)):
+        # This box already puts one space between columns.
         own, style = width + widths.gap - 1, Style(dim=head.quiet)
         heading = Text(broken(head.text, width), justify="right", style=style)
         table.add_column(heading, width=own, no_wrap=True, vertical="bottom", style=style)
-        # Not justified by the table, which takes away the spaces that put points below each other.
-        columns.append([text.rjust(own) for text in _aligned([row[place] for row in grid.cells])])
+        # Justified here, since the table would strip the spaces that line up the points.
+        columns.append([text.rjust(own) for text in _align([row[index] for row in grid.cells])])
     names = shortened([name.text for name in grid.names], widths.names)
     group = ""
     for name, label, row in zip(names, grid.names, zip(*columns, strict=True), strict=True):
@@ -221,5 +229,5 @@ def _drawn(grid: Grid, widths: Widths) -> Drawn:
 
 
 def _isolated(name: str) -> str:
-    """A name that is read from the right keeps its direction from the numbers beside it."""
+    """Isolate a right-to-left name, so that the numbers beside it keep their direction."""
     return f"\u2068{name}\u2069" if RIGHT_TO_LEFT.search(name) else name

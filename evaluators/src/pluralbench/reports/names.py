@@ -1,4 +1,4 @@
-"""What runs are called beside each other: by their model, and by what else tells them apart."""
+"""Row names for runs: the model, and in brackets the settings that distinguish runs of one model."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -8,8 +8,8 @@ from pluralbench.results.evaluations import ScoreRunConfig
 from pluralbench.results.runs import Run
 
 
-def cut_by(run: Run) -> str | None:
-    """The overflow rule that an item of the run met; None where none did, so that every rule gives the same run."""
+def applied_overflow(run: Run) -> str | None:
+    """Return the overflow rule if it changed an item of the run; None if every rule would give the same run."""
     scored = run.scored
     if (
         not isinstance(run.config, ScoreRunConfig)
@@ -20,13 +20,13 @@ def cut_by(run: Run) -> str | None:
     return run.config.scoring.on_overflow
 
 
-ASKED: dict[str, Callable[[Run], Any]] = {
+PROMPT_SETTINGS: dict[str, Callable[[Run], Any]] = {
     "profile": lambda run: run.config.prompt.profile,
     "variables": lambda run: run.config.judge_setting("variables"),
 }
-"""What changes what a model is asked, so that it is told wherever runs differ in it."""
+"""Settings that change a model's prompts. A name shows them whenever runs differ in them."""
 
-TOLD: dict[str, Callable[[Run], Any]] = {
+OTHER_SETTINGS: dict[str, Callable[[Run], Any]] = {
     "setting {}": lambda run: run.config.judge_setting("setting"),
     "{} posts": lambda run: run.config.prompt.profile_size,
     "oracle {}": lambda run: run.config.judge_setting("oracle"),
@@ -38,54 +38,59 @@ TOLD: dict[str, Callable[[Run], Any]] = {
     "verdicts {}": lambda run: run.config.judge_setting("verdict_parsing"),
     "temperature {}": lambda run: run.config.judge_setting("temperature"),
     "mode {}": lambda run: isinstance(run.config, ScoreRunConfig) and run.config.scoring.mode,
-    "{} if too long": cut_by,
+    "{} if too long": applied_overflow,
     "seed {}": lambda run: getattr(run.config, "seed", None),
     "{} rules": lambda run: "its own" if run.config.benchmark.description.ties_break_exact_match else "legacy",
     "data {}": lambda run: Path(run.config.data.location).name,
     "limit {} per config": lambda run: run.config.data.limit,
 }
-"""What else can tell runs of one model apart, and how that is said."""
+"""Other settings that can distinguish runs of one model, by the format of their text in a name."""
 
-FEW = 2  # so many differences are told; for more the run's folder stands
+MAX_DIFFERENCES = 2  # in a name; runs that differ in more are named by their directory
 
 
-def asked_differently(runs: Sequence[Run]) -> list[str]:
-    """In what of `ASKED` some runs differ; `row_names` has its values in brackets."""
-    return [what for what, of in ASKED.items() if len({of(run) for run in runs}) > 1]
+def differing_prompt_settings(runs: Sequence[Run]) -> list[str]:
+    """Return the names of those `PROMPT_SETTINGS` in which the runs differ; `row_names` shows their values."""
+    return [name for name, value_of in PROMPT_SETTINGS.items() if len({value_of(run) for run in runs}) > 1]
 
 
 def row_names(runs: Sequence[Run]) -> list[str]:
-    """What each run is called in a table: its model, and in brackets what tells it from the others."""
+    """Return each run's name in a table: its model, and in brackets what distinguishes it from the others."""
     short = [Path(run.name).name or run.name for run in runs]
-    whole: dict[str, set[str]] = {}
+    full_names: dict[str, set[str]] = {}
     for run, name in zip(runs, short, strict=True):
-        whole.setdefault(name, set()).add(run.name)
-    names = [run.name if len(whole[name]) > 1 else name for run, name in zip(runs, short, strict=True)]
-    apart = differences(runs, lambda _, value: value)
-    return [f"{name} ({more})" if more else name for name, more in zip(names, apart, strict=True)]
+        full_names.setdefault(name, set()).add(run.name)
+    names = [run.name if len(full_names[name]) > 1 else name for run, name in zip(runs, short, strict=True)]
+    details = differences(runs, lambda _, value: value)
+    return [f"{name} ({detail})" if detail else name for name, detail in zip(names, details, strict=True)]
 
 
-def differences(runs: Sequence[Run], said: Callable[[str, str], str] = "{} {}".format) -> list[str]:
-    """What each run was asked that others were not, and what else tells it from other runs of its model, if any."""
-    differ = asked_differently(runs)
-    asked = [tuple(said(what, _word(ASKED[what](run))) for what in differ) for run in runs]
-    keys = [(run.name, values) for run, values in zip(runs, asked, strict=True)]
-    found = []
-    for run, values, key in zip(runs, asked, keys, strict=True):
-        same = [other for other, one in zip(runs, keys, strict=True) if one == key]
-        found.append(", ".join([*values, *(_apart(run, same) if len(same) > 1 else ())]))
-    return found
+def differences(runs: Sequence[Run], format_setting: Callable[[str, str], str] = "{} {}".format) -> list[str]:
+    """Return for each run the settings that distinguish it from the others; empty where nothing does.
+
+    Args:
+        format_setting: Makes the text of a prompt setting from its name and value.
+    """
+    differing = differing_prompt_settings(runs)
+    prompts = [tuple(format_setting(name, _text(PROMPT_SETTINGS[name](run))) for name in differing) for run in runs]
+    keys = [(run.name, values) for run, values in zip(runs, prompts, strict=True)]
+    texts = []
+    for run, values, key in zip(runs, prompts, keys, strict=True):
+        same = [other for other, other_key in zip(runs, keys, strict=True) if other_key == key]
+        texts.append(", ".join([*values, *(_distinction(run, same) if len(same) > 1 else ())]))
+    return texts
 
 
-def _apart(run: Run, same: Sequence[Run]) -> Iterator[str]:
-    """What tells a run from others of its model that are asked alike: settings, or where these do not, its folder."""
-    differ = {how: of for how, of in TOLD.items() if len({of(other) for other in same}) > 1}
-    if len(differ) <= FEW and len({tuple(of(other) for of in differ.values()) for other in same}) == len(same):
-        yield from (how.format(_word(of(run))) for how, of in differ.items())
+def _distinction(run: Run, same: Sequence[Run]) -> Iterator[str]:
+    """The settings that distinguish runs of one model with the same prompts, or the directory if settings do not."""
+    differ = {form: of for form, of in OTHER_SETTINGS.items() if len({of(other) for other in same}) > 1}
+    distinct = len({tuple(of(other) for of in differ.values()) for other in same}) == len(same)
+    if len(differ) <= MAX_DIFFERENCES and distinct:
+        yield from (form.format(_text(of(run))) for form, of in differ.items())
     else:
         by_name = len({other.path.name for other in same}) == len(same)
         yield run.path.name if by_name else str(run.path)
 
 
-def _word(value: Any) -> str:
+def _text(value: Any) -> str:
     return "none" if value is None else {"True": "yes", "False": "no"}.get(str(value), str(value))

@@ -1,4 +1,4 @@
-"""How a report writes a number: in its unit, with its interval, and marked where that is over few prompts or users."""
+"""Format numbers of reports: unit, confidence interval, and a mark where the interval rests on few clusters."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
@@ -6,28 +6,28 @@ from typing import NamedTuple
 from pluralbench_measures.bootstrap import Estimate
 
 DASH, DAGGER = "–", "†"
-FEW = 10  # clusters under which an interval is marked
+FEW = 10  # an interval over fewer clusters is marked
 Kind = Callable[[float], str]
-"""Writes a value and its bounds in a unit."""
+"""Formats a value or a bound in a unit."""
 
 
 def percent(value: float) -> str:
-    """A share in per cent, as "55.5"."""
+    """Format a fraction in percent, as "55.5"."""
     return f"{100 * value:.1f}"
 
 
 def points(value: float) -> str:
-    """A difference of shares in points, as "+1.5"."""
+    """Format a difference of fractions in percentage points, as "+1.5"."""
     return f"{100 * value:+.1f}"
 
 
 def whole_percent(value: float) -> str:
-    """A share in per cent, as "55"."""
+    """Format a fraction in whole percent, as "55"."""
     return f"{100 * value:.0f}"
 
 
 def p_value(value: float) -> str:
-    """A p-value, as "0.012" or "<0.001"."""
+    """Format a p-value, as "0.012" or "<0.001"."""
     return f"{value:.3f}" if value >= 0.001 else "<0.001"
 
 
@@ -39,7 +39,11 @@ change: Kind = "{:+.3f}".format
 
 
 class Number(NamedTuple):
-    """A number as texts, each empty where it is missing. mark: that its interval is over few clusters."""
+    """A formatted number; a missing part is the empty string.
+
+    Attributes:
+        mark: A dagger if the interval is over few clusters.
+    """
 
     value: str
     low: str = ""
@@ -50,30 +54,30 @@ class Number(NamedTuple):
         return f"{self.value} [{self.low}, {self.high}]{self.mark}" if self.low else self.value
 
 
-def number(found: Estimate | float | None, kind: Kind = percent, *, bounds: bool = True) -> Number:
-    """A number with its interval, or without bounds alone; a dash where it is missing."""
-    if not isinstance(found, Estimate):
-        return Number(DASH if found is None else kind(found))
-    if found.value is None:
+def number(estimate: Estimate | float | None, kind: Kind = percent, *, bounds: bool = True) -> Number:
+    """Format a number and, with `bounds`, its interval; a missing number is a dash."""
+    if not isinstance(estimate, Estimate):
+        return Number(DASH if estimate is None else kind(estimate))
+    if estimate.value is None:
         return Number(DASH)
-    if not bounds or found.low is None or found.high is None:
-        return Number(kind(found.value))
-    return Number(kind(found.value), kind(found.low), kind(found.high), mark(found))
+    if not bounds or estimate.low is None or estimate.high is None:
+        return Number(kind(estimate.value))
+    return Number(kind(estimate.value), kind(estimate.low), kind(estimate.high), mark(estimate))
 
 
-def with_interval(found: Estimate, kind: Kind = percent) -> str:
-    """A number in a sentence, as "55.5 [43.1, 67.0]"; an empty text where it is missing."""
-    return "" if found.value is None else str(number(found, kind)._replace(mark=""))
+def with_interval(estimate: Estimate, kind: Kind = percent) -> str:
+    """Format a number for a sentence, as "55.5 [43.1, 67.0]"; empty where it is missing."""
+    return "" if estimate.value is None else str(number(estimate, kind)._replace(mark=""))
 
 
-def mark(found: Estimate) -> str:
-    """A dagger where an interval is over few clusters, which `mark_notes` explain."""
-    return DAGGER if found.low is not None and found.clusters is not None and found.clusters < FEW else ""
+def mark(estimate: Estimate) -> str:
+    """Return a dagger if the interval is over few clusters; `mark_notes` explains it."""
+    return DAGGER if estimate.low is not None and estimate.clusters is not None and estimate.clusters < FEW else ""
 
 
 def mark_notes(numbers: Iterable[Estimate]) -> Iterator[str]:
-    """What the daggers at some numbers mean."""
-    clusters = {found.clusters or 0 for found in numbers if mark(found)}
+    """Explain the daggers at these numbers, if any."""
+    clusters = {estimate.clusters or 0 for estimate in numbers if mark(estimate)}
     if clusters:
         low, high = min(clusters), max(clusters)
-        yield f"{DAGGER} Wide, since it is over only {low}{f' to {high}' if high > low else ''} prompts or users."
+        yield f"{DAGGER} Wide interval: only {low}{f' to {high}' if high > low else ''} prompts or users."

@@ -1,4 +1,4 @@
-"""The rows of a report, a model each: texts for tables, numbers for programs."""
+"""The default report: one row for each model, as tables for reading and as rows for programs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -29,32 +29,36 @@ ABOUT = (
     "setting",
     "variables",
 )
-OF_SHEET = ("benchmark", "setting")  # which reference points have too
+OF_SHEET = ("benchmark", "setting")  # baselines have these too
 COUNTS = ("ties", "invalid", "dropped", "equal", "truncated")
 
 
 def overview(runs: Sequence[Run], *, wide: bool = False) -> Report:
-    """Some runs, benchmark by benchmark, a row each; see `pluralbench.reports.sheets`.
+    """Report runs with a row each, benchmark by benchmark; see `pluralbench.reports.sheets`.
 
-    wide: every number has its interval, not the overall one alone. For programs numbers are as they are, each with
-    bounds, n, clusters and method. `parts` holds what the overall number is made of; `sheet` names the table, since
-    only its rows are on the same items. Where models have runs in several profile modes, a further table holds them
-    against nothing told, and rows have `against_none`. As CSV what JSON nests has a dot in its name, as
-    `parts.Safety.low`.
+    If models have runs in several profile modes, a further table compares them to the runs without user context.
+
+    Args:
+        wide: Show the interval of every number. Default: only of the overall number.
+
+    Returns:
+        For programs, each number has its bounds, `n`, `clusters` and `method`. `parts` holds the parts of the overall
+        number, `sheet` names the table (only rows of one table are on the same items), and `against_none` the
+        difference to the run without user context. CSV joins nested names with a dot, as `parts.Safety.low`.
     """
     sheets = sheets_of(runs)
     models = [modes_of(sheet.runs) for sheet in sheets]
     modes = [mode_table(sheet, own) for sheet, own in zip(sheets, models, strict=True) if own]
     rows = [_row(sheet, row) for sheet in sheets for row in [*sheet.rows, *sheet.references]]
     if modes:
-        told = mode_fields([one for own in models for one in own])
-        rows = [row | {"against_none": told.get(row["run"])} for row in rows]
-    said = [*notes(sheets), *([MODES_NOTE] if modes else [])]
-    return Report([*(table_of(sheet, wide=wide) for sheet in sheets), *modes], said, _flat(rows), rows)
+        gains = mode_fields([one for own in models for one in own])
+        rows = [row | {"against_none": gains.get(row["run"])} for row in rows]
+    texts = [*notes(sheets), *([MODES_NOTE] if modes else [])]
+    return Report([*(table_of(sheet, wide=wide) for sheet in sheets), *modes], texts, _flat(rows), rows)
 
 
 def table_of(sheet: Sheet, *, wide: bool) -> tables.Table:
-    """A sheet's numbers; only the overall one has its interval, or with `wide` every number."""
+    """Make the table of a sheet; with `wide` every number has its interval, otherwise only the overall one."""
     columns = [
         tables.Column(one.heading, one.kind, wide or not place, one.part) for place, one in enumerate(sheet.columns)
     ]
@@ -66,14 +70,14 @@ def table_of(sheet: Sheet, *, wide: bool) -> tables.Table:
 
 
 def _value(row: Row, column: Column) -> tables.Value:
-    """What a row has in a column; nothing where a reference point has no such number."""
-    found = row.number(column)
-    return "" if row.reference and found.value is None else found
+    """A row's number in a column; empty if a baseline has none."""
+    estimate = row.number(column)
+    return "" if row.reference and estimate.value is None else estimate
 
 
 def _flat(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
     frame = pl.json_normalize(list(rows), infer_schema_length=None)
-    # A benchmark's own columns come in the order of JSON, not where the first row that has them happens to be.
+    # Columns that only some benchmarks have stand in the order of JSON, not where the first row with them stands.
     last = ("parts", *COUNTS, "cost")
     order = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in last]
     place = {name: number for number, name in enumerate([*order, *last])}
@@ -102,8 +106,8 @@ def _row(sheet: Sheet, row: Row) -> dict[str, Any]:
     }
 
 
-def _fields(found: Estimate) -> dict[str, float | int | str | None]:
-    return {name: getattr(found, name) for name in NUMBERS}
+def _fields(estimate: Estimate) -> dict[str, float | int | str | None]:
+    return {name: getattr(estimate, name) for name in NUMBERS}
 
 
 def _cost(run: Run) -> dict[str, float | int | None]:

@@ -1,6 +1,6 @@
-"""What personalized reward models decide with and without a profile, as tables for people and as sentences.
+"""Tables and notes of `personalize`: reward models with and without user context.
 
-The first table has the layout of Personalized RewardBench, Table 6; the others say how sure the differences are.
+The first table has the layout of Personalized RewardBench, Table 6; the others have the differences with intervals.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,167 +14,165 @@ from pluralbench.metrics.personalize import COMPARED
 from pluralbench.reports.layout import first_words
 from pluralbench.reports.numbers import p_value, percent, points
 from pluralbench.reports.tables import Column, Row, Table, Value
-from pluralbench.reports.writing import Report, long_frame, written
+from pluralbench.reports.writing import Report, format_report, long_frame
 from pluralbench.results.personalize import KNOWN, NEW, PersonalizeResult, SetRecord
 from pluralbench.results.runs import Personalized, method_number
 
 METHODS = {"bt": "Bradley-Terry", "gpo": "GPO", "vpl": "VPL", "pal": "PAL", "synthesizeme": "SynthesizeMe"}
 CONDITIONS = {"without": "w/o", "posts": "posts", "with": "w/", "shuffled": "other's"}
-TOLD = {"raw": "posts of the user", "persona": "a summary of the user"}
-AGAINST = {"posts": ", with the summary against the posts alone", "shuffled": ", own against another's profile"}
+CONTEXTS = {"raw": "posts of the user", "persona": "a summary of the user"}
+COMPARISONS = {"posts": ", user summary against posts alone", "shuffled": ", own profile against another user's"}
 
 
 def report_personalized(runs: Sequence[Personalized]) -> Report:
-    """The report of some directories; for programs the long frame of their numbers, with the directory."""
-    # What two directories have in common is said once.
-    said = list(dict.fromkeys(note for found in runs for note in notes(found)))
+    """Report directories of `personalize`; JSON and CSV have the long frame of their numbers."""
+    unique_notes = list(dict.fromkeys(note for run in runs for note in notes(run)))
     return Report(
-        [table for found in runs for table in tables_of(found)],
-        said,
-        long_frame((found.path, found.metrics) for found in runs),
+        [table for run in runs for table in tables_of(run)],
+        unique_notes,
+        long_frame((run.path, run.metrics) for run in runs),
     )
 
 
-def tables_of(found: Personalized) -> Iterator[Table]:
-    """A table of each set and comparison, and the configs of a set that has several, in the layout of Table 6."""
-    conditions = found.result.conditions
+def tables_of(run: Personalized) -> Iterator[Table]:
+    """Make a table of each set and comparison, and one of the configs of a set that has several (Table 6's layout)."""
+    conditions = run.result.conditions
     compared = [pair for pair in COMPARED if {*pair} <= {*conditions}]
-    for name, described in found.result.sets.items():
+    for name, described in run.result.sets.items():
         if described.by_config and len(described.configs) > 1:
-            yield _by_config(found, name, described)
+            yield _by_config(run, name, described)
         if not compared:
             columns = [Column(CONDITIONS[one], part=True) for one in conditions]
-            yield _table(found, described.title, columns, partial(_levels, found, name, conditions))
+            yield _table(run, described.title, columns, partial(_levels, run, name, conditions))
     for first, second in compared:
         levels = [Column(CONDITIONS[one], part=True) for one in (first, second)]
         columns = [*levels, Column("gain", points, part=True), Column("p", p_value, part=True)]
-        for name, described in found.result.sets.items():
-            title = described.title + AGAINST.get(first, "")
-            yield _table(found, title, columns, partial(_gained, found, name, first, second))
+        for name, described in run.result.sets.items():
+            title = described.title + COMPARISONS.get(first, "")
+            yield _table(run, title, columns, partial(_gain, run, name, first, second))
 
 
-def _by_config(found: Personalized, name: str, described: SetRecord) -> Table:
-    conditions = [one for one in found.result.conditions if one != "shuffled"]
+def _by_config(run: Personalized, name: str, described: SetRecord) -> Table:
+    conditions = [one for one in run.result.conditions if one != "shuffled"]
     places = dict(zip(described.configs, first_words(described.configs), strict=True)) | {None: "Mean"}
     shown = [(config, text, condition) for config, text in places.items() for condition in conditions]
     columns = [Column(f"{text}: {CONDITIONS[one]}", bounds=False, part=True) for _, text, one in shown]
 
     def values(method: str) -> list[Estimate]:
-        return [method_number(found, "accuracy", name, method, condition, config) for config, _, condition in shown]
+        return [method_number(run, "accuracy", name, method, condition, config) for config, _, condition in shown]
 
-    return _table(found, described.title, columns, values)
+    return _table(run, described.title, columns, values)
 
 
-def _table(
-    found: Personalized, title: str, columns: Sequence[Column], values: Callable[[str], Sequence[Value]]
-) -> Table:
-    methods = found.config.personalizing.methods
+def _table(run: Personalized, title: str, columns: Sequence[Column], values: Callable[[str], Sequence[Value]]) -> Table:
+    methods = run.config.personalizing.methods
     return Table(title, "method", columns, [Row(METHODS[method], values(method)) for method in methods])
 
 
-def _levels(found: Personalized, name: str, conditions: Sequence[str], method: str) -> list[Estimate]:
-    return [method_number(found, "accuracy", name, method, one) for one in conditions]
+def _levels(run: Personalized, name: str, conditions: Sequence[str], method: str) -> list[Estimate]:
+    return [method_number(run, "accuracy", name, method, one) for one in conditions]
 
 
-def _gained(found: Personalized, name: str, first: str, second: str, method: str) -> list[Value]:
+def _gain(run: Personalized, name: str, first: str, second: str, method: str) -> list[Value]:
     """Both accuracies, the difference and its test."""
-    gain, p = (method_number(found, metric, name, method, f"{second}-{first}") for metric in ("gain", "p_holm"))
-    return [*_levels(found, name, (first, second), method), gain, p]
+    gain, p = (method_number(run, metric, name, method, f"{second}-{first}") for metric in ("gain", "p_holm"))
+    return [*_levels(run, name, (first, second), method), gain, p]
 
 
-def notes(found: Personalized) -> Iterator[str]:
-    """What a reader of the tables has to know, a sentence or two each."""
-    config, result = found.config, found.result
+def notes(run: Personalized) -> Iterator[str]:
+    """Write the notes on the tables, a sentence or two each."""
+    config, result = run.config, run.result
     for name, described in result.sets.items():
         about = {
-            NEW: "users of whom nothing was trained on",
-            KNOWN: "users that were trained on, by their latest pairs, which were not",
+            NEW: "users without training data",
+            KNOWN: "users with training data, on their latest pairs, which were held out",
         }.get(name, "users")
         yield f"{described.title}: {counted(described.items, 'pair')} of {described.users:,} {about}."
     trained, number = result.trained_on, config.personalizing.seeds
-    seeds = f", the mean over {number} seeds" if number > 1 else ", of one seed"
+    seeds = f", mean over {number} seeds" if number > 1 else ", one seed"
     yield (
-        f"Accuracy in %{seeds}, with {CONFIDENCE:.0%} intervals over users; ties are wrong, and a coin gets 50. "
+        f"Accuracy in %{seeds}, with {CONFIDENCE:.0%} intervals over users; ties are wrong, chance is 50. "
         f"Trained on {counted(trained.pairs, 'pair')} of {trained.users:,} users."
     )
-    yield from _told(found)
+    yield from _condition_notes(run)
     if len(result.conditions) > 1:
         methods = len(config.personalizing.methods)
         adjusted = f", adjusted for the {methods} methods of a table (Holm)" if methods > 1 else ""
-        yield (
-            "gain: the second less the first, in points. p: of no difference, two-sided, by exchanging the two within "
-            f"users{adjusted}."
-        )
+        yield f"gain: second minus first, in points. p: two-sided permutation test within users{adjusted}."
     if result.excluded:
-        left = ", ".join(f"{name} {count:,}" for name, count in result.excluded.items())
-        yield f"Left out for all models, since nothing is known of the user to tell, or for their length: {left}."
-    yield from _spread(found)
-    yield from _alike(found)
+        counts = ", ".join(f"{name} {count:,}" for name, count in result.excluded.items())
+        yield f"Items excluded for all models (no user context, or too long): {counts}."
+    yield from _seed_notes(run)
+    yield from _architecture_notes(run)
 
 
-def _told(found: Personalized) -> Iterator[str]:
-    config, result = found.config, found.result
-    told: dict[str, list[str]] = {}
+def _condition_notes(run: Personalized) -> Iterator[str]:
+    config, result = run.config, run.result
+    methods: dict[str, list[str]] = {}
     for model in result.models:
-        if model.condition == "with" and METHODS[model.method] not in told.setdefault(TOLD[model.user_context], []):
-            told[TOLD[model.user_context]].append(METHODS[model.method])
-    if told:
-        said = [f"{what} ({', '.join(names)})" for what, names in told.items()]
-        summary = ", and a summary of the user besides" if config.personalizing.persona else ""
-        yield f"w/: told {'; '.join(said)}{summary}."
+        if model.condition == "with" and METHODS[model.method] not in methods.setdefault(
+            CONTEXTS[model.user_context], []
+        ):
+            methods[CONTEXTS[model.user_context]].append(METHODS[model.method])
+    if methods:
+        contexts = [f"{context} ({', '.join(names)})" for context, names in methods.items()]
+        summary = "; and a summary of the user" if config.personalizing.persona else ""
+        yield f"w/: the model gets {'; '.join(contexts)}{summary}."
         yield from _without_personas(result)
     if "posts" in result.conditions:
         yield (
-            "posts: told posts of the user alone. The paper of Personalized RewardBench describes its Table 6 in two "
-            "ways: w/ against w/o is that of appendix A.3, w/ against posts that of appendix B (there GPO is told no "
-            "posts in either)."
+            "posts: the model gets only posts of the user. Personalized RewardBench describes its Table 6 in two ways: "
+            "w/ against w/o (appendix A.3) and w/ against posts (appendix B; there GPO gets no posts in either)."
         )
     if "without" in result.conditions:
-        yield "w/o: told nothing of the user, in training and here."
+        yield "w/o: no user context, in training and evaluation."
     if "shuffled" in result.conditions:
-        yield "other's: the models of w/, here told of another user, drawn at random."
+        yield "other's: the models of w/, evaluated with the context of a random other user."
 
 
 def _without_personas(result: PersonalizeResult) -> Iterator[str]:
     names = dict.fromkeys(METHODS[model.method] for model in result.models if model.user_context == "persona")
     without = {one.title: one.items - one.personas for one in result.sets.values() if one.personas < one.items}
     if names and without:
-        said = ", ".join(f"{count:,} of {title}" for title, count in without.items())
-        yield f"Items whose user has no summary, so that {', '.join(names)} was told posts there too: {said}."
+        counts = ", ".join(f"{count:,} of {title}" for title, count in without.items())
+        yield f"Items whose user has no summary, so {', '.join(names)} got posts instead: {counts}."
 
 
-def _spread(found: Personalized) -> Iterator[str]:
-    """How far seeds lie apart on the first set."""
-    name, described = next(iter(found.result.sets.items()))
+def _seed_notes(run: Personalized) -> Iterator[str]:
+    """The standard deviation over seeds on the first set."""
+    name, described = next(iter(run.result.sets.items()))
     parts = []
-    for method in found.config.personalizing.methods:
+    for method in run.config.personalizing.methods:
         spreads = {
-            CONDITIONS[condition]: method_number(found, "seeds_sd", name, method, condition).value
-            for condition in found.result.conditions
+            CONDITIONS[condition]: method_number(run, "seeds_sd", name, method, condition).value
+            for condition in run.result.conditions
         }
-        said = [f"{which} {percent(value)}" for which, value in spreads.items() if value is not None]
-        parts += [f"{METHODS[method]} {', '.join(said)}"] if said else []
+        texts = [f"{condition} {percent(value)}" for condition, value in spreads.items() if value is not None]
+        parts += [f"{METHODS[method]} {', '.join(texts)}"] if texts else []
     if parts:
         yield f"Standard deviation over seeds, in points, {described.title.lower()}: {'; '.join(parts)}."
 
 
-def _alike(found: Personalized) -> Iterator[str]:
-    if {"bt", "synthesizeme"} <= set(found.config.personalizing.methods):
+def _architecture_notes(run: Personalized) -> Iterator[str]:
+    if {"bt", "synthesizeme"} <= set(run.config.personalizing.methods):
         yield (
-            "Bradley-Terry and SynthesizeMe are one architecture here, and in the paper of Personalized RewardBench "
-            "their rows are the same in every digit: without a profile, or where both are told the same, their rows "
-            "are one piece of evidence and not two."
+            "Bradley-Terry and SynthesizeMe are the same architecture, and their rows in Personalized RewardBench are "
+            "identical. Without user context, or with the same context, count their rows as one result, not two."
         )
 
 
-def page(found: Personalized, figures: Sequence[Path]) -> str:
-    """The page of a directory in Markdown, with its figures, whose paths are within the directory."""
+def page(run: Personalized, figures: Sequence[Path]) -> str:
+    """Write the page of a directory in Markdown.
+
+    Args:
+        figures: Paths relative to the directory.
+    """
     pictures = "\n\n".join(f"![{path.stem.replace('_', ' ')}]({path.as_posix()})" for path in figures)
     parts = [
-        f"# Personalized reward models on {Path(found.config.backbone.name).name}",
-        str(written(report_personalized([found]), "markdown", None)),
-        *([f"## By how much is told\n\n{pictures}"] if pictures else []),
-        "## How to repeat it\n\nWhat was asked and what made the numbers is in `run.json`, each decision in "
-        "`items.parquet`, and each model, as `pluralbench score` takes it, in `models`.",
+        f"# Personalized reward models on {Path(run.config.backbone.name).name}",
+        str(format_report(report_personalized([run]), "markdown", None)),
+        *([f"## By amount of user context\n\n{pictures}"] if pictures else []),
+        "## How to reproduce it\n\n`run.json` has the settings and the software versions, `items.parquet` each "
+        "decision, and `models` the models, which `pluralbench score` accepts.",
     ]
     return "\n\n".join(parts) + "\n"

@@ -1,7 +1,7 @@
-"""What models gain where they are told of the person: each told run against the same model's run with nothing told.
+"""How much user context helps a model: runs with a profile against the same model's run without one.
 
-Personalized RewardBench, section 4.3 and Figure 2. Which runs belong together is read from them: the same model, asked
-alike but for the profile, on the same items.
+Personalized RewardBench, section 4.3 and Figure 2. Runs are matched by their records: the same model on the same items,
+with the same settings except for the profile.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 
 from pluralbench.evaluation.compare import Difference, compare
-from pluralbench.reports.names import TOLD, cut_by, row_names
+from pluralbench.reports.names import OTHER_SETTINGS, applied_overflow, row_names
 from pluralbench.reports.numbers import p_value, points
 from pluralbench.reports.sheets import Sheet
 from pluralbench.reports.tables import Column, Row, Table, Value
@@ -20,55 +20,66 @@ from pluralbench.results.runs import Run
 NONE = "none"
 MODES = (NONE, "raw", "plan", "persona")
 MODES_NOTE = (
-    "Against none: points that a model gains over its run with nothing told of the person, on the same items, "
-    f"with {CONFIDENCE:.0%} intervals; p by exchanging the two runs within people, not adjusted for several."
+    "Against none: points gained over the same model without user context, on the same items, with "
+    f"{CONFIDENCE:.0%} intervals; p from a permutation test within users, not adjusted for multiple comparisons."
 )
-NOT_ALIKE = ("{} posts", "{} if too long")
-"""What in `TOLD` need not be the same: the profile itself, and what `_base` looks at."""
+MAY_DIFFER = ("{} posts", "{} if too long")
+"""Entries of `OTHER_SETTINGS` that matched runs need not share; `_base` checks the overflow rule."""
 
 
-class Told(NamedTuple):
-    """A run that tells its model something of the person. without: the run that tells it nothing; None for this one."""
+class ModeRun(NamedTuple):
+    """A run in a profile mode.
+
+    Attributes:
+        against_none: Difference to the run without user context; None for that run itself.
+    """
 
     run: Run
     mode: str
     against_none: Difference | None = None
 
 
-def modes_of(runs: Sequence[Run]) -> list[list[Told]]:
-    """The modes of each model that has a run with nothing told and others, that one first.
+def modes_of(runs: Sequence[Run]) -> list[list[ModeRun]]:
+    """Match runs of a model in several profile modes.
 
-    runs: on the same items. A model's runs are in the order of `MODES`, those of one mode in that of their folders.
+    Args:
+        runs: Runs on the same items.
+
+    Returns:
+        A list for each model that has a run without user context and runs with it: first the run without, then the
+        others in the order of `MODES`, and within a mode by directory.
     """
     by_model: dict[tuple[Any, ...], list[Run]] = {}
     for run in runs:
         if run.config.prompt.profile is not None and run.config.judge_setting("setting") is None:
-            by_model.setdefault(_asked(run), []).append(run)
-    found = []
-    for ours in by_model.values():
-        ordered = sorted(ours, key=_order)
-        bare = [run for run in ordered if run.config.prompt.profile == NONE]
-        for base in bare:
-            told = [
-                Told(run, str(run.config.prompt.profile), compare(base, run).headline)
+            by_model.setdefault(_settings(run), []).append(run)
+    models = []
+    for own in by_model.values():
+        ordered = sorted(own, key=_order)
+        bases = [run for run in ordered if run.config.prompt.profile == NONE]
+        for base in bases:
+            others = [
+                ModeRun(run, str(run.config.prompt.profile), compare(base, run).headline)
                 for run in ordered
-                if run.config.prompt.profile != NONE and _base(run, bare) is base
+                if run.config.prompt.profile != NONE and _base(run, bases) is base
             ]
-            found += [[Told(base, NONE), *told]] if told else []
-    return found
+            models += [[ModeRun(base, NONE), *others]] if others else []
+    return models
 
 
-def _asked(run: Run) -> tuple[Any, ...]:
-    return run.name, run.result.model.kind, *(str(of(run)) for how, of in TOLD.items() if how not in NOT_ALIKE)
+def _settings(run: Run) -> tuple[Any, ...]:
+    shared = (str(of(run)) for form, of in OTHER_SETTINGS.items() if form not in MAY_DIFFER)
+    return run.name, run.result.model.kind, *shared
 
 
-def _base(run: Run, bare: Sequence[Run]) -> Run | None:
-    """The one run with nothing told that a told one is held against; None where there is none, or several.
+def _base(run: Run, bases: Sequence[Run]) -> Run | None:
+    """The run without user context that a run is compared to; None if there is none, or more than one.
 
-    Overflow rules have to be the same only where both runs met theirs: the other one would be the same under each.
+    Overflow rules must agree only if both runs applied theirs: a run that applied none is the same under every rule.
     """
-    alike = [one for one in bare if None in (cut_by(one), cut_by(run)) or cut_by(one) == cut_by(run)]
-    same = [one for one in alike if _rule(one) == _rule(run)] or alike
+    rule = applied_overflow(run)
+    comparable = [base for base in bases if None in (applied_overflow(base), rule) or applied_overflow(base) == rule]
+    same = [base for base in comparable if _rule(base) == _rule(run)] or comparable
     return same[0] if len(same) == 1 else None
 
 
@@ -81,25 +92,27 @@ def _rule(run: Run) -> str | None:
     return run.config.scoring.on_overflow if isinstance(run.config, ScoreRunConfig) else None
 
 
-def mode_table(sheet: Sheet, models: Sequence[Sequence[Told]]) -> Table:
-    """A row for each model and mode of a sheet: accuracy, and the paired difference to nothing told."""
-    told = [one for own in models for one in own]
-    names = row_names([one.run for one in told])
-    rows = [Row(name, (one.run.headline, *_values(one.against_none))) for name, one in zip(names, told, strict=True)]
+def mode_table(sheet: Sheet, models: Sequence[Sequence[ModeRun]]) -> Table:
+    """Make a row for each model and mode: the overall number, and the paired difference to no user context."""
+    modes = [mode for own in models for mode in own]
+    names = row_names([mode.run for mode in modes])
+    rows = [
+        Row(name, (mode.run.headline, *_values(mode.against_none))) for name, mode in zip(names, modes, strict=True)
+    ]
     columns = (Column("overall"), Column("against none", points), Column("p", p_value))
-    return Table(f"{sheet.heading}: what is told of the person", "model", columns, rows)
+    return Table(f"{sheet.heading}: user context", "model", columns, rows)
 
 
-def _values(found: Difference | None) -> tuple[Value, Value]:
-    if found is None or found.difference is None:
+def _values(gain: Difference | None) -> tuple[Value, Value]:
+    if gain is None or gain.difference is None:
         return "", ""
-    return Estimate(found.difference, found.low, found.high), found.p_value
+    return Estimate(gain.difference, gain.low, gain.high), gain.p_value
 
 
-def mode_fields(models: Sequence[Sequence[Told]]) -> dict[str, dict[str, Any]]:
-    """For programs: the difference to nothing told, by a run's directory."""
-    found = {str(one.run.path): one.against_none for own in models for one in own if one.against_none is not None}
+def mode_fields(models: Sequence[Sequence[ModeRun]]) -> dict[str, dict[str, Any]]:
+    """Return the difference to the run without user context, by a run's directory, as JSON has it."""
+    gains = {str(mode.run.path): mode.against_none for own in models for mode in own if mode.against_none is not None}
     return {
-        path: {"difference": one.difference, "low": one.low, "high": one.high, "p_value": one.p_value}
-        for path, one in found.items()
+        path: {"difference": gain.difference, "low": gain.low, "high": gain.high, "p_value": gain.p_value}
+        for path, gain in gains.items()
     }

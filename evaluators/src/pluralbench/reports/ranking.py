@@ -1,4 +1,4 @@
-"""Which of a table's models can be told apart, and what ranks that leaves them."""
+"""Ranks of the models of a table, and which of them differ significantly."""
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -12,42 +12,48 @@ from pluralbench.evaluation.compare import counted_decisions, overall_difference
 from pluralbench.reports.sheets import Sheet
 
 RANKS = (
-    "Models share a rank unless the difference of their overall numbers on the same items is beyond chance (p < 0.05 "
-    "by Holm over all pairs of the table). A range has all ranks that a model may have."
+    "Models share a rank unless their overall numbers on the same items differ significantly (p < 0.05, "
+    "Holm-corrected over all pairs of the table). A range lists every rank that a model may have."
 )
 
 
-class Ranked(NamedTuple):
-    """The ranks of a sheet's rows, in their order, and the differences behind them, by the numbers of two rows.
+class Ranking(NamedTuple):
+    """The ranks of a sheet's rows.
 
-    rejection_reasons: where rows cannot be compared, a sentence that says why; then there are no ranks.
+    Attributes:
+        ranks: A rank for each row; None for a row without an overall number.
+        differences: Difference of the overall numbers, by the indices of two rows.
+        problem: Why the rows cannot be ranked; empty if they can.
     """
 
     ranks: Sequence[RankInterval | None]
     differences: Mapping[Pair, Estimate]
-    rejection_reasons: str = ""
+    problem: str = ""
 
 
-def ranked(sheet: Sheet) -> Ranked:
-    """The ranks of the runs of a sheet; None of one without an overall number."""
-    numbered = [place for place, run in enumerate(sheet.runs) if run.headline.value is not None]
-    decisions = {place: counted_decisions(sheet.runs[place]) for place in numbered}
+def rank_sheet(sheet: Sheet) -> Ranking:
+    """Rank the runs of a sheet."""
+    scored = [index for index, run in enumerate(sheet.runs) if run.headline.value is not None]
+    decisions = {index: counted_decisions(sheet.runs[index]) for index in scored}
     try:
-        found = {
+        differences = {
             (one, other): overall_difference(sheet.runs[one], sheet.runs[other], decisions[one], decisions[other])
-            for one, other in combinations(numbered, 2)
+            for one, other in combinations(scored, 2)
         }
     except RunError as error:
-        return Ranked([None] * len(sheet.runs), {}, f"There are no ranks here. {error}")
-    return Ranked(spread_over(len(sheet.runs), numbered, found), found)
+        return Ranking([None] * len(sheet.runs), {}, f"The models are not ranked. {error}")
+    return Ranking(ranks_of_rows(len(sheet.runs), scored, differences), differences)
 
 
-def spread_over(rows: int, numbered: Sequence[int], differences: Mapping[Pair, Estimate]) -> list[RankInterval | None]:
-    """The ranks of those rows that have a number, at their places among all of so many rows.
+def ranks_of_rows(rows: int, scored: Sequence[int], differences: Mapping[Pair, Estimate]) -> list[RankInterval | None]:
+    """Rank the scored rows of a table; the other rows get None.
 
-    differences: by the places of two rows, see `pluralbench_measures.ranks`.
+    Args:
+        rows: Number of rows of the table.
+        scored: Indices of the rows that have a number.
+        differences: By the indices of two rows; see `pluralbench_measures.ranks`.
     """
-    at = {place: number for number, place in enumerate(numbered)}
-    given = {(at[one], at[other]): found for (one, other), found in differences.items()}
-    found = iter(ranks(len(numbered), given))
-    return [next(found) if place in at else None for place in range(rows)]
+    positions = {index: position for position, index in enumerate(scored)}
+    by_position = {(positions[one], positions[other]): gap for (one, other), gap in differences.items()}
+    intervals = iter(ranks(len(scored), by_position))
+    return [next(intervals) if index in positions else None for index in range(rows)]

@@ -1,4 +1,4 @@
-"""`report`: what runs found, a row a model, for people and for programs; or every number in detail."""
+"""`report`: one row for each model, or every number in detail, in a format for reading or for programs."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from pluralbench.reports.domains import report_downstream
 from pluralbench.reports.layout import WIDTH
 from pluralbench.reports.overview import overview
 from pluralbench.reports.personalize import report_personalized
-from pluralbench.reports.writing import Report, written
+from pluralbench.reports.writing import Report, format_report
 from pluralbench.results.finding import FoundRuns
 from pluralbench.results.runs import Run
 
@@ -21,19 +21,37 @@ __all__ = ["render", "report_frame"]
 def render(
     runs: Sequence[Run], form: Format, *, detail: bool = False, wide: bool = False, width: int = WIDTH
 ) -> str | Group:
-    """The report of some runs, with what a reader has to know; in the terminal something that rich prints.
+    """Render the report of runs, with the notes that explain it.
 
-    detail: every number rather than a row a model; as JSON or CSV the long frame of `report_frame`. wide: as many
-    columns as it needs, and intervals of parts too. width: columns of the terminal. Raises `EvaluationError` for none.
+    Args:
+        runs: Finished runs.
+        form: Output format.
+        detail: Show every number instead of one row for each model. As JSON or CSV: the rows of `report_frame`.
+        wide: Use as many columns as needed, and show the intervals of parts too.
+        width: Columns of the terminal.
+
+    Returns:
+        The text, or for the format `table` an object that rich prints.
+
+    Raises:
+        EvaluationError: There are no runs.
     """
     report = next(iter(reports_of(FoundRuns([*runs], [], []), detail=detail, wide=wide)))
-    return written(report, form, None if wide else width)
+    return format_report(report, form, None if wide else width)
 
 
-def reports_of(found: FoundRuns, *, detail: bool = False, wide: bool = False) -> list[Report]:
-    """A report for each kind of run among these. detail, wide: see `render`. Raises `EvaluationError` for none."""
-    if not any(found):
-        raise EvaluationError("There is no run to report; give one or more run directories.")
-    reports = [details(found.runs) if detail else overview(found.runs, wide=wide)] if found.runs else []
-    reports += [report_personalized(found.personalized)] if found.personalized else []
-    return reports + ([report_downstream(found.downstream)] if found.downstream else [])
+def reports_of(runs: FoundRuns, *, detail: bool = False, wide: bool = False) -> list[Report]:
+    """Make a report for each kind of run.
+
+    Args:
+        detail: See `render`.
+        wide: See `render`.
+
+    Raises:
+        EvaluationError: There are no runs.
+    """
+    if not any(runs):
+        raise EvaluationError("There are no runs to report; name at least one run directory.")
+    reports = [details(runs.runs) if detail else overview(runs.runs, wide=wide)] if runs.runs else []
+    reports += [report_personalized(runs.personalized)] if runs.personalized else []
+    return reports + ([report_downstream(runs.downstream)] if runs.downstream else [])

@@ -1,7 +1,7 @@
-"""What a report shows of some runs: for each benchmark, and each set of its items, a row a model.
+"""Sheets: the comparable runs of a report, one row for each model.
 
-A sheet has what can be compared: runs of one benchmark on the same items, by one rule. Its columns are the overall
-number and the parts it is made of, each a place in the runs' metrics.
+A sheet has the runs of one benchmark on the same items with the same rule for the overall number. Its columns are the
+overall number and its parts, each a place in the runs' metrics.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,13 +11,13 @@ import polars as pl
 from pluralbench_measures.bootstrap import Estimate
 
 from pluralbench.data.benchmarks import Benchmark, known_benchmarks
-from pluralbench.reports.names import asked_differently, row_names
+from pluralbench.reports.names import differing_prompt_settings, row_names
 from pluralbench.reports.numbers import Kind, percent, points, two_digits
 from pluralbench.results.metrics_frame import Place
 from pluralbench.results.runs import MISSING, Run, items_text
 
 REFERENCES = {"coin": "coin", "longer": "longer answer", "shorter": "shorter answer"}
-"""Reference points: what these get on the same items, by the words in which a report names them."""
+"""Baselines on the same items, by the key of their metrics; the values are their names in reports."""
 
 OF_REFERENCE = {"overall": "overall_of_{}", "accuracy": "{}", "exact_match": "exact_match_of_{}"}
 PLAIN = "default"
@@ -25,11 +25,17 @@ DATA: dict[str, Callable[[Run], str]] = {
     "at {}": lambda run: (run.config.data.revision or "")[:7],
     "limit {} per config": lambda run: f"{run.config.data.limit or ''}",
 }
-"""What can tell the items of runs apart, and how that is said; where nothing of it does, their content."""
+"""Data settings that can distinguish sheets, by the format of their text; sheets that agree in all show a digest."""
 
 
 class Column(NamedTuple):
-    """A number that each row has. part: of what the overall number is made of. shift: it is a difference."""
+    """A number that each row has.
+
+    Attributes:
+        place: Where the number is in a run's metrics.
+        part: It is a part of the overall number.
+        shift: It is a difference.
+    """
 
     heading: str
     place: Place
@@ -38,24 +44,28 @@ class Column(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Its name in JSON: the metric, or of a part what is above it."""
+        """Name in JSON: the metric, or the heading of a part."""
         return self.heading if self.part else self.place.metric
 
     @property
     def kind(self) -> Kind:
-        """How its numbers are written."""
+        """Format of its numbers."""
         return two_digits if self.place.metric == "kappa" else points if self.shift else percent
 
 
 class Row(NamedTuple):
-    """A row: a run, or a reference point on the items of a run."""
+    """A run, or a baseline on the items of a run.
+
+    Attributes:
+        reference: Key of the baseline in `REFERENCES`; None for the run itself.
+    """
 
     name: str
     run: Run
     reference: str | None = None
 
     def number(self, column: Column) -> Estimate:
-        """What the row has in a column."""
+        """Return the row's number in a column."""
         place = column.place
         if self.reference is not None:
             if place.metric not in OF_REFERENCE:
@@ -67,16 +77,19 @@ class Row(NamedTuple):
 
 
 class Sheet(NamedTuple):
-    """Runs of a benchmark on the same items, the best one first, and the reference points on these items.
+    """Runs of a benchmark on the same items, the best one first, and the baselines on these items.
 
-    title: of the benchmark, see `title_of`. items: how many there are. told: what tells the sheet from others of its
-    benchmark. other: its items are other ones than those of the benchmark's first sheet in this setting, so its numbers
-    cannot be held against that one's.
+    Attributes:
+        title: Title of the benchmark; see `title_of`.
+        items: Number of items.
+        qualifiers: Texts that distinguish the sheet from others of its benchmark.
+        other: The items differ from those of the benchmark's first sheet in this setting, so the numbers of the two
+            cannot be compared.
     """
 
     title: str
     items: int
-    told: tuple[str, ...]
+    qualifiers: tuple[str, ...]
     other: bool
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
@@ -89,28 +102,28 @@ class Sheet(NamedTuple):
 
     @property
     def size(self) -> str:
-        """How many items there are, and how many of them count towards the overall numbers, if not all."""
+        """Number of items, and how many of them count in the overall numbers if not all do."""
         text = items_text([run.items_counted for run in self.runs], self.items)
         return text.replace(" item", " other item") if self.other else text
 
     @property
     def heading(self) -> str:
-        """The benchmark, what tells the sheet apart, and how many items it is on."""
-        return ", ".join([self.title, *self.told, self.size])
+        """Title of the sheet: the benchmark, the qualifiers and the number of items."""
+        return ", ".join([self.title, *self.qualifiers, self.size])
 
 
 def sheets_of(runs: Sequence[Run]) -> list[Sheet]:
-    """The sheets of some runs, benchmark by benchmark; of one benchmark those on the most items first."""
-    found = []
+    """Group runs into sheets, benchmark by benchmark; within a benchmark those on the most items come first."""
+    sheets = []
     for ours in _grouped(runs, lambda run: (run.config.benchmark.name, run.config.benchmark.description.title)):
         by_setting = list(_grouped(ours, lambda run: run.config.judge_setting("setting") or ""))
         for same in by_setting:
             parts = sorted(_grouped(same, _comparable), key=lambda part: (-_items(part[0]).height, str(part[0].path)))
             first = _content(parts[0][0])
             for part in parts:
-                told = tuple(_apart(part, parts))
-                found.append(_sheet(part, told, other=_content(part[0]) != first))
-    return found
+                qualifiers = tuple(_qualifiers(part, parts))
+                sheets.append(_sheet(part, qualifiers, other=_content(part[0]) != first))
+    return sheets
 
 
 def _grouped(runs: Sequence[Run], by: Callable[[Run], Any]) -> Iterator[list[Run]]:
@@ -120,32 +133,32 @@ def _grouped(runs: Sequence[Run], by: Callable[[Run], Any]) -> Iterator[list[Run
 
 
 def _comparable(run: Run) -> tuple[tuple[str, str], bytes]:
-    """Alike for runs whose numbers can be compared: made by one rule of the same items."""
+    """Equal for runs whose numbers can be compared: the same rule on the same items."""
     return _rule(run), _content(run)
 
 
 def _items(run: Run) -> pl.DataFrame:
-    """What names the items that enter the overall number, a row an item."""
+    """The keys of the items that count in the overall number."""
     outside = sorted(run.config.benchmark.description.outside_overall)
     return run.items.filter(~pl.col("config").is_in(outside)).select("config", "id", "digest").unique()
 
 
 def _content(run: Run) -> bytes:
-    """The same for runs on the same items, in this process."""
+    """A hash of the items, stable only within this process."""
     return _items(run).hash_rows().sort().to_numpy().tobytes()
 
 
-def _apart(runs: Sequence[Run], sheets: Sequence[Sequence[Run]]) -> Iterator[str]:
-    """What tells a sheet from others of its benchmark and setting, in words, and what stands in its names' brackets."""
+def _qualifiers(runs: Sequence[Run], sheets: Sequence[Sequence[Run]]) -> Iterator[str]:
+    """What distinguishes a sheet from others of its benchmark and setting, and what the brackets in its names mean."""
     run = runs[0]
     setting, benchmark = run.config.judge_setting("setting"), run.config.benchmark.description
     if setting is not None:
         yield f"setting {setting}"
         if len({other.config.judge_setting("variables") for other in runs}) == 1:
             yield f"variables {run.config.judge_setting('variables')}"
-    differ = asked_differently(runs)
+    differ = differing_prompt_settings(runs)
     if differ:
-        yield f"in brackets the {' and '.join(differ)}"
+        yield f"{' and '.join(differ)} in brackets"
     inside = [config for config in run.names("pooled", "config") if config not in benchmark.outside_overall]
     if len(inside) == 1 and inside[0] not in {PLAIN, run.config.benchmark.name}:
         yield inside[0]
@@ -160,7 +173,7 @@ def _apart(runs: Sequence[Run], sheets: Sequence[Sequence[Run]]) -> Iterator[str
 
 
 def _rule(run: Run) -> tuple[str, str]:
-    """How the overall number is made, weights included."""
+    """How the overall number is computed, including the weights."""
     return run.config.benchmark.rule, str(run.config.benchmark.description.sections)
 
 
@@ -169,7 +182,7 @@ def _is_legacy(benchmark: Benchmark) -> bool:
     return not benchmark.ties_break_exact_match or benchmark.sections == older
 
 
-def _sheet(runs: Sequence[Run], told: tuple[str, ...], *, other: bool) -> Sheet:
+def _sheet(runs: Sequence[Run], qualifiers: tuple[str, ...], *, other: bool) -> Sheet:
     ordered = sorted(runs, key=_order)
     names = row_names(ordered)
     rows = tuple(Row(name, run) for name, run in zip(names, ordered, strict=True))
@@ -177,7 +190,7 @@ def _sheet(runs: Sequence[Run], told: tuple[str, ...], *, other: bool) -> Sheet:
     return Sheet(
         title=title_of(ordered),
         items=ordered[0].items_total,
-        told=told,
+        qualifiers=qualifiers,
         other=other,
         columns=columns,
         rows=rows,
@@ -186,7 +199,7 @@ def _sheet(runs: Sequence[Run], told: tuple[str, ...], *, other: bool) -> Sheet:
 
 
 def title_of(runs: Sequence[Run]) -> str:
-    """What to call the benchmark of some runs: by all their data, of which copies of the published ones are some."""
+    """Return the title of the runs' benchmark: the published one if all are on copies of its data, else their own."""
     published, titles = runs[0].config.benchmark.description.title, {run.config.benchmark.title for run in runs}
     copies = published in titles and len({run.config.data.digest for run in runs}) == 1
     return published if copies else " / ".join(sorted(titles))
@@ -197,7 +210,7 @@ def _order(run: Run) -> float:
 
 
 def _references(runs: Sequence[Run]) -> Iterator[Row]:
-    """Reference points, of the first run that has them: all are on the same items."""
+    """The baselines of the first run that has them; all runs are on the same items."""
     for reference, name in REFERENCES.items():
         metric = OF_REFERENCE["overall"].format(reference)
         run = next((run for run in runs if run.estimate(metric, "overall").value is not None), None)
@@ -206,7 +219,10 @@ def _references(runs: Sequence[Run]) -> Iterator[Row]:
 
 
 def columns_of(run: Run) -> Iterator[Column]:
-    """The overall number and what it is made of, as the benchmark makes it; of a run without one what there is."""
+    """Yield the columns of a run: the overall number and its parts, as the benchmark defines them.
+
+    A run that has only configs outside the overall number gets those configs and their subsets.
+    """
     benchmark = run.config.benchmark.description
     yield Column("overall", Place("overall", "overall"))
     every = run.names("pooled", "config")
@@ -233,7 +249,7 @@ def columns_of(run: Run) -> Iterator[Column]:
 
 
 def _of_apart(run: Run) -> Iterator[Column]:
-    """The configs that stay out of the overall number, and their subsets."""
+    """The configs outside the overall number, and their subsets."""
     for config in run.names("excluded", "config"):
         yield Column(config, Place("excluded", "accuracy", config), part=True)
         for subset in run.names("subset", "subset", config=config):
@@ -241,7 +257,7 @@ def _of_apart(run: Run) -> Iterator[Column]:
 
 
 def _of_languages(run: Run) -> Iterator[Column]:
-    """Of languages their means: 23 of four sections each are more than a table holds."""
+    """Means over languages: 23 languages with four sections each are too many columns."""
     benchmark = run.config.benchmark.description
     if run.estimate("drop", "overall").value is not None:
         yield Column("against English", Place("overall", "drop"), shift=True)

@@ -1,4 +1,4 @@
-"""A table of a report as data: columns with the kind of their numbers, and rows of values."""
+"""Tables of reports as data, before they are formatted."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -11,9 +11,13 @@ Value = Estimate | float | int | str | None
 
 
 class Column(NamedTuple):
-    """What is above a column, and how its numbers are written.
+    """A column of a report.
 
-    bounds: with their intervals. part: it may become a row where the columns do not fit beside each other.
+    Attributes:
+        text: The heading.
+        kind: Formats the numbers.
+        bounds: Show the confidence intervals.
+        part: The column may become a row if the table is too wide.
     """
 
     text: str
@@ -23,7 +27,12 @@ class Column(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row. quiet: it is no result, but what results are held against. group: the rows that it stands with."""
+    """A row of a report.
+
+    Attributes:
+        quiet: The row is a baseline and is shown dimmed.
+        group: Name of the group of rows that it belongs to.
+    """
 
     name: str
     values: Sequence[Value]
@@ -32,7 +41,12 @@ class Row(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A title, what names and groups of rows are of, columns, and rows."""
+    """A table of a report.
+
+    Attributes:
+        names: Heading of the column of row names.
+        groups: Heading of the column of groups.
+    """
 
     title: str
     names: str
@@ -41,19 +55,19 @@ class Table(NamedTuple):
     groups: str = ""
 
     def cells(self) -> list[list[Number]]:
-        """The values as they are shown, row by row: texts as they are, integers as counts."""
-        return [[shown(*pair) for pair in zip(self.columns, row.values, strict=True)] for row in self.rows]
+        """Format the values, row by row: texts unchanged, integers as counts."""
+        return [[format_value(*pair) for pair in zip(self.columns, row.values, strict=True)] for row in self.rows]
 
 
-def shown(column: Column, value: Value) -> Number:
-    """A value as it stands in a column."""
+def format_value(column: Column, value: Value) -> Number:
+    """Format a value of a column."""
     if isinstance(value, str | int):
         return Number(value if isinstance(value, str) else f"{value:,}")
     return number(value, column.kind, bounds=column.bounds)
 
 
 def marks_in(tables: Iterable[Table]) -> Iterator[str]:
-    """What the marks at the numbers of some tables mean."""
+    """Explain the marks at the numbers of these tables, if any."""
     yield from mark_notes(
         value
         for table in tables

@@ -1,4 +1,4 @@
-"""`judge-metrics`: what the verdicts in a table amount to, as rows for programs and as tables for people."""
+"""`judge-metrics`: metrics of a table of verdicts, as rows for programs and as tables for reading."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -20,11 +20,17 @@ Rows = Sequence[Mapping[str, Any]]
 def verdict_rows(
     verdicts: pl.DataFrame, *, threshold: float = THRESHOLD, seed: int = 0, labels: pl.DataFrame | None = None
 ) -> list[dict[str, Any]]:
-    """All that is known of each task, setting, set of persona variables and judge, as `--json` prints it.
+    """Compute the metrics of each task, setting, set of persona variables and judge.
 
-    verdicts, labels: as `check_verdicts` and `check_labels` make them. Each row has the four names, what
-    `verdict_metrics` says, `against_none` (see there) and `human` (see `compare_with_people`), None where there is
-    nothing to compare.
+    Args:
+        verdicts: As `check_verdicts` returns them.
+        threshold: Certainty from which a verdict counts as certain.
+        seed: Seed of the draws for the agreement of annotators.
+        labels: Human labels, as `check_labels` returns them. Default: no comparison with people.
+
+    Returns:
+        A row for each group: the four names, the metrics of `verdict_metrics`, and `against_none` and `human`, which
+        `against_none` and `compare_with_people` describe; both are None if there is nothing to compare.
     """
     rows = all_verdict_metrics(verdicts, threshold=threshold)
     persona = against_none(verdicts)
@@ -41,10 +47,10 @@ def _names(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def report_verdicts(rows: Rows) -> Report:
-    """The tables of these rows, shares in per cent, and what a reader has to know; for programs the rows."""
+    """Report the rows of `verdict_rows` as tables in percent, with notes; JSON and CSV have the rows."""
     at = f"{rows[0]['threshold']:g}"
     certain = [row for row in rows if row["by_certainty"]]
-    told = [row for row in rows if row["against_none"]]
+    compared = [row for row in rows if row["against_none"]]
     people = [row for row in rows if row["human"]]
     tables = [
         _table(
@@ -58,12 +64,12 @@ def report_verdicts(rows: Rows) -> Report:
             [(row, _certainty(row)) for row in certain],
         ),
         _table(
-            "With a persona and without (%)",
+            "With and without a persona (%)",
             ["n", "with", "without", "difference"],
-            [(row, _persona(row["against_none"])) for row in told],
+            [(row, _persona(row["against_none"])) for row in compared],
         ),
         _table(
-            "Judges and people on the same items (%)",
+            "Judges and human annotators on the same items (%)",
             ["open", "items", "accuracy", "majority", "difference", f"≥ {at}", f"majority ≥ {at}"],
             [(row, _people(row["human"])) for row in people],
         ),
@@ -74,11 +80,11 @@ def report_verdicts(rows: Rows) -> Report:
 
 def _table(title: str, heads: Sequence[str], rows: Sequence[tuple[Mapping[str, Any], Sequence[Value]]]) -> Table:
     columns = [Column(head, points if head == "difference" else percent) for head in heads]
-    made = [
+    table_rows = [
         Row(row["judge"], values, group=f"{row['task']}, {row['setting']}, {row['persona_variables']}")
         for row, values in rows
     ]
-    return Table(title, "judge", columns, made, "task, setting, variables")
+    return Table(title, "judge", columns, table_rows, "task, setting, variables")
 
 
 def _verdicts(row: Mapping[str, Any]) -> list[Value]:
@@ -91,16 +97,18 @@ def _certainty(row: Mapping[str, Any]) -> list[Value]:
     return [high, low, above, _share(row, "calibration_error"), _share(row, "risk_coverage_area")]
 
 
-def _persona(found: Mapping[str, Any]) -> list[Value]:
-    return [found["n"], *(_share(found, name) for name in ("accuracy", "accuracy_without", "difference"))]
+def _persona(comparison: Mapping[str, Any]) -> list[Value]:
+    shares = ("accuracy", "accuracy_without", "difference")
+    return [comparison["n"], *(_share(comparison, name) for name in shares)]
 
 
-def _people(found: Mapping[str, Any]) -> list[Value]:
-    if not found["items"]:
-        return [found["no_majority"], 0, None, None, None, None, None]
-    verdicts, majority = found["verdicts"], found["majority"]
-    shares = [_share(verdicts, "accuracy"), _share(majority, "accuracy"), _share(found, "difference")]
-    return [found["no_majority"], found["items"], *shares, _counted(verdicts, "high"), _counted(majority, "high")]
+def _people(comparison: Mapping[str, Any]) -> list[Value]:
+    no_majority, items = comparison["no_majority"], comparison["items"]
+    if not items:
+        return [no_majority, 0, None, None, None, None, None]
+    verdicts, majority = comparison["verdicts"], comparison["majority"]
+    shares = [_share(verdicts, "accuracy"), _share(majority, "accuracy"), _share(comparison, "difference")]
+    return [no_majority, items, *shares, _counted(verdicts, "high"), _counted(majority, "high")]
 
 
 def _share(row: Mapping[str, Any], name: str) -> Estimate:
@@ -114,18 +122,18 @@ def _counted(row: Mapping[str, Any], which: str) -> str | None:
 
 
 def notes_of(rows: Rows) -> list[str]:
-    """What a reader of the tables has to know, a sentence each."""
+    """Write the notes on the tables, a sentence or two each."""
     by = dict.fromkeys(row["clustered_by"] for row in rows)
-    whole = " and ".join(f"`{name}`" for name in by if name != "row")
-    clustered = whole or "rows, each by itself, since there is no column `user`"
+    columns = " and ".join(f"`{name}`" for name in by if name != "row")
+    clusters = columns or "rows, since there is no column `user`"
     at = f"{rows[0]['threshold']:g}"
-    said = [f"Accuracy counts an invalid answer as wrong. Brackets: {CONFIDENCE:.0%} intervals over {clustered}."]
+    texts = [f"Invalid answers count as wrong. Brackets: {CONFIDENCE:.0%} intervals over {clusters}."]
     if any(row["by_certainty"] for row in rows):
-        said += [
-            f"≥ {at} and < {at} are right answers of valid ones with a certainty; > {at} is the other reading of the "
-            "threshold. Coverage: rows that are high, of all.",
+        texts += [
+            f"≥ {at} and < {at}: correct of the valid answers with such a certainty; > {at} excludes the threshold. "
+            f"Coverage: share of all rows with a certainty ≥ {at}.",
             "ECE: expected calibration error in ten deciles of certainty. AURC: area under the risk-coverage curve, "
-            "equally sure answers in the order of chance. Less is better for both.",
+            "with equal certainties in random order. Lower is better for both.",
         ]
     by_note: dict[str, list[str]] = {}
     for row in rows:
@@ -133,38 +141,39 @@ def notes_of(rows: Rows) -> list[str]:
             by_note.setdefault(note, []).append(", ".join(_names(row)) + (f" ({count:,})" if count else ""))
     for note, groups in by_note.items():
         more = f"; and {len(groups) - NAMED:,} more" if len(groups) > NAMED else ""
-        said.append(f"{note}: {'; '.join(groups[:NAMED])}{more}.")
-    return said
+        texts.append(f"{note}: {'; '.join(groups[:NAMED])}{more}.")
+    return texts
 
 
 def _remarks(row: Mapping[str, Any]) -> Iterator[tuple[str, int | None]]:
-    """What is to be said of some rows only, and of how many verdicts each."""
+    """Notes on a single row, each with the number of verdicts that it is about."""
     if row["unusable_certainty"]:
-        yield "Certainties that are no number from 1 to 100", row["unusable_certainty"]
+        yield "Certainties that are not a number from 1 to 100", row["unusable_certainty"]
     if row["by_certainty"] and row["without_certainty"]:
         yield "Valid answers without a certainty", row["without_certainty"]
-    found = row["against_none"]
-    if found and found["setting_without"] != row["setting"]:
-        yield f"Compared to verdicts without a persona in the setting {found['setting_without']}", None
-    if found and not found["same_items"]:
-        yield "Not the same items without a persona, so resampled apart", found["n_without"]
-    if found and found["left_out"]:
-        yield "Rows that are only with or only without a persona, and so left out of the comparison", found["left_out"]
+    comparison = row["against_none"]
+    if comparison and comparison["setting_without"] != row["setting"]:
+        yield f"Compared to verdicts without a persona in the setting {comparison['setting_without']}", None
+    if comparison and not comparison["same_items"]:
+        yield "Different items without a persona, so the two are resampled independently", comparison["n_without"]
+    if comparison and comparison["left_out"]:
+        yield "Excluded rows, which exist only with or only without a persona", comparison["left_out"]
     if row["human"]:
         yield _people_note(row["human"]), None
 
 
-def _people_note(found: Mapping[str, Any]) -> str:
-    single, between = found["single_labels"], found["agreement"]["between_annotators"]
-    parts = [f"Single labels are right in {single['correct']:,} of {single['n']:,}"]
+def _people_note(comparison: Mapping[str, Any]) -> str:
+    agreement = comparison["agreement"]
+    single, between = comparison["single_labels"], agreement["between_annotators"]
+    parts = [f"Single labels are correct in {single['correct']:,} of {single['n']:,}"]
     if between:
         parts.append(
             f"two annotators agree in {between['mean']:.1%} (sd {100 * between['sd']:.1f}, "
-            f"{found['agreement']['draws']:,} draws of {between['size']} items)"
+            f"{agreement['draws']:,} draws of {between['size']} items)"
         )
-    further = {
-        "open, left out for want of a majority": found["no_majority"],
-        "labeled items without a verdict": found["not_judged"],
-        "items with another truth": found["other_truth"],
+    excluded = {
+        "open (excluded, no majority)": comparison["no_majority"],
+        "labeled items without a verdict": comparison["not_judged"],
+        "items with a different correct answer": comparison["other_truth"],
     }
-    return ", ".join(parts + [f"{count:,} {what}" for what, count in further.items() if count])
+    return ", ".join(parts + [f"{count:,} {reason}" for reason, count in excluded.items() if count])

@@ -1,4 +1,4 @@
-"""What a report says in each form: for people as a table, Markdown or LaTeX, for programs as JSON or CSV."""
+"""Write reports in each output format."""
 
 import json
 import re
@@ -16,11 +16,18 @@ from pluralbench.reports import Format
 from pluralbench.reports.layout import clean, lay_out, wrapped
 from pluralbench.reports.tables import Table, marks_in
 
-STARTS_A_ROW = re.compile(r"(?m)^ ([\[*])")  # what LaTeX would take for an argument of the row's end before it
+STARTS_A_ROW = re.compile(r"(?m)^ ([\[*])")  # LaTeX would read these as an argument of the preceding `\\`
 
 
 class Report(NamedTuple):
-    """What a report says. tables, notes: for people. frame: for programs; rows: the same where JSON nests it."""
+    """The content of a report.
+
+    Attributes:
+        tables: Tables for reading.
+        notes: Sentences that explain the tables.
+        frame: The same numbers for programs.
+        rows: The nested rows of JSON. Default: those of `frame`.
+    """
 
     tables: Sequence[Table]
     notes: Sequence[str]
@@ -29,19 +36,23 @@ class Report(NamedTuple):
 
 
 def long_frame(numbers: Iterable[tuple[Path, pl.DataFrame]]) -> pl.DataFrame:
-    """The long frames of some directories in one, each row with its directory in front."""
+    """Concatenate the long frames of directories; the first column, `run`, has the directory."""
     return pl.concat([frame.select(pl.lit(str(path)).alias("run"), pl.all()) for path, frame in numbers])
 
 
-def written(report: Report, form: Format, width: int | None) -> str | Group:
-    """The report in a form. width: columns of the terminal, None for as many as it needs."""
+def format_report(report: Report, form: Format, width: int | None) -> str | Group:
+    """Write a report in an output format.
+
+    Args:
+        width: Columns of the terminal; None for as many as needed.
+    """
     notes = [clean(note) for note in (*report.notes, *marks_in(report.tables))]
     match form:
         case "json":
             rows = report.frame.to_dicts() if report.rows is None else report.rows
             return json.dumps(rows, indent=1, ensure_ascii=False, allow_nan=False)
         case "csv":
-            texts = pl.col(pl.String)  # a spreadsheet takes those that begin so for formulas
+            texts = pl.col(pl.String)  # spreadsheets read texts with these first characters as formulas
             return report.frame.with_columns(
                 pl.when(texts.str.contains(r"^[=+@\t\r-]")).then("'" + texts).otherwise(texts).name.keep()
             ).write_csv()
@@ -52,47 +63,47 @@ def written(report: Report, form: Format, width: int | None) -> str | Group:
             tables = (f"% {clean(table.title)}\n{_in_latex(table)}" for table in report.tables)
             return "\n\n".join([*tables, "\n".join(f"% {note}" for note in notes)])
         case "table":
-            return Group(*shown(report.tables, width), *(wrapped(note, width) for note in notes))
+            return Group(*render_tables(report.tables, width), *(wrapped(note, width) for note in notes))
 
 
-def shown(tables: Sequence[Table], width: int | None) -> Iterator[RenderableType]:
-    """Tables for a terminal, an empty line below each."""
+def render_tables(tables: Sequence[Table], width: int | None) -> Iterator[RenderableType]:
+    """Lay out tables for a terminal, with an empty line below each."""
     for table in tables:
         yield from lay_out(table, width)
         yield Text("")
 
 
 def in_markdown(table: Table) -> str:
-    """A table in Markdown, without its title."""
+    """Write a table in Markdown, without its title."""
     return markdown_table(texts_of(table))
 
 
 def texts_of(table: Table) -> pl.DataFrame:
-    """A table as a frame of texts, whose first columns have the names."""
+    """Return a table as a frame of texts; the first columns have the groups, if any, and the row names."""
     groups = bool(table.groups)
     rows = [
         [clean(text) for text in (*[row.group] * groups, row.name, *map(str, cells))]
         for row, cells in zip(table.rows, table.cells(), strict=True)
     ]
     heads = (*[table.groups] * groups, table.names, *(column.text for column in table.columns))
-    return pl.DataFrame(rows, dict.fromkeys(_unlike(heads), pl.String), orient="row")
+    return pl.DataFrame(rows, dict.fromkeys(_unique(heads), pl.String), orient="row")
 
 
-def _unlike(heads: Sequence[str]) -> Iterator[str]:
-    """What is above the columns; one that is called like another gets a colon."""
-    taken: set[str] = set()
+def _unique(heads: Sequence[str]) -> Iterator[str]:
+    """Headings, those that are repeated with a colon."""
+    used: set[str] = set()
     for text in heads:
         name = clean(text)
-        while name in taken:
+        while name in used:
             name += ":"
-        taken.add(name)
+        used.add(name)
         yield name
 
 
 def _in_latex(table: Table) -> str:
-    """A table as a tabular with the rules of booktabs, what LaTeX would read as commands escaped."""
+    """A tabular with the rules of booktabs; characters that LaTeX reads as commands are escaped."""
     frame = texts_of(table)
-    named = frame.width - len(table.columns)
-    aligned = [*["left"] * named, *["right"] * (frame.width - named)]
-    text = tabulate(frame.rows(), frame.columns, "latex_booktabs", disable_numparse=True, colalign=aligned)
+    labels = frame.width - len(table.columns)
+    alignment = [*["left"] * labels, *["right"] * (frame.width - labels)]
+    text = tabulate(frame.rows(), frame.columns, "latex_booktabs", disable_numparse=True, colalign=alignment)
     return STARTS_A_ROW.sub(r" {}\1", text)

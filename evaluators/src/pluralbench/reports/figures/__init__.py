@@ -1,6 +1,6 @@
 """Figures of runs and of verdicts.
 
-matplotlib takes a second to import, so it is imported where something is drawn; here are the names of its types.
+matplotlib takes a second to import, so functions import it when they draw. This module has the names of its types.
 """
 
 from collections.abc import Callable
@@ -14,6 +14,6 @@ else:
     Axes = Axis = Figure = Any
 
 Make = Callable[[], Figure | None]
-"""Draws a figure; None where it would have nothing to show."""
+"""A function that draws a figure; it returns None if there is nothing to show."""
 
 __all__ = ["Axes", "Axis", "Figure", "Make"]

@@ -1,4 +1,4 @@
-"""Figures of best-of-n: the outcome by k, and what was realised of the gain that rewards promised."""
+"""Figures of best-of-n: outcome by k, and realized against promised gain."""
 
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -17,76 +17,81 @@ from pluralbench.results.runs import Downstream, policy_number
 
 SIZE, APART = 2.9, 0.75  # of a panel and between panels, in inches
 GAINS = ("promised", "realised")
-BANDS = 3  # reward models of which intervals stay readable
+BANDS = 3  # reward models at most whose intervals are drawn as bands
 UNITS = {
     "rubric": "Rubric score (0 to 2)",
     "rating": "Rating (1 to 10)",
-    "win": "Wins less losses (-1 to 1)",
+    "win": "Wins minus losses (-1 to 1)",
 }
 
 
-def draw_best_of_n(found: Downstream, folder: Path, among: Iterable[str] = ()) -> list[Path]:
-    """Write `best_of_n` as PNG and SVG; the paths. Raises `EvaluationError` when there is nothing to draw.
+def draw_best_of_n(run: Downstream, folder: Path, among: Iterable[str] = ()) -> list[Path]:
+    """Write `best_of_n` as PNG and SVG.
 
-    among: the reward models in all figures of the report, by whose names the colours go.
+    Args:
+        among: Reward models in all figures of the report, which determine the colors.
+
+    Returns:
+        The paths of the files.
+
+    Raises:
+        EvaluationError: There is nothing to draw.
     """
-    if not found.result.rewards:
-        raise EvaluationError("There is nothing to draw: no reward model selected anything.")
-    return write({"best_of_n": partial(curves, found, among)}, folder)
+    if not run.result.rewards:
+        raise EvaluationError("There is nothing to draw: the run has no reward model.")
+    return write({"best_of_n": partial(curves, run, among)}, folder)
 
 
-def curves(found: Downstream, among: Iterable[str] = ()) -> Figure:
-    """Outcome by k with the policy's level; beside it realised against promised gain, where both are known."""
-    outcome, metric = found.result.outcome, shown_metric(found)
-    models = series_of_judges({model: one.value for model, one in of_rewards(found, metric).items()}, among)
-    both = any(one.value is not None for one in of_rewards(found, "realised").values())
+def curves(run: Downstream, among: Iterable[str] = ()) -> Figure:
+    """Draw the outcome by k with the policy's level and, if there are both, realized against promised gain."""
+    outcome, metric = run.result.outcome, shown_metric(run)
+    models = series_of_judges({model: one.value for model, one in of_rewards(run, metric).items()}, among)
+    both = any(one.value is not None for one in of_rewards(run, "realised").values())
     figure, (left, *right) = style.grid(SIZE, SIZE, 1 + both, 2, beside=APART)
-    _by_k(left, found, models, metric)
-    left.set_ylabel("Promised gain (standard deviations)" if outcome is None else UNITS[found.config.outcome.measure])
+    _by_k(left, run, models, metric)
+    left.set_ylabel("Promised gain (standard deviations)" if outcome is None else UNITS[run.config.outcome.measure])
     for ax in right:
-        _realised(ax, found, models)
+        _gains(ax, run, models)
     style.legend(figure.axes[-1], models)
     judge = "" if outcome is None else f" Judged by {outcome.judge.name}: {outcome.scale}."
-    title = f"Best of k from {Path(readable(found.result.policy.name)).name} on {found.config.benchmark.title}"
-    level = " Grey, dashed: the policy by itself." if metric == "outcome" else ""
+    title = f"Best of k from {Path(readable(run.result.policy.name)).name} on {run.config.benchmark.title}"
+    level = " Dashed gray: the policy by itself." if metric == "outcome" else ""
     bands = f" Bands: {CONFIDENCE:.0%} intervals." if len(models) <= BANDS else f" {style.whiskers()}"
     gains = (
-        " Right: gains in standard deviations within prompts as k grows; on the dotted line a reward model keeps what "
-        "it promises."
+        " Right: gains in standard deviations within prompts, for each k; dotted: realized gain equals promised gain."
         if both
         else ""
     )
-    return style.heading(figure, title, f"{found.result.sampling.prompts:,} prompts.{judge}{level}{bands}{gains}")
+    return style.heading(figure, title, f"{run.result.sampling.prompts:,} prompts.{judge}{level}{bands}{gains}")
 
 
-def _by_k(ax: Axes, found: Downstream, models: Sequence[Series], metric: str) -> None:
-    sizes = found.result.sampling.sizes
+def _by_k(ax: Axes, run: Downstream, models: Sequence[Series], metric: str) -> None:
+    sizes = run.result.sampling.sizes
     ax.set_xscale("log", base=2)
-    ax.set_xlabel("k, candidates to choose from")
+    ax.set_xlabel("k (number of candidates)")
     ax.set_xticks(sizes, [str(k) for k in sizes])
     ax.minorticks_off()
-    level = policy_number(found, "outcome").value if metric == "outcome" else None
+    level = policy_number(run, "outcome").value if metric == "outcome" else None
     if level is not None:
         style.dashed(ax.axhline, level)
     for number, one in enumerate(models):
-        points = [(k, style.point(policy_number(found, metric, model=one.name, k=k), 1.0)) for k in sizes]
+        points = [(k, style.point(policy_number(run, metric, model=one.name, k=k), 1.0)) for k in sizes]
         style.curve(ax, points, one, band=len(models) <= BANDS)
-        sure = [(k, low, high) for k, (_, low, high, _) in points if low is not None and high is not None]
-        if sure and len(models) > BANDS:  # of many, only the last, side by side
-            k, low, high = sure[-1]
-            ax.vlines(k * 2 ** (0.1 * (number + 1)), low, high, color=one.colour, linewidth=0.9, zorder=2)
+        intervals = [(k, low, high) for k, (_, low, high, _) in points if low is not None and high is not None]
+        if intervals and len(models) > BANDS:  # only those of the largest k, side by side
+            k, low, high = intervals[-1]
+            ax.vlines(k * 2 ** (0.1 * (number + 1)), low, high, color=one.color, linewidth=0.9, zorder=2)
 
 
-def _realised(ax: Axes, found: Downstream, models: Sequence[Series]) -> None:
+def _gains(ax: Axes, run: Downstream, models: Sequence[Series]) -> None:
     most = 0.0
     for one in models:
         gains = [
-            [policy_number(found, what, model=one.name, k=k).value for what in GAINS]
-            for k in found.result.sampling.sizes
+            [policy_number(run, what, model=one.name, k=k).value for what in GAINS] for k in run.result.sampling.sizes
         ]
-        there = [(promised, Point(realised)) for promised, realised in gains if promised is not None]
-        style.curve(ax, there, one)
-        most = max([most, *(promised for promised, realised in there if realised.value is not None)])
+        points = [(promised, Point(realized)) for promised, realized in gains if promised is not None]
+        style.curve(ax, points, one)
+        most = max([most, *(promised for promised, realized in points if realized.value is not None)])
     style.dashed(ax.axhline, 0)
-    ax.plot([0, most], [0, most], color=style.GREY, linewidth=0.8, linestyle=":", zorder=1)
-    ax.set(xlabel="Gain that the reward promises", ylabel="Gain that the judge sees")
+    ax.plot([0, most], [0, most], color=style.GRAY, linewidth=0.8, linestyle=":", zorder=1)
+    ax.set(xlabel="Promised gain (by the reward)", ylabel="Realized gain (by the judge)")

@@ -1,4 +1,4 @@
-"""Figures of rankings by category: accuracy and exact match, and how well rewards are calibrated."""
+"""Figures of rankings by category: accuracy, exact match and calibration."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -9,29 +9,29 @@ from pluralbench.reports.figures.series import RunSeries
 from pluralbench.reports.figures.style import Column, Point, dot, heading, point
 from pluralbench.results.runs import Run
 
-SIDE_BY_SIDE = 6  # models that bars can show
-ACROSS = 4  # panels of calibration in a row
-WIDTH = 26  # letters of a category in a line; a Han character is as wide as two
+SIDE_BY_SIDE = 6  # models at most in a bar chart; more are a heat map
+ACROSS = 4  # calibration panels in a row
+WIDTH = 26  # letters of a category in a line; a Han character counts as two
 MEAN = "Mean of categories"
 PANELS = ("Accuracy", "Exact match")
 
 
 def figures_of(models: Sequence[RunSeries]) -> dict[str, Callable[[Sequence[RunSeries]], Figure | None]]:
-    """The figures that there are for these models, by the stem of their files: one a config, and the calibration."""
+    """Return the functions that draw these models' figures by file stem: one for each config, and the calibration."""
     configs = dict.fromkeys(config for one in models for config in one.run.names("config", "config", "exact_match"))
     stems = {style.stem("categories", config): config for config in configs}
     return {stem: partial(_categories, config=config) for stem, config in stems.items()} | {"calibration": _calibration}
 
 
 def labels_of(runs: Iterable[Run]) -> dict[str, str]:
-    """What to call each part of a benchmark, the same in every figure of these runs."""
+    """Return the label of each part of a benchmark, the same in every figure of these runs."""
     groups = {"config": "config", "excluded": "config", "section": "section", "category": "subset", "subset": "subset"}
-    of = list(runs)
-    return part_labels(name for group, column in groups.items() for run in of for name in run.names(group, column))
+    every = list(runs)
+    return part_labels(name for group, column in groups.items() for run in every for name in run.names(group, column))
 
 
 def _categories(models: Sequence[RunSeries], config: str) -> Figure | None:
-    called = {MEAN: MEAN} | labels_of(one.run for one in models)
+    labels = {MEAN: MEAN} | labels_of(one.run for one in models)
     rows = [(MEAN, [_shares(one.run, config) for one in models])]
     names = dict.fromkeys(name for one in models for name in one.run.names("category", "subset", config=config))
     rows += [(name, [_shares(one.run, config, name) for one in models]) for name in names]
@@ -40,26 +40,26 @@ def _categories(models: Sequence[RunSeries], config: str) -> Figure | None:
         return None
     first, *others = rows
     rows = [first, *sorted(others, key=lambda row: -style.mean((accuracy for accuracy, _ in row[1]), -1.0))]
-    title = f"Accuracy and exact match (%) by category, {called[config]}, {style.which(models)}"
-    note = f"{MEAN}: each weighs alike. Exact match: all pairs of a prompt are right.{style.dashes(points)}"
+    title = f"Accuracy and exact match (%) by category, {labels[config]}, {style.which(models)}"
+    note = f"{MEAN}: unweighted. Exact match: all pairs of a prompt are correct.{style.dashes(points)}"
     if len(models) > SIDE_BY_SIDE:
         columns = [
             Column(
                 panel * (len(rows) + 0.4) + number + 0.2 * (number > 0),
-                folded(called[name], 2 * WIDTH, lines=1, below=what.lower()),
+                folded(labels[name], 2 * WIDTH, lines=1, below=metric.lower()),
                 [pair[panel] for pair in pairs],
             )
-            for panel, what in enumerate(PANELS)
+            for panel, metric in enumerate(PANELS)
             for number, (name, pairs) in enumerate(rows)
         ]
-        return heading(style.heat(models, columns, unit="Per cent"), title, f"{note} The table has the intervals.")
-    labels = [folded(called[name], WIDTH) for name, _ in rows]
-    lines = max(label.count("\n") + 1 for label in labels)
+        return heading(style.heat(models, columns, unit="Percent"), title, f"{note} Intervals: see the table.")
+    texts = [folded(labels[name], WIDTH) for name, _ in rows]
+    lines = max(text.count("\n") + 1 for text in texts)
     size = max(0.3, 0.13 * len(models), 0.16 * lines) * len(rows)
     figure, both = style.grid(2.75, size, 2, 2, beside=0.3)
-    for panel, (ax, what) in enumerate(zip(both, PANELS, strict=True)):
-        ax.set(xlim=(-2, 102), xlabel=f"{what} (%)")
-        style.lines(ax, labels if panel == 0 else [""] * len(rows))
+    for panel, (ax, metric) in enumerate(zip(both, PANELS, strict=True)):
+        ax.set(xlim=(-2, 102), xlabel=f"{metric} (%)")
+        style.lines(ax, texts if panel == 0 else [""] * len(rows))
         if panel == 0:
             style.dashed(ax.axvline, 50)
         for row, (_, pairs) in enumerate(rows):
@@ -71,7 +71,7 @@ def _categories(models: Sequence[RunSeries], config: str) -> Figure | None:
 def _bars(ax: Axes, row: int, shown: Sequence[Point], models: Sequence[RunSeries]) -> None:
     step = min(0.4, 0.84 / len(models))
     for at, one, model in zip(style.beside(row, len(models), step), shown, models, strict=True):
-        ax.barh(at, one.value or 0.0, 0.9 * step, color=model.colour, alpha=0.35, linewidth=0, zorder=1.5)
+        ax.barh(at, one.value or 0.0, 0.9 * step, color=model.color, alpha=0.35, linewidth=0, zorder=1.5)
         dot(ax, at, one, model)
 
 
@@ -87,38 +87,36 @@ def _calibration(models: Sequence[RunSeries]) -> Figure | None:
     for number, (ax, one, name) in enumerate(zip(panels, shown, titles, strict=True)):
         column = number % across
         ax.set(xlim=(48, 102), ylim=(-4, 104), xticks=[50, 75, 100], yticks=[0, 25, 50, 75, 100])
-        ax.plot([50, 100], [50, 100], color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
+        ax.plot([50, 100], [50, 100], color=style.GRAY, linewidth=0.8, linestyle="--", zorder=1)
         ax.tick_params(labelleft=column == 0)
         title = f"{name}\n" * (len(shown) > 1) + f"ECE {one.run.estimate('ece', 'pooled').value:.3f}"
         ax.set_title(title, fontsize=8)
         points = _bins(one.run)
-        ax.plot(
-            [x for x, _ in points], [y.value or 0.0 for _, y in points], color=one.colour, linewidth=0.8, zorder=1.5
-        )
+        ax.plot([x for x, _ in points], [y.value or 0.0 for _, y in points], color=one.color, linewidth=0.8, zorder=1.5)
         for x, y in points:
             dot(ax, x, y, one, upright=True)
         if column == 0:
-            ax.set_ylabel("Pairs that are right (%)")
+            ax.set_ylabel("Correct pairs (%)")
         if number + across >= len(shown):
             ax.set_xlabel("Sigmoid of the difference (%)")
     note = (
-        "Pairs in five equal bins by the difference of their scores: the probability that the mean difference stands "
-        "for, and how many are right. ECE: expected calibration error. Dashed: as it should be. "
-        f"{style.whiskers(found for one in shown for _, found in _bins(one.run))}"
+        "Pairs in five equal bins of score difference: sigmoid of the mean difference, and correct pairs. "
+        "ECE: expected calibration error. Dashed: perfect calibration. "
+        f"{style.whiskers(accuracy for one in shown for _, accuracy in _bins(one.run))}"
     )
-    gone = ", ".join(one.label for one in models if one not in shown)
-    note += f" No scores, and so no panel: {gone}." if gone else ""
+    missing = ", ".join(one.label for one in models if one not in shown)
+    note += f" No panel, since there are no scores: {missing}." if missing else ""
     return heading(figure, f"Calibration, {style.which(shown)}", note)
 
 
 def _bins(run: Run) -> list[tuple[float, Point]]:
-    """The probability that each bin stands for, in per cent, and how many of its pairs are right."""
-    found = []
+    """The probability of each bin, in percent, and the accuracy of its pairs."""
+    bins = []
     for name in run.names("bin", "subset"):
         probability = run.estimate("probability", "bin", subset=name).value
         if probability is not None:
-            found.append((100 * probability, point(run.estimate("accuracy", "bin", subset=name))))
-    return found
+            bins.append((100 * probability, point(run.estimate("accuracy", "bin", subset=name))))
+    return bins
 
 
 def _shares(run: Run, config: str, category: str | None = None) -> tuple[Point, Point]:

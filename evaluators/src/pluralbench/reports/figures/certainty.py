@@ -29,26 +29,35 @@ POINTS = 16  # of a curve between two certainties
 
 
 def draw_verdicts(rows: Rows, folder: Path) -> list[Path]:
-    """Write the figures that these verdicts have data for, each as PNG and SVG, and say which files those are.
+    """Write the figures that these verdicts have data for, each as PNG and SVG.
 
-    rows: as `verdict_rows` makes them. Raises `EvaluationError` when there is nothing to draw, and where nothing can be
-    written.
+    Args:
+        rows: As `verdict_rows` returns them.
+
+    Returns:
+        The paths of the files.
+
+    Raises:
+        EvaluationError: There is nothing to draw, or the files cannot be written.
     """
     figures = figures_of(rows)
     if not figures:
         raise EvaluationError(
-            "There is nothing to draw: no verdict has a certainty, and there are none with and without a persona."
+            "There is nothing to draw: no verdict has a certainty, and no judge has them with and without a persona."
         )
     return write(figures, folder)
 
 
 def figures_of(rows: Rows, among: Iterable[str] = ()) -> dict[str, Callable[[], Figure]]:
-    """The figures that these verdicts have data for, by the stem of their files.
+    """Return the functions that draw the figures that these verdicts have data for.
 
-    Those with certainties are one for each setting and set of persona variables, `certainty_SETTING_VARIABLES` and
-    `risk_coverage_SETTING_VARIABLES`, with a panel a task; `persona` is the other. `variables_SETTING` has all sets of
-    variables side by side, where there are two beside none. among: the names of all models in the report, by which the
-    colours go.
+    Args:
+        among: Names of all models in the report, which determine the colors.
+
+    Returns:
+        By file stem: `certainty_SETTING_VARIABLES` and `risk_coverage_SETTING_VARIABLES` for verdicts with certainties,
+        with a panel for each task; `variables_SETTING` if a setting has two sets of variables besides none; `persona`,
+        with and without a persona.
     """
     rated = [row for row in rows if row["by_certainty"]]
     compared = [row for row in rows if row["against_none"]]
@@ -56,9 +65,9 @@ def figures_of(rows: Rows, among: Iterable[str] = ()) -> dict[str, Callable[[], 
     figures: dict[str, Callable[[], Figure]] = {}
     for setting, variables in dict.fromkeys((row["setting"], row["persona_variables"]) for row in rated):
         ours = [row for row in rated if (row["setting"], row["persona_variables"]) == (setting, variables)]
-        told = f"{setting}, persona: {variables}"
-        figures[style.stem("certainty", setting, variables)] = partial(_by_certainty, ours, judges, told)
-        figures[style.stem("risk_coverage", setting, variables)] = partial(_risk_coverage, ours, judges, told)
+        prompt = f"{setting}, persona: {variables}"
+        figures[style.stem("certainty", setting, variables)] = partial(_by_certainty, ours, judges, prompt)
+        figures[style.stem("risk_coverage", setting, variables)] = partial(_risk_coverage, ours, judges, prompt)
     for setting, ours in by_setting(rows).items():
         figures[style.stem("variables", setting)] = partial(draw_variables, ours, judges, setting)
     if compared:
@@ -67,13 +76,13 @@ def figures_of(rows: Rows, among: Iterable[str] = ()) -> dict[str, Callable[[], 
 
 
 def _judges(rows: Rows, among: Iterable[str]) -> dict[str, Series]:
-    """Each judge's label, colour and marker, the same in every figure; the best first."""
+    """The series of each judge, the same in every figure; the best judge first."""
     names = dict.fromkeys(row["judge"] for row in rows)
     means = {name: style.mean(Point(row["accuracy"]) for row in rows if row["judge"] == name) for name in names}
     return {one.name: one for one in series_of_judges(means, among)}
 
 
-def _by_certainty(rows: Rows, judges: Mapping[str, Series], told: str) -> Figure:
+def _by_certainty(rows: Rows, judges: Mapping[str, Series], prompt: str) -> Figure:
     deciles = [cell["from"] for row in rows for cell in row["deciles"]]
     limits = (min(deciles) - 2, max(deciles) + 12)
     edges = list(range(min(deciles), max(deciles) + 20, 10))
@@ -90,11 +99,11 @@ def _by_certainty(rows: Rows, judges: Mapping[str, Series], told: str) -> Figure
         bins(ax)
         ax.set(ylim=(-4, 104), yticks=[0, 25, 50, 75, 100], ylabel="Accuracy (%)")
         style.dashed(ax.axhline, 100 * ours[0]["chance"])
-        ax.plot([0, 100], [0, 100], color=style.GREY, linewidth=0.8, linestyle=":", zorder=1)
+        ax.plot([0, 100], [0, 100], color=style.GRAY, linewidth=0.8, linestyle=":", zorder=1)
         for row, model, left, step in _beside(ours, judges):
-            known = {cell["from"]: 100 * cell["accuracy"] if cell["n"] >= FEW else None for cell in row["deciles"]}
+            by_decile = {cell["from"]: 100 * cell["accuracy"] if cell["n"] >= FEW else None for cell in row["deciles"]}
             xs = [decile + left + step / 2 for decile in range(0, 100, 10)]
-            ys = [known.get(decile) for decile in range(0, 100, 10)]
+            ys = [by_decile.get(decile) for decile in range(0, 100, 10)]
             # matplotlib leaves a gap where a value is NaN.
             ax.plot(xs, [math.nan if y is None else y for y in ys], linewidth=0.8, zorder=1.5, **_curved(model))
             for cell in row["deciles"]:
@@ -109,31 +118,27 @@ def _by_certainty(rows: Rows, judges: Mapping[str, Series], told: str) -> Figure
         for row, model, left, step in _beside(ours, judges):
             xs = [cell["from"] + left for cell in row["deciles"]]
             shares = [100 * cell["n"] / total_of(row)["total"] for cell in row["deciles"]]
-            ax.bar(xs, shares, 0.92 * step, align="edge", color=model.colour, linewidth=0)
+            ax.bar(xs, shares, 0.92 * step, align="edge", color=model.color, linewidth=0)
 
     figure = panels(rows, judges, (1.75, 0.65), (accuracy, histogram))
-    note = "Above: accuracy of valid answers by decile of certainty, 100 being in the last. Below: how many of "
+    note = "Top: accuracy of valid answers by decile of certainty; the last includes 100. Bottom: share of "
     note += (
-        "the judge's verdicts are in each."
-        if len(compared) == 1
-        else "a judge's verdicts are in each, in the order of the legend."
+        "the verdicts in each decile." if len(compared) == 1 else "each judge's verdicts, in the order of the legend."
     )
     if any(cell["n"] < FEW for row in rows for cell in row["deciles"]):
-        note += f" Hollow: fewer than {FEW}."
-    note += (
-        f" Grey, dashed: chance. Dotted: as right as sure. {WHISKERS if whiskers else 'The JSON has the intervals.'}"
-    )
-    return heading(figure, f"Accuracy by certainty, {which_judges(rows, judges)} ({told})", note)
+        note += f" Hollow: fewer than {FEW} verdicts."
+    note += f" Dashed gray: chance. Dotted: perfect calibration. {WHISKERS if whiskers else 'Intervals: see the JSON.'}"
+    return heading(figure, f"Accuracy by certainty, {which_judges(rows, judges)} ({prompt})", note)
 
 
 def _beside(rows: Rows, judges: Mapping[str, Series]) -> list[tuple[Mapping[str, Any], Series, float, float]]:
-    """Each judge's row, with its place within a decile and the room that it has there."""
+    """Each judge's row, with its offset and width within a decile."""
     ours = [(row, model) for name, model in judges.items() for row in rows if row["judge"] == name]
     step = min(7.0, 9.0 / len(ours))
     return [(row, model, 5 + (n - len(ours) / 2) * step, step) for n, (row, model) in enumerate(ours)]
 
 
-def _risk_coverage(rows: Rows, judges: Mapping[str, Series], told: str) -> Figure:
+def _risk_coverage(rows: Rows, judges: Mapping[str, Series], prompt: str) -> Figure:
     worst = max([100 * (1 - row["chance"]) for row in rows] + [y for row in rows for _, y in _curve(row)])
 
     def few(row: Mapping[str, Any]) -> bool:
@@ -152,21 +157,21 @@ def _risk_coverage(rows: Rows, judges: Mapping[str, Series], told: str) -> Figur
 
     figure = panels(rows, judges, (2.2,), (curves,))
     note = (
-        f"Errors among the surest answers, from {FEW} on, by how many of the valid ones with a certainty are kept. "
-        "Equally sure ones are in any order. Grey, dashed: chance. Filled: certainty of at least "
+        f"Error rate of the most certain answers (at least {FEW}) by their share of the valid answers with a "
+        "certainty. Equal certainties are in random order. Dashed gray: chance. Filled: certainty of at least "
         f"{rows[0]['threshold']:g}."
     )
-    note += f" Hollow: all, where fewer than {FEW} are so sure." if any(few(row) for row in rows) else ""
-    return heading(figure, f"Risk and coverage, {which_judges(rows, judges)} ({told})", note)
+    note += f" Hollow: all answers, if fewer than {FEW} are that certain." if any(few(row) for row in rows) else ""
+    return heading(figure, f"Risk and coverage, {which_judges(rows, judges)} ({prompt})", note)
 
 
 def _curve(row: Mapping[str, Any]) -> list[tuple[float, float]]:
-    """Coverage and expected risk in per cent, at each certainty and some points between, from `FEW` answers on."""
+    """Coverage and expected risk in percent, at each certainty and at points between, from `FEW` answers on."""
     total, before, wrong, points = total_of(row)["total"], 0, 0.0, []
     for cell in row["by_certainty"]:
         rate = 1 - cell["correct"] / cell["n"]
         first, last = max(before + 1, min(FEW, total)), before + cell["n"]
-        # It bends most at its beginning.
+        # The curve bends most at its start.
         part = range(POINTS + 1) if first <= last else ()
         places = sorted({round(first * (last / first) ** (place / POINTS)) for place in part})
         points += [(100 * k / total, 100 * (wrong + (k - before) * rate) / k) for k in places]
@@ -175,7 +180,7 @@ def _curve(row: Mapping[str, Any]) -> list[tuple[float, float]]:
 
 
 def _curved(model: Series) -> dict[str, Any]:
-    return {"color": model.colour, "linestyle": model.line}
+    return {"color": model.color, "linestyle": model.line}
 
 
 def _over(model: Series) -> dict[str, Any]:
@@ -184,36 +189,39 @@ def _over(model: Series) -> dict[str, Any]:
 
 
 def _persona(rows: Rows, judges: Mapping[str, Series]) -> Figure:
-    best, alone = list(judges), len(shown_judges(rows, judges)) == 1
-    telling = [name for name in ("setting", "persona_variables") if len({row[name] for row in rows}) > 1]
-    # Of one judge the tasks are rows of one panel; else each has a panel, whose rows are the judges.
+    best, single = list(judges), len(shown_judges(rows, judges)) == 1
+    differing = [name for name in ("setting", "persona_variables") if len({row[name] for row in rows}) > 1]
+    # With one judge, the tasks are the rows of one panel; otherwise each task has a panel with a row for each judge.
     panels: dict[str, list[Mapping[str, Any]]] = {}
     for row in sorted(rows, key=lambda row: (row["task"], best.index(row["judge"]), row["setting"])):
-        panels.setdefault("" if alone else row["task"], []).append(row)
+        panels.setdefault("" if single else row["task"], []).append(row)
     shifts = [verdict_point(row["against_none"], "difference") for row in rows]
     both = [verdict_point(row["against_none"], name) for row in rows for name in ("accuracy", "accuracy_without")]
     limits = style.extent(both, least=style.LEAST), style.extent(shifts, 0.0, least=style.LEAST)
-    labels = {task: [_row_label(row, judges, telling, alone=alone) for row in ours] for task, ours in panels.items()}
+    labels = {
+        task: [_row_label(row, judges, differing, single=single) for row in ours] for task, ours in panels.items()
+    }
     sizes = [0.24 * len(ours) + 0.1 for ours in panels.values()]
     figure, sides = style.paired(labels, sizes, limits, ("Accuracy (%)", "Difference (points)"))
     for (left, right), ours in zip(sides, panels.values(), strict=True):
         _with_and_without(left, right, ours, judges)
     note = f"Filled: with a persona; hollow: without. {WHISKERS} Dashed: no difference."
-    apart = sum(not row["against_none"]["same_items"] for row in rows)
-    note += f" {apart} of {len(rows)} pairs are not of the same items, so they are resampled apart." if apart else ""
+    unpaired = sum(not row["against_none"]["same_items"] for row in rows)
+    if unpaired:
+        note += f" {unpaired} of {len(rows)} pairs are on different items and are resampled independently."
     return heading(figure, f"With and without a persona, {which_judges(rows, judges)}", note)
 
 
-def _row_label(row: Mapping[str, Any], judges: Mapping[str, Series], telling: Sequence[str], *, alone: bool) -> str:
-    name = readable(row["task"]) if alone else judges[row["judge"]].label
-    return f"{name} ({', '.join(row[what] for what in telling)})" if telling else name
+def _row_label(row: Mapping[str, Any], judges: Mapping[str, Series], differing: Sequence[str], *, single: bool) -> str:
+    name = readable(row["task"]) if single else judges[row["judge"]].label
+    return f"{name} ({', '.join(row[column] for column in differing)})" if differing else name
 
 
 def _with_and_without(left: Axes, right: Axes, rows: Rows, judges: Mapping[str, Series]) -> None:
     for at, row in enumerate(rows):
-        model, found = judges[row["judge"]], row["against_none"]
-        dot(left, at - 0.14, verdict_point(found, "accuracy"), model)
-        without = verdict_point(found, "accuracy_without")
+        model, comparison = judges[row["judge"]], row["against_none"]
+        dot(left, at - 0.14, verdict_point(comparison, "accuracy"), model)
+        without = verdict_point(comparison, "accuracy_without")
         dot(left, at + 0.14, without, model)
         left.plot(without.value or 0.0, at + 0.14, **_over(model))
-        dot(right, at, verdict_point(found, "difference"), model)
+        dot(right, at, verdict_point(comparison, "difference"), model)

@@ -1,4 +1,4 @@
-"""`correlate --plots`: rank against rank, and score against score."""
+"""Figures of `correlate`: rank against rank, and score against score."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -20,43 +20,51 @@ LINE = 0.18  # inches between names
 SLOPE = 3.0  # inches from ranking to ranking
 
 
-def draw_correlation(found: Correlation, folder: Path, among: Iterable[str] = ()) -> list[Path]:
-    """Write `ranks` (a slope chart) and `scores` (a scatter plot), each as PNG and SVG, and say which files those are.
+def draw_correlation(correlation: Correlation, folder: Path, among: Iterable[str] = ()) -> list[Path]:
+    """Write `ranks` (a slope chart) and `scores` (a scatter plot), each as PNG and SVG.
 
-    among: the models in all figures of the report, by whose names the colours go. Raises `EvaluationError` where they
-    cannot be written.
+    Args:
+        among: Models in all figures of the report, which determine the colors.
+
+    Returns:
+        The paths of the files.
+
+    Raises:
+        EvaluationError: The files cannot be written.
     """
-    models = series_of_judges(dict(zip(found.names, found.benchmark.scores.tolist(), strict=True)), among)
-    return write({"ranks": partial(slopes, found, models), "scores": partial(scatter, found, models)}, folder)
+    models = series_of_judges(dict(zip(correlation.names, correlation.benchmark.scores.tolist(), strict=True)), among)
+    return write(
+        {"ranks": partial(slopes, correlation, models), "scores": partial(scatter, correlation, models)}, folder
+    )
 
 
-def slopes(found: Correlation, models: Sequence[Series]) -> Figure:
-    """A line for each model from its place on the benchmark to its place downstream, with its rank and name."""
+def slopes(correlation: Correlation, models: Sequence[Series]) -> Figure:
+    """Draw a line for each model from its rank on the benchmark to its rank downstream."""
     from scipy.stats import rankdata  # noqa: PLC0415 - two seconds that `--help` saves
 
     ours, theirs = (
-        dict(zip(found.names, rankdata(-side.scores).tolist(), strict=True))
-        for side in (found.benchmark, found.downstream)
+        dict(zip(correlation.names, rankdata(-side.scores).tolist(), strict=True))
+        for side in (correlation.benchmark, correlation.downstream)
     )
     height = LINE * len(models)
     figure, (ax,) = style.grid(SLOPE, height)
     ax.set(xlim=(0, SLOPE), ylim=(len(models) - 0.5, -0.5), xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
-    # Tied models have a line each, in the order of the other side.
+    # Tied models are drawn in the order of the other side.
     places = [_places(ours, theirs), _places(theirs, ours)]
     for one in models:
         ends = [side[one.name] for side in places]
-        ax.plot([0, SLOPE], ends, color=one.colour, linewidth=1.2, zorder=2)
+        ax.plot([0, SLOPE], ends, color=one.color, linewidth=1.2, zorder=2)
         for x, y, ranks, away in zip((0, SLOPE), ends, (ours, theirs), (-1, 1), strict=True):
             align = "right" if away < 0 else "left"
             ax.plot(x, y, clip_on=False, **style.marker(one))
-            ax.text(x + 0.1 * away, y, f"{ranks[one.name]:g}", ha=align, va="center", color=style.GREY)
+            ax.text(x + 0.1 * away, y, f"{ranks[one.name]:g}", ha=align, va="center", color=style.GRAY)
             ax.text(x + 0.44 * away, y, one.label, ha=align, va="center")
     for x, align, what in ((0, "right", "Benchmark"), (SLOPE, "left", "Downstream")):
         ax.text(x, -0.9, what, ha=align, va="bottom", fontweight="bold")
     tied = any(len(set(ranks.values())) < len(models) for ranks in (ours, theirs))
-    note = f"{_sources(found)} Rank 1 is the best.{' Tied models share their mean rank.' if tied else ''}"
-    return heading(figure, f"Ranks: {_told(found)}", note)
+    note = f"{_sources(correlation)} Rank 1 is the best.{' Tied models share their mean rank.' if tied else ''}"
+    return heading(figure, f"Ranks: {_summary(correlation)}", note)
 
 
 def _places(ranks: Mapping[str, float], others: Mapping[str, float]) -> dict[str, int]:
@@ -64,37 +72,40 @@ def _places(ranks: Mapping[str, float], others: Mapping[str, float]) -> dict[str
     return {name: place for place, name in enumerate(ordered)}
 
 
-def scatter(found: Correlation, models: Sequence[Series]) -> Figure:
-    """A point for each model, with intervals where there are per-item results, and a line from it to its name."""
-    across, up = (dict(zip(found.names, _points(side), strict=True)) for side in (found.benchmark, found.downstream))
+def scatter(correlation: Correlation, models: Sequence[Series]) -> Figure:
+    """Draw a point for each model, with intervals if there are per-item results."""
+    across, up = (
+        dict(zip(correlation.names, _points(side), strict=True))
+        for side in (correlation.benchmark, correlation.downstream)
+    )
     side = max(3.6, LINE * len(models))
     figure, (ax,) = style.grid(side, side)
     ax.set(xlim=style.extent(across.values()), ylim=style.extent(up.values()))
     style.named_dots(ax, [(one, across[one.name], up[one.name]) for one in models], LINE)
-    names = [f"Benchmark: {found.benchmark.measure}", f"Downstream: {found.downstream.measure}"]
+    names = [f"Benchmark: {correlation.benchmark.measure}", f"Downstream: {correlation.downstream.measure}"]
     xlabel, ylabel = (readable(fill(name, int(13 * side))) for name in names)
     ax.set(xlabel=xlabel, ylabel=ylabel)
     noisy = any(one.low is not None for one in [*across.values(), *up.values()])
-    note = f"{_sources(found)}{f' Whiskers: {CONFIDENCE:.0%} intervals over items.' if noisy else ''}"
-    return heading(figure, f"Scores: {_told(found)}", note)
+    note = f"{_sources(correlation)}{f' Whiskers: {CONFIDENCE:.0%} intervals over items.' if noisy else ''}"
+    return heading(figure, f"Scores: {_summary(correlation)}", note)
 
 
 def _points(side: ScoreSeries) -> list[Point]:
     if side.resampled is None:
         return [Point(score) for score in side.scores.tolist()]
     # A model may have items that the others lack, so the resamples are centered at its own score.
-    moved = side.resampled - side.resampled[0] + side.scores
-    return [style.point(bootstrap_estimate(np.asarray(column)), 1.0) for column in moved.T]
+    centered = side.resampled - side.resampled[0] + side.scores
+    return [style.point(bootstrap_estimate(np.asarray(column)), 1.0) for column in centered.T]
 
 
-def _told(found: Correlation) -> str:
-    rho = found.statistics["spearman"]
+def _summary(correlation: Correlation) -> str:
+    rho = correlation.statistics["spearman"]
     if rho.value is None or rho.p_value is None:
-        return f"{len(found.names)} models"
+        return f"{len(correlation.names)} models"
     p = f"p = {rho.p_value:.2g}" if rho.p_value >= 0.001 else "p < 0.001"
-    told = f"{len(found.names)} models, Spearman's ρ = {rho.value:.2f}, {p}"
-    return told.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
+    text = f"{len(correlation.names)} models, Spearman's ρ = {rho.value:.2f}, {p}"
+    return text.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
 
 
-def _sources(found: Correlation) -> str:
-    return f"Benchmark: {found.benchmark.source}. Downstream: {found.downstream.source}."
+def _sources(correlation: Correlation) -> str:
+    return f"Benchmark: {correlation.benchmark.source}. Downstream: {correlation.downstream.source}."

@@ -1,4 +1,4 @@
-"""`report --plots`: what runs found, as figures of every benchmark, across languages, by category and of verdicts."""
+"""Figures of `report`: by benchmark, across languages, by category, and of verdicts."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -26,11 +26,18 @@ ACROSS_LANGUAGES: Mapping[str, Draw] = languages.FIGURES | {"drop_by_kind": drop
 
 
 def draw(runs: Sequence[Run], folder: Path, families: Mapping[str, str] | None = None) -> list[Path]:
-    """Write the figures that these runs have data for, each as PNG and SVG, and say which files those are.
+    """Write the figures that these runs have data for, each as PNG and SVG.
 
-    A model has one colour and marker in all of them, by its name. families: patterns of models' names by a family's
-    name, of which the figure of profile modes has the mean. Raises `EvaluationError` when there is nothing to
-    draw, and where nothing can be written.
+    A model has the same color and marker in all figures.
+
+    Args:
+        families: Patterns of model names by the name of a family. The figure of profile modes shows family means.
+
+    Returns:
+        The paths of the files.
+
+    Raises:
+        EvaluationError: There is nothing to draw, or the files cannot be written.
     """
     paths = write(dict(figures_of(runs, families)), folder)
     if not paths:
@@ -41,10 +48,13 @@ def draw(runs: Sequence[Run], folder: Path, families: Mapping[str, str] | None =
 def figures_of(
     runs: Sequence[Run], families: Mapping[str, str] | None = None, among: Sequence[Run] = ()
 ) -> Iterator[tuple[str, Make]]:
-    """What draws each figure that these runs have data for, by the stem of its files; None where there is no number.
+    """Yield the file stem of each figure that these runs have data for, and the function that draws it.
 
-    To be drawn in `style.drawing`. families: see `draw`. among: all runs of a report that these are a part of, by which
-    models have their colours.
+    Call the functions within `style.drawing`.
+
+    Args:
+        families: See `draw`.
+        among: All runs of the report, which determine the colors. Default: `runs`.
     """
     among = among or runs
     for kind, make in OF_A_BENCHMARK.items():
@@ -62,17 +72,17 @@ def figures_of(
 
 
 def _by_benchmark(kind: str, draw: Draw, runs: Sequence[Run], among: Sequence[Run]) -> dict[str, Make]:
-    """A figure of a kind for the runs of each benchmark, by the stem of its files."""
-    made: dict[str, Make] = {}
+    """A figure of one kind for each benchmark, by file stem."""
+    figures: dict[str, Make] = {}
     for name in sorted({run.config.benchmark.name for run in runs}):
         own = [run for run in runs if run.config.benchmark.name == name]
         stem = style.stem(kind, Path(name).name.removesuffix(".toml"))
-        made[f"{stem}_{len(made) + 1}" if stem in made else stem] = partial(draw, series_of(own, among))
-    return made
+        figures[f"{stem}_{len(figures) + 1}" if stem in figures else stem] = partial(draw, series_of(own, among))
+    return figures
 
 
 def _verdicts(runs: Sequence[Run]) -> pl.DataFrame | None:
-    """The verdicts of the persona judge's runs in one table, each setting of a judge once or under another name."""
+    """The verdicts of the persona judge's runs in one table; a repeated setting of a judge gets another name."""
     frames, seen = [], set()
     for run in sorted(runs, key=lambda run: str(run.path)):
         if not run.config.benchmark.description.persona_items or not (run.path / VERDICTS_FILE).exists():
@@ -85,22 +95,22 @@ def _verdicts(runs: Sequence[Run]) -> pl.DataFrame | None:
 
 
 def font_notes(runs: Sequence[Run]) -> list[str]:
-    """What figures of these runs cannot show for want of a font, a sentence each."""
+    """List what the figures of these runs cannot show because fonts are missing, a sentence each."""
     notes = []
     codes = sorted({code for run in _in_languages(runs) for code in run.names("pooled", "config")})
     lacking = unrendered(codes)
     if lacking:
-        notes.append(f"No font here has the script of {', '.join(lacking)}, so figures name them in English alone")
+        notes.append(f"No installed font has the script of {', '.join(lacking)}, so figures show only English names")
     for title in sorted({run.config.benchmark.title for run in runs}):
         labels = categories.labels_of(run for run in runs if run.config.benchmark.title == title)
         others = [f"{label} for {name}" for name, label in labels.items() if label != name]
         if others:
             notes.append(
-                f"No font here has all characters of some names, so figures of {title} say {', '.join(others)}"
+                f"No installed font has all characters of some names, so figures of {title} show {', '.join(others)}"
             )
     names = sorted({run.name for run in runs if readable(run.name) != run.name})
     if names:
-        notes.append(f"No font here has all characters of {', '.join(names)}, so figures have question marks for them")
+        notes.append(f"No installed font has all characters of {', '.join(names)}, so figures show question marks")
     return [f"{note}; install Noto fonts (Debian: fonts-noto-core, fonts-noto-cjk)." for note in notes]
 
 

@@ -1,6 +1,6 @@
-"""Letters for every script: which installed font has the characters of a text.
+"""Fonts for every script: choose installed fonts that have the characters of a text.
 
-matplotlib takes a second to import, so it is imported where something is drawn.
+matplotlib takes a second to import, so functions import it when they draw.
 """
 
 import re
@@ -14,19 +14,19 @@ from pluralbench_schemas import CATEGORIES, LANGUAGES, language_of
 from pluralbench.reports.figures import Figure
 
 LETTERS = "DejaVu Sans"
-GENERIC = "sans-serif"  # what a browser takes that has none of the others
-# One font family of Noto has all Han characters four times, each as one language writes them.
+GENERIC = "sans-serif"  # fallback of a browser without the other fonts
+# Noto has a font of all Han characters for each language that writes them.
 HAN = {"Hans": "Noto Sans CJK SC", "Hant": "Noto Sans CJK TC", "Jpan": "Noto Sans CJK JP", "Hang": "Noto Sans CJK KR"}
 
 
 def unrendered(codes: Iterable[str]) -> list[str]:
-    """The English names of the languages whose own script no installed font has, in the order of their codes."""
-    known = [LANGUAGES[code] for code in sorted({*codes}) if code in LANGUAGES]
-    return [one.name for one in known if readable(one.autonym) != one.autonym]
+    """Return the English names of the languages whose script no installed font has, in the order of their codes."""
+    languages = [LANGUAGES[code] for code in sorted({*codes}) if code in LANGUAGES]
+    return [language.name for language in languages if readable(language.autonym) != language.autonym]
 
 
 def language_label(code: str, between: str = "  ") -> str:
-    """A language's name in English and in itself; in English alone where no font has its letters."""
+    """Return a language's English name and its own name; the English one only if no font has the script."""
     if code not in LANGUAGES:
         return readable(code)
     name, autonym = LANGUAGES[code].name, LANGUAGES[code].autonym
@@ -34,41 +34,41 @@ def language_label(code: str, between: str = "  ") -> str:
 
 
 def short_name(code: str) -> str:
-    """German for "de"; Chinese for "zh", whatever the script; the code itself where it is not known."""
+    """Return the name of a language without its script, as Chinese for "zh"; unknown codes are returned unchanged."""
     language = language_of(code)
     return code if language is None else language.short_name
 
 
 def readable(text: str) -> str:
-    """Any text; a character that no installed font has becomes a question mark, since a box would say less."""
-    gone = {sign for sign in _lacking(text) if _family(sign) is None}
-    return "".join("?" if sign in gone else sign for sign in text)
+    """Replace characters that no installed font has by question marks."""
+    missing = {sign for sign in _lacking(text) if _family(sign) is None}
+    return "".join("?" if sign in missing else sign for sign in text)
 
 
 def families(text: str) -> list[str]:
-    """The font families that have a text's characters, the one to prefer first; of Han ones that of its language."""
+    """Return the font families for a text's characters, in order of preference; for Han the font of its language."""
     language = next((code for code, one in LANGUAGES.items() if one.autonym in text), "")
     wanted = HAN.get(language.rpartition("_")[2], HAN["Hans"])
-    found = (_family(sign, wanted) for sign in sorted(_lacking(text)))
-    return [LETTERS, *dict.fromkeys(filter(None, found)), GENERIC]
+    others = (_family(sign, wanted) for sign in sorted(_lacking(text)))
+    return [LETTERS, *dict.fromkeys(filter(None, others)), GENERIC]
 
 
 def set_fonts(figure: Figure) -> None:
-    """Let each text of a figure that needs more than matplotlib's own letters fall back to fonts that have them."""
+    """Give each text of a figure fallback fonts for the characters that matplotlib's own font lacks."""
     from matplotlib.text import Text  # noqa: PLC0415 - a second that `--help` saves
 
     for ax in figure.axes:
         for axis in (ax.xaxis, ax.yaxis):
-            axis.get_ticklabels()  # which have no texts before they are asked for
+            axis.get_ticklabels()  # creates the texts
     for text in figure.findobj(Text):
         if isinstance(text, Text) and _lacking(text.get_text()):
             text.set_fontfamily(families(text.get_text()))
 
 
 def part_labels(names: Iterable[str]) -> dict[str, str]:
-    """Names of parts of a benchmark; those that no font here has in English.
+    """Return labels for parts of a benchmark; a name that no installed font can show is given in English.
 
-    One that has no English name in `CATEGORIES` is "Part" and its number among such, in their order.
+    A name without an English one in `CATEGORIES` becomes "Part" with a number.
     """
     labels: dict[str, str] = {}
     numbered = 0
@@ -81,19 +81,25 @@ def part_labels(names: Iterable[str]) -> dict[str, str]:
 
 
 def folded(text: str, width: int, lines: int = 3, below: str = "") -> str:
-    """A text on some lines of so many letters, and what is below; a Han character is as wide as two letters."""
-    found = [""]
+    """Wrap a text; a Han character counts as two letters.
+
+    Args:
+        width: Letters in a line.
+        lines: Maximum number of lines; a longer text ends with an ellipsis.
+        below: Text of a further line.
+    """
+    wrapped = [""]
     for word in filter(None, re.findall(r"[^\s_/-]*[\s_/-]*", " ".join(text.split()))):
-        # A word that is too long for a line is broken into parts of one length, so that none has a letter alone.
+        # A word that is longer than a line is split into parts of equal length, so that no part is a single letter.
         count = max(1, -(-_cells(word.rstrip()) // width))
         size = -(-len(word) // count)
         for part in (word[place : place + size] for place in range(0, len(word), size)):
-            if _cells((found[-1] + part).rstrip()) <= width or not found[-1]:
-                found[-1] += part
+            if _cells((wrapped[-1] + part).rstrip()) <= width or not wrapped[-1]:
+                wrapped[-1] += part
             else:
-                found.append(part)
-    shown = [line.rstrip() for line in found[:lines]]
-    if len(found) > lines:
+                wrapped.append(part)
+    shown = [line.rstrip() for line in wrapped[:lines]]
+    if len(wrapped) > lines:
         while _cells(shown[-1]) >= width:
             shown[-1] = shown[-1][:-1]
         shown[-1] += "…"
@@ -105,7 +111,7 @@ def _cells(text: str) -> int:
 
 
 def _family(sign: str, wanted: str = "") -> str | None:
-    """The font that has a character which matplotlib's own lacks, None where none has."""
+    """An installed font with this character, `wanted` first; None if there is none."""
     for fonts in (_installed, _newly_installed):
         for name, path, face in sorted(fonts(), key=lambda font: font[0] != wanted):
             if ord(sign) in _characters(path, face):
@@ -114,27 +120,27 @@ def _family(sign: str, wanted: str = "") -> str | None:
 
 
 def _lacking(text: str) -> frozenset[str]:
-    """The characters of a text that matplotlib's own letters lack."""
+    """The characters of a text that matplotlib's own font lacks."""
     if text.isascii() and text.isprintable():
         return frozenset()
     from matplotlib.font_manager import FontProperties, findfont  # noqa: PLC0415 - a second that `--help` saves
 
-    known = _characters(str(findfont(FontProperties(family=LETTERS))), 0)
-    return frozenset(sign for sign in text if sign != "\n" and ord(sign) not in known)
+    available = _characters(str(findfont(FontProperties(family=LETTERS))), 0)
+    return frozenset(sign for sign in text if sign != "\n" and ord(sign) not in available)
 
 
 def _installed() -> list[tuple[str, str, int]]:
-    """Family, file and face of the fonts to choose from, the best first. Last Resort has boxes for everything."""
+    """Family, file and face of the installed fonts, the best first; without Last Resort, which has only boxes."""
     from matplotlib.font_manager import fontManager  # noqa: PLC0415 - a second that `--help` saves
 
-    found = [font for font in fontManager.ttflist if "last resort" not in font.name.lower()]
-    found.sort(key=lambda f: (not f.name.startswith("Noto Sans"), f.name, f.style != "normal", f.weight != 400))
-    return [(font.name, font.fname, font.index) for font in found]
+    fonts = [font for font in fontManager.ttflist if "last resort" not in font.name.lower()]
+    fonts.sort(key=lambda f: (not f.name.startswith("Noto Sans"), f.name, f.style != "normal", f.weight != 400))
+    return [(font.name, font.fname, font.index) for font in fonts]
 
 
 @lru_cache(maxsize=1)
 def _newly_installed() -> list[tuple[str, str, int]]:
-    """As above, with the fonts that came after matplotlib made its list, which it keeps from one run to the next."""
+    """The fonts installed after matplotlib cached its list, as `_installed` returns them."""
     from matplotlib.font_manager import findSystemFonts, fontManager  # noqa: PLC0415 - a second that `--help` saves
 
     new = set(findSystemFonts()) - {font.fname for font in fontManager.ttflist}
@@ -146,7 +152,7 @@ def _newly_installed() -> list[tuple[str, str, int]]:
 
 @cache
 def _characters(path: str, face: int) -> frozenset[int]:
-    """The characters of a font, by their numbers; none of one that cannot be read."""
+    """The code points of a font; empty if it cannot be read."""
     from matplotlib.ft2font import FT2Font  # noqa: PLC0415 - a second that `--help` saves
 
     try:

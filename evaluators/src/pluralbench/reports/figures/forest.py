@@ -1,4 +1,4 @@
-"""A forest plot for each benchmark: its overall number and its parts, with intervals, models side by side."""
+"""Forest plot of a benchmark: the overall number and its parts with intervals, models side by side."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -13,29 +13,34 @@ from pluralbench.reports.figures.style import Point, dot, heading, point
 from pluralbench.results.metrics_frame import Place
 from pluralbench.results.runs import Run
 
-SIDE_BY_SIDE = 3  # models that rows can show
-TALL = 13.4  # inches of rows or panels, at the most
+SIDE_BY_SIDE = 3  # models at most in one row for each part; more have a panel for each part
+TALL = 13.4  # inches of rows or panels at most
 ACROSS = 6  # panels in a row
 WIDTH, PANELS, WIDEST, APART = (
     3.6,
     8.5,
     1.9,
     0.2,
-)  # of rows, of all panels, of one at the most, and between them, in inches
-LINE, ABOVE = 0.17, 0.62  # of a model in a panel and above the panel, in inches
+)  # inches: of rows, of all panels, of one panel at most, and between panels
+LINE, ABOVE = 0.17, 0.62  # inches: of a model in a panel, and above the panel
 GAP = 0.13  # between blocks of parts, in inches
 STEPS = [1, 2, 5, 10]  # between numbers on an axis
-LETTERS, BROAD = 36, 14  # of a part's name in a line beside rows, and in an inch of a panel
+LETTERS, BROAD = 36, 14  # letters of a part's name in a line beside rows, and in an inch of a panel
 MARKS: Mapping[str, Mapping[str, Any]] = {
     "coin": {"color": "#777777", "linewidth": 1.0, "linestyle": ":"},
     "longer": {"color": "#999999", "linewidth": 1.3, "linestyle": "-"},
     "shorter": {"color": "#999999", "linewidth": 1.3, "linestyle": "--"},
 }
-SAID = {"coin": "A coin", "longer": "The longer answer", "shorter": "The shorter answer"}
+BASELINES = {"coin": "Coin", "longer": "Longer answer", "shorter": "Shorter answer"}
 
 
 class Part(NamedTuple):
-    """A row of the plot: what it is called, where the metrics have it, and what to call it over a small panel."""
+    """A part in the plot.
+
+    Attributes:
+        place: Where its number is in the metrics.
+        short: Label above a small panel. Default: `label`.
+    """
 
     label: str
     place: Place
@@ -43,7 +48,7 @@ class Part(NamedTuple):
 
 
 def forest(models: Sequence[RunSeries]) -> Figure | None:
-    """The plot of these runs of one benchmark; None where they have no number."""
+    """Draw the plot of these runs of one benchmark; None if they have no number."""
     blocks = [
         [part for part in block if style.any_value(_at(one.run, part.place) for one in models)]
         for block in _blocks(models)
@@ -56,46 +61,46 @@ def forest(models: Sequence[RunSeries]) -> Figure | None:
     rule = models[0].run.config.benchmark.rule
     note = f"Overall: {rule}. {style.whiskers(points)}{style.dashes(points)}"
     hidden = sum(map(len, blocks)) - len(shown)
-    note += f" {hidden} more parts have no room here; `report --format csv` has them." if hidden else ""
+    note += f" {hidden} more parts do not fit; see the CSV report." if hidden else ""
     note += _data_note(models)
     return heading(figure, f"Overall and parts (%), {style.which(models)}", note)
 
 
 def _blocks(models: Sequence[RunSeries]) -> list[list[Part]]:
-    """The overall number, and its parts by kind, as far as the metrics know them."""
+    """The overall number and its parts, by kind."""
     runs = [one.run for one in models]
-    called = {name: label.replace("_", " ") for name, label in labels_of(runs).items()}
+    labels = {name: label.replace("_", " ") for name, label in labels_of(runs).items()}
     overall = Part("Overall", Place("overall", "overall"))
     configs = _names(runs, "config", "config")
     if runs[0].config.benchmark.description.by_category:
-        return [[overall], *(_of_metric(metric, configs, called) for metric in ("accuracy", "exact_match"))]
-    apart = [Part(called[name], Place("excluded", "accuracy", name)) for name in _names(runs, "excluded", "config")]
-    own = [Part(called[name], Place("config", "accuracy", name)) for name in configs]
+        return [[overall], *(_of_metric(metric, configs, labels) for metric in ("accuracy", "exact_match"))]
+    apart = [Part(labels[name], Place("excluded", "accuracy", name)) for name in _names(runs, "excluded", "config")]
+    own = [Part(labels[name], Place("config", "accuracy", name)) for name in configs]
     if runs[0].config.benchmark.description.reference is not None:
         apart, own = ([_in_language(part) for part in block] for block in (apart, own))
         own.sort(key=lambda part: -style.mean((_at(run, part.place) for run in runs), -1.0))
     of = configs[0] if len(configs) == 1 else None
     sections = [
-        Part(called[name], Place("section", "accuracy", of, name)) for name in _names(runs, "section", "section")
+        Part(labels[name], Place("section", "accuracy", of, name)) for name in _names(runs, "section", "section")
     ]
     blocks = [[overall], sections, apart, own if len(own) > 1 else []]
-    return blocks if any(blocks[1:]) else [[overall], _subsets(runs, called)]
+    return blocks if any(blocks[1:]) else [[overall], _subsets(runs, labels)]
 
 
 def _in_language(part: Part) -> Part:
-    """A part that is a language, by its name in English and, where there is room, in itself."""
+    """A part that is a language, labeled with its English and its own name."""
     language = LANGUAGES.get(part.place.config or "")
     return part if language is None else part._replace(label=language_label(language.code), short=language.name)
 
 
-def _of_metric(metric: str, configs: Sequence[str], called: Mapping[str, str]) -> list[Part]:
+def _of_metric(metric: str, configs: Sequence[str], labels: Mapping[str, str]) -> list[Part]:
     name = metric.replace("_", " ").capitalize()
     parts = [Part(name, Place("overall", metric))]
-    return parts + [Part(f"{name}, {called[config]}", Place("config", metric, config)) for config in configs]
+    return parts + [Part(f"{name}, {labels[config]}", Place("config", metric, config)) for config in configs]
 
 
-def _subsets(runs: Sequence[Run], called: Mapping[str, str]) -> list[Part]:
-    """The subsets of a benchmark that has nothing between them and the overall number, those of most items first."""
+def _subsets(runs: Sequence[Run], labels: Mapping[str, str]) -> list[Part]:
+    """The subsets of a benchmark without configs or sections, those with most items first."""
     places = {
         Place("subset", "accuracy", config, None, name): run.count("items", "subset", config=config, subset=name)
         for run in runs
@@ -103,7 +108,7 @@ def _subsets(runs: Sequence[Run], called: Mapping[str, str]) -> list[Part]:
         for name in run.names("subset", "subset", config=config)
     }
     ordered = sorted(places, key=lambda place: -places[place])
-    return [Part(called[place.subset or ""], place) for place in ordered]
+    return [Part(labels[place.subset or ""], place) for place in ordered]
 
 
 def _names(runs: Sequence[Run], group: str, column: str) -> list[str]:
@@ -114,32 +119,32 @@ def _at(run: Run, place: Place) -> Point:
     return point(run.estimate(**place._asdict()))
 
 
-def _mark(run: Run, place: Place, what: str) -> Point:
-    """What a coin, the longer or the shorter answer gets at a place."""
-    metric = what if place.metric == "accuracy" else f"{place.metric}_of_{what}"
+def _mark(run: Run, place: Place, baseline: str) -> Point:
+    """The number of a baseline at a place."""
+    metric = baseline if place.metric == "accuracy" else f"{place.metric}_of_{baseline}"
     return _at(run, place._replace(metric=metric))
 
 
 def _marks(models: Sequence[RunSeries], parts: Sequence[Part]) -> dict[str, dict[str, Any]]:
-    """How the reference points look that there are, by what they are."""
+    """The marks of the baselines that have numbers, by label."""
     places = [(one.run, part.place) for one in models for part in parts]
     return {
-        SAID[what]: dict(looks)
-        for what, looks in MARKS.items()
-        if style.any_value(_mark(*place, what) for place in places)
+        BASELINES[name]: dict(looks)
+        for name, looks in MARKS.items()
+        if style.any_value(_mark(*place, name) for place in places)
     }
 
 
 def _limits(models: Sequence[RunSeries], parts: Sequence[Part]) -> tuple[float, float]:
     places = [(one.run, part.place) for one in models for part in parts]
-    marks = [Point(_mark(*place, what).value) for place in places for what in MARKS]
+    marks = [Point(_mark(*place, baseline).value) for place in places for baseline in MARKS]
     return style.extent([*(_at(*place) for place in places), *marks], least=2 * style.LEAST)
 
 
 def _dot(ax: Axes, at: float, room: float, part: Part, model: RunSeries) -> None:
-    """A model's value in its row, and the reference points of the same items behind it."""
-    for what, looks in MARKS.items():
-        mark = _mark(model.run, part.place, what).value
+    """A model's value in its row, in front of the baselines on the same items."""
+    for baseline, looks in MARKS.items():
+        mark = _mark(model.run, part.place, baseline).value
         if mark is not None:
             ax.plot([mark, mark], [at - room / 2, at + room / 2], zorder=1.2, **looks)
     dot(ax, at, _at(model.run, part.place), model)
@@ -155,8 +160,8 @@ def _rows(models: Sequence[RunSeries], blocks: Sequence[Sequence[Part]]) -> tupl
     figure, (ax,) = style.grid(WIDTH, each * (last + 1))
     limits = _limits(models, parts)
     ax.set(xlim=limits, ylim=(last + 0.5, -0.5))
-    what = "Per cent" if models[0].run.config.benchmark.description.by_category else "Accuracy (%)"
-    ax.set_xlabel(what + "; the axis does not start at 0" * (limits[0] > 0))
+    unit = "Percent" if models[0].run.config.benchmark.description.by_category else "Accuracy (%)"
+    ax.set_xlabel(unit + "; the axis does not start at 0" * (limits[0] > 0))
     ax.locator_params(axis="x", steps=STEPS)
     ax.grid(axis="x")
     style.tick(ax.yaxis, [at for at, _ in places], labels)
@@ -171,7 +176,7 @@ def _rows(models: Sequence[RunSeries], blocks: Sequence[Sequence[Part]]) -> tupl
 
 
 def _spaced(blocks: Sequence[Sequence[Part]], gap: float) -> list[tuple[float, Part]]:
-    """Each part with its place, in rows, blocks so far apart."""
+    """Each part with its position in rows, with a gap between blocks."""
     places: list[tuple[float, Part]] = []
     for number, block in enumerate(blocks):
         before = len(places) + number * gap
@@ -203,6 +208,6 @@ def _panels(models: Sequence[RunSeries], blocks: Sequence[Sequence[Part]]) -> tu
 
 
 def _data_note(models: Sequence[RunSeries]) -> str:
-    """That the runs are not of the same items, where that is so."""
-    alike = len({(one.run.config.data.digest, one.run.config.data.limit) for one in models}) == 1
-    return "" if alike else " The runs are not of the same data."
+    """A note if the runs are on different data."""
+    same = len({(one.run.config.data.digest, one.run.config.data.limit) for one in models}) == 1
+    return "" if same else " The runs are on different data."

@@ -1,4 +1,4 @@
-"""How much each kind of reward model loses from English to other languages (M-RewardBench, section 5.1)."""
+"""Drop from English to other languages by kind of reward model (M-RewardBench, section 5.1)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,25 +15,25 @@ NAMES = {
     "generative": "Generative judges",
     "function": "Functions",
 }
-WIDTH, APART = 1.55, 0.2  # of a panel and between panels, in inches
-WHISKERS = 4  # models of a kind whose intervals stay apart
+WIDTH, APART = 1.55, 0.2  # inches of a panel, and between panels
+WHISKERS = 4  # models of a kind at most whose intervals are drawn
 Panels = Mapping[str, Mapping[str, Sequence[Point]]]
 
 
 def kind_name(kind: str) -> str:
-    """What figures and tables call a kind of reward model; a name of one's own stays as it is."""
+    """Return the name of a kind of reward model; an unknown kind is its own name."""
     return NAMES.get(kind, kind)
 
 
 def by_kind(models: Sequence[RunSeries]) -> dict[str, list[RunSeries]]:
-    """The models of each kind, the known kinds first."""
+    """Group models by kind, the kinds in `NAMES` first."""
     kinds = dict.fromkeys([*NAMES, *(one.run.result.model.kind for one in models)])
-    found = {kind: [one for one in models if one.run.result.model.kind == kind] for kind in kinds}
-    return {kind: own for kind, own in found.items() if own}
+    groups = {kind: [one for one in models if one.run.result.model.kind == kind] for kind in kinds}
+    return {kind: own for kind, own in groups.items() if own}
 
 
 def drop_by_kind(models: Sequence[RunSeries]) -> Figure | None:
-    """Panels for the mean of sections and each section; in them a row a kind. None where there is but one kind."""
+    """Draw panels for the mean of sections and each section, with a row for each kind; None with only one kind."""
     dropped = [one for one in models if one.run.estimate("drop", "overall").value is not None]
     kinds = by_kind(dropped)
     if len(kinds) < 2:
@@ -55,9 +55,9 @@ def drop_by_kind(models: Sequence[RunSeries]) -> Figure | None:
         style.lines(ax, [""] * len(kinds) if number else names)
         _draw(ax, panel, kinds, whisker=whisker)
     style.legend(ax, dropped)
-    figure.axes[len(panels) // 2].set_xlabel("Accuracy less that in English (percentage points)")
+    figure.axes[len(panels) // 2].set_xlabel("Accuracy minus English accuracy (percentage points)")
     note = "Mean over languages. Left of 0: worse than in English. Black: mean over the models of a kind. In brackets: "
-    note += "models." + f" {style.whiskers(every)}" * whisker + style.dashes(every)
+    note += "number of models." + f" {style.whiskers(every)}" * whisker + style.dashes(every)
     return heading(figure, f"Drop from English by kind of reward model, {style.which(dropped)}", note)
 
 

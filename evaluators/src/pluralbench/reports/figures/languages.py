@@ -1,4 +1,4 @@
-"""Figures of what runs of a multilingual benchmark found."""
+"""Figures of runs of a multilingual benchmark."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -17,14 +17,14 @@ from pluralbench.reports.figures.style import LEAST, Column, Point, dot, heading
 from pluralbench.reports.numbers import DASH
 from pluralbench.results.runs import Run
 
-MOST = 10  # models in the heat map of languages
+MOST = 10  # models at most in the heat map of languages
 OUTCOMES = ("win", "tie", "loss")
 SUBSET = re.compile(r"(?:translation|maple)-([a-z]{2,3})-([a-z]{2,3})-(easy|hard)")
 GROUPS = {"class": "Class of Joshi et al.", "resource": "Resources", "family": "Family", "script": "Script"}
 ORDERED = {"class": ["5", "4", "3", "2", "1"], "resource": ["High", "Mid", "Low"]}
 NAMES = {"Hans": "Han, simplified", "Hant": "Han, traditional"}
 MEAN = "mean of sections"
-INTERVALS = 4  # times as wide as an interval is the axis of differences, at the least
+INTERVALS = 4  # the axis of differences is at least so many times as wide as the median interval
 TINY = 1e-9
 ENGLISH, MINUS = "English:", "\N{MINUS SIGN}"
 
@@ -43,8 +43,8 @@ def _languages(models: Sequence[RunSeries]) -> Figure | None:
     ]
     which = f"the best {MOST} of {style.which(models)}" if len(models) > MOST else style.which(models)
     note = (
-        "Languages by their mean over these models. Variance: of the accuracies in per cent over languages, the two "
-        "scripts of Chinese averaged first."
+        "Languages are sorted by their mean over these models. Variance: of the accuracies in percent over languages; "
+        "the two scripts of Chinese are averaged first."
         + style.dashes(one for column in columns for one in column.points)
         + _uneven(shown)
     )
@@ -61,16 +61,16 @@ def _english_and_multilingual(models: Sequence[RunSeries]) -> Figure | None:
     side = max(3.6, 0.17 * len(shown))
     figure, (ax,) = style.grid(side, side)
     ax.set(xlim=(low, high), ylim=(low, high))
-    ax.plot([low, high], [low, high], color=style.GREY, linewidth=0.8, linestyle="--", zorder=1)
+    ax.plot([low, high], [low, high], color=style.GRAY, linewidth=0.8, linestyle="--", zorder=1)
     style.named_dots(ax, shown, 0.165)
     ax.set(xlabel="English: mean of sections, accuracy (%)", ylabel="Mean over languages, accuracy (%)")
-    there, *values = (list(column) for column in zip(*shown, strict=True))
-    gone = ", ".join(one.label for one in models if one not in there)
+    drawn, *values = (list(column) for column in zip(*shown, strict=True))
+    missing = ", ".join(one.label for one in models if one not in drawn)
     note = (
-        f"{style.whiskers(points)} Dashed: as good in both.{' The axes do not start at 0.' * (low > 0)}{_uneven(there)}"
+        f"{style.whiskers(points)} Dashed: equal accuracy.{' The axes do not start at 0.' * (low > 0)}{_uneven(drawn)}"
     )
-    note += f" No point, since a value is missing: {gone}." if gone else ""
-    title = f"Accuracy in English and over languages, {style.which(there)}"
+    note += f" No point, since a value is missing: {missing}." if missing else ""
+    title = f"Accuracy in English and over languages, {style.which(drawn)}"
     return heading(figure, title + _correlations(*([one.value or 0.0 for one in side] for side in values)), note)
 
 
@@ -79,8 +79,9 @@ def _correlations(xs: Sequence[float], ys: Sequence[float]) -> str:
         return ""
     from scipy.stats import pearsonr, spearmanr  # noqa: PLC0415 - two seconds that `--help` saves
 
-    found = {"Pearson's r": pearsonr(xs, ys).statistic, "Spearman's ρ": spearmanr(xs, ys).statistic}
-    return ": " + ", ".join(f"{name} = {value:.2f}".replace(" ", "\N{NO-BREAK SPACE}") for name, value in found.items())
+    values = {"Pearson's r": pearsonr(xs, ys).statistic, "Spearman's ρ": spearmanr(xs, ys).statistic}
+    texts = (f"{name} = {value:.2f}" for name, value in values.items())
+    return ": " + ", ".join(text.replace(" ", "\N{NO-BREAK SPACE}") for text in texts)
 
 
 def _dimensions(models: Sequence[RunSeries]) -> Figure | None:
@@ -89,8 +90,8 @@ def _dimensions(models: Sequence[RunSeries]) -> Figure | None:
     if not style.any_value(every):
         return None
     overall = style.mean(point(one.run.headline) for one in models)
-    alone = len(models) == 1
-    drawn = every if alone else [Point(one.value) for one in every]
+    single = len(models) == 1
+    drawn = every if single else [Point(one.value) for one in every]
     limits = style.extent(drawn, *filter(None, [overall]), least=LEAST)
     sizes = [0.22 * len(rows) for rows in panels.values()]
     bottom = sum(sizes) + 0.36 * (len(sizes) - 1)
@@ -109,9 +110,9 @@ def _dimensions(models: Sequence[RunSeries]) -> Figure | None:
             style.dashed(ax.axvline, overall)
         for row, (_, points) in enumerate(rows):
             present = [one.value for one in points if one.value is not None]
-            said = f"{fmean(present):.1f}" if present else DASH
-            ax.text(1.02, row, said, va="center", transform=ax.get_yaxis_transform())
-            if alone and present:
+            text = f"{fmean(present):.1f}" if present else DASH
+            ax.text(1.02, row, text, va="center", transform=ax.get_yaxis_transform())
+            if single and present:
                 dot(ax, row, points[0], models[0])
             elif present:
                 for one, model in zip(points, models, strict=True):
@@ -119,14 +120,14 @@ def _dimensions(models: Sequence[RunSeries]) -> Figure | None:
                         ax.plot(one.value, row, **style.marker(model))
                 style.middle(ax, row, fmean(present))
     ax.set_xlabel("Accuracy (%)" + "; the axis does not start at 0" * (limits[0] > 0))
-    what = style.whiskers(every) if alone else "Black, numbers: mean over models."
-    note = f"{what} Dashed: mean over all languages. In brackets: languages. Class 0 is left out."
+    marks = style.whiskers(every) if single else "Black lines and numbers: mean over models."
+    note = f"{marks} Dashed: mean over all languages. In brackets: number of languages. Class 0 is excluded."
     note += style.dashes(every) + _uneven(models)
     return heading(figure, f"Accuracy by kind of language, {style.which(models)}", note)
 
 
 def _groups(models: Sequence[RunSeries], kind: str) -> list[tuple[str, list[Point]]]:
-    """The groups of a kind in order, and the value of each model in them."""
+    """The groups of a kind in order, with the value of each model."""
     names = dict.fromkeys(name for one in models for name in one.run.names(kind, "subset"))
     rows = []
     for name in names:
@@ -143,64 +144,66 @@ def _groups(models: Sequence[RunSeries], kind: str) -> list[tuple[str, list[Poin
 
 
 def _translation(models: Sequence[RunSeries]) -> Figure | None:
-    found = [_translated(one.run) for one in models]
-    levels = [level for level in ("easy", "hard") if any(key[2] == level for subsets in found for key in subsets)]
-    ways = sorted({(source, target) for subsets in found for source, target, _ in subsets})
+    results = [_translated(one.run) for one in models]
+    levels = [level for level in ("easy", "hard") if any(key[2] == level for subsets in results for key in subsets)]
+    directions = sorted({(source, target) for subsets in results for source, target, _ in subsets})
     values = {
-        (*way, level): [points.get((*way, level), Point()) for points in found] for level in levels for way in ways
+        (*direction, level): [points.get((*direction, level), Point()) for points in results]
+        for level in levels
+        for direction in directions
     }
     every = [one for row in values.values() for one in row]
     if not style.any_value(every):
         return None
-    names = [readable(" → ".join(map(short_name, way))) for way in ways]
+    names = [readable(" → ".join(map(short_name, direction))) for direction in directions]
     title = f"Accuracy (%) on translations, {style.which(models)}"
     dashes = style.dashes(every)
     if len(models) > 4:
         columns = [
-            Column(panel * (len(ways) + 0.3) + number, f"{names[number]}\n{level}", values[*way, level])
+            Column(panel * (len(directions) + 0.3) + number, f"{names[number]}\n{level}", values[*direction, level])
             for panel, level in enumerate(levels)
-            for number, way in enumerate(ways)
+            for number, direction in enumerate(directions)
         ]
         return heading(style.heat(models, columns), title, f"Chance is 50.{dashes}")
-    size = max(0.3, 0.13 * len(models)) * len(ways)
+    size = max(0.3, 0.13 * len(models)) * len(directions)
     figure, panels = style.grid(2.6, size, len(levels), len(levels), beside=0.3)
     for panel, (ax, level) in enumerate(zip(panels, levels, strict=True)):
         ax.set(xlim=(0, 102), xlabel="Accuracy (%)")
         ax.set_title(level.upper())
         style.dashed(ax.axvline, 50)
-        style.lines(ax, names if panel == 0 else [""] * len(ways))
-        for row, way in enumerate(ways):
-            style.dots(ax, row, values[*way, level], models, 0.2)
+        style.lines(ax, names if panel == 0 else [""] * len(directions))
+        for row, direction in enumerate(directions):
+            style.dots(ax, row, values[*direction, level], models, 0.2)
     style.legend(ax, models)
     return heading(figure, title, f"{style.whiskers(every)} Dashed: chance.{dashes}")
 
 
 def _translated(run: Run) -> dict[tuple[str, str, str], Point]:
-    """By source, target and level."""
+    """Accuracy by source, target and level."""
     names = run.names("subset", "subset", config="translation")
-    parsed = ((SUBSET.fullmatch(name), name) for name in names)
+    matches = ((SUBSET.fullmatch(name), name) for name in names)
     return {
-        (found[1], found[2], found[3]): point(run.estimate("accuracy", "subset", config="translation", subset=name))
-        for found, name in parsed
-        if found
+        (match[1], match[2], match[3]): point(run.estimate("accuracy", "subset", config="translation", subset=name))
+        for match, name in matches
+        if match
     }
 
 
 def _drop(models: Sequence[RunSeries]) -> Figure | None:
     sections = dict.fromkeys(name for one in models for name in one.run.names("section", "section", "drop"))
-    found = [[point(one.run.estimate("drop", "section", section=name)) for one in models] for name in sections]
-    found.append([point(one.run.estimate("drop", "overall")) for one in models])
+    rows = [[point(one.run.estimate("drop", "section", section=name)) for one in models] for name in sections]
+    rows.append([point(one.run.estimate("drop", "overall")) for one in models])
     names = [*sections, MEAN]
-    points = [one for row in found for one in row]
+    points = [one for row in rows for one in row]
     if not style.any_value(points):
         return None
     width = max(4.8, 0.105 * len(models) * len(names))
     figure, (ax,) = style.grid(width, 3.0)
     widths = [one.high - one.low for one in points if one.low is not None and one.high is not None]
-    # So that differences look as small as they are, beside what chance makes of them.
+    # A wide axis, so that differences within the intervals do not look large.
     least = max(LEAST, INTERVALS * median(widths)) if widths else LEAST
     low, high = style.extent(points, 0.0, least=least)
-    # No difference is larger than 100 points, whose marks are whole within 105.
+    # Differences are at most 100 points; 105 leaves room for their marks.
     ax.set_ylim(max(low, -105), min(high, 105))
     ax.axhline(0, color="black", linewidth=0.8, zorder=1)
     ax.yaxis.set_major_formatter(
@@ -208,12 +211,12 @@ def _drop(models: Sequence[RunSeries]) -> Figure | None:
     )
     ax.grid(axis="y")
     style.columns(ax, [readable(name[:1].upper() + name[1:]) for name in names])
-    for group, row in enumerate(found):
+    for group, row in enumerate(rows):
         style.dots(ax, group, row, models, 0.12, upright=True)
-    ax.set_ylabel("Accuracy less that in English\n(percentage points)")
+    ax.set_ylabel("Accuracy minus English accuracy\n(percentage points)")
     style.legend(ax, models)
     note = f"Mean over languages. Below 0: worse than in English. {style.whiskers(points)}"
-    note += f" In the median they are {median(widths):.1f} points wide." if widths else ""
+    note += f" Their median width is {median(widths):.1f} points." if widths else ""
     note += style.dashes(points) + _uneven(models)
     return heading(figure, f"Drop from English by section, {style.which(models)}", note)
 
@@ -234,7 +237,7 @@ def _consistency(models: Sequence[RunSeries]) -> Figure | None:
         style.dots(ax, row, by_code[code], models, 0.24, whisker=whisker)
         if len(models) > 1:
             style.middle(ax, row, style.mean(by_code[code]))
-    ax.set_xlabel("Cohen's kappa of the labels in the language against those in English")
+    ax.set_xlabel("Cohen's kappa between labels in the language and in English")
     style.legend(ax, models)
     note = f"{style.whiskers(every)} " * whisker + "Black: mean over models." * (len(models) > 1) + style.dashes(every)
     return heading(figure, f"Consistency with English, {style.which(models)}", note)
@@ -242,36 +245,36 @@ def _consistency(models: Sequence[RunSeries]) -> Figure | None:
 
 def _instances(models: Sequence[RunSeries]) -> Figure | None:
     labels = _labels(models)
-    found, undefined = _kappas(labels.select(pl.col("^n_.*$")).to_numpy())
-    if not len(found):
+    kappas, undefined = _kappas(labels.select(pl.col("^n_.*$")).to_numpy())
+    if not len(kappas):
         return None
     figure, (ax,) = style.grid(4.6, 2.6)
-    ax.hist(found, [edge / 10 for edge in range(-10, 11)], color="#BBBBBB", edgecolor="black", linewidth=0.5)
+    ax.hist(kappas, [edge / 10 for edge in range(-10, 11)], color="#BBBBBB", edgecolor="black", linewidth=0.5)
     ax.set(xlim=(-1.02, 1.02), xlabel="Cohen's kappa of an item across models", ylabel="Items, all languages")
     style.guides(ax)
     raters = " to ".join(str(n) for n in dict.fromkeys((labels["raters"].min(), labels["raters"].max())))
-    high = int((found >= style.SUBSTANTIAL).sum())
+    high = int((kappas >= style.SUBSTANTIAL).sum())
     note = (
-        f"{len(found):,} items in {labels['config'].n_unique()} languages: the labels that {raters} models gave in the "
-        f"language against those in English. At {style.SUBSTANTIAL:.2f} or above: {high:,} ({high / len(found):.0%})."
+        f"{len(kappas):,} items in {labels['config'].n_unique()} languages: labels of {raters} models in the language "
+        f"and in English. At {style.SUBSTANTIAL:.2f} or above: {high:,} ({high / len(kappas):.0%})."
     )
     if undefined:
-        note += f" Not shown: {undefined:,} whose kappa is undefined: every model gave one and the same label in both."
+        note += f" Not shown: {undefined:,} with undefined kappa, where all models give the same label in both."
     return heading(figure, f"Agreement with English by item, {style.which(models)}", note)
 
 
 def _labels(models: Sequence[RunSeries]) -> pl.DataFrame:
-    """For each item in a language, how many models gave each label: n_outcome_... there, n_english_... in English.
+    """The counts of labels of each item in a language that at least three models labeled in both languages.
 
-    n_same: how many gave the same in both. raters: how many labeled it in both; with fewer than three it is left out.
+    Columns: `n_outcome_...` labels in the language, `n_english_...` in English, `n_same` equal ones, `raters` models.
     """
     pairs = []
     for one in models:
         items = one.run.items.select("config", "id", "outcome").unique(["config", "id"], keep="none")
         items = items.filter(pl.col("outcome").is_in(OUTCOMES))
         english = items.filter(config=_reference(one.run))
-        there = items.filter(pl.col("config").is_in(_codes([one])))
-        pairs.append(there.join(english.select("id", english="outcome"), on="id"))
+        others = items.filter(pl.col("config").is_in(_codes([one])))
+        pairs.append(others.join(english.select("id", english="outcome"), on="id"))
     counts = [(pl.col(c) == label).sum().alias(f"n_{c}_{label}") for c in ("outcome", "english") for label in OUTCOMES]
     same = (pl.col("outcome") == pl.col("english")).sum()
     grouped = pl.concat(pairs).group_by("config", "id").agg(*counts, n_same=same, raters=pl.len())
@@ -279,31 +282,31 @@ def _labels(models: Sequence[RunSeries]) -> pl.DataFrame:
 
 
 def _kappas(counts: NDArray[Any]) -> tuple[NDArray[np.float64], int]:
-    """Cohen's kappa of each row that has one, and how many have none since chance alone would always agree.
+    """Cohen's kappa of each row, and the number of rows whose kappa is undefined (chance agreement of 1).
 
-    counts: how often each of three labels was given in one place, then in the other, and how often both were the same.
+    counts: three columns of label counts in the language, three in English, and the number of equal labels.
     """
-    whole = counts.astype(np.int64)
-    n, same = whole[:, :3].sum(1), whole[:, 6]
-    chance = (whole[:, :3] * whole[:, 3:6]).sum(1)
+    integers = counts.astype(np.int64)
+    n, same = integers[:, :3].sum(1), integers[:, 6]
+    chance = (integers[:, :3] * integers[:, 3:6]).sum(1)
     defined = chance < n * n
     return ((n * same - chance)[defined] / (n * n - chance)[defined]), int((~defined).sum())
 
 
 def _codes(models: Iterable[RunSeries]) -> list[str]:
-    """The languages of these models, without the one that they are compared to."""
+    """The languages of these models, without the reference language."""
     return list(dict.fromkeys(code for one in models for code in one.run.names("config", "config")))
 
 
 def _reference(run: Run) -> str:
-    """The config in the language that the others are compared to."""
+    """The config of the reference language."""
     reference = run.config.benchmark.description.reference
     return reference.config if reference else ""
 
 
 def _uneven(models: Sequence[RunSeries]) -> str:
-    alike = len({frozenset(_codes([one])) for one in models}) == 1
-    return "" if alike else " The models are not of the same languages, so their means are of different things."
+    same = len({frozenset(_codes([one])) for one in models}) == 1
+    return "" if same else " The models cover different languages, so their means are not comparable."
 
 
 FIGURES: dict[str, Callable[[Sequence[RunSeries]], Figure | None]] = {

@@ -1,4 +1,4 @@
-"""What the figures of verdicts share: a panel for each task, and who is in them."""
+"""Helpers of the figures of verdicts: a panel for each task, and the judges in it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -12,13 +12,18 @@ from pluralbench.reports.figures.style import Point
 
 Rows = Sequence[Mapping[str, Any]]
 Draw = Callable[[Axes, Rows, Mapping[str, Series]], None]
-WIDTH, APART = 2.9, 0.45  # of a panel and beside it, in inches
-MANY = 4  # judges, of which two panels fit in a row and whiskers stay apart
+WIDTH, APART = 2.9, 0.45  # inches of a panel, and between panels
+MANY = 4  # judges at most for two panels in a row and for whiskers
 WHISKERS = style.whiskers()
 
 
 def panels(rows: Rows, judges: Mapping[str, Series], heights: Sequence[float], draw: Sequence[Draw]) -> Figure:
-    """A panel for each task, of axes one under the other; heights: of these, in inches, from the top."""
+    """Draw a panel for each task, with axes one below the other.
+
+    Args:
+        heights: Heights of the axes in inches, from the top.
+        draw: Functions that draw into the axes, from the top.
+    """
     tasks = {task: [row for row in rows if row["task"] == task] for task in dict.fromkeys(row["task"] for row in rows)}
     many = len(shown_judges(rows, judges)) > MANY
     across, width = (1, 2 * WIDTH + APART) if many else (min(2, len(tasks)), WIDTH)
@@ -44,23 +49,23 @@ def panels(rows: Rows, judges: Mapping[str, Series], heights: Sequence[float], d
 
 
 def shown_judges(rows: Rows, judges: Mapping[str, Series]) -> list[Series]:
-    """The judges of some rows, the best first."""
+    """Return the judges of these rows, the best first."""
     names = {row["judge"] for row in rows}
     return [one for name, one in judges.items() if name in names]
 
 
 def total_of(row: Mapping[str, Any]) -> dict[str, int]:
-    """How many of a row's valid answers have a certainty, and how many of these are right."""
+    """Return the number of a row's valid answers with a certainty, and the number of correct ones."""
     return {key: row["high"][key] + row["low"][key] for key in ("correct", "total")}
 
 
 def verdict_point(cell: Mapping[str, Any], name: str) -> Point:
-    """A share of a row with its interval, in per cent."""
+    """Return a fraction of a row with its interval, in percent."""
     low, high = cell[f"{name}_interval"] or (None, None)
     return style.point(Estimate(cell[name], low, high))
 
 
 def which_judges(rows: Rows, judges: Mapping[str, Series]) -> str:
-    """Whose verdicts some rows are, for a title, and on what, where the rows have the `title` of that."""
+    """Describe the judges of these rows for a title, with the benchmark if the rows have a `title`."""
     shown, title = shown_judges(rows, judges), rows[0].get("title")
     return (shown[0].label if len(shown) == 1 else f"{len(shown)} judges") + (f" on {title}" if title else "")

@@ -1,4 +1,4 @@
-"""Figures of `personalize`: accuracy with and without a profile by how much the profile tells, method by method."""
+"""Figures of `personalize`: accuracy with and without a profile by the amount of user context, for each method."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -22,11 +22,11 @@ COIN = 50.0
 USERS = "users"
 LABELS = {
     "posts": "Posts in the profile",
-    "words": "Words that are told",
-    "distance": "Distance of what is told\nfrom the question (1 - cosine)",
-    USERS: "Users, new or trained on",
+    "words": "Words of user context",
+    "distance": "Cosine distance of the context\nto the question",
+    USERS: "New and known users",
 }
-SAID = {
+CONDITION_LABELS = {
     "without": "without a profile",
     "posts": "with the posts alone",
     "with": "with the profile",
@@ -34,27 +34,32 @@ SAID = {
 }
 
 
-def draw_personalized(found: Personalized, folder: Path) -> list[Path]:
-    """Write `told_SET` for each set as PNG and SVG; the paths. Raises `EvaluationError` where it cannot be written."""
-    return write({f"told_{name}": partial(told, found, name) for name in drawn_sets(found)}, folder)
+def draw_personalized(run: Personalized, folder: Path) -> list[Path]:
+    """Write `user_context_SET` for each set as PNG and SVG.
+
+    Returns:
+        The paths of the files.
+
+    Raises:
+        EvaluationError: The files cannot be written.
+    """
+    return write({f"user_context_{name}": partial(context_figure, run, name) for name in drawn_sets(run)}, folder)
 
 
-def drawn_sets(found: Personalized) -> list[str]:
-    """All sets but known users, which stand beside the new ones."""
-    return [name for name in found.result.sets if name != KNOWN or NEW not in found.result.sets]
+def drawn_sets(run: Personalized) -> list[str]:
+    """Return the sets that have a figure: all but known users, which are in the figure of new ones."""
+    return [name for name in run.result.sets if name != KNOWN or NEW not in run.result.sets]
 
 
-def told(found: Personalized, name: str) -> Figure:
-    """A row a method, a column for posts, words and distance, and for new against known users where there are both."""
-    config, result = found.config, found.result
-    series = {one.name: one for one in series_of_judges(dict.fromkeys(SAID.values()))}
-    models = [series[SAID[condition]] for condition in result.conditions]
+def context_figure(run: Personalized, name: str) -> Figure:
+    """Draw a row for each method and columns for posts, words, distance and, if there are both, new and known users."""
+    config, result = run.config, run.result
+    series = {one.name: one for one in series_of_judges(dict.fromkeys(CONDITION_LABELS.values()))}
+    models = [series[CONDITION_LABELS[condition]] for condition in result.conditions]
     measures = [*MEASURES, *([USERS] if name == NEW and KNOWN in result.sets else [])]
-    rows = [
-        method for method in config.personalizing.methods if any(_has(found, name, method, one) for one in MEASURES)
-    ]
+    rows = [method for method in config.personalizing.methods if any(_has(run, name, method, one) for one in MEASURES)]
     rows = rows or list(config.personalizing.methods)
-    panels = {(method, measure): _points(found, name, method, measure) for method in rows for measure in measures}
+    panels = {(method, measure): _points(run, name, method, measure) for method in rows for measure in measures}
     every = [one for shown in panels.values() for _, points in shown for one in points if one.value is not None]
     limits = style.extent(every, COIN, least=style.LEAST)
     count = len(panels)
@@ -69,43 +74,43 @@ def told(found: Personalized, name: str) -> Figure:
         if number == len(measures) - 1:
             style.legend(ax, models)
     described = result.sets[name]
-    title = f"{described.title}: accuracy by how much is told of the user"
+    title = f"{described.title}: accuracy by amount of user context"
     few = " Hollow: fewer than 10 users." if any(one.few for one in every) else ""
     note = (
         f"{Path(readable(config.backbone.name)).name}, {described.items:,} pairs of {described.users:,} users. "
-        f"Up to {BINS} bins of equally many pairs. Whiskers: {CONFIDENCE:.0%} intervals over users.{few} Dashed: a "
-        "coin."
+        f"Up to {BINS} bins with equal numbers of pairs. Whiskers: {CONFIDENCE:.0%} intervals over users.{few} "
+        "Dashed: chance."
     )
     return style.heading(figure, title, note)
 
 
-def _has(found: Personalized, name: str, method: str, measure: str) -> bool:
-    return method_number(found, "least", f"{name} by {measure}", method, "1").value is not None
+def _has(run: Personalized, name: str, method: str, measure: str) -> bool:
+    return method_number(run, "least", f"{name} by {measure}", method, "1").value is not None
 
 
 Shown = list[tuple[str, list[Point]]]
 """A label under the axis, and a point for each condition."""
 
 
-def _points(found: Personalized, name: str, method: str, measure: str) -> Shown:
-    conditions = found.result.conditions
+def _points(run: Personalized, name: str, method: str, measure: str) -> Shown:
+    conditions = run.result.conditions
     if measure == USERS:
         return [
-            (one, [point(method_number(found, "accuracy", one, method, condition)) for condition in conditions])
+            (one, [point(method_number(run, "accuracy", one, method, condition)) for condition in conditions])
             for one in (NEW, KNOWN)
         ]
     group = f"{name} by {measure}"
     return [
-        (label, [point(method_number(found, "accuracy", group, method, f"{one} {place}")) for one in conditions])
-        for place, label in enumerate(_bins(found, group, method, measure), start=1)
+        (label, [point(method_number(run, "accuracy", group, method, f"{one} {place}")) for one in conditions])
+        for place, label in enumerate(_bins(run, group, method, measure), start=1)
     ]
 
 
-def _bins(found: Personalized, group: str, method: str, measure: str) -> Iterator[str]:
-    """What is below each bin: from where to where it goes."""
+def _bins(run: Personalized, group: str, method: str, measure: str) -> Iterator[str]:
+    """The label of each bin: its range."""
     form = ".2f" if measure == "distance" else ",.0f"
     for place in range(1, BINS + 1):
-        least, most = (method_number(found, metric, group, method, str(place)).value for metric in ("least", "most"))
+        least, most = (method_number(run, metric, group, method, str(place)).value for metric in ("least", "most"))
         if least is None or most is None:
             return
         low, high = f"{least:{form}}", f"{most:{form}}"

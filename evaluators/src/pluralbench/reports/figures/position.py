@@ -10,9 +10,9 @@ WIDTH, ROW = 3.6, 0.28  # of the axes and of a judge, in inches
 
 
 def position(models: Sequence[RunSeries]) -> Figure | None:
-    """The judges of one benchmark that saw two answers at a time; None where there is none."""
-    found = [(one, point(one.run.estimate("share_of_first", "position"))) for one in models]
-    shown = [(one, share) for one, share in found if share.value is not None]
+    """Draw the position bias of the pairwise judges of one benchmark; None if there are none."""
+    shares = [(one, point(one.run.estimate("share_of_first", "position"))) for one in models]
+    shown = [(one, share) for one, share in shares if share.value is not None]
     if not shown:
         return None
     judges, points = [one for one, _ in shown], [share for _, share in shown]
@@ -22,5 +22,5 @@ def position(models: Sequence[RunSeries]) -> Figure | None:
     style.dashed(ax.axvline, 50)
     for row, (one, share) in enumerate(shown):
         dot(ax, row, share, one)
-    title = f"{judges[0].run.config.benchmark.title}: preference for a place, {style.which(judges)}"
-    return heading(figure, title, f"Of the verdicts that can be read. Dashed: no preference. {style.whiskers(points)}")
+    title = f"{judges[0].run.config.benchmark.title}: position bias, {style.which(judges)}"
+    return heading(figure, title, f"Valid verdicts only. Dashed: no preference. {style.whiskers(points)}")

@@ -1,6 +1,6 @@
-"""Accuracy by what is told of the person, in groups of bars by family of models: Figure 2 of Personalized RewardBench.
+"""Accuracy by user context, in groups of bars by family of models (Personalized RewardBench, Figure 2).
 
-A bar is the mean over a family's models, which are dots on it; where a family is one model, it has its interval.
+A bar is the mean over a family's models, shown as dots. The bar of a single model has an interval.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,134 +14,140 @@ from pluralbench.errors import EvaluationError
 from pluralbench.reports.figures import Axes, Figure, Make, style
 from pluralbench.reports.figures.fonts import folded, readable
 from pluralbench.reports.numbers import DASH
-from pluralbench.reports.profile_modes import NONE, Told, modes_of
+from pluralbench.reports.profile_modes import NONE, ModeRun, modes_of
 from pluralbench.reports.sheets import Sheet, sheets_of
 from pluralbench.results.metrics_frame import Place
 from pluralbench.results.runs import Run
 
-COLOURS = {NONE: "#BDBDBD", "raw": "#E69F00", "plan": "#0072B2", "persona": "#009E73"}
+COLORS = {NONE: "#BDBDBD", "raw": "#E69F00", "plan": "#0072B2", "persona": "#009E73"}
 OTHERS = ("#56B4E9", "#CC79A7", "#D55E00", "#F0E442")
-SAID = {NONE: "nothing", "raw": "posts", "plan": "plan", "persona": "persona"}
-BAR, HIGH, BETWEEN, MOST = 0.3, 2.4, 0.35, 4  # inches of a bar, of a panel, between panels; panels beside the first
+LABELS = {NONE: "none", "raw": "posts", "plan": "plan", "persona": "persona"}
+BAR, HIGH, BETWEEN = 0.3, 2.4, 0.35  # inches of a bar, of a panel, and between panels
+MOST = 4  # panels at most besides the first
 OVERALL = Place("overall", "overall")
 
 
 class Bar(NamedTuple):
-    """What the models of a family get in a mode, in per cent; the points are of the models."""
+    """The results of a family in a mode, in percent; the points are those of its models."""
 
     mode: str
     points: list[style.Point]
 
 
 Families = Mapping[str, Mapping[str, Bar]]
-"""By a family's name its bars, by mode."""
+"""Bars by mode, by family."""
 
 
 def mode_figures(runs: Sequence[Run], families: Mapping[str, str]) -> dict[str, Make]:
-    """The figure of each table that has models in several modes, by the stem of its files.
+    """Return the functions that draw the figure of each sheet with models in several modes, by file stem.
 
-    families: patterns of models' names by a family's name; a model of none is one by itself. Raises `EvaluationError`
-    for a pattern that is of no model.
+    Args:
+        families: Patterns of model names by the name of a family. A model that matches none is its own family.
+
+    Raises:
+        EvaluationError: A pattern matches no model.
     """
-    made: dict[str, Make] = {}
-    known = [run.name for run in runs]
+    figures: dict[str, Make] = {}
+    names = [run.name for run in runs]
     for family, pattern in families.items():
-        if not any(_is_of(name, pattern) for name in known):
+        if not any(_matches(name, pattern) for name in names):
             raise EvaluationError(
-                f"--family {family}={pattern} is of none of the models {', '.join(dict.fromkeys(known))}."
+                f"The pattern {pattern} of the family {family} matches none of the models "
+                f"{', '.join(dict.fromkeys(names))}."
             )
     for sheet in sheets_of(runs):
         models = modes_of(sheet.runs)
         if models:
             stem = style.stem("profile_modes", Path(sheet.runs[0].config.benchmark.name).stem)
-            made[f"{stem}_{len(made) + 1}" if stem in made else stem] = partial(_figure, sheet, models, families)
-    return made
+            stem = f"{stem}_{len(figures) + 1}" if stem in figures else stem
+            figures[stem] = partial(_figure, sheet, models, families)
+    return figures
 
 
-def _is_of(name: str, pattern: str) -> bool:
+def _matches(name: str, pattern: str) -> bool:
     return fnmatchcase(name, pattern) or fnmatchcase(Path(name).name, pattern)
 
 
-def _figure(sheet: Sheet, models: Sequence[Sequence[Told]], families: Mapping[str, str]) -> Figure | None:
+def _figure(sheet: Sheet, models: Sequence[Sequence[ModeRun]], families: Mapping[str, str]) -> Figure | None:
     places = [OVERALL, *(column.place for column in sheet.columns if column.part)][: MOST + 1]
     panels = [_families(models, families, place) for place in places]
     modes = list(dict.fromkeys(bar for own in panels[0].values() for bar in own))
     width = BAR * (len(modes) + 1) * len(panels[0])
     figure, every_ax = style.grid(width, HIGH, len(panels), len(panels), beside=BETWEEN)
-    colours = _colours(modes)
+    colors = _colors(modes)
     for number, (ax, place, panel) in enumerate(zip(every_ax, places, panels, strict=True)):
-        _draw(ax, panel, modes, colours)
+        _draw(ax, panel, modes, colors)
         of_coin = place._replace(metric="overall_of_coin" if place is OVERALL else "coin")
         coin = style.mean(_at(own[0].run, of_coin) for own in models)
         if coin is not None:
-            ax.axhline(coin, color=style.GREY, linewidth=0.9, linestyle=":", zorder=1.5)
+            ax.axhline(coin, color=style.GRAY, linewidth=0.9, linestyle=":", zorder=1.5)
         title = readable((place.section or place.config or "Overall").replace("_", " "))
         ax.set_title(folded(title, int(11 * width), lines=3), fontsize=8)
         if number == 0:
             ax.set_ylabel("Accuracy (%)")
         else:
             ax.set_yticklabels([])
-    _legend(ax, modes, colours)
+    _legend(ax, modes, colors)
     several = any(len(bar.points) > 1 for own in panels[0].values() for bar in own.values())
-    dots = " Dots: the models of a family, whose mean is the bar." if several else ""
+    dots = " Bars: family means. Dots: the models of a family." if several else ""
     points = [
         point for own in panels[0].values() for bar in own.values() if len(bar.points) == 1 for point in bar.points
     ]
     whiskers = f" {style.whiskers()}" if points else ""
-    note = f"Overall: {sheet.runs[0].config.benchmark.rule}.{dots}{whiskers} Dotted: a coin."
-    return style.heading(figure, f"{sheet.title}: what is told of the person", note)
+    note = f"Overall: {sheet.runs[0].config.benchmark.rule}.{dots}{whiskers} Dotted: coin."
+    return style.heading(figure, f"{sheet.title}: user context", note)
 
 
-def _families(models: Sequence[Sequence[Told]], families: Mapping[str, str], place: Place) -> Families:
-    found: dict[str, dict[str, Bar]] = {}
+def _families(models: Sequence[Sequence[ModeRun]], families: Mapping[str, str], place: Place) -> Families:
+    groups: dict[str, dict[str, Bar]] = {}
     for own in models:
         name = own[0].run.name
-        family = next((family for family, pattern in families.items() if _is_of(name, pattern)), Path(name).name)
-        bars = found.setdefault(family, {})
+        family = next((family for family, pattern in families.items() if _matches(name, pattern)), Path(name).name)
+        bars = groups.setdefault(family, {})
         modes = [one.mode for one in own]
         for one in own:
-            # A model may have plans of several planners, which its runs' folders tell apart.
+            # A model may have plans of several planners, distinguished by the runs' directories.
             mode = f"{one.mode} ({one.run.path.name})" if modes.count(one.mode) > 1 else one.mode
             bar = bars.setdefault(mode, Bar(mode, []))
             bar.points.append(_at(one.run, place))
-    return found
+    return groups
 
 
 def _at(run: Run, place: Place) -> style.Point:
     return style.point(run.estimate(**place._asdict()))
 
 
-def _colours(modes: Sequence[str]) -> dict[str, str]:
+def _colors(modes: Sequence[str]) -> dict[str, str]:
     others = iter(OTHERS * (1 + len(modes) // len(OTHERS)))
-    return {mode: COLOURS.get(mode) or next(others) for mode in modes}
+    return {mode: COLORS.get(mode) or next(others) for mode in modes}
 
 
-def _draw(ax: Axes, panel: Families, modes: Sequence[str], colours: Mapping[str, str]) -> None:
+def _draw(ax: Axes, panel: Families, modes: Sequence[str], colors: Mapping[str, str]) -> None:
     for number, bars in enumerate(panel.values()):
         for place, mode in enumerate(modes):
             at = number + (place - (len(modes) - 1) / 2) / (len(modes) + 1)
-            _bar(ax, at, 1 / (len(modes) + 1), bars.get(mode), colours[mode])
+            _bar(ax, at, 1 / (len(modes) + 1), bars.get(mode), colors[mode])
     ax.set(xlim=(-0.5, len(panel) - 0.5), ylim=(0, 100))
     ax.grid(axis="y")
     each = int(BAR * (len(modes) + 1) * 13)
     style.tick(ax.xaxis, range(len(panel)), [folded(readable(name), each, lines=3) for name in panel])
 
 
-def _bar(ax: Axes, at: float, width: float, bar: Bar | None, colour: str) -> None:
+def _bar(ax: Axes, at: float, width: float, bar: Bar | None, color: str) -> None:
     values = [] if bar is None else [point.value for point in bar.points if point.value is not None]
     if bar is None or not values:
-        ax.text(at, 1, DASH, ha="center", va="bottom", color=colour, fontweight="bold")
+        ax.text(at, 1, DASH, ha="center", va="bottom", color=color, fontweight="bold")
         return
-    ax.bar(at, fmean(values), 0.92 * width, color=colour, zorder=2)
+    ax.bar(at, fmean(values), 0.92 * width, color=color, zorder=2)
     if len(bar.points) > 1:
         ax.plot([at] * len(values), values, "o", color="black", markersize=2.5, zorder=3)
     elif bar.points[0].low is not None and bar.points[0].high is not None:
         ax.vlines(at, bar.points[0].low, bar.points[0].high, colors="black", linewidth=0.8, zorder=3)
 
 
-def _legend(ax: Axes, modes: Sequence[str], colours: Mapping[str, str]) -> None:
+def _legend(ax: Axes, modes: Sequence[str], colors: Mapping[str, str]) -> None:
     from matplotlib.patches import Patch  # noqa: PLC0415 - a second that `--help` saves
 
-    handles = [Patch(color=colours[mode]) for mode in modes]
-    names = [readable(SAID.get(mode, mode)) for mode in modes]
-    ax.legend(handles, names, title="Told of the person", loc="upper left", bbox_to_anchor=(1.03, 1), borderaxespad=0)
+    handles = [Patch(color=colors[mode]) for mode in modes]
+    names = [readable(LABELS.get(mode, mode)) for mode in modes]
+    ax.legend(handles, names, title="User context", loc="upper left", bbox_to_anchor=(1.03, 1), borderaxespad=0)

@@ -1,4 +1,4 @@
-"""Who is who in figures: the colour, marker and name of each model and judge, the same in all figures of a report."""
+"""Color, marker and label of each model and judge, the same in all figures of a report."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,30 +10,30 @@ from pluralbench.reports.figures.fonts import readable
 from pluralbench.reports.names import differences
 from pluralbench.results.runs import Run
 
-# Okabe and Ito's colours, without the yellow that white paper swallows. Seven and twelve share no divisor.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+# Okabe and Ito's colors without yellow, which is hard to see on white. 7 and 12 are coprime, so pairs repeat after 84.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*", "h")
 LINES = ("-", "--", "-.")
-PLACES = len(COLOURS) * len(MARKERS)
-NAME, END = 36, 15  # characters of a name, and how many of them are its end where its middle is left out
-LONGER = 12  # characters that a name may have more where names would be alike
+PLACES = len(COLORS) * len(MARKERS)
+NAME, END = 36, 15  # characters of a name at most, and of its end if its middle is cut
+LONGER = 12  # step by which names may be longer to stay unique
 Settings = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
 class Series:
-    """A model or a judge in figures: the same colour and marker in each of them."""
+    """A model or a judge in figures."""
 
     name: str
     label: str
-    colour: str
+    color: str
     marker: str
 
     @property
     def line(self) -> str:
-        """The style of its curves, in which those of one colour differ."""
-        looks = [(COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)]) for place in range(PLACES)]
-        return LINES[looks.index((self.colour, self.marker)) // len(COLOURS) % len(LINES)]
+        """Line style of its curves, which distinguishes series of one color."""
+        looks = [(COLORS[place % len(COLORS)], MARKERS[place % len(MARKERS)]) for place in range(PLACES)]
+        return LINES[looks.index((self.color, self.marker)) // len(COLORS) % len(LINES)]
 
 
 @dataclass(frozen=True)
@@ -43,18 +43,20 @@ class RunSeries(Series):
     run: Run
 
 
-class _Who(NamedTuple):
-    """A model, and which of its runs on a benchmark: 0 is the one that has the model's own marker."""
+class _Variant(NamedTuple):
+    """A model and one of its runs on a benchmark; variant 0 has the model's own marker."""
 
     name: str
     variant: int = 0
 
 
 def series_of(runs: Sequence[Run], among: Sequence[Run] = ()) -> list[RunSeries]:
-    """A series for each run of a benchmark, the best first, with labels that tell them apart.
+    """Make a series for each run of a benchmark, the best first, with unique labels.
 
-    among: all runs of the report. A model's colour and marker go by its name among theirs, so they are the same on
-    every benchmark. Further runs of a model on a benchmark, such as with another profile, share its colour alone.
+    Further runs of a model on a benchmark, such as those with another profile, share its color but not its marker.
+
+    Args:
+        among: All runs of the report. Their model names determine the colors, which are the same on every benchmark.
     """
     variants = _variants([*among, *runs])
     looks = _looks(variants.values())
@@ -67,21 +69,23 @@ def series_of(runs: Sequence[Run], among: Sequence[Run] = ()) -> list[RunSeries]
 
 
 def series_of_judges(accuracies: Mapping[str, float | None], among: Iterable[str] = ()) -> list[Series]:
-    """A series for each judge or model, by its name and accuracy, the best first.
+    """Make a series for each judge or model, the best first.
 
-    among: the names in all figures of the report, by which the colours go.
+    Args:
+        accuracies: Accuracy by name.
+        among: Names in all figures of the report, which determine the colors.
     """
     names = sorted(accuracies, key=lambda name: (_last_if_missing(accuracies[name]), name))
-    known = dict.fromkeys(among)
-    # A name that the report does not know changes the colour of none that it does.
-    looks = _looks(_Who(name) for name in known) if known else {}
-    looks |= _looks([*(_Who(name) for name in names if name not in known)], first=len(known))
-    labels = _labels(names, [""] * len(names), known)
-    return [Series(name, label, *looks[_Who(name)]) for name, label in zip(names, labels, strict=True)]
+    report_names = dict.fromkeys(among)
+    # Names that the report lacks come last, so that they do not change the colors of the others.
+    looks = _looks(_Variant(name) for name in report_names) if report_names else {}
+    looks |= _looks([*(_Variant(name) for name in names if name not in report_names)], first=len(report_names))
+    labels = _labels(names, [""] * len(names), report_names)
+    return [Series(name, label, *looks[_Variant(name)]) for name, label in zip(names, labels, strict=True)]
 
 
-def _looks(all_of: Iterable[_Who], first: int = 0) -> dict[_Who, tuple[str, str]]:
-    """Colour and marker of each, by its name; no two have both alike among the first 84 (7 x 12)."""
+def _looks(all_of: Iterable[_Variant], first: int = 0) -> dict[_Variant, tuple[str, str]]:
+    """Color and marker of each variant; the first 84 (7 x 12) are unique."""
     every = sorted(set(all_of), key=lambda one: (one.name.casefold(), one))
     names = {name: first + place for place, name in enumerate(dict.fromkeys(one.name for one in every))}
     places = dict.fromkeys(names.values())
@@ -89,9 +93,9 @@ def _looks(all_of: Iterable[_Who], first: int = 0) -> dict[_Who, tuple[str, str]
     for one in every:
         place = names[one.name]
         while one.variant and place in places:
-            place += len(COLOURS)
+            place += len(COLORS)
         places[place] = None
-        looks[one] = COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)]
+        looks[one] = COLORS[place % len(COLORS)], MARKERS[place % len(MARKERS)]
     return looks
 
 
@@ -99,59 +103,59 @@ def _key(run: Run) -> tuple[str, Path]:
     return run.name, run.path
 
 
-def _variants(runs: Iterable[Run]) -> dict[tuple[str, Path], _Who]:
-    """For each run its model, and a number that no other run of the model on the benchmark has.
+def _variants(runs: Iterable[Run]) -> dict[tuple[str, Path], _Variant]:
+    """The variant of each run, unique among the runs of its model on a benchmark.
 
-    Runs with the same settings have the same number on every benchmark, where that can be.
+    Runs with the same settings get the same variant on every benchmark if possible.
     """
     groups: dict[tuple[str, str], dict[tuple[str, Path], Run]] = {}
     for run in runs:
         groups.setdefault((run.name, run.config.benchmark.name), {})[_key(run)] = run
     numbers: dict[tuple[str, Settings, int], int] = {}
-    found: dict[tuple[str, Path], _Who] = {}
+    variants: dict[tuple[str, Path], _Variant] = {}
     for (name, _), group in sorted(groups.items(), key=lambda one: (-len(one[1]), one[0])):
         own = sorted(group.values(), key=lambda run: (_settings(run), str(run.path)))
         settings = [_settings(run) for run in own]
         wanted = [(name, one, settings[:place].count(one)) for place, one in enumerate(settings)]
-        taken: set[int] = set()
+        used: set[int] = set()
         for key, run in sorted(zip(wanted, own, strict=True), key=lambda one: one[0] not in numbers):
-            known = numbers.get(key)
-            number = known if known is not None and known not in taken else _free(taken)
+            earlier = numbers.get(key)
+            number = earlier if earlier is not None and earlier not in used else _unused(used)
             numbers.setdefault(key, number)
-            taken.add(number)
-            found[_key(run)] = _Who(name, number)
-    return found
+            used.add(number)
+            variants[_key(run)] = _Variant(name, number)
+    return variants
 
 
-def _free(taken: set[int]) -> int:
-    return next(number for number in range(len(taken) + 1) if number not in taken)
+def _unused(used: set[int]) -> int:
+    return next(number for number in range(len(used) + 1) if number not in used)
 
 
 def _settings(run: Run) -> Settings:
-    """What a model was shown and how it was asked, as far as runs of one model may differ in it."""
-    found: dict[str, object] = {name: getattr(run.config.prompt, name) for name in ("profile", "profile_size")}
-    asked = ("oracle", "setting", "variables", "reply_format", "orders", "criterion", "verdict_parsing", "limit")
-    found |= {name: run.config.judge_setting(name) for name in asked}
-    found["rules"] = None if run.config.benchmark.description.ties_break_exact_match else "legacy"
-    return tuple((name.replace("_", " "), str(value)) for name, value in found.items() if value is not None)
+    """The prompt and judge settings in which runs of one model may differ."""
+    values: dict[str, object] = {name: getattr(run.config.prompt, name) for name in ("profile", "profile_size")}
+    names = ("oracle", "setting", "variables", "reply_format", "orders", "criterion", "verdict_parsing", "limit")
+    values |= {name: run.config.judge_setting(name) for name in names}
+    values["rules"] = None if run.config.benchmark.description.ties_break_exact_match else "legacy"
+    return tuple((name.replace("_", " "), str(value)) for name, value in values.items() if value is not None)
 
 
 def _short(names: Sequence[str]) -> list[str]:
-    """The last part of each name, as of a path; all of it where parts are alike."""
-    whole = [" ".join(name.split()) for name in names]
-    parts = [Path(name).name or name for name in whole]
-    return [name if parts.count(part) > 1 else part for name, part in zip(whole, parts, strict=True)]
+    """The last path component of each name, or the full name if components are equal."""
+    full = [" ".join(name.split()) for name in names]
+    parts = [Path(name).name or name for name in full]
+    return [name if parts.count(part) > 1 else part for name, part in zip(full, parts, strict=True)]
 
 
 def _labels(names: Sequence[str], differences: Sequence[str], among: Iterable[str]) -> list[str]:
-    """Labels that can be read, short, and unlike. names: of models, which may be there more than once.
+    """Short and unique labels of models, whose names may repeat.
 
-    among: further names, so that a model is called the same in all figures.
+    among: All names of the report, so that a model has the same label in all figures.
     """
-    known = sorted({*names, *among})
-    short = dict(zip(known, shortened([readable(one) for one in _short(known)]), strict=True))
-    added = shortened([readable(one) for one in differences])
-    texts = [f"{short[name]} ({more})" if more else short[name] for name, more in zip(names, added, strict=True)]
+    every = sorted({*names, *among})
+    short = dict(zip(every, shortened([readable(one) for one in _short(every)]), strict=True))
+    details = shortened([readable(one) for one in differences])
+    texts = [f"{short[name]} ({more})" if more else short[name] for name, more in zip(names, details, strict=True)]
     return [
         f"{text} ({texts[: place + 1].count(text)})" if texts.count(text) > 1 else text
         for place, text in enumerate(texts)
@@ -159,7 +163,7 @@ def _labels(names: Sequence[str], differences: Sequence[str], among: Iterable[st
 
 
 def shortened(names: Sequence[str]) -> list[str]:
-    """Long names without their middle, cut where names that are unlike stay so; they keep more where they must."""
+    """Cut the middle of long names so that different names stay different; keep more of them if necessary."""
     for most in range(NAME, max(map(len, names), default=0), LONGER):
         for end in sorted(range(1, most - 1), key=lambda end: abs(end - END)):
             short = [name if len(name) <= most else f"{name[: most - end - 1]}…{name[-end:]}" for name in names]

@@ -1,6 +1,6 @@
-"""What the figures share: settings, sheets, dots and cells.
+"""Style and building blocks of the figures: settings, axes, dots, heat maps, legends and titles.
 
-matplotlib takes a second to import, so it is imported where something is drawn.
+matplotlib takes a second to import, so functions import it when they draw.
 """
 
 import re
@@ -20,10 +20,10 @@ from pluralbench.reports.numbers import DASH, FEW
 from pluralbench.reports.sheets import title_of
 
 MAP = "cividis"
-GREY = "#555555"
+GRAY = "#555555"
 CELL = 0.335  # inches: "100.0" in 8 pt
 SUBSTANTIAL = 0.60  # kappa
-LEAST = 5.0  # points that an axis of accuracies spans at the least
+LEAST = 5.0  # points that an axis of accuracies spans at least
 SETTINGS: Any = {
     "axes.axisbelow": True,
     "axes.labelsize": 9,
@@ -40,9 +40,9 @@ SETTINGS: Any = {
     "grid.linewidth": 0.5,
     "hatch.linewidth": 0.5,
     "legend.frameon": False,
-    "svg.fonttype": "none",  # text is text, to be searched, copied and read aloud
+    "svg.fonttype": "none",  # text that can be searched, copied and read aloud
     "svg.hashsalt": "pluralbench",
-    "text.parse_math": False,  # a model's name may have dollar signs
+    "text.parse_math": False,  # names may contain dollar signs
     "xtick.labelsize": 8,
     "ytick.labelsize": 8,
 }
@@ -53,7 +53,11 @@ Limits = tuple[float, float]
 
 
 class Point(NamedTuple):
-    """A value and its interval, each None where it is missing. few: whether fewer than `FEW` clusters are behind it."""
+    """A value and its interval; missing numbers are None.
+
+    Attributes:
+        few: The interval is over fewer than `FEW` clusters.
+    """
 
     value: float | None = None
     low: float | None = None
@@ -62,7 +66,12 @@ class Point(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A column of cells: where its left edge is, in cells, and what each model has there."""
+    """A column of a heat map.
+
+    Attributes:
+        left: Position of the left edge, in cells.
+        points: The value of each model.
+    """
 
     left: float
     label: str
@@ -71,7 +80,7 @@ class Column(NamedTuple):
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """The settings of the figures and no others, whatever the user's own are; one thread at a time has them."""
+    """Apply the settings of the figures instead of the user's own; only one thread at a time can draw."""
     import matplotlib as mpl  # noqa: PLC0415 - a second that `--help` saves
 
     with _one_at_a_time, mpl.rc_context():
@@ -81,27 +90,33 @@ def drawing() -> Iterator[None]:
 
 
 def stem(*parts: str) -> str:
-    """The stem of a figure's files, whatever is in its parts."""
+    """Join parts into the stem of a figure's files; unsafe characters become underscores."""
     return "_".join(re.sub(r"[^\w.-]+", "_", part) for part in parts)
 
 
 def _two_lines(text: str) -> str:
-    """A long name on two lines, broken where its parts meet, near the middle."""
-    places = [found.end() for found in re.finditer(r"[-_ ./]+", text) if found.end() < len(text)]
+    """A long name on two lines, broken at a separator near the middle."""
+    places = [match.end() for match in re.finditer(r"[-_ ./]+", text) if match.end() < len(text)]
     if len(text) <= 20 or not places:
         return text
     place = min(places, key=lambda place: abs(place - len(text) / 2))
     return f"{text[:place].rstrip()}\n{text[place:]}"
 
 
-def point(found: Estimate, scale: float = 100.0) -> Point:
-    """A number of the metrics, in per cent."""
-    value, low, high = (None if one is None else scale * one for one in (found.value, found.low, found.high))
-    return Point(value, low, high, found.clusters is not None and found.clusters < FEW)
+def point(estimate: Estimate, scale: float = 100.0) -> Point:
+    """Convert a number of the metrics to a point, in percent by default."""
+    value, low, high = (None if one is None else scale * one for one in (estimate.value, estimate.low, estimate.high))
+    return Point(value, low, high, estimate.clusters is not None and estimate.clusters < FEW)
 
 
 def extent(points: Iterable[Point], *also: float, least: float = 0.0) -> tuple[float, float]:
-    """Limits of an axis that has room for all points, their intervals, and these values, and spans at least so much."""
+    """Return the limits of an axis.
+
+    Args:
+        points: Points that must fit with their intervals.
+        also: Further values that must fit.
+        least: Minimum span.
+    """
     values = [number for one in points for number in one[:3] if number is not None] + list(also)
     low, high = min(values), max(values)
     room = max(0.06 * (high - low) or 1.0, (least - (high - low)) / 2)
@@ -109,7 +124,7 @@ def extent(points: Iterable[Point], *also: float, least: float = 0.0) -> tuple[f
 
 
 def sheet(width: float, height: float) -> Figure:
-    """A figure whose axes are to be placed in inches (see `place`); what hangs outside is part of what is saved."""
+    """Make a figure whose axes `place` positions in inches; files include what is outside of it."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - a second that `--help` saves
     from matplotlib.figure import Figure  # noqa: PLC0415 - the same
 
@@ -119,7 +134,7 @@ def sheet(width: float, height: float) -> Figure:
 
 
 def place(figure: Figure, left: float, bottom: float, width: float, height: float) -> Axes:
-    """Axes of this size at this place, in inches."""
+    """Add axes; position and size are in inches."""
     across, up = figure.get_size_inches()
     return figure.add_axes((left / across, bottom / up, width / across, height / up))
 
@@ -127,7 +142,16 @@ def place(figure: Figure, left: float, bottom: float, width: float, height: floa
 def grid(
     width: float, height: float, count: int = 1, across: int = 1, *, beside: float = 0.0, above: float = 0.0
 ) -> tuple[Figure, list[Axes]]:
-    """A figure of so many panels of one size, row by row from the top. beside, above: inches between them."""
+    """Make a figure of panels of equal size, row by row from the top.
+
+    Args:
+        width: Inches of a panel.
+        height: Inches of a panel.
+        count: Number of panels.
+        across: Panels in a row.
+        beside: Inches between columns.
+        above: Inches between rows.
+    """
     down = -(-count // across)
     figure = sheet(min(count, across) * (width + beside) - beside, down * (height + above) - above)
     places = [divmod(number, across) for number in range(count)]
@@ -140,21 +164,25 @@ def grid(
 def paired(
     rows: Mapping[str, Sequence[str]], heights: Sequence[float], limits: Sequence[Limits], across: Sequence[str]
 ) -> tuple[Figure, list[tuple[Axes, Axes]]]:
-    """Two panels side by side for each block of rows: what is measured, and what of it is a difference from 0.
+    """Make two panels side by side for each block of rows: values, and differences from 0.
 
-    rows: labels by the title of their block. heights: of the blocks, in inches. limits, across: of both panels.
+    Args:
+        rows: Row labels by the title of a block.
+        heights: Inches of the blocks.
+        limits: Axis limits of both panels.
+        across: Axis labels of both panels.
     """
     bottom = sum(heights) + 0.32 * (len(heights) - 1)
     figure, both = sheet(6.2, bottom), []
     for (title, labels), height in zip(rows.items(), heights, strict=True):
         left, right = (place(figure, at, bottom - height, 2.95, height) for at in (0.0, 3.25))
         bottom -= height + 0.32
-        for ax, limit, shown, what in zip((left, right), limits, (labels, [""] * len(labels)), across, strict=True):
+        for ax, limit, shown, label in zip((left, right), limits, (labels, [""] * len(labels)), across, strict=True):
             lines(ax, shown)
             ax.set_xlim(limit)
             ax.grid(axis="x")
             ax.tick_params(axis="x", labelbottom=bottom < 0)
-            ax.set_xlabel(what if bottom < 0 else "")
+            ax.set_xlabel(label if bottom < 0 else "")
         left.set_title(readable(title))
         dashed(right.axvline, 0)
         both.append((left, right))
@@ -162,109 +190,124 @@ def paired(
 
 
 def lines(ax: Axes, labels: Sequence[str]) -> None:
-    """A line of the axes for each label, the first at the top, every other one shaded."""
+    """Give the axes a row for each label, the first at the top, every other one shaded."""
     ax.set_ylim(len(labels) - 0.5, -0.5)
     tick(ax.yaxis, range(len(labels)), labels)
     stripes(ax.axhspan, len(labels))
 
 
 def columns(ax: Axes, labels: Sequence[str]) -> None:
-    """A column of the axes for each label, every other one shaded."""
+    """Give the axes a column for each label, every other one shaded."""
     ax.set_xlim(-0.5, len(labels) - 0.5)
     tick(ax.xaxis, range(len(labels)), labels)
     stripes(ax.axvspan, len(labels))
 
 
 def tick(axis: Axis, places: Sequence[float], labels: Sequence[str], **style: Any) -> None:
-    """Labels along an axis, without tick marks."""
+    """Label an axis without tick marks."""
     axis.set_ticks(places, labels, **style)
     axis.set_tick_params(length=0)
 
 
 def dashed(line: Callable[..., object], at: float) -> None:
-    """A dashed line to hold values against, such as chance. line: `ax.axhline` or `ax.axvline`."""
-    line(at, color=GREY, linewidth=0.8, linestyle="--", zorder=1)
+    """Draw a dashed reference line, such as chance.
+
+    Args:
+        line: `ax.axhline` or `ax.axvline`.
+    """
+    line(at, color=GRAY, linewidth=0.8, linestyle="--", zorder=1)
 
 
 def middle(ax: Axes, row: float, value: float | None, half: float = 0.42) -> None:
-    """A black mark at a mean in a row, if there is one."""
+    """Draw a black mark at the mean of a row, if there is one."""
     if value is not None:
         ax.vlines(value, row - half, row + half, colors="black", linewidth=1.2, zorder=1.5)
 
 
 def curve(ax: Axes, points: Sequence[tuple[float, Point]], model: Series, *, band: bool = False) -> None:
-    """A model's values along the axis, those that are there joined. band: with their intervals around them."""
-    there = [(at, one.value) for at, one in points if one.value is not None]
-    xs, ys = [at for at, _ in there], [value for _, value in there]
+    """Draw a model's values along an axis as a curve; with `band`, shade their intervals."""
+    values = [(at, one.value) for at, one in points if one.value is not None]
+    xs, ys = [at for at, _ in values], [value for _, value in values]
     ax.plot(xs, ys, linewidth=1.1, **(marker(model) | {"linestyle": model.line}), zorder=3)
-    sure = [(at, one.low, one.high) for at, one in points if one.low is not None and one.high is not None]
-    if band and sure:
-        at, low, high = zip(*sure, strict=True)
-        ax.fill_between(at, low, high, color=model.colour, alpha=0.12, linewidth=0, zorder=2)
+    intervals = [(at, one.low, one.high) for at, one in points if one.low is not None and one.high is not None]
+    if band and intervals:
+        at, low, high = zip(*intervals, strict=True)
+        ax.fill_between(at, low, high, color=model.color, alpha=0.12, linewidth=0, zorder=2)
 
 
 def named_dots(ax: Axes, shown: Sequence[tuple[Series, Point, Point]], gap: float) -> None:
-    """A dot for each model, with whiskers across and up, and a line from it to its name right of the axes.
+    """Draw a dot for each model with whiskers in both directions, and a line to its name right of the axes.
 
-    shown: models with their values across and up. gap: inches between names. The axes have their limits and size.
+    Set the limits and the size of the axes before.
+
+    Args:
+        shown: Models with their horizontal and vertical values.
+        gap: Inches between names.
     """
     low, high = ax.get_ylim()
     ordered = [(*one, one[1].value or 0.0, one[2].value or 0.0) for one in shown]
     ordered.sort(key=lambda one: one[-1])
     size = ax.get_window_extent().transformed(ax.figure.dpi_scale_trans.inverted()).height
-    heights = apart([(up - low) / (high - low) for *_, up in ordered], gap / size)
+    heights = spread([(up - low) / (high - low) for *_, up in ordered], gap / size)
     for (model, x, y, across, up), height in zip(ordered, heights, strict=True):
         dot(ax, up, x, model)
         dot(ax, across, y, model, upright=True)
-        leader = {"arrowstyle": "-", "color": model.colour, "linewidth": 0.5, "alpha": 0.6, "shrinkB": 3}
+        leader = {"arrowstyle": "-", "color": model.color, "linewidth": 0.5, "alpha": 0.6, "shrinkB": 3}
         ax.annotate("", (across, up), (1.03, height), textcoords="axes fraction", arrowprops=leader, zorder=1)
         ax.plot(1.045, height, transform=ax.transAxes, clip_on=False, **marker(model))
         ax.text(1.075, height, model.label, va="center", transform=ax.transAxes)
 
 
 def dots(ax: Axes, at: float, shown: Sequence[Point], models: Sequence[Series], apart: float, **how: bool) -> None:
-    """A group of models side by side, at most so far apart."""
+    """Draw the dots of a group of models side by side, at most `apart` from each other."""
     places = beside(at, len(models), min(apart, 0.84 / len(models)))
     for place, one, model in zip(places, shown, models, strict=True):
         dot(ax, place, one, model, **how)
 
 
 def beside(at: float, count: int, step: float) -> list[float]:
-    """So many places around one, a step apart."""
+    """Return `count` positions around one, a step apart."""
     return [at + (number - (count - 1) / 2) * step for number in range(count)]
 
 
 def dot(ax: Axes, at: float, shown: Point, model: Series, *, upright: bool = False, whisker: bool = True) -> None:
-    """A model's value and interval. upright: the value goes up, and `at` is across. Missing: a dash off the axes."""
+    """Draw a model's value and interval; a missing value is a dash outside the axes.
+
+    Args:
+        at: Position on the other axis.
+        upright: The value is vertical.
+    """
     if shown.value is None:
         edge = ax.get_xaxis_transform() if upright else ax.get_yaxis_transform()
         outside = (at, 1.03) if upright else (1.02, at)
-        ax.text(*outside, DASH, ha="center", va="center", color=model.colour, fontweight="bold", transform=edge)
+        ax.text(*outside, DASH, ha="center", va="center", color=model.color, fontweight="bold", transform=edge)
         return
     if whisker and shown.low is not None and shown.high is not None:
-        (ax.vlines if upright else ax.hlines)(at, shown.low, shown.high, colors=model.colour, linewidth=0.9, zorder=2)
+        (ax.vlines if upright else ax.hlines)(at, shown.low, shown.high, colors=model.color, linewidth=0.9, zorder=2)
     across, up = (at, shown.value) if upright else (shown.value, at)
     ax.plot(across, up, **(hollow(model) if whisker and shown.few else marker(model)))
 
 
 def marker(model: Series) -> dict[str, Any]:
-    """How a model's dots look; the thin ones are larger."""
+    """Return the style of a model's dots; thin markers are larger."""
     size = {"P": 6.5, "X": 6.5, "*": 8.0}.get(model.marker, 5.0)
     style = {"marker": model.marker, "markersize": size, "markeredgewidth": 0.3, "markeredgecolor": "white"}
-    return style | {"color": model.colour, "linestyle": ""}
+    return style | {"color": model.color, "linestyle": ""}
 
 
 def hollow(model: Series) -> dict[str, Any]:
-    """How a dot looks that needs a word of its own in the note."""
-    return marker(model) | {"markerfacecolor": "white", "markeredgecolor": model.colour, "markeredgewidth": 1}
+    """Return the style of a hollow dot, which the note explains."""
+    return marker(model) | {"markerfacecolor": "white", "markeredgecolor": model.color, "markeredgewidth": 1}
 
 
 def legend(
     ax: Axes, models: Sequence[Series], also: Mapping[str, dict[str, Any]] | None = None, away: float = 0.16
 ) -> None:
-    """Who is who, right of the axes, when there is more than one model.
+    """Draw a legend right of the axes; a single model has none.
 
-    also: other lines by what they are. away: inches from the axes.
+    Args:
+        also: Styles of further entries, by label.
+        away: Inches from the axes.
     """
     from matplotlib.lines import Line2D  # noqa: PLC0415 - a second that `--help` saves
 
@@ -278,19 +321,24 @@ def legend(
 
 
 def heat(models: Sequence[Series], columns: Sequence[Column], bare: int = 0, unit: str = "Accuracy (%)") -> Figure:
-    """A row for each model in cells coloured by value; the last `bare` columns are not; what is missing is hatched."""
+    """Draw a heat map with a row for each model; missing values are hatched.
+
+    Args:
+        bare: Number of last columns without colors.
+        unit: Label of the color bar.
+    """
     from matplotlib import colormaps  # noqa: PLC0415 - a second that `--help` saves
     from matplotlib.cm import ScalarMappable  # noqa: PLC0415 - the same
     from matplotlib.colors import Normalize  # noqa: PLC0415 - the same
 
-    coloured = columns[: len(columns) - bare]
-    present = [one.value for column in coloured for one in column.points if one.value is not None]
+    colored = columns[: len(columns) - bare]
+    present = [one.value for column in colored for one in column.points if one.value is not None]
     norm = Normalize(min(present), max(present) if max(present) > min(present) else min(present) + 1)
     width = columns[-1].left + 1
     figure, (ax,) = grid(CELL * width, CELL * len(models))
     for number, (left, _, points) in enumerate(columns):
         for row, (value, *_) in enumerate(points):
-            white = value is None or number >= len(coloured)
+            white = value is None or number >= len(colored)
             _cell(ax, left, row, value, (1.0, 1.0, 1.0) if white else colormaps[MAP](float(norm(value or 0.0))))
     ax.set(xlim=(0, width), ylim=(len(models), 0))
     ax.spines[:].set_visible(False)
@@ -304,44 +352,43 @@ def heat(models: Sequence[Series], columns: Sequence[Column], bare: int = 0, uni
     return figure
 
 
-def _cell(ax: Axes, left: float, row: int, value: float | None, colour: tuple[float, ...]) -> None:
+def _cell(ax: Axes, left: float, row: int, value: float | None, color: tuple[float, ...]) -> None:
     from matplotlib.patches import Rectangle  # noqa: PLC0415 - a second that `--help` saves
 
     edge, hatch = ("#AAAAAA", "////") if value is None else ("white", None)
-    ax.add_patch(Rectangle((left, row), 1, 1, facecolor=colour, edgecolor=edge, hatch=hatch, linewidth=0.5))
+    ax.add_patch(Rectangle((left, row), 1, 1, facecolor=color, edgecolor=edge, hatch=hatch, linewidth=0.5))
     ax.text(
         left + 0.5,
         row + 0.5,
         DASH if value is None else f"{value:.1f}",
         ha="center",
         va="center",
-        color="black" if _luminance(colour) > 0.18 else "white",
+        color="black" if _luminance(color) > 0.18 else "white",
         bbox={"facecolor": "white", "edgecolor": "none", "pad": 1} if value is None else None,
     )
 
 
-def _luminance(colour: Sequence[float]) -> float:
-    red, green, blue = ((c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4) for c in colour[:3])
+def _luminance(color: Sequence[float]) -> float:
+    red, green, blue = ((c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4) for c in color[:3])
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 def heading(figure: Figure, title: str, note: str) -> Figure:
-    """Put a title over all that is drawn and a note under it, on as many lines as its width asks for."""
+    """Add a title above the figure and a note below it, wrapped to its width."""
     set_fonts(figure)
     canvas: Any = figure.canvas
     box = figure.get_tightbbox(canvas.get_renderer())
     across, up = figure.get_size_inches()
     above: Any = {"fontsize": 10, "fontweight": "bold", "va": "bottom"}
-    below: Any = {"fontsize": 8, "color": GREY, "va": "top"}
+    below: Any = {"fontsize": 8, "color": GRAY, "va": "top"}
     for text, height, per_inch, looks in ((title, box.y1 + 0.12, 11.5, above), (note, box.y0 - 0.12, 16.5, below)):
-        broken = wrap(readable(text), int(per_inch * max(box.width, 4.5)), break_on_hyphens=False)
-        said = "\n".join(broken)
-        figure.text(box.x0 / across, height / up, said, family=families(said), linespacing=1.3, **looks)
+        wrapped = "\n".join(wrap(readable(text), int(per_inch * max(box.width, 4.5)), break_on_hyphens=False))
+        figure.text(box.x0 / across, height / up, wrapped, family=families(wrapped), linespacing=1.3, **looks)
     return figure
 
 
-def apart(heights: Sequence[float], gap: float) -> list[float]:
-    """Heights in rising order, moved until they are a gap apart and none is above 1."""
+def spread(heights: Sequence[float], gap: float) -> list[float]:
+    """Move heights, given in rising order, until they are a gap apart and none is above 1."""
     moved = list(heights)
     for number in range(1, len(moved)):
         moved[number] = max(moved[number], moved[number - 1] + gap)
@@ -352,10 +399,10 @@ def apart(heights: Sequence[float], gap: float) -> list[float]:
 
 
 def guides(ax: Axes) -> None:
-    """Lines at the kappa of chance and at a substantial one."""
-    for value, said in ((0.0, "0: chance"), (SUBSTANTIAL, f"{SUBSTANTIAL:.2f}: substantial")):
+    """Draw lines at a kappa of chance and at a substantial one."""
+    for value, label in ((0.0, "0: chance"), (SUBSTANTIAL, f"{SUBSTANTIAL:.2f}: substantial")):
         dashed(ax.axvline, value)
-        ax.text(value, 1.01, said, ha="center", va="bottom", color=GREY, transform=ax.get_xaxis_transform())
+        ax.text(value, 1.01, label, ha="center", va="bottom", color=GRAY, transform=ax.get_xaxis_transform())
 
 
 def stripes(span: Callable[..., object], groups: int) -> None:
@@ -365,30 +412,30 @@ def stripes(span: Callable[..., object], groups: int) -> None:
 
 
 def mean(points: Iterable[Point], otherwise: Any = None) -> Any:
-    """The mean of the values that are there."""
+    """Return the mean of the values that are not missing, or `otherwise` if all are."""
     present = [one.value for one in points if one.value is not None]
     return fmean(present) if present else otherwise
 
 
 def any_value(points: Iterable[Point]) -> bool:
-    """Whether any of some points has a value."""
+    """Return whether any point has a value."""
     return any(one.value is not None for one in points)
 
 
 def which(models: Sequence[RunSeries]) -> str:
-    """Whose results they are, and on what, for a title."""
+    """Describe the models and the benchmark for a title."""
     names = len({one.name for one in models})
     runs = "" if names == len(models) else f"{len(models)} runs of "
-    whose = models[0].label if len(models) == 1 else f"{runs}{names} model{'s' * (names > 1)}"
-    return f"{whose} on {title_of([one.run for one in models])}"
+    subject = models[0].label if len(models) == 1 else f"{runs}{names} model{'s' * (names > 1)}"
+    return f"{subject} on {title_of([one.run for one in models])}"
 
 
 def whiskers(points: Iterable[Point] = ()) -> str:
-    """What the whiskers of these points are, for a note."""
-    few = f" Hollow: from fewer than {FEW} prompts or users." * any(one.few for one in points)
+    """Explain the whiskers of these points for a note."""
+    few = f" Hollow: fewer than {FEW} prompts or users." * any(one.few for one in points)
     return f"Whiskers: {CONFIDENCE:.0%} intervals.{few}"
 
 
 def dashes(points: Iterable[Point]) -> str:
-    """What a dash is, for a note, where there is one."""
+    """Explain the dash for a note, if a value is missing."""
     return f" {DASH}: missing." if any(one.value is None for one in points) else ""

@@ -1,5 +1,6 @@
-"""Translations of the same items side by side: what each model gets on each (M-RewardBench, section 6.1, Figure 4)."""
+"""Accuracy of each model on several translations of the same items (M-RewardBench, section 6.1, Figure 4)."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,15 +14,20 @@ from pluralbench.reports.figures.fonts import readable
 from pluralbench.reports.figures.kinds import by_kind, kind_name
 from pluralbench.reports.figures.series import MARKERS, RunSeries, shortened
 from pluralbench.reports.figures.style import LEAST, Point, dot, heading, point
-from pluralbench.reports.names import ASKED, TOLD
+from pluralbench.reports.names import OTHER_SETTINGS, PROMPT_SETTINGS
 from pluralbench.results.runs import Run
 
 OF_THE_DATA = "data {}"
-"""What in `TOLD` is of the data itself."""
+"""The entry of `OTHER_SETTINGS` that names the data."""
 
 
 class Side(NamedTuple):
-    """A model on one translation: its overall number, and how much that is above the one on the first translation."""
+    """A model on one translation.
+
+    Attributes:
+        accuracy: The overall number.
+        against_first: Difference to the overall number on the model's first translation.
+    """
 
     data: str
     accuracy: Point
@@ -29,69 +35,66 @@ class Side(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """A model on all translations that it was run on."""
+    """A model on all of its translations."""
 
     model: RunSeries
     sides: list[Side]
 
 
 def translators(models: Sequence[RunSeries]) -> Figure | None:
-    """A row a model, in groups by kind. None where no model was run on two translations of the same items.
+    """Draw a row for each model, in groups by kind; None if no model was run on two translations of the same items.
 
-    Translations are of the same items where ids and subsets are the same and texts are not. What they are called is
-    where the data lies, with its revision where that alone tells them apart.
+    Translations have the same ids and subsets but different texts. Their names are the data locations, with the
+    revision if the locations are equal.
     """
     names = _names([one.run for one in models])
     pairs = [_pair(own, names) for own in _by_model(models, names)]
     pairs = [pair for pair in pairs if len(pair.sides) > 1]
     if not pairs:
         return None
-    known = sorted({side.data for pair in pairs for side in pair.sides})
-    markers = {name: MARKERS[place % len(MARKERS)] for place, name in enumerate(known)}
+    data = sorted({side.data for pair in pairs for side in pair.sides})
+    markers = {name: MARKERS[place % len(MARKERS)] for place, name in enumerate(data)}
     kinds = by_kind([pair.model for pair in pairs])
     of = {id(pair.model): pair for pair in pairs}
-    sizes = [0.14 * (1 + len(known)) * len(own) for own in kinds.values()]
+    sizes = [0.14 * (1 + len(data)) * len(own) for own in kinds.values()]
     labels = {kind_name(kind): [one.label for one in own] for kind, own in kinds.items()}
     across = "Mean over languages, accuracy (%)", "Difference (points)"
     figure, both = style.paired(labels, sizes, _limits(pairs), across)
-    grey = {"color": style.GREY, "linestyle": "", "markersize": 5.0}
-    said = zip(shortened(known), markers.values(), strict=True)
-    style.legend(both[0][1], [], {name: grey | {"marker": marker} for name, marker in said})
+    gray = {"color": style.GRAY, "linestyle": "", "markersize": 5.0}
+    entries = zip(shortened(data), markers.values(), strict=True)
+    style.legend(both[0][1], [], {name: gray | {"marker": marker} for name, marker in entries})
     for (left, right), own in zip(both, kinds.values(), strict=True):
         _sides(left, right, [of[id(one)] for one in own], markers)
     points = [side.accuracy for pair in pairs for side in pair.sides]
     note = (
-        f"Left: on all items of each. Right: against {known[0]}, or the first that a model was run on, on the items in "
+        f"Left: all items of each translation. Right: difference to {data[0]}, or to a model's first translation, on "
     )
-    note += f"both. {style.whiskers(points)} Dashed: no difference.{style.dashes(points)}"
+    note += f"the items in both. {style.whiskers(points)} Dashed: no difference.{style.dashes(points)}"
     return heading(figure, f"Translations side by side, {style.which([pair.model for pair in pairs])}", note)
 
 
 def _names(runs: Sequence[Run]) -> dict[str, str]:
-    """What to call the data of each digest."""
+    """The name of the data, by digest."""
     where = {run.config.data.digest: (run.config.data.location, run.config.data.revision) for run in runs}
     short = {digest: Path(location).name or location for digest, (location, _) in where.items()}
-    said: dict[str, str] = {}
+    names: dict[str, str] = {}
     for digest, (location, revision) in where.items():
-        alike = [other for other, name in short.items() if name == short[digest]]
-        longer = (
-            location if len({where[other][0] for other in alike}) > 1 else f"{short[digest]}@{(revision or '')[:7]}"
-        )
-        said[digest] = short[digest] if len(alike) == 1 else longer
-    # The same place can have held two contents.
-    return {
-        digest: name if [*said.values()].count(name) == 1 else f"{name} ({digest[:7]})" for digest, name in said.items()
-    }
+        same = [other for other, name in short.items() if name == short[digest]]
+        longer = location if len({where[other][0] for other in same}) > 1 else f"{short[digest]}@{(revision or '')[:7]}"
+        names[digest] = short[digest] if len(same) == 1 else longer
+    # A location may have held different data at different times.
+    repeated = {name for name, count in Counter(names.values()).items() if count > 1}
+    return {digest: f"{name} ({digest[:7]})" if name in repeated else name for digest, name in names.items()}
 
 
 def _by_model(models: Sequence[RunSeries], names: Mapping[str, str]) -> list[list[RunSeries]]:
-    """The runs of each model that was asked alike, one for each data, in the order of their names."""
-    found: dict[tuple[str, ...], dict[str, RunSeries]] = {}
+    """The runs of each model with the same settings, one for each data, in the order of their names."""
+    groups: dict[tuple[str, ...], dict[str, RunSeries]] = {}
     for one in models:
-        told = (str(of(one.run)) for how, of in {**ASKED, **TOLD}.items() if how != OF_THE_DATA)
-        key = one.name, one.run.result.model.kind, one.run.config.benchmark.rule, *told
-        found.setdefault(key, {}).setdefault(names[one.run.config.data.digest], one)
-    return [[own[name] for name in sorted(own)] for own in found.values()]
+        settings = (str(of(one.run)) for how, of in {**PROMPT_SETTINGS, **OTHER_SETTINGS}.items() if how != OF_THE_DATA)
+        key = one.name, one.run.result.model.kind, one.run.config.benchmark.rule, *settings
+        groups.setdefault(key, {}).setdefault(names[one.run.config.data.digest], one)
+    return [[own[name] for name in sorted(own)] for own in groups.values()]
 
 
 def _pair(own: Sequence[RunSeries], names: Mapping[str, str]) -> Pair:
@@ -102,13 +105,13 @@ def _pair(own: Sequence[RunSeries], names: Mapping[str, str]) -> Pair:
             both = counted_decisions(first.run), counted_decisions(one.run)
             change = point(overall_difference(first.run, one.run, *both, differing_text=True))
             sides.append(Side(names[one.run.config.data.digest], point(one.run.headline), change))
-    # Named as a model, since what tells its runs apart is what the figure shows.
+    # Labeled with the model alone: the figure itself shows in what its runs differ.
     label = shortened([readable(Path(first.name).name or first.name)])[0]
     return Pair(replace(first, label=label), sides)
 
 
 def _same_items(first: Run, second: Run) -> bool:
-    """Whether the second's items are the first's in other words: the same ids and subsets, and other texts."""
+    """Whether the second run's items are translations of the first's: the same ids and subsets, different texts."""
     one, other = first.config.benchmark.description, second.config.benchmark.description
     if one.sections != other.sections:
         return False

@@ -1,4 +1,4 @@
-"""Verdicts by what a judge is told of the person: accuracy and certainty with each set of persona variables.
+"""Accuracy and certainty of verdicts by set of persona variables.
 
 "Can LLM be a Personalized Judge?", section 5: its Tables 3 and 4, and the certainties of its Figure 3.
 """
@@ -20,48 +20,49 @@ QUARTERS = (0.25, 0.5, 0.75)
 
 
 def by_setting(rows: Rows) -> dict[str, list[Mapping[str, Any]]]:
-    """The rows of each setting in which some judge was told at least two sets of variables beside none."""
+    """Group rows by setting; only settings with at least two sets of variables besides none are returned."""
     ordered = sorted(rows, key=place_of)
-    found = {setting: [row for row in ordered if row["setting"] == setting] for setting in _names(ordered, "setting")}
-    return {setting: own for setting, own in found.items() if len({*_names(own, "persona_variables")} - {WITHOUT}) > 1}
+    groups = {setting: [row for row in ordered if row["setting"] == setting] for setting in _names(ordered, "setting")}
+    return {setting: own for setting, own in groups.items() if len({*_names(own, "persona_variables")} - {WITHOUT}) > 1}
 
 
 def draw_variables(rows: Rows, judges: Mapping[str, Series], setting: str) -> Figure:
-    """A panel a task. From the top: accuracy; where there are certainties, how many are high, and their middle half.
+    """Draw a panel for each task: accuracy and, if there are certainties, the share of high ones and their quartiles.
 
-    rows: of one setting, as `verdict_rows` makes them.
+    Args:
+        rows: Rows of one setting, as `verdict_rows` returns them.
     """
     sets = _names(sorted(rows, key=lambda row: place_of(row)[2:4]), "persona_variables")
     whisker = len(shown_judges(rows, judges)) <= MANY
     at = f"{rows[0]['threshold']:g}"
 
-    def one(of: Any, limits: tuple[float, float], said: str) -> Any:
+    def panel(of: Any, limits: tuple[float, float], label: str) -> Any:
         def draw(ax: Axes, ours: Rows, judges: Mapping[str, Series]) -> None:
-            ax.set(ylim=limits, ylabel=said, xlabel="What is told of the person")
+            ax.set(ylim=limits, ylabel=label, xlabel="Persona variables")
             style.columns(ax, [readable(name) for name in sets])
             ax.grid(axis="y")
-            if said == ACCURACY:
+            if label == ACCURACY:
                 style.dashed(ax.axhline, 100 * ours[0]["chance"])
             _lines(ax, ours, sets, judges, of, whisker=whisker)
 
         return draw
 
     accuracies = [verdict_point(row, "accuracy") for row in rows]
-    shown = [one(lambda row: verdict_point(row, "accuracy"), style.extent(accuracies, 50, least=20), ACCURACY)]
+    shown = [panel(lambda row: verdict_point(row, "accuracy"), style.extent(accuracies, 50, least=20), ACCURACY)]
     note = "Accuracy: invalid answers are wrong; dashed: chance."
     rated = any(row["by_certainty"] for row in rows)
     if rated:
         high = [verdict_point(row, "coverage") for row in rows]
-        shown.append(one(lambda row: verdict_point(row, "coverage"), style.extent(high, 0, least=20), f"≥ {at} (%)"))
-        shown.append(one(_middle, (-4, 104), "Certainty"))
-        note += f" ≥ {at}: how many of all verdicts are so sure. Certainty: the median of the valid answers"
-        note += ", its line the middle half." if whisker else "."
+        shown.append(panel(lambda row: verdict_point(row, "coverage"), style.extent(high, 0, least=20), f"≥ {at} (%)"))
+        shown.append(panel(_middle, (-4, 104), "Certainty"))
+        note += f" ≥ {at}: share of all verdicts with that certainty. Certainty: median of the valid answers"
+        note += ", with a line over the middle half." if whisker else "."
     note += (
         f" Other {WHISKERS.lower()}"
         if whisker and rated
         else f" {WHISKERS}"
         if whisker
-        else " The JSON has the intervals."
+        else " Intervals: see the JSON."
     )
     heights = (1.2, 0.6, 0.6)[: len(shown)]
     figure = panels(rows, judges, heights, shown)
@@ -73,19 +74,19 @@ def _names(rows: Rows, column: str) -> list[str]:
 
 
 def _lines(ax: Axes, rows: Rows, sets: Sequence[str], judges: Mapping[str, Series], of: Any, *, whisker: bool) -> None:
-    """A dot for each judge and set, those of a judge joined."""
+    """A dot for each judge and set, with lines between those of a judge."""
     ours = [(model, [row for row in rows if row["judge"] == name]) for name, model in judges.items()]
     ours = [(model, own) for model, own in ours if own]
     places = style.beside(0, len(ours), min(0.2, 0.8 / len(ours)))
     for aside, (model, own) in zip(places, ours, strict=True):
         points: list[tuple[float, Point]] = [(sets.index(row["persona_variables"]) + aside, of(row)) for row in own]
-        there = sorted((at, one.value) for at, one in points if one.value is not None)
+        values = sorted((at, one.value) for at, one in points if one.value is not None)
         ax.plot(
-            [at for at, _ in there],
-            [value for _, value in there],
+            [at for at, _ in values],
+            [value for _, value in values],
             linewidth=0.8,
             zorder=1.5,
-            color=model.colour,
+            color=model.color,
             linestyle=model.line,
         )
         for at, one in points:
@@ -94,7 +95,7 @@ def _lines(ax: Axes, rows: Rows, sets: Sequence[str], judges: Mapping[str, Serie
 
 
 def _middle(row: Mapping[str, Any]) -> Point:
-    """The median certainty of a row's valid answers, with the quarters; nothing where none has a certainty."""
+    """The median certainty of a row's valid answers, with the quartiles; missing if none has a certainty."""
     certainties = [cell["certainty"] for cell in row["by_certainty"] for _ in range(cell["n"])]
     if not certainties:
         return Point()

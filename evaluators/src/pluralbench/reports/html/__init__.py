@@ -1,1 +1,1 @@
-"""Reports as pages of HTML that open without a server: parts of a page, and the page of some runs."""
+"""Reports as self-contained HTML pages."""

@@ -1,7 +1,7 @@
-"""The parts of a page of HTML: its frame, tables with bars beside their numbers, figures, and folded details.
+"""Components of an HTML page: frame, tables with interval bars, figures, collapsible details and the item browser.
 
-What is put in is typed data, and each part is `Markup`, made by jinja2's templates, which escape whatever is not. A
-page holds its style and scripts and asks for nothing else; a policy in it keeps the browser to that.
+Each component takes typed data and returns `Markup`; jinja2 templates escape everything else. A page contains its
+styles and scripts and loads nothing, which its content security policy enforces.
 """
 
 from base64 import b64encode
@@ -21,14 +21,17 @@ from pluralbench.reports.numbers import Kind, percent
 
 NOTHING = Markup()
 ASSETS = ("page", "filters", "items")
-TALL = 8  # rows from which on a table can be searched
+TALL = 8  # a table with at least so many rows has a search box
 Order = Literal["ascending", "descending"]
 
 
 class Head(NamedTuple):
-    """What is above a column. number: it is of numbers. order: how the rows are sorted by it already.
+    """Heading of a column.
 
-    link: an address beside it.
+    Attributes:
+        number: The column holds numbers.
+        order: How the rows are already sorted by this column, if they are.
+        link: Address of a link next to the heading.
     """
 
     text: str
@@ -38,7 +41,11 @@ class Head(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """A value and its interval drawn in a cell, each from 0 (left) to 100 (right). mark: a place to hold it against."""
+    """A bar in a cell: a value and its interval, from 0 (left) to 100 (right).
+
+    Attributes:
+        mark: Position of a reference line.
+    """
 
     at: float
     low: float | None = None
@@ -47,9 +54,13 @@ class Shape(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """What stands in a cell. order: a number to sort by; "" where it is missing, None to sort by the text.
+    """Content of a cell.
 
-    interval: its bounds, below it. below: a few words under these. link: an address for the text.
+    Attributes:
+        order: Number to sort by; "" if the number is missing, None to sort by the text.
+        interval: Bounds, shown below the text.
+        below: A few words below the bounds.
+        link: Address that the text links to.
     """
 
     text: str
@@ -61,14 +72,16 @@ class Cell(NamedTuple):
 
     @property
     def number(self) -> bool:
-        """Whether it stands to the right, as numbers do."""
+        """Whether the cell is aligned to the right, as numbers are."""
         return self.order is not None
 
 
 class Row(NamedTuple):
-    """A row, whose first cell names it. quiet: it is no result, but what results are held against.
+    """A row, whose first cell is its name.
 
-    facets: what it can be filtered by (see `filters`): by the name of a filter the values that it has.
+    Attributes:
+        quiet: The row is a baseline and is shown dimmed.
+        facets: The row's values by filter; see `filters`.
     """
 
     cells: Sequence[Cell]
@@ -77,22 +90,27 @@ class Row(NamedTuple):
 
 
 class Scale(NamedTuple):
-    """What the left and the right end of the bars in a column are. mark: a value to hold the others against."""
+    """The values at the left and right end of the bars in a column.
+
+    Attributes:
+        mark: Value at which the bars have a reference line.
+    """
 
     low: float
     high: float
     mark: float | None = None
 
-    def shape(self, found: Estimate) -> Shape | None:
-        """The bar of a number, None where it is missing."""
-        if found.value is None:
+    def shape(self, estimate: Estimate) -> Shape | None:
+        """Return the bar of a number; None if it is missing."""
+        if estimate.value is None:
             return None
-        mark = None if self.mark is None or not self.low <= self.mark <= self.high else self._place(self.mark)
-        if found.low is None or found.high is None:
-            return Shape(self._place(found.value), mark=mark)
-        return Shape(self._place(found.value), self._place(found.low), self._place(found.high), mark)
+        mark = None if self.mark is None or not self.low <= self.mark <= self.high else self._position(self.mark)
+        if estimate.low is None or estimate.high is None:
+            return Shape(self._position(estimate.value), mark=mark)
+        low, high = self._position(estimate.low), self._position(estimate.high)
+        return Shape(self._position(estimate.value), low, high, mark)
 
-    def _place(self, value: float) -> float:
+    def _position(self, value: float) -> float:
         return round(100 * (value - self.low) / ((self.high - self.low) or 1.0), 1)
 
 
@@ -104,7 +122,7 @@ class Link(NamedTuple):
 
 
 def scale_of(numbers: Iterable[Estimate], mark: float | None = None) -> Scale | None:
-    """The scale that has room for some numbers and their intervals, and for the mark; None without a number."""
+    """Return a scale that covers the numbers, their intervals and the mark; None if there are no numbers."""
     ends = [end for one in numbers for end in (one.value, one.low, one.high) if end is not None]
     if not ends:
         return None
@@ -112,11 +130,15 @@ def scale_of(numbers: Iterable[Estimate], mark: float | None = None) -> Scale | 
     return Scale(min(ends), max(ends), mark)
 
 
-def number(found: Estimate, kind: Kind = percent, *, scale: Scale | None = None) -> Cell:
-    """A cell of a number with its interval; a dash where it is missing. scale: of its bar, if any."""
-    value, low, high, _ = numbers.number(found, kind)
-    order: float | Literal[""] = "" if found.value is None else found.value
-    return Cell(value, order, scale and scale.shape(found), f"{low} to {high}" if low else "")
+def number(estimate: Estimate, kind: Kind = percent, *, scale: Scale | None = None) -> Cell:
+    """Make a cell of a number with its interval; a dash if it is missing.
+
+    Args:
+        scale: Scale of the cell's bar. Default: no bar.
+    """
+    value, low, high, _ = numbers.number(estimate, kind)
+    order: float | Literal[""] = "" if estimate.value is None else estimate.value
+    return Cell(value, order, scale and scale.shape(estimate), f"{low} to {high}" if low else "")
 
 
 def table(
@@ -129,67 +151,80 @@ def table(
     provenance: Markup = NOTHING,
     search: str | None = None,
 ) -> Markup:
-    """A table with sortable columns. key: its id on the page. notes: sentences below it. provenance: below these.
+    """Make a table with sortable columns.
 
-    search: the label of its search box, which a table of many rows has; None for "Search".
+    Args:
+        key: Id of the table on the page.
+        notes: Sentences below the table.
+        provenance: Markup below the notes.
+        search: Label of the search box. Default: "Search" for a table of at least `TALL` rows, else no box.
     """
     label = ("Search" if len(rows) >= TALL else "") if search is None else search
-    return _part("table", key, caption, heads, rows, notes, provenance, label)
+    return _render("table", key, caption, heads, rows, notes, provenance, label)
 
 
 def figure(key: str, svg: Markup, title: str, note: str = "") -> Markup:
-    """A drawn figure (see `pluralbench.reports.html.figures`) under its title, with a note below."""
-    return _part("figure", key, svg, title, note)
+    """Show an SVG figure (see `pluralbench.reports.html.figures`) with its title and a note."""
+    return _render("figure", key, svg, title, note)
 
 
 def section(heading: str, key: str, *parts: Markup, level: int = 2) -> Markup:
-    """Parts under a heading that can be linked to by `#key`."""
-    return _part("section", heading, key, parts, level)
+    """Put parts under a heading that `#key` links to."""
+    return _render("section", heading, key, parts, level)
 
 
 def details(summary: str, *parts: Markup, key: str = "", kind: str = "") -> Markup:
-    """Parts that are folded under a summary. kind: a class that styles know, such as "sources"."""
-    return _part("details", summary, parts, key, kind)
+    """Make parts collapsible under a summary.
+
+    Args:
+        kind: CSS class, such as "sources".
+    """
+    return _render("details", summary, parts, key, kind)
 
 
 def browser(key: str, title: str, orders: Mapping[str, str], note: str) -> Markup:
-    """The controls of a browser of items, which `items.js` fills. orders: their titles by name. note: what is there.
+    """Make the controls of an item browser, which `items.js` fills.
 
     Its data are blocks whose ids begin with the key (see `pluralbench.reports.html.items`).
+
+    Args:
+        orders: Titles of the sort orders, by name.
+        note: What the browser contains.
     """
-    return _part("browser", key, title, dict(orders), note)
+    return _render("browser", key, title, dict(orders), note)
 
 
 def filters(choices: Mapping[str, tuple[str, Sequence[str]]], note: str = "") -> Markup:
-    """Choices that hide the rows of all tables on the page that do not have the chosen facets; see `Row`.
+    """Make filters that hide the rows of all tables on the page without the selected facets; see `Row`.
 
-    choices: by the name of a filter its label and values.
+    Args:
+        choices: Label and values by the name of a filter.
     """
-    return _part("filters", choices, note)
+    return _render("filters", choices, note)
 
 
 def facts(pairs: Iterable[tuple[str, str]]) -> Markup:
-    """Names and values, a line each."""
-    return _part("facts", list(pairs))
+    """List names and values, a line each."""
+    return _render("facts", list(pairs))
 
 
 def items(texts: Iterable[str]) -> Markup:
-    """Sentences as a list."""
-    return _part("items", list(texts))
+    """Make a list of sentences."""
+    return _render("items", list(texts))
 
 
 def paragraph(text: str) -> Markup:
-    """A paragraph of plain text."""
-    return _part("paragraph", text)
+    """Make a paragraph of plain text."""
+    return _render("paragraph", text)
 
 
 def block(key: str, data: bytes) -> Markup:
-    """Data that a script unfolds when it is asked for: compressed by gzip, in base64."""
-    return _part("block", key, b64encode(compress(data, mtime=0)).decode())
+    """Embed data that a script decompresses on demand (gzip, base64)."""
+    return _render("block", key, b64encode(compress(data, mtime=0)).decode())
 
 
 def join(parts: Iterable[Markup]) -> Markup:
-    """Parts below each other."""
+    """Join parts, one below the other."""
     return Markup("\n").join(parts)
 
 
@@ -202,21 +237,27 @@ def page(
     foot: Markup = NOTHING,
     blocks: Iterable[Markup] = (),
 ) -> str:
-    """A whole page. lead: a sentence under the title. foot: what stands at its end. blocks: data for scripts."""
+    """Render a page.
+
+    Args:
+        lead: Sentence below the title.
+        foot: Content of the footer.
+        blocks: Data for scripts.
+    """
     code = [_asset(f"{name}.js") for name in ASSETS]
     style = join(_asset(f"{name}.css") for name in ASSETS)
-    return str(_part("page", title, lead, navigation, body, foot, blocks, style, code, _policy(code)))
+    return str(_render("page", title, lead, navigation, body, foot, blocks, style, code, _policy(code)))
 
 
 @cache
 def _asset(name: str) -> Markup:
-    """A style or script, which stands in a page as it is."""
+    """A style sheet or script of this package, unescaped."""
     text = files("pluralbench.reports.html").joinpath("assets", name).read_text(encoding="utf-8")
-    return Markup(text)  # noqa: S704 - it lies with the package
+    return Markup(text)  # noqa: S704 - a file of this package
 
 
 def _policy(scripts: Sequence[str]) -> str:
-    """What the page's own policy lets a browser do: run these scripts, and load nothing from anywhere."""
+    """The content security policy: run only these scripts, load nothing."""
     hashes = " ".join(f"'sha256-{b64encode(sha256(one.encode()).digest()).decode()}'" for one in scripts)
     return (
         "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'unsafe-inline'; img-src data:; "
@@ -224,9 +265,9 @@ def _policy(scripts: Sequence[str]) -> str:
     )
 
 
-def _part(name: str, *arguments: Any) -> Markup:
-    made: Markup = getattr(_templates(), name)(*arguments)
-    return made
+def _render(macro: str, *arguments: Any) -> Markup:
+    markup: Markup = getattr(_templates(), macro)(*arguments)
+    return markup
 
 
 @cache
@@ -238,5 +279,5 @@ def _templates() -> Any:
 
 
 def _breakable(text: str) -> Markup:
-    """A text whose words may be broken after an underscore, which browsers do not by themselves."""
+    """Allow line breaks after underscores, which browsers do not break at by themselves."""
     return escape(text).replace("_", Markup("_<wbr>"))

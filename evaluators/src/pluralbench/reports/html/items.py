@@ -1,7 +1,7 @@
-"""The browser of items: all of a sheet's with what came of them, and the texts of those that tell most.
+"""The item browser: all items of a sheet with their outcomes, and the texts of the most informative ones.
 
-What a page holds of them is compressed in blocks that a script unfolds when a reader asks: one of each sheet with the
-items' ids and outcomes, and some with texts. `assets/items.js` reads them.
+The page holds the items in compressed blocks that a script decompresses on demand: one for each sheet with ids and
+outcomes, and further ones with texts. `assets/items.js` reads them.
 """
 
 import json
@@ -18,7 +18,7 @@ from pluralbench_runs.console import sanitize
 
 from pluralbench.errors import DataError
 from pluralbench.reports.html.components import block, browser
-from pluralbench.reports.items import CAME_OUT, VERDICTS, cut
+from pluralbench.reports.items import OUTCOMES, VERDICTS, cut
 from pluralbench.reports.layout import clean
 from pluralbench.reports.sheets import Sheet
 from pluralbench.results.decisions import decisions_of
@@ -26,24 +26,30 @@ from pluralbench.results.examples import KEYS, ItemTexts, Key, examples, flipped
 from pluralbench.results.runs import Run
 
 Floats = NDArray[np.float64]
-LISTED = 1_000  # items of an order
-TEXTS = 1_500  # items of a sheet with their texts, at the most
+LISTED = 1_000  # items in a sort order
+TEXTS = 1_500  # items of a sheet with texts at most
 TOGETHER = 24  # items in a block of texts
 BUDGET = 18_000_000  # characters of all blocks with texts
-LONG, LONG_POST, LONG_REPLY, POSTS = 6_000, 500, 1_500, 5  # characters of texts, and how many posts
+LONG, LONG_POST, LONG_REPLY, POSTS = 6_000, 500, 1_500, 5  # characters of texts, and number of posts
 COUNTED = ("win", "loss", "tie", "invalid")
 ORDERS = {
     "worst": "Wrong by most models",
     "closest": "Closest scores",
     "contested": "Models most divided",
-    "flipped": "Decided otherwise in English",
+    "flipped": "Decision differs from English",
 }
-SAID = {"outcomes": CAME_OUT, "verdicts": VERDICTS}
+LABELS = {"outcomes": OUTCOMES, "verdicts": VERDICTS}
 
 
 class Decided(NamedTuple):
-    """What came of a sheet's items. keys: the items. of: how many decisions each has; right: of these, by run and item,
-    those that came out right, NaN where none counts. margin: of items with one decision, by run and item.
+    """The outcomes of a sheet's items.
+
+    Attributes:
+        keys: The items.
+        subsets: The subset of each item.
+        of: Number of decisions of each item.
+        right: Number of correct decisions, shape (runs, items); NaN if no decision counts.
+        margin: Margin of items with one decision, shape (runs, items); NaN for others.
     """
 
     keys: list[Key]
@@ -54,7 +60,14 @@ class Decided(NamedTuple):
 
 
 class Browsed(NamedTuple):
-    """The browser of a sheet and its blocks. note: why there are no texts, where there are none."""
+    """The item browser of a sheet.
+
+    Attributes:
+        shown: The controls.
+        blocks: The data.
+        note: Why there are no texts; empty if there are.
+        size: Characters of the blocks with texts.
+    """
 
     shown: Markup
     blocks: list[Markup]
@@ -63,31 +76,35 @@ class Browsed(NamedTuple):
 
 
 def browse(key: str, sheet: Sheet, budget: int) -> Browsed:
-    """The browser of a sheet's items. budget: characters that blocks of texts may have."""
-    found = decided_items(sheet.runs)
-    orders = orders_of(found, sheet.runs)
-    chosen = list(dict.fromkeys(chain.from_iterable(zip_longest(*orders.values(), range(len(found.keys))))))
+    """Make the browser of a sheet's items.
+
+    Args:
+        budget: Maximum number of characters of the blocks with texts.
+    """
+    outcomes = decided_items(sheet.runs)
+    orders = orders_of(outcomes, sheet.runs)
+    chosen = list(dict.fromkeys(chain.from_iterable(zip_longest(*orders.values(), range(len(outcomes.keys))))))
     wanted = [place for place in chosen if place is not None][:TEXTS]
     texts, note = _texts(sheet.runs)
     blocks: list[Markup] = []
     where: dict[int, int] = {}
     size = 0
     if texts is not None:
-        for places, data in _chunks(sheet, found, wanted, texts):
-            made = block(f"{key}-texts-{len(blocks)}", data)
-            if size + len(made) > budget:
+        for places, data in _chunks(sheet, outcomes, wanted, texts):
+            markup = block(f"{key}-texts-{len(blocks)}", data)
+            if size + len(markup) > budget:
                 break
             where |= dict.fromkeys(places, len(blocks))
-            blocks.append(made)
-            size += len(made)
-    index = _index(sheet, found, orders, where)
+            blocks.append(markup)
+            size += len(markup)
+    index = _index(sheet, outcomes, orders, where)
     blocks.append(block(f"{key}-index", _json(index)))
-    told = note or _told(len(where), len(found.keys))
-    return Browsed(browser(key, sheet.heading, {name: ORDERS[name] for name in orders}, told), blocks, note, size)
+    text = note or _contents_note(len(where), len(outcomes.keys))
+    return Browsed(browser(key, sheet.heading, {name: ORDERS[name] for name in orders}, text), blocks, note, size)
 
 
 def decided_items(runs: Sequence[Run]) -> Decided:
-    """What came of the items that the runs have, in the order of the first one's data."""
+    """Collect the outcomes of the runs' items, in the order of the first run's data."""
     frames = [_by_item(run) for run in runs]
     items = frames[0].select(*KEYS, "subset", "of")
     for frame in frames[1:]:
@@ -118,76 +135,79 @@ def _by_item(run: Run) -> pl.DataFrame:
     )
 
 
-def orders_of(found: Decided, runs: Sequence[Run] = ()) -> dict[str, list[int]]:
-    """The numbers of the items that come first in each order that there is.
+def orders_of(outcomes: Decided, runs: Sequence[Run] = ()) -> dict[str, list[int]]:
+    """Sort the items by how informative they are.
 
-    worst: by the share of decisions that models got right, the least first, and among these by how far off they are.
-    closest: by the mean of how far models' scores are apart, each in units of its own spread. contested: by how evenly
-    models are divided into right and wrong. flipped: those that a model of `runs` decided otherwise than the same item
-    in English, by how many did.
+    Args:
+        runs: Runs whose items are compared to the same items in English.
+
+    Returns:
+        The first indices of each order that is not empty: `worst`, by the share of correct decisions, then by the
+        margin; `closest`, by the mean distance of the scores, in units of each model's spread; `contested`, by how
+        evenly the models split into right and wrong; `flipped`, by the number of models that decided differently in
+        English.
     """
-    shares = found.right / found.of
-    told = ~np.isnan(shares)
-    models = told.sum(0)
+    shares = outcomes.right / outcomes.of
+    models = (~np.isnan(shares)).sum(0)
     share = np.where(models > 0, np.nansum(shares, 0) / np.maximum(models, 1), np.nan)
-    apart, off = _margins(found.margin)
-    orders = {"worst": _first(share, off)}
-    if not np.isnan(apart).all():
-        orders["closest"] = _first(apart)
-    if len(found.right) > 1:
-        # What one model alone decided divides nobody.
+    distance, margin = _margins(outcomes.margin)
+    orders = {"worst": _first(share, margin)}
+    if not np.isnan(distance).all():
+        orders["closest"] = _first(distance)
+    if len(outcomes.right) > 1:
+        # An item that only one model decided is not contested.
         orders["contested"] = _first(np.where(models > 1, np.abs(share - 0.5), np.nan))
     flips = Counter(key for run in runs for key in flipped(run))
-    orders["flipped"] = _first(np.array([-flips[key] if key in flips else np.nan for key in found.keys]))
+    orders["flipped"] = _first(np.array([-flips[key] if key in flips else np.nan for key in outcomes.keys]))
     return {name: places for name, places in orders.items() if places}
 
 
 def _margins(margin: Floats) -> tuple[Floats, Floats]:
-    """How far the scores of each item are apart, as a mean over models, and on which side."""
-    known = ~np.isnan(margin)
-    counts = np.maximum(known.sum(1, keepdims=True), 1)
+    """The mean absolute and the mean signed margin of each item over models, in units of each model's spread."""
+    defined = ~np.isnan(margin)
+    counts = np.maximum(defined.sum(1, keepdims=True), 1)
     spread = np.sqrt(np.nansum(margin**2, 1, keepdims=True) / counts)
     scaled = margin / np.where(spread > 0, spread, 1.0)
-    models = np.where(known.any(0), known.sum(0), np.nan)
-    return np.nansum(np.abs(scaled), 0) / models, np.nansum(scaled, 0) / np.maximum(known.sum(0), 1)
+    models = np.where(defined.any(0), defined.sum(0), np.nan)
+    return np.nansum(np.abs(scaled), 0) / models, np.nansum(scaled, 0) / np.maximum(defined.sum(0), 1)
 
 
 def _first(values: Floats, then: Floats | None = None) -> list[int]:
-    """The places of the least values, those without one left out."""
+    """The indices of the smallest values, without missing ones."""
     order = np.lexsort((np.zeros(len(values)) if then is None else then, values))
     return [int(place) for place in order if not np.isnan(values[place])][:LISTED]
 
 
 def _texts(runs: Sequence[Run]) -> tuple[ItemTexts | None, str]:
-    """The texts of the sheet's data, or why there are none: the first run's data that can be read."""
-    said = ""
+    """The texts of the first run's data that can be read, or why there are none."""
+    problem = ""
     for run in runs:
         try:
             return read_texts(run), ""
         except DataError as error:
-            said = said or str(error)
-    return None, f"Texts are not shown. {said}"
+            problem = problem or str(error)
+    return None, f"Texts are not shown. {problem}"
 
 
 def _chunks(
-    sheet: Sheet, found: Decided, wanted: Sequence[int], texts: ItemTexts
+    sheet: Sheet, outcomes: Decided, wanted: Sequence[int], texts: ItemTexts
 ) -> Iterator[tuple[Sequence[int], bytes]]:
-    """Items with their texts, so many together."""
-    known = [place for place in wanted if found.keys[place][1:] in texts.items]
-    by_run = [_of_run(run, [found.keys[place] for place in known], texts) for run in sheet.runs]
-    for start in range(0, len(known), TOGETHER):
-        places = known[start : start + TOGETHER]
-        yield places, _json({place: _merged([one.get(found.keys[place]) for one in by_run]) for place in places})
+    """Blocks of items with their texts."""
+    available = [place for place in wanted if outcomes.keys[place][1:] in texts.items]
+    by_run = [_examples(run, [outcomes.keys[place] for place in available], texts) for run in sheet.runs]
+    for start in range(0, len(available), TOGETHER):
+        places = available[start : start + TOGETHER]
+        yield places, _json({place: _merge([one.get(outcomes.keys[place]) for one in by_run]) for place in places})
 
 
-def _of_run(run: Run, keys: Sequence[Key], texts: ItemTexts) -> dict[Key, Mapping[str, Any]]:
+def _examples(run: Run, keys: Sequence[Key], texts: ItemTexts) -> dict[Key, Mapping[str, Any]]:
     own = set(run.items.select(KEYS).unique().rows())
-    asked = [key for key in keys if key in own]
-    return dict(zip(asked, examples(run, asked, texts), strict=True)) if asked else {}
+    wanted = [key for key in keys if key in own]
+    return dict(zip(wanted, examples(run, wanted, texts), strict=True)) if wanted else {}
 
 
-def _merged(rows: Sequence[Mapping[str, Any] | None]) -> dict[str, Any]:
-    """An item once, and what came of it in each run; None for a run without it."""
+def _merge(rows: Sequence[Mapping[str, Any] | None]) -> dict[str, Any]:
+    """An item with its outcome in each run; None for a run without it."""
     first = next(row for row in rows if row is not None)
     return {
         "prompt": [[message["role"], cut(message["content"], LONG)] for message in first["prompt"]],
@@ -204,7 +224,7 @@ def _person(person: Mapping[str, Any]) -> dict[str, Any]:
     posts = person.get("posts", [])
     return {
         "persona": [sanitize(one) for one in person.get("persona", [])],
-        "untold": [sanitize(one) for one in person.get("untold", [])],
+        "hidden": [sanitize(one) for one in person.get("untold", [])],
         "aspects": [cut(one, LONG_POST) for one in aspects],
         "posts": [cut(post["text"], LONG_POST) for post in posts[:POSTS]],
         "more": max(len(posts) - POSTS, 0),
@@ -214,7 +234,7 @@ def _person(person: Mapping[str, Any]) -> dict[str, Any]:
 def _of_model(row: Mapping[str, Any]) -> dict[str, Any]:
     decisions = row["decisions"]
     return {
-        "told": row["person"].get("told"),
+        "context": row["person"].get("told"),
         "outcomes": row["outcomes"],
         "scores": [one.get("score") for one in row["answers"]],
         "certainty": next((one["certainty"] for one in decisions if "certainty" in one), None),
@@ -226,48 +246,48 @@ def _of_model(row: Mapping[str, Any]) -> dict[str, Any]:
 def _ratings(answers: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     for one in answers:
         for reply in one.get("replies", []):
-            yield f"Of {one['name']}", cut(reply["text"], LONG_REPLY)
+            yield f"Rating of {one['name']}", cut(reply["text"], LONG_REPLY)
 
 
 def _verdicts(decisions: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     for decision in decisions:
         pair = f"{decision['chosen']} over {decision['rejected']}: " if len(decisions) > 1 else ""
         for order in decision.get("orders", []):
-            said = f"{pair}{order['first']} first, {VERDICTS.get(order['verdict'], 'invalid')}"
+            verdict = f"{pair}{order['first']} first, {VERDICTS.get(order['verdict'], 'invalid')}"
             for reply in order.get("replies", []):
-                yield said, cut(reply["text"], LONG_REPLY)
+                yield verdict, cut(reply["text"], LONG_REPLY)
 
 
 def _index(
-    sheet: Sheet, found: Decided, orders: Mapping[str, Sequence[int]], where: Mapping[int, int]
+    sheet: Sheet, outcomes: Decided, orders: Mapping[str, Sequence[int]], where: Mapping[int, int]
 ) -> dict[str, Any]:
-    """What a reader sees of all items: names by number, what came of them by model, and where their texts are."""
-    configs = list(dict.fromkeys(config for config, _, _ in found.keys))
-    subsets = list(dict.fromkeys(one for one in found.subsets if one is not None))
+    """The index of all items: names, outcomes by model, and the blocks that have their texts."""
+    configs = list(dict.fromkeys(config for config, _, _ in outcomes.keys))
+    subsets = list(dict.fromkeys(one for one in outcomes.subsets if one is not None))
     place = {name: number for number, name in enumerate(configs)}
     inside = {name: number for number, name in enumerate(subsets)} | {None: -1}
     return {
         "models": [clean(row.name) for row in sheet.rows],
         "configs": configs,
         "subsets": subsets,
-        "id": [item for _, item, _ in found.keys],
-        "config": [place[config] for config, _, _ in found.keys],
-        "subset": [inside[one] for one in found.subsets],
-        "of": found.of.astype(int).tolist(),
-        "right": np.where(np.isnan(found.right), -1, found.right).astype(int).tolist(),
-        "margin": [[None if np.isnan(one) else float(f"{one:.3g}") for one in row] for row in found.margin],
+        "id": [item for _, item, _ in outcomes.keys],
+        "config": [place[config] for config, _, _ in outcomes.keys],
+        "subset": [inside[one] for one in outcomes.subsets],
+        "of": outcomes.of.astype(int).tolist(),
+        "right": np.where(np.isnan(outcomes.right), -1, outcomes.right).astype(int).tolist(),
+        "margin": [[None if np.isnan(one) else float(f"{one:.3g}") for one in row] for row in outcomes.margin],
         "orders": orders,
         "texts": where,
-        "said": SAID,
+        "labels": LABELS,
     }
 
 
-def _told(with_texts: int, items: int) -> str:
+def _contents_note(with_texts: int, items: int) -> str:
     if with_texts == items:
-        return "All items are here with their texts."
+        return "All items are shown with their texts."
     return (
-        f"All {items:,} items are here with what came of them, and {with_texts:,} of them, those that come first in "
-        "the orders, with their texts; `pluralbench show RUN --id ID` shows any other."
+        f"All {items:,} items are listed with their outcomes; the {with_texts:,} that come first in the sort orders "
+        "have their texts. `pluralbench show` prints the others."
     )
 
 

@@ -1,4 +1,4 @@
-"""The leaderboard: a row a model, a column a benchmark, and their mean where a model has all of them; and all runs."""
+"""The leaderboard table (models by benchmarks, with their mean), the table of runs and that of rejected runs."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,28 +10,32 @@ from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 from pluralbench_measures.ranks import RankInterval, mean_of_independent
 
 from pluralbench.reports.figures.kinds import kind_name
-from pluralbench.reports.html.board import Board, Listed, facets_of, many, size_of, table_key, told_of
+from pluralbench.reports.html.board import Board, Listed, facets_of, plural, size_of, table_key, user_context_of
 from pluralbench.reports.html.components import Cell, Head, Row, Scale, number, scale_of, table
 from pluralbench.reports.html.sources import sources
 from pluralbench.reports.html.tables import rank_cell
 from pluralbench.reports.layout import clean
-from pluralbench.reports.ranking import RANKS, spread_over
+from pluralbench.reports.ranking import RANKS, ranks_of_rows
 from pluralbench.reports.sheets import Sheet
 from pluralbench.results.runs import Run
 
-PLAIN = {"profile": "none", "variables": "all"}  # what needs no word
+DEFAULTS = {"profile": "none", "variables": "all"}  # values that a name does not show
 ABSENT = Cell("", "")
 
 
 class Entry(NamedTuple):
-    """A model, asked in one way, and by the number of a sheet its row there."""
+    """A row of the leaderboard: a model with one prompt setting.
+
+    Attributes:
+        rows: Index of its row, by the index of a sheet.
+    """
 
     name: str
     rows: Mapping[int, int]
 
 
 def leaderboard(key: str, board: Board) -> Markup:
-    """A table of all models on all benchmarks, with links to where each is told of."""
+    """Make the table of all models on all benchmarks, with links to their details."""
     entries = entries_of(board.sheets)
     columns = [at for at, sheet in enumerate(board.sheets) if not sheet.other]
     means = {place: _mean(entry, board, main_of(board.sheets)) for place, entry in enumerate(entries)}
@@ -53,13 +57,13 @@ def leaderboard(key: str, board: Board) -> Markup:
     heads += [Head(_heading(board.sheets[at], board.sheets), link=f"#{table_key(at)}") for at in columns]
     runs = [run for at in columns for run in board.sheets[at].runs]
     names = [f"{row.name} on {sheet.title}" for sheet in (board.sheets[at] for at in columns) for row in sheet.rows]
-    caption = f"{many(len(entries), 'model')}: overall numbers in %, with {CONFIDENCE:.0%} intervals."
+    caption = f"{plural(len(entries), 'model')}: overall numbers in %, with {CONFIDENCE:.0%} intervals."
     notes = list(_notes(board, has_mean=has_mean))
     return table(key, caption, heads, rows, notes=notes, provenance=sources(runs, names), search="Search models")
 
 
 def runs_table(key: str, board: Board) -> Markup:
-    """A row a run, with what it is, its overall number, its rank, and what its checks found, if it was checked."""
+    """Make the table of runs: overall number, rank, model and settings, and the result of the checks, if any."""
     runs = board.accepted
     checked = any(one.checked is not None for one in runs)
     scale = scale_of(one.run.headline for one in runs)
@@ -69,38 +73,38 @@ def runs_table(key: str, board: Board) -> Markup:
         cells = [
             Cell(clean(one.run.path.as_posix()), link=f"#{one.key}"),
             Cell(clean(one.run.name)),
-            Cell(board.called(at), link=f"#{table_key(at)}"),
+            Cell(board.sheet_title(at), link=f"#{table_key(at)}"),
             number(one.run.headline, scale=scale),
             rank_cell(board.ranks[at].ranks[place]),
-            Cell(told_of(one.run)),
+            Cell(user_context_of(one.run)),
             Cell(kind_name(one.run.result.model.kind)),
             Cell(size_of(one.run)),
             *([Cell(one.checked.summary)] if one.checked else []),
             _day(one.run.provenance.finished),
         ]
         rows.append(Row(cells, facets=facets_of([one])))
-    names = ["run", "model", "benchmark", "overall", "rank", "told of the person", "kind", "parameters"]
+    names = ["run", "model", "benchmark", "overall", "rank", "user context", "kind", "parameters"]
     names += [*(["checks"] if checked else []), "finished"]
     heads = [Head(name, number=name in {"overall", "rank", "finished"}) for name in names]
-    return table(key, f"{many(len(runs), 'run')}: the overall number in %, with its 95% interval.", heads, rows)
+    return table(key, f"{plural(len(runs), 'run')}: overall numbers in %, with 95% intervals.", heads, rows)
 
 
 def _day(finished: str) -> Cell:
-    """A day, which sorts as a number so that it stays on one line."""
+    """The day as a cell that sorts as a number, which keeps it on one line."""
     day = finished[:10]
     return Cell(day, float(day.replace("-", "")) if re.fullmatch(r"\d{4}-\d\d-\d\d", day) else "")
 
 
-def apart_table(key: str, caption: str, runs: Sequence[Listed]) -> Markup:
-    """Runs whose numbers are shown nowhere, with the reasons."""
-    heads = [Head(name, number=False) for name in ("run", "model", "benchmark", "why")]
+def rejected_table(key: str, caption: str, runs: Sequence[Listed]) -> Markup:
+    """Make the table of runs whose numbers are not shown, with the reasons."""
+    heads = [Head(name, number=False) for name in ("run", "model", "benchmark", "reason")]
     rows = [
         Row(
             (
                 Cell(clean(one.run.path.as_posix())),
                 Cell(clean(one.run.name)),
                 Cell(clean(one.run.config.benchmark.title)),
-                Cell(clean(" ".join(found.text for found in one.checked.rejection_reasons))),
+                Cell(clean(" ".join(finding.text for finding in one.checked.rejection_reasons))),
             )
         )
         for one in runs
@@ -110,36 +114,36 @@ def apart_table(key: str, caption: str, runs: Sequence[Listed]) -> Markup:
 
 
 def _cell(board: Board, at: int, row: int | None, scale: Scale | None) -> Cell:
-    """A model's number on a sheet, with its rank there."""
+    """A model's number and rank on a sheet."""
     if row is None:
         return ABSENT
-    made = number(board.sheets[at].runs[row].headline, scale=scale)
+    cell = number(board.sheets[at].runs[row].headline, scale=scale)
     rank = board.ranks[at].ranks[row]
-    return made if rank is None else made._replace(below=f"rank {rank_cell(rank).text}")
+    return cell if rank is None else cell._replace(below=f"rank {rank_cell(rank).text}")
 
 
 def entries_of(sheets: Sequence[Sheet]) -> list[Entry]:
-    """Models as they were asked, each with its rows; of two runs alike in a sheet the second is an entry of its own."""
-    found: dict[str, dict[int, int]] = {}
+    """Collect the rows of each model and prompt setting; a second such run of a sheet gets an entry of its own."""
+    entries: dict[str, dict[int, int]] = {}
     for at, sheet in enumerate(sheets):
-        for place, row in enumerate(sheet.rows):
+        for index, row in enumerate(sheet.rows):
             if sheet.other:
                 continue
-            name = _called(row.run)
-            own = name if at not in found.get(name, {}) else row.name
-            found.setdefault(own, {})[at] = place
-    return [Entry(name, rows) for name, rows in found.items()]
+            name = _entry_name(row.run)
+            key = name if at not in entries.get(name, {}) else row.name
+            entries.setdefault(key, {})[at] = index
+    return [Entry(name, rows) for name, rows in entries.items()]
 
 
-def _called(run: Run) -> str:
-    """A model and how it was asked, where that is not the plain way."""
-    told = {"profile": run.config.prompt.profile, "variables": run.config.judge_setting("variables")}
-    more = [f"{what} {value}" for what, value in told.items() if value not in {None, PLAIN[what]}]
-    return f"{run.name} ({', '.join(more)})" if more else run.name
+def _entry_name(run: Run) -> str:
+    """The model, and its prompt settings that are not the defaults."""
+    settings = {"profile": run.config.prompt.profile, "variables": run.config.judge_setting("variables")}
+    shown = [f"{name} {value}" for name, value in settings.items() if value not in {None, DEFAULTS[name]}]
+    return f"{run.name} ({', '.join(shown)})" if shown else run.name
 
 
 def main_of(sheets: Sequence[Sheet]) -> list[int]:
-    """The sheet that stands for each benchmark in a mean: its first one."""
+    """Return the index of the sheet that represents each benchmark in the mean: its first one."""
     first: dict[str, int] = {}
     for at, sheet in enumerate(sheets):
         first.setdefault(sheet.runs[0].config.benchmark.name, at)
@@ -153,33 +157,33 @@ def _mean(entry: Entry, board: Board, main: Sequence[int]) -> Estimate:
 
 
 def _ranks(entries: Sequence[Entry], board: Board, means: Mapping[int, Estimate]) -> dict[int, RankInterval | None]:
-    """Ranks by the mean, from the mean of the differences on each benchmark."""
-    numbered = [place for place, mean in means.items() if mean.value is not None]
+    """Ranks by the mean, from the mean difference over benchmarks."""
+    scored = [index for index, mean in means.items() if mean.value is not None]
     differences = {}
-    for one, other in combinations(numbered, 2):
-        found = [_difference(entries[one], entries[other], board, at) for at in main_of(board.sheets)]
-        differences[one, other] = mean_of_independent(found)
-    return dict(enumerate(spread_over(len(entries), numbered, differences)))
+    for one, other in combinations(scored, 2):
+        by_benchmark = [_difference(entries[one], entries[other], board, at) for at in main_of(board.sheets)]
+        differences[one, other] = mean_of_independent(by_benchmark)
+    return dict(enumerate(ranks_of_rows(len(entries), scored, differences)))
 
 
 def _difference(one: Entry, other: Entry, board: Board, at: int) -> Estimate:
-    """The second entry's number less the first one's on a sheet."""
+    """The second entry's number minus the first one's on a sheet."""
     first, second = one.rows[at], other.rows[at]
-    found = board.ranks[at].differences.get((min(first, second), max(first, second)), Estimate(None))
-    if first < second or found.value is None or found.low is None or found.high is None:
-        return found
-    return Estimate(-found.value, -found.high, -found.low, found.n, found.clusters, found.method)
+    gap = board.ranks[at].differences.get((min(first, second), max(first, second)), Estimate(None))
+    if first < second or gap.value is None or gap.low is None or gap.high is None:
+        return gap
+    return Estimate(-gap.value, -gap.high, -gap.low, gap.n, gap.clusters, gap.method)
 
 
 def _order(entry: Entry, mean: Estimate, board: Board, columns: Sequence[int]) -> tuple[float, ...]:
-    """The best mean first; without one by the first benchmarks that there are."""
+    """Sort key: the best mean first, then by the first benchmarks that the model has."""
     values = [mean, *(board.sheets[at].runs[entry.rows[at]].headline for at in columns if at in entry.rows)]
     return tuple(1.0 if one.value is None else -one.value for one in values)
 
 
 def _heading(sheet: Sheet, sheets: Sequence[Sheet]) -> str:
     several = sum(other.title == sheet.title for other in sheets) > 1
-    return clean(", ".join([sheet.title, *(sheet.told if several else ())]))
+    return clean(", ".join([sheet.title, *(sheet.qualifiers if several else ())]))
 
 
 def _notes(board: Board, *, has_mean: bool) -> Iterator[str]:
@@ -187,7 +191,7 @@ def _notes(board: Board, *, has_mean: bool) -> Iterator[str]:
     if has_mean:
         main = [_heading(board.sheets[at], board.sheets) for at in main_of(board.sheets)]
         yield (
-            f"Mean: unweighted, of {'; '.join(main)}; of models that have them all. Its interval takes the benchmarks "
-            "as independent of each other, and its ranks come from the mean of the differences on each."
+            f"Mean: unweighted mean of {'; '.join(main)}, for models that have all of them. Its interval assumes that "
+            "the benchmarks are independent; its ranks use the mean of the differences on each benchmark."
         )
-    yield "Bars: the interval and the number in it, from the lowest to the highest bound of the column."
+    yield "Bars: each number with its interval, scaled from the lowest to the highest bound of the column."

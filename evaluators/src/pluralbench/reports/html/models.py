@@ -1,4 +1,4 @@
-"""Each model by itself: its runs with their checks, and their numbers across languages, categories and personas."""
+"""Details of each model: its runs with their checks, and their numbers by language, category and persona."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -7,7 +7,7 @@ from pluralbench_schemas.languages import LANGUAGES
 
 from pluralbench.leaderboard.findings import CheckResult, State
 from pluralbench.reports.figures.kinds import kind_name
-from pluralbench.reports.html.board import Board, Listed, told_of
+from pluralbench.reports.html.board import NO_CONTEXT, Board, Listed, user_context_of
 from pluralbench.reports.html.components import (
     Cell,
     Head,
@@ -29,13 +29,13 @@ from pluralbench.reports.sheets import Sheet
 from pluralbench.results.runs import MISSING, Run
 
 CHECKED: Mapping[State, str] = {
-    "checked": "Checked: its items, outcomes, metrics and intervals are what its data, its scores and its recorded "
-    "replies give. Whether these are the model's own was not tried.",
-    "verified": "Verified: as its data gives, and some items were asked for again.",
+    "checked": "Checked: items, outcomes, metrics and intervals were recomputed from its data, scores and recorded "
+    "replies, and match. The scores and replies themselves were not reproduced.",
+    "verified": "Verified: checked as above, and the model was queried again on some items.",
 }
 PLACE = ["config", "section", "subset"]
 SHOWN = ("accuracy", "exact_match")
-"""The metrics of a profile, a column each."""
+"""Metrics that have a column."""
 
 
 KINDS = {
@@ -50,11 +50,11 @@ KINDS = {
     "script": "languages by script",
     "subset": "subsets",
 }
-"""Groups of places in the metrics, and what a table of each is called."""
+"""Titles of the tables, by group of the metrics frame."""
 
 
 def profiles(board: Board) -> Markup:
-    """All models, each folded under its name, with its runs: their numbers, parts, checks and origin."""
+    """Make the details of all models, each collapsible under its name."""
     return join(_model(name, key, board) for name, key in board.models.items())
 
 
@@ -68,8 +68,9 @@ def _model(name: str, key: str, board: Board) -> Markup:
 
 def _run(one: Listed, board: Board) -> Markup:
     at, place = board.rows[one.run.path]
-    sheet, told = board.sheets[at], told_of(one.run)
-    heading = f"{clean(sheet.rows[place].name)} on {board.called(at)}{'' if told == 'nothing' else f', told {told}'}"
+    sheet, context = board.sheets[at], user_context_of(one.run)
+    context_text = "" if context == NO_CONTEXT else f", user context: {context}"
+    heading = f"{clean(sheet.rows[place].name)} on {board.sheet_title(at)}{context_text}"
     parts = [paragraph(f"Overall: {with_interval(one.run.headline) or 'no number'}.")]
     parts += part_tables(one.key, sheet, sheet.rows[place])
     parts += [] if one.checked is None else _checks(one.checked)
@@ -77,23 +78,23 @@ def _run(one: Listed, board: Board) -> Markup:
 
 
 def _checks(checked: CheckResult) -> Iterator[Markup]:
-    """How far a run was checked, and what was found, a line each."""
+    """How far a run was checked, and the remarks, a line each."""
     yield paragraph(f"{CHECKED[checked.state]} {checked.rescored}".strip())
     if checked.findings:
-        yield paragraph("What is unusual about it:")
-        yield items(clean(found.text) for found in checked.findings)
+        yield paragraph("Remarks:")
+        yield items(clean(finding.text) for finding in checked.findings)
     else:
-        yield paragraph("Nothing about it is unusual.")
+        yield paragraph("No remarks.")
 
 
 def part_tables(key: str, sheet: Sheet, row: Line) -> Iterator[Markup]:
-    """A table for each kind of place at which a run has more than one number."""
+    """Make a table for each group in which a run has more than one number."""
     in_languages = row.run.config.benchmark.description.reference is not None
     for group, title in KINDS.items():
         rows = row.run.metrics.filter(group=group, metric="accuracy")
         if rows.height > 1:
-            called = "languages" if group == "config" and in_languages else title
-            caption = f"{clean(row.name)} on {sheet.heading}: {called}, in %. The mark in a bar of accuracy is at 50."
+            parts = "languages" if group == "config" and in_languages else title
+            caption = f"{clean(row.name)} on {sheet.heading}: {parts}, in %. The mark in an accuracy bar is at 50."
             yield _table(f"{key}-{group}", caption, row.run, group, rows.select(PLACE).to_dicts())
 
 
@@ -105,13 +106,15 @@ def _table(key: str, caption: str, run: Run, group: str, places: Sequence[Mappin
     for at, place in enumerate(places):
         cells = [number(own[at], scale=scales[metric]) for metric, own in shown.items()]
         coin, n = number(run.estimate("coin", group, **place)), every["accuracy"][at].n
-        lines.append(Row((Cell(_named(place.values())), *cells, coin, Cell("" if n is None else f"{n:,}", n or ""))))
+        lines.append(
+            Row((Cell(_place_name(place.values())), *cells, coin, Cell("" if n is None else f"{n:,}", n or "")))
+        )
     heads = [Head("part", number=False), *(Head(metric.replace("_", " ")) for metric in shown)]
-    heads += [Head("a coin"), Head("decisions")]
+    heads += [Head("coin"), Head("decisions")]
     return table(key, caption, heads, lines)
 
 
-def _named(place: Iterable[str | None]) -> str:
-    """A place in words; a language by its name."""
+def _place_name(place: Iterable[str | None]) -> str:
+    """The name of a place; languages by their names."""
     words = [LANGUAGES[one].name if one in LANGUAGES else one for one in place if one is not None]
     return clean(": ".join(words))

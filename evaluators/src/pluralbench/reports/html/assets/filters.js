@@ -3,7 +3,7 @@
   const form = document.querySelector("[data-filters]");
   if (!form) return;
   const rows = [...document.querySelectorAll("tr[data-facets]")].map((row) => [row, JSON.parse(row.dataset.facets)]);
-  const said = form.querySelector("output");
+  const output = form.querySelector("output");
 
   const apply = () => {
     const wanted = [...form.elements].filter((one) => one.tagName === "SELECT" && one.value);
@@ -13,13 +13,13 @@
       row.classList.toggle("filtered", !fits);
       shown += fits;
     }
-    said.textContent = wanted.length ? `${shown} of ${rows.length} rows` : "";
+    output.textContent = wanted.length ? `${shown} of ${rows.length} rows` : "";
   };
   form.addEventListener("change", apply);
-  // The choices are back only after the event.
+  // The fields are reset only after the event.
   form.addEventListener("reset", () => setTimeout(apply));
   form.addEventListener("submit", (event) => event.preventDefault());
   form.hidden = false;
-  // A browser that comes back to the page has kept the choices.
+  // A browser that navigates back restores the choices.
   addEventListener("pageshow", apply);
 })();

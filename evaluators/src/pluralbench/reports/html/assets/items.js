@@ -2,41 +2,41 @@
 (() => {
   const AT_ONCE = 50;
 
-  // A block is gzip in base64; texts go into the page as text alone, never as markup.
+  // A block is gzip in base64. Texts are inserted as text, never as markup.
   const unfold = async (id) => {
     const bytes = Uint8Array.from(atob(document.getElementById(id).textContent), (one) => one.charCodeAt(0));
     const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
     return new Response(stream).json();
   };
-  const kept = new Map();
+  const blocks = new Map();
   const block = (id) => {
-    if (!kept.has(id)) kept.set(id, unfold(id));
-    return kept.get(id);
+    if (!blocks.has(id)) blocks.set(id, unfold(id));
+    return blocks.get(id);
   };
 
   const make = (tag, options = {}, ...children) => {
     const { cls, ...rest } = options;
-    const made = document.createElement(tag);
-    if (cls) made.className = cls;
-    for (const [name, value] of Object.entries(rest)) made.setAttribute(name, value);
-    made.append(...children);
-    return made;
+    const element = document.createElement(tag);
+    if (cls) element.className = cls;
+    for (const [name, value] of Object.entries(rest)) element.setAttribute(name, value);
+    element.append(...children);
+    return element;
   };
   const text = (value, tag = "p", cls = "text") => make(tag, { cls, dir: "auto" }, value);
   const titled = (title) => make("h4", {}, title);
   const folded = (title, ...inside) => make("details", {}, make("summary", {}, title), ...inside);
 
-  const person = (told) => {
+  const person = (context) => {
     const parts = [];
-    if (told.persona.length) parts.push(text(told.persona.join(" ")));
-    if (told.untold.length) parts.push(text(`Not told: ${told.untold.join(" ")}`));
-    if (told.aspects.length) parts.push(make("p", {}, "What they expect of an answer:"),
-      make("ul", {}, ...told.aspects.map((one) => make("li", { dir: "auto" }, one))));
-    if (told.posts.length) {
-      const more = told.posts.length + told.more;
-      parts.push(folded(`${more} post${more === 1 ? "" : "s"} of theirs`,
-        ...told.posts.map((one) => text(one, "div", "text reply")),
-        ...(told.more ? [make("p", {}, `${told.more} more posts are not in this page.`)] : [])));
+    if (context.persona.length) parts.push(text(context.persona.join(" ")));
+    if (context.hidden.length) parts.push(text(`Not in the prompt: ${context.hidden.join(" ")}`));
+    if (context.aspects.length) parts.push(make("p", {}, "Expectations of an answer:"),
+      make("ul", {}, ...context.aspects.map((one) => make("li", { dir: "auto" }, one))));
+    if (context.posts.length) {
+      const total = context.posts.length + context.more;
+      parts.push(folded(`${total} post${total === 1 ? "" : "s"} of this person`,
+        ...context.posts.map((one) => text(one, "div", "text reply")),
+        ...(context.more ? [make("p", {}, `${context.more} more posts are not on this page.`)] : [])));
     }
     return parts.length ? [titled("Person"), ...parts] : [];
   };
@@ -49,17 +49,17 @@
       const better = truth ? truth === one.name : ranked && one.rank === least;
       const rank = ["chosen", "rejected"].includes(one.name) || one.rank === null ? "" : `, rank ${one.rank}`;
       const name = one.name === "chosen" ? "Chosen" : one.name === "rejected" ? "Rejected" : `Answer ${one.name}`;
-      return [`${name}${rank}${truth && better ? ", the person’s own" : ""}`, better];
+      return [`${name}${rank}${truth && better ? ", this person’s choice" : ""}`, better];
     });
     return make("div", { cls: "answers" }, ...item.answers.map((one, place) => make("div",
       { cls: titles[place][1] ? "answer better" : "answer" }, make("h5", {}, titles[place][0]), text(one.text, "div"))));
   };
 
   const number = (value) => value === null || value === undefined ? "–" : Number(value.toPrecision(4)).toString();
-  const came = (outcomes, said) => {
+  const describe = (outcomes, labels) => {
     const entries = Object.entries(outcomes);
     const one = entries.length === 1 && entries[0][1] === 1;
-    return entries.map(([name, count]) => one ? said[name] : `${count} ${said[name]}`).join(", ");
+    return entries.map(([name, count]) => one ? labels[name] : `${count} ${labels[name]}`).join(", ");
   };
 
   const scores = (item, index) => {
@@ -67,47 +67,47 @@
     const sure = item.models.some((one) => one && one.certainty !== null);
     const names = scored ? item.answers.map((one) => one.name) : [];
     const heads = ["model", "outcome", ...names.map((one) => `score of ${one}`), ...(sure ? ["certainty"] : [])];
-    const table = make("table", {}, make("caption", {}, "What models made of it"), make("thead", {}, make("tr", {},
+    const table = make("table", {}, make("caption", {}, "Outcome by model"), make("thead", {}, make("tr", {},
       ...heads.map((one, place) => make("th", { scope: "col", ...(place > 1 ? { cls: "number" } : {}) }, one)))));
     const body = make("tbody");
     item.models.forEach((one, place) => {
       if (!one) return;
       const won = Object.keys(one.outcomes).every((name) => name === "win");
       const row = make("tr", {}, make("th", { scope: "row", dir: "auto" }, index.models[place]),
-        make("td", { cls: won ? "right" : "wrong" }, came(one.outcomes, index.said.outcomes)));
+        make("td", { cls: won ? "right" : "wrong" }, describe(one.outcomes, index.labels.outcomes)));
       for (const value of scored ? one.scores : []) row.append(make("td", { cls: "number" }, number(value)));
       if (sure) row.append(make("td", { cls: "number" }, number(one.certainty)));
       body.append(row);
     });
     table.append(body);
     const replies = item.models.flatMap((one, place) => one?.replies.length ? [folded(
-      `What ${index.models[place]} said`, ...one.replies.map(([said, reply]) => make("div", { cls: "reply" },
-        make("p", {}, said), text(reply, "div"))))] : []);
-    return [make("div", { cls: "scroll", role: "region", tabindex: "0", "aria-label": "What models made of it" }, table),
+      `Replies of ${index.models[place]}`, ...one.replies.map(([title, reply]) => make("div", { cls: "reply" },
+        make("p", {}, title), text(reply, "div"))))] : []);
+    return [make("div", { cls: "scroll", role: "region", tabindex: "0", "aria-label": "Outcome by model" }, table),
       ...replies];
   };
 
-  const bare = (index, place) => {
+  const withoutTexts = (index, place) => {
     const rows = index.models.map((name, model) => [name, index.right[model][place], index.margin[model][place]]);
-    return [make("p", {}, `The texts of this item are not in this page. What came of it:`), make("ul", {},
+    return [make("p", {}, `The texts of this item are not on this page. Outcomes:`), make("ul", {},
       ...rows.map(([name, right, margin]) => make("li", { dir: "auto" }, `${name}: ${right < 0 ? "not counted"
         : `${right} of ${index.of[place]} right`}${margin === null ? "" : `, margin ${margin}`}`)))];
   };
 
   const show = async (root, index, place) => {
     const chunk = index.texts[place];
-    if (chunk === undefined) return make("div", { cls: "item" }, ...bare(index, place));
+    if (chunk === undefined) return make("div", { cls: "item" }, ...withoutTexts(index, place));
     const item = (await block(`${root.id}-texts-${chunk}`))[place];
     return make("div", { cls: "item" },
-      ...item.prompt.flatMap(([role, said]) => [titled(role === "user" ? "Prompt" : role[0].toUpperCase() + role.slice(1)),
-        text(said, "div")]),
+      ...item.prompt.flatMap(([role, content]) => [titled(role === "user" ? "Prompt" : role[0].toUpperCase() + role.slice(1)),
+        text(content, "div")]),
       ...person(item.person), titled("Answers"), answers(item), titled("Models"), ...scores(item, index));
   };
 
   const marks = (index, place) => {
-    const known = index.right.filter((one) => one[place] >= 0);
-    const all = known.filter((one) => one[place] === index.of[place]).length;
-    return known.length ? `${all} of ${known.length} model${known.length === 1 ? "" : "s"} right` : "counted by none";
+    const counted = index.right.filter((one) => one[place] >= 0);
+    const all = counted.filter((one) => one[place] === index.of[place]).length;
+    return counted.length ? `${all} of ${counted.length} model${counted.length === 1 ? "" : "s"} right` : "not counted";
   };
 
   const listed = (root, index, places) => {
@@ -123,12 +123,12 @@
           make("span", { cls: "name", dir: "auto" }, index.id[place]),
           make("span", { cls: "marks", dir: "auto" }, where), make("span", { cls: "marks" }, marks(index, place)));
         const inside = make("div");
-        let made;
+        let content;
         button.addEventListener("click", () => {
           const open = button.getAttribute("aria-expanded") === "true";
           button.setAttribute("aria-expanded", String(!open));
           inside.hidden = open;
-          made ??= show(root, index, place).then((item) => inside.append(item));
+          content ??= show(root, index, place).then((item) => inside.append(item));
         });
         list.append(make("li", {}, button, inside));
       }

@@ -3,9 +3,9 @@
   const root = document.documentElement;
   const theme = document.getElementById("theme");
   const system = matchMedia("(prefers-color-scheme: dark)");
-  // A page of a file may be refused its storage; the choice then holds for this page alone.
+  // A page opened from a file may have no storage; the choice is then not remembered.
   const stored = { get() { try { return localStorage.theme; } catch { return undefined; } },
-                   set(value) { try { localStorage.theme = value; } catch { /* as said above */ } } };
+                   set(value) { try { localStorage.theme = value; } catch { /* not remembered */ } } };
 
   const isDark = () => root.style.colorScheme ? root.style.colorScheme === "dark" : system.matches;
   const showTheme = () => theme.setAttribute("aria-pressed", String(isDark()));
@@ -19,7 +19,7 @@
     showTheme();
   });
 
-  // Numbers lie in data-order; what is missing stays last in either direction.
+  // Numbers are in data-order; missing values stay last in both directions.
   const orderOf = (row, column) => {
     const cell = row.cells[column];
     if (cell.dataset.order === undefined) return cell.textContent.trim() || null;
@@ -63,17 +63,17 @@
     if (event.target.matches("input[data-search]")) search(event.target);
   });
 
-  // A link into what is folded unfolds it.
+  // Following a link into a collapsed element opens it.
   const unfold = () => {
     let target = location.hash.length > 1 ? document.getElementById(decodeURIComponent(location.hash.slice(1))) : null;
-    const found = target;
+    const goal = target;
     while (target) { if (target.tagName === "DETAILS") target.open = true; target = target.parentElement; }
-    if (found) found.scrollIntoView();
+    if (goal) goal.scrollIntoView();
   };
   addEventListener("hashchange", unfold);
   unfold();
 
-  // On paper all is unfolded.
+  // Print everything expanded.
   let folded = [];
   addEventListener("beforeprint", () => {
     folded = [...document.querySelectorAll("details:not([open])")];
