@@ -236,7 +236,7 @@ def test_mixed_up_shards_are_refused(shards: Callable[..., list[Path]], tmp_path
         "p.jsonl has changed since the shards were scored; pass the original data with `data=...`."
     )
     (tmp_path / "p.jsonl").unlink()
-    assert refused(*ours, out=out).endswith("If the data has moved, use `pluralbench merge RUN... --data PLACE`.")
+    assert refused(*ours, out=out).endswith("If the data has moved, give its location with `data=...`.")
     assert not out.exists()
     assert not out.with_name("out.work").exists()
 

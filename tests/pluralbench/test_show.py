@@ -221,7 +221,7 @@ def test_data_that_moved_is_found_and_data_that_changed_is_refused(
     assert (status, said) == (2, "")
     assert " ".join(error.split()) == (
         f"Error: {made.path} contains no texts, and its data cannot be read: {data} does not exist, and it is not the "
-        "name of a dataset on the Hub (ORG/NAME). If the data has moved, use `pluralbench show RUN --data PLACE`."
+        "name of a dataset on the Hub (ORG/NAME). If the data has moved, give its location with `--data`."
     )
     assert len(shown(made.path, "--data", moved)["items"]) == 5
     rows = [json.loads(line) for line in moved.read_text(encoding="utf-8").splitlines()]

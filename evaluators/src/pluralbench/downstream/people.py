@@ -180,7 +180,7 @@ def _user_context(run: Downstream, pairs: pl.DataFrame, data: str | None) -> pl.
         raise RunError(
             f"{run.path} does not contain the {prompt_record.profile}s that the policy read, so they cannot be shown."
         )
-    items = reload_items(run, data, "pluralbench rate RUN --data PLACE")
+    items = reload_items(run, data)
     assert isinstance(items, Items)  # noqa: S101 - only judge-personas has other items
     if items.digest != run.config.data.digest:
         place = data_location(run, data)

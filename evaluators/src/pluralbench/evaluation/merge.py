@@ -156,7 +156,7 @@ def _join(
     output: Output, config: EvaluationRunConfig, shards: Sequence[Run], model: ModelRecord, data: str | None
 ) -> None:
     sample = next((run for run in shards if run.items.height), shards[0])
-    source = reload_items(sample, data, "pluralbench merge RUN... --data PLACE")
+    source = reload_items(sample, data)
     if source.digest != config.data.digest:
         raise DataError(
             f"{data_location(sample, data)} has changed since the shards were scored; pass the original data with "

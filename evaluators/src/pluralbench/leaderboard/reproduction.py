@@ -41,7 +41,6 @@ from pluralbench.results.examples import data_location, reload_items
 from pluralbench.results.runs import ITEMS_FILE, LEDGER_FILE, RUN_FILE, Run
 
 DIFFERENT_PROMPTS = "The judge's prompts differ from those of this version of pluralbench."
-COMMAND = "pluralbench check RUN --data PLACE"
 
 
 class RunInputs(NamedTuple):
@@ -91,7 +90,7 @@ def _read(run: Run, data: str | None, cache: DataCache) -> Items | PersonaItemSe
     if key not in cache:
         cache.clear()
         try:
-            cache[key] = reload_items(run, data, COMMAND)
+            cache[key] = reload_items(run, data)
         except UserError as error:
             cache[key] = error
     cached = cache[key]

@@ -157,7 +157,7 @@ def examples(run: Run, keys: Sequence[Key], texts: ItemTexts) -> list[Row]:
 
 def read_texts(run: Run, data: str | None = None) -> ItemTexts:
     """Read the texts of a run's data again; see `reload_items`."""
-    read = reload_items(run, data, "pluralbench show RUN --data PLACE")
+    read = reload_items(run, data)
     items = {(row["id"], row["digest"]): row for row in read.frame.iter_rows(named=True)}
     return ItemTexts(items, data_location(run, data), read.digest == run.config.data.digest)
 
@@ -167,13 +167,12 @@ def data_location(run: Run | Downstream, data: str | None = None) -> str:
     return data or _at(run.config.data.location, run.config.data.revision)
 
 
-def reload_items(run: Run | Downstream, data: str | None, command: str) -> Items | PersonaItemSet:
+def reload_items(run: Run | Downstream, data: str | None) -> Items | PersonaItemSet:
     """Read the items of a run's data again. They may have changed since the run.
 
     Args:
         run: The run.
         data: Location of the data, if it has moved.
-        command: Command that takes such a location, for the error message.
 
     Raises:
         DataError: The data cannot be read.
@@ -198,8 +197,8 @@ def reload_items(run: Run | Downstream, data: str | None, command: str) -> Items
         return load_items(run.config.benchmark.description, selection)
     except (DataError, TablesError) as error:
         raise DataError(
-            f"{run.path} contains no texts, and its data cannot be read: {error} If the data has moved, use "
-            f"`{command}`."
+            f"{run.path} contains no texts, and its data cannot be read: {error} If the data has moved, give its "
+            "location with `data=...`."
         ) from None
 
 
