@@ -62,7 +62,10 @@ def test_a_leaderboard_is_of_published_data_unless_asked(run: Command, score: Sc
     score(str(entry), None, out=runs / "published")
     status, said, _ = run("leaderboard", runs, "--site", site)
     assert status == 0
-    assert "Left out 2 runs on other data, which --any-data includes: Pairs (mine.jsonl), RewardBench (sample)." in said
+    assert (
+        "2 runs on other data were left out (--any-data includes them): Pairs (mine.jsonl), RewardBench (sample)."
+        in said
+    )
     index = (site / "index.html").read_text(encoding="utf-8")
     assert "Published, " in index
     assert "RewardBench" not in index
