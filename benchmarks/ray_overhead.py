@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 from machine import machine
 from pluralbench_rewards import FunctionModel, Group
-from pluralbench_rewards.cluster import OnCluster
+from pluralbench_rewards.cluster import ClusterModel
 from pluralbench_runs import ClusterConfig
 from pluralbench_runs.cluster import HERE, connect
 
@@ -32,7 +32,7 @@ def scored(groups: Sequence[Group], workers: int) -> Round:
     model: Any = FunctionModel(lambda some: [[0.0, 1.0] for _ in some])
     if workers:
         known, load = model.record(), lambda: FunctionModel(lambda some: [[0.0, 1.0] for _ in some])
-        model = OnCluster(ClusterConfig(on=HERE, workers=workers), load, known)
+        model = ClusterModel(ClusterConfig(on=HERE, workers=workers), load, known)
     times: list[float] = []
     began = time.perf_counter()
     model.score(groups, on_scored=lambda *_: times.append(time.perf_counter()))

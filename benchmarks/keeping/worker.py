@@ -92,7 +92,7 @@ class Timed(FunctionModel):
             journal[1] += time.thread_time() - cpu
 
         with self.clock.phase("scoring calls"):
-            found = super().score(groups, known=known, on_scored=noted)
+            found = super().score(groups, cached=known, on_scored=noted)
         calls = self.clock.phases["scoring calls"]
         self.clock.phases["scoring calls"] = Phase(calls.wall - journal[0], calls.cpu - journal[1])
         self.clock.phases["journal"] = Phase(*journal)

@@ -285,7 +285,7 @@ def test_a_run_goes_on_after_its_server_was_started_again(served: Served, tmp_pa
         served.server.stop(signal.SIGKILL)
         _, said = running.communicate(timeout=300)
     assert running.returncode == 2, said
-    assert "What was scored is kept: the same command goes on from there." in " ".join(said.split())
+    assert "Scores are kept: rerun the same command to resume." in " ".join(said.split())
     served.server.start()
     run = score(served.model, served.server.url, rows, tmp_path, *more)
     record = run.scored

@@ -82,7 +82,7 @@ def test_groups_whose_scores_are_known_are_not_computed_again(llama: Classifier)
     groups, reported = make_groups(2), list[int]()
     whole = score(llama, groups)
     known = {0: [7.5], 3: whole.scores[3]}
-    scored = score(llama, groups, known=known, on_scored=lambda place, _: reported.append(place))
+    scored = score(llama, groups, cached=known, on_scored=lambda place, _: reported.append(place))
     assert scored.scores[0] == [7.5]
     assert max(differences(scored.scores[1:], whole.scores[1:])) < CLOSE
     assert sorted(reported) == [place for place in range(len(groups)) if place not in known]

@@ -126,7 +126,7 @@ def test_responses_that_render_alike_are_counted_and_refused_where_all_do(folder
     cut = Classifier(model.name, model.network, Template(tokenizer), options=model.options)
     groups = [Group("a", user("q"), ["the same beginning", "the same begging"]), Group("b", user("q"), ["yes", "no"])]
     scored = score(cut, [*groups, Group("c", user("q"), ["one", "one"])])
-    assert scored.alike == 1
+    assert scored.rendered_identically == 1
     assert scored.scores[0][0] == scored.scores[0][1]
     with pytest.raises(
         ConversationError, match=r"^The chat template makes the same tokens of .* in all 1 items; give another one as"

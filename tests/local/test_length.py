@@ -56,7 +56,7 @@ def test_too_long_is_an_error_that_names_prompts_and_options(llama: Classifier) 
 def test_as_long_as_the_limit_is_not_too_long(llama: Classifier) -> None:
     most = max(lengths(llama, LONG))
     scored = score(llama, [LONG], max_length=most)
-    assert (scored.cut, scored.tokens) == ([0], [lengths(llama, LONG)])
+    assert (scored.tokens_cut, scored.tokens) == ([0], [lengths(llama, LONG)])
     assert work_of(scored).max_length == most
     with pytest.raises(ConversationError):
         score(llama, [LONG], max_length=most - 1)
@@ -83,7 +83,7 @@ def test_truncate_left_keeps_the_last_tokens_and_cuts_a_group_alike(classifiers:
     plain = load_plainly(AutoModelForSequenceClassification, classifiers())
     conversations = [conversation_ids(llama.template.tokenizer, LONG, response) for response in LONG.responses]
     cut = max(map(len, conversations)) - LIMIT
-    assert scored.cut == [cut, 0]
+    assert scored.tokens_cut == [cut, 0]
     assert scored.tokens[0] == [len(ids) - cut for ids in conversations]
     assert max(scored.tokens[0]) == LIMIT
     assert scored.scores[0] == pytest.approx([logits_alone(plain, ids[cut:])[0] for ids in conversations], abs=1e-4)
@@ -120,7 +120,7 @@ def test_truncate_prompt_leaves_the_template_and_the_responses_whole(llama: Clas
         assert len(question) > 20
     scored = score(llama, [group], max_length=LIMIT, on_overflow="truncate-prompt")
     assert LIMIT - 3 <= max(scored.tokens[0]) <= LIMIT
-    assert scored.cut == [max(lengths(llama, group)) - max(scored.tokens[0])]
+    assert scored.tokens_cut == [max(lengths(llama, group)) - max(scored.tokens[0])]
 
 
 BLOCKS = [f"[Post {number}]\n" + "walking by the sea " * 3 for number in range(1, 7)]

@@ -79,7 +79,7 @@ def test_scores_come_in_parts_and_known_ones_are_not_computed(train: Train, monk
     whole = model.score(asked)
     monkeypatch.setattr(scoring, "PART_RESPONSES", 6)
     reported: list[tuple[int, list[float]]] = []
-    parts = model.score(asked, known={1: [3.0, 2.0, 1.0]}, on_scored=lambda *found: reported.append(found))
+    parts = model.score(asked, cached={1: [3.0, 2.0, 1.0]}, on_scored=lambda *found: reported.append(found))
     assert [place for place, _ in reported] == [0, 2, 3, 4, 5]
     assert parts.scores[1] == [3.0, 2.0, 1.0]
     for place, values in reported:
@@ -131,7 +131,7 @@ def test_an_item_without_a_profile_is_named(train: Train) -> None:
 def test_what_a_profile_lost_is_counted(train: Train) -> None:
     [group] = groups(2, number=1)
     scored = load(train()).score([group, replace(group, id="long", context=["post " * POSITIONS, "tea"])])
-    assert scored.cut[0] == 0 < scored.cut[1]
+    assert scored.tokens_cut[0] == 0 < scored.tokens_cut[1]
 
 
 def test_a_prompt_that_is_too_long_is_refused_or_dropped(train: Train) -> None:

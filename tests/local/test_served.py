@@ -132,8 +132,8 @@ WRONG = {
     "long": ("sglang", lambda rows: [*rows, rows[0]], "results for"),
     "twice": ("vllm", lambda rows: [rows[0], *rows[:-1]], "without an index for each of"),
     "each token": ("vllm", lambda rows: [row | {"probs": [row["probs"]]} for row in rows], "scores each token"),
-    "NaN": ("sglang", lambda rows: [row | {"embedding": [float("nan")]} for row in rows], "gave nan as a score"),
-    "labels": ("tei", lambda rows: [[{"label": "good", "score": 1.0}] for _ in rows], "the labels good in place of"),
+    "NaN": ("sglang", lambda rows: [row | {"embedding": [float("nan")]} for row in rows], "sent nan as a score"),
+    "labels": ("tei", lambda rows: [[{"label": "good", "score": 1.0}] for _ in rows], "the labels good instead of"),
     "cut": ("sglang", lambda rows: [row | {"meta_info": {"prompt_tokens": 3}} for row in rows], "it cut the input"),
 }
 
@@ -162,7 +162,7 @@ def test_equal_scores_are_refused_where_nothing_is_here_to_compare_with(
 
     server = serve("sglang", spoil=equal)
     bare = Running(server.url, "sglang", without_weights(server.folder))
-    with pytest.raises(ServerError, match=r"all scores are 1, as a softmax over one logit makes them; ask the page"):
+    with pytest.raises(ServerError, match=r"all scores are 1, as after a softmax over one logit; use /classify"):
         scored(bare)
 
 
@@ -220,9 +220,7 @@ def restarted(reply: Any, number: int) -> Any:
 def test_a_server_that_was_restarted_within_a_run_gives_no_score_after_it(serve: Serve) -> None:
     server = serve("sglang", spoil=restarted)
     came: dict[int, list[float]] = {}
-    with pytest.raises(
-        ServerError, match=r"other scores than when it was checked \(\+0\.1 .* restarted within the run"
-    ):
+    with pytest.raises(ServerError, match=r"changed its scores since the check \(\+0\.1 .* restarted within the run"):
         served(running(server), batch_size=4, concurrency=1).score(GROUPS, on_scored=came.__setitem__)
     assert 0 < len(came) < len(GROUPS)
     truth = scores_alone(server.folder)
@@ -230,14 +228,14 @@ def test_a_server_that_was_restarted_within_a_run_gives_no_score_after_it(serve:
 
 
 def test_bad_addresses_are_one_sentence_each(serve: Serve, classifiers: Folders) -> None:
-    assert "answers with a web page (HTML at /version), so no engine listens there" in refused(serve("vllm", html=True))
+    assert "answers with a web page (HTML at /version) and is not an engine" in refused(serve("vllm", html=True))
     gone = serve("vllm")
     gone.url = "http://127.0.0.1:9"
-    assert refused(gone).startswith("Nobody answers at http://127.0.0.1:9 (")
+    assert refused(gone).startswith("No server answers at http://127.0.0.1:9 (")
     generating = serve("sglang", kind="classifier", shown={"/model_info": {"model_path": "x", "is_generation": True}})
-    assert refused(generating).endswith("generates text, so it gives no scores; start it with --is-embedding.")
-    assert "holds several models (a, b); say which as `served_name`." in refused(serve("vllm", names=("a", "b")))
-    assert "has the pages of no engine that is known here" in refused(serve("vllm", shown={"/v1/models": {}}))
+    assert refused(generating).endswith("generates text and returns no scores; start it with --is-embedding.")
+    assert "has several models (a, b); select one with `served_name=...`." in refused(serve("vllm", names=("a", "b")))
+    assert "is not a supported engine" in refused(serve("vllm", shown={"/v1/models": {}}))
 
 
 def test_a_server_of_another_tokenizer_is_refused_before_it_gets_a_token(serve: Serve, tmp_path: Path) -> None:
@@ -255,7 +253,7 @@ def test_an_implicit_reward_needs_an_engine_that_gives_log_probabilities(
 ) -> None:
     pooling = serve("vllm")
     asked = Running(pooling.url, "vllm", language_models(), "implicit")
-    with pytest.raises(ServerError, match=r"has no /v1/completions .*: start vLLM with --runner generate\."):
+    with pytest.raises(ServerError, match=r"has no /v1/completions .*; start vLLM with --runner generate\."):
         scored(asked)
     tei = Running(serve("tei").url, "tei", language_models(), "implicit")
     with pytest.raises(ServerError, match="is TEI, of which no log-probabilities are asked here"):

@@ -251,13 +251,13 @@ class Counted:
         self,
         groups: Sequence[Group],
         *,
-        known: Mapping[int, list[float]] | None = None,
+        cached: Mapping[int, list[float]] | None = None,
         on_scored: OnScored | None = None,
     ) -> Scored:
-        self.computed.append(len(groups) - len(known or {}))
+        self.computed.append(len(groups) - len(cached or {}))
         if self.stops:
             raise KeyboardInterrupt
-        return FunctionModel(self.function).score(groups, known=known, on_scored=on_scored)
+        return FunctionModel(self.function).score(groups, cached=cached, on_scored=on_scored)
 
 
 def test_what_one_reward_model_scored_is_not_scored_again(

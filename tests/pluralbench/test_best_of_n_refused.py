@@ -57,7 +57,7 @@ def alike(groups: Sequence[Group]) -> list[list[float]]:
         (["--profile", "plan"], "`--profile plan` and `--plans` require each other"),
         (["--config", "xx"], "has no config 'xx'; it has people."),
         (["--policy-base-url", "localhost:80"], "base URL"),
-        (["--judge", "j", "--judge-base-url", NOWHERE, "--judge-max-cost", "1"], "The judge j cannot be asked: "
+        (["--judge", "j", "--judge-base-url", NOWHERE, "--judge-max-cost", "1"], "The judge j is not usable: "
          "`connection.max_cost=...` requires `connection.price=...`."),
         (["--policy-max-cost", "1"], "The policy p cannot be called: `connection.max_cost=...` requires "
          "`connection.price=...`."),

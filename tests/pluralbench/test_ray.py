@@ -22,7 +22,7 @@ from pluralbench.errors import EvaluationError
 from pluralbench.results import Run
 from pluralbench.results.record import ScoringRecord
 from pluralbench_rewards import FunctionError, FunctionModel, RewardsError
-from pluralbench_rewards.cluster import OnCluster
+from pluralbench_rewards.cluster import ClusterModel
 from pluralbench_runs import ClusterConfig, ClusterError
 from pluralbench_runs.workers import cluster_workers
 from ray_models import NOWHERE, Broken, Elsewhere, by_bytes
@@ -78,7 +78,7 @@ def scored_there(
         told[place] += 1
         came(told.total())
 
-    model = OnCluster(cluster, lambda: FunctionModel(function), FunctionModel(function).record())
+    model = ClusterModel(cluster, lambda: FunctionModel(function), FunctionModel(function).record())
     scores = model.score(groups, on_scored=on_scored).scores
     return scores, told
 
@@ -151,7 +151,7 @@ def test_what_brings_down_every_worker_ends_the_run_with_a_sentence(
 
     one = two.model_copy(update={"workers": 1})
     with pytest.raises(ClusterError, match=f"^A worker of the cluster ended 2 times {when}, "):
-        OnCluster(one, load, FunctionModel(deadly).record()).score(groups[:1])
+        ClusterModel(one, load, FunctionModel(deadly).record()).score(groups[:1])
 
 
 def test_what_a_model_or_a_function_refuses_is_said_as_in_one_process(two: ClusterConfig, groups: list[Group]) -> None:
@@ -162,7 +162,7 @@ def test_what_a_model_or_a_function_refuses_is_said_as_in_one_process(two: Clust
     with pytest.raises(RewardsError) as caught:
         pluralbench.score(Elsewhere(), data="sample", cluster=two)
     assert str(caught.value) == (
-        "A worker of the cluster finds another model at ./model than this process (digest); have the same files there "
+        "A worker of the cluster has another model at ./model than this process (digest); put the same files "
         "on every node."
     )
     with pytest.raises(FunctionError, match="returned scores of 0 groups for"):

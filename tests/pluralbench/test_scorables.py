@@ -100,10 +100,10 @@ class Fixed:
         self,
         groups: Sequence[Group],
         *,
-        known: Mapping[int, list[float]] | None = None,
+        cached: Mapping[int, list[float]] | None = None,
         on_scored: OnScored | None = None,
     ) -> Scored:
-        self.groups, self.known = list(groups), dict(known or {})
+        self.groups, self.known = list(groups), dict(cached or {})
         scores = dict(self.known)
         for place, values in enumerate(by_text(groups)):
             if place not in scores:

@@ -67,7 +67,7 @@ def test_a_run_goes_on_at_another_server_where_its_server_died(model: str, data:
 
     with (
         imitate("vllm", model, ends_after=5) as dying,
-        pytest.raises(ServerError, match="the same command goes on from there"),
+        pytest.raises(ServerError, match="rerun the same command to resume"),
     ):
         ask(dying.url)
     with imitate("vllm", model) as server:

@@ -33,7 +33,7 @@ def test_every_group_gets_its_own_scores_whatever_is_known_already(
         asked.extend(one.id for one in some)
         return [values[int(one.id)] for one in some]
 
-    scored = FunctionModel(score).score(groups, known=known, on_scored=reported.__setitem__)
+    scored = FunctionModel(score).score(groups, cached=known, on_scored=reported.__setitem__)
     assert scored.scores == values
     assert asked == [str(place) for place in range(len(values)) if place not in known]
     assert reported == {place: row for place, row in enumerate(values) if place not in known}
@@ -42,10 +42,10 @@ def test_every_group_gets_its_own_scores_whatever_is_known_already(
 @pytest.mark.parametrize(
     ("function", "sentence"),
     [
-        (lambda _: None, "The function <lambda> returned NoneType, not a list of scores for each group."),
-        (lambda _: [[1.0, 2.0]], "The function <lambda> returned scores of 1 groups for 2."),
+        (lambda _: None, "The function <lambda> returned NoneType instead of a list of scores for each group."),
+        (lambda _: [[1.0, 2.0]], "The function <lambda> returned scores of 1 groups for 2 groups."),
         (lambda _: [[1.0, 2.0], [1.0]], "The function <lambda> returned 1 scores for the 2 responses of second."),
-        (lambda _: [[1.0, 2.0], ["x", 1]], "The function <lambda> returned a score that is no number (could not"),
+        (lambda _: [[1.0, 2.0], ["x", 1]], "The function <lambda> returned a score that is not a number (could not"),
     ],
 )
 def test_what_is_no_number_for_each_response_is_said(function: Callable[..., Any], sentence: str) -> None:

@@ -177,9 +177,7 @@ def test_loading_a_judge_asks_nothing_and_writes_nothing(tmp_path: Path) -> None
 
 def test_a_judge_that_cannot_be_reached_is_said_at_once(tmp_path: Path) -> None:
     model = ChatModel(provider="api.example.org", model="j")
-    with pytest.raises(
-        CallsError, match=r"^The judge j cannot be asked: provider .* requires `connection.base_url=...`"
-    ):
+    with pytest.raises(CallsError, match=r"^The judge j is not usable: provider .* requires `connection.base_url=...`"):
         Judge(model, ConnectionConfig(), tmp_path / "ledger")
 
 

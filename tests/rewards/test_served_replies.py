@@ -85,7 +85,7 @@ def test_any_reply_is_a_row_of_numbers_for_each_conversation_or_an_error(engine:
 @given(st.sampled_from(ENGINES), changed(PAGES))
 def test_any_pages_are_an_engine_s_or_not(engine: Any, pages: Any) -> None:
     with suppress(ReplyError):
-        about = engine.about(pages if isinstance(pages, dict) else {})
+        about = engine.identify(pages if isinstance(pages, dict) else {})
         assert about is None or about.models
 
 
@@ -100,8 +100,8 @@ def test_a_constant_is_told_and_changes_no_decision(scores: list[list[float]], s
 
 
 def test_what_an_activation_leaves_is_told() -> None:
-    assert detect_activation([[1.0], [1.0]]) == "all scores are 1, as a softmax over one logit makes them"
-    assert detect_activation([[0.2], [0.9]]) == "all scores lie between 0 and 1, as a sigmoid or a softmax makes them"
+    assert detect_activation([[1.0], [1.0]]) == "all scores are 1, as after a softmax over one logit"
+    assert detect_activation([[0.2], [0.9]]) == "all scores lie between 0 and 1, as after a sigmoid or a softmax"
     assert detect_activation([[0.2], [-0.1]]) == detect_activation([[0.5]]) == ""
 
 

@@ -65,7 +65,7 @@ def asked_for(server: ChatServer, mark: str) -> list[str]:
 def test_only_the_reasons_of_right_predictions_are_kept(tmp_path: Path) -> None:
     earlier = [pair(number, plain=number not in {1, 3}) for number in range(10)]
     [one], server = found([Person("p", earlier=earlier)], tmp_path, replies())
-    assert (one.predicted, one.kept, one.source) == (7, 5, "choices")
+    assert (one.predicted, one.correct, one.source) == (7, 5, "choices")
     [told] = asked_for(server, '"persona"')
     assert [number for number in range(10) if f"Question {number}?" in told] == [0, 2, 4, 5, 6]
     assert one.persona == ("I am known by 5 texts.",), "what says nothing is no sentence"
@@ -113,11 +113,11 @@ def test_a_person_without_right_predictions_or_pairs_is_described_by_their_posts
         Person("one pair", earlier=[pair(5)]),
     ]
     (wrong, new, unknown, hopeless, single), _ = found(people, tmp_path, replies())
-    assert (wrong.source, wrong.kept, wrong.persona) == ("posts", 0, ("I am known by 10 texts.",))
+    assert (wrong.source, wrong.correct, wrong.persona) == ("posts", 0, ("I am known by 10 texts.",))
     assert (new.source, new.predicted, new.accuracy, new.demonstrations) == ("posts", 0, None, ())
     assert unknown.persona == hopeless.persona == ()
     assert unknown.reason == hopeless.reason == "neither an earlier pair whose prediction was right nor a post"
-    assert (single.source, single.kept, single.demonstrations, single.validated) == ("choices", 1, (), 0)
+    assert (single.source, single.correct, single.demonstrations, single.validated) == ("choices", 1, (), 0)
 
 
 def test_the_recorded_calls_give_the_same_again(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_a_reply_that_says_nothing_is_asked_again_warmer(tmp_path: Path) -> None
         return Reply(bad[number]) if number < len(bad) else replies()(body, number)
 
     [one], server = found([Person("p", earlier=[pair(0)])], tmp_path, script)
-    assert (one.kept, one.predicted) == (0, 1)
+    assert (one.correct, one.predicted) == (0, 1)
     assert [body["temperature"] for body in server.requests] == [0.0, 0.2, 0.4, 0.6]
     dots = Reply(json.dumps({"persona": ["...", "I"]}))
     [one], _ = found([Person("p", profile=[{"text": "Tea."}])], tmp_path / "dots", lambda *_: dots)

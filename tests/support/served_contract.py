@@ -95,12 +95,12 @@ def another_engine_is_refused(running: Running) -> None:
     """The right name is proposed."""
     with pytest.raises(ServerError) as refused:
         scored(running, engine=OTHERS[running.engine])
-    assert f"not {OTHERS[running.engine]}: give the engine {running.engine}, or leave it out." in str(refused.value)
+    assert f'not {OTHERS[running.engine]}: set `engine="{running.engine}"`, or leave it out.' in str(refused.value)
 
 
 def a_name_that_it_does_not_hold_is_refused(running: Running) -> None:
     """The names that it holds are listed."""
-    with pytest.raises(ServerError, match=r"holds no model 'nobody'; it holds .*: give that as `served_name`\."):
+    with pytest.raises(ServerError, match=r"has no model 'nobody'; it has .*: set one with `served_name=\.\.\.`"):
         scored(running, served_name="nobody")
 
 
@@ -116,12 +116,12 @@ def an_earlier_part_goes_on(running: Running) -> None:
     whole = scored(running).scores
     known = dict(list(enumerate(whole))[:5])
     came: list[int] = []
-    again = served(running).score(GROUPS, known=known, on_scored=lambda place, _: came.append(place))
+    again = served(running).score(GROUPS, cached=known, on_scored=lambda place, _: came.append(place))
     assert max(differences(again.scores, whole)) < 1e-4
     assert sorted(came) == list(range(5, len(GROUPS)))
     moved = {place: [value + 0.11 for value in values] for place, values in known.items()}
     with pytest.raises(ServerError, match=r"other scores than in the earlier part of this run \(all by -0\.11\)"):
-        served(running).score(GROUPS, known=moved)
+        served(running).score(GROUPS, cached=moved)
 
 
 CLASSIFIERS = (

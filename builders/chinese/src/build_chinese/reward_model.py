@@ -274,13 +274,13 @@ def scores_of(
     )
     scored = model.score(groups)
     scores: list[list[tuple[float | None, int]]] = [
-        [(value, cut) for value in values] for values, cut in zip(scored.scores, scored.cut, strict=True)
+        [(value, cut) for value in values] for values, cut in zip(scored.scores, scored.tokens_cut, strict=True)
     ]
     for place in scored.dropped:  # one response is too long; score the others one by one
         group = groups[place]
         single = [Group(f"{group.id}, {number}", group.prompt, [text]) for number, text in enumerate(group.responses)]
         rescored = model.score(single)
         scores[place] = [
-            (next(iter(values), None), cut) for values, cut in zip(rescored.scores, rescored.cut, strict=True)
+            (next(iter(values), None), cut) for values, cut in zip(rescored.scores, rescored.tokens_cut, strict=True)
         ]
     return scores

@@ -154,9 +154,9 @@ def rewarded_record(rollout: Rollout, name: str, rewarded: RewardedCandidates) -
         model=rewarded.record,
         scoring=ScoringRecord(
             tolerance=max((scored.tolerance for scored in rewarded.scored), default=0.0),
-            items_truncated=sum(cut > 0 for scored in rewarded.scored for cut in scored.cut),
+            items_truncated=sum(cut > 0 for scored in rewarded.scored for cut in scored.tokens_cut),
             items_dropped=len(dropped),
-            items_rendered_identically=sum(scored.alike for scored in rewarded.scored),
+            items_rendered_identically=sum(scored.rendered_identically for scored in rewarded.scored),
             invalid_reasons=dict(sorted(Counter(reasons + dropped).items())),
             work=works[-1] if works else None,
         ),

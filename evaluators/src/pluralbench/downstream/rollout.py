@@ -214,7 +214,7 @@ def _score_candidates(
     folder = setup.work / "rewards" / digest([name, threads[0].turn])[:16]
     folder.mkdir(parents=True, exist_ok=True)
     with open_journal(folder) as (journaled, record):
-        scored = model.score(groups, known=journaled, on_scored=record)
+        scored = model.score(groups, cached=journaled, on_scored=record)
     rewarded.setdefault(name, RewardedCandidates(model.record())).scored.append(scored)
     missing: list[float | None] = [None] * setup.sampling.n  # rewards of a dropped prompt
     rows = [

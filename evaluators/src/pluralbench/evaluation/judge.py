@@ -210,7 +210,7 @@ def _rate_items(
     ]
     ratings = the_judge.rate(groups, contexts.person, contexts.language)
     scored: Scored = scores_of(ratings)
-    decisions = decide(items, scored.scores, scored.cut)
+    decisions = decide(items, scored.scores, scored.tokens_cut)
     reasons = [rating.reason for group in ratings for rating in group if rating.reason]
     frame = score_items(loaded.benchmark, items, scored, decisions)
     keys = [[list(rating.calls) for rating in group] for group in ratings]

@@ -9,7 +9,7 @@ from typing import Any, cast
 from pluralbench_calls.chat import LOCAL, ChatModel, ConnectionConfig, model_overrides
 from pluralbench_local import LocalModel, ServedModel
 from pluralbench_rewards import FunctionModel, ModelConfig, ModelRecord, RewardModel, ScoringConfig
-from pluralbench_rewards.cluster import OnCluster, loaded
+from pluralbench_rewards.cluster import ClusterModel, load_checked
 from pluralbench_runs import ClusterConfig, check_recipe
 
 from pluralbench.config import RuntimeConfig
@@ -36,7 +36,7 @@ def resolve_model(
     """
     if cluster is not None and cluster.address is not None:
         record, load = _resolve_for_cluster(model, scoring)
-        return record, lambda: OnCluster(cluster, load, record)
+        return record, lambda: ClusterModel(cluster, load, record)
     model = model_config(model)
     if isinstance(model, ModelConfig):
         config = model
@@ -64,7 +64,7 @@ def _resolve_for_cluster(model: Scorable, scoring: ScoringConfig) -> tuple[Model
             f"The reward model {record.name} runs in servers and uses no cluster; leave out the servers or the cluster."
         )
     if isinstance(model, ModelConfig):
-        return record, partial(loaded, model, scoring, record)
+        return record, partial(load_checked, model, scoring, record)
     if isinstance(model, RewardModel):
         raise EvaluationError(
             f"The reward model {record.name} is loaded in this process, so a worker of a cluster cannot load it; pass "

@@ -226,8 +226,8 @@ def make_persona_judge(
         judging.attempts,
         judging.chosen_format,
         seed=seed,
-        warmer=0.0,
-        answered_by=answered_by,
+        temperature_step=0.0,
+        backend=answered_by,
     )
 
 
@@ -248,7 +248,7 @@ def judge_persona_items(
     questions, schema = _questions(items, in_shard, judging), reply_schema(judging.setting)
 
     def request(question: PersonaQuestion, attempt: int) -> Request:
-        first = the_judge.asked(question.messages, schema, question.label, attempt)
+        first = the_judge.message_request(question.messages, schema, question.label, attempt)
         # Without a persona many items have the same text; each gets its own sample, as it has its own row.
         return replace(first, sample=attempt + judging.attempts * question.copy)
 

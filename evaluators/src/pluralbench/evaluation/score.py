@@ -89,7 +89,7 @@ def _score_groups(
     model = open_model()
     with open_journal(work) as (journaled, record):
         resumed = len(journaled)
-        scored = model.score(groups, known=journaled, on_scored=record)
+        scored = model.score(groups, cached=journaled, on_scored=record)
     return model.record(), scored, resumed
 
 
@@ -102,16 +102,16 @@ def _write(
     resumed: int,
     cost: CostRecord,
 ) -> None:
-    decisions = decide(loaded.frame, scored.scores, scored.cut)
+    decisions = decide(loaded.frame, scored.scores, scored.tokens_cut)
     tokenized = scored.work is not None or scored.served is not None
     result = ScoreResult(
         model=model,
         cost=cost,
         tolerance=scored.tolerance,
         decisions_within_tolerance=count_within_tolerance(decisions, scored.tolerance) if tokenized else 0,
-        items_truncated=sum(cut > 0 for cut in scored.cut),
+        items_truncated=sum(cut > 0 for cut in scored.tokens_cut),
         items_dropped=len(scored.dropped),
-        items_rendered_identically=scored.alike,
+        items_rendered_identically=scored.rendered_identically,
         items_resumed=resumed,
         invalid_reasons=dict(sorted(Counter(scored.reasons).items())),
         work=scored.work,

@@ -133,7 +133,7 @@ def _write(
         from_posts=sum(one.source == "posts" for one in personas),
         without_persona={one.id: one.reason for one in personas if not one.persona},
         predicted=sum(one.predicted for one in personas),
-        correct=sum(one.kept for one in personas),
+        correct=sum(one.correct for one in personas),
         demonstrations=sum(len(one.demonstrations) for one in personas),
         accuracy=sum(rates) / len(rates) if rates else None,
     )
@@ -147,7 +147,7 @@ def _row(one: Synthesized) -> Mapping[str, Any]:
         "id": one.id,
         "persona": one.persona,
         "from": one.source,
-        "kept": one.kept,
+        "kept": one.correct,
         "predicted": one.predicted,
         "accuracy": one.accuracy,
         "validated": one.validated,

@@ -176,7 +176,7 @@ def reproduce_run(run: Run, source: RunData) -> tuple[pl.DataFrame, pl.DataFrame
     assert source.loaded is not None  # noqa: S101 - only the persona judge has none
     loaded = source.loaded
     scored = recorded_scores(run, loaded.frame)
-    decisions = decide(loaded.frame, scored.scores, scored.cut)
+    decisions = decide(loaded.frame, scored.scores, scored.tokens_cut)
     return score_items(loaded.benchmark, loaded.frame, scored, decisions), loaded.compute_metrics(decisions)
 
 
@@ -249,7 +249,7 @@ def judge_from_ledger(
         judging.chosen_format,
         judging.criterion,
         judging.verdict_parsing,
-        answered_by=backend,
+        backend=backend,
     )
     return judge_items(judge, loaded, JudgeContexts.for_items(loaded, judging), judging, config.seed).frame
 
@@ -275,7 +275,7 @@ def recorded_scores(run: Run, items: pl.DataFrame) -> Scored:
             scored.dropped[place] = dropped
         scored.scores.append([] if dropped is not None else [math.nan if value is None else value for value in values])
         scored.tokens.append([] if None in tokens else list(tokens))
-        scored.cut.append(first["tokens_cut"] or 0)
+        scored.tokens_cut.append(first["tokens_cut"] or 0)
     return scored
 
 

@@ -131,7 +131,7 @@ def check_lengths(run: Run, source: RunData) -> list[Finding]:
     wrong = [
         item
         for place, (item, conversation) in enumerate(zip(source.items["id"], again, strict=True))
-        if (conversation.cut, conversation.dropped) != (recorded.cut[place], recorded.dropped.get(place, ""))
+        if (conversation.cut, conversation.dropped) != (recorded.tokens_cut[place], recorded.dropped.get(place, ""))
     ]
     if not wrong:
         return []

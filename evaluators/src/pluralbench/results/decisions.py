@@ -114,7 +114,7 @@ def score_items(benchmark: Benchmark, items: pl.DataFrame, scored: Scored, decis
         decisions: Decisions from `decide`.
     """
     # By column, which is ten times as fast as by row.
-    cut = scored.cut or [0] * items.height
+    cut = scored.tokens_cut or [0] * items.height
     tokens = scored.tokens or [[]] * items.height
     reasons = [scored.dropped.get(place) for place in range(items.height)]
     length = {"truncated": [lost > 0 for lost in cut], "tokens_cut": cut, "reason": reasons}

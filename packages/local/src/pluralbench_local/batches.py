@@ -68,9 +68,9 @@ class ScoreTable:
         return Scored(
             scores=[_in_order(scores) for scores in self._scores],
             tokens=[[len(tokens.ids) for tokens in result.conversations] for result in self.tokenized],
-            cut=[result.cut for result in self.tokenized],
+            tokens_cut=[result.cut for result in self.tokenized],
             dropped={index: result.dropped for index, result in enumerate(self.tokenized) if result.dropped},
-            alike=self._alike,
+            rendered_identically=self._alike,
             **fields,
         )
 

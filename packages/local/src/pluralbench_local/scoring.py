@@ -114,7 +114,7 @@ def score(
     model: AnyScorer,
     groups: Sequence[Group],
     *,
-    known: Mapping[int, list[float]] | None = None,
+    cached: Mapping[int, list[float]] | None = None,
     on_scored: OnScored | None = None,
     **options: Any,
 ) -> Scored:
@@ -123,7 +123,7 @@ def score(
     Args:
         model: A loaded reward model.
         groups: Prompts with their responses.
-        known: Scores of groups that are not scored again, by index of the group.
+        cached: Scores of groups that are not scored again, by index of the group.
         on_scored: Called with the index and the scores of each group as it is scored.
         **options: Fields of `RunOptions`, such as `mode="exact"`. Default: the model's.
 
@@ -132,7 +132,7 @@ def score(
         DeviceError: If one conversation does not fit into memory.
     """
     changed: Any = replace(model, options=replace(model.options, **options))  # type: ignore[type-var]
-    scored: Scored = changed.score(groups, known=known, on_scored=on_scored)
+    scored: Scored = changed.score(groups, cached=cached, on_scored=on_scored)
     return scored
 
 
@@ -140,12 +140,12 @@ def score_locally(
     model: LocalRewardModel,
     groups: Sequence[Group],
     *,
-    known: Mapping[int, list[float]] | None = None,
+    cached: Mapping[int, list[float]] | None = None,
     on_scored: OnScored | None = None,
 ) -> Scored:
     """Score with a local model; see `pluralbench_rewards.RewardModel.score`."""
     limit = length_limit(model)
-    table = ScoreTable(groups, model.template, limit, model.options.on_overflow, known or {})
+    table = ScoreTable(groups, model.template, limit, model.options.on_overflow, cached or {})
     work = work_of(model, limit)
     started = time.perf_counter()
     remaining = {index: list(duplicates) for index, duplicates in table.duplicates.items()}

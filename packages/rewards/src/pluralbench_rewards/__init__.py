@@ -1,4 +1,4 @@
-"""The contract of everything that scores, judges, and functions as reward models. Nothing here needs torch."""
+"""The interface of reward models, and judges and functions that implement it, without torch."""
 
 from pluralbench_rewards.contract import (
     CheckRecord,

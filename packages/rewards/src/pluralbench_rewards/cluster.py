@@ -1,4 +1,4 @@
-"""A reward model on a Ray cluster: each worker loads it, and scores whole groups."""
+"""Reward models on a Ray cluster: each worker loads the model and scores whole groups."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,115 +22,117 @@ from pluralbench_rewards.contract import (
 )
 from pluralbench_rewards.errors import RewardsError
 
-AT_ONCE = 64  # groups that a worker is given in one call
-PARTS = 4  # of the work of each worker, at least, so that all are done at about the same time
+GROUPS_PER_CALL = 64
+MIN_CALLS = 4  # per worker, so that all workers finish at about the same time
 
-ANOTHER = (
-    "A worker of the cluster finds another model at {name} than this process ({field}); have the same files there on "
-    "every node."
+DIFFERENT_MODEL = (
+    "A worker of the cluster has another model at {name} than this process ({field}); put the same files on every node."
 )
 
 
 @dataclass
-class OnCluster:
-    """A reward model that workers on a cluster load, each once.
+class ClusterModel:
+    """A reward model that each worker of a cluster loads once.
 
-    load: gives it there. known: what is known of it here, and afterwards what a worker's says.
+    Scores of mode "exact" do not depend on the number of workers (in float32 to the bit). Scores of mode "fast" lie
+    within the tolerance of those of one process.
 
-    What is scored does not depend on the number of workers where each conversation is computed by itself
-    (`ScoringConfig(mode="exact")`, in float32 to the bit); in mode fast they lie within the tolerance of one process's.
+    Attributes:
+        cluster: The cluster.
+        load: Loads the model on a worker.
+        model_record: Record of the model before loading, replaced by a worker's record after scoring.
     """
 
     cluster: ClusterConfig
     load: Callable[[], RewardModel]
-    known: ModelRecord
+    model_record: ModelRecord
 
     def record(self) -> ModelRecord:
-        """What it is; with what loading showed once it has scored."""
-        return self.known
+        """Return the record of the model; complete after scoring."""
+        return self.model_record
 
     def score(
         self,
         groups: Sequence[Group],
         *,
-        known: Mapping[int, list[float]] | None = None,
+        cached: Mapping[int, list[float]] | None = None,
         on_scored: OnScored | None = None,
     ) -> Scored:
-        """Score every group; see `RewardModel.score`. `work` is that of all workers together, in seconds of each.
+        """Score every group; see `RewardModel.score`. `work.seconds` is the sum over all workers.
 
-        Raises `ClusterError`, and what the model raises.
+        Raises:
+            ClusterError: The cluster or a worker fails.
         """
-        known = known or {}
-        size = max(1, min(AT_ONCE, -(-len(groups) // (PARTS * self.cluster.workers))))
+        cached = cached or {}
+        size = max(1, min(GROUPS_PER_CALL, -(-len(groups) // (MIN_CALLS * self.cluster.workers))))
         parts = [range(start, min(start + size, len(groups))) for start in range(0, len(groups), size)]
-        whole = Scored([[] for _ in groups], cut=[0] * len(groups))
-        # Known groups travel too: the model says how much of them it cut.
-        calls = [([groups[place] for place in part], _within(known, part)) for part in parts]
+        result = Scored([[] for _ in groups], tokens_cut=[0] * len(groups))
+        # Cached groups are sent too: the model reports how many of their tokens it cuts.
+        calls = [([groups[index] for index in part], _cached_in(cached, part)) for part in parts]
         with (
             Workers(self.cluster, partial(Scorer, self.load)) as workers,
-            progress("scoring", len(groups) - len(known)) as meter,
+            progress("scoring", len(groups) - len(cached)) as meter,
         ):
             for number, scored in workers.results("score", calls):
-                _join(whole, scored, parts[number])
-                for place in parts[number]:
-                    if place in known:
+                _add_part(result, scored, parts[number])
+                for index in parts[number]:
+                    if index in cached:
                         continue
                     meter.advance()
-                    if on_scored is not None and place not in whole.dropped:
-                        on_scored(place, whole.scores[place])
-            chosen = tolerance_sample(whole.scores)
-            few = Scored([whole.scores[place] for place in chosen], work=whole.work)
-            ends = workers.results("end", [([groups[place] for place in chosen], few)])
-            [(_, (self.known, whole.tolerance))] = ends
-        return whole
+                    if on_scored is not None and index not in result.dropped:
+                        on_scored(index, result.scores[index])
+            sample = tolerance_sample(result.scores)
+            sampled = Scored([result.scores[index] for index in sample], work=result.work)
+            finished = workers.results("finish", [([groups[index] for index in sample], sampled)])
+            [(_, (self.model_record, result.tolerance))] = finished
+        return result
 
 
-def on_cluster(cluster: ClusterConfig, description: ModelConfig, scoring: ScoringConfig) -> OnCluster:
-    """A described reward model on a cluster."""
-    known = description.record()
-    return OnCluster(cluster, partial(loaded, description, scoring, known), known)
+def on_cluster(cluster: ClusterConfig, description: ModelConfig, scoring: ScoringConfig) -> ClusterModel:
+    """Put a configured reward model on a cluster."""
+    record = description.record()
+    return ClusterModel(cluster, partial(load_checked, description, scoring, record), record)
 
 
 class Scorer:
-    """What a worker has: the reward model, loaded."""
+    """The actor of a worker, with a loaded reward model."""
 
     def __init__(self, load: Callable[[], RewardModel]) -> None:
         model = load()
         self._measured = model if isinstance(model, MeasuresTolerance) else None
         self._model = model.unmeasured() if isinstance(model, MeasuresTolerance) else model
 
-    def score(self, groups: Sequence[Group], known: Mapping[int, list[float]]) -> Scored:
-        """Score some groups."""
-        return self._model.score(groups, known=known)
+    def score(self, groups: Sequence[Group], cached: Mapping[int, list[float]]) -> Scored:
+        """Score groups."""
+        return self._model.score(groups, cached=cached)
 
-    def end(self, groups: Sequence[Group], scored: Scored) -> tuple[ModelRecord, float]:
-        """What the model is, and the tolerance of scores of these groups."""
+    def finish(self, groups: Sequence[Group], scored: Scored) -> tuple[ModelRecord, float]:
+        """Return the record of the model, and the tolerance measured on these groups."""
         return self._model.record(), 0.0 if self._measured is None else self._measured.tolerance(groups, scored)
 
 
-def loaded(description: ModelConfig, scoring: ScoringConfig, here: ModelRecord) -> RewardModel:
-    """A described reward model, where it is the one that is described here. Raises `RewardsError` for another."""
-    there = description.record()
-    fields = [name for name in ModelRecord.model_fields if getattr(there, name) != getattr(here, name)]
+def load_checked(description: ModelConfig, scoring: ScoringConfig, expected: ModelRecord) -> RewardModel:
+    """Load a reward model on a worker. Raises `RewardsError` if its record differs from the expected one."""
+    actual = description.record()
+    fields = [name for name in ModelRecord.model_fields if getattr(actual, name) != getattr(expected, name)]
     if fields:
-        raise RewardsError(ANOTHER.format(name=here.name, field=fields[0]))
+        raise RewardsError(DIFFERENT_MODEL.format(name=expected.name, field=fields[0]))
     model: RewardModel = resolve_name(description.loader)(description, scoring)
     return model
 
 
-def _within(known: Mapping[int, list[float]], part: range) -> dict[int, list[float]]:
-    return {place - part.start: known[place] for place in part if place in known}
+def _cached_in(cached: Mapping[int, list[float]], part: range) -> dict[int, list[float]]:
+    return {index - part.start: cached[index] for index in part if index in cached}
 
 
-def _join(whole: Scored, scored: Scored, part: range) -> None:
-    """Add to the whole what was scored of a part."""
+def _add_part(result: Scored, scored: Scored, part: range) -> None:
     start = part.start
-    whole.scores[start : part.stop] = scored.scores
-    whole.cut[start : part.stop] = scored.cut or [0] * len(part)
+    result.scores[start : part.stop] = scored.scores
+    result.tokens_cut[start : part.stop] = scored.tokens_cut or [0] * len(part)
     if scored.tokens:
-        whole.tokens = whole.tokens or [[] for _ in whole.scores]
-        whole.tokens[start : part.stop] = scored.tokens
-    whole.dropped |= {start + place: why for place, why in scored.dropped.items()}
-    whole.reasons += scored.reasons
-    whole.alike += scored.alike
-    whole.work = sum_work([work for work in (whole.work, scored.work) if work is not None])
+        result.tokens = result.tokens or [[] for _ in result.scores]
+        result.tokens[start : part.stop] = scored.tokens
+    result.dropped |= {start + index: reason for index, reason in scored.dropped.items()}
+    result.reasons += scored.reasons
+    result.rendered_identically += scored.rendered_identically
+    result.work = sum_work([work for work in (result.work, scored.work) if work is not None])

@@ -1,4 +1,4 @@
-"""The contract of everything that scores: groups of responses in, numbers out. Nothing here needs torch."""
+"""Types for implementing a reward model, which maps groups of responses to scores, without torch."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,19 +11,25 @@ Message = dict[str, str]
 """A message with `role` and `content`."""
 
 OnScored = Callable[[int, list[float]], None]
-"""Called with a group's place and its scores as soon as all of them are there."""
+"""Called with a group's index and its scores as soon as these are complete."""
 
 Mode = Literal["fast", "exact"]
 Overflow = Literal["error", "drop", "truncate-left", "truncate-prompt"]
 
-COMPARED = 16  # conversations that are computed alone to measure a tolerance
+TOLERANCE_SAMPLE_SIZE = 16  # conversations that are computed alone to measure a tolerance
 
 MODEL_FIELDS = "{context}\n\nMy question:\n{question}"
 
 
 @dataclass(frozen=True)
 class EarlierPair:
-    """Two responses between which a person chose before. prompt: messages, the user's last."""
+    """An earlier decision of a user between two responses.
+
+    Attributes:
+        prompt: Messages, the last one by the user.
+        chosen: The chosen response.
+        rejected: The rejected response.
+    """
 
     prompt: Sequence[Message]
     chosen: str
@@ -32,11 +38,14 @@ class EarlierPair:
 
 @dataclass(frozen=True)
 class Person:
-    """Who asks, as data.
+    """User context as data.
 
-    id: of the user. profile: past posts (`id`, `category`, `text`), in the data's order. persona: sentences that
-    describe them. plan: what a planner thinks they expect of an answer. earlier: pairs they decided before, the oldest
-    first.
+    Attributes:
+        id: Id of the user.
+        profile: Past posts (`id`, `category`, `text`), in the order of the data.
+        persona: Sentences that describe the user.
+        plan: What the user expects of an answer, inferred by a planner.
+        earlier: Earlier decided pairs, the oldest first.
     """
 
     id: str | None = None
@@ -48,11 +57,14 @@ class Person:
 
 @dataclass(frozen=True)
 class Group:
-    """One prompt and the responses to it.
+    """A prompt with its responses.
 
-    prompt: messages with `role` and `content`, the user's last; nothing in them is about the person.
-    person: who asks, for a model that takes a person as data.
-    context: what a model that reads text is told about the person, in blocks, in the data's order.
+    Attributes:
+        id: Id of the item.
+        prompt: Messages with `role` and `content`, the last one by the user, without user context.
+        responses: The responses.
+        person: User context as data, for models that accept it.
+        context: User context as text blocks, in the order of the data.
     """
 
     id: str
@@ -63,7 +75,7 @@ class Group:
 
     @property
     def messages(self) -> list[Message]:
-        """The prompt as a model reads it that knows text alone: the context precedes the last message."""
+        """The prompt with the user context before the last message, for models that read only text."""
         messages = [dict(message) for message in self.prompt]
         if self.context:
             question = messages[-1]["content"]
@@ -71,16 +83,18 @@ class Group:
         return messages
 
     def without_least_relevant(self) -> Self:
-        """This group without the last block of its context."""
+        """Return the group without the last block of its context."""
         return replace(self, context=self.context[:-1])
 
 
 class ModelRecord(FrozenModel):
-    """What a reward model is, as a run records it. What says nothing about a kind of model is left out.
+    """The identity of a reward model, as a run records it; fields that do not apply to its kind are None.
 
-    name: a folder, ORG/NAME on the Hub, a model of an endpoint, or the function's name. kind: "classifier",
-    "implicit", "generative", "function", or a name of one's own. digest: SHA-256 of the files of a folder, or of a
-    function's code. commit: of the Hub's repository.
+    Attributes:
+        name: Folder, ORG/NAME on the Hub, model of an endpoint, or name of the function.
+        kind: "classifier", "implicit", "generative", "function", or a custom name.
+        digest: SHA-256 of the files of a folder, or of a function's code.
+        commit: Commit of the Hub repository.
     """
 
     name: str
@@ -103,12 +117,20 @@ class ModelRecord(FrozenModel):
 
 @dataclass
 class Work:
-    """What scoring took.
+    """The computation of a scoring call.
 
-    strategy: "fast" or "exact", or "padded" where the architecture cannot be packed (`unpackable` says why).
-    unique_tokens: each group's longest common token prefix once, and the rest of each different response once.
-    computed_tokens: padding included; fewer than the unique ones where several groups of a batch begin alike; of the
-    policy alone for an implicit reward. token_budget: at the end.
+    Attributes:
+        strategy: "fast" or "exact", or "padded" if the architecture cannot be packed.
+        unpackable: Why the architecture cannot be packed; empty if it can.
+        token_budget: Maximum tokens per forward pass at the end of scoring.
+        max_length: Maximum tokens per conversation.
+        conversations: Number of conversations.
+        unique_tokens: Tokens if the longest common prefix of each group and the rest of each distinct response are
+            counted once.
+        computed_tokens: Computed tokens, including padding; for an implicit reward those of the policy. Smaller than
+            `unique_tokens` if several groups of a batch share a prefix.
+        batches: Number of forward passes.
+        seconds: Duration.
     """
 
     strategy: str
@@ -123,7 +145,7 @@ class Work:
 
 
 def sum_work(works: Sequence[Work]) -> Work | None:
-    """What several parts of the work took; the budget is the smallest. None where none was seen."""
+    """Add up the work of several parts; the token budget is the smallest. None without any part."""
     if not works:
         return None
     sums = ("conversations", "unique_tokens", "computed_tokens", "batches", "seconds")
@@ -135,11 +157,15 @@ def sum_work(works: Sequence[Work]) -> Work | None:
 
 
 class CheckRecord(FrozenModel):
-    """How scores of servers were compared before the first.
+    """The comparison of scores from servers before a run.
 
-    against: "weights" (in the process that asked), "servers" (among one another), null where nothing was compared.
-    items, conversations: how many. largest_difference: between two scores of one conversation. decisions: pairs of
-    responses to one prompt; decisions_changed: those that the two do not decide alike.
+    Attributes:
+        against: "weights" (local weights), "servers" (among the servers); null if nothing was compared.
+        items: Number of compared items.
+        conversations: Number of compared conversations.
+        largest_difference: Largest difference between two scores of one conversation.
+        decisions: Number of pairs of responses to one prompt.
+        decisions_changed: Number of pairs with different decisions.
     """
 
     against: Literal["weights", "servers"] | None = None
@@ -151,8 +177,14 @@ class CheckRecord(FrozenModel):
 
 
 class ServedRecord(FrozenModel):
-    """The servers that scored. engines: with their versions, such as "vllm 0.32.0". servers: how many, those of a
-    reference not counted; left_out: how many of them did not last. model: its name there.
+    """The servers of a run.
+
+    Attributes:
+        engines: Engines with their versions, such as "vllm 0.32.0".
+        servers: Number of servers, without those of a reference.
+        servers_excluded: Number of servers that failed during the run.
+        model: Name of the model on the servers.
+        check: The comparison of their scores.
     """
 
     engines: tuple[str, ...]
@@ -164,65 +196,74 @@ class ServedRecord(FrozenModel):
 
 @dataclass
 class Scored:
-    """Scores by group and response, in the order given.
+    """Scores by group and response, in the order of the input.
 
-    scores: not finite where the model gave no number; empty lists for groups that were dropped (`dropped` says why).
-    tokens: of each conversation as it was scored. cut: tokens that the group's longest conversation lost.
-    work: None where another machine, or a function, did it. tolerance: how far scores of another mode may lie from
-    these, where that was measured. reasons: why scores are not finite, as often as it happened. served: by which
-    servers, where it was servers. alike: groups in which responses that differ made the same tokens.
+    Attributes:
+        scores: Scores; not finite if the model gave no number, and an empty list for a dropped group.
+        tokens: Number of tokens of each scored conversation.
+        tokens_cut: Number of tokens that were cut from the longest conversation of each group.
+        dropped: Reasons of dropped groups, by index.
+        work: The computation; None if it happened elsewhere.
+        tolerance: Measured estimate of how far scores of another mode may differ; 0 if not measured.
+        reasons: Reasons of scores that are not finite, one per score.
+        served: The servers, if any.
+        rendered_identically: Number of groups in which different responses have the same tokens.
     """
 
     scores: list[list[float]]
     tokens: list[list[int]] = field(default_factory=list)
-    cut: list[int] = field(default_factory=list)
+    tokens_cut: list[int] = field(default_factory=list)
     dropped: dict[int, str] = field(default_factory=dict)
     work: Work | None = None
     tolerance: float = 0.0
     reasons: list[str] = field(default_factory=list)
     served: ServedRecord | None = None
-    alike: int = 0
+    rendered_identically: int = 0
 
 
 @runtime_checkable
 class RewardModel(Protocol):
-    """Anything that gives scores to groups: a model in this process, a judge behind an endpoint, a server."""
+    """The interface of reward models: local models, judges, servers and functions."""
 
     def record(self) -> ModelRecord:
-        """What it is, for the provenance of a run."""
+        """Return the identity of the model, for the record of a run."""
 
     def score(
         self,
         groups: Sequence[Group],
         *,
-        known: Mapping[int, list[float]] | None = None,
+        cached: Mapping[int, list[float]] | None = None,
         on_scored: OnScored | None = None,
     ) -> Scored:
         """Score the responses of every group.
 
-        known: scores of an earlier run by the group's place; these groups are not computed again.
+        Args:
+            groups: The groups.
+            cached: Scores of an interrupted run by index; these groups are not computed again.
+            on_scored: Called with the index and the scores of each newly scored group.
         """
 
 
 @runtime_checkable
 class MeasuresTolerance(Protocol):
-    """A reward model that measures how far its scores may lie from those of another mode, as `Scored.tolerance`."""
+    """A reward model that measures `Scored.tolerance`: how far scores of another mode may differ."""
 
     def unmeasured(self) -> RewardModel:
-        """The same, which measures nothing when it scores."""
+        """Return the same model without this measurement in `score`."""
 
     def tolerance(self, groups: Sequence[Group], scored: Scored) -> float:
-        """How far scores of another mode may lie from these, measured on the groups of `tolerance_sample`."""
+        """Measure how far scores of another mode may differ, on the groups of `tolerance_sample`."""
 
 
 def tolerance_sample(scores: Sequence[Sequence[float]]) -> list[int]:
-    """The places of the groups on which a tolerance is measured: `COMPARED`, evenly spread over those with scores."""
-    places = [place for place, values in enumerate(scores) if values]
-    return [places[len(places) * part // COMPARED] for part in range(min(COMPARED, len(places)))]
+    """Select the indices of groups for measuring a tolerance, evenly spread over those with scores."""
+    scored = [index for index, values in enumerate(scores) if values]
+    size = TOLERANCE_SAMPLE_SIZE
+    return [scored[len(scored) * part // size] for part in range(min(size, len(scored)))]
 
 
 class ScoringConfig(FrozenModel):
-    """Inference of a reward model in this process."""
+    """Inference settings of a local reward model."""
 
     runtime_only: ClassVar[frozenset[str]] = frozenset({"token_budget"})
 
@@ -240,14 +281,14 @@ class ScoringConfig(FrozenModel):
 
 @runtime_checkable
 class ModelConfig(Protocol):
-    """A frozen description of a reward model, from which it is loaded. Each kind of model has one."""
+    """A frozen configuration from which a reward model is loaded. Each kind of model has one."""
 
     @property
     def loader(self) -> str:
-        """What loads it, "module:function", called with the description and a `ScoringConfig`, for a `RewardModel`.
+        """The loader, "module:function", called with the configuration and a `ScoringConfig`; returns a `RewardModel`.
 
-        A name, so that to describe a model imports nothing of what runs it.
+        It is a name so that configuring a model imports nothing that is needed to run it.
         """
 
     def record(self) -> ModelRecord:
-        """What is known of the model before it is loaded; a run goes on only under the same."""
+        """Return the record of the model before loading; a resumed run must match it."""

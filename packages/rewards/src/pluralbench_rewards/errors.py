@@ -1,14 +1,11 @@
-"""What can go wrong with a reward model, in one sentence each."""
+"""Errors of reward models."""
 
 from pluralbench_runs import UserError
 
 
 class RewardsError(UserError):
-    """A reward model that cannot do what was asked.
-
-    FunctionError  a function that does not give a number for each response
-    """
+    """Base class of errors of reward models."""
 
 
 class FunctionError(RewardsError):
-    """A function that does not give a number for each response."""
+    """A function that does not return one number per response."""

@@ -1,4 +1,4 @@
-"""A plain function from groups to scores as a reward model."""
+"""Python functions as reward models."""
 
 import hashlib
 import inspect
@@ -13,27 +13,29 @@ from pluralbench_runs import progress
 from pluralbench_rewards.contract import Group, ModelRecord, OnScored, Scored
 from pluralbench_rewards.errors import FunctionError
 
-AT_ONCE = 64  # groups that a function is given in one call, so that an interrupted run keeps what is done
+GROUPS_PER_CALL = 64  # an interrupted run keeps the scores of finished calls
 
 Function = Callable[[Sequence[Group]], Sequence[Sequence[float]]]
 
 
 @dataclass(frozen=True)
 class FunctionModel:
-    """A function from groups to scores: for each group a list with a number for each response, in their order.
+    """A Python function as a reward model.
 
-    What is not a finite number counts as invalid. It is called with some groups at a time.
+    Attributes:
+        function: Maps groups to scores: for each group a list with one number per response, in order. Non-finite
+            numbers count as invalid. It is called with some of the groups at a time.
     """
 
     function: Function
 
     def record(self) -> ModelRecord:
-        """Its qualified name, the file it stands in, and the digest of its code."""
+        """Return the function's qualified name, its module and the digest of its code."""
         function: Any = inspect.unwrap(self.function)
         if isinstance(function, partial):
             inner = FunctionModel(function.func).record()
-            given = repr((function.args, sorted(function.keywords.items())))
-            code = inner.digest and hashlib.sha256(f"{inner.digest}\n{given}".encode()).hexdigest()
+            arguments = repr((function.args, sorted(function.keywords.items())))
+            code = inner.digest and hashlib.sha256(f"{inner.digest}\n{arguments}".encode()).hexdigest()
             return inner.model_copy(update={"digest": code})
         name = getattr(function, "__qualname__", type(function).__qualname__)
         module = getattr(function, "__module__", None) or type(function).__module__
@@ -43,55 +45,52 @@ class FunctionModel:
         self,
         groups: Sequence[Group],
         *,
-        known: Mapping[int, list[float]] | None = None,
+        cached: Mapping[int, list[float]] | None = None,
         on_scored: OnScored | None = None,
     ) -> Scored:
-        """Score every group. Raises `FunctionError` for a result that has not a number for each response."""
-        scores = dict(known or {})
-        new = [place for place in range(len(groups)) if place not in scores]
+        """Score every group. Raises `FunctionError` if the function does not return one number per response."""
+        scores = dict(cached or {})
+        new = [index for index in range(len(groups)) if index not in scores]
         with progress("scoring", len(new)) as meter:
-            for start in range(0, len(new), AT_ONCE):
-                places = new[start : start + AT_ONCE]
-                given = [groups[place] for place in places]
-                for place, values in zip(places, self._checked(given), strict=True):
-                    scores[place] = values
+            for start in range(0, len(new), GROUPS_PER_CALL):
+                indices = new[start : start + GROUPS_PER_CALL]
+                results = self._call([groups[index] for index in indices])
+                for index, values in zip(indices, results, strict=True):
+                    scores[index] = values
                     meter.advance()
                     if on_scored is not None:
-                        on_scored(place, values)
-        return Scored([scores[place] for place in range(len(groups))], cut=[0] * len(groups))
+                        on_scored(index, values)
+        return Scored([scores[index] for index in range(len(groups))], tokens_cut=[0] * len(groups))
 
-    def _checked(self, groups: Sequence[Group]) -> list[list[float]]:
+    def _call(self, groups: Sequence[Group]) -> list[list[float]]:
         result: Any = self.function(groups)
         try:
             rows = [list(row) for row in result]
         except TypeError:
             raise FunctionError(
-                f"{self._named} returned {type(result).__name__}, not a list of scores for each group."
+                f"{self._title} returned {type(result).__name__} instead of a list of scores for each group."
             ) from None
         if len(rows) != len(groups):
-            raise FunctionError(f"{self._named} returned scores of {len(rows):,} groups for {len(groups):,}.")
+            raise FunctionError(f"{self._title} returned scores of {len(rows):,} groups for {len(groups):,} groups.")
         for group, row in zip(groups, rows, strict=True):
             if len(row) != len(group.responses):
                 raise FunctionError(
-                    f"{self._named} returned {len(row):,} scores for the {len(group.responses):,} responses of "
+                    f"{self._title} returned {len(row):,} scores for the {len(group.responses):,} responses of "
                     f"{group.id}."
                 )
         try:
             return [[float(value) for value in row] for row in rows]
         except (TypeError, ValueError) as error:
-            raise FunctionError(f"{self._named} returned a score that is no number ({error}).") from None
+            raise FunctionError(f"{self._title} returned a score that is not a number ({error}).") from None
 
     @property
-    def _named(self) -> str:
+    def _title(self) -> str:
         return f"The function {self.record().name}"
 
 
 def _code_digest(function: Any) -> str | None:
-    """SHA-256 of a function's compiled code with its constants and default values; None where it has no such code.
-
-    What it reads from elsewhere, such as other functions and global variables, is not in it.
-    """
-    method = type(function).__call__ if callable(function) else None  # of an object that can be called
+    """SHA-256 of a function's bytecode, constants and defaults, without other functions and globals; None if builtin."""
+    method = type(function).__call__ if callable(function) else None  # for callable objects
     code = getattr(function, "__code__", None) or getattr(method, "__code__", None)
     if not isinstance(code, CodeType):
         return None
@@ -100,11 +99,11 @@ def _code_digest(function: Any) -> str | None:
 
 
 def _parts(code: CodeType) -> list[str]:
-    """Bytecode, names and constants, those of nested functions included; without addresses and line numbers."""
+    """Bytecode, names and constants, also of nested functions, without addresses and line numbers."""
     parts = [code.co_code.hex(), repr(code.co_names), repr(code.co_varnames)]
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             parts += _parts(constant)
-        else:  # the order of a set differs from process to process
+        else:  # the order of a set differs between processes
             parts.append(str(sorted(map(repr, constant))) if isinstance(constant, frozenset) else repr(constant))
     return parts

@@ -1,4 +1,4 @@
-"""Which model a name stands for: the content of a folder, or a commit on the Hub."""
+"""The identity of a model behind a name: the digest of a folder, or a commit on the Hub."""
 
 from pathlib import Path
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 from pluralbench_runs import digest, file_digest
 
 MODEL_FILES = ("*.safetensors", "*.bin", "*.json", "*.model", "*.jinja", "*.py", "*.txt")
-"""What decides what a model computes: weights, configuration, tokenizer, chat template and its own code."""
+"""Files that determine a model's output: weights, configuration, tokenizer, chat template and custom code."""
 
 
 def model_digest(name: str | Path) -> str | None:
-    """SHA-256 over the files of a model folder (names and bytes); None for a model that is not a folder here."""
+    """Compute the SHA-256 of the files of a model folder (names and bytes); None if it is not a local folder."""
     folder = Path(name)
     if not folder.is_dir():
         return None
@@ -19,16 +19,17 @@ def model_digest(name: str | Path) -> str | None:
 
 
 def model_commit(name: str | Path, revision: str | None = None) -> str | None:
-    """The commit that a revision of a model on the Hub stands for now; None for a folder.
+    """Look up the current commit of a revision of a model on the Hub.
 
-    Without a network it is the commit of the copy in the cache; None where neither is to be had, and then loading says
-    what is wrong.
+    Returns:
+        The commit; offline, that of the copy in the cache. None for a folder, or if neither is available; loading then
+        reports the problem.
     """
     if Path(name).exists() or str(name).count("/") != 1:
         return None
     from huggingface_hub import HfApi, errors, try_to_load_from_cache  # noqa: PLC0415 - folders need no Hub
 
-    # Without a network the Hub's client lets its HTTP library's own error through, which `errors` imports.
+    # Offline, the Hub's client raises an error of its HTTP library, which `errors` imports.
     unreachable: Any = (
         errors.HfHubHTTPError,
         errors.OfflineModeIsEnabled,
@@ -38,7 +39,7 @@ def model_commit(name: str | Path, revision: str | None = None) -> str | None:
 
     try:
         return HfApi().model_info(str(name), revision=revision, timeout=20).sha
-    except errors.HFValidationError:  # a path, such as ./model, that is not there
+    except errors.HFValidationError:  # a missing path such as ./model
         return None
     except unreachable:
         cached = try_to_load_from_cache(str(name), "config.json", revision=revision)

@@ -1,4 +1,4 @@
-"""Language models as judges: which of two responses is better, or how good one is. Each call is recorded."""
+"""Language models as judges that compare two responses or rate one, with recorded calls."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +31,7 @@ from pluralbench_rewards.personas import prompt_text
 Item = TypeVar("Item")
 Value = TypeVar("Value")
 
-WARMER = 0.2  # added to the temperature at each further try: the same question at 0 would get the same reply
+TEMPERATURE_STEP = 0.2  # added at each retry, because the same request at 0 would get the same reply
 
 PAIR_SYSTEM = """\
 You are a fair and attentive judge of answers. You see what somebody asked and two answers, Response A and Response B.
@@ -46,9 +46,9 @@ Length alone earns nothing.
 {how}"""
 
 Criterion = Literal["quality", "person"]
-"""What a judge goes by. "quality": what is said about the person decides, and where nothing is, the quality of the
-answer. "person": what this very person most likely expects, also where nothing is said about them, which is what the
-judge of Personalized RewardBench's paper decides by."""
+"""The criterion of a judge. "quality": the user context decides if there is any, else the quality of the answer.
+"person": what this user most likely expects, even without user context, like the judge in the paper of Personalized
+RewardBench."""
 
 PAIR_CRITERIA: dict[str, Json] = {
     "quality": "Decide which of the two serves this person better. If something is said about the person or about what "
@@ -73,8 +73,8 @@ LANGUAGE = (
 )
 
 Reply = Literal["reasoned", "brief", "structured"]
-"""How a judge replies: with reasons and then the verdict, with the verdict alone, or in JSON by a schema that the
-server enforces, which small models need."""
+"""The form of a judge's reply: reasons and then the verdict, only the verdict, or JSON by a schema that the server
+enforces, which small models need."""
 
 PAIR_REPLY: dict[str, Json] = {
     "reasoned": "Give your reasons in at most 100 words. Then write, as the last line and alone in it, [[A]] or [[B]].",
@@ -103,16 +103,21 @@ PROMPTS: dict[str, Json] = {
 
 
 def prompts_digest() -> str:
-    """SHA-256 of the prompts above."""
+    """Compute the SHA-256 of the prompts."""
     return digest(dict(PROMPTS))
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two responses to one prompt, in the order in which the judge sees them.
+    """Two responses to one prompt, in the order in which the judge reads them.
 
-    context: what else it is told about the person. language: a sentence that says in which language the question is and
-    in which the answer should be.
+    Attributes:
+        id: Id of the item.
+        prompt: Messages, the last one by the user.
+        first: Response A.
+        second: Response B.
+        context: User context.
+        language: A sentence with the language of the question and the expected language of the answer.
     """
 
     id: str
@@ -124,7 +129,7 @@ class Comparison:
 
 
 class ReplySchema(NamedTuple):
-    """What a structured reply has: the name of the whole, and the JSON schema of each part by its name."""
+    """The schema of a structured reply: its name, and the JSON schema of each property."""
 
     name: str
     properties: Mapping[str, Any]
@@ -132,14 +137,24 @@ class ReplySchema(NamedTuple):
 
 @dataclass(frozen=True)
 class Judge:
-    """A language model that judges. `score` rates each response by itself; `compare` decides between two.
+    """A language model as a judge. `score` rates responses one by one; `compare` decides between two.
 
-    ledger: the SQLite file of its recorded calls, or one that is open. attempts: tries for a reply that can be parsed,
-    each by `warmer` warmer than the one before. reply, criterion: see `Reply` and `Criterion`. rule: how replies are
-    read, see `pluralbench_calls.verdicts`. seed: of what is sent where the model is `seeded`.
-    answered_by: who answers in place of the connection, such as nobody (`Replay`).
+    No file or connection is opened before the first call.
 
-    Nothing is opened or asked before it judges. Raises `CallsError` where the connection does not fit the model.
+    Attributes:
+        model: The model.
+        connection: The connection to its endpoint.
+        ledger: SQLite file of recorded calls, or an open ledger.
+        attempts: Maximum number of requests per item until a reply can be parsed.
+        reply: Form of the replies (see `Reply`).
+        criterion: Criterion of the judge (see `Criterion`).
+        rule: Rule for parsing replies (see `pluralbench_calls.verdicts`).
+        seed: Seed in the requests, if the model is `seeded`.
+        temperature_step: Increase of the temperature at each retry.
+        backend: Backend that answers instead of the connection, such as `Replay`.
+
+    Raises:
+        CallsError: The connection does not fit the model.
     """
 
     model: ChatModel
@@ -150,27 +165,27 @@ class Judge:
     criterion: Criterion = "quality"
     rule: Rule = "lenient"
     seed: int = 0
-    warmer: float = WARMER
-    answered_by: Backend | None = None
+    temperature_step: float = TEMPERATURE_STEP
+    backend: Backend | None = None
     kind = "generative"
 
     def __post_init__(self) -> None:
         try:
             check_connection(self.model, self.connection)
         except ValueError as error:
-            raise CallsError(f"The judge {self.model.model} cannot be asked: {error}.") from None
+            raise CallsError(f"The judge {self.model.model} is not usable: {error}.") from None
 
     @property
     def name(self) -> str:
-        """What to call it in results."""
+        """The name of the model."""
         return self.model.model
 
     @cached_property
-    def _backend(self) -> Backend:  # one for all that it judges: it remembers what the endpoint refuses
-        return self.answered_by or chat_backend(self.model, self.connection)
+    def _backend(self) -> Backend:  # one for all calls: it remembers which parameters the endpoint refuses
+        return self.backend or chat_backend(self.model, self.connection)
 
     def compare(self, comparisons: Sequence[Comparison]) -> list[ParsedReply[Choice]]:
-        """Which response is better, "A" the first or "B" the second, in the order of the comparisons."""
+        """Decide which response is better, "A" or "B", in the order of the comparisons."""
 
         def request(item: Comparison, attempt: int) -> Request:
             system = PAIR_SYSTEM.format(
@@ -178,20 +193,26 @@ class Judge:
                 language=LANGUAGE if item.language else "",
                 how=PAIR_REPLY[self.reply],
             )
-            shown = {"response_a": item.first, "response_b": item.second}
-            shown = _told(item.prompt, item.context, item.language) | shown
-            return self.request(_alone("verdict"), system, shown, f"the verdict on {item.id}", attempt)
+            responses = {"response_a": item.first, "response_b": item.second}
+            sections = _prompt_sections(item.prompt, item.context, item.language) | responses
+            return self.request(_schema_of("verdict"), system, sections, f"the verdict on {item.id}", attempt)
 
         return self.ask(comparisons, request, lambda _, reply: parse_choice(reply, self.rule), "verdicts")
 
     def rate(
         self, groups: Sequence[Group], contexts: Sequence[str] = (), languages: Sequence[str] = ()
     ) -> list[list[ParsedReply[float]]]:
-        """How good each response is, from 1 to 10. contexts, languages: as of a `Comparison`, a text a group."""
-        nothing = [""] * len(groups)
+        """Rate each response from 1 to 10.
+
+        Args:
+            groups: The groups.
+            contexts: User context of each group. Default: none.
+            languages: Language sentence of each group (see `Comparison`). Default: none.
+        """
+        empty = [""] * len(groups)
         items = [
             (group, number, context, language)
-            for group, context, language in zip(groups, contexts or nothing, languages or nothing, strict=True)
+            for group, context, language in zip(groups, contexts or empty, languages or empty, strict=True)
             for number in range(len(group.responses))
         ]
 
@@ -202,34 +223,34 @@ class Judge:
                 language=LANGUAGE if language else "",
                 how=RATING_REPLY[self.reply],
             )
-            shown = _told(group.prompt, context, language) | {"response": group.responses[number]}
+            sections = _prompt_sections(group.prompt, context, language) | {"response": group.responses[number]}
             label = f"the rating of response {number + 1} to {group.id}"
-            return self.request(_alone("rating"), system, shown, label, attempt)
+            return self.request(_schema_of("rating"), system, sections, label, attempt)
 
         ratings = self.ask(items, request, lambda _, reply: parse_rating(reply, self.rule), "ratings")
-        settled = iter(ratings)
-        return [[next(settled) for _ in group.responses] for group in groups]
+        remaining = iter(ratings)
+        return [[next(remaining) for _ in group.responses] for group in groups]
 
     def record(self) -> ModelRecord:
-        """What it is, for the provenance of a run."""
+        """Return the identity of the judge, for the record of a run."""
         return ModelRecord(name=self.name, kind=self.kind, provider=self.model.provider)
 
     def score(
         self,
         groups: Sequence[Group],
         *,
-        known: Mapping[int, list[float]] | None = None,
+        cached: Mapping[int, list[float]] | None = None,
         on_scored: OnScored | None = None,
     ) -> Scored:
-        """Rate every response, told of the person what a model that reads text is told; see `RewardModel`.
+        """Rate every response with the text context of its group; see `RewardModel`.
 
-        Not a number where no reply could be read.
+        The score is not a number if no reply can be parsed.
         """
-        told = ["\n".join(group.context) for group in groups]
-        scored = scores_of(self.rate(groups, told))
+        contexts = ["\n".join(group.context) for group in groups]
+        scored = scores_of(self.rate(groups, contexts))
         if on_scored is not None:
-            for place, values in enumerate(scored.scores):
-                on_scored(place, values)
+            for index, values in enumerate(scored.scores):
+                on_scored(index, values)
         return scored
 
     def ask(
@@ -239,7 +260,7 @@ class Judge:
         parse: Callable[[Item, str], Value],
         label: str,
     ) -> list[ParsedReply[Value]]:
-        """Ask its model anything, until `parse` takes the reply; see `ask_until_valid`."""
+        """Send requests to the model until `parse` accepts the replies; see `ask_until_valid`."""
         with working_ledger(self.ledger) as ledger:
             return ask_until_valid(
                 items,
@@ -254,37 +275,42 @@ class Judge:
 
     def request(
         self,
-        wanted: ReplySchema,
+        reply_schema: ReplySchema,
         system: str,
-        shown: Mapping[str, str],
+        sections: Mapping[str, str],
         label: str,
         attempt: int,
         *,
         structured: bool = False,
     ) -> Request:
-        """A request with texts in marks of their names.
+        """Build a request from texts, each between tags with its name.
 
-        wanted: what a structured reply has. structured: ask for one whatever `reply` says. A template does not see what
-        is in a text, so texts that hold such marks themselves do no harm here.
+        Args:
+            reply_schema: Schema of a structured reply.
+            system: System prompt.
+            sections: Texts by name. Tags inside a text are harmless, because texts are not formatted.
+            label: Name of the request in messages.
+            attempt: Number of the attempt, from 0.
+            structured: Require a structured reply regardless of `Judge.reply`.
         """
-        asked = "\n\n".join(SECTION.format(name=name, text=text) for name, text in shown.items())
-        messages = [{"role": "system", "content": system}, {"role": "user", "content": asked}]
-        return self.asked(messages, wanted, label, attempt, structured=structured)
+        content = "\n\n".join(SECTION.format(name=name, text=text) for name, text in sections.items())
+        messages = [{"role": "system", "content": system}, {"role": "user", "content": content}]
+        return self.message_request(messages, reply_schema, label, attempt, structured=structured)
 
-    def asked(
+    def message_request(
         self,
         messages: Sequence[Message],
-        wanted: ReplySchema,
+        reply_schema: ReplySchema,
         label: str,
         attempt: int,
         *,
         structured: bool = False,
     ) -> Request:
-        """A request with these messages; see `request`."""
+        """Build a request from messages; arguments as in `request`."""
         schema = {
             "type": "object",
-            "properties": dict(wanted.properties),
-            "required": [*wanted.properties],
+            "properties": dict(reply_schema.properties),
+            "required": [*reply_schema.properties],
             "additionalProperties": False,
         }
         return chat_request(
@@ -293,24 +319,24 @@ class Judge:
             seed=self.seed,
             label=label,
             attempt=attempt,
-            schema={"name": wanted.name, "schema": schema} if structured or self.reply == "structured" else None,
-            temperature_step=self.warmer,
+            schema={"name": reply_schema.name, "schema": schema} if structured or self.reply == "structured" else None,
+            temperature_step=self.temperature_step,
         )
 
 
-def _alone(name: str) -> ReplySchema:
+def _schema_of(name: str) -> ReplySchema:
     return ReplySchema(name, {name: SCHEMAS[name]})
 
 
-def _told(prompt: Sequence[Message], context: str, language: str) -> dict[str, str]:
-    """What is shown before the responses."""
-    told = {"about_the_person": context, "language": language}
+def _prompt_sections(prompt: Sequence[Message], context: str, language: str) -> dict[str, str]:
+    """The sections before the responses."""
+    sections = {"about_the_person": context, "language": language}
     question = "question" if len(prompt) == 1 else "conversation"
-    return {name: text for name, text in told.items() if text} | {question: prompt_text(prompt)}
+    return {name: text for name, text in sections.items() if text} | {question: prompt_text(prompt)}
 
 
 def scores_of(ratings: Sequence[Sequence[ParsedReply[float]]]) -> Scored:
-    """Ratings by group and response as scores; not a number where no reply could be parsed."""
+    """Convert ratings by group and response to scores; not a number if no reply can be parsed."""
     scores = [[math.nan if rating.value is None else rating.value for rating in group] for group in ratings]
     reasons = [rating.reason for group in ratings for rating in group if rating.reason]
-    return Scored(scores, cut=[0] * len(scores), reasons=reasons)
+    return Scored(scores, tokens_cut=[0] * len(scores), reasons=reasons)

@@ -1,4 +1,4 @@
-"""What a model is told of a person who is known by a persona: a description, and choices of theirs that show it."""
+"""Text blocks of a persona and of demonstrations, for judges and other models."""
 
 from collections.abc import Sequence
 
@@ -22,22 +22,22 @@ WORDINGS: dict[str, Json] = {"persona": PERSONA, "demonstration": DEMONSTRATION}
 
 
 def prompt_text(prompt: Sequence[Message]) -> str:
-    """A prompt as one text: the message where it has one, else what each side said."""
+    """Format a prompt as one text: its message if there is only one, else all with their roles."""
     if len(prompt) == 1:
         return prompt[0]["content"]
     return "\n\n".join(f"{message['role']}: {message['content']}" for message in prompt)
 
 
 def persona_block(sentences: Sequence[str]) -> str:
-    """A persona as any model is told of it, a line a sentence."""
+    """Format a persona, one sentence per line."""
     return PERSONA.format(persona="\n".join(sentences))
 
 
 def demonstration_block(pair: EarlierPair) -> str:
-    """A pair that a person decided, as a judge is told of it."""
+    """Format an earlier decided pair."""
     return DEMONSTRATION.format(question=prompt_text(pair.prompt), chosen=pair.chosen, rejected=pair.rejected)
 
 
 def persona_context(sentences: Sequence[str], demonstrations: Sequence[EarlierPair] = ()) -> str:
-    """All that a judge is told of a person: the persona, and then each demonstration."""
+    """Format the user context of a judge: the persona, then each demonstration."""
     return "\n\n".join([persona_block(sentences), *map(demonstration_block, demonstrations)])

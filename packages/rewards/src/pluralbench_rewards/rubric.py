@@ -1,7 +1,7 @@
-"""How well an answer covers what a person expects: a language model that goes by rubric aspects, and a count of words.
+"""Coverage of rubric aspects by an answer, judged by a language model or by shared words.
 
-Both give each aspect 0 (not covered), 1 (somewhat) or 2 (very well), the scale of the best-of-N code of Personalized
-RewardBench; a score of an answer is the mean over its aspects, from 0 to 2. LaMP-QA divides by two.
+Each aspect gets 0 (not covered), 1 (partly) or 2 (fully), the scale of the best-of-N code of Personalized RewardBench.
+The score of an answer is the mean over its aspects, from 0 to 2; LaMP-QA divides it by two.
 """
 
 import json
@@ -17,7 +17,7 @@ from pluralbench_runs import Json
 
 from pluralbench_rewards.judge import SECTION, Judge, ReplySchema
 
-MOST = 2  # of an aspect
+MAX_SCORE = 2  # of an aspect
 SYSTEM = """\
 You check how far an answer gives a person what they expect of it. You see their question, the answer, and a numbered \
 list of aspects that this person expects. Judge each aspect by itself and by the answer alone:
@@ -28,12 +28,19 @@ An aspect that is only named is not covered. Length alone earns nothing.
 Write nothing but a list with one number for each aspect, in their order, such as [0, 2, 1]."""
 PROMPTS: dict[str, Json] = {"rubric": SYSTEM, "section": SECTION}
 
-SHORTEST = 5  # letters of a word that counts: most shorter ones say nothing of a subject
+MIN_LETTERS = 5  # of a word that counts; most shorter words are not content words
 
 
 @dataclass(frozen=True)
 class RubricCase:
-    """An answer to be checked. question: the conversation up to the answer, as text. aspects: what is expected."""
+    """An answer to check.
+
+    Attributes:
+        id: Id of the item.
+        question: The conversation before the answer, as text.
+        answer: The answer.
+        aspects: Aspects that the user expects.
+    """
 
     id: str
     question: str
@@ -42,69 +49,76 @@ class RubricCase:
 
 
 def score_aspects(judge: Judge, cases: Sequence[RubricCase]) -> list[ParsedReply[list[float]]]:
-    """For each case the score of each aspect, 0, 1 or 2, by a judge, or why there is none."""
+    """Let a judge score each aspect of each case with 0, 1 or 2."""
 
     def request(case: RubricCase, attempt: int) -> Request:
         count = len(case.aspects)
         aspects = "\n".join(f"{number}. {aspect}" for number, aspect in enumerate(case.aspects, start=1))
-        shown = {"question": case.question, "answer": case.answer, "aspects": aspects}
-        scores = {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": MOST}}
-        wanted = ReplySchema("scores", {"scores": scores | {"minItems": count, "maxItems": count}})
-        return judge.request(wanted, SYSTEM, shown, f"the aspects of an answer to {case.id}", attempt, structured=True)
+        sections = {"question": case.question, "answer": case.answer, "aspects": aspects}
+        scores = {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": MAX_SCORE}}
+        schema = ReplySchema("scores", {"scores": scores | {"minItems": count, "maxItems": count}})
+        return judge.request(
+            schema, SYSTEM, sections, f"the aspects of an answer to {case.id}", attempt, structured=True
+        )
 
     return judge.ask(cases, request, lambda case, reply: parse_scores(reply, len(case.aspects)), "rubrics")
 
 
 def parse_scores(reply: str, aspects: int) -> list[float]:
-    """The scores of so many aspects in a reply: its one list of 0, 1 and 2, or JSON with `scores`.
+    """Parse the scores in a reply: its only list of 0, 1 and 2, or JSON with `scores`.
 
-    Raises `InvalidAnswer` for a list of another length, other numbers, and two lists that differ.
+    Args:
+        reply: The reply.
+        aspects: Number of aspects.
+
+    Raises:
+        InvalidAnswer: The list has another length or other numbers, or there are two different lists.
     """
     text = strip_thinking(reply).strip()
-    found = {json.dumps(scores): scores for scores in _lists(text)}
-    if not found:
+    distinct = {json.dumps(scores): scores for scores in _lists(text)}
+    if not distinct:
         raise InvalidAnswer("no list of scores")
-    if len(found) > 1:
+    if len(distinct) > 1:
         raise InvalidAnswer("two different lists of scores")
-    [scores] = found.values()
+    [scores] = distinct.values()
     if len(scores) != aspects:
         raise InvalidAnswer(f"{len(scores)} scores for {aspects} aspects")
-    if any(isinstance(score, bool) or score not in range(MOST + 1) for score in scores):
+    if any(isinstance(score, bool) or score not in range(MAX_SCORE + 1) for score in scores):
         raise InvalidAnswer("a score off the scale")
     return [float(score) for score in scores]
 
 
 def _lists(text: str) -> list[list[Any]]:
     lists = []
-    for written in re.findall(r"\[[^\[\]]*\]", text):
+    for bracketed in re.findall(r"\[[^\[\]]*\]", text):
         try:
-            lists.append(json.loads(written))
-        except ValueError:  # brackets around something else
+            lists.append(json.loads(bracketed))
+        except ValueError:  # not a JSON list
             continue
-    return [found for found in lists if found]
+    return [items for items in lists if items]
 
 
 def mean_score(scores: Sequence[float]) -> float:
-    """The score of an answer: the mean over its aspects, 0 to 2."""
+    """Compute the score of an answer: the mean over its aspects, 0 to 2."""
     return fmean(scores)
 
 
 def overlap(case: RubricCase) -> list[float]:
-    """For each aspect twice the share of its words that the answer has, 0 to 2: words are compared by their stems.
+    """Compute for each aspect twice the share of its word stems that the answer contains, 0 to 2.
 
-    No measure of quality: it sees words and no sense. It needs no model, so that machinery can be checked with it.
+    This is not a measure of quality. It needs no model and serves to test pipelines.
     """
-    said = stems(case.answer)
-    return [MOST * len(own & said) / len(own) if (own := stems(aspect)) else 0.0 for aspect in case.aspects]
+    answer = stems(case.answer)
+    return [MAX_SCORE * len(own & answer) / len(own) if (own := stems(aspect)) else 0.0 for aspect in case.aspects]
 
 
-def stems(text: str, shortest: int = SHORTEST) -> set[str]:
-    """The stems of the words of a text that have at least so many letters; of English words."""
-    return {_stemmer().stemWord(word) for word in re.findall(r"\w+", text.casefold()) if len(word) >= shortest}
+def stems(text: str, min_letters: int = MIN_LETTERS) -> set[str]:
+    """Return the stems of the English words of a text with at least `min_letters` letters."""
+    return {_stemmer().stemWord(word) for word in re.findall(r"\w+", text.casefold()) if len(word) >= min_letters}
 
 
 @cache
 def _stemmer() -> Any:
-    import snowballstemmer  # noqa: PLC0415 - only where words are counted
+    import snowballstemmer  # noqa: PLC0415 - only `overlap` needs it
 
     return snowballstemmer.stemmer("english")

@@ -1,11 +1,10 @@
-"""SynthesizeMe, prompted: a persona and demonstrations for a judge, found from the pairs that a person decided before.
+"""SynthesizeMe: a persona and demonstrations for a judge, from a user's earlier decided pairs.
 
-The steps are those of SynthesizeMe (appendix B of the paper of Personalized RewardBench; defaults of its authors'
-code): a model predicts with reasons which answer the person chose, and the reasons of right predictions are kept; a
-persona is written from these; and of some sets of demonstrations that one is taken by which a judge, told of the
-persona, is most often right about pairs that were set apart. The prompts are our own. Departures: a demonstration shows
-a pair without reasons, and a person without earlier pairs, or of whom no prediction was right, is described by their
-posts.
+The steps follow SynthesizeMe (appendix B of the paper of Personalized RewardBench; defaults of its authors' code). A
+model predicts with reasons which answer the user chose, and the reasons of right predictions are kept. A persona is
+written from these reasons. Among candidate sets of demonstrations, the one with the highest accuracy of a judge with
+the persona on held-out pairs is selected. The prompts are our own. There are two differences: demonstrations have no
+reasons, and a user without earlier pairs or right predictions is described from the posts.
 """
 
 import json
@@ -67,11 +66,11 @@ PROMPTS: dict[str, Json] = {
     "wordings": WORDINGS,
 }
 Origin = Literal["choices", "posts"]
-"""What a persona was written from: reasons behind choices of the person, or their posts alone."""
+"""The source of a persona: reasons of the user's choices, or only the posts."""
 
 
 def prompts_digest() -> str:
-    """SHA-256 of the prompts above, and of how a judge is told of a persona."""
+    """Compute the SHA-256 of the prompts and of the text blocks for personas and demonstrations."""
     return digest(dict(PROMPTS))
 
 
@@ -94,19 +93,27 @@ class SynthesisConfig(FrozenModel):
 
 @dataclass(frozen=True)
 class Synthesized:
-    """What was found for a person.
+    """The persona and the demonstrations of a user.
 
-    persona: sentences, empty where none could be written (`reason` says why). source: what it was written from.
-    kept, predicted: how many predictions about earlier pairs were right, and how many were asked for. accuracy: of a
-    judge with these demonstrations, over `validated` pairs; None where no pair was set apart. tried: sets of
-    demonstrations. call: the key of the call that the persona is from.
+    Attributes:
+        id: Id of the user.
+        persona: Sentences; empty if none could be written.
+        source: Source of the persona; None without a persona.
+        demonstrations: The selected demonstrations.
+        correct: Number of right predictions about earlier pairs.
+        predicted: Number of predictions about earlier pairs.
+        accuracy: Accuracy of the judge with these demonstrations on the held-out pairs; None without any.
+        validated: Number of held-out pairs.
+        tried: Number of sets of demonstrations that were tried.
+        call: Key of the call that wrote the persona.
+        reason: Why there is no persona.
     """
 
     id: str
     persona: tuple[str, ...]
     source: Origin | None
     demonstrations: tuple[EarlierPair, ...] = ()
-    kept: int = 0
+    correct: int = 0
     predicted: int = 0
     accuracy: float | None = None
     validated: int = 0
@@ -117,12 +124,12 @@ class Synthesized:
 
 @dataclass
 class _Case:
-    """A person on the way: their pairs in two parts, the reasons that were kept, and the best set so far."""
+    """A user in progress: training and held-out pairs, kept reasons, and the best set of demonstrations so far."""
 
     id: str
     person: Person
-    learned: Sequence[EarlierPair]
-    apart: Sequence[EarlierPair]
+    train: Sequence[EarlierPair]
+    held_out: Sequence[EarlierPair]
     reasons: list[tuple[EarlierPair, str]]
     persona: tuple[str, ...] = ()
     call: str | None = None
@@ -133,125 +140,129 @@ class _Case:
 
 
 def synthesize(people: Sequence[Person], judge: Judge, options: SynthesisConfig) -> list[Synthesized]:
-    """A persona and demonstrations for each person, by their earlier pairs or else by their posts.
+    """Synthesize a persona and demonstrations for each user, from earlier pairs or else from posts.
 
-    judge: who predicts, writes and judges. All is asked through its ledger, so an interrupted synthesis goes on where
-    it was; its seed, with a person's id, is that of the order of answers and of the sets of demonstrations.
+    Args:
+        people: The users.
+        judge: The model that predicts, writes and judges. Its ledger lets a repeated call resume; its seed, with the
+            user's id, determines the order of answers and the sets of demonstrations.
+        options: Settings of the search.
 
-    Raises a `CallsError` that says how many answers are recorded.
+    Raises:
+        CallsError: A request fails; the message has the number of recorded answers.
     """
     cases = [_case(person, str(number), options) for number, person in enumerate(people)]
     with working_ledger(judge.ledger) as ledger:
         judge = replace(judge, ledger=ledger)
-        _bootstrap(cases, judge)
-        _describe(cases, judge, options)
-        _demonstrate(cases, judge, options)
+        _collect_reasons(cases, judge)
+        _write_personas(cases, judge, options)
+        _select_demonstrations(cases, judge, options)
     return [_result(case) for case in cases]
 
 
 def split_in_order(pairs: Sequence[EarlierPair], share: float) -> tuple[Sequence[EarlierPair], Sequence[EarlierPair]]:
-    """The older pairs, which are this share of all but at least one, and the later ones."""
+    """Split pairs into the oldest ones, a share of all but at least one, and the later ones."""
     first = max(1, int(len(pairs) * share))
     return pairs[:first], pairs[first:]
 
 
 def candidate_sets(number: int, options: SynthesisConfig, seed: int, name: str) -> list[tuple[int, ...]]:
-    """Different sets of the places of so many pairs, in order: the empty set, then sets drawn by the seed and name."""
+    """Draw distinct sets of indices of `number` pairs, starting with the empty set."""
     draw = rng_for(seed, "demonstrations", name)
     sets: list[tuple[int, ...]] = [()]
     most = min(options.max_demonstrations, number)
     for _ in range(10 * options.num_candidates if most else 0):
         if len(sets) == options.num_candidates:
             break
-        drawn = tuple(sorted(draw.sample(range(number), draw.randint(1, most))))
-        sets += [drawn] if drawn not in sets else []
+        candidate = tuple(sorted(draw.sample(range(number), draw.randint(1, most))))
+        sets += [candidate] if candidate not in sets else []
     return sets
 
 
 def _case(person: Person, number: str, options: SynthesisConfig) -> _Case:
-    learned, apart = split_in_order(person.earlier, options.train_fraction)
-    return _Case(person.id or number, person, learned, apart, [])
+    train, held_out = split_in_order(person.earlier, options.train_fraction)
+    return _Case(person.id or number, person, train, held_out, [])
 
 
-def _bootstrap(cases: Sequence[_Case], judge: Judge) -> None:
+def _collect_reasons(cases: Sequence[_Case], judge: Judge) -> None:
     """Keep the reasons of right predictions."""
-    asked = [(case, place, pair) for case in cases for place, pair in enumerate(case.learned)]
-    turned = [rng_for(judge.seed, "first or second", case.id, place).random() < 0.5 for case, place, _ in asked]
-    items = [(*item, swapped) for item, swapped in zip(asked, turned, strict=True)]
+    pairs = [(case, index, pair) for case in cases for index, pair in enumerate(case.train)]
+    swaps = [rng_for(judge.seed, "first or second", case.id, index).random() < 0.5 for case, index, _ in pairs]
+    items = [(*item, swapped) for item, swapped in zip(pairs, swaps, strict=True)]
 
     def request(item: tuple[_Case, int, EarlierPair, bool], attempt: int) -> Request:
-        case, place, pair, swapped = item
+        case, index, pair, swapped = item
         first, second = (pair.rejected, pair.chosen) if swapped else (pair.chosen, pair.rejected)
-        shown = {"question": prompt_text(pair.prompt), "first_answer": first, "second_answer": second}
-        return judge.request(CHOICE, CHOICE_SYSTEM, shown, f"choice {place + 1} of {case.id}", attempt)
+        sections = {"question": prompt_text(pair.prompt), "first_answer": first, "second_answer": second}
+        return judge.request(CHOICE, CHOICE_SYSTEM, sections, f"choice {index + 1} of {case.id}", attempt)
 
-    found = judge.ask(items, request, lambda _, reply: _parse_choice(reply), "predictions")
-    for (case, _, pair, swapped), settled in zip(items, found, strict=True):
-        if settled.value is not None and (settled.value[1] == SECOND) == swapped:
-            case.reasons.append((pair, settled.value[0]))
+    replies = judge.ask(items, request, lambda _, reply: _parse_choice(reply), "predictions")
+    for (case, _, pair, swapped), reply in zip(items, replies, strict=True):
+        if reply.value is not None and (reply.value[1] == SECOND) == swapped:
+            case.reasons.append((pair, reply.value[0]))
 
 
-def _describe(cases: Sequence[_Case], judge: Judge, options: SynthesisConfig) -> None:
-    """Write a persona from the reasons, or where there are none from the posts."""
-    told = [case for case in cases if case.reasons or case.person.profile]
+def _write_personas(cases: Sequence[_Case], judge: Judge, options: SynthesisConfig) -> None:
+    """Write a persona from the reasons, or from the posts if there are none."""
+    describable = [case for case in cases if case.reasons or case.person.profile]
 
     def request(case: _Case, attempt: int) -> Request:
-        system, shown = (PERSONA_SYSTEM, _reasons(case)) if case.reasons else (POSTS_SYSTEM, _posts(case, options))
-        return judge.request(PERSONA, system, shown, f"persona of {case.id}", attempt)
+        system, sections = (PERSONA_SYSTEM, _reasons(case)) if case.reasons else (POSTS_SYSTEM, _posts(case, options))
+        return judge.request(PERSONA, system, sections, f"persona of {case.id}", attempt)
 
-    found: list[ParsedReply[tuple[str, ...]]] = judge.ask(
-        told, request, lambda _, reply: _parse_persona(reply), "personas"
+    replies: list[ParsedReply[tuple[str, ...]]] = judge.ask(
+        describable, request, lambda _, reply: _parse_persona(reply), "personas"
     )
-    for case, settled in zip(told, found, strict=True):
-        case.persona, case.call, case.reason = settled.value or (), settled.answer.key, settled.reason
+    for case, reply in zip(describable, replies, strict=True):
+        case.persona, case.call, case.reason = reply.value or (), reply.answer.key, reply.reason
     for case in cases:
         if not (case.reasons or case.person.profile):
             case.reason = "neither an earlier pair whose prediction was right nor a post"
 
 
-def _demonstrate(cases: Sequence[_Case], judge: Judge, options: SynthesisConfig) -> None:
-    """Take the first of the best sets by the pairs set apart; without such pairs nothing decides for any."""
-    sets = {case.id: candidate_sets(len(case.learned), options, judge.seed, case.id) for case in cases if case.persona}
+def _select_demonstrations(cases: Sequence[_Case], judge: Judge, options: SynthesisConfig) -> None:
+    """Select the first set with the highest accuracy on the held-out pairs; without such pairs the empty set."""
+    sets = {case.id: candidate_sets(len(case.train), options, judge.seed, case.id) for case in cases if case.persona}
     for number in range(options.num_candidates):
-        open_ = [case for case in cases if number < len(sets.get(case.id, ())) and not _is_settled(case, options)]
-        questions = [(case, place, pair) for case in open_ for place, pair in enumerate(case.apart)]
-        shown = {case.id: [case.learned[place] for place in sets[case.id][number]] for case in open_}
-        turned = [rng_for(judge.seed, "validation", case.id, place).random() < 0.5 for case, place, _ in questions]
+        active = [case for case in cases if number < len(sets.get(case.id, ())) and not _is_done(case, options)]
+        questions = [(case, index, pair) for case in active for index, pair in enumerate(case.held_out)]
+        candidates = {case.id: [case.train[index] for index in sets[case.id][number]] for case in active}
+        swaps = [rng_for(judge.seed, "validation", case.id, index).random() < 0.5 for case, index, _ in questions]
         comparisons = [
-            _comparison(case, place, pair, shown[case.id], swapped=swapped)
-            for (case, place, pair), swapped in zip(questions, turned, strict=True)
+            _comparison(case, index, pair, candidates[case.id], swapped=swapped)
+            for (case, index, pair), swapped in zip(questions, swaps, strict=True)
         ]
         verdicts = judge.compare(comparisons) if comparisons else []
-        right = dict.fromkeys((case.id for case in open_), 0)
-        for (case, _, _), swapped, settled in zip(questions, turned, verdicts, strict=True):
-            right[case.id] += settled.value == ("B" if swapped else "A")
-        for case in open_:
+        right = dict.fromkeys((case.id for case in active), 0)
+        for (case, _, _), swapped, verdict in zip(questions, swaps, verdicts, strict=True):
+            right[case.id] += verdict.value == ("B" if swapped else "A")
+        for case in active:
             case.tried += 1
             if right[case.id] > case.right:
-                case.best, case.right = tuple(shown[case.id]), right[case.id]
+                case.best, case.right = tuple(candidates[case.id]), right[case.id]
 
 
-def _is_settled(case: _Case, options: SynthesisConfig) -> bool:
-    return case.tried > 0 and (not case.apart or case.right / len(case.apart) >= options.target_accuracy)
+def _is_done(case: _Case, options: SynthesisConfig) -> bool:
+    return case.tried > 0 and (not case.held_out or case.right / len(case.held_out) >= options.target_accuracy)
 
 
 def _comparison(
-    case: _Case, place: int, pair: EarlierPair, shown: Sequence[EarlierPair], *, swapped: bool
+    case: _Case, index: int, pair: EarlierPair, demonstrations: Sequence[EarlierPair], *, swapped: bool
 ) -> Comparison:
     first, second = (pair.rejected, pair.chosen) if swapped else (pair.chosen, pair.rejected)
-    name = f"pair {len(case.learned) + place + 1} of {case.id}"
-    return Comparison(name, pair.prompt, first, second, persona_context(case.persona, shown))
+    name = f"pair {len(case.train) + index + 1} of {case.id}"
+    return Comparison(name, pair.prompt, first, second, persona_context(case.persona, demonstrations))
 
 
 def _result(case: _Case) -> Synthesized:
-    validated = len(case.apart) if case.tried else 0
+    validated = len(case.held_out) if case.tried else 0
     return Synthesized(
         id=case.id,
         persona=case.persona,
         source=None if not case.persona else "choices" if case.reasons else "posts",
         demonstrations=case.best,
-        kept=len(case.reasons),
-        predicted=len(case.learned),
+        correct=len(case.reasons),
+        predicted=len(case.train),
         accuracy=case.right / validated if validated else None,
         validated=validated,
         tried=case.tried,
@@ -274,8 +285,8 @@ def _posts(case: _Case, options: SynthesisConfig) -> dict[str, str]:
     }
 
 
-def _object(reply: str) -> dict[str, Any]:
-    """The JSON object in a reply, which may be fenced or have words before it. Raises `InvalidAnswer`."""
+def _parse_object(reply: str) -> dict[str, Any]:
+    """Parse the JSON object in a reply, which may be fenced or follow other text. Raises `InvalidAnswer`."""
     text = strip_thinking(reply).strip()
     fenced = FENCED.fullmatch(text)
     text = fenced[1] if fenced else text[max(text.find("{"), 0) :]
@@ -289,9 +300,9 @@ def _object(reply: str) -> dict[str, Any]:
 
 
 def _parse_choice(reply: str) -> tuple[str, str]:
-    said = _object(reply)
-    reasoning, preference = said.get("reasoning"), said.get("preference")
-    if not isinstance(reasoning, str) or not _says_something(reasoning):
+    values = _parse_object(reply)
+    reasoning, preference = values.get("reasoning"), values.get("preference")
+    if not isinstance(reasoning, str) or not _has_content(reasoning):
         raise InvalidAnswer("no reasoning")
     if preference not in {FIRST, SECOND}:
         raise InvalidAnswer("no preference")
@@ -299,15 +310,15 @@ def _parse_choice(reply: str) -> tuple[str, str]:
 
 
 def _parse_persona(reply: str) -> tuple[str, ...]:
-    persona = _object(reply).get("persona")
+    persona = _parse_object(reply).get("persona")
     sentences = [persona] if isinstance(persona, str) else persona
     if not isinstance(sentences, list) or not all(isinstance(sentence, str) for sentence in sentences):
         raise InvalidAnswer("no persona")
-    if not (told := tuple(sentence.strip() for sentence in sentences if _says_something(sentence))):
+    if not (usable := tuple(sentence.strip() for sentence in sentences if _has_content(sentence))):
         raise InvalidAnswer("an empty persona")
-    return told
+    return usable
 
 
-def _says_something(sentence: str) -> bool:
-    """Whether it is more than dots, or a word that a model left standing alone."""
+def _has_content(sentence: str) -> bool:
+    """Whether it is more than punctuation or a single short word."""
     return len(re.findall(r"\w+", sentence)) > 1 or bool(re.search(r"[^\W\d_]{4}", sentence))

@@ -48,7 +48,7 @@ class Personal:
         self,
         groups: Sequence[Group],
         *,
-        known: Mapping[int, list[float]] | None = None,
+        cached: Mapping[int, list[float]] | None = None,
         on_scored: OnScored | None = None,
     ) -> Scored:
         """Score the responses of every group; see `pluralbench_rewards.RewardModel.score`.
@@ -58,13 +58,13 @@ class Personal:
                 conversation is too long.
         """
         self._check(groups)
-        known = known or {}
-        new = [index for index in range(len(groups)) if index not in known]
+        cached = cached or {}
+        new = [index for index in range(len(groups)) if index not in cached]
         backbone = self.backbone.with_options(self.options)
         work = backbone.work()
         scored = Scored(
-            scores=[list(known.get(index, ())) for index in range(len(groups))],
-            cut=[0] * len(groups),
+            scores=[list(cached.get(index, ())) for index in range(len(groups))],
+            tokens_cut=[0] * len(groups),
             work=work,
         )
         with progress("scoring", len(new)) as meter:
@@ -73,7 +73,7 @@ class Personal:
                 rewards = rewards_of(self.saved, corpus)
                 scored.dropped |= {part[place]: why for place, why in corpus.dropped.items()}
                 for place, cut, values in zip(corpus.places, corpus.cut, rewards, strict=True):
-                    scored.scores[part[place]], scored.cut[part[place]] = values, cut
+                    scored.scores[part[place]], scored.tokens_cut[part[place]] = values, cut
                 for index in part:
                     meter.advance()
                     if on_scored is not None and index not in scored.dropped:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pluralbench_rewards import CheckRecord, Group, Overflow, ScoringConfig
-from pluralbench_rewards.served.comparing import Compared, Scores, compare, detect_activation
+from pluralbench_rewards.served.comparing import ScoreComparison, Scores, compare, detect_activation
 from pluralbench_rewards.served.engine import Conversation, ServerError
 from pluralbench_rewards.served.site import Rows, Site
 from pluralbench_runs import log_status
@@ -65,11 +65,13 @@ async def check(
     expected = _score_locally(model, items, limit, on_overflow)
     for site, (scores, rows) in zip(sites, results, strict=True):
         activation = (
-            detect_activation(rows) if site.server.engine.gives == "logits" and site.server.kind == "classifier" else ""
+            detect_activation(rows)
+            if site.server.engine.output == "logits" and site.server.kind == "classifier"
+            else ""
         )
         if activation and (expected is None or not compare(expected, scores, precision).agree):
             raise ServerError(
-                f"{site.url} does not return raw logits: {activation}; {site.server.engine.raw} "
+                f"{site.url} does not return raw logits: {activation}; {site.server.engine.raw_logits_hint} "
                 f"({site.server.engine.title})."
             )
     if expected is not None:
@@ -97,18 +99,18 @@ async def site_scores(
 ) -> tuple[list[list[float]], Rows]:
     """Return a site's scores by item and response, and the server's rows that they come from."""
     flat = [conversation for item in conversations for conversation in item]
-    size = min(batch_size, site.at_once or batch_size)
+    size = min(batch_size, site.max_inputs or batch_size)
     values: list[float] = []
     rows: Rows = []
     for start in range(0, len(flat), size):
         rows_by_server = await site.rows(flat[start : start + size])
         rows += rows_by_server[0]
-        values += site.combined(rows_by_server)
+        values += site.combine(rows_by_server)
     scores = iter(values)
     return [[next(scores) for _ in item] for item in conversations], rows
 
 
-def check_agreement(expected: Scores, scores: Scores, source: str, site: Site, precision: str) -> Compared:
+def check_agreement(expected: Scores, scores: Scores, source: str, site: Site, precision: str) -> ScoreComparison:
     """Compare a site's scores with the expected ones.
 
     Args:
@@ -190,7 +192,7 @@ def _set_probe(site: Site, items: Items, scores: Scores) -> None:
     site.scale = max(abs(value) for _, value in flat)
 
 
-def _record(against: str, items: Items, compared: Sequence[Compared]) -> CheckRecord:
+def _record(against: str, items: Items, compared: Sequence[ScoreComparison]) -> CheckRecord:
     worst = max(compared, key=lambda comparison: comparison.changed)
     record = CheckRecord(
         items=len(items.groups),

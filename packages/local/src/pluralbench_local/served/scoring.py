@@ -10,8 +10,8 @@ from pluralbench_calls.loops import run
 from pluralbench_rewards import CheckRecord, Group, ModelRecord, OnScored, Scored, ScoringConfig, ServedRecord
 from pluralbench_rewards.served.client import Client
 from pluralbench_rewards.served.engine import Conversation, ServerError
-from pluralbench_rewards.served.pool import Batch, share
-from pluralbench_rewards.served.site import Reward, Server, Site, server_at, summed
+from pluralbench_rewards.served.pool import Batch, score_batches
+from pluralbench_rewards.served.site import Reward, Server, Site, open_server, sum_log_probabilities
 from pluralbench_runs import digest, public_location
 from transformers import PretrainedConfig
 
@@ -58,7 +58,7 @@ class Served:
         self,
         groups: Sequence[Group],
         *,
-        known: Mapping[int, list[float]] | None = None,
+        cached: Mapping[int, list[float]] | None = None,
         on_scored: OnScored | None = None,
     ) -> Scored:
         """Score the responses of every group; see `pluralbench_rewards.RewardModel.score`.
@@ -67,7 +67,7 @@ class Served:
             ServerError: If a server fails, or its scores are not those of the model.
             ConversationError: If a conversation cannot be tokenized, or is too long.
         """
-        return run(self._score(groups, known or {}, on_scored))
+        return run(self._score(groups, cached or {}, on_scored))
 
     async def _score(
         self, groups: Sequence[Group], known: Mapping[int, list[float]], on_scored: OnScored | None
@@ -77,7 +77,7 @@ class Served:
             sites = await self._sites(stack)
             limit = self._limit(sites)
             table = ScoreTable(groups, self.template, limit, self.scoring.on_overflow, known)
-            texts = any(server.engine.texts for site in sites for server in site.servers)
+            texts = any(server.engine.takes_text for site in sites for server in site.servers)
             requests = _Requests(self.template, groups, table.tokenized, texts=texts)
             checked, left_out = CheckRecord(), []
             if table.duplicates:
@@ -104,7 +104,7 @@ class Served:
     ) -> list[Server]:
         serving, kind = self.model.serving, self.model.model.kind
         clients = [await stack.enter_async_context(Client(url, serving)) for url in urls]
-        connecting = (server_at(client, serving.engine, served_name, name, kind) for client in clients)
+        connecting = (open_server(client, serving.engine, served_name, name, kind) for client in clients)
         return list(await asyncio.gather(*connecting))
 
     def _limit(self, sites: Sequence[Site]) -> int:
@@ -113,7 +113,7 @@ class Served:
         for site in sites:
             for server in site.servers:
                 # A language model has to generate a token.
-                maximum = server.about.max_length and server.about.max_length - (server.kind == "implicit")
+                maximum = server.info.max_length and server.info.max_length - (server.kind == "implicit")
                 if maximum and self.scoring.max_length and maximum < limit:
                     raise ServerError(
                         f"{server.url} accepts {maximum:,} tokens, and conversations may have {limit:,}; lower "
@@ -131,8 +131,8 @@ class Served:
     def _reward(self, server: Server) -> Reward:
         model = self.model.model
         if model.kind == "implicit":
-            return summed
-        head = load_head(model, server.url) if server.engine.gives == "states" else None
+            return sum_log_probabilities
+        head = load_head(model, server.url) if server.engine.output == "states" else None
 
         def rewards(rows: list[list[float]]) -> list[float]:
             logits = torch.tensor(rows, dtype=torch.float64)
@@ -149,7 +149,7 @@ class Served:
     ) -> list[str]:
         """Score all remaining conversations, and return the addresses of servers that were left out."""
         serving = self.model.serving
-        limits = [site.at_once - 1 for site in sites if site.at_once]  # the probe takes one place
+        limits = [site.max_inputs - 1 for site in sites if site.max_inputs]  # the probe takes one place
         size = max(1, min([serving.batch_size, *limits]))
         # Sorted, so that conversations with a common prefix hit a server's prefix cache.
         order = sorted(table.duplicates, key=lambda index: table.tokenized[index].conversations[0].ids)
@@ -160,7 +160,7 @@ class Served:
                 for (index, first), reward in zip(names, rewards, strict=True):
                     record(index, {first: reward})
 
-            return await share(sites, batches, serving.concurrency, on_batch)
+            return await score_batches(sites, batches, serving.concurrency, on_batch)
 
 
 @dataclass(frozen=True)
@@ -233,9 +233,9 @@ def _batches(groups: Sequence[Sequence[Name]], size: int, requests: _Requests) -
 def _served_record(sites: Sequence[Site], checked: CheckRecord, left_out: int) -> ServedRecord:
     servers = [server for site in sites for server in site.servers]
     return ServedRecord(
-        engines=tuple(sorted({f"{server.engine.name} {server.about.version}" for server in servers})),
+        engines=tuple(sorted({f"{server.engine.name} {server.info.version}" for server in servers})),
         servers=len(sites),
         servers_excluded=left_out,
-        model=public_location(sites[0].server.about.model),
+        model=public_location(sites[0].server.info.model),
         check=checked,
     )

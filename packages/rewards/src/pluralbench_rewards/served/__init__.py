@@ -1,4 +1,4 @@
-"""Reward models behind servers: what engines are asked, and what their replies must be. Nothing here needs torch."""
+"""Reward models behind inference servers: requests to engines and their replies, without torch."""
 
 from pluralbench_rewards.served.engine import (
     PAGES,

@@ -1,4 +1,4 @@
-"""Whether two sources of scores are one model: the same items scored by both, and what a difference looks like."""
+"""Compare scores of the same items from two sources, to detect different models or wrong server settings."""
 
 import math
 from collections.abc import Sequence
@@ -6,20 +6,25 @@ from dataclasses import dataclass
 from itertools import combinations
 
 Scores = Sequence[Sequence[float]]
-"""By item and response."""
+"""Scores by item and response."""
 
-# Relative to the largest score. Another machine's kernels round otherwise; measured in float32: 2e-5 and less.
+# Relative to the largest score. Kernels of other machines round differently, by at most 2e-5 in float32.
 ALLOWED = {"float32": 1e-3, "float16": 0.05, "bfloat16": 0.15}
 NOISE = {"float32": 1e-4, "float16": 0.01, "bfloat16": 0.03}
-CLEAR = 4  # times what is left without it, a constant is no chance
+CONSTANT_RATIO = 4  # a shift is constant if it is this many times the remaining differences
 
 
 @dataclass(frozen=True)
-class Compared:
-    """Scores of the same responses by two sources. conversations: how many were compared.
+class ScoreComparison:
+    """A comparison of scores of the same responses from two sources.
 
-    largest: of the differences. constant: by which all differ alike, 0 where they do not. agree: whether they are one
-    model's. decisions: pairs of responses to a prompt. changed: those that the two do not decide alike.
+    Attributes:
+        conversations: Number of compared conversations.
+        largest: Largest absolute difference.
+        constant: Shift that all scores share; 0 if there is none.
+        agree: Whether the scores are those of one model.
+        decisions: Number of pairs of responses to a prompt.
+        changed: Number of pairs with different decisions.
     """
 
     conversations: int
@@ -30,10 +35,16 @@ class Compared:
     changed: int
 
 
-def compare(ours: Scores, theirs: Scores, precision: str) -> Compared:
-    """Compare scores. precision: "float32", "float16" or "bfloat16", in which the model computes.
+def compare(ours: Scores, theirs: Scores, precision: str) -> ScoreComparison:
+    """Compare the scores of two sources.
 
-    A constant shift changes no decision of one server, but between two it does, so it is never let pass.
+    A constant shift changes no decision of one server, but it does between two servers, so it never counts as
+    agreement.
+
+    Args:
+        ours: Scores of the first source.
+        theirs: Scores of the second source.
+        precision: Precision of the model: "float32", "float16" or "bfloat16".
     """
     pairs = [pair for row, other in zip(ours, theirs, strict=True) for pair in zip(row, other, strict=True)]
     differences = [their - our for our, their in pairs]
@@ -42,37 +53,37 @@ def compare(ours: Scores, theirs: Scores, precision: str) -> Compared:
     mean = math.fsum(differences) / max(len(differences), 1)
     rest = max((abs(difference - mean) for difference in differences), default=0.0)
     floor = NOISE.get(precision, NOISE["bfloat16"]) * scale
-    constant = mean if len(pairs) > 1 and abs(mean) > max(CLEAR * rest, floor) else 0.0
-    decided = [
+    constant = mean if len(pairs) > 1 and abs(mean) > max(CONSTANT_RATIO * rest, floor) else 0.0
+    decisions = [
         (_sign(a - b), _sign(c - d))
         for row, other in zip(ours, theirs, strict=True)
         for (a, c), (b, d) in combinations(list(zip(row, other, strict=True)), 2)
     ]
     allowed = ALLOWED.get(precision, ALLOWED["bfloat16"]) * scale
-    return Compared(
+    return ScoreComparison(
         len(pairs),
         largest,
         constant,
         largest <= allowed and not constant,
-        len(decided),
-        sum(one != other for one, other in decided),
+        len(decisions),
+        sum(first != second for first, second in decisions),
     )
 
 
 def noise(scale: float, precision: str) -> float:
-    """How far one server's scores of the same tokens may lie apart from request to request. scale: of its scores."""
+    """Return how far a server's scores of the same tokens may differ between requests, for scores of this scale."""
     return NOISE.get(precision, NOISE["bfloat16"]) * max(scale, 1e-3)
 
 
 def detect_activation(rows: Scores) -> str:
-    """How rows of logits look that passed an activation, the end of a sentence; "" where they do not."""
+    """Describe how rows of logits show an activation function, as the end of a sentence; "" if they do not."""
     values = [value for row in rows for value in row]
     if len(rows) < 2:
         return ""
     if all(value == values[0] for value in values):
-        return f"all scores are {values[0]:g}, as a softmax over one logit makes them"
+        return f"all scores are {values[0]:g}, as after a softmax over one logit"
     if all(0 <= value <= 1 for value in values):
-        return "all scores lie between 0 and 1, as a sigmoid or a softmax makes them"
+        return "all scores lie between 0 and 1, as after a sigmoid or a softmax"
     return ""
 
 

@@ -1,7 +1,7 @@
-"""What an engine is to the path that scores through servers: its pages, its requests, its replies. One file an engine.
+"""The interface of inference engines: their pages, requests and replies.
 
-An engine file holds plain functions and one `Engine` made of them. Nothing in it opens a connection: a function makes a
-request or reads a reply, both plain JSON, and `pool` sends them.
+Each engine has a file with functions that build requests or read replies, both plain JSON, and an `Engine` that
+combines them. The functions open no connections; `pool` sends the requests.
 """
 
 import sys
@@ -15,31 +15,32 @@ from pluralbench_rewards.errors import RewardsError
 
 EngineName = Literal["vllm", "sglang", "tei", "llamacpp"]
 Kind = Literal["classifier", "implicit"]
-Gives = Literal["logits", "states"]
-LARGEST = sys.float_info.max
+Output = Literal["logits", "states"]
+MAX_NUMBER = sys.float_info.max
 
 PAGES = ("/version", "/v1/models", "/model_info", "/get_model_info", "/server_info", "/info", "/props")
-"""What is fetched (GET) to tell an engine. A POST that it does not expect can end an engine (SGLang): none is sent."""
+"""Pages that are fetched (GET) to detect an engine. No POST is sent, because an unknown one can end SGLang."""
 
 Pages = Mapping[str, Any]
-"""By the path of `PAGES`, the JSON that came; a page that is missing, or is no JSON, is not in it."""
+"""JSON by path of `PAGES`, without missing pages and those that are not JSON."""
 
 
 class ServerError(RewardsError):
-    """A server that cannot be reached, is not what it should be, or replies what no scores can be made of."""
+    """A server that cannot be reached, has a wrong model or settings, or sends unusable replies."""
 
 
 class ReplyError(RewardsError):
-    """A reply that is not of the promised form; the text is the end of a sentence that begins with the server's URL."""
+    """A reply of the wrong form; the message continues a sentence that starts with the server's URL."""
 
 
 @dataclass(frozen=True)
 class Conversation:
-    """A conversation as it is sent. ids: its tokens, special ones included.
+    """A conversation to score.
 
-    text: for an engine that takes texts, that of which it makes these ids with the special tokens that it adds.
-    reads: for an implicit reward the positions whose following token is scored: the log-probability of `ids[r + 1]` for
-    each `r` of them is part of the reward.
+    Attributes:
+        ids: Token ids, including special tokens.
+        text: For engines that accept only text: the text that they convert to these ids, adding special tokens.
+        reads: For an implicit reward: positions r whose next token is scored, by the log-probability of `ids[r + 1]`.
     """
 
     ids: Sequence[int]
@@ -49,7 +50,7 @@ class Conversation:
 
 @dataclass(frozen=True)
 class EngineRequest:
-    """A request: a POST of this JSON to this path below the server's URL."""
+    """A POST request: its JSON body, and its path below the server's URL."""
 
     path: str
     body: dict[str, Any]
@@ -57,60 +58,69 @@ class EngineRequest:
 
 @dataclass(frozen=True)
 class ServerInfo:
-    """What a server's pages say of it.
+    """Properties of a server, from its pages.
 
-    models: names that a request may give; once one is chosen, that alone. root: the folder or ORG/NAME that it loaded,
-    where that is told. max_length: the most tokens of an input. at_once: the most inputs of a request, None for any
-    number. labels: what it calls the logits, in their order, where replies are told apart by them.
+    Attributes:
+        version: Version of the engine.
+        models: Names of its models; after selection only the selected one.
+        root: Folder or ORG/NAME of the loaded model; None if unknown.
+        max_length: Maximum number of tokens per input; None if unknown.
+        max_inputs: Maximum number of inputs per request; None if unlimited.
+        labels: Labels of the logits in their order, for engines that identify them by label.
     """
 
     version: str
     models: tuple[str, ...]
     root: str | None = None
     max_length: int | None = None
-    at_once: int | None = None
+    max_inputs: int | None = None
     labels: tuple[str, ...] = ()
 
     @property
     def model(self) -> str:
-        """The name that a request gives."""
+        """The name of the model in requests."""
         return self.models[0]
 
 
 Request = Callable[[Sequence[Conversation], ServerInfo], EngineRequest]
-"""From conversations, at most `About.at_once`, to one request for all of them."""
+"""Builds one request for conversations, at most `ServerInfo.max_inputs`."""
 
 Read = Callable[[Any, Sequence[Conversation], ServerInfo], list[list[float]]]
-"""From the JSON of a reply of status 200 to a row for each conversation, in order. Raises `ReplyError`."""
+"""Reads the JSON of a reply with status 200: one row per conversation, in order. Raises `ReplyError`."""
 
 Examination = Generator[EngineRequest, tuple[int, Any], None]
-"""Requests to be sent one after the other, each answered with the status and the JSON (or None) of its reply."""
+"""Yields requests one by one and receives the status and the JSON (or None) of each reply."""
 
 
 @dataclass(frozen=True)
 class Engine:
-    """An engine.
+    """An inference engine.
 
-    title: its name in a sentence. raw: how it is made to give raw logits, as "start it with ...". starts: with which
-    options it serves a kind of model, for the sentence about a server that has no such page.
-    about: what the pages say; None where they are not of this engine. Raises `ReplyError` where it is this engine, but
-    cannot be used as it was started.
-    request, read: for classifiers. A row is the raw logits of a conversation (`gives` "logits"), or the hidden state of
-    its last token, to which the head is applied here (`gives` "states").
-    request_implicit, read_implicit: for language models; a row is the log-probability of each token that
-    `Conversation.reads` asks for. None where the engine cannot say.
-    examine: what is to be found out by requests before anything is scored, where no page tells it. It gets the token
-    ids of a conversation, and raises `ReplyError` for a server that was started in a way that cannot be used.
-    tokenize, tokens: the request for the token ids of a text, to compare the server's tokenizer with the one here, None
-    where it has no such page; and how they are read of its reply.
-    texts: it takes texts, not token ids, and adds its tokenizer's own special tokens.
+    Attributes:
+        name: Name in settings.
+        title: Name in messages.
+        raw_logits_hint: How to get raw logits from it, for messages: "start it with ...".
+        start_options: Options with which it serves a kind of model, for messages.
+        identify: Reads the pages; None if they are not of this engine. Raises `ReplyError` if the server was started
+            with unusable settings.
+        request: Builds a request for a classifier.
+        read: Reads its reply: one row per conversation with raw logits (`output` "logits"), or with the hidden state of
+            the last token, to which the client applies the head (`output` "states").
+        request_implicit: Builds a request for an implicit reward; None if the engine has no log-probabilities.
+        read_implicit: Reads its reply: one row per conversation with the log-probabilities for `Conversation.reads`.
+        examine: Sends requests for properties that no page shows, given the token ids of a conversation. Raises
+            `ReplyError` if the server was started with unusable settings.
+        tokenize: Builds a request for the token ids of a text, to compare the tokenizers; None if unsupported.
+        tokens: Reads the token ids of its reply.
+        output: "logits" or "states" (see `read`).
+        takes_text: Whether it accepts only text and adds the special tokens of its tokenizer.
     """
 
     name: EngineName
     title: str
-    raw: str
-    starts: Mapping[Kind, str]
-    about: Callable[[Pages], ServerInfo | None]
+    raw_logits_hint: str
+    start_options: Mapping[Kind, str]
+    identify: Callable[[Pages], ServerInfo | None]
     request: Request
     read: Read
     request_implicit: Request | None = None
@@ -118,39 +128,39 @@ class Engine:
     examine: Callable[[Sequence[int], ServerInfo], Examination] | None = None
     tokenize: Callable[[str, ServerInfo], EngineRequest] | None = None
     tokens: Callable[[Any], list[int]] = lambda reply: token_ids(field(reply, "tokens"))
-    gives: Gives = "logits"
-    texts: bool = False
+    output: Output = "logits"
+    takes_text: bool = False
 
 
 def number(value: Any, what: str = "a score") -> float:
-    """A finite number of a reply. Raises `ReplyError` for anything else; JSON's NaN and null among it."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
-        raise ReplyError(f"gave {one_line(value, 40)} as {what}")
+    """Check and return a finite number of a reply. Raises `ReplyError` for other values, such as NaN and null."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= MAX_NUMBER:
+        raise ReplyError(f"sent {one_line(value, 40)} as {what}")
     return float(value)
 
 
 def count(value: Any) -> int | None:
-    """A number of things that a page tells, or None where it tells none."""
+    """Return a positive integer of a page, or None for other values."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
 def in_order(rows: Any, expected: int) -> list[Any]:
-    """The rows of a reply by their `index`, from 0. Raises `ReplyError` for one too few, too many, or twice."""
+    """Sort the rows of a reply by their `index`. Raises `ReplyError` unless each index occurs once."""
     if not isinstance(rows, list):
-        raise ReplyError(f"sent {type(rows).__name__} where a list of results belongs")
+        raise ReplyError(f"sent {type(rows).__name__} instead of a list of results")
     if len(rows) != expected:
         raise ReplyError(f"sent {len(rows):,} results for {expected:,} conversations")
     try:
         by_index = {int(row["index"]): row for row in rows}
-        return [by_index[place] for place in range(expected)]
+        return [by_index[index] for index in range(expected)]
     except (KeyError, OverflowError, TypeError, ValueError):
         raise ReplyError(f"sent results without an index for each of {expected:,} conversations") from None
 
 
 def vector(values: Any) -> list[float]:
-    """A row of numbers. Raises `ReplyError` for a reply that has a row for each token, and for what is no number."""
+    """Check and return a row of numbers. Raises `ReplyError` for other values, such as a row per token."""
     if not isinstance(values, list) or not values:
-        raise ReplyError(f"gave {type(values).__name__} where the scores of a conversation belong")
+        raise ReplyError(f"sent {type(values).__name__} instead of the scores of a conversation")
     if isinstance(values[0], list):
         raise ReplyError(
             "scores each token; it must pool the last one (of vLLM: start it for the task classify, not token_classify)"
@@ -159,28 +169,28 @@ def vector(values: Any) -> list[float]:
 
 
 def field(reply: Any, name: str) -> Any:
-    """What a JSON object has under a name. Raises `ReplyError` where it has nothing, or is none."""
+    """Return a field of a JSON object. Raises `ReplyError` if it is missing."""
     if not isinstance(reply, dict) or name not in reply:
         raise ReplyError(f"sent a reply without `{name}`")
     return reply[name]
 
 
 def token_ids(values: Any) -> list[int]:
-    """Token ids. Raises `ReplyError`."""
+    """Check and return token ids. Raises `ReplyError` for other values."""
     if not isinstance(values, list):
-        raise ReplyError(f"sent {type(values).__name__} where token ids belong")
+        raise ReplyError(f"sent {type(values).__name__} instead of token ids")
     return [int(number(value, "a token id")) for value in values]
 
 
-def tokenize(text: str, about: ServerInfo) -> EngineRequest:
-    """The token ids of a text, none added, of a server with the page of vLLM."""
-    return EngineRequest("/tokenize", {"model": about.model, "prompt": text, "add_special_tokens": False})
+def tokenize(text: str, info: ServerInfo) -> EngineRequest:
+    """Request the token ids of a text without special tokens, from a server with vLLM's page."""
+    return EngineRequest("/tokenize", {"model": info.model, "prompt": text, "add_special_tokens": False})
 
 
 def check_tokens(reply: Any, name: str, conversations: Sequence[Conversation]) -> None:
-    """Raise `ReplyError` where a reply was made of another number of tokens than were sent. name: what counts them."""
-    counted = reply.get(name) if isinstance(reply, dict) else None
-    told = counted.get("prompt_tokens") if isinstance(counted, dict) else None
+    """Raise `ReplyError` if the token count in the field `name` of a reply differs from the number of sent tokens."""
+    counts = reply.get(name) if isinstance(reply, dict) else None
+    received = counts.get("prompt_tokens") if isinstance(counts, dict) else None
     sent = sum(len(conversation.ids) for conversation in conversations)
-    if told is not None and told != sent:
-        raise ReplyError(f"read {told} tokens of {sent:,}, so it cut the input or added to it")
+    if received is not None and received != sent:
+        raise ReplyError(f"read {received} tokens instead of {sent:,}, so it cut the input or added to it")

@@ -1,4 +1,4 @@
-"""Which engine a server is, told by its pages."""
+"""Detect the engine of a server from its pages."""
 
 from pluralbench_rewards.served.engine import Engine, EngineName, Pages, ServerError, ServerInfo
 from pluralbench_rewards.served.llamacpp import LLAMACPP
@@ -9,20 +9,32 @@ from pluralbench_rewards.served.vllm import VLLM
 ENGINES: tuple[Engine, ...] = (VLLM, SGLANG, TEI, LLAMACPP)
 
 
-def detect_engine(url: str, pages: Pages, named: EngineName | None) -> tuple[Engine, ServerInfo]:
-    """The engine that answers at a URL, and what it says of itself. named: the one that it should be.
+def detect_engine(url: str, pages: Pages, expected: EngineName | None) -> tuple[Engine, ServerInfo]:
+    """Detect the engine at a URL.
 
-    Raises `ServerError` for pages of no engine, or of another one than was named, and `ReplyError` as `Engine.about`.
+    Args:
+        url: Address of the server.
+        pages: Its pages.
+        expected: The engine that the settings name. None: any.
+
+    Returns:
+        The engine, and the properties of the server.
+
+    Raises:
+        ServerError: The pages belong to no known engine, or not to the expected one.
+        ReplyError: The server was started with unusable settings.
     """
     for engine in ENGINES:
-        about = engine.about(pages)
-        if about is None:
+        info = engine.identify(pages)
+        if info is None:
             continue
-        if named not in {None, engine.name}:
-            raise ServerError(f"{url} is {engine.title}, not {named}: give the engine {engine.name}, or leave it out.")
-        return engine, about
+        if expected not in {None, engine.name}:
+            raise ServerError(
+                f'{url} is {engine.title}, not {expected}: set `engine="{engine.name}"`, or leave it out.'
+            )
+        return engine, info
     titles = ", ".join(engine.title for engine in ENGINES)
     raise ServerError(
-        f"{url} answers, but has the pages of no engine that is known here ({titles}); give the address at which the "
-        "engine itself listens, such as http://HOST:8000."
+        f"{url} answers, but is not a supported engine ({titles}); use the address of the engine itself, such as "
+        "http://HOST:8000."
     )

@@ -1,9 +1,9 @@
-"""llama.cpp's server as a classifier's trunk: it gives the last token's hidden state, and the head is applied here.
+"""llama.cpp's server as the backbone of a classifier: it returns the last hidden state, the client applies the head.
 
-Its own heads (`--pooling rank`) are never used: a softmax or a sigmoid hides the logits, heads of some architectures
-are not loaded, and `/embedding` then sends memory that nobody wrote. Seen of the build in xllamacpp 2026.10: token ids
-are taken; with the cache of keys and values in F32 and flash attention off a score is that of transformers to 4e-6,
-otherwise to 8e-3; no page says how a server pools, so it is found out by a few requests.
+Its own heads (`--pooling rank`) are not used: a softmax or sigmoid hides the logits, heads of some architectures are
+not loaded, and `/embedding` then returns uninitialized memory. Observed with the build in xllamacpp 2026.10: it accepts
+token ids; with an F32 KV cache and without flash attention, scores equal those of transformers to 4e-6, otherwise to
+8e-3. No page shows the pooling of a server, so a few requests examine it.
 """
 
 import math
@@ -25,12 +25,12 @@ from pluralbench_rewards.served.engine import (
 )
 
 OPTIONS = "--embeddings --pooling last --cache-type-k f32 --cache-type-v f32 --flash-attn off"
-SHARED = 64  # tokens that two inputs of the examination have in common
-ROUNDING = 1e-3  # how far from 1 the length of a vector may be that was divided by its length
+PREFIX_TOKENS = 64  # shared by two inputs of the examination
+ROUNDING = 1e-3  # how far the norm of a normalized vector may be from 1
 
 
-def about(pages: Pages) -> ServerInfo | None:
-    """What the pages say; None where they are not llama.cpp's."""
+def identify(pages: Pages) -> ServerInfo | None:
+    """Read the pages; None if they are not llama.cpp's."""
     try:
         models = [model for model in pages["/v1/models"]["data"] if model["owned_by"] == "llamacpp"]
         names = tuple(str(model["id"]) for model in models)
@@ -39,40 +39,40 @@ def about(pages: Pages) -> ServerInfo | None:
         version = str(props.get("build_info", "of unknown version"))
     except (AttributeError, KeyError, TypeError):
         return None
-    # An input that fills its slot is refused.
+    # An input that fills its slot is rejected.
     return ServerInfo(version, names, max_length=int(slot) - 1) if names else None
 
 
 def request(conversations: Sequence[Conversation], _: ServerInfo) -> EngineRequest:
-    """The hidden states of token ids, as they are."""
+    """Request the hidden states of token ids, not normalized."""
     return _states([list(conversation.ids) for conversation in conversations])
 
 
 def read(reply: Any, conversations: Sequence[Conversation], _: ServerInfo) -> list[list[float]]:
-    """The hidden state of each conversation's last token."""
+    """Read the hidden state of each conversation's last token."""
     return _rows(reply, len(conversations))
 
 
-def examine(ids: Sequence[int], about: ServerInfo) -> Examination:
-    """Find out whether the server gives the last token's state.
+def examine(ids: Sequence[int], info: ServerInfo) -> Examination:
+    """Check that the server returns the state of the last token.
 
-    Two tokens are sent alone, and each after the same others. The states of the last tokens differ about as much
-    both times; a mean over all tokens hardly differs, the first token's state not at all.
+    Two tokens are sent alone, and each after the same prefix. With last-token pooling the states differ about equally
+    in both cases. With mean pooling they hardly differ after the prefix, with first-token pooling not at all.
     """
-    # Asked for embeddings, a server that ranks reads memory beyond its own results and may end.
+    # A ranking server that is asked for embeddings reads memory beyond its results and may crash.
     status, _ = yield EngineRequest("/rerank", {"query": "a", "documents": ["b"]})
     if status == 200:
         raise ReplyError(f"pools for ranking, which hides the logits; start it with {OPTIONS}")
-    one = ids[-1]
-    other = next((token for token in reversed(ids) if token != one), None)
-    if other is None:
+    first = ids[-1]
+    second = next((token for token in reversed(ids) if token != first), None)
+    if second is None:
         return
-    before = list(islice(cycle(ids), min(SHARED, (about.max_length or SHARED) - 1)))
-    status, reply = yield _states([[one], [other], [*before, one], [*before, other]])
+    prefix = list(islice(cycle(ids), min(PREFIX_TOKENS, (info.max_length or PREFIX_TOKENS) - 1)))
+    status, reply = yield _states([[first], [second], [*prefix, first], [*prefix, second]])
     if status != 200:
-        raise ReplyError(f"gives no hidden states (status {status}); start it with {OPTIONS}")
-    alone, other_alone, after, other_after = _rows(reply, 4)
-    if math.dist(after, other_after) < 4 / (len(before) + 1) * math.dist(alone, other_alone):
+        raise ReplyError(f"returns no hidden states (status {status}); start it with {OPTIONS}")
+    first_alone, second_alone, first_after, second_after = _rows(reply, 4)
+    if math.dist(first_after, second_after) < 4 / (len(prefix) + 1) * math.dist(first_alone, second_alone):
         raise ReplyError(f"does not pool the last token; start it with {OPTIONS}")
 
 
@@ -83,33 +83,31 @@ def _states(inputs: list[list[int]]) -> EngineRequest:
 def _rows(reply: Any, count: int) -> list[list[float]]:
     states = [_state(field(row, "embedding")) for row in in_order(reply, count)]
     if all(abs(math.hypot(*state) - 1) < ROUNDING for state in states):
-        raise ReplyError(
-            "divides hidden states by their length, whatever is asked (`embd_normalize`); use a newer llama.cpp"
-        )
+        raise ReplyError("normalizes hidden states although `embd_normalize` is -1; use a newer llama.cpp")
     return states
 
 
 def _state(rows: Any) -> list[float]:
     if not isinstance(rows, list) or len(rows) != 1:
         count = len(rows) if isinstance(rows, list) else 0
-        raise ReplyError(f"gave {count:,} hidden states of one conversation; start it with {OPTIONS}")
+        raise ReplyError(f"sent {count:,} hidden states of one conversation; start it with {OPTIONS}")
     return vector(rows[0])
 
 
 def tokenize(text: str, _: ServerInfo) -> EngineRequest:
-    """The token ids of a text, none added."""
+    """Request the token ids of a text without special tokens."""
     return EngineRequest("/tokenize", {"content": text, "add_special": False, "parse_special": True})
 
 
 LLAMACPP = Engine(
     name="llamacpp",
     title="llama.cpp",
-    raw=f"start it with {OPTIONS}",
-    starts={"classifier": OPTIONS},
-    about=about,
+    raw_logits_hint=f"start it with {OPTIONS}",
+    start_options={"classifier": OPTIONS},
+    identify=identify,
     request=request,
     read=read,
     examine=examine,
     tokenize=tokenize,
-    gives="states",
+    output="states",
 )

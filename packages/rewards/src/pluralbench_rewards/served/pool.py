@@ -1,4 +1,4 @@
-"""Several servers share the work: many requests in flight, and one that dies is left out and said so."""
+"""Distribute requests over several servers, and exclude servers that fail."""
 
 import asyncio
 from collections import deque
@@ -11,62 +11,72 @@ from pluralbench_rewards.served.client import Unavailable
 from pluralbench_rewards.served.engine import Conversation, ServerError
 from pluralbench_rewards.served.site import ServerRestarted, Site
 
-Name = TypeVar("Name")
+Key = TypeVar("Key")
 
 
-class Batch(NamedTuple, Generic[Name]):
-    """Conversations of one request, and what the caller calls each."""
+class Batch(NamedTuple, Generic[Key]):
+    """Conversations of one request, with the caller's key of each."""
 
-    names: Sequence[Name]
+    keys: Sequence[Key]
     conversations: Sequence[Conversation]
 
 
-async def share(
+async def score_batches(
     sites: Sequence[Site],
-    batches: Sequence[Batch[Name]],
+    batches: Sequence[Batch[Key]],
     concurrency: int,
-    take: Callable[[Sequence[Name], list[float]], None],
+    on_rewards: Callable[[Sequence[Key], list[float]], None],
 ) -> list[str]:
-    """Have the sites score all batches, in about their order; `take` gets the rewards as they come.
+    """Score all batches at several sites, in approximate order.
 
-    concurrency: requests in flight at once, at all sites together. Gives the addresses of sites that were left out.
+    Args:
+        sites: The sites.
+        batches: The batches.
+        concurrency: Concurrent requests at all sites together.
+        on_rewards: Called with the keys and the rewards of each finished batch.
 
-    Raises `ServerError` for a reply that is wrong, and when no site is left; what `take` got stays.
+    Returns:
+        The addresses of excluded sites.
+
+    Raises:
+        ServerError: A reply is wrong, or no site is left; finished batches remain valid.
     """
-    waiting, failures, lost = deque(batches), list[ServerError](), dict[str, ServerError]()
+    waiting, failures, excluded = deque(batches), list[ServerError](), dict[str, ServerError]()
 
     async def work(site: Site) -> None:
-        while waiting and not failures and site.url not in lost:
+        while waiting and not failures and site.url not in excluded:
             batch = waiting.popleft()
             try:
                 rewards = await site.rewards(batch.conversations)
             except (Unavailable, ServerRestarted) as error:
                 waiting.appendleft(batch)
-                if site.url not in lost:
-                    lost[site.url] = error
-                    if len(lost) < len(sites):
-                        log_status(f"{str(error).rstrip('.')}; it is left out, and the others do its work.")
+                if site.url not in excluded:
+                    excluded[site.url] = error
+                    if len(excluded) < len(sites):
+                        log_status(
+                            f"{str(error).rstrip('.')}; the server is excluded, and the others take over its work."
+                        )
             except ServerError as error:
                 failures.append(error)
             else:
-                take(batch.names, rewards)
+                on_rewards(batch.keys, rewards)
 
     while waiting and not failures:
-        live = [site for site in sites if site.url not in lost]
+        live = [site for site in sites if site.url not in excluded]
         if not live:
-            raise _none_left(list(lost.values()))
-        each = max(1, concurrency // len(live))
-        await asyncio.gather(*(work(site) for site in live for _ in range(each)))
+            raise _none_left(list(excluded.values()))
+        workers = max(1, concurrency // len(live))
+        await asyncio.gather(*(work(site) for site in live for _ in range(workers)))
     if failures:
         raise failures[0]
-    return list(lost)
+    return list(excluded)
 
 
 def _none_left(errors: Sequence[ServerError]) -> ServerError:
-    said = " ".join(map(str, errors))
+    messages = " ".join(map(str, errors))
     if any(isinstance(error, ServerRestarted) for error in errors):
         return ServerError(
-            f"{said} What was scored before is kept, but goes on only with scores that agree; else start over with "
-            "`fresh`."
+            f"{messages} Earlier scores are kept, but only matching scores can resume the run; otherwise start over "
+            "with `fresh=True`."
         )
-    return ServerError(f"{said} What was scored is kept: the same command goes on from there.")
+    return ServerError(f"{messages} Scores are kept: rerun the same command to resume.")

@@ -1,4 +1,4 @@
-"""A site: what a reward comes from. A server that holds the model, and one of its reference, where it has one."""
+"""Sites that compute rewards: a server with the model, and one with its reference if there is one."""
 
 import asyncio
 import math
@@ -20,121 +20,137 @@ from pluralbench_rewards.served.engines import detect_engine
 
 Rows = list[list[float]]
 Reward = Callable[[Rows], list[float]]
-"""From rows of logits (or of hidden states, as the engine gives them) to rewards."""
+"""Maps rows of logits or hidden states, depending on the engine, to rewards."""
 
 NO_PAGE = {404, 405}
 
 
 class ServerRestarted(ServerError):
-    """A server that gives other scores than at the start of the run. Another may do its work."""
+    """A server whose scores changed within the run. Another server may take over its work."""
 
 
 @dataclass(frozen=True)
 class Server:
-    """A server whose engine is known. kind: of the model it serves."""
+    """A server with its engine and the kind of model that it serves."""
 
     client: Client
     engine: Engine
-    about: ServerInfo
+    info: ServerInfo
     kind: Kind
 
     @property
     def url(self) -> str:
-        """Its address."""
+        """Address of the server."""
         return self.client.url
 
     async def rows(self, conversations: Sequence[Conversation]) -> Rows:
-        """A row for each conversation, at most `About.at_once`. Raises `ServerError`."""
+        """Compute one row per conversation, for at most `info.max_inputs` of them. Raises `ServerError`."""
         engine, implicit = self.engine, self.kind == "implicit"
         request, read = (engine.request_implicit, engine.read_implicit) if implicit else (engine.request, engine.read)
-        assert request is not None and read is not None  # noqa: S101, PT018 - `server_at` saw to it
-        call = request(conversations, self.about)
+        assert request is not None and read is not None  # noqa: S101, PT018 - checked by `open_server`
+        call = request(conversations, self.info)
         try:
             reply = await self.client.post(call)
         except Rejected as error:
             if error.status in NO_PAGE:
                 raise ServerError(
-                    f"{self.url} has no {call.path} ({error.said}), so it does not serve the kind {self.kind}: start "
-                    f"{engine.title} with {engine.starts[self.kind]}."
+                    f"{self.url} has no {call.path} ({error.message}) and does not serve the kind {self.kind}; start "
+                    f"{engine.title} with {engine.start_options[self.kind]}."
                 ) from None
             raise
         try:
-            return read(reply, conversations, self.about)
+            return read(reply, conversations, self.info)
         except ReplyError as error:
             raise ServerError(f"{self.url} {error}.") from None
 
     async def examine(self, ids: Sequence[int]) -> None:
-        """Find out what no page tells. ids: the tokens of a conversation. Raises `ServerError`."""
+        """Check settings that no page shows, with the tokens of a conversation. Raises `ServerError`."""
         if self.engine.examine is None:
             return
-        examination = self.engine.examine(ids, self.about)
+        examination = self.engine.examine(ids, self.info)
         try:
             call = next(examination)
             while True:
-                call = examination.send(await self.client.asked(call))
+                call = examination.send(await self.client.post_once(call))
         except StopIteration:
             return
         except ReplyError as error:
             raise ServerError(f"{self.url} {error}.") from None
 
     async def tokens_of(self, text: str) -> list[int] | None:
-        """The token ids that the server makes of a text; None where it does not say. Raises `ServerError`."""
+        """Tokenize a text on the server; None if it does not support that. Raises `ServerError`."""
         if self.engine.tokenize is None:
             return None
         try:
-            return self.engine.tokens(await self.client.post(self.engine.tokenize(text, self.about)))
+            return self.engine.tokens(await self.client.post(self.engine.tokenize(text, self.info)))
         except Rejected:
             return None
         except ReplyError as error:
             raise ServerError(f"{self.url} {error}.") from None
 
 
-async def server_at(
+async def open_server(
     client: Client, engine: EngineName | None, served_name: str | None, name: str, kind: Kind
 ) -> Server:
-    """What answers at a client's URL. name: of the model, a folder or ORG/NAME. Raises `ServerError`."""
+    """Detect the engine of a server, and select the model.
+
+    Args:
+        client: Connection to the server.
+        engine: Expected engine. None: any.
+        served_name: Name of the model on the server. None: `name`, or its only model.
+        name: Folder or ORG/NAME of the model.
+        kind: Kind of the model.
+
+    Raises:
+        ServerError: The server has another engine or model, or does not support this kind.
+    """
     try:
-        found, about = detect_engine(client.url, await client.pages(), engine)
+        detected, info = detect_engine(client.url, await client.pages(), engine)
     except ReplyError as error:
         raise ServerError(f"{client.url} {error}.") from None
-    if kind == "implicit" and found.request_implicit is None:
+    if kind == "implicit" and detected.request_implicit is None:
         raise ServerError(
-            f"{client.url} is {found.title}, of which no log-probabilities are asked here; serve an implicit reward's "
-            "model with vLLM."
+            f"{client.url} is {detected.title}, which is not supported for implicit rewards; serve the model with vLLM."
         )
-    chosen = _chosen(client.url, about, served_name, name)
-    return Server(client, found, ServerInfo(**(vars(about) | {"models": (chosen,)})), kind)
+    model = _select_model(client.url, info, served_name, name)
+    return Server(client, detected, ServerInfo(**(vars(info) | {"models": (model,)})), kind)
 
 
-def _chosen(url: str, about: ServerInfo, served_name: str | None, name: str) -> str:
-    held = ", ".join(about.models)
+def _select_model(url: str, info: ServerInfo, served_name: str | None, name: str) -> str:
+    models = ", ".join(info.models)
     if served_name is not None:
-        if served_name not in about.models:
-            raise ServerError(f"{url} holds no model {served_name!r}; it holds {held}: give that as `served_name`.")
+        if served_name not in info.models:
+            raise ServerError(f"{url} has no model {served_name!r}; it has {models}: set one with `served_name=...`.")
         return served_name
-    if name in about.models:
+    if name in info.models:
         return name
-    if len(about.models) != 1:
-        raise ServerError(f"{url} holds several models ({held}); say which as `served_name`.")
-    root = about.root or about.model
-    if _on_the_hub(root) and _on_the_hub(name) and root != name:
+    if len(info.models) != 1:
+        raise ServerError(f"{url} has several models ({models}); select one with `served_name=...`.")
+    root = info.root or info.model
+    if _is_hub_name(root) and _is_hub_name(name) and root != name:
         raise ServerError(
-            f"{url} serves {root}, not {name}; give the server of {name}, or, if that is a copy, `served_name` "
-            f"{about.model}."
+            f"{url} serves {root}, not {name}; use a server of {name}, or, for a copy, set "
+            f'`served_name="{info.model}"`.'
         )
-    return about.model
+    return info.model
 
 
-def _on_the_hub(name: str) -> bool:
+def _is_hub_name(name: str) -> bool:
     return name.count("/") == 1 and not name.startswith((".", "/", "~"))
 
 
 @dataclass
 class Site:
-    """A server, the one of its reference, and how their rows become rewards.
+    """A server with the server of its reference, which compute rewards together.
 
-    probe: a conversation that goes along with every request, with the reward that it had at first: what comes in one
-    reply with it is of the model that was checked.
+    Attributes:
+        server: Server of the model.
+        reference: Server of the reference; None without one.
+        reward: Maps rows to rewards.
+        precision: Precision of the model.
+        probe: A conversation that is added to every request, and its expected reward. It shows that a reply is of the
+            checked model.
+        scale: Scale of the scores, for the tolerance of the probe.
     """
 
     server: Server
@@ -146,45 +162,50 @@ class Site:
 
     @property
     def url(self) -> str:
-        """The address of the server."""
+        """Address of the server."""
         return self.server.url
 
     @property
-    def at_once(self) -> int | None:
-        """The most conversations of a request, None for any number."""
-        limits = [server.about.at_once for server in self.servers if server.about.at_once]
+    def max_inputs(self) -> int | None:
+        """Maximum number of conversations per request; None if unlimited."""
+        limits = [server.info.max_inputs for server in self.servers if server.info.max_inputs]
         return min(limits, default=None)
 
     @property
     def servers(self) -> list[Server]:
-        """All that have to answer."""
+        """The server of the model, and that of the reference if there is one."""
         return [self.server] if self.reference is None else [self.server, self.reference]
 
     async def rewards(self, conversations: Sequence[Conversation]) -> list[float]:
-        """A reward for each conversation. Raises `ServerError`, and `ServerRestarted` if the probe differs."""
+        """Compute one reward per conversation.
+
+        Raises:
+            ServerRestarted: The reward of the probe changed.
+            ServerError: A server fails.
+        """
         if self.probe is None:
-            return self.combined(await self.rows(conversations))
+            return self.combine(await self.rows(conversations))
         conversation, expected = self.probe
-        *rewards, came = self.combined(await self.rows([*conversations, conversation]))
-        if abs(came - expected) > noise(self.scale, self.precision):
+        *rewards, actual = self.combine(await self.rows([*conversations, conversation]))
+        if abs(actual - expected) > noise(self.scale, self.precision):
             raise ServerRestarted(
-                f"{self.url} gives other scores than when it was checked ({came - expected:+.4g} for the same "
-                "conversation): it was restarted within the run, or serves another model now."
+                f"{self.url} changed its scores since the check ({actual - expected:+.4g} for the same conversation): "
+                "it was restarted within the run, or serves another model."
             )
         return rewards
 
     async def rows(self, conversations: Sequence[Conversation]) -> list[Rows]:
-        """The rows of each of `servers`. Raises `ServerError`."""
+        """Compute the rows of each of `servers`. Raises `ServerError`."""
         return await asyncio.gather(*(server.rows(conversations) for server in self.servers))
 
-    def combined(self, rows: Sequence[Rows]) -> list[float]:
-        """Rewards, of the rows of each of `servers`."""
+    def combine(self, rows: Sequence[Rows]) -> list[float]:
+        """Compute rewards from the rows of each of `servers`."""
         rewards = self.reward(rows[0])
         if len(rows) == 1:
             return rewards
-        return [one - other for one, other in zip(rewards, self.reward(rows[1]), strict=True)]
+        return [policy - reference for policy, reference in zip(rewards, self.reward(rows[1]), strict=True)]
 
 
-def summed(rows: Rows) -> list[float]:
-    """The log-probability of each response, from that of each of its tokens."""
+def sum_log_probabilities(rows: Rows) -> list[float]:
+    """Compute the log-probability of each response from those of its tokens."""
     return [math.fsum(row) for row in rows]
