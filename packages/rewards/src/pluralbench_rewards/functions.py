@@ -89,7 +89,7 @@ class FunctionModel:
 
 
 def _code_digest(function: Any) -> str | None:
-    """SHA-256 of a function's bytecode, constants and defaults, without other functions and globals; None if builtin."""
+    """SHA-256 of a function's bytecode, constants and defaults, without globals; None for a builtin."""
     method = type(function).__call__ if callable(function) else None  # for callable objects
     code = getattr(function, "__code__", None) or getattr(method, "__code__", None)
     if not isinstance(code, CodeType):
