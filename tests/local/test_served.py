@@ -256,7 +256,7 @@ def test_an_implicit_reward_needs_an_engine_that_gives_log_probabilities(
     with pytest.raises(ServerError, match=r"has no /v1/completions .*; start vLLM with --runner generate\."):
         scored(asked)
     tei = Running(serve("tei").url, "tei", language_models(), "implicit")
-    with pytest.raises(ServerError, match="is TEI, of which no log-probabilities are asked here"):
+    with pytest.raises(ServerError, match="is TEI, which is not supported for implicit rewards"):
         scored(tei)
 
 
