@@ -72,7 +72,9 @@ def test_a_ranking_without_ranks_names_their_column(tmp_path: Path) -> None:
 def test_a_change_of_columns_that_is_none_is_named(change: str) -> None:
     with pytest.raises(BenchmarkError) as caught:
         find_benchmark("pairs", [change])
-    assert f"`columns=[{change!r}]` does not have the form WHAT=COLUMN with WHAT one of id, prompt" in str(caught.value)
+    assert f"`columns=[{change!r}]` does not have the form FIELD=COLUMN with FIELD one of id, prompt" in str(
+        caught.value
+    )
 
 
 def test_an_unknown_split_is_named(pairs: Callable[..., Rows], tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_every_key_of_a_benchmark_is_explained() -> None:
         ("title = 'x'\n[labels]\nthreshold = 2", ["`labels`: `threshold` requires `scale`."]),
         (
             "title = 'x'\nearlier = { column = 'role' }",
-            ["`earlier`: `column` and `values` belong together; give"],
+            ["`earlier`: `column` and `values` require each other; set"],
         ),
         ("[", ["is not valid TOML"]),
     ],

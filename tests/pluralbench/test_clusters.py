@@ -79,10 +79,7 @@ def test_a_report_says_what_was_drawn_and_what_repeats(run: Command, tmp_path: P
         "mirrored_pairs": 1,
     }
     assert load_run(tmp_path / "run").config == done.config
-    repeats = (
-        "3 items with a prompt that stood there before, 1 pair that stood there before, 1 mirrored pair (chosen and "
-        "rejected the other way round)"
-    )
+    repeats = "3 items with a repeated prompt, 1 repeated pair, 1 mirrored pair (chosen and rejected swapped)"
     status, told, _ = run("report", tmp_path / "run")
     words = " ".join(told.split())
     assert status == 0

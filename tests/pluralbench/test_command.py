@@ -187,7 +187,7 @@ def test_a_judge_is_told_with_its_bias(run: Command, data: Path, tmp_path: Path)
         (["--data", "nowhere.jsonl"], ["nowhere.jsonl"]),
         (["--data", "/no/where"], ["/no/where"]),
         (["--config", "xx"], ["has no config 'xx'; it has p"]),
-        (["--column", "prompt"], ["`--column prompt` does not have the form WHAT=COLUMN"]),
+        (["--column", "prompt"], ["`--column prompt` does not have the form FIELD=COLUMN"]),
         (["--column", "chosen=best"], ["no column `best`; it has id, prompt, chosen, rejected"]),
         (["--profile", "raw"], ["The item q0 has no posts; name their column with `--column profile=COLUMN`"]),
         (["--plans", "nowhere.jsonl"], ["`--profile plan` and `--plans` require each other"]),

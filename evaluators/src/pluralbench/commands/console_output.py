@@ -70,14 +70,14 @@ def print_personalized(done: Personalized) -> None:
     console.print(f"Score a model: pluralbench score {folder} --profile {profile} --benchmark ... --data ...")
 
 
-def print_runs(found: FoundRuns, form: Format, out: Path | None, *, detail: bool, wide: bool) -> None:
+def print_runs(runs: FoundRuns, form: Format, out: Path | None, *, detail: bool, wide: bool) -> None:
     """Print the report of runs, or write it to a file.
 
     Directories of `personalize`, `best-of-n` and `optimize` have reports of their own; formats other than tables have
     only the first report.
 
     Args:
-        found: The runs.
+        runs: The runs.
         form: Output format.
         out: File to write. Default: the terminal.
         detail: Add a row for each config, section and category.
@@ -86,7 +86,7 @@ def print_runs(found: FoundRuns, form: Format, out: Path | None, *, detail: bool
     Raises:
         EvaluationError: If there is no run, or the file cannot be written.
     """
-    reports = reports_of(found, detail=detail, wide=wide)
+    reports = reports_of(runs, detail=detail, wide=wide)
     for place, report in enumerate(reports if form == "table" else reports[:1]):
         print_report(report, form, None if place else out, width=None if wide else WIDTH)
 

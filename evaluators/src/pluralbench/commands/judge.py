@@ -13,7 +13,7 @@ NOT_ON_A_CLUSTER = (
     "A judge does not run on a Ray cluster; serve the language model there (`vllm serve MODEL`) and pass its address "
     "with --base-url instead of --cluster."
 )
-On = ClusterConfig.model_fields["on"]
+On = ClusterConfig.model_fields["address"]
 Model = Annotated[str, typer.Argument(help="Name of a model at --base-url, or `local` (small embedded model).")]
 
 

@@ -24,20 +24,31 @@ def _is_none(value: object) -> bool:
 
 
 class Columns(FrozenModel):
-    """Which column is what.
+    """Names of the columns of a benchmark's tables.
 
-    id: "#" numbers the rows. prompt: one or several, joined by an empty line; text, or a list of messages with `role`
-    and `content`, or of what the user says turn by turn. A pair has `chosen` and `rejected`, texts
-    or conversations whose last message is the response, or `first`, `second` and `labels` of one or more annotators,
-    whose majority decides (see `Labels`). A ranking has `responses`, a list of texts or of {id, content},
-    and `rank`, a list of whole numbers or of {id, rank}, or a mapping by id (lower is better, ties share a number).
-    pairs: of a ranking, what a reward model is trained on in place of all that the ranks order: a list of
-    [better, worse] by id, or of [first, second, mark] with mark 1, 2 or s; nothing else reads it.
-    subset: what part of its config a row is of, which sections weigh.
-    cluster: what the rows that belong together share, such as a user; without it the prompt's text, and the id.
-    profile, aspects, persona: of whom the prompt is, where the benchmark has them; a persona is a text or a list of
-    sentences. system: a system message.
-    named: which of these the caller named, so that they have to be there.
+    A pair has either `chosen` and `rejected`, or `first`, `second` and `labels`. A ranking has `responses` and `rank`.
+
+    Attributes:
+        id: Id of the row; "#" numbers the rows.
+        prompt: One or more columns, joined by an empty line. A text, a list of messages with `role` and `content`, or a
+            list of user messages.
+        chosen: Better response: a text, or a conversation that ends with it.
+        rejected: Worse response.
+        first: First response of a labeled pair.
+        second: Second response of a labeled pair.
+        labels: Labels of one or more annotators, whose majority decides; see `Labels`.
+        responses: Responses of a ranking: a list of texts or of {id, content}.
+        rank: Ranks of a ranking: a list of whole numbers or of {id, rank}, or a mapping by id. Lower is better; ties
+            share a number.
+        pairs: Pairs of a ranking to train on, instead of all pairs in the ranks: a list of [better, worse] by id, or of
+            [first, second, mark] with the mark 1, 2 or s. Only training reads it.
+        subset: Subset of the row, which sections weight.
+        cluster: Cluster of the row, such as a user. Default: rows with the same prompt or the same id.
+        system: System message.
+        profile: Posts of the user.
+        aspects: Rubric aspects.
+        persona: Persona of the user: a text or a list of sentences.
+        explicit: Columns that the caller named, which must exist.
     """
 
     id: str = "id"
@@ -60,10 +71,14 @@ class Columns(FrozenModel):
 
 
 class Reference(FrozenModel):
-    """The items in the language that a benchmark was translated from.
+    """The items in the language from which a benchmark was translated.
 
-    config: what they are called, in data that has them and in a run. data, split: where they are otherwise. columns:
-    which of their columns are other than the benchmark's there. code: subsets whose answers are code (shell patterns).
+    Attributes:
+        config: Their config, in the data and in a run.
+        data: Dataset on the Hub, if they are not in the data.
+        split: Split of that dataset.
+        columns: Columns of that dataset that differ from the benchmark's.
+        code: Subsets whose answers are code, as shell patterns.
     """
 
     config: str
@@ -74,12 +89,14 @@ class Reference(FrozenModel):
 
 
 class HistoryRows(FrozenModel):
-    """Which rows are pairs that the same user (the value of the column `cluster`) decided before an item.
+    """The rows that are earlier pairs of an item's user (the value of the column `cluster`).
 
-    column, values: rows with one of these values there are earlier pairs of their user, and are not scored; the other
-    rows are. Without a column every row is scored, and the earlier pairs are the rows of its user that stand before it
-    in the same table. Where no column has a profile, the questions of these pairs are the user's posts, the latest
-    first.
+    If no column has a profile, the questions of the earlier pairs are the user's posts, latest first.
+
+    Attributes:
+        column: Column that marks earlier pairs, which are not scored. Default: every row is scored, and the earlier
+            pairs of an item are the rows of its user above it in the table.
+        values: Values of `column` that mark earlier pairs.
     """
 
     column: str | None = None
@@ -88,29 +105,36 @@ class HistoryRows(FrozenModel):
     @model_validator(mode="after")
     def _both(self) -> Self:
         if (self.column is None) != (not self.values):
-            raise ValueError("`column` and `values` belong together; give both, or neither for the rows before")
+            raise ValueError("`column` and `values` require each other; set both, or neither for the rows above")
         return self
 
 
 class Benchmark(FrozenModel):
-    """A benchmark, as an entry of `benchmarks.toml` describes it, and a file of one's own: its keys, or one such entry.
+    """A benchmark, as described by an entry of `benchmarks.toml` or by a TOML file with the same keys.
 
-    title: what reports call it. columns: which column is what, see `Columns`. labels: what the values of its columns of
-    labels mean, see `Labels`. several: `chosen` and `rejected` are lists of responses, of which each chosen one is
-    better than each rejected one. data: where it is when nobody says otherwise. sample: the folder of its sample in
-    `pluralbench.data.samples`. split: of that data, or "all" of them. train_split: the split to train on, where that is
-    another one. apart: configs with columns of their own that
-    stay out of the overall number. sections: weights of subsets, by section. overall: the mean over "items", or the
-    unweighted mean over "configs", or that of "accuracy and exact match" over subsets and then configs.
-    on_empty: what to do with items that have an empty prompt or response when nobody says otherwise.
-    reference: for one whose configs are languages, the original, which stays out of the overall number too.
-    merged: rows of one prompt are one item, with the responses of all of them.
-    legacy: the benchmark whose weights of subsets stand for this one's own by the legacy rules.
-    strict: an exact match needs the strictly higher reward in every pair and at least one pair, as in CHEEMS, section
-    3.3; without it a tie of rewards breaks none, and a prompt whose responses share one rank is one, as in its code.
-    earlier: which rows are pairs that the same user decided before, see `HistoryRows`; None if the benchmark has none.
-    prompts: its items are prompts without responses, which only a policy can answer.
-    personas: its items are those of `PersonaItems`, which `judge_personas` reads.
+    Attributes:
+        title: Title in reports.
+        data: Default dataset on the Hub. Default: none; the caller names the data.
+        sample: Directory of its sample in `pluralbench.data.samples`.
+        split: Split of the data, or "all".
+        train_split: Split to train on. Default: `split`.
+        columns: Columns of its tables.
+        labels: Meaning of the values in the columns of labels.
+        multiple_responses: Whether `chosen` and `rejected` are lists of responses; every chosen response is better than
+            every rejected one.
+        excluded_configs: Configs that are not part of the overall number, with the columns that differ there.
+        sections: Weights of subsets, by section.
+        overall: The overall number: the mean over "items", the unweighted mean over "configs", or the mean of "accuracy
+            and exact match" over subsets and then configs.
+        on_empty: Default handling of items with an empty prompt or response.
+        reference: Original of a translated benchmark, which is not part of the overall number.
+        group_by_prompt: Whether rows with the same prompt are one item with the responses of all of them.
+        legacy: Benchmark whose weights of subsets replace its own for `legacy=True`.
+        ties_break_exact_match: Whether an exact match requires at least one pair and a strictly higher score in every
+            pair (CHEEMS, section 3.3). If false, tied scores match and prompts without a pair count, as in its code.
+        prompts_only: Whether items are prompts without responses, for policies to answer.
+        persona_items: Whether items are those of `PersonaItems`, for `judge_personas`.
+        history: Rows that are earlier pairs of the same user. Default: none.
     """
 
     title: str
@@ -135,7 +159,7 @@ class Benchmark(FrozenModel):
 
     @property
     def outside_overall(self) -> set[str]:
-        """The configs that stay out of the overall number."""
+        """Configs that are not part of the overall number."""
         return {*self.excluded_configs, *([self.reference.config] if self.reference else [])}
 
     @property
@@ -177,10 +201,13 @@ class Benchmark(FrozenModel):
 
 
 class BenchmarkCard(FrozenModel):
-    """What `pluralbench list` says of a benchmark, and nothing else depends on.
+    """Information about a benchmark that only `pluralbench list` uses.
 
-    items: how many its data has. license: of that data, as an SPDX name. source: where it is published, if not on the
-    Hub. takes: what may be given as data.
+    Attributes:
+        items: Number of items of the published data.
+        license: License of that data, as an SPDX name.
+        source: Where the data is published, if not on the Hub.
+        accepts: What --data accepts.
     """
 
     items: int | None = None
@@ -190,9 +217,11 @@ class BenchmarkCard(FrozenModel):
 
 
 class BenchmarkEntry(Benchmark):
-    """A benchmark as its file describes it, with what no run of it records.
+    """A benchmark with the keys of its entry that runs do not record.
 
-    learn: where the data is whose train split planners learn from, when nobody says otherwise. about: for readers.
+    Attributes:
+        train_data: Default dataset to train planners on.
+        card: Information for readers.
     """
 
     train_data: str | None = None
@@ -308,7 +337,7 @@ def _parse_column(change: str) -> tuple[str, str | tuple[str, ...]]:
     fields = [name for name in Columns.model_fields if name != "explicit"]
     if not equals or field not in fields or not column:
         raise BenchmarkError(
-            f"`columns=[{change!r}]` does not have the form WHAT=COLUMN with WHAT one of {', '.join(fields)}."
+            f"`columns=[{change!r}]` does not have the form FIELD=COLUMN with FIELD one of {', '.join(fields)}."
         )
     return field, tuple(column.split(",")) if field in LISTS else column
 

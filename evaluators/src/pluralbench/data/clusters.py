@@ -40,19 +40,21 @@ class Clusters(FrozenModel):
         return "prompts" if self.column is None else f"values of the column `{self.column}`"
 
     def summary(self, items: int) -> str:
-        """Return the number of clusters, such as "2 prompts of 5 items" or "5 prompts, one an item"."""
+        """Return the number of clusters, such as "2 prompts of 5 items" or "5 prompts, one per item"."""
         one_each = self.clusters == items
-        return f"{self.clusters:,} {self.name}{', one an item' if one_each else f' of {items:,} items'}"
+        return f"{self.clusters:,} {self.name}{', one per item' if one_each else f' of {items:,} items'}"
 
     @property
     def repeats(self) -> str:
-        """Repeated content, such as "3 items with a prompt that stood there before"; "" for none."""
+        """Repeated content, such as "3 items with a repeated prompt"; "" for none."""
         counts = {
-            "item|items": (self.repeated_prompts, "with a prompt that stood there before"),
-            "pair|pairs": (self.repeated_pairs, "that stood there before"),
-            "mirrored pair|mirrored pairs": (self.mirrored_pairs, "(chosen and rejected the other way round)"),
+            "item|items": (self.repeated_prompts, "with a repeated prompt"),
+            "repeated pair|repeated pairs": (self.repeated_pairs, ""),
+            "mirrored pair|mirrored pairs": (self.mirrored_pairs, "(chosen and rejected swapped)"),
         }
-        return ", ".join(f"{n:,} {words.split('|')[n != 1]} {which}" for words, (n, which) in counts.items() if n)
+        return ", ".join(
+            f"{n:,} {words.split('|')[n != 1]} {which}".rstrip() for words, (n, which) in counts.items() if n
+        )
 
 
 def assign_clusters(items: pl.DataFrame, columns: Mapping[str, str | None]) -> tuple[pl.DataFrame, Clusters]:

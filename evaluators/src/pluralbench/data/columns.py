@@ -31,7 +31,7 @@ def config_columns(benchmark: Benchmark, config: str, frame: pl.DataFrame) -> Co
 
 def used_columns(benchmark: Benchmark, columns: Columns, frame: pl.DataFrame) -> set[str]:
     """Return the columns of a table that the benchmark reads."""
-    single = columns.model_dump(exclude={"prompt", "labels", "named"}).values()
+    single = columns.model_dump(exclude={"prompt", "labels", "explicit"}).values()
     earlier = benchmark.history.column if benchmark.history else None
     return {name for name in (*single, *columns.prompt, *columns.labels, earlier) if name in frame.columns}
 

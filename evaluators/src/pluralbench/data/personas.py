@@ -11,7 +11,7 @@ from pluralbench_tables import parse_json, read_text
 
 from pluralbench.data.benchmarks import Columns
 from pluralbench.data.profiles import parse_persona
-from pluralbench.data.texts import messages_of, responses_of
+from pluralbench.data.texts import parse_messages, parse_responses
 from pluralbench.errors import DataError
 
 PERSONAS_FILE = "personas.jsonl"
@@ -90,5 +90,5 @@ def _persona(name: str, persona: Any, demonstrations: Any, where: str) -> UserPe
 
 def _demonstration(pair: Mapping[str, Any]) -> EarlierPair:
     columns = Columns()
-    _, (chosen, rejected), _ = responses_of(pair, columns)
-    return EarlierPair(messages_of(pair, columns), chosen, rejected)
+    _, (chosen, rejected), _ = parse_responses(pair, columns)
+    return EarlierPair(parse_messages(pair, columns), chosen, rejected)

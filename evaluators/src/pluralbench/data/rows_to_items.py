@@ -12,7 +12,7 @@ from pluralbench_tables import typed_frame
 from pluralbench.data.benchmarks import ROW_NUMBER, Benchmark, Columns
 from pluralbench.data.labels import SECOND, TIE
 from pluralbench.data.profiles import parse_persona, parse_posts, parse_structs
-from pluralbench.data.texts import Row, as_texts, messages_of, responses_of, training_pairs
+from pluralbench.data.texts import Row, as_texts, parse_messages, parse_responses, training_pairs
 from pluralbench.errors import DataError
 
 BATCH_ITEMS = 8192  # items that are Python objects at a time
@@ -147,7 +147,7 @@ def _prompts(source: SourceRows) -> pl.Series | list[Any]:
     system = columns.system if columns.system in source.frame.columns else None
     texts = source.text(*columns.prompt, *([system] if system else []))
     if texts is None:
-        return source.each(partial(messages_of, columns=columns), *columns.prompt, columns.system)
+        return source.each(partial(parse_messages, columns=columns), *columns.prompt, columns.system)
     visible = [pl.when(text.str.contains(VISIBLE)).then(text) for text in texts[: len(columns.prompt)]]
     content = pl.concat_list(visible).list.drop_nulls().list.join("\n\n")
     messages = [pl.struct(role=pl.lit("user"), content=content)]
@@ -185,7 +185,7 @@ def _responses_by_row(benchmark: Benchmark, source: SourceRows, sides: Sequence[
     columns = source.columns
 
     def read(row: Row) -> tuple[Any, ...]:
-        names, texts, rank = responses_of(row, columns, benchmark.labels, several=benchmark.multiple_responses)
+        names, texts, rank = parse_responses(row, columns, benchmark.labels, several=benchmark.multiple_responses)
         return names, texts, rank, training_pairs(row, columns, names, rank)
 
     rank = columns.rank or "rank"

@@ -35,7 +35,7 @@ def as_texts(values: pl.Series) -> pl.Series:
     return pl.Series(values.name, [None if value is None else str(value) for value in values], pl.String)
 
 
-def messages_of(row: Row, columns: Columns) -> list[dict[str, str]]:
+def parse_messages(row: Row, columns: Columns) -> list[dict[str, str]]:
     """Read the prompt of a row as messages.
 
     Raises:
@@ -63,7 +63,7 @@ def _message(part: Any, column: str) -> dict[str, str]:
     return {"role": role, "content": _plain_text(part, column)}
 
 
-def responses_of(row: Row, columns: Columns, labels: Labels | None = None, *, several: bool = False) -> Responses:
+def parse_responses(row: Row, columns: Columns, labels: Labels | None = None, *, several: bool = False) -> Responses:
     """Read the responses of a row and their ranks.
 
     Args:
@@ -80,7 +80,9 @@ def responses_of(row: Row, columns: Columns, labels: Labels | None = None, *, se
     """
     if columns.responses:
         ranks = parsed_value(row, columns.rank or "rank")
-        return _ranking(parsed_value(row, columns.responses), ranks, columns.responses, partial=columns.pairs in row)
+        return _parse_ranking(
+            parsed_value(row, columns.responses), ranks, columns.responses, partial=columns.pairs in row
+        )
     if columns.first and columns.second:
         better = (labels or Labels()).majority(row[label] for label in columns.labels)
         texts = [_response_text(row[name], name) for name in (columns.first, columns.second)]
@@ -143,7 +145,7 @@ def training_pairs(
     return [list(pair) for pair in pairs]
 
 
-def _ranking(responses: Any, rank: Any, column: str, *, partial: bool) -> Responses:
+def _parse_ranking(responses: Any, rank: Any, column: str, *, partial: bool) -> Responses:
     if not responses or rank is None:
         raise ValueError(f"it has no {'ranks' if responses else 'responses'}")
     texts = [one if isinstance(one, str) else _value(one, "content", column) for one in responses]

@@ -1,1 +1,1 @@
-"""Runs: a model on a benchmark, and two runs compared."""
+"""Verbs that score, judge, train, compare and merge."""
