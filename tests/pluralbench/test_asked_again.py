@@ -100,7 +100,7 @@ VERBS: Mapping[str, Verb] = {
             ({"orders": "one"}, "orders both, now one"),
             ({"pointwise": True}, "pointwise false, now true"),
             ({"criterion": "person"}, "criterion quality, now person"),
-            ({"verdict_parsing": "strict"}, "verdict parsing lenient, now strict"),
+            ({"verdict_parsing": "strict"}, "verdict_parsing lenient, now strict"),
             ({"seed": 3}, "seed 0, now 3"),
             ({"limit": 3}, "limit none, now 3"),
         ],
@@ -128,13 +128,13 @@ VERBS: Mapping[str, Verb] = {
     ),
     "synthesize": Verb(
         synthesized, lambda: prefers, 24, [(7, None, "rerun the same command to resume")],
-        [({"synthesizing": SynthesizeConfig(num_candidates=3)}, "candidates 10, now 3")],
+        [({"synthesizing": SynthesizeConfig(num_candidates=3)}, "num_candidates 10, now 3")],
     ),
     "plan": Verb(
         planned, lambda: lambda *_: Reply("- low expenses"), 4, [(3, None, "3 of 4 plans")],
         [
             ({"sampling": PlanConfig(temperature=0.5)}, "temperature 0.1, now 0.5"),
-            ({"profile_size": 1}, "profile size 10, now 1"),
+            ({"profile_size": 1}, "profile_size 10, now 1"),
         ],
     ),
 }  # fmt: skip

@@ -242,7 +242,7 @@ def test_a_column_that_is_two_things_is_refused(
     [
         (
             {"chosen": ["one", "two"]},
-            "at id q1: `chosen` is a list of 2 texts ('one', 'two') instead of one response; set `several = true` in "
+            "at id q1: `chosen` is a list of 2 texts ('one', 'two') instead of one response; set `multiple_responses = true` in "
             "the benchmark's file if each is a response, or join them.",
         ),
         ({"rejected": ["one"]}, "at id q1: `rejected` is a list of 1 texts ('one')"),
@@ -272,7 +272,7 @@ def test_a_response_that_is_no_text_is_refused(
 
 
 def test_several_responses_are_lists(pairs: Callable[..., Rows], tmp_path: Path) -> None:
-    (tmp_path / "b.toml").write_text('title = "B"\nseveral = true\n', encoding="utf-8")
+    (tmp_path / "b.toml").write_text('title = "B"\nmultiple_responses = true\n', encoding="utf-8")
     said = "`chosen` is a text and not a list: "
     refused(write(tmp_path / "p.jsonl", pairs(1)), f"at id q0: {said}", benchmark=str(tmp_path / "b.toml"))
     several = [pairs(1)[0] | {"chosen": [], "rejected": ["x"]}]

@@ -57,8 +57,8 @@ def test_every_key_of_a_benchmark_is_explained() -> None:
         ("title = 'x'\n[labels]\nscale = [1, 2]\nthreshold = 2", ["the `threshold` 2 is not between the ends"]),
         ("title = 'x'\n[labels]\nthreshold = 2", ["`labels`: `threshold` requires `scale`."]),
         (
-            "title = 'x'\nearlier = { column = 'role' }",
-            ["`earlier`: `column` and `values` require each other; set"],
+            "title = 'x'\nhistory = { column = 'role' }",
+            ["`history`: `column` and `values` require each other; set"],
         ),
         ("[", ["is not valid TOML"]),
     ],

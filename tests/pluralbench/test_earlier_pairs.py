@@ -129,7 +129,7 @@ def test_the_digest_is_of_earlier_pairs_too_and_others_keep_theirs(pairs: Callab
     assert load_items(find_benchmark("pairs"), plain).history_counts is None
     for name, benchmark in known_benchmarks().items():
         described = benchmark.model_dump(mode="json")
-        assert ("earlier" in described) == (benchmark.history is not None), name
+        assert ("history" in described) == (benchmark.history is not None), name
         assert ("persona" in described["columns"]) == (benchmark.columns.persona is not None), name
 
 

@@ -46,7 +46,7 @@ def test_a_benchmark_of_ones_own_is_listed_beside_others(run: Command, tmp_path:
     own = tmp_path / "mine.toml"
     own.write_text(
         'title = "Mine"\ndata = "org/name"\noverall = "configs"\n[columns]\nprompt = ["question"]\n'
-        '[about]\nitems = 1200\nlicense = "CC0-1.0"\n',
+        '[card]\nitems = 1200\nlicense = "CC0-1.0"\n',
         encoding="utf-8",
     )
     status, said, _ = run("list", own, "pairs")

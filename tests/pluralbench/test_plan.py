@@ -174,7 +174,7 @@ def test_a_planner_is_trained_and_plans(
     status, said, error = run(*words)
     assert status == 0, error
     assert f"{out}: trained in 2 steps" in said
-    assert "on 3 items, each 1.33 times." in said
+    assert "on 3 items for 1.33 epochs." in said
     assert "Loss on 1 held-out plans: " in said
     assert f"Plan with it: pluralbench plan {out} --benchmark personalized --data ..." in said
     origin = json.loads((out / "planner.json").read_text(encoding="utf-8"))["origin"]

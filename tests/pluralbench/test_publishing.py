@@ -114,7 +114,7 @@ def test_a_secret_in_a_run_is_not_pushed(run_of: Callable[..., Run], hub: Hub, m
     run = run_of("a")
     monkeypatch.setenv("MY_API_KEY", "sk-0123456789")
     (run.path / "notes.txt").write_text("It is sk-0123456789.", encoding="utf-8")
-    with pytest.raises(RunError, match=r"notes\.txt holds a key, token or password of this environment"):
+    with pytest.raises(RunError, match=r"notes\.txt contains a key, token or password of this environment"):
         push_results([run.path], "org/my-results", create=True)
     assert hub.asked == []
 
@@ -126,8 +126,8 @@ def test_what_the_hub_does_not_have_is_told(
     status, said = report("report", run.path, "--push", "org/my-results")
     assert (status, said.rpartition("Error: ")[2]) == (
         2,
-        "There is no dataset org/my-results on the Hub that you may read; mend the name, or make it with `create` "
-        "(--create).\n",
+        "The dataset org/my-results does not exist on the Hub, or you may not read it; fix the name, or create it "
+        "with `--create`.\n",
     )
     hub.create("org/plain")
     with pytest.raises(RunError, match="org/plain on the Hub has no directory `runs`, so it contains no runs"):

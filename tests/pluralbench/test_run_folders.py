@@ -109,7 +109,7 @@ def test_judges_have_folders_likewise(pairs: Callable[..., Rows]) -> None:
         "pairs-j-judge",
         "pairs-j-judge-one-order",
         "persona-judge-j-certainty-all",
-        "persona-judge-j-certainty-all-samples2",
+        "persona-judge-j-certainty-all-limit2",
         "persona-judge-j-certainty-key",
     ]
     assert len(names) == 7

@@ -95,7 +95,7 @@ def parse_responses(row: Row, columns: Columns, labels: Labels | None = None, *,
     for rank, name in enumerate(sides, start=1):
         responses = parsed_value(row, name)
         if not isinstance(responses, list) or not responses:
-            raise ValueError(f"`{name}` is not a list of responses, which `several` requires: {shortened(responses)}")
+            raise ValueError(f"`{name}` is not a list of responses, which `multiple_responses` requires: {shortened(responses)}")
         names += [f"{name} {number}" for number in range(len(responses))]
         texts += [_plain_text(response, name) for response in responses]
         ranks += [rank] * len(responses)
@@ -197,7 +197,7 @@ def _response_text(value: Any, column: str) -> str:
         if any(isinstance(part, str) for part in value):
             raise TypeError(
                 f"`{column}` is a list of {len(value)} texts ({first_ids([*map(shortened, value)])}) instead of one "
-                "response; set `several = true` in the benchmark's file if each is a response, or join them"
+                "response; set `multiple_responses = true` in the benchmark's file if each is a response, or join them"
             )
         value = value[-1]
     if isinstance(value, Mapping) and value.get("role") in NON_RESPONSE_ROLES:
