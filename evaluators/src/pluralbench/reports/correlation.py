@@ -32,7 +32,7 @@ def heading(correlation: Correlation) -> Iterator[str]:
 
 def tables(correlation: Correlation) -> Iterator[Table]:
     """Make a table of the statistics, and one for each baseline."""
-    noise = any(one.without_noise is not None for one in correlation.statistics.values())
+    noise = any(statistic.without_noise is not None for statistic in correlation.statistics.values())
     columns = [
         Column("value", three_digits),
         *([Column("without noise", three_digits)] if noise else []),
@@ -40,9 +40,9 @@ def tables(correlation: Correlation) -> Iterator[Table]:
     ]
     rows = []
     for group, name in _names():
-        one = correlation.statistics[name]
-        without = [one.without_noise] if noise else []
-        rows.append(Row(LABELS[name], (_estimate(one), *without, one.p_value), group=group))
+        statistic = correlation.statistics[name]
+        without = [statistic.without_noise] if noise else []
+        rows.append(Row(LABELS[name], (_estimate(statistic), *without, statistic.p_value), group=group))
     yield Table("", "statistic", columns, rows, "form")
     for other, baseline in correlation.baselines.items():
         title = f"Against {other} ({baseline.source}), on {baseline.n} models"
@@ -67,7 +67,7 @@ def correlation_notes(correlation: Correlation) -> Iterator[str]:
     """Write the notes on the tables, a sentence or two each."""
     yield from correlation.warnings
     models = len(correlation.names)
-    if any(one.low is not None for one in correlation.statistics.values()):
+    if any(statistic.low is not None for statistic in correlation.statistics.values()):
         yield f"Brackets are {CONFIDENCE:.0%} intervals."
     yield (
         f"The truncated RBO of {models} models is at most {1 - PERSISTENCE**models:.3f}; the extrapolated RBO is at "
@@ -76,8 +76,8 @@ def correlation_notes(correlation: Correlation) -> Iterator[str]:
     yield from _about_p(correlation)
     if models >= MIN_MODELS and correlation.statistics["spearman"].low is not None:
         yield _about_intervals(correlation)
-    for name, one in correlation.baselines.items():
-        yield from _about_baseline(name, one)
+    for name, baseline in correlation.baselines.items():
+        yield from _about_baseline(name, baseline)
 
 
 def _about_p(correlation: Correlation) -> Iterator[str]:

@@ -36,7 +36,7 @@ def write_page(study: Study) -> Path:
     figures = dict(_draw_figures(study))
     write_text(study.path / SCORES_FILE, scores_of(study).write_csv())
     if study.correlations:
-        numbers = {name: one.as_dict() for name, one in study.correlations.items()}
+        numbers = {name: correlation.as_dict() for name, correlation in study.correlations.items()}
         text = json.dumps(numbers, indent=2, ensure_ascii=False, allow_nan=False)
         write_text(study.path / CORRELATIONS_FILE, text + "\n")
     page = study.path / PAGE_FILE
@@ -73,19 +73,19 @@ def _scores(study: Study, name: str) -> list[Estimate]:
 
 def findings(study: Study) -> Iterator[str]:
     """State the results, a sentence for each downstream result and baseline."""
-    for name, one in study.correlations.items():
-        rho = one.statistics["spearman"]
+    for name, correlation in study.correlations.items():
+        rho = correlation.statistics["spearman"]
         if rho.value is None or rho.p_value is None:
             continue
         significance = "significant" if rho.p_value < SMALL else "not significant"
-        orders = "over all orders" if one.exact else "over random orders"
+        orders = "over all orders" if correlation.exact else "over random orders"
         interval = "" if rho.low is None or rho.high is None else f", 95% interval {rho.low:.2f} to {rho.high:.2f}"
         yield (
-            f"{TITLES[name]}: over {len(one.names)} reward models, the ranking by {one.benchmark.source} and the "
-            f"downstream ranking have a Spearman correlation of {rho.value:+.2f}{interval} (p = {rho.p_value:.3f}, "
-            f"one-sided, {orders}): {significance}."
+            f"{TITLES[name]}: over {len(correlation.names)} reward models, the ranking by "
+            f"{correlation.benchmark.source} and the downstream ranking have a Spearman correlation of "
+            f"{rho.value:+.2f}{interval} (p = {rho.p_value:.3f}, one-sided, {orders}): {significance}."
         )
-        for other, baseline in one.baselines.items():
+        for other, baseline in correlation.baselines.items():
             theirs, gap = baseline.statistics["spearman"], baseline.differences["spearman"]
             if theirs.value is not None and gap.p_value is not None:
                 yield (
@@ -102,7 +102,7 @@ def _sections(study: Study, figures: dict[str, Path]) -> Iterator[str]:
     sentences = list(findings(study))
     if sentences:
         yield "## Results"
-        yield "\n".join(f"- {one}" for one in sentences)
+        yield "\n".join(f"- {sentence}" for sentence in sentences)
     yield "## Scores"
     yield in_markdown(scores_table(study))
     yield from _benchmark_notes(study)
@@ -117,14 +117,14 @@ def _sections(study: Study, figures: dict[str, Path]) -> Iterator[str]:
         yield "## Policy optimization"
         yield from map(in_markdown, tables_of([*study.optimized.values()]))
         yield "\n".join(_optimization_notes(study))
-    for name, one in study.correlations.items():
-        yield f"## Does the ranking by {one.benchmark.source} predict {name}?"
-        for table in tables(one):
+    for name, correlation in study.correlations.items():
+        yield f"## Does the ranking by {correlation.benchmark.source} predict {name}?"
+        for table in tables(correlation):
             yield from [table.title] if table.title else []
             yield in_markdown(table)
         for stem, title in (("ranks", "Rank against rank"), ("scores", "Score against score")):
             yield from _picture(study, figures, f"{name}/{stem}", title)
-        yield "\n".join(f"- {note}" for note in correlation_notes(one))
+        yield "\n".join(f"- {note}" for note in correlation_notes(correlation))
     yield "## How to reproduce it"
     yield (
         f"`pluralbench study {RECIPE_FILE} --out NEW_FOLDER` repeats the study with the recipe next to this page. "
@@ -156,9 +156,9 @@ def _training_notes(study: Study) -> Iterator[str]:
 
 
 def _optimization_notes(study: Study) -> Iterator[str]:
-    for name, one in study.optimized.items():
-        curves = one.path / POLICY_FOLDER / "curves.png"
-        yield f"- {name}: {level_note(one)} [Curves]({_link(study, curves)})"
+    for name, run in study.optimized.items():
+        curves = run.path / POLICY_FOLDER / "curves.png"
+        yield f"- {name}: {level_note(run)} [Curves]({_link(study, curves)})"
 
 
 def _picture(study: Study, figures: dict[str, Path], name: str, title: str) -> Iterator[str]:
@@ -176,8 +176,8 @@ def _draw_figures(study: Study) -> Iterator[tuple[str, Path]]:
     folder, models = study.path / FIGURES, [model.name for model in study.recipe.models]
     if study.best_of_n is not None:
         yield "best_of_n", draw_best_of_n(study.best_of_n, folder, models)[0]
-    for name, one in study.correlations.items():
-        for path in draw_correlation(one, folder / name, models):
+    for name, correlation in study.correlations.items():
+        for path in draw_correlation(correlation, folder / name, models):
             if path.suffix == ".png":
                 yield f"{name}/{path.stem}", path
     if study.recipe.axis is not None and study.runs:

@@ -29,9 +29,9 @@ def _curves(study: Study) -> Figure:
         ax.set_xscale("log", base=2)
     else:
         ax.set_xscale("symlog", base=2, linthresh=1)
-    for one in benchmarks:
-        points = [(place, style.point(study.runs[one.name][name].headline)) for name, place in models.items()]
-        style.curve(ax, sorted(points, key=lambda point: point[0]), one, band=True)
+    for benchmark in benchmarks:
+        points = [(place, style.point(study.runs[benchmark.name][name].headline)) for name, place in models.items()]
+        style.curve(ax, sorted(points, key=lambda point: point[0]), benchmark, band=True)
     ax.set_xticks(at, [f"{place:g}" for place in at])
     ax.minorticks_off()
     ax.set(xlabel=study.recipe.axis, ylabel="Overall number (%)")

@@ -74,23 +74,23 @@ def _by_k(ax: Axes, run: Downstream, models: Sequence[Series], metric: str) -> N
     level = policy_number(run, "outcome").value if metric == "outcome" else None
     if level is not None:
         style.dashed(ax.axhline, level)
-    for number, one in enumerate(models):
-        points = [(k, style.point(policy_number(run, metric, model=one.name, k=k), 1.0)) for k in sizes]
-        style.curve(ax, points, one, band=len(models) <= BANDS)
+    for number, model in enumerate(models):
+        points = [(k, style.point(policy_number(run, metric, model=model.name, k=k), 1.0)) for k in sizes]
+        style.curve(ax, points, model, band=len(models) <= BANDS)
         intervals = [(k, low, high) for k, (_, low, high, _) in points if low is not None and high is not None]
         if intervals and len(models) > BANDS:  # only those of the largest k, side by side
             k, low, high = intervals[-1]
-            ax.vlines(k * 2 ** (0.1 * (number + 1)), low, high, color=one.color, linewidth=0.9, zorder=2)
+            ax.vlines(k * 2 ** (0.1 * (number + 1)), low, high, color=model.color, linewidth=0.9, zorder=2)
 
 
 def _gains(ax: Axes, run: Downstream, models: Sequence[Series]) -> None:
     most = 0.0
-    for one in models:
+    for model in models:
         gains = [
-            [policy_number(run, what, model=one.name, k=k).value for what in GAINS] for k in run.result.sampling.sizes
+            [policy_number(run, what, model=model.name, k=k).value for what in GAINS] for k in run.result.sampling.sizes
         ]
         points = [(promised, Point(realized)) for promised, realized in gains if promised is not None]
-        style.curve(ax, points, one)
+        style.curve(ax, points, model)
         most = max([most, *(promised for promised, realized in points if realized.value is not None)])
     style.dashed(ax.axhline, 0)
     ax.plot([0, most], [0, most], color=style.GRAY, linewidth=0.8, linestyle=":", zorder=1)

@@ -18,7 +18,7 @@ PANELS = ("Accuracy", "Exact match")
 
 def figures_of(models: Sequence[RunSeries]) -> dict[str, Callable[[Sequence[RunSeries]], Figure | None]]:
     """Return the functions that draw these models' figures by file stem: one for each config, and the calibration."""
-    configs = dict.fromkeys(config for one in models for config in one.run.names("config", "config", "exact_match"))
+    configs = dict.fromkeys(config for model in models for config in model.run.names("config", "config", "exact_match"))
     stems = {style.stem("categories", config): config for config in configs}
     return {stem: partial(_categories, config=config) for stem, config in stems.items()} | {"calibration": _calibration}
 
@@ -31,10 +31,10 @@ def labels_of(runs: Iterable[Run]) -> dict[str, str]:
 
 
 def _categories(models: Sequence[RunSeries], config: str) -> Figure | None:
-    labels = {MEAN: MEAN} | labels_of(one.run for one in models)
-    rows = [(MEAN, [_shares(one.run, config) for one in models])]
-    names = dict.fromkeys(name for one in models for name in one.run.names("category", "subset", config=config))
-    rows += [(name, [_shares(one.run, config, name) for one in models]) for name in names]
+    labels = {MEAN: MEAN} | labels_of(model.run for model in models)
+    rows = [(MEAN, [_shares(model.run, config) for model in models])]
+    names = dict.fromkeys(name for model in models for name in model.run.names("category", "subset", config=config))
+    rows += [(name, [_shares(model.run, config, name) for model in models]) for name in names]
     points = [one for _, pairs in rows for pair in pairs for one in pair]
     if not style.any_value(points):
         return None
@@ -76,12 +76,12 @@ def _bars(ax: Axes, row: int, shown: Sequence[Point], models: Sequence[RunSeries
 
 
 def _calibration(models: Sequence[RunSeries]) -> Figure | None:
-    shown = [one for one in models if _bins(one.run)]
+    shown = [model for model in models if _bins(model.run)]
     if not shown:
         return None
     across = min(ACROSS, len(shown))
     side = 3.0 if across == 1 else 1.75
-    titles = [folded(one.label, 22) for one in shown]
+    titles = [folded(model.label, 22) for model in shown]
     above = 0.42 + 0.16 * max(title.count("\n") + 1 for title in titles)
     figure, panels = style.grid(side, side, len(shown), across, beside=0.25, above=above)
     for number, (ax, one, name) in enumerate(zip(panels, shown, titles, strict=True)):
@@ -102,9 +102,9 @@ def _calibration(models: Sequence[RunSeries]) -> Figure | None:
     note = (
         "Pairs in five equal bins of score difference: sigmoid of the mean difference, and correct pairs. "
         "ECE: expected calibration error. Dashed: perfect calibration. "
-        f"{style.whiskers(accuracy for one in shown for _, accuracy in _bins(one.run))}"
+        f"{style.whiskers(accuracy for model in shown for _, accuracy in _bins(model.run))}"
     )
-    missing = ", ".join(one.label for one in models if one not in shown)
+    missing = ", ".join(model.label for model in models if model not in shown)
     note += f" No panel, since there are no scores: {missing}." if missing else ""
     return heading(figure, f"Calibration, {style.which(shown)}", note)
 

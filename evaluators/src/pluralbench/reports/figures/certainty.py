@@ -79,7 +79,7 @@ def _judges(rows: Rows, among: Iterable[str]) -> dict[str, Series]:
     """The series of each judge, the same in every figure; the best judge first."""
     names = dict.fromkeys(row["judge"] for row in rows)
     means = {name: style.mean(Point(row["accuracy"]) for row in rows if row["judge"] == name) for name in names}
-    return {one.name: one for one in series_of_judges(means, among)}
+    return {model.name: model for model in series_of_judges(means, among)}
 
 
 def _by_certainty(rows: Rows, judges: Mapping[str, Series], prompt: str) -> Figure:

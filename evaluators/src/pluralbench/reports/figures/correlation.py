@@ -52,14 +52,14 @@ def slopes(correlation: Correlation, models: Sequence[Series]) -> Figure:
     ax.spines[:].set_visible(False)
     # Tied models are drawn in the order of the other side.
     places = [_places(ours, theirs), _places(theirs, ours)]
-    for one in models:
-        ends = [side[one.name] for side in places]
-        ax.plot([0, SLOPE], ends, color=one.color, linewidth=1.2, zorder=2)
+    for model in models:
+        ends = [side[model.name] for side in places]
+        ax.plot([0, SLOPE], ends, color=model.color, linewidth=1.2, zorder=2)
         for x, y, ranks, away in zip((0, SLOPE), ends, (ours, theirs), (-1, 1), strict=True):
             align = "right" if away < 0 else "left"
-            ax.plot(x, y, clip_on=False, **style.marker(one))
-            ax.text(x + 0.1 * away, y, f"{ranks[one.name]:g}", ha=align, va="center", color=style.GRAY)
-            ax.text(x + 0.44 * away, y, one.label, ha=align, va="center")
+            ax.plot(x, y, clip_on=False, **style.marker(model))
+            ax.text(x + 0.1 * away, y, f"{ranks[model.name]:g}", ha=align, va="center", color=style.GRAY)
+            ax.text(x + 0.44 * away, y, model.label, ha=align, va="center")
     for x, align, what in ((0, "right", "Benchmark"), (SLOPE, "left", "Downstream")):
         ax.text(x, -0.9, what, ha=align, va="bottom", fontweight="bold")
     tied = any(len(set(ranks.values())) < len(models) for ranks in (ours, theirs))
@@ -81,7 +81,7 @@ def scatter(correlation: Correlation, models: Sequence[Series]) -> Figure:
     side = max(3.6, LINE * len(models))
     figure, (ax,) = style.grid(side, side)
     ax.set(xlim=style.extent(across.values()), ylim=style.extent(up.values()))
-    style.named_dots(ax, [(one, across[one.name], up[one.name]) for one in models], LINE)
+    style.named_dots(ax, [(model, across[model.name], up[model.name]) for model in models], LINE)
     names = [f"Benchmark: {correlation.benchmark.measure}", f"Downstream: {correlation.downstream.measure}"]
     xlabel, ylabel = (readable(fill(name, int(13 * side))) for name in names)
     ax.set(xlabel=xlabel, ylabel=ylabel)

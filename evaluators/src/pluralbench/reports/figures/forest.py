@@ -50,14 +50,14 @@ class Part(NamedTuple):
 def forest(models: Sequence[RunSeries]) -> Figure | None:
     """Draw the plot of these runs of one benchmark; None if they have no number."""
     blocks = [
-        [part for part in block if style.any_value(_at(one.run, part.place) for one in models)]
+        [part for part in block if style.any_value(_at(model.run, part.place) for model in models)]
         for block in _blocks(models)
     ]
     if not any(blocks):
         return None
     draw = _rows if len(models) <= SIDE_BY_SIDE else _panels
     figure, shown = draw(models, [block for block in blocks if block])
-    points = [_at(one.run, part.place) for part in shown for one in models]
+    points = [_at(model.run, part.place) for part in shown for model in models]
     rule = models[0].run.config.benchmark.rule
     note = f"Overall: {rule}. {style.whiskers(points)}{style.dashes(points)}"
     hidden = sum(map(len, blocks)) - len(shown)
@@ -68,7 +68,7 @@ def forest(models: Sequence[RunSeries]) -> Figure | None:
 
 def _blocks(models: Sequence[RunSeries]) -> list[list[Part]]:
     """The overall number and its parts, by kind."""
-    runs = [one.run for one in models]
+    runs = [model.run for model in models]
     labels = {name: label.replace("_", " ") for name, label in labels_of(runs).items()}
     overall = Part("Overall", Place("overall", "overall"))
     configs = _names(runs, "config", "config")
@@ -127,7 +127,7 @@ def _mark(run: Run, place: Place, baseline: str) -> Point:
 
 def _marks(models: Sequence[RunSeries], parts: Sequence[Part]) -> dict[str, dict[str, Any]]:
     """The marks of the baselines that have numbers, by label."""
-    places = [(one.run, part.place) for one in models for part in parts]
+    places = [(model.run, part.place) for model in models for part in parts]
     return {
         BASELINES[name]: dict(looks)
         for name, looks in MARKS.items()
@@ -136,7 +136,7 @@ def _marks(models: Sequence[RunSeries], parts: Sequence[Part]) -> dict[str, dict
 
 
 def _limits(models: Sequence[RunSeries], parts: Sequence[Part]) -> tuple[float, float]:
-    places = [(one.run, part.place) for one in models for part in parts]
+    places = [(model.run, part.place) for model in models for part in parts]
     marks = [Point(_mark(*place, baseline).value) for place in places for baseline in MARKS]
     return style.extent([*(_at(*place) for place in places), *marks], least=2 * style.LEAST)
 
@@ -195,7 +195,7 @@ def _panels(models: Sequence[RunSeries], blocks: Sequence[Sequence[Part]]) -> tu
     limits = _limits(models, parts)
     for number, (ax, part) in enumerate(zip(panels, parts, strict=True)):
         ax.set_xlim(limits)
-        style.lines(ax, [one.label if number % across == 0 else "" for one in models])
+        style.lines(ax, [model.label if number % across == 0 else "" for model in models])
         ax.locator_params(axis="x", nbins=4, steps=STEPS)
         ax.grid(axis="x")
         title = folded(part.short or part.label, int(BROAD * width), lines=2)
@@ -209,5 +209,5 @@ def _panels(models: Sequence[RunSeries], blocks: Sequence[Sequence[Part]]) -> tu
 
 def _data_note(models: Sequence[RunSeries]) -> str:
     """A note if the runs are on different data."""
-    same = len({(one.run.config.data.digest, one.run.config.data.limit) for one in models}) == 1
+    same = len({(model.run.config.data.digest, model.run.config.data.limit) for model in models}) == 1
     return "" if same else " The runs are on different data."

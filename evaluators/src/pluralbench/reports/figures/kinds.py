@@ -27,20 +27,20 @@ def kind_name(kind: str) -> str:
 
 def by_kind(models: Sequence[RunSeries]) -> dict[str, list[RunSeries]]:
     """Group models by kind, the kinds in `NAMES` first."""
-    kinds = dict.fromkeys([*NAMES, *(one.run.result.model.kind for one in models)])
-    groups = {kind: [one for one in models if one.run.result.model.kind == kind] for kind in kinds}
+    kinds = dict.fromkeys([*NAMES, *(model.run.result.model.kind for model in models)])
+    groups = {kind: [model for model in models if model.run.result.model.kind == kind] for kind in kinds}
     return {kind: own for kind, own in groups.items() if own}
 
 
 def drop_by_kind(models: Sequence[RunSeries]) -> Figure | None:
     """Draw panels for the mean of sections and each section, with a row for each kind; None with only one kind."""
-    dropped = [one for one in models if one.run.estimate("drop", "overall").value is not None]
+    dropped = [model for model in models if model.run.estimate("drop", "overall").value is not None]
     kinds = by_kind(dropped)
     if len(kinds) < 2:
         return None
-    sections = dict.fromkeys(name for one in dropped for name in one.run.names("section", "section", "drop"))
+    sections = dict.fromkeys(name for model in dropped for name in model.run.names("section", "section", "drop"))
     panels: Panels = {
-        name: {kind: [_drop(one, name) for one in own] for kind, own in kinds.items()}
+        name: {kind: [_drop(model, name) for model in own] for kind, own in kinds.items()}
         for name in ("Mean of sections", *sections)
     }
     every = [one for panel in panels.values() for row in panel.values() for one in row]
@@ -61,9 +61,9 @@ def drop_by_kind(models: Sequence[RunSeries]) -> Figure | None:
     return heading(figure, f"Drop from English by kind of reward model, {style.which(dropped)}", note)
 
 
-def _drop(one: RunSeries, section: str) -> Point:
-    overall = one.run.estimate("drop", "overall")
-    return point(overall if section == "Mean of sections" else one.run.estimate("drop", "section", section=section))
+def _drop(model: RunSeries, section: str) -> Point:
+    overall = model.run.estimate("drop", "overall")
+    return point(overall if section == "Mean of sections" else model.run.estimate("drop", "section", section=section))
 
 
 def _draw(ax: Axes, panel: Mapping[str, Sequence[Point]], kinds: Mapping[str, Sequence[Any]], *, whisker: bool) -> None:

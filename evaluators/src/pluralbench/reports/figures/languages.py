@@ -31,13 +31,13 @@ ENGLISH, MINUS = "English:", "\N{MINUS SIGN}"
 
 def _languages(models: Sequence[RunSeries]) -> Figure | None:
     shown = models[:MOST]
-    by_code = {code: [point(one.run.of(code)) for one in shown] for code in _codes(shown)}
+    by_code = {code: [point(model.run.of(code)) for model in shown] for code in _codes(shown)}
     if not style.any_value(chain(*by_code.values())):
         return None
     codes = sorted(by_code, key=lambda code: (-style.mean(by_code[code], -1.0), code))
-    variances = [point(one.run.estimate("variance", "overall"), 1.0) for one in shown]
+    variances = [point(model.run.estimate("variance", "overall"), 1.0) for model in shown]
     columns = [
-        Column(0, "Mean", [point(one.run.headline) for one in shown]),
+        Column(0, "Mean", [point(model.run.headline) for model in shown]),
         *(Column(1.2 + n, language_label(code, "\n"), by_code[code]) for n, code in enumerate(codes)),
         Column(1.5 + len(codes), "Variance\n(points²)", variances),
     ]
@@ -52,7 +52,7 @@ def _languages(models: Sequence[RunSeries]) -> Figure | None:
 
 
 def _english_and_multilingual(models: Sequence[RunSeries]) -> Figure | None:
-    both = [(one, point(one.run.of(_reference(one.run))), point(one.run.headline)) for one in models]
+    both = [(model, point(model.run.of(_reference(model.run))), point(model.run.headline)) for model in models]
     shown = [(one, x, y) for one, x, y in both if x.value is not None and y.value is not None]
     if not shown:
         return None
@@ -65,7 +65,7 @@ def _english_and_multilingual(models: Sequence[RunSeries]) -> Figure | None:
     style.named_dots(ax, shown, 0.165)
     ax.set(xlabel="English: mean of sections, accuracy (%)", ylabel="Mean over languages, accuracy (%)")
     drawn, *values = (list(column) for column in zip(*shown, strict=True))
-    missing = ", ".join(one.label for one in models if one not in drawn)
+    missing = ", ".join(model.label for model in models if model not in drawn)
     note = (
         f"{style.whiskers(points)} Dashed: equal accuracy.{' The axes do not start at 0.' * (low > 0)}{_uneven(drawn)}"
     )
@@ -89,7 +89,7 @@ def _dimensions(models: Sequence[RunSeries]) -> Figure | None:
     every = [one for rows in panels.values() for _, points in rows for one in points]
     if not style.any_value(every):
         return None
-    overall = style.mean(point(one.run.headline) for one in models)
+    overall = style.mean(point(model.run.headline) for model in models)
     single = len(models) == 1
     drawn = every if single else [Point(one.value) for one in every]
     limits = style.extent(drawn, *filter(None, [overall]), least=LEAST)
@@ -128,13 +128,13 @@ def _dimensions(models: Sequence[RunSeries]) -> Figure | None:
 
 def _groups(models: Sequence[RunSeries], kind: str) -> list[tuple[str, list[Point]]]:
     """The groups of a kind in order, with the value of each model."""
-    names = dict.fromkeys(name for one in models for name in one.run.names(kind, "subset"))
+    names = dict.fromkeys(name for model in models for name in model.run.names(kind, "subset"))
     rows = []
     for name in names:
         if (kind, name) == ("class", "0"):
             continue
-        points = [point(one.run.estimate("accuracy", kind, subset=name)) for one in models]
-        sizes = sorted({size for one in models if (size := one.run.count("languages", kind, subset=name))})
+        points = [point(model.run.estimate("accuracy", kind, subset=name)) for model in models]
+        sizes = sorted({size for model in models if (size := model.run.count("languages", kind, subset=name))})
         many = "–".join(str(size) for size in dict.fromkeys((sizes[0], sizes[-1])))
         label = readable(f"{'Class ' * (kind == 'class')}{NAMES.get(name, name)} ({many})")
         fixed = ORDERED.get(kind, [])
@@ -144,7 +144,7 @@ def _groups(models: Sequence[RunSeries], kind: str) -> list[tuple[str, list[Poin
 
 
 def _translation(models: Sequence[RunSeries]) -> Figure | None:
-    results = [_translated(one.run) for one in models]
+    results = [_translated(model.run) for model in models]
     levels = [level for level in ("easy", "hard") if any(key[2] == level for subsets in results for key in subsets)]
     directions = sorted({(source, target) for subsets in results for source, target, _ in subsets})
     values = {
@@ -190,9 +190,9 @@ def _translated(run: Run) -> dict[tuple[str, str, str], Point]:
 
 
 def _drop(models: Sequence[RunSeries]) -> Figure | None:
-    sections = dict.fromkeys(name for one in models for name in one.run.names("section", "section", "drop"))
-    rows = [[point(one.run.estimate("drop", "section", section=name)) for one in models] for name in sections]
-    rows.append([point(one.run.estimate("drop", "overall")) for one in models])
+    sections = dict.fromkeys(name for model in models for name in model.run.names("section", "section", "drop"))
+    rows = [[point(model.run.estimate("drop", "section", section=name)) for model in models] for name in sections]
+    rows.append([point(model.run.estimate("drop", "overall")) for model in models])
     names = [*sections, MEAN]
     points = [one for row in rows for one in row]
     if not style.any_value(points):
@@ -222,7 +222,7 @@ def _drop(models: Sequence[RunSeries]) -> Figure | None:
 
 
 def _consistency(models: Sequence[RunSeries]) -> Figure | None:
-    by_code = {code: [point(one.run.of(code, "kappa"), 1.0) for one in models] for code in _codes(models)}
+    by_code = {code: [point(model.run.of(code, "kappa"), 1.0) for model in models] for code in _codes(models)}
     every = [one for row in by_code.values() for one in row]
     if not style.any_value(every):
         return None
@@ -295,7 +295,7 @@ def _kappas(counts: NDArray[Any]) -> tuple[NDArray[np.float64], int]:
 
 def _codes(models: Iterable[RunSeries]) -> list[str]:
     """The languages of these models, without the reference language."""
-    return list(dict.fromkeys(code for one in models for code in one.run.names("config", "config")))
+    return list(dict.fromkeys(code for model in models for code in model.run.names("config", "config")))
 
 
 def _reference(run: Run) -> str:

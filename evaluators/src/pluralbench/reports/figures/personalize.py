@@ -54,7 +54,7 @@ def drawn_sets(run: Personalized) -> list[str]:
 def context_figure(run: Personalized, name: str) -> Figure:
     """Draw a row for each method and columns for posts, words, distance and, if there are both, new and known users."""
     config, result = run.config, run.result
-    series = {one.name: one for one in series_of_judges(dict.fromkeys(CONDITION_LABELS.values()))}
+    series = {model.name: model for model in series_of_judges(dict.fromkeys(CONDITION_LABELS.values()))}
     models = [series[CONDITION_LABELS[condition]] for condition in result.conditions]
     measures = [*MEASURES, *([USERS] if name == NEW and KNOWN in result.sets else [])]
     rows = [method for method in config.personalizing.methods if any(_has(run, name, method, one) for one in MEASURES)]

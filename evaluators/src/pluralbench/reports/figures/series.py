@@ -86,8 +86,8 @@ def series_of_judges(accuracies: Mapping[str, float | None], among: Iterable[str
 
 def _looks(all_of: Iterable[_Variant], first: int = 0) -> dict[_Variant, tuple[str, str]]:
     """Color and marker of each variant; the first 84 (7 x 12) are unique."""
-    every = sorted(set(all_of), key=lambda one: (one.name.casefold(), one))
-    names = {name: first + place for place, name in enumerate(dict.fromkeys(one.name for one in every))}
+    every = sorted(set(all_of), key=lambda variant: (variant.name.casefold(), variant))
+    names = {name: first + place for place, name in enumerate(dict.fromkeys(variant.name for variant in every))}
     places = dict.fromkeys(names.values())
     looks = {}
     for one in every:

@@ -311,7 +311,7 @@ def legend(
     """
     from matplotlib.lines import Line2D  # noqa: PLC0415 - a second that `--help` saves
 
-    shown = [(one.label, marker(one)) for one in models if len(models) > 1]
+    shown = [(model.label, marker(model)) for model in models if len(models) > 1]
     shown += [(readable(name), looks) for name, looks in (also or {}).items()]
     if not shown:
         return
@@ -345,7 +345,7 @@ def heat(models: Sequence[Series], columns: Sequence[Column], bare: int = 0, uni
     ax.xaxis.tick_top()
     style = {"rotation": 90, "multialignment": "left", "linespacing": 1.1}
     tick(ax.xaxis, [column.left + 0.5 for column in columns], [column.label for column in columns], **style)
-    tick(ax.yaxis, [row + 0.5 for row in range(len(models))], [_two_lines(one.label) for one in models])
+    tick(ax.yaxis, [row + 0.5 for row in range(len(models))], [_two_lines(model.label) for model in models])
     scale = place(figure, 0, -0.3, min(2.0, CELL * width), 0.1)
     bar = figure.colorbar(ScalarMappable(norm, MAP), cax=scale, orientation="horizontal")
     bar.set_label(unit, fontsize=8)
@@ -424,10 +424,10 @@ def any_value(points: Iterable[Point]) -> bool:
 
 def which(models: Sequence[RunSeries]) -> str:
     """Describe the models and the benchmark for a title."""
-    names = len({one.name for one in models})
+    names = len({model.name for model in models})
     runs = "" if names == len(models) else f"{len(models)} runs of "
     subject = models[0].label if len(models) == 1 else f"{runs}{names} model{'s' * (names > 1)}"
-    return f"{subject} on {title_of([one.run for one in models])}"
+    return f"{subject} on {title_of([model.run for model in models])}"
 
 
 def whiskers(points: Iterable[Point] = ()) -> str:

@@ -47,7 +47,7 @@ def translators(models: Sequence[RunSeries]) -> Figure | None:
     Translations have the same ids and subsets but different texts. Their names are the data locations, with the
     revision if the locations are equal.
     """
-    names = _names([one.run for one in models])
+    names = _names([model.run for model in models])
     pairs = [_pair(own, names) for own in _by_model(models, names)]
     pairs = [pair for pair in pairs if len(pair.sides) > 1]
     if not pairs:
@@ -57,7 +57,7 @@ def translators(models: Sequence[RunSeries]) -> Figure | None:
     kinds = by_kind([pair.model for pair in pairs])
     of = {id(pair.model): pair for pair in pairs}
     sizes = [0.14 * (1 + len(data)) * len(own) for own in kinds.values()]
-    labels = {kind_name(kind): [one.label for one in own] for kind, own in kinds.items()}
+    labels = {kind_name(kind): [model.label for model in own] for kind, own in kinds.items()}
     across = "Mean over languages, accuracy (%)", "Difference (points)"
     figure, both = style.paired(labels, sizes, _limits(pairs), across)
     gray = {"color": style.GRAY, "linestyle": "", "markersize": 5.0}

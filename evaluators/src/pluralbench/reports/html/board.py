@@ -73,7 +73,7 @@ class Board:
     @property
     def accepted(self) -> list[Listed]:
         """The runs whose numbers are shown."""
-        return [one for one in self.listed if one.accepted]
+        return [item for item in self.listed if item.accepted]
 
     @cached_property
     def models(self) -> dict[str, str]:
@@ -89,7 +89,7 @@ class Board:
     @cached_property
     def by_path(self) -> dict[Path, Listed]:
         """The listed runs by path."""
-        return {one.run.path: one for one in self.listed}
+        return {item.run.path: item for item in self.listed}
 
     def facets(self, runs: Iterable[Run]) -> Mapping[str, Sequence[str]]:
         """Return the filter values of runs; see `facets_of`."""
@@ -130,15 +130,15 @@ def user_context_of(run: Run) -> str:
 def facets_of(listed: Iterable[Listed]) -> Mapping[str, Sequence[str]]:
     """Return the values that any of the runs has, by filter."""
     facets: dict[str, dict[str, None]] = {name: {} for name in LABELS}
-    for one in listed:
+    for item in listed:
         values = {
-            "kind": kind_name(one.run.result.model.kind),
-            "size": size_of(one.run),
-            "benchmark": clean(one.run.config.benchmark.title),
-            "context": user_context_of(one.run),
+            "kind": kind_name(item.run.result.model.kind),
+            "size": size_of(item.run),
+            "benchmark": clean(item.run.config.benchmark.title),
+            "context": user_context_of(item.run),
         }
-        if one.checked is not None:
-            values |= {"checks": REMARKS if one.checked.findings else CLEAN, "state": STATES[one.checked.state]}
+        if item.checked is not None:
+            values |= {"checks": REMARKS if item.checked.findings else CLEAN, "state": STATES[item.checked.state]}
         for name, value in values.items():
             facets[name][value] = None
     return {name: list(values) for name, values in facets.items()}

@@ -65,24 +65,24 @@ def leaderboard(key: str, board: Board) -> Markup:
 def runs_table(key: str, board: Board) -> Markup:
     """Make the table of runs: overall number, rank, model and settings, and the result of the checks, if any."""
     runs = board.accepted
-    checked = any(one.checked is not None for one in runs)
-    scale = scale_of(one.run.headline for one in runs)
+    checked = any(listed.checked is not None for listed in runs)
+    scale = scale_of(listed.run.headline for listed in runs)
     rows = []
-    for one in runs:
-        at, place = board.rows[one.run.path]
+    for listed in runs:
+        at, place = board.rows[listed.run.path]
         cells = [
-            Cell(clean(one.run.path.as_posix()), link=f"#{one.key}"),
-            Cell(clean(one.run.name)),
+            Cell(clean(listed.run.path.as_posix()), link=f"#{listed.key}"),
+            Cell(clean(listed.run.name)),
             Cell(board.sheet_title(at), link=f"#{table_key(at)}"),
-            number(one.run.headline, scale=scale),
+            number(listed.run.headline, scale=scale),
             rank_cell(board.ranks[at].ranks[place]),
-            Cell(user_context_of(one.run)),
-            Cell(kind_name(one.run.result.model.kind)),
-            Cell(size_of(one.run)),
-            *([Cell(one.checked.summary)] if one.checked else []),
-            _day(one.run.provenance.finished),
+            Cell(user_context_of(listed.run)),
+            Cell(kind_name(listed.run.result.model.kind)),
+            Cell(size_of(listed.run)),
+            *([Cell(listed.checked.summary)] if listed.checked else []),
+            _day(listed.run.provenance.finished),
         ]
-        rows.append(Row(cells, facets=facets_of([one])))
+        rows.append(Row(cells, facets=facets_of([listed])))
     names = ["run", "model", "benchmark", "overall", "rank", "user context", "kind", "parameters"]
     names += [*(["checks"] if checked else []), "finished"]
     heads = [Head(name, number=name in {"overall", "rank", "finished"}) for name in names]
@@ -101,14 +101,14 @@ def rejected_table(key: str, caption: str, runs: Sequence[Listed]) -> Markup:
     rows = [
         Row(
             (
-                Cell(clean(one.run.path.as_posix())),
-                Cell(clean(one.run.name)),
-                Cell(clean(one.run.config.benchmark.title)),
-                Cell(clean(" ".join(finding.text for finding in one.checked.rejection_reasons))),
+                Cell(clean(listed.run.path.as_posix())),
+                Cell(clean(listed.run.name)),
+                Cell(clean(listed.run.config.benchmark.title)),
+                Cell(clean(" ".join(finding.text for finding in listed.checked.rejection_reasons))),
             )
         )
-        for one in runs
-        if one.checked is not None
+        for listed in runs
+        if listed.checked is not None
     ]
     return table(key, caption, heads, rows)
 

@@ -59,22 +59,22 @@ def profiles(board: Board) -> Markup:
 
 
 def _model(name: str, key: str, board: Board) -> Markup:
-    own = [one for one in board.accepted if one.run.name == name]
+    own = [listed for listed in board.accepted if listed.run.name == name]
     model = own[0].run.result.model
     parameters = "" if model.parameters is None else f", {model.parameters:,} parameters"
     parts = [paragraph(f"Kind: {kind_name(model.kind).lower()}{parameters}.")]
-    return details(clean(name), *parts, *(_run(one, board) for one in own), key=key, kind="model")
+    return details(clean(name), *parts, *(_run(listed, board) for listed in own), key=key, kind="model")
 
 
-def _run(one: Listed, board: Board) -> Markup:
-    at, place = board.rows[one.run.path]
-    sheet, context = board.sheets[at], user_context_of(one.run)
+def _run(listed: Listed, board: Board) -> Markup:
+    at, place = board.rows[listed.run.path]
+    sheet, context = board.sheets[at], user_context_of(listed.run)
     context_text = "" if context == NO_CONTEXT else f", user context: {context}"
     heading = f"{clean(sheet.rows[place].name)} on {board.sheet_title(at)}{context_text}"
-    parts = [paragraph(f"Overall: {with_interval(one.run.headline) or 'no number'}.")]
-    parts += part_tables(one.key, sheet, sheet.rows[place])
-    parts += [] if one.checked is None else _checks(one.checked)
-    return section(heading, one.key, *parts, sources([one.run], [sheet.rows[place].name]), level=3)
+    parts = [paragraph(f"Overall: {with_interval(listed.run.headline) or 'no number'}.")]
+    parts += part_tables(listed.key, sheet, sheet.rows[place])
+    parts += [] if listed.checked is None else _checks(listed.checked)
+    return section(heading, listed.key, *parts, sources([listed.run], [sheet.rows[place].name]), level=3)
 
 
 def _checks(checked: CheckResult) -> Iterator[Markup]:

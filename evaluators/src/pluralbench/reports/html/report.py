@@ -90,7 +90,7 @@ def html_report(runs: FoundRuns, checked: Sequence[Listed] = ()) -> tuple[str, l
         The page, and what it lacks, a sentence each.
     """
     listed = checked or [Listed(f"run-{place}", run, run) for place, run in enumerate(runs.runs, 1)]
-    accepted = [one.run for one in listed if one.accepted]
+    accepted = [item.run for item in listed if item.accepted]
     parts = list(_parts(runs, listed))
     text = page(
         BOARD_TITLE if checked else TITLE,
@@ -104,7 +104,7 @@ def html_report(runs: FoundRuns, checked: Sequence[Listed] = ()) -> tuple[str, l
 
 
 def _parts(runs: FoundRuns, listed: Sequence[Listed]) -> Iterator[Part]:
-    sheets = sheets_of([one.run for one in listed if one.accepted])
+    sheets = sheets_of([item.run for item in listed if item.accepted])
     with progress("Comparing models", len(sheets)) as meter:
         ranks = []
         for sheet in sheets:
@@ -119,17 +119,17 @@ def _parts(runs: FoundRuns, listed: Sequence[Listed]) -> Iterator[Part]:
         yield from _benchmarks(board)
         yield _part("Models", "models", profiles(board))
     for state, (key, title, caption) in REJECTED.items():
-        rejected = [one for one in listed if one.checked is not None and one.checked.state == state]
+        rejected = [item for item in listed if item.checked is not None and item.checked.state == state]
         if rejected:
             yield _part(title, key, rejected_table(f"{key}-table", caption, rejected))
-    among = list(dict.fromkeys([*board.models, *(name for one in runs.downstream for name in one.result.rewards)]))
+    among = list(dict.fromkeys([*board.models, *(name for run in runs.downstream for name in run.result.rewards)]))
     with drawing():
-        for place, one in enumerate(runs.personalized):
+        for place, run in enumerate(runs.personalized):
             key = f"personalized-models-{place}"
-            yield Part(Link(f"#{key}", f"Profiles: {one.path.name}"), personalized_section(key, one))
-        for place, two in enumerate(runs.downstream):
+            yield Part(Link(f"#{key}", f"Profiles: {run.path.name}"), personalized_section(key, run))
+        for place, downstream in enumerate(runs.downstream):
             key = f"downstream-{place}"
-            yield Part(Link(f"#{key}", f"Policy: {two.path.name}"), downstream_section(key, two, among))
+            yield Part(Link(f"#{key}", f"Policy: {downstream.path.name}"), downstream_section(key, downstream, among))
 
 
 def _part(title: str, key: str, *parts: Markup) -> Part:
@@ -141,7 +141,7 @@ def _benchmarks(board: Board) -> Iterator[Part]:
     by_benchmark: dict[str, list[int]] = {}
     for at, sheet in enumerate(board.sheets):
         by_benchmark.setdefault(sheet.runs[0].config.benchmark.name, []).append(at)
-    every = [one.original for one in board.accepted]
+    every = [item.original for item in board.accepted]
     budget, left = BUDGET, len(board.sheets)
     with progress("Writing the page", len(board.sheets)) as meter:
         for number, places in enumerate(by_benchmark.values()):
@@ -172,7 +172,9 @@ def _figures(key: str, runs: Sequence[Run], among: Sequence[Run]) -> list[Markup
     with drawing():
         figures = [(stem, draw()) for stem, draw in figures_of(runs, among=among)]
         return [
-            inlined_figure(f"{key}-figure-{stem}", f"{key}-svg-{stem}", one) for stem, one in figures if one is not None
+            inlined_figure(f"{key}-figure-{stem}", f"{key}-svg-{stem}", drawn)
+            for stem, drawn in figures
+            if drawn is not None
         ]
 
 
