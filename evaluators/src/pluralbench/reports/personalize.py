@@ -108,15 +108,13 @@ def notes(run: Personalized) -> Iterator[str]:
 
 def _condition_notes(run: Personalized) -> Iterator[str]:
     config, result = run.config, run.result
-    methods: dict[str, list[str]] = {}
+    methods: dict[str, dict[str, None]] = {}
     for model in result.models:
-        if model.condition == "with" and METHODS[model.method] not in methods.setdefault(
-            CONTEXTS[model.user_context], []
-        ):
-            methods[CONTEXTS[model.user_context]].append(METHODS[model.method])
+        if model.condition == "with":
+            methods.setdefault(CONTEXTS[model.user_context], {})[METHODS[model.method]] = None
     if methods:
         contexts = [f"{context} ({', '.join(names)})" for context, names in methods.items()]
-        summary = "; and a summary of the user" if config.personalizing.persona else ""
+        summary = ", plus a summary of the user" if config.personalizing.persona else ""
         yield f"w/: the model gets {'; '.join(contexts)}{summary}."
         yield from _without_personas(result)
     if "posts" in result.conditions:

@@ -127,7 +127,7 @@ def _sections(study: Study, figures: dict[str, Path]) -> Iterator[str]:
         yield "\n".join(f"- {note}" for note in correlation_notes(correlation))
     yield "## How to reproduce it"
     yield (
-        f"`pluralbench study {RECIPE_FILE} --out NEW_FOLDER` repeats the study with the recipe next to this page. "
+        f"`pluralbench study` repeats the study with the recipe next to this page (`{RECIPE_FILE}`) and a new folder. "
         "Each step has a directory here with its settings, per-item results and recorded calls."
     )
 
