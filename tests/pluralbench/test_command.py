@@ -252,6 +252,4 @@ def test_the_installed_command_shows_its_verbs_and_says_mistakes_in_one_sentence
 
 
 def test_a_judge_is_no_work_for_a_cluster(run: Command) -> None:
-    refused(
-        run("judge", "gpt-5-mini", "--cluster", "ray"), "serve the language model there", "`vllm serve MODEL`"
-    )
+    refused(run("judge", "gpt-5-mini", "--cluster", "ray"), "serve the language model there", "`vllm serve MODEL`")

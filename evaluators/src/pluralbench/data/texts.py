@@ -95,7 +95,9 @@ def parse_responses(row: Row, columns: Columns, labels: Labels | None = None, *,
     for rank, name in enumerate(sides, start=1):
         responses = parsed_value(row, name)
         if not isinstance(responses, list) or not responses:
-            raise ValueError(f"`{name}` is not a list of responses, which `multiple_responses` requires: {shortened(responses)}")
+            raise ValueError(
+                f"`{name}` is not a list of responses, which `multiple_responses` requires: {shortened(responses)}"
+            )
         names += [f"{name} {number}" for number in range(len(responses))]
         texts += [_plain_text(response, name) for response in responses]
         ranks += [rank] * len(responses)
