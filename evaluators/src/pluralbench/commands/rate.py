@@ -30,7 +30,7 @@ def rate(
     export: StudyExport = None,
     import_: StudyImport = None,
     annotator: Annotator = None,
-    each: AnnotatorsPerItem = 2,
+    annotators_per_item: AnnotatorsPerItem = 2,
     limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of prompts per config.")] = None,
     seed: Seed = 0,
     data: DataNow = None,
@@ -60,7 +60,13 @@ def rate(
         raise RecipeError(f"{files[0]} is a rating file; name its study with --import FOLDER.")
     if not annotator:
         raise RecipeError("The study has no annotators; name each with --annotator.")
-    options = {"run": str(run), "annotators": annotator, "annotators_per_item": each, "limit": limit, "seed": seed}
+    options = {
+        "run": str(run),
+        "annotators": annotator,
+        "annotators_per_item": annotators_per_item,
+        "limit": limit,
+        "seed": seed,
+    }
     _export(run, Path(str(export)), options, data, fresh=fresh)
 
 

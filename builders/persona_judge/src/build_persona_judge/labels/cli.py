@@ -32,7 +32,7 @@ def label(
     release: StudyRelease = None,
     task: Annotated[str | None, typer.Option(help="The config whose items are labeled, such as opinion_qa.")] = None,
     annotator: Annotator = None,
-    each: AnnotatorsPerItem = 3,
+    annotators_per_item: AnnotatorsPerItem = 3,
     limit: Annotated[int, typer.Option(min=1, help="At most so many items of each config.")] = 300,
     seed: Seed = 0,
     account: Account = None,
@@ -63,7 +63,7 @@ def label(
             "data": release,
             "task": task,
             "annotators": annotator,
-            "annotators_per_item": each,
+            "annotators_per_item": annotators_per_item,
             "limit": limit,
             "seed": seed,
         }

@@ -36,7 +36,7 @@ def rate(
     import_: StudyImport = None,
     release: StudyRelease = None,
     annotator: Annotator = None,
-    each: AnnotatorsPerItem = 2,
+    annotators_per_item: AnnotatorsPerItem = 2,
     limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of pairs per config.")] = None,
     check_items: Annotated[
         int,
@@ -112,7 +112,13 @@ def rate(
         _import(import_, files or [], account, assigned=assigned)
     elif export is not None:
         settings = {"limit": limit, "checks": check_items, "margin": equivalence_margin, "alpha": alpha}
-        _export(export, release, annotator or [], settings | {"annotators_per_item": each, "seed": seed}, fresh=fresh)
+        _export(
+            export,
+            release,
+            annotator or [],
+            settings | {"annotators_per_item": annotators_per_item, "seed": seed},
+            fresh=fresh,
+        )
     else:
         _plan(
             {
