@@ -23,7 +23,7 @@ from typing import Any, Self
 
 import polars as pl
 from build_multilingual import MultilingualRecipe, build, source
-from build_multilingual.masking import Masked, has_letters, mask
+from build_multilingual.masking import MaskedText, has_letters, mask
 from build_multilingual.pieces import split_pieces
 from build_multilingual.recipe import ConnectionTable, SourceTable, TranslatorTable
 from build_multilingual.translators.google import CODE_POINTS, MODEL, STRINGS, GoogleTranslator
@@ -153,7 +153,7 @@ def _write_lookups(folder: Path, english: pl.DataFrame, built: Path, made: MadeT
         _write(folder / ANSWERS / f"{path.name}.json", made.answered[LANGUAGES[path.name].google])
 
 
-def _packing(texts: Iterable[Masked], made: GoogleTranslator, language: Language) -> Packing:
+def _packing(texts: Iterable[MaskedText], made: GoogleTranslator, language: Language) -> Packing:
     """How many messages the texts of one language take, and the least that any packing could do with."""
     asked = {
         piece.text: None for text in texts for piece in split_pieces(text, "whole", made.longest) if piece.translate

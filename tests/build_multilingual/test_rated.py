@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from build_multilingual.rated import RATED, SCALES, Rated, read
+from build_multilingual.rated import RATED, SCALES, RatedTranslations, read
 from build_multilingual.recipe import RatedTable, Scale
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,7 +41,7 @@ MAPLE: list[dict[str, Any]] = [
 ]
 
 
-def rated(tmp_path: Path, rows: Sequence[Row], name: str = "rated.jsonl", **settings: Any) -> Rated:
+def rated(tmp_path: Path, rows: Sequence[Row], name: str = "rated.jsonl", **settings: Any) -> RatedTranslations:
     return read(RatedTable(location=str(write(tmp_path / name, rows)), **settings))
 
 
@@ -318,7 +318,9 @@ def test_a_recipe_that_makes_no_sense_is_refused(values: dict[str, Any], sentenc
         RatedTable(location="a", **values)
 
 
-def post_edited(tmp_path: Path, direction: str, mt: str, post_edit: str, hter: float = 0.5, **settings: Any) -> Rated:
+def post_edited(
+    tmp_path: Path, direction: str, mt: str, post_edit: str, hter: float = 0.5, **settings: Any
+) -> RatedTranslations:
     row = {"direction": direction, "source": "A source.", "mt": "left alone", "mt_tok": mt, "post_edit_tok": post_edit}
     return rated(tmp_path, [row | {"hter": hter, "da_mean": 50.0}], "mlqe.jsonl", **settings)
 

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 from build_multilingual.recipe import SourceTable
-from build_multilingual.source import PAIRS, Loaded, load, pin
+from build_multilingual.source import PAIRS, EnglishPairs, load, pin
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pluralbench_release.errors import SourceError
@@ -56,7 +56,7 @@ def pair(**changes: Any) -> dict[str, Any]:
     return {name: value for name, value in row.items() if value is not None}
 
 
-def loaded(path: Path, rows: Sequence[Row], **options: Any) -> Loaded:
+def loaded(path: Path, rows: Sequence[Row], **options: Any) -> EnglishPairs:
     """The rows, written to `path` and read again."""
     return load(SourceTable(location=str(write(path, rows)), **options))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from build_multilingual.rated import RATED, SCALES, Rated, read
+from build_multilingual.rated import RATED, SCALES, RatedTranslations, read
 from build_multilingual.recipe import RatedTable, Scale
 from build_multilingual.templates import TEMPLATES
 from build_multilingual.translation_pairs import CANDIDATES, LEVELS, PAIRS, candidates, draw
@@ -44,13 +44,13 @@ def frame(scores: Scores, direction: str = "zh-en", sign: int = 1) -> pl.DataFra
 
 def rated(
     scores: Scores, scale: Scale = LIKERT, *, score: str = "score", location: str = "rated.jsonl", **more: Any
-) -> Rated:
+) -> RatedTranslations:
     rows = frame(scores, **more)
     source = Source(name="Rated", location=location, digest="", rows=rows.height, license="unknown", attribution="")
-    return Rated(rows, scale, score, source, {})
+    return RatedTranslations(rows, scale, score, source, {})
 
 
-def drawn(*tables: Rated, per_level: int = 100, seed: int = 42) -> pl.DataFrame:
+def drawn(*tables: RatedTranslations, per_level: int = 100, seed: int = 42) -> pl.DataFrame:
     return draw(tables, per_level=per_level, seed=seed, language_name=NAMES.__getitem__)
 
 
@@ -180,7 +180,9 @@ def test_a_draw_is_without_replacement_and_the_same_each_time() -> None:
     assert found["id"].to_list() == list(range(80))
     assert not found.select("source", "subset").is_duplicated().any()
     assert found.equals(drawn(table, per_level=40))
-    shuffled = Rated(table.frame.sample(fraction=1, shuffle=True, seed=1), table.scale, "score", table.source, {})
+    shuffled = RatedTranslations(
+        table.frame.sample(fraction=1, shuffle=True, seed=1), table.scale, "score", table.source, {}
+    )
     assert found.equals(drawn(shuffled, per_level=40))
     other = drawn(table, per_level=40, seed=43)
     assert set(found["source"]) != set(other["source"])

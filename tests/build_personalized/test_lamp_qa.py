@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from build_personalized.recipe import SourceTable
-from build_personalized.sources import Loaded, load
+from build_personalized.sources import LoadedQuestions, load
 from pluralbench_release.errors import SourceError
 from pluralbench_schemas import TableError
 from written_tables import write
@@ -24,7 +24,7 @@ def row(number: int = 1, **changes: Any) -> dict[str, Any]:
     } | changes
 
 
-def read(directory: Path, **settings: Any) -> Loaded:
+def read(directory: Path, **settings: Any) -> LoadedQuestions:
     return load(SourceTable(locations=[f"lamp-qa:{directory}"], **settings), directory)
 
 

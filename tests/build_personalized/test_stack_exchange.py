@@ -5,20 +5,20 @@ from typing import Any
 
 import pytest
 from build_personalized.recipe import SourceTable
-from build_personalized.sources import Loaded, load
+from build_personalized.sources import LoadedQuestions, load
 from dumps import dump, post
 
 
-def people(*paths: Path, **settings: Any) -> Loaded:
+def people(*paths: Path, **settings: Any) -> LoadedQuestions:
     locations = [f"stack-exchange:{path}" for path in paths]
     return load(SourceTable(locations=locations, **({"min_questions": 2} | settings)), paths[0].parent)
 
 
-def drops(loaded: Loaded) -> list[tuple[str, str]]:
+def drops(loaded: LoadedQuestions) -> list[tuple[str, str]]:
     return [(row["id"], row["reason"]) for row in loaded.drops.iter_rows(named=True)]
 
 
-def profile_ids(loaded: Loaded) -> list[str]:
+def profile_ids(loaded: LoadedQuestions) -> list[str]:
     return [item["id"] for item in loaded.questions["profile"][0]]
 
 

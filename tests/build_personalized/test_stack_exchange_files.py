@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from build_personalized.recipe import SourceTable
-from build_personalized.sources import Loaded, load
+from build_personalized.sources import LoadedQuestions, load
 from build_personalized.sources.dump import MAX_TEXT
 from build_personalized.sources.markup import TAGS, to_markdown
 from commands import environment
@@ -23,7 +23,7 @@ TWO = ROW.format(1, "body 1") + ROW.format(2, "body 2")
 XML = '<?xml version="1.0" encoding="utf-8"?>\n'
 
 
-def people(path: Path, *, min_questions: int = 2) -> Loaded:
+def people(path: Path, *, min_questions: int = 2) -> LoadedQuestions:
     source = SourceTable(locations=[f"stack-exchange:{path}"], min_questions=min_questions)
     return load(source, path.parent)
 

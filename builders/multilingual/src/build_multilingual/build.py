@@ -81,7 +81,7 @@ def build(
     if export_review is not None:
         check_folder(export_review)
     sample = SAMPLE_LEDGER if recipe.source is not None and recipe.source.location == "sample" else None
-    with building(recipe, out, BUILDER, replay, reuse, sample, fresh=fresh) as making:
+    with building(recipe, out, BUILDER, replay, reuse, sample, fresh=fresh) as workspace:
         # Mistakes in the rated translations show before any paid request.
         pairs, rated_tables = _translation_pairs(recipe)
         english = source.load(recipe.source) if recipe.source and (recipe.languages or recipe.english) else None
@@ -90,7 +90,7 @@ def build(
         if cluster is not None and cluster.address is not None:
             pool = cluster_workers(cluster)
         # The workers end before the calls are written, since both need much memory.
-        with recording(making.work, making.ledgers, retry_errors=retry_errors) as calls, pool as each:
+        with recording(workspace.work, workspace.ledgers, retry_errors=retry_errors) as calls, pool as each:
             recorded = Replay() if replay is not None else None
             translated, set_aside = _translate_rows(recipe, english, calls.ledger, recorded, each)
             if export_review is not None and english is not None:
@@ -117,7 +117,7 @@ def build(
             card=card(recipe, figures, numbered=english is not None and english.numbered),
             records=records | {name: frame for name, frame in human_records.items() if frame.height},
         )
-        return making.release(contents, calls)
+        return workspace.release(contents, calls)
 
 
 def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:
@@ -165,7 +165,11 @@ def _pin_recipe(recipe: MultilingualRecipe) -> tuple[MultilingualRecipe, pl.Data
 
 
 def _translate_rows(
-    recipe: MultilingualRecipe, english: source.Loaded | None, ledger: Ledger, replay: Replay | None, each: ParallelMap
+    recipe: MultilingualRecipe,
+    english: source.EnglishPairs | None,
+    ledger: Ledger,
+    replay: Replay | None,
+    each: ParallelMap,
 ) -> tuple[dict[str, pl.DataFrame], pl.DataFrame]:
     """Return the rows of each target language, and the texts that failed a check (columns of `SET_ASIDE`)."""
     frames, failed = dict[str, pl.DataFrame](), [pl.DataFrame(schema=SET_ASIDE)]
@@ -183,7 +187,7 @@ def _translate_rows(
 
 def _filter_rows(
     recipe: MultilingualRecipe,
-    english: source.Loaded | None,
+    english: source.EnglishPairs | None,
     translated: Mapping[str, pl.DataFrame],
     set_aside: pl.DataFrame,
     decisions: pl.DataFrame,
@@ -212,7 +216,7 @@ def _filter_rows(
     return remaining, dropped
 
 
-def _translation_pairs(recipe: MultilingualRecipe) -> tuple[pl.DataFrame | None, list[rated.Rated]]:
+def _translation_pairs(recipe: MultilingualRecipe) -> tuple[pl.DataFrame | None, list[rated.RatedTranslations]]:
     if not recipe.translation.rated:
         return None, []
     tables = [rated.read(table) for table in recipe.translation.rated]

@@ -6,7 +6,7 @@ from typing import Any
 
 from pluralbench_schemas import LANGUAGES, Language
 
-from build_multilingual.masking import WORD, Masked, has_letters
+from build_multilingual.masking import WORD, MaskedText, has_letters
 from build_multilingual.recipe import ChecksTable
 
 MAX_NAME_WORDS = 4
@@ -17,7 +17,7 @@ CONFIDENT = 0.9
 NO_ALPHABET = {"Japanese", "Hangul", "Hans", "Hant"}
 
 
-def find_problem(source: Masked, translated: str, language: Language, limits: ChecksTable) -> str:
+def find_problem(source: MaskedText, translated: str, language: Language, limits: ChecksTable) -> str:
     """Return the first problem of a translation, "" if it passes all checks.
 
     Args:
@@ -40,7 +40,7 @@ def find_problem(source: Masked, translated: str, language: Language, limits: Ch
     )
 
 
-def _same_words(source: Masked, first_word: str, translated: str) -> bool:
+def _same_words(source: MaskedText, first_word: str, translated: str) -> bool:
     first = WORD.search(translated)
     if first is None or first[0].lower() != first_word.lower():
         return False
@@ -66,7 +66,7 @@ def _wrong_language(text: str, length: int, language: Language, limits: ChecksTa
         if identified != language.langid or confidence < CONFIDENT:
             identified, confidence = _identify(_sample(text, LONG_SAMPLE))
         if identified != language.langid and confidence >= limits.least_confidence:
-            return f"reads as {_name(identified)}"
+            return f"reads as {_language_name(identified)}"
     if language.script in {"Hans", "Hant"}:
         import hanzidentifier  # noqa: PLC0415 - takes a second, which other languages save
 
@@ -100,5 +100,5 @@ def _identifier() -> Any:
     return identifier
 
 
-def _name(langid: str) -> str:
+def _language_name(langid: str) -> str:
     return next(language.short_name for language in LANGUAGES.values() if language.langid == langid)

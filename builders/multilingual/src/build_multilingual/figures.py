@@ -9,7 +9,7 @@ from pluralbench_release import text_table
 
 from build_multilingual.audit import DUPLICATES, SURFACE, audit_tables
 from build_multilingual.preferred import review_table
-from build_multilingual.rated import Rated
+from build_multilingual.rated import RatedTranslations
 from build_multilingual.source import TEXTS
 
 BY_SUBSET = "Rows with a good translation in every language"
@@ -58,7 +58,7 @@ def language_figures(
     return figures
 
 
-def translation_figures(pairs: pl.DataFrame | None, tables: Sequence[Rated]) -> dict[str, Any]:
+def translation_figures(pairs: pl.DataFrame | None, tables: Sequence[RatedTranslations]) -> dict[str, Any]:
     """Compute the figures of the config `translation`.
 
     `longer` is the share of pairs whose better translation is the longer one, which a scorer could exploit.

@@ -16,7 +16,7 @@ from polars.exceptions import PolarsError
 from build_multilingual.recipe import FilterTable
 from build_multilingual.translate import IDENTICAL
 
-EVERY = "all"
+ALL_LANGUAGES = "all"
 INTEGER = re.compile(r"[0-9]{1,15}")
 DECISIONS = pl.Schema({"id": pl.Int64, "language": pl.String, "decision": pl.String, "reason": pl.String})
 DROPPED = pl.Schema({"id": pl.Int64, "language": pl.String, "by": pl.String, "reason": pl.String})
@@ -63,13 +63,13 @@ def _read_file(path: str) -> pl.DataFrame:
         rows = frame.select(texts).filter(pl.col("decision") != "")
     except PolarsError:
         raise SourceError(f"{path}: a decision, id, language or reason is not a text.") from None
-    rows = rows.with_columns(pl.col("decision").str.to_lowercase(), pl.col("language").replace("", EVERY))
+    rows = rows.with_columns(pl.col("decision").str.to_lowercase(), pl.col("language").replace("", ALL_LANGUAGES))
     for row in rows.iter_rows(named=True):
         if not row["id"]:
             raise SourceError(f"{path}: a decision has no id.")
         if row["decision"] not in {"drop", "keep"}:
             raise SourceError(f"{path}: the decision {row['decision']!r} on id {row['id']} is neither drop nor keep.")
-        if row["language"] not in {EVERY, *LANGUAGES}:
+        if row["language"] not in {ALL_LANGUAGES, *LANGUAGES}:
             near = similar_languages(row["language"])
             hint = f"; did you mean {' or '.join(near)}?" if near else "."
             raise SourceError(f"{path}: unknown language {row['language']!r} (id {row['id']}){hint}")
@@ -109,7 +109,7 @@ def rows_to_drop(
         raise SourceError(f"The decisions have the id {unknown['id'][0]}, which the source does not have.")
     by_row: dict[tuple[int, str], tuple[str, str]] = {}
     for row_id, language, decision, reason in decisions.iter_rows():
-        for code in [*languages, ENGLISH] if language in {EVERY, ENGLISH} else [language]:
+        for code in [*languages, ENGLISH] if language in {ALL_LANGUAGES, ENGLISH} else [language]:
             earlier = by_row.setdefault((row_id, code), (decision, reason))
             if earlier[0] != decision:
                 raise SourceError(f"The decisions both keep and drop id {row_id} in {code}.")

@@ -54,7 +54,7 @@ class PlaceholderLost(Exception):
 
 
 @dataclass(frozen=True)
-class Masked:
+class MaskedText:
     """Text with masked spans.
 
     Attributes:
@@ -114,7 +114,7 @@ def _mark_number(match: re.Match[str]) -> int:
     return int(match[1]) if len(match[1]) <= MAX_MARK_DIGITS else -1
 
 
-def mask(text: str) -> Masked:
+def mask(text: str) -> MaskedText:
     """Find and mask the spans of a text that a translation must not change."""
     segments: list[tuple[str, str]] = [("", text)]  # kind and text; no kind for text that is not masked
     for kind, find in FINDERS:
@@ -126,7 +126,7 @@ def mask(text: str) -> Masked:
             parts.append("")
         else:
             parts[-1] += segment
-    return Masked(tuple(parts), tuple(spans))
+    return MaskedText(tuple(parts), tuple(spans))
 
 
 def strip_marks(translated: str) -> str:
@@ -159,7 +159,7 @@ def _fenced(text: str) -> Iterator[Span]:
             yield opened[0], start - 1
             opened = None
         if opened is None:
-            opened = _opening(line, start, fence)
+            opened = _fence_start(line, start, fence)
         elif fence and fence["fence"].startswith(opened[1]) and not fence["info"].strip():
             yield opened[0], stop
             opened = None
@@ -168,7 +168,7 @@ def _fenced(text: str) -> Iterator[Span]:
         yield opened[0], len(text)
 
 
-def _opening(line: str, start: int, fence: re.Match[str] | None) -> tuple[int, str, bool] | None:
+def _fence_start(line: str, start: int, fence: re.Match[str] | None) -> tuple[int, str, bool] | None:
     # Backticks after the fence make it inline code.
     if fence and not (fence["fence"][0] == "`" and "`" in fence["info"]):
         return start, fence["fence"], bool(fence["quote"])

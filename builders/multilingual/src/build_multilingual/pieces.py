@@ -11,7 +11,7 @@ from typing import Literal
 
 from sentencex import get_sentence_boundaries
 
-from build_multilingual.masking import Masked, has_letters
+from build_multilingual.masking import MaskedText, has_letters
 
 Strategy = Literal["whole", "cut"]
 
@@ -29,7 +29,7 @@ class Piece:
     translate: bool
 
 
-def split_pieces(masked: Masked, strategy: Strategy, max_length: int) -> list[Piece]:
+def split_pieces(masked: MaskedText, strategy: Strategy, max_length: int) -> list[Piece]:
     """Split a text into pieces, which join to the masked text (`whole`) or to the text itself (`cut`).
 
     Args:

@@ -22,7 +22,7 @@ PREFERRED = pl.Schema(
 )
 """`preferred` is "chosen", "rejected" or "same"; `judge` is the judge's preference, null if it has none."""
 ALL = "all"
-JUDGED = {"win": "chosen", "loss": "rejected"}
+OUTCOMES = {"win": "chosen", "loss": "rejected"}
 
 
 def read_preferred(paths: Sequence[str], recorded: Sequence[str] = (), judged: str | None = None) -> pl.DataFrame:
@@ -186,7 +186,7 @@ def _read_judge(location: str) -> pl.DataFrame:
                 f"{location} has no column `{name}`; a judge's preferences need id, config and outcome, as in "
                 "items.parquet of its run."
             )
-    outcome = pl.col("outcome").cast(pl.String).replace_strict(JUDGED, default=None, return_dtype=pl.String)
+    outcome = pl.col("outcome").cast(pl.String).replace_strict(OUTCOMES, default=None, return_dtype=pl.String)
     judged = frame.select(pl.col("id").cast(pl.Int64, strict=False), language=pl.col(language), judge=outcome)
     return judged.drop_nulls("id").unique(["id", "language"], keep="first", maintain_order=True)
 

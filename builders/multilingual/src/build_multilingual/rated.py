@@ -53,7 +53,7 @@ LIMITS = {"score": (1, 6), "mqm_penalty": (0, math.inf), "hter": (0, math.inf), 
 
 
 @dataclass(frozen=True)
-class Rated:
+class RatedTranslations:
     """Rated translations; each text of a source occurs once.
 
     Attributes:
@@ -73,7 +73,7 @@ class Rated:
     left_out: dict[str, int]
 
 
-def read(table: RatedTable) -> Rated:
+def read(table: RatedTable) -> RatedTranslations:
     """Read the rated translations of all configs of a location.
 
     Raises:
@@ -114,7 +114,7 @@ def read(table: RatedTable) -> Rated:
         license=tables.license or table.license or "unknown",
         attribution=table.attribution or name,
     ).model_copy(update=SAMPLE_SOURCE if sample else {})
-    return Rated(frame, scale, score, source, dict(sorted(left_out.items())))
+    return RatedTranslations(frame, scale, score, source, dict(sorted(left_out.items())))
 
 
 def merge_repeated(rated: pl.DataFrame) -> pl.DataFrame:
@@ -162,7 +162,9 @@ def _candidates(frame: pl.DataFrame, table: RatedTable, where: str) -> tuple[str
     columns = [name for name in frame.columns if name not in used]
     source = _column("source", SOURCES, columns, table, where)
     if source is None:
-        raise SourceError(f"{where} has no column of source texts ({_listed(SOURCES)}); {_has(columns, 'source')}")
+        raise SourceError(
+            f"{where} has no column of source texts ({_join_names(SOURCES)}); {_column_list(columns, 'source')}"
+        )
     sources = list(zip(directions, map(_text, frame[source]), strict=True))
     nested = _column("candidates", CANDIDATES, columns, table, where)
     if nested is not None:
@@ -195,8 +197,8 @@ def _columns(names: Sequence[str], table: RatedTable, where: str) -> tuple[str, 
     text = _column("translation", TEXTS, names, table, where)
     if text is None:
         raise SourceError(
-            f"{where} has neither a column of translations ({_listed(TEXTS)}) nor a list of candidates "
-            f"({_listed(CANDIDATES)}); {_has(names, 'translation')}"
+            f"{where} has neither a column of translations ({_join_names(TEXTS)}) nor a list of candidates "
+            f"({_join_names(CANDIDATES)}); {_column_list(names, 'translation')}"
         )
     return score, text, _column("system", SYSTEMS, names, table, where)
 
@@ -242,7 +244,7 @@ def _column(role: str, usual: Sequence[str], columns: Sequence[str], table: Rate
     if column is None:
         return next((name for name in usual if name in columns), None)
     if column not in columns:
-        raise SourceError(f"{where} has no column `{column}`, which `columns` sets for {role}; {_has(columns)}")
+        raise SourceError(f"{where} has no column `{column}`, which `columns` sets for {role}; {_column_list(columns)}")
     return column
 
 
@@ -251,25 +253,25 @@ def _score(columns: Sequence[str], table: RatedTable, where: str) -> str:
         score = next((name for name in SCALES if name in columns), None)
         if score is None:
             raise SourceError(
-                f"{where} has no known column of scores ({_listed(SCALES)}); it has {_listed(columns)}: "
+                f"{where} has no known column of scores ({_join_names(SCALES)}); it has {_join_names(columns)}: "
                 "set `score=...` and `scale=...`."
             )
         return score
     if table.score not in columns:
-        raise SourceError(f"{where} has no column `{table.score}`, which `score` sets; {_has(columns)}")
+        raise SourceError(f"{where} has no column `{table.score}`, which `score` sets; {_column_list(columns)}")
     if table.score not in SCALES and table.scale is None:
         raise SourceError(
-            f"{where}: the scale of `{table.score}` is unknown (known: {_listed(SCALES)}); set `scale=...`."
+            f"{where}: the scale of `{table.score}` is unknown (known: {_join_names(SCALES)}); set `scale=...`."
         )
     return table.score
 
 
-def _has(columns: Sequence[str], role: str | None = None) -> str:
+def _column_list(columns: Sequence[str], role: str | None = None) -> str:
     hint = f': name it with `columns=["{role}=COLUMN"]`' if role else ""
-    return f"it has {_listed(columns)}{hint}."
+    return f"it has {_join_names(columns)}{hint}."
 
 
-def _listed(names: Sequence[str] | Mapping[str, object]) -> str:
+def _join_names(names: Sequence[str] | Mapping[str, object]) -> str:
     return ", ".join(names) or "none"
 
 
@@ -289,7 +291,7 @@ def _directions(frame: pl.DataFrame, table: RatedTable, where: str) -> tuple[lis
         directions.append(direction or configured)
     if not used and configured is None:
         raise SourceError(
-            f'{where} has no column of directions ({_listed(DIRECTIONS)}); set `direction=...`, such as "zh-en".'
+            f'{where} has no column of directions ({_join_names(DIRECTIONS)}); set `direction=...`, such as "zh-en".'
         )
     return directions, used
 

@@ -93,7 +93,7 @@ class TranslatorTable(FrozenModel):
     """
 
     name: str = Field(
-        description=f"{', '.join(available_translators())}.",
+        description=f"Translator: {', '.join(available_translators())}.",
         json_schema_extra={"flag": "--translator", "metavar": "NAME[:MODEL]"},
     )
     model: Location | None = None

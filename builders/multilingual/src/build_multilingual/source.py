@@ -25,7 +25,7 @@ T = TypeVar("T", SourceTable, RatedTable)
 
 
 @dataclass(frozen=True)
-class Loaded:
+class EnglishPairs:
     """English pairs of a source.
 
     Attributes:
@@ -46,7 +46,7 @@ def pin(table: T) -> T:
     return table if table.location == "sample" else table.model_copy(update={"location": pinned(table.location)})
 
 
-def load(source: SourceTable) -> Loaded:
+def load(source: SourceTable) -> EnglishPairs:
     """Read the pairs; a row's `id` is the source's if all are distinct whole numbers, else the number of the row.
 
     Raises:
@@ -79,7 +79,7 @@ def load(source: SourceTable) -> Loaded:
     pairs = rows.select("chosen", "rejected").iter_rows()
     equal = pl.Series([chosen.strip() == rejected.strip() for chosen, rejected in pairs], dtype=pl.Boolean)
     entry = entry.model_copy(update=SAMPLE_SOURCE if sample else {})
-    return Loaded(rows.filter(~equal), rows.filter(equal)["id"].to_list(), entry, numbered)
+    return EnglishPairs(rows.filter(~equal), rows.filter(equal)["id"].to_list(), entry, numbered)
 
 
 def _attribution(location: str) -> str:

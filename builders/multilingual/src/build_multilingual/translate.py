@@ -9,7 +9,7 @@ from pluralbench_calls import Backend, Ledger, Limits, Request, ask
 from pluralbench_runs.workers import ParallelMap
 from pluralbench_schemas import ENGLISH, Language, MultilingualPairs
 
-from build_multilingual.masking import Masked, mask
+from build_multilingual.masking import MaskedText, mask
 from build_multilingual.pieces import Piece, Strategy, split_pieces
 from build_multilingual.recipe import ChecksTable
 from build_multilingual.source import TEXTS, matches
@@ -38,7 +38,7 @@ class Text:
     """
 
     label: str
-    masked: Masked
+    masked: MaskedText
     translation: str = ""
     reason: str = ""
     calls: list[str] = field(default_factory=list)
@@ -68,7 +68,7 @@ class TranslationContext:
     checks: ChecksTable
 
 
-def mask_all(pairs: pl.DataFrame) -> dict[str, Masked]:
+def mask_all(pairs: pl.DataFrame) -> dict[str, MaskedText]:
     """Mask every text of the source, once for all languages."""
     return {text: mask(text) for name in TEXTS for text in pairs[name].unique()}
 
@@ -76,7 +76,7 @@ def mask_all(pairs: pl.DataFrame) -> dict[str, Masked]:
 def translate(
     pairs: pl.DataFrame,
     languages: Iterable[Language],
-    masked: Mapping[str, Masked],
+    masked: Mapping[str, MaskedText],
     context: TranslationContext,
     prompt_only: Sequence[str],
     each: ParallelMap = map,
@@ -114,7 +114,7 @@ def translate(
 
 
 def _texts(
-    rows: Sequence[Mapping[str, str]], language: Language, masked: Mapping[str, Masked], prompt_only: Sequence[str]
+    rows: Sequence[Mapping[str, str]], language: Language, masked: Mapping[str, MaskedText], prompt_only: Sequence[str]
 ) -> Texts:
     return {
         (number, name): Text(f"the {name} of {row['id']} in {language.code}", masked[row[name]])

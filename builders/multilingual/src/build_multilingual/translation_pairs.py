@@ -13,7 +13,7 @@ from pluralbench_release.errors import SourceError
 from pluralbench_runs import digest, rng_for
 from pluralbench_schemas import TranslationPairs
 
-from build_multilingual.rated import RATED, Rated, merge_repeated
+from build_multilingual.rated import RATED, RatedTranslations, merge_repeated
 from build_multilingual.recipe import Scale
 from build_multilingual.templates import TEMPLATES
 
@@ -56,7 +56,9 @@ def candidates(rated: pl.DataFrame, scale: Scale, level: str) -> pl.DataFrame:
     return pl.DataFrame(pairs, schema=CANDIDATES)
 
 
-def draw(rated: Sequence[Rated], *, per_level: int, seed: int, language_name: Callable[[str], str]) -> pl.DataFrame:
+def draw(
+    rated: Sequence[RatedTranslations], *, per_level: int, seed: int, language_name: Callable[[str], str]
+) -> pl.DataFrame:
     """Draw pairs for each direction and level.
 
     Sources are drawn without replacement, by the smallest digests of seed and source; templates with replacement, from
@@ -116,9 +118,9 @@ def _sides(chosen: Row, rejected: Row) -> Row:
     return {f"{side}{end}": row[name] for end, name in columns.items() for side, row in sides.items()}
 
 
-def _pool_tables(rated: Sequence[Rated]) -> Iterator[tuple[str, pl.DataFrame, Scale]]:
+def _pool_tables(rated: Sequence[RatedTranslations]) -> Iterator[tuple[str, pl.DataFrame, Scale]]:
     """Yield each direction, in order of name, with its ratings and their scale."""
-    by_direction: dict[str, list[Rated]] = {}
+    by_direction: dict[str, list[RatedTranslations]] = {}
     for table in rated:
         for direction in table.frame["direction"].unique(maintain_order=True):
             by_direction.setdefault(direction, []).append(table)

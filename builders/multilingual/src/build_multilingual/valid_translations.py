@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pluralbench_schemas import Language
 
 from build_multilingual.checks import find_problem
-from build_multilingual.masking import Masked, PlaceholderLost, strip_marks
+from build_multilingual.masking import MaskedText, PlaceholderLost, strip_marks
 from build_multilingual.pieces import Piece, Strategy, join_pieces
 from build_multilingual.recipe import ChecksTable
 
@@ -34,7 +34,7 @@ class TranslatedTexts:
     language: Language
     checks: ChecksTable
     strategy: Strategy
-    texts: Sequence[tuple[Masked, Sequence[Piece], Sequence[tuple[str, str]]]]
+    texts: Sequence[tuple[MaskedText, Sequence[Piece], Sequence[tuple[str, str]]]]
 
 
 def check_translations(translated: TranslatedTexts) -> list[tuple[str, str]]:
@@ -47,7 +47,7 @@ def check_translations(translated: TranslatedTexts) -> list[tuple[str, str]]:
 
 
 def _check_text(
-    masked: Masked, pieces: Sequence[Piece], answers: Sequence[tuple[str, str]], translated: TranslatedTexts
+    masked: MaskedText, pieces: Sequence[Piece], answers: Sequence[tuple[str, str]], translated: TranslatedTexts
 ) -> tuple[str, str]:
     translation = join_pieces(pieces, iter([text.strip() if outcome == "answer" else "" for outcome, text in answers]))
     failed = next((outcome for outcome, _ in answers if outcome != "answer"), None)

@@ -35,7 +35,7 @@ REFUSAL = re.compile(
     r"provide (?!enough\b))",
     re.IGNORECASE | re.MULTILINE,
 )
-BEGINNING = 160  # characters
+REFUSAL_SPAN = 160  # characters at the beginning of an answer that are searched for a refusal
 SIDES: tuple[Side, ...] = ("chosen", "rejected")
 
 
@@ -129,7 +129,7 @@ def parse_answer(text: str, word_limit: int) -> str:
     answer = strip_thinking(text).strip()
     if not answer:
         raise InvalidAnswer("empty answer")
-    if REFUSAL.search(answer, 0, BEGINNING):
+    if REFUSAL.search(answer, 0, REFUSAL_SPAN):
         raise InvalidAnswer("refused")
     if len(answer.split()) > word_limit:
         raise InvalidAnswer(f"over {word_limit} words")

@@ -5,7 +5,7 @@ from typing import Any
 import polars as pl
 from pluralbench_release.audit import PairLimits, check_limits, limit_values, near_duplicates, pair_figures, word_count
 
-SHORT = 20  # words; an answer below can hardly be both good and personalized
+SHORT = 20  # words; a shorter answer can hardly be both good and personalized
 
 
 def audit(pairs: pl.DataFrame, drops: pl.DataFrame, *, questions: int, word_limit: int) -> dict[str, Any]:

@@ -49,9 +49,9 @@ def build(
     """
     recipe = pin(recipe)
     ranker = retriever(recipe.retriever)
-    with building(recipe, out, BUILDER, replay, reuse, fresh=fresh) as making:
-        loaded = load(recipe.source, making.work)
-        with recording(making.work, making.ledgers, retry_errors=retry_errors) as calls:
+    with building(recipe, out, BUILDER, replay, reuse, fresh=fresh) as workspace:
+        loaded = load(recipe.source, workspace.work)
+        with recording(workspace.work, workspace.ledgers, retry_errors=retry_errors) as calls:
             recorded = Replay() if replay is not None else None
             writer, scorer = recorded or answer_backend(recipe), recorded or ranker
 
@@ -66,7 +66,7 @@ def build(
             check(figures, recipe.audit)
 
         contents = Contents(tables(pairs, recipe), loaded.sources, figures, card(recipe, figures))
-        return making.release(contents, calls)
+        return workspace.release(contents, calls)
 
 
 def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:

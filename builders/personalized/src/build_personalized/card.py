@@ -27,7 +27,7 @@ COLUMNS = {
 }
 
 STATISTICS = "Statistics: means ± standard deviations, lengths in words"
-MEASURED = {
+STATISTIC_NAMES = {
     "rubric_aspects": "rubric aspects",
     "question_words": "length of question",
     "narrative_words": "length of narrative",
@@ -95,12 +95,12 @@ def figures_tables(figures: dict[str, Any]) -> dict[str, pl.DataFrame]:
 
 def statistics_table(by_config: Sequence[dict[str, Any]]) -> pl.DataFrame:
     """Return the paper's table 4 for this release: one column per config, means with standard deviations."""
-    columns = {"": ["questions (users)", *MEASURED.values()]}
+    columns = {"": ["questions (users)", *STATISTIC_NAMES.values()]}
     for entry in by_config:
         # Narrow tables can break names only at spaces.
         columns[entry["config"].replace("_", " ")] = [
             f"{entry['questions']:,}",
-            *(_mean(entry[name]) for name in MEASURED),
+            *(_mean(entry[name]) for name in STATISTIC_NAMES),
         ]
     return pl.DataFrame(columns)
 

@@ -15,7 +15,7 @@ from build_personalized.recipe import Rule
 from build_personalized.sentences import split_sentences
 
 WORD = re.compile(r"\w+")
-RUN = 7  # consecutive words; no answer of the sample shares even three with the instructions
+ECHO_WORDS = 7  # consecutive words; no answer of the sample shares even three with the instructions
 QUESTION = re.compile(r"[?？؟]\W*$")
 REASONS: dict[Rule, str] = {"echo": "repeats the instructions", "asking back": "asks back"}
 
@@ -42,10 +42,10 @@ def screen(answer: str, rules: Sequence[Rule], word_limit: int, language: str) -
 
 
 def repeats(answer: str, lines: Sequence[str]) -> bool:
-    """Return whether the answer shares `RUN` consecutive words with one of the lines."""
+    """Return whether the answer shares `ECHO_WORDS` consecutive words with one of the lines."""
     words = f" {' '.join(WORD.findall(normalized(answer)))} "
     line_words = [WORD.findall(normalized(line)) for line in lines]
-    runs = (line[start : start + RUN] for line in line_words for start in range(len(line) - RUN + 1))
+    runs = (line[start : start + ECHO_WORDS] for line in line_words for start in range(len(line) - ECHO_WORDS + 1))
     return any(f" {' '.join(run)} " in words for run in runs)
 
 

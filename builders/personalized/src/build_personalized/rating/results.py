@@ -16,7 +16,7 @@ from build_personalized.rating.form import DIMENSIONS, GENERAL, HIGHEST, LOWEST,
 from build_personalized.rating.study import CHECK, SIDES, RatingRecipe
 
 ALL = "all pairs"
-POOR = 2  # highest relevance rating with which an attention check is passed
+MAX_CHECK_RATING = 2  # highest relevance rating that passes an attention check
 
 
 class Rater(FrozenModel):
@@ -174,7 +174,7 @@ def compute_results(study: Study[RatingRecipe], returned: Answers) -> RatingResu
         pl.col("answer").cast(pl.Int64).alias("rating"), pair=pl.concat_str("config", "id", separator="/")
     )
     real = rated.filter(pl.col("side") != CHECK)
-    differences = differences_of(real)
+    differences = rater_differences(real)
     configs = list(dict.fromkeys(study.key["config"]))
     groups = [*configs, ALL] if len(configs) > 1 else configs
     tests = [_test(group, dimension, differences, study.settings) for group, dimension in product(groups, DIMENSIONS)]
@@ -190,7 +190,7 @@ def compute_results(study: Study[RatingRecipe], returned: Answers) -> RatingResu
     )
 
 
-def differences_of(rated: pl.DataFrame) -> pl.DataFrame:
+def rater_differences(rated: pl.DataFrame) -> pl.DataFrame:
     """Compute chosen minus rejected for each rater who rated both answers.
 
     Returns:
@@ -298,7 +298,11 @@ def _spread(differences: pl.DataFrame) -> Spread:
 
 
 def _raters(study: Study[RatingRecipe], returned: Answers, checks: pl.DataFrame) -> list[Rater]:
-    passed = checks.filter(question="relevance").group_by("annotator").agg((pl.col("rating") <= POOR).sum(), pl.len())
+    passed = (
+        checks.filter(question="relevance")
+        .group_by("annotator")
+        .agg((pl.col("rating") <= MAX_CHECK_RATING).sum(), pl.len())
+    )
     counts = {name: (hits, of) for name, hits, of in passed.iter_rows()}
     return [
         Rater(**row, checks_seen=ProportionRecord(**share_of(*counts.get(row["annotator"], (0, 0)))))

@@ -19,7 +19,7 @@ from build_personalized.rating.form import FORM, GUIDE
 SIDES = ("chosen", "rejected")
 CHECK = "check"
 KEY = pl.Schema(dict.fromkeys(("item", "config", "id", "side"), pl.String))
-NEEDED = ("id", "question", "rubric_aspects", *SIDES)
+REQUIRED = ("id", "question", "rubric_aspects", *SIDES)
 
 
 class RatingError(UserError):
@@ -114,10 +114,10 @@ def read_pairs(location: str) -> dict[str, pl.DataFrame]:
 
 
 def _rated_fields(frame: pl.DataFrame, where: str) -> pl.DataFrame:
-    missing = [name for name in NEEDED if name not in frame.columns]
+    missing = [name for name in REQUIRED if name not in frame.columns]
     if missing:
         raise RatingError(
-            f"{where} has no column `{missing[0]}`; ratings need {', '.join(NEEDED)}, as in a release of "
+            f"{where} has no column `{missing[0]}`; ratings need {', '.join(REQUIRED)}, as in a release of "
             "build-personalized."
         )
     kind = frame.schema["rubric_aspects"]

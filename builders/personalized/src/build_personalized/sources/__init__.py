@@ -9,12 +9,12 @@ from pluralbench_schemas import PersonalizedQuestions, VerbatimPersonalizedQuest
 
 from build_personalized.recipe import PersonalizedRecipe, SourceTable, check_config
 from build_personalized.sources import lamp_qa, stack_exchange
-from build_personalized.sources.loaded import Loaded, by_config, drops_frame, source_error_hint
+from build_personalized.sources.loaded import LoadedQuestions, by_config, drops_frame, source_error_hint
 
 INVALID_FORMS = {("sample", True), ("stack-exchange", False)}  # kind, and whether something follows it
 SAMPLE = Path(__file__).parent.parent / "sample"
 
-__all__ = ["SAMPLE", "Loaded", "drops_frame", "load", "pin"]
+__all__ = ["SAMPLE", "LoadedQuestions", "drops_frame", "load", "pin"]
 
 
 def pin(recipe: PersonalizedRecipe) -> PersonalizedRecipe:
@@ -28,7 +28,7 @@ def pin(recipe: PersonalizedRecipe) -> PersonalizedRecipe:
     return recipe.model_copy(update={"source": recipe.source.model_copy(update={"locations": locations})})
 
 
-def load(source: SourceTable, scratch: Path) -> Loaded:
+def load(source: SourceTable, scratch: Path) -> LoadedQuestions:
     """Read all locations of a source and check the rows against `PersonalizedQuestions`.
 
     Args:
@@ -58,10 +58,10 @@ def load(source: SourceTable, scratch: Path) -> Loaded:
     for config, rows in by_config(questions):
         check_config(config, ", ".join(source.locations))
         validate(rows, schema, file=f"{', '.join(source.locations)} ({config})")
-    return Loaded(questions, drops, [entry for part in parts for entry in part.sources])
+    return LoadedQuestions(questions, drops, [entry for part in parts for entry in part.sources])
 
 
-def _load(kind: str, rest: str, source: SourceTable) -> Loaded:
+def _load(kind: str, rest: str, source: SourceTable) -> LoadedQuestions:
     if kind == "sample":
         return lamp_qa.load(
             str(SAMPLE / "questions"),

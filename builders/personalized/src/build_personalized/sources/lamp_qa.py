@@ -7,7 +7,7 @@ from pluralbench_runs import one_line
 from polars.exceptions import PolarsError
 
 from build_personalized.recipe import SourceTable
-from build_personalized.sources.loaded import QUESTIONS, Loaded, drops_frame, rows_digest
+from build_personalized.sources.loaded import QUESTIONS, LoadedQuestions, drops_frame, rows_digest
 
 HUB_ID = "alireza7/LaMP-QA"
 ATTRIBUTION = "LaMP-QA (Salemi and Zamani, 2025), whose texts come from Stack Exchange communities."
@@ -20,7 +20,7 @@ def load(
     name: str = "LaMP-QA",
     shown: str | None = None,
     attribution: str = ATTRIBUTION,
-) -> Loaded:
+) -> LoadedQuestions:
     """Read a local directory or a pinned Hub repository (see `pluralbench_release.read_tables`).
 
     The license is that of the data's card (`README.md`), else the recipe's, else unknown.
@@ -46,7 +46,7 @@ def load(
         license=tables.license or source.license or "unknown",
         attribution=source.attribution or attribution,
     )
-    return Loaded(rows, drops_frame([]), [entry])
+    return LoadedQuestions(rows, drops_frame([]), [entry])
 
 
 def _rows(config: str, frame: pl.DataFrame, where: str, source: SourceTable) -> pl.DataFrame:

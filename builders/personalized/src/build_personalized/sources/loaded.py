@@ -25,7 +25,7 @@ DROPS = pl.Schema({"config": pl.String, "step": pl.String, "reason": pl.String, 
 
 
 @dataclass(frozen=True)
-class Loaded:
+class LoadedQuestions:
     """Questions that a source returns.
 
     Attributes:

@@ -15,12 +15,12 @@ from pluralbench_release.errors import SourceError
 
 from build_personalized.recipe import SourceTable, public_source, site_of
 from build_personalized.sources.dump import first_tag, license_note, open_posts, post_text, profile_post
-from build_personalized.sources.loaded import QUESTIONS, Loaded, drops_frame, rows_digest
+from build_personalized.sources.loaded import QUESTIONS, LoadedQuestions, drops_frame, rows_digest
 
 BATCH = 200  # users converted at a time; Python objects are several times larger than their rows
 
 
-def load(paths: Sequence[Path], source: SourceTable, scratch: Path) -> Loaded:
+def load(paths: Sequence[Path], source: SourceTable, scratch: Path) -> LoadedQuestions:
     """Select the users with at least `source.min_questions` questions; ids are `SITE-POST`.
 
     Dropped and counted are posts of deleted users and of the Community user, posts with an empty body, and posts whose
@@ -38,7 +38,7 @@ def load(paths: Sequence[Path], source: SourceTable, scratch: Path) -> Loaded:
     with open_posts(paths, scratch) as (posts, drops):
         parts = [_load_site(path, posts, source) for path in paths]
     questions = pl.concat([rows for rows, _ in parts])
-    return Loaded(questions, drops_frame(drops), [entry for _, entry in parts])
+    return LoadedQuestions(questions, drops_frame(drops), [entry for _, entry in parts])
 
 
 def _load_site(path: Path, posts: sqlite3.Connection, source: SourceTable) -> tuple[pl.DataFrame, Source]:

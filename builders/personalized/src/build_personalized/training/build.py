@@ -64,8 +64,8 @@ def build(
         TableError: Rows of a source or of the release break their schema.
     """
     recipe = pin(recipe)
-    with building(recipe, out, BUILDER, replay, reuse, fresh=fresh) as making:
-        loaded = load(recipe.source, recipe.seed, making.work)
+    with building(recipe, out, BUILDER, replay, reuse, fresh=fresh) as workspace:
+        loaded = load(recipe.source, recipe.seed, workspace.work)
         clean, contamination = leave_out(loaded, [read_benchmark(place) for place in recipe.against])
         with_profiles, too_few = add_profiles(
             clean.pairs, clean.posts, min_posts=recipe.min_posts, max_posts=recipe.max_posts
@@ -73,7 +73,7 @@ def build(
         selected = first_users(with_profiles, recipe.source.limit)
         # Fails before any request is sent if there are too few users for the splits.
         split_users(selected, recipe.splits, recipe.seed)
-        with recording(making.work, making.ledgers, retry_errors=retry_errors) as calls:
+        with recording(workspace.work, workspace.ledgers, retry_errors=retry_errors) as calls:
             backend = persona_backend(recipe, replay=replay is not None)
             with_personas, no_persona = add_personas(selected, clean.posts, recipe, calls.ledger, backend)
 
@@ -86,7 +86,7 @@ def build(
             check(figures, recipe.audit)
 
         contents = Contents(tables(pairs), loaded.sources, figures, card(recipe, figures))
-        return making.release(contents, calls)
+        return workspace.release(contents, calls)
 
 
 def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:
