@@ -32,7 +32,7 @@ def scored(groups: Sequence[Group], workers: int) -> Round:
     model: Any = FunctionModel(lambda some: [[0.0, 1.0] for _ in some])
     if workers:
         known, load = model.record(), lambda: FunctionModel(lambda some: [[0.0, 1.0] for _ in some])
-        model = ClusterModel(ClusterConfig(on=HERE, workers=workers), load, known)
+        model = ClusterModel(ClusterConfig(address=HERE, workers=workers), load, known)
     times: list[float] = []
     began = time.perf_counter()
     model.score(groups, on_scored=lambda *_: times.append(time.perf_counter()))
@@ -50,7 +50,7 @@ def command(
     groups = [
         Group(str(row), [{"role": "user", "content": TEXT}], [f"{row} {TEXT}", f"{TEXT} {row}"]) for row in range(rows)
     ]
-    connect(ClusterConfig(on=HERE, workers=max(1, *counts)))
+    connect(ClusterConfig(address=HERE, workers=max(1, *counts)))
     found: dict[int, list[Round]] = {count: [] for count in counts}
     for number in range(rounds):
         for count in Random(number).sample(counts, len(counts)):
