@@ -107,7 +107,7 @@ def test_the_card_says_what_leaks_and_a_limit_stops_the_build(run: Run, tmp_path
     status, said = built(run, tmp_path, "max_near_duplicates = 0")
     assert (status, "max_near_duplicates = 0 (found " in said) == (1, True), said
     status, said = built(run, tmp_path, "")
-    assert (status, "How often a scorer is right" in said) == (0, True), said
+    assert (status, "Accuracy of a scorer" in said) == (0, True), said
     [entry] = json.loads((tmp_path / "out/provenance/statistics.json").read_text(encoding="utf-8"))["tasks"]
     decided = entry["audit"]["more_overlap"]["wins"]
     assert (entry["audit"]["more_overlap"]["losses"], decided > 4) == (0, True)

@@ -224,4 +224,4 @@ def test_the_paper_recipe_asks_for_what_the_paper_says(
     assert recipe["retriever"].endswith("all-MiniLM-L6-v2")
     monkeypatch.chdir(tmp_path)
     status, said = run("--recipe", "paper", "--prism", FOLDER / "prism", "--out", "dist")
-    assert (status, "asks for 1,000" in said) == (2, True), said
+    assert (status, "17 pairs that are not ties, fewer than `--size 1000`" in said) == (2, True), said

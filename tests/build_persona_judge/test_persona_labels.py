@@ -75,7 +75,7 @@ def test_what_comes_back_wrong_is_named(run: Run, study: Path, tmp_path: Path) -
     status, said = run("label", "--import", study)
     assert status == 2
     assert "certainty '101' on the item " in said
-    assert said.endswith("is no whole number from 1 to 100.\n")
+    assert said.endswith("is not an integer from 1 to 100.\n")
     fill(study)
     path = study / "sheets/an.csv"
     sheet = pl.read_csv(path, infer_schema=False)
@@ -90,14 +90,14 @@ def test_what_comes_back_wrong_is_named(run: Run, study: Path, tmp_path: Path) -
     )
     refused(
         run("--labels", foreign, "--out", tmp_path / "out"),
-        f"{foreign}: the label of x (opinion_qa) is of no item here, or of one with another truth; labels are of one "
-        "release and its seed.",
+        f"{foreign}: the label of x (opinion_qa) matches no item of this build; use labels of the same sources and "
+        "seed.",
     )
 
 
 def test_mistakes_in_one_sentence(run: Run, tmp_path: Path) -> None:
     release = sample("build-persona-judge").release
-    refused(run("label", "--export", tmp_path / "x"), "Sheets of labels need --release DIR, too.")
+    refused(run("label", "--export", tmp_path / "x"), "--export also needs --release DIR.")
     refused(
         run("label", "--export", tmp_path / "x", "--release", release, "--task", "drinks", *PEOPLE),
         f"{release} has no task drinks; it has empathic_conversations, opinion_qa, personal_reddit, prism.",

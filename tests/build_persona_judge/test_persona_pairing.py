@@ -12,12 +12,12 @@ from build_persona_judge.pairing import (
     Post,
     Response,
     Wave,
-    by_answer,
-    by_author,
-    by_likeness,
-    by_score,
-    drawn,
-    items,
+    make_items,
+    pair_by_answer,
+    pair_by_author,
+    pair_by_score,
+    pair_by_similarity,
+    sample_pairs,
 )
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -55,7 +55,7 @@ POSTS = st.sets(st.tuples(st.sampled_from("abcd"), st.sampled_from(["q1", "q2", 
 @given(scored=st.lists(st.lists(SCORES, min_size=1, max_size=4), min_size=1, max_size=12), seed=SEEDS, gap=SCORES)
 def test_the_highest_score_is_the_persons_own(scored: list[list[int]], seed: int, gap: int) -> None:
     """D1: a tie has the responses of its own question; the code showed those of the row before."""
-    pairs, left_out = by_score(responses(scored), size=None, tie_gap=gap, seed=seed)
+    pairs, left_out = pair_by_score(responses(scored), size=None, tie_gap=gap, seed=seed)
     assert len(pairs) == sum(len(scores) > 1 for scores in scored)
     assert len(pairs) + len(left_out) == len(scored)
     for pair in pairs:
@@ -73,30 +73,32 @@ def test_prism_stops_at_the_exact_number_and_keeps_the_ties_on_the_way(
 ) -> None:
     untied = [abs(a - b) > 10 for a, b in scored]
     if sum(untied) < size:
-        with pytest.raises(SourceError, match=f"has {sum(untied)} pairs that are no tie where `size` asks for {size}"):
-            by_score(responses(scored), size=size, tie_gap=10, seed=seed)
+        with pytest.raises(
+            SourceError, match=f"has only {sum(untied)} pairs that are not ties, fewer than `size={size}`"
+        ):
+            pair_by_score(responses(scored), size=size, tie_gap=10, seed=seed)
         return
-    pairs, _ = by_score(responses(scored), size=size, tie_gap=10, seed=seed)
+    pairs, _ = pair_by_score(responses(scored), size=size, tie_gap=10, seed=seed)
     assert [pair.tie for pair in pairs].count(False) == size
     assert not pairs[-1].tie
     assert [pair.id for pair in pairs] == [f"int{n}" for n in range(1, len(pairs) + 1)]
 
 
 def test_interactions_come_in_the_order_of_their_numbers() -> None:
-    pairs, _ = by_score(responses([[90, 10]] * 11), size=10, tie_gap=10, seed=1)
+    pairs, _ = pair_by_score(responses([[90, 10]] * 11), size=10, tie_gap=10, seed=1)
     assert [pair.id for pair in pairs] == [f"int{n}" for n in range(1, 11)]
 
 
 @pytest.mark.parametrize(("gap", "tie"), [(9, True), (10, True), (11, False)])
 def test_a_gap_of_ten_is_a_tie(gap: int, tie: bool) -> None:
     """D1: the paper ties at 10 or less; its code below 10, which `tie_gap = 9` gives for whole scores."""
-    [pair] = by_score(responses([[50 + gap, 50]]), size=None, tie_gap=10, seed=1)[0]
+    [pair] = pair_by_score(responses([[50 + gap, 50]]), size=None, tie_gap=10, seed=1)[0]
     assert (pair.tie, pair.gap) == (tie, gap)
 
 
 def test_the_same_response_twice_is_no_pair() -> None:
     same = [replace(response, text="Yes.") for response in responses([[90, 10]])]
-    pairs, left_out = by_score(same, size=None, tie_gap=10, seed=1)
+    pairs, left_out = pair_by_score(same, size=None, tie_gap=10, seed=1)
     assert (pairs, left_out) == ([], [("interaction", "int1", "fewer than two responses are left")])
 
 
@@ -114,7 +116,7 @@ def test_of_a_wave_exactly_so_many_respondents_answer_one_question(people: int, 
     waves = survey(range(people))
     most = max(len(answers) for answers in waves[0].answers.values())
     assume(wanted <= most)
-    pairs = by_answer(waves, respondents=wanted, seed=seed)
+    pairs = pair_by_answer(waves, respondents=wanted, seed=seed)
     assert len({pair.user for pair in pairs}) == len(pairs) == wanted
     assert len({pair.context for pair in pairs}) == 1
     for pair in pairs:
@@ -125,18 +127,18 @@ def test_of_a_wave_exactly_so_many_respondents_answer_one_question(people: int, 
 
 def test_the_question_is_drawn() -> None:
     """D5: the code took the first one."""
-    asked = {by_answer(survey(range(30)), respondents=5, seed=seed)[0].context for seed in range(20)}
+    asked = {pair_by_answer(survey(range(30)), respondents=5, seed=seed)[0].context for seed in range(20)}
     assert asked == {"Question 0?", "Question 1?", "Question 2?"}
 
 
 def test_too_few_respondents_are_named() -> None:
-    with pytest.raises(SourceError, match=r"No question of W1 .* by 200 respondents \(20 at most\); lower"):
-        by_answer(survey(range(30)), respondents=200, seed=1)
+    with pytest.raises(SourceError, match=r"No question of W1 .* by 200 respondents \(at most 20\); lower"):
+        pair_by_answer(survey(range(30)), respondents=200, seed=1)
 
 
 @given(written=ESSAYS, seed=SEEDS, each=st.integers(1, 6), share=st.sampled_from([0.0, 0.2, 0.5]))
 def test_essays_are_paired_within_an_article(written: list[Essay], seed: int, each: int, share: float) -> None:
-    pairs = by_author(written, pairs_per_article=each, size=None, tie_gap=2, tie_share=share, seed=seed)
+    pairs = pair_by_author(written, pairs_per_article=each, size=None, tie_gap=2, tie_share=share, seed=seed)
     texts = {essay.text: essay for essay in written}
     possible: dict[str, int] = {}
     for n, one in enumerate(written):
@@ -159,19 +161,19 @@ def test_essays_are_paired_within_an_article(written: list[Essay], seed: int, ea
 def test_a_gap_of_two_is_no_tie_though_floats_say_so() -> None:
     """D3. 5.667 - 3.667 is a little less than 2 in floating point."""
     one, two = essays({("1", "p"): (5.667, 1.0), ("1", "q"): (3.667, 7.0)})
-    [pair] = by_author([one, two], pairs_per_article=5, size=None, tie_gap=2, tie_share=0.2, seed=1)
+    [pair] = pair_by_author([one, two], pairs_per_article=5, size=None, tie_gap=2, tie_share=0.2, seed=1)
     assert (pair.tie, pair.gap) == (False, 2.0)
-    assert by_author([one, two], pairs_per_article=5, size=None, tie_gap=3, tie_share=0.0, seed=1) == []
+    assert pair_by_author([one, two], pairs_per_article=5, size=None, tie_gap=3, tie_share=0.0, seed=1) == []
 
 
 def test_as_many_ties_as_the_share_allows() -> None:
     written = essays({("1", str(n)): (float(n), float(n)) for n in range(30)})
-    pairs = by_author(written, pairs_per_article=40, size=20, tie_gap=2, tie_share=0.2, seed=1)
+    pairs = pair_by_author(written, pairs_per_article=40, size=20, tie_gap=2, tie_share=0.2, seed=1)
     assert [pair.tie for pair in pairs].count(True) == 5
     with pytest.raises(
-        SourceError, match="empathic_conversations has 40 pairs that are no tie where `size` asks for 41"
+        SourceError, match="empathic_conversations has only 40 pairs that are not ties, fewer than `size=41`"
     ):
-        by_author(written, pairs_per_article=40, size=41, tie_gap=2, tie_share=0.2, seed=1)
+        pair_by_author(written, pairs_per_article=40, size=41, tie_gap=2, tie_share=0.2, seed=1)
 
 
 def alike(posts: list[Post], score: Callable[[str, str], float]) -> dict[str, tuple[dict[str, float], str]]:
@@ -188,7 +190,7 @@ def test_the_other_post_is_never_the_persons_own_nor_on_the_same_question(
     def score(user: str, other: str) -> float:
         return (ord(user) * 7 + ord(other) * 3 + salt) % 5
 
-    pairs, left_out = by_likeness(posts, alike(posts, score), size=None, seed=seed)
+    pairs, left_out = pair_by_similarity(posts, alike(posts, score), size=None, seed=seed)
     assert len(pairs) + len(left_out) == len(posts)
     by_option = {post.option: post for post in posts}
     for pair in pairs:
@@ -215,10 +217,10 @@ def test_no_order_of_rows_changes_a_pair(data: st.DataObject, seed: int) -> None
             key: dict(shuffle([*answers.items()])) for key, answers in shuffle([*wave.answers.items()])
         }
         return [
-            by_score(shuffle(scored), size=2, tie_gap=10, seed=seed),
-            by_author(shuffle(written), pairs_per_article=3, size=4, tie_gap=2, tie_share=0.2, seed=seed),
-            by_likeness(shuffle(posts), alike(posts, lambda a, b: 1.0), size=4, seed=seed),
-            by_answer([replace(wave, answers=turned)], respondents=4, seed=seed),
+            pair_by_score(shuffle(scored), size=2, tie_gap=10, seed=seed),
+            pair_by_author(shuffle(written), pairs_per_article=3, size=4, tie_gap=2, tie_share=0.2, seed=seed),
+            pair_by_similarity(shuffle(posts), alike(posts, lambda a, b: 1.0), size=4, seed=seed),
+            pair_by_answer([replace(wave, answers=turned)], respondents=4, seed=seed),
         ]
 
     assert made(lambda rows: data.draw(st.permutations(rows))) == made(list)
@@ -234,9 +236,9 @@ def test_exactly_so_many_are_drawn_and_no_tie_counts(count: int, size: int, seed
     untied = sum(not pair.tie for pair in pairs)
     if untied < size:
         with pytest.raises(SourceError, match="lower it"):
-            drawn(pairs, size, seed, "task")
+            sample_pairs(pairs, size, seed, "task")
     else:
-        found = drawn(pairs, size, seed, "task")
+        found = sample_pairs(pairs, size, seed, "task")
         assert sum(not pair.tie for pair in found) == size
         assert [pair for pair in found if pair.tie] == [pair for pair in pairs if pair.tie]
 
@@ -245,7 +247,7 @@ def test_exactly_so_many_are_drawn_and_no_tie_counts(count: int, size: int, seed
 def test_about_half_of_the_truths_are_a_and_each_is_where_its_option_is(seed: int) -> None:
     pairs = pairs_of(500)
     frame = validate(
-        items("task", "opinion", pairs, {f"u{n}": PERSONA for n in range(7)}, seed), PersonaItems, file="items"
+        make_items("task", "opinion", pairs, {f"u{n}": PERSONA for n in range(7)}, seed), PersonaItems, file="items"
     )
     truths = frame["truth"].to_list()
     assert truths.count("tie") == 100
@@ -258,11 +260,12 @@ def test_about_half_of_the_truths_are_a_and_each_is_where_its_option_is(seed: in
 
 def test_placement_depends_on_seed_task_and_id_alone() -> None:
     pairs, personas = pairs_of(60), {f"u{n}": PERSONA for n in range(7)}
-    whole = dict(items("task", "opinion", pairs, personas, 1).select("id", "option_a").iter_rows())
-    part = dict(items("task", "opinion", pairs[30:], personas, 1).select("id", "option_a").iter_rows())
+    whole = dict(make_items("task", "opinion", pairs, personas, 1).select("id", "option_a").iter_rows())
+    part = dict(make_items("task", "opinion", pairs[30:], personas, 1).select("id", "option_a").iter_rows())
     assert part.items() <= whole.items()
     others = [
-        items(task, "opinion", pairs, personas, seed)["option_a"].to_list() for task, seed in (("t", 1), ("task", 2))
+        make_items(task, "opinion", pairs, personas, seed)["option_a"].to_list()
+        for task, seed in (("t", 1), ("task", 2))
     ]
     for one, two in pairwise([list(whole.values()), *others]):
         assert one != two

@@ -11,8 +11,8 @@ from build_persona_judge.persona import (
     PRISM,
     SETS,
     Variable,
-    known,
-    nothing_known,
+    clean_value,
+    is_empty,
     render,
     text_of,
     variables_of,
@@ -33,10 +33,10 @@ def in_set(variables: tuple[Variable, ...], name: str) -> list[str]:
     [None, "", "  \n", math.nan, "nan", "NaN", "Prefer not to say", " prefer not to SAY ", "Refused", "unknown"],
 )
 def test_a_missing_value_has_no_sentence(value: object) -> None:
-    assert known(value) is None
+    assert clean_value(value) is None
     [entry] = render({"work": value}, [WORK])
     assert (entry["variable"], entry["value"], entry["sentence"]) == ("work", None, None)
-    assert nothing_known([entry])
+    assert is_empty([entry])
     assert text_of([entry]) == ""
 
 
@@ -61,7 +61,7 @@ def test_a_value_is_missing_only_as_a_whole_and_told_as_it_is(value: str) -> Non
 @given(value=st.one_of(st.text(), st.integers(), st.floats(), st.booleans(), st.none()))
 def test_every_value_is_either_missing_or_told(value: object) -> None:
     [entry] = render({"work": value}, [WORK])
-    assert (entry["value"] is None) == (entry["sentence"] is None) == (known(value, MISSING) is None)
+    assert (entry["value"] is None) == (entry["sentence"] is None) == (clean_value(value, MISSING) is None)
     if entry["value"] is not None:
         assert entry["value"] == " ".join(str(value).split())
         assert entry["sentence"].endswith(".")
@@ -97,7 +97,7 @@ def test_codes_become_words_and_numbers_stay_numbers() -> None:
 
 
 def test_a_code_that_means_nothing_is_missing() -> None:
-    assert nothing_known(render({"gender": "9"}, EMPATHIC_CONVERSATIONS))
+    assert is_empty(render({"gender": "9"}, EMPATHIC_CONVERSATIONS))
 
 
 def test_a_number_in_words_is_told_as_it_is() -> None:

@@ -103,7 +103,7 @@ def test_what_loads_has_a_persona_for_everybody_and_a_digest_that_no_order_chang
     path = write(tmp_path)
     loaded = load(path)
     assert loaded.rows
-    assert loaded.left_out == []
+    assert loaded.dropped == []
     assert loaded.source.license == "unknown"
     for file in path.rglob("*.*"):
         head, *rows = file.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -136,7 +136,7 @@ def test_prism_takes_the_start_of_a_conversation_without_families_refusals_and_g
     loaded = prism.load(PrismTable(location=str(files.prism(tmp_path, rows, people))))
     assert sorted(row.model for row in loaded.rows) == ["falcon", "falcon4", "llama"]
     assert {(row.number, row.user, row.question) for row in loaded.rows} == {(7, "user1", "Question of int7?")}
-    assert sorted(reason for _, _, reason in loaded.left_out) == [
+    assert sorted(reason for _, _, reason in loaded.dropped) == [
         "every variable of the persona is missing",
         "no score",
         "no text",
@@ -179,7 +179,7 @@ def test_opinion_qa_takes_questions_with_two_options(tmp_path: Path) -> None:
     [wave] = loaded.rows
     assert wave.questions == {"Q1": ("What of Q1?", ("Yes", "No")), "Q3": ("What of Q3?", ("x", "y"))}
     assert wave.answers == {"Q1": {"W1 1": "Yes", "W1 4": "No"}, "Q3": {"W1 1": "x", "W1 2": "y"}}
-    assert loaded.left_out == [
+    assert loaded.dropped == [
         ("question", "W1 Q4", "not in responses.csv"),
         ("question", "W1 Q5", "not in responses.csv"),
         ("respondent", "W1 3", "answered no question"),
@@ -199,7 +199,7 @@ def test_opinion_qa_names_what_it_cannot_read(tmp_path: Path) -> None:
     refused(load, tmp_path, "responses.csv has the QKEY 1 more than once")
     info = tmp_path / "W1/info.csv"
     info.write_text(info.read_text(encoding="utf-8").replace("{1.0", "[1.0", 1), encoding="utf-8")
-    refused(load, tmp_path, "the `option_mapping` of Q1 is no dict")
+    refused(load, tmp_path, "the `option_mapping` of Q1 is not a dict")
 
 
 def test_empathic_takes_essays_with_both_scores(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def test_empathic_takes_essays_with_both_scores(tmp_path: Path) -> None:
         ("1", "p", "News 1."),
         ("1", "r", "News 1."),
     ]
-    assert loaded.left_out == [
+    assert loaded.dropped == [
         ("essay", "1-p", "the person's second one on the article"),
         ("essay", "1-q", "no score"),
         ("essay", "1-s", "no score"),
@@ -252,7 +252,7 @@ def test_personal_reddit_knows_people_by_what_is_known_of_them(tmp_path: Path) -
     cooks = {post.user for post in loaded.rows if "cook" in post.text}
     assert len(cooks) == 1
     assert len(loaded.personas) == 3
-    assert sorted(reason for _, _, reason in loaded.left_out) == [
+    assert sorted(reason for _, _, reason in loaded.dropped) == [
         "every variable of the persona is missing",
         "no text",
         "nothing is known of the person",
@@ -288,25 +288,25 @@ PERSON = {"user": "an", "age": "34", "town": "Cork"}
     [
         ("choices", [CHOICE | {"user": "cy"}], ": row 1 names the user 'cy', which is not in people.csv"),
         ("choices", [CHOICE | {"question": "q9"}], ": row 1 names the question 'q9', which is not in questions.csv"),
-        ("choices", [CHOICE | {"choice": "A"}], ": row 1 has the choice 'A', which is none of 1, 2, tie"),
+        ("choices", [CHOICE | {"choice": "A"}], ": row 1 has the choice 'A', which is not one of 1, 2, tie"),
         *(
-            (table, [row, row | {name: " "}], f": row 2 has no `{name}`; give one, or take the row out.")
+            (table, [row, row | {name: " "}], f": row 2 has no `{name}`; add one, or remove the row.")
             for table, row, name in (("people", PERSON, "user"), ("questions", QUESTION, "question"))
         ),
         (
             "people",
             [PERSON, PERSON | {"town": "Galway"}],
-            ": rows 1 and 2 are both of the user an and differ in `town`; keep one.",
+            ": rows 1 and 2 both have the user an but differ in `town`; keep one.",
         ),
         (
             "questions",
             [QUESTION, QUESTION | {"text": "Last?"}],
-            ": rows 1 and 2 are both of the question q1 and differ in `text`; keep one.",
+            ": rows 1 and 2 both have the question q1 but differ in `text`; keep one.",
         ),
         (
             "choices",
             [CHOICE, CHOICE | {"choice": "2"}],
-            ": rows 1 and 2 are both of the user an and the question q1 and differ in `choice`",
+            ": rows 1 and 2 both have the user an and the question q1 but differ in `choice`",
         ),
     ],
 )
@@ -329,7 +329,7 @@ def test_people_csv_joins_rows_that_say_the_same(tmp_path: Path) -> None:
         head, *rows = path.read_text(encoding="utf-8").splitlines()
         path.write_text("\n".join([head, *rows, *(f" {row} " for row in rows)]) + "\n", encoding="utf-8")
     twice = load(folder)
-    assert (twice.rows, twice.personas, twice.left_out) == (once.rows, once.personas, once.left_out)
+    assert (twice.rows, twice.personas, twice.dropped) == (once.rows, once.personas, once.dropped)
 
 
 def test_people_csv_refuses_an_unknown_variable(tmp_path: Path) -> None:
@@ -344,7 +344,7 @@ def test_what_a_survey_writes_for_nothing_is_no_value_of_a_persona(tmp_path: Pat
     loaded = EVERYTHING["people_csv"][0](files.people_csv(tmp_path, people=people))
     assert len(loaded.personas) == len(words)
     assert {tuple(entry["value"] for entry in persona) for persona in loaded.personas.values()} == {(None, "Cork")}
-    assert ("person", "bo", "every variable of the persona is missing") in loaded.left_out
+    assert ("person", "bo", "every variable of the persona is missing") in loaded.dropped
 
 
 def test_a_recipe_says_what_is_missing(tmp_path: Path) -> None:
@@ -378,7 +378,7 @@ def test_empathic_reads_several_files_of_essays_and_people(tmp_path: Path) -> No
     )
     loaded = empathic.load(table)
     assert sorted(row.user for row in loaded.rows) == ["p", "q", "r"]
-    assert loaded.left_out == [("essay", "1-q", "the person's second one on the article")]
+    assert loaded.dropped == [("essay", "1-q", "the person's second one on the article")]
     told = {entry["variable"]: entry["value"] for entry in loaded.personas["q"]}
     assert (told["age"], told["gender"]) == (None, "female")
     persons = [{"person_id": name} | files.AUTHOR for name in ("p", "")]

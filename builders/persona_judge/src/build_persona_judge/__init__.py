@@ -1,6 +1,6 @@
-"""Builds persona judge: items that ask which of two options belongs to a person known by a persona alone.
+"""Builder of the persona judge dataset: which of two options belongs to a person described only by a persona.
 
-Its names are those of `__init__.pyi`, each imported when it is first used, so that `--help` waits for none of them.
+`__init__.pyi` lists the public names. Each is imported on first use, which keeps `--help` fast.
 """
 
 import lazy_loader

@@ -35,16 +35,16 @@ def main() -> NoReturn:
 def command(
     recipe: Annotated[
         str | None,
-        typer.Option(help="`sample`, `paper`, or a TOML file; without it `sample`, or `paper` for own files."),
+        typer.Option(help="`sample`, `paper`, or a TOML file. Default: `sample`, or `paper` for your own files."),
     ] = None,
     *,
-    given: Annotated[Overrides, RecipeOptions(PersonaJudgeRecipe, RECIPES)],
+    overrides: Annotated[Overrides, RecipeOptions(PersonaJudgeRecipe, RECIPES)],
     how: Annotated[Building, Options("Result", left_out=("retry_errors",))],
 ) -> None:
-    """Build persona judge: of two options, which one belongs to a person who is known by a persona alone.
+    """Build the persona judge dataset: which of two options belongs to a person described only by a persona.
 
-    Without options it builds the sample in this package, with recorded rankings and no network. The verb `label` has
-    people answer its items for others.
+    By default, this builds the embedded sample with recorded rankings and without network. The verb `label` collects
+    third-person labels for its items.
 
     Examples:
 
@@ -62,32 +62,33 @@ def command(
     from build_persona_judge.build import build  # noqa: PLC0415 - the same
     from build_persona_judge.figures import figures_tables  # noqa: PLC0415 - the same
 
-    asked = _asked(recipe, given)
-    target = how.target(asked.name)
-    built = build(asked, target, replay=how.replay, reuse=how.reuse, fresh=how.fresh)
+    config = _load_recipe(recipe, overrides)
+    target = how.target(config.name)
+    built = build(config, target, replay=how.replay, reuse=how.reuse, fresh=how.fresh)
     print_summary(console, target, built.manifest, built.new_calls, figures_tables(built.figures))
 
 
-def _asked(recipe: str | None, given: Overrides) -> PersonaJudgeRecipe:
-    """The recipe, with the tasks alone whose sources are named, where any is."""
-    named = [task for task in TASKS if f"{task}.location" in given]
-    alone = bool(named) or "people_csv" in given
-    own = alone and ("people_csv" in given or any(given[f"{task}.location"] != SAMPLE for task in named))
+def _load_recipe(recipe: str | None, overrides: Overrides) -> PersonaJudgeRecipe:
+    """Read the recipe; if sources are named, with their tasks only."""
+    named = [task for task in TASKS if f"{task}.location" in overrides]
+    only_named = bool(named) or "people_csv" in overrides
+    own = only_named and ("people_csv" in overrides or any(overrides[f"{task}.location"] != SAMPLE for task in named))
     file = recipe_path(recipe or ("paper" if own else SAMPLE), RECIPES)
-    read = read_recipe(PersonaJudgeRecipe, file)
-    kept = named if alone else [task for task in TASKS if getattr(read, task) is not None]
-    shared = {key: given[f"prism.{key}"] for key in SHARED if f"prism.{key}" in given}
-    people = [] if alone else [table.model_dump(exclude_none=True) | shared for table in read.people_csv]
-    overrides: Overrides = {"people_csv": people}
-    for key, value in given.items():
-        task, _, of_task = key.partition(".")
-        if task not in TASKS or task in kept:
-            overrides[key] = value
-        elif of_task not in SHARED:
+    base = read_recipe(PersonaJudgeRecipe, file)
+    tasks = named if only_named else [task for task in TASKS if getattr(base, task) is not None]
+    shared = {key: overrides[f"prism.{key}"] for key in SHARED if f"prism.{key}" in overrides}
+    people = [] if only_named else [table.model_dump(exclude_none=True) | shared for table in base.people_csv]
+    values: Overrides = {"people_csv": people}
+    for key, value in overrides.items():
+        task, _, field = key.partition(".")
+        if task not in TASKS or task in tasks:
+            values[key] = value
+        elif field not in SHARED:
             raise RecipeError(
-                f"`{of_task}` is of the task {task}, which is not built here; name its source, or leave it out."
+                f"`{field}` belongs to the task {task}, which this build does not include; name its source, or remove "
+                f"`{field}`."
             )
-    asked = read_recipe(PersonaJudgeRecipe, file, overrides)
-    asked = asked.model_copy(update={task: None for task in TASKS if task not in kept})
-    check_one_source([task for task, _ in asked.sources], shared)
-    return asked
+    config = read_recipe(PersonaJudgeRecipe, file, values)
+    config = config.model_copy(update={task: None for task in TASKS if task not in tasks})
+    check_one_source([task for task, _ in config.sources], shared)
+    return config

@@ -1,4 +1,4 @@
-"""What a build amounts to in numbers: items, ties, what a judge could go by without the persona, what was left out."""
+"""Figures of a build: items, ties, accuracy without the persona, and dropped rows."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,22 +9,25 @@ from pluralbench_release.audit import PairLimits, check_limits, limit_values, ne
 
 from build_persona_judge.labels.results import LabelFigures, figures_table
 
-TASKS = "Items, and of those that are no tie, how often the truth is A, and the usual answer"
-AUDIT = "How often a scorer is right that takes the longer option, or the one that names more of the persona"
-ALIKE = "Near-duplicates: items whose options are, texts of two people, and people with one persona"
+TASKS = "Items; and without ties, how often the truth is A, and the accuracy of the most common answer"
+AUDIT = "Accuracy of a scorer that takes the longer option, or the option that repeats more of the persona"
+ALIKE = "Near-duplicates: the two options of an item, texts of two people, and people with the same persona"
 THIRD_PERSON = "Third-person labels: people who answered for others (95 % intervals over people)"
-LEFT_OUT = "Left out"
-LEFT = ("task", "what", "reason", "count")
+DROPPED_ROWS = "Dropped"
+DROPPED_COLUMNS = ("task", "what", "reason", "count")
 
 
 def figures_of(tasks: Mapping[str, tuple[pl.DataFrame, pl.DataFrame]]) -> dict[str, Any]:
-    """The figures of a release, JSON. tasks: the items of each task, and what was left out of it.
+    """Compute the figures of a release, JSON.
 
-    first: items that are no tie whose truth is A. usual: of the items of an opinion task, how many have the truth that
-    is most common for their question, which is what a judge gets who knows the public and not the person. audit: see
+    `first` counts items (without ties) whose truth is A. `usual`, for opinion tasks, counts items whose truth is the
+    most common answer to their question: the accuracy of a judge that knows the public but not the person. `audit`: see
     `audit_of`.
+
+    Args:
+        tasks: Items and dropped rows by task.
     """
-    dropped = pl.concat([gone for _, gone in tasks.values()])
+    dropped = pl.concat([dropped_rows for _, dropped_rows in tasks.values()])
     return {
         "tasks": [_figures(name, items) for name, (items, _) in tasks.items()],
         "left_out": dropped.group_by("task", "what", "reason").len("count").sort("task", "what", "reason").to_dicts(),
@@ -35,7 +38,7 @@ def _figures(name: str, items: pl.DataFrame) -> dict[str, Any]:
     untied = items.filter(pl.col("truth") != "tie").with_columns(
         true=pl.when(pl.col("truth") == "A").then("option_a").otherwise("option_b"),
     )
-    known = pl.col("persona").list.eval(pl.element().struct.field("value").is_not_null()).list.sum()
+    has_value = pl.col("persona").list.eval(pl.element().struct.field("value").is_not_null()).list.sum()
     usual = None
     if items["kind"][0] == "opinion":
         counts = untied.group_by("context", "true").len().group_by("context").agg(pl.col("len").max())
@@ -45,7 +48,7 @@ def _figures(name: str, items: pl.DataFrame) -> dict[str, Any]:
         "items": items.height,
         "ties": items.height - untied.height,
         "people": items["user"].n_unique(),
-        "variables_known": round(float(items.select(known.mean()).item()), 4),
+        "variables_known": round(float(items.select(has_value.mean()).item()), 4),
         "first": untied.filter(pl.col("truth") == "A").height,
         "usual": usual,
         "audit": audit_of(items),
@@ -53,12 +56,14 @@ def _figures(name: str, items: pl.DataFrame) -> dict[str, Any]:
 
 
 def audit_of(items: pl.DataFrame) -> dict[str, Any] | None:
-    """What a scorer could go by in the items of a task that are no tie, JSON; None where all are ties.
+    """Compute figures of what a scorer could exploit in a task's items, ties excluded.
 
-    As `pluralbench_release.audit.pair_figures` has it, the person's own option being the chosen one: its length is in
-    characters, and what it could repeat are the values of the persona. Of its near-duplicates, `chosen` are the own
-    texts of two people, where an option that several people could choose counts once; `personas` are people whose
-    persona another one has, word for word.
+    See `pluralbench_release.audit.pair_figures`: the person's own option is the chosen one, lengths are in characters,
+    and repeated text is text of the persona's values.
+
+    Returns:
+        JSON values, or None if all items are ties. In `near_duplicates`, `chosen` counts own texts of two people (an
+        option that several people could choose counts once), and `personas` people who share a persona word for word.
     """
     first = pl.col("truth") == "A"
     pairs = items.filter(pl.col("truth") != "tie").with_columns(
@@ -69,50 +74,50 @@ def audit_of(items: pl.DataFrame) -> dict[str, Any] | None:
     )
     if pairs.is_empty():
         return None
-    found = pair_figures(pairs["own"].to_list(), pairs["other"].to_list(), pairs["values"].to_list(), length=len)
+    figures = pair_figures(pairs["own"].to_list(), pairs["other"].to_list(), pairs["values"].to_list(), length=len)
     texts = pairs.unique(["context", "options"], keep="first", maintain_order=True).unique(["user", "own"])
     people = pairs.select("user", "persona").unique()
     near = {
-        "sides": found["near_duplicates"]["sides"],
+        "sides": figures["near_duplicates"]["sides"],
         "chosen": near_duplicates(texts["own"].to_list(), texts["user"].to_list()),
         "personas": int(people["persona"].is_duplicated().sum()),
     }
-    return found | {"near_duplicates": near}
+    return figures | {"near_duplicates": near}
 
 
 def check_audits(figures: Mapping[str, Any], limits: PairLimits) -> None:
-    """Raise `AuditFailed` naming the first task that breaks limits, with all that it breaks."""
+    """Raise `AuditFailed` for the first task that breaks limits, with all limits that it breaks."""
     for entry in figures["tasks"]:
         if entry["audit"] is not None:
             check_limits(limit_values(entry["audit"]), limits, f"The audit of {entry['task']}")
 
 
 def figures_tables(figures: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
-    """The figures as small tables with a title each, for the card and the terminal."""
-    names = ["task", "items", "ties", "people", "variables known", "A", "usual"]
-    found = {TASKS: text_table(names, map(_row, figures["tasks"]))}
+    """Format the figures as tables by title, for the card and the terminal."""
+    names = ["task", "items", "ties", "people", "known variables", "A", "most common"]
+    tables = {TASKS: text_table(names, map(_row, figures["tasks"]))}
     audits = [(entry["task"], entry["audit"]) for entry in figures["tasks"] if entry["audit"] is not None]
     if audits:
-        right = [(task, wins_text(audit["longer"]), wins_text(audit["more_overlap"])) for task, audit in audits]
-        found[AUDIT] = text_table(["task", "more characters", "more of the persona"], right)
+        wins = [(task, wins_text(audit["longer"]), wins_text(audit["more_overlap"])) for task, audit in audits]
+        tables[AUDIT] = text_table(["task", "more characters", "more of the persona"], wins)
         kinds = ("sides", "chosen", "personas")
         near = [(task, *(audit["near_duplicates"][kind] for kind in kinds)) for task, audit in audits]
-        found[ALIKE] = text_table(["task", "options", "texts", "people"], near)
+        tables[ALIKE] = text_table(["task", "options", "texts", "people"], near)
     people = [LabelFigures(**entry) for entry in figures.get("third_person", ())]
     if people:
-        found[THIRD_PERSON] = figures_table(people)
-    left = [[entry[name] for name in LEFT] for entry in figures["left_out"]]
-    if left:
-        found[LEFT_OUT] = text_table(LEFT, left)
-    return found
+        tables[THIRD_PERSON] = figures_table(people)
+    dropped = [[entry[name] for name in DROPPED_COLUMNS] for entry in figures["left_out"]]
+    if dropped:
+        tables[DROPPED_ROWS] = text_table(DROPPED_COLUMNS, dropped)
+    return tables
 
 
 def _row(entry: Mapping[str, Any]) -> list[object]:
     untied = entry["items"] - entry["ties"]
-    right = [None if entry[name] is None else _of(entry[name], untied) for name in ("first", "usual")]
+    shares = [None if entry[name] is None else _share(entry[name], untied) for name in ("first", "usual")]
     counts = [entry[name] for name in ("task", "items", "ties", "people")]
-    return [*counts, f"{entry['variables_known']:.1f}", *right]
+    return [*counts, f"{entry['variables_known']:.1f}", *shares]
 
 
-def _of(count: int, total: int) -> str:
+def _share(count: int, total: int) -> str:
     return f"{count / total:.0%} of {total:,}" if total else "none"

@@ -1,7 +1,7 @@
-"""Two options for each item, one of which is the person's own, by the rules of the paper (A.2).
+"""Pair a person's own option with another one for each item, by the rules of the paper (A.2).
 
-Every draw is named after what it is for and what is drawn, so the order of a source's rows changes nothing, and a row
-more changes next to nothing.
+Each random draw is seeded by its purpose and the drawn row. So the order of a source's rows does not matter, and an
+additional row changes little.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,17 +14,26 @@ from pluralbench_release.errors import SourceError
 from pluralbench_runs import rng_for
 from pluralbench_schemas import PersonaItems
 
-from build_persona_judge.persona import Rendered
+from build_persona_judge.persona import Persona
 
 ITEMS = PersonaItems.row_types()
 T = TypeVar("T")
-LeftOut = tuple[str, str, str]
-"""What was left out ("response", "essay", ...), its id, and why."""
+Dropped = tuple[str, str, str]
+"""A dropped row: its kind ("response", "essay", ...), its id, and the reason."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """The person's own option and another one. person: whose persona it is, `user` unless a user has several."""
+    """A person's own option and another one.
+
+    Attributes:
+        context: Topic of both options.
+        own: The person's own option.
+        other: The other option.
+        gap: Difference of the source's scores.
+        calls: Keys of the recorded rankings.
+        person: Key of the persona. Default: `user`.
+    """
 
     id: str
     user: str
@@ -41,7 +50,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Response:
-    """A model's response to a person's question, and how the person scored it."""
+    """A model's response to a person's question, with the person's score."""
 
     interaction: str
     number: int
@@ -54,7 +63,12 @@ class Response:
 
 @dataclass(frozen=True)
 class Wave:
-    """A survey: its binary questions with both options, and who answered what. persons: of each respondent."""
+    """A wave of a survey.
+
+    Attributes:
+        questions: Text and the two options by question key.
+        answers: Answers by question key and respondent.
+    """
 
     name: str
     questions: Mapping[str, tuple[str, tuple[str, str]]]
@@ -63,7 +77,7 @@ class Wave:
 
 @dataclass(frozen=True)
 class Essay:
-    """What a person wrote about an article, and how it moved them."""
+    """A person's essay about an article, with empathy and distress scores."""
 
     article: str
     context: str
@@ -84,27 +98,37 @@ class Post:
 
     @property
     def option(self) -> str:
-        """The question and the answer, as they are shown."""
+        """The question and the answer as one text."""
         return f"Question: {self.question}\nAnswer: {self.text}"
 
 
-def by_score(
+def pair_by_score(
     responses: Iterable[Response], *, size: int | None, tie_gap: float, seed: int
-) -> tuple[list[Pair], list[LeftOut]]:
-    """PRISM: the response that was scored highest and another one, drawn, of each interaction in their order.
+) -> tuple[list[Pair], list[Dropped]]:
+    """Pair the highest-scored response of each PRISM interaction with a random other one.
 
-    Ends with the `size`th pair that is no tie; the ties on the way are kept. Of several highest ones one is drawn.
+    Args:
+        responses: Scored responses.
+        size: Stop after this many pairs that are not ties; ties before that are kept. None: all.
+        tie_gap: Pairs with this difference of scores or less are ties.
+        seed: Random seed, which also decides between several highest ones.
+
+    Returns:
+        The pairs in the order of the interactions; and the dropped interactions.
+
+    Raises:
+        SourceError: There are fewer than `size` pairs.
     """
     pairs: list[Pair] = []
-    left_out: list[LeftOut] = []
+    dropped: list[Dropped] = []
     untied = 0
-    for interaction, group in _grouped(responses, lambda response: (response.number, response.interaction)):
+    for interaction, group in _group_by(responses, lambda response: (response.number, response.interaction)):
         ordered = sorted(group, key=lambda response: (response.model, response.text, response.score))
         rng_for(seed, "prism", interaction[1]).shuffle(ordered)
         chosen = max(ordered, key=lambda response: response.score)
         others = [response for response in ordered if response.text != chosen.text]
         if not others:
-            left_out.append(("interaction", chosen.interaction, "fewer than two responses are left"))
+            dropped.append(("interaction", chosen.interaction, "fewer than two responses are left"))
             continue
         gap = chosen.score - others[0].score
         pairs.append(
@@ -125,26 +149,29 @@ def by_score(
             break
     if size is not None and untied < size:
         raise _too_few("prism", untied, size)
-    return pairs, left_out
+    return pairs, dropped
 
 
-def by_answer(waves: Iterable[Wave], *, respondents: int, seed: int) -> list[Pair]:
-    """OpinionQA: of each wave one of the binary questions that enough people answered, and `respondents` of these.
+def pair_by_answer(waves: Iterable[Wave], *, respondents: int, seed: int) -> list[Pair]:
+    """Sample one binary question of each OpinionQA wave, and `respondents` of its respondents.
 
-    A respondent of `Wave.answers` is the key of a persona; the user is what stands after its last blank.
+    A respondent in `Wave.answers` is the key of a persona. The user is the part after its last space.
+
+    Raises:
+        SourceError: No question of a wave has enough respondents.
     """
     pairs = []
     for wave in sorted(waves, key=lambda wave: wave.name):
         answered = {key: len(wave.answers.get(key, {})) for key in sorted(wave.questions)}
-        enough = [key for key, people in answered.items() if people >= respondents]
-        if not enough:
+        eligible = [key for key, people in answered.items() if people >= respondents]
+        if not eligible:
             raise SourceError(
-                f"No question of {wave.name} that has two options was answered by {respondents} respondents "
-                f"({max(answered.values(), default=0)} at most); lower `respondents` under [opinion_qa]."
+                f"No question of {wave.name} with two options has {respondents} respondents "
+                f"(at most {max(answered.values(), default=0)}); lower `opinion_qa.respondents=...`."
             )
-        [key] = _drawn(enough, 1, seed, "question", wave.name)
+        [key] = _sample(eligible, 1, seed, "question", wave.name)
         text, options = wave.questions[key]
-        for person in _drawn(wave.answers[key], respondents, seed, "respondents", wave.name):
+        for person in _sample(wave.answers[key], respondents, seed, "respondents", wave.name):
             own = wave.answers[key][person]
             user = person.rpartition(" ")[2]
             pairs.append(
@@ -162,32 +189,42 @@ def by_answer(waves: Iterable[Wave], *, respondents: int, seed: int) -> list[Pai
     return pairs
 
 
-def by_author(
+def pair_by_author(
     essays: Iterable[Essay], *, pairs_per_article: int, size: int | None, tie_gap: float, tie_share: float, seed: int
 ) -> list[Pair]:
-    """Empathic Conversations: two people's essays about one article; a draw says which of the two is the person.
+    """Pair two people's essays about one article of Empathic Conversations; one of the two is the person at random.
 
-    Of each article exactly `pairs_per_article` pairs that are no tie, fewer where there are no more, and `size` of
-    these in all; then ties, as many as `tie_share` of all items allows, drawn from all articles.
+    Args:
+        essays: Essays with scores.
+        pairs_per_article: Maximum number of pairs per article that are not ties.
+        size: Exact number of pairs that are not ties. None: all.
+        tie_gap: Pairs with a smaller difference of empathy or distress are ties.
+        tie_share: Maximum share of ties among all items; ties are sampled from all articles.
+        seed: Random seed.
+
+    Raises:
+        SourceError: There are fewer than `size` pairs.
     """
     untied, ties = [], []
-    for article, group in _grouped(essays, lambda essay: essay.article):
+    for article, group in _group_by(essays, lambda essay: essay.article):
         by_user = sorted(group, key=lambda essay: essay.user)
-        possible = [_authors(first, second, tie_gap, seed) for first, second in combinations(by_user, 2)]
-        untied += _drawn_pairs([pair for pair in possible if not pair.tie], pairs_per_article, seed, "article", article)
+        possible = [_pair_essays(first, second, tie_gap, seed) for first, second in combinations(by_user, 2)]
+        untied += _sample_pairs(
+            [pair for pair in possible if not pair.tie], pairs_per_article, seed, "article", article
+        )
         ties += [pair for pair in possible if pair.tie]
     if size is not None:
         if len(untied) < size:
             raise _too_few("empathic_conversations", len(untied), size)
-        untied = _drawn_pairs(untied, size, seed, "empathic_conversations")
+        untied = _sample_pairs(untied, size, seed, "empathic_conversations")
     allowed = int(tie_share * len(untied) / (1 - tie_share) + 1e-9)
-    return sorted([*untied, *_drawn_pairs(ties, allowed, seed, "ties")], key=lambda pair: pair.id)
+    return sorted([*untied, *_sample_pairs(ties, allowed, seed, "ties")], key=lambda pair: pair.id)
 
 
-def _authors(first: Essay, second: Essay, tie_gap: float, seed: int) -> Pair:
+def _pair_essays(first: Essay, second: Essay, tie_gap: float, seed: int) -> Pair:
     if rng_for(seed, "empathic_conversations", "first", first.article, first.user, second.user).random() < 0.5:
         first, second = second, first
-    # Scores are means with a few digits, so 5.667 and 3.667 are 2 apart.
+    # Scores are means with few digits: the gap of 5.667 and 3.667 is 2.
     gap = round(min(abs(first.empathy - second.empathy), abs(first.distress - second.distress)), 6)
     return Pair(
         id=f"{first.article}-{first.user}-{second.user}",
@@ -202,28 +239,38 @@ def _authors(first: Essay, second: Essay, tie_gap: float, seed: int) -> Pair:
     )
 
 
-def by_likeness(
-    posts: Iterable[Post], likeness: Mapping[str, tuple[Mapping[str, float], str]], *, size: int | None, seed: int
-) -> tuple[list[Pair], list[LeftOut]]:
-    """Personal Reddit: a person's post, and one on another question by whoever of the others is most like them.
+def pair_by_similarity(
+    posts: Iterable[Post], similarity: Mapping[str, tuple[Mapping[str, float], str]], *, size: int | None, seed: int
+) -> tuple[list[Pair], list[Dropped]]:
+    """Pair each Personal Reddit post with a post on another question by the most similar person.
 
-    likeness: by user the scores of all others, higher for more alike, and the key of the call that gave them.
+    Args:
+        posts: Posts.
+        similarity: By user, the scores of all other users (higher is more similar) and the key of the recorded call.
+        size: Exact number of pairs. None: all.
+        seed: Random seed.
+
+    Returns:
+        The pairs; and the dropped posts.
+
+    Raises:
+        SourceError: There are fewer than `size` pairs.
     """
     ordered = sorted(posts, key=lambda post: post.id)
-    by_user = dict(_grouped(ordered, lambda post: post.user))
+    by_user = dict(_group_by(ordered, lambda post: post.user))
     pairs: list[Pair] = []
-    left_out: list[LeftOut] = []
+    dropped: list[Dropped] = []
     for post in ordered:
-        scores, call = likeness[post.user]
+        scores, call = similarity[post.user]
         nearest = sorted((user for user in scores if user != post.user), key=lambda user: (-scores[user], user))
         for user in nearest:
             others = [other for other in by_user[user] if other.question != post.question]
             if others:
                 break
         else:
-            left_out.append(("post", post.id, "nobody else answered another question"))
+            dropped.append(("post", post.id, "nobody else answered another question"))
             continue
-        [other] = _drawn(others, 1, seed, "other", post.id, named=lambda other: other.id)
+        [other] = _sample(others, 1, seed, "other", post.id, key=lambda other: other.id)
         pairs.append(
             Pair(
                 id=post.id,
@@ -236,26 +283,26 @@ def by_likeness(
                 calls=(call,),
             )
         )
-    return drawn(pairs, size, seed, "personal_reddit"), left_out
+    return sample_pairs(pairs, size, seed, "personal_reddit"), dropped
 
 
-def drawn(pairs: Sequence[Pair], size: int | None, seed: int, task: str) -> list[Pair]:
-    """Exactly `size` of the pairs that are no tie, and all ties; everything where `size` is None."""
+def sample_pairs(pairs: Sequence[Pair], size: int | None, seed: int, task: str) -> list[Pair]:
+    """Sample exactly `size` of the pairs that are not ties, and keep all ties; keep all pairs if `size` is None."""
     if size is None:
         return list(pairs)
     untied = [pair for pair in pairs if not pair.tie]
     if len(untied) < size:
         raise _too_few(task, len(untied), size)
-    kept = {pair.id for pair in _drawn_pairs(untied, size, seed, task)}
-    return [pair for pair in pairs if pair.tie or pair.id in kept]
+    sampled = {pair.id for pair in _sample_pairs(untied, size, seed, task)}
+    return [pair for pair in pairs if pair.tie or pair.id in sampled]
 
 
-def items(task: str, kind: str, pairs: Sequence[Pair], personas: Mapping[str, Rendered], seed: int) -> pl.DataFrame:
-    """The items of a task (`pluralbench_schemas.PersonaItems`), whose own option is A or B by seed and id."""
-    return pl.DataFrame([_item(task, kind, pair, personas, seed) for pair in pairs], schema=ITEMS)
+def make_items(task: str, kind: str, pairs: Sequence[Pair], personas: Mapping[str, Persona], seed: int) -> pl.DataFrame:
+    """Make a task's items (`pluralbench_schemas.PersonaItems`); seed and id decide whether the own option is A or B."""
+    return pl.DataFrame([_make_item(task, kind, pair, personas, seed) for pair in pairs], schema=ITEMS)
 
 
-def _item(task: str, kind: str, pair: Pair, personas: Mapping[str, Rendered], seed: int) -> dict[str, object]:
+def _make_item(task: str, kind: str, pair: Pair, personas: Mapping[str, Persona], seed: int) -> dict[str, object]:
     options = [(pair.own, pair.origin_own), (pair.other, pair.origin_other)]
     first = rng_for(seed, "placement", task, pair.id).random() < 0.5
     (option_a, origin_a), (option_b, origin_b) = options if first else options[::-1]
@@ -276,22 +323,24 @@ def _item(task: str, kind: str, pair: Pair, personas: Mapping[str, Rendered], se
     }
 
 
-def _grouped(rows: Iterable[T], key: Callable[[T], Any]) -> Iterator[tuple[Any, list[T]]]:
-    """The rows of each key, in the order of the keys."""
+def _group_by(rows: Iterable[T], key: Callable[[T], Any]) -> Iterator[tuple[Any, list[T]]]:
+    """Group rows by key, in the order of the keys."""
     for value, group in groupby(sorted(rows, key=key), key=key):
         yield value, list(group)
 
 
-def _drawn(rows: Iterable[T], size: int, seed: int, *what: str, named: Callable[[T], str] = str) -> list[T]:
-    """At most `size` of the rows, drawn by their names and given in the order of these."""
-    by_name = {named(row): row for row in rows}
+def _sample(rows: Iterable[T], size: int, seed: int, *what: str, key: Callable[[T], str] = str) -> list[T]:
+    """Sample at most `size` rows by their keys; return them in the order of the keys."""
+    by_name = {key(row): row for row in rows}
     order = sorted(by_name, key=lambda name: (rng_for(seed, "draw", *what, name).random(), name))
     return [by_name[name] for name in sorted(order[:size])]
 
 
-def _drawn_pairs(pairs: Iterable[Pair], size: int, seed: int, *what: str) -> list[Pair]:
-    return _drawn(pairs, size, seed, *what, named=lambda pair: pair.id)
+def _sample_pairs(pairs: Iterable[Pair], size: int, seed: int, *what: str) -> list[Pair]:
+    return _sample(pairs, size, seed, *what, key=lambda pair: pair.id)
 
 
-def _too_few(task: str, there: int, size: int) -> SourceError:
-    return SourceError(f"The task {task} has {there:,} pairs that are no tie where `size` asks for {size:,}; lower it.")
+def _too_few(task: str, available: int, size: int) -> SourceError:
+    return SourceError(
+        f"The task {task} has only {available:,} pairs that are not ties, fewer than `size={size}`; lower it."
+    )

@@ -1,8 +1,8 @@
-"""Personas: what is known of a person, a sentence a variable, and which variables an ablation shows.
+"""Personas: the variables of a person, a sentence for each, and the sets of variables of the paper's ablation.
 
-The paper's ablation (section 5) shows three variables, education, location and ethnicity (`key`), or religion alone
-(`least`). The authors' code shows others, which are `key-code` and `least-code`. Both ran on PRISM and OpinionQA only:
-for the other two tasks `key` holds what there is of the paper's three, and the other sets are empty.
+The paper's ablation (section 5) shows education, location and ethnicity (`key`), or religion alone (`least`). The
+authors' code shows other variables (`key-code` and `least-code`). Both used PRISM and OpinionQA only. For the other two
+tasks, `key` has the available ones of the paper's three, and the other sets are empty.
 """
 
 import math
@@ -11,20 +11,25 @@ from dataclasses import dataclass, field
 from typing import Any
 
 SETS = ("key", "least", "key-code", "least-code")
-UNKNOWN = ("", "nan", "unknown", "refused", "prefer not to say")  # as a name or a text, too
+UNKNOWN = ("", "nan", "unknown", "refused", "prefer not to say")  # also for ids and texts
 MISSING = (*UNKNOWN, "na", "n/a", "n.a.", "#n/a", "null", "-", "--", "–", "—", ".", "?")
 KEY, LEAST, KEY_CODE, LEAST_CODE = ((name,) for name in SETS)
 BOTH_KEYS = (*KEY, *KEY_CODE)
-Rendered = list[dict[str, Any]]
+Persona = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Variable:
     """A variable of a persona.
 
-    column: where its value stands in the source, a dot between the levels of an object. sentence: with {} where the
-    value goes. instead: whole sentences by value. labels: what the source's codes mean. number: whether it is one.
-    lower: whether its sentence has it in lower case.
+    Attributes:
+        column: Column of the source; a dot separates the levels of an object.
+        sentence: Sentence with {} for the value.
+        sets: Sets of the ablation that contain it.
+        instead: Replacement sentences by value (in lower case).
+        labels: Meanings of the source's codes.
+        number: Whether the value is a number.
+        lower: Whether the sentence has the value in lower case.
     """
 
     name: str
@@ -37,11 +42,13 @@ class Variable:
     lower: bool = False
 
 
-def known(value: object, missing: Container[str] = UNKNOWN) -> str | None:
-    """The text of a value, blanks collapsed; None where it is missing.
+def clean_value(value: object, missing: Container[str] = UNKNOWN) -> str | None:
+    """Convert a value to text with collapsed spaces; None if it is missing.
 
-    missing: what says so, in lower case. The whole value has to be one of them, so "Finance" is not missing though it
-    contains "nan".
+    Args:
+        value: The value.
+        missing: Lower-case words for a missing value. Only a whole value matches, so "Finance" is not missing although
+            it contains "nan".
     """
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
@@ -49,8 +56,8 @@ def known(value: object, missing: Container[str] = UNKNOWN) -> str | None:
     return None if text.casefold() in missing else text
 
 
-def number_of(value: object) -> float | None:
-    """A value as a finite number, None where it is none."""
+def to_number(value: object) -> float | None:
+    """Convert a value to a finite number; None if it is not one."""
     try:
         number = float(str(value))
     except ValueError:
@@ -58,21 +65,27 @@ def number_of(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def render(values: Mapping[str, object], variables: Sequence[Variable], missing: Container[str] = MISSING) -> Rendered:
-    """The persona of a person, a struct of `pluralbench_schemas.VARIABLE` for each of `variables`.
+def render(values: Mapping[str, object], variables: Sequence[Variable], missing: Container[str] = MISSING) -> Persona:
+    """Render a person's persona.
 
-    values: by column. missing: see `known`. A missing value has neither value nor sentence. A code without a label is
-    missing as well.
+    Args:
+        values: Values by column.
+        variables: Variables of the persona.
+        missing: See `clean_value`.
+
+    Returns:
+        A struct of `pluralbench_schemas.VARIABLE` for each variable. A missing value or a code without a label has
+        neither value nor sentence.
     """
-    return [_rendered(variable, known(values.get(variable.column), missing)) for variable in variables]
+    return [_render_variable(variable, clean_value(values.get(variable.column), missing)) for variable in variables]
 
 
-def _rendered(variable: Variable, value: str | None) -> dict[str, Any]:
+def _render_variable(variable: Variable, value: str | None) -> dict[str, Any]:
     number = None
     if value is not None and (variable.number or variable.labels):
-        found = number_of(value)
-        value = value if found is None else f"{found:.12g}"
-        number = found if variable.number else None
+        parsed = to_number(value)
+        value = value if parsed is None else f"{parsed:.12g}"
+        number = parsed if variable.number else None
     if value is not None and variable.labels:
         value = variable.labels.get(value)
     sentence = None
@@ -88,13 +101,13 @@ def _rendered(variable: Variable, value: str | None) -> dict[str, Any]:
     }
 
 
-def nothing_known(persona: Rendered) -> bool:
+def is_empty(persona: Persona) -> bool:
     """Whether every variable is missing."""
     return all(entry["value"] is None for entry in persona)
 
 
-def text_of(persona: Rendered) -> str:
-    """All sentences, a blank between them."""
+def text_of(persona: Persona) -> str:
+    """Join all sentences with spaces."""
     return " ".join(entry["sentence"] for entry in persona if entry["sentence"] is not None)
 
 
@@ -202,9 +215,12 @@ PERSONAL_REDDIT = (
 def variables_of(
     columns: Sequence[str], sentences: Mapping[str, str], sets: Mapping[str, Sequence[str]]
 ) -> list[Variable]:
-    """Variables of a table that nobody here knows, one for each column.
+    """Make variables for the columns of a user's table.
 
-    sentences: by column, with {} for the value; a column without one is told by its name. sets: columns by set.
+    Args:
+        columns: Names of the columns.
+        sentences: Sentences by column, with {} for the value. Default: a sentence with the column's name.
+        sets: Columns by set of the ablation.
     """
     return [
         Variable(

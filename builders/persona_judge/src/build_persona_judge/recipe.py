@@ -1,4 +1,4 @@
-"""What a build of persona judge can be asked to do."""
+"""The recipe of the persona judge dataset: the settings of a build."""
 
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -15,23 +15,26 @@ SAMPLE = "sample"
 TASKS = ("prism", "opinion_qa", "empathic_conversations", "personal_reddit")
 SHARED = ("size", "name", "license")  # keys of every task
 SOURCES = "Sources; naming any builds these alone"
-OWNERS_TERMS = "What its owner ({}) allows is not known here: read the owner's terms, and ask where they do not say it."
+OWNERS_TERMS = "What its owner ({}) allows is not recorded: read the owner's terms, and ask if they are unclear."
 
 
 class SourceTable(FrozenModel):
-    """A task and where its source is.
+    """A task and its source.
 
-    location: `sample`, or where the source's own files are. size: all without it. attribution: whom the card thanks.
-    redistribution: why what is built from it may not be passed on, in a sentence for the card; empty where it may.
-    missing: values of a persona that say that there is none, when they are the whole value, whatever their case; an
-    empty value never is one.
+    Attributes:
+        location: `sample`, or the location of the source's files.
+        size: Default: all items.
+        attribution: Credit on the card.
+        redistribution: Reason why the result may not be redistributed, a sentence for the card; empty if it may be.
+        missing: Words for a missing value of a persona. They match whole values, ignoring case. Empty values are always
+            missing.
     """
 
     location: Location
     size: int | None = Field(
         None,
         ge=1,
-        description="Items of each task that are no tie, exactly so many.",
+        description="Exact number of items of each task, ties not counted.",
     )
     name: str | None = SOURCE_NAME
     attribution: str | None = Field(None, min_length=1)
@@ -40,22 +43,24 @@ class SourceTable(FrozenModel):
     missing: list[str] = Field(default_factory=lambda: list(MISSING))
 
     @property
-    def no_value(self) -> frozenset[str]:
-        """What `known` takes for missing in this source."""
+    def missing_values(self) -> frozenset[str]:
+        """Words for a missing value in this source, as `persona.clean_value` takes them."""
         return frozenset(" ".join(word.split()).casefold() for word in ["", *self.missing])
 
 
 class PrismTable(SourceTable):
     """PRISM: which of two responses the person scored higher (paper, A.2).
 
-    exclude_families: the paper leaves out the judge's own family; with those of all its judges left out, one data set
-    serves them all. refusals: a response that contains one of these, case and all, is taken for a refusal and left out.
-    tie_gap: two responses are tied when their scores differ by at most so much; 9 is the authors' code.
+    Attributes:
+        exclude_families: The paper drops the judge's own model family. Dropping those of all its judges makes one
+            dataset usable for all of them.
+        refusals: A response that contains one of these (case-sensitive) counts as a refusal and is dropped.
+        tie_gap: Two responses are tied if their scores differ by this or less; the authors' code has 9.
     """
 
     exclude_families: list[str] = Field(
         default_factory=lambda: ["gpt", "claude", "command"],
-        description="Leave out PRISM's responses of models whose name contains this; repeatable.",
+        description="Drop PRISM's responses of models whose name contains this; repeatable.",
         json_schema_extra={"flag": "--exclude-family"},
     )
     refusals: list[str] = Field(default_factory=lambda: ["language model", "AI", "chatbot"])
@@ -63,15 +68,16 @@ class PrismTable(SourceTable):
 
 
 class OpinionQaTable(SourceTable):
-    """OpinionQA: which of two answers the person gave to a survey question, one question a wave (paper, A.2).
+    """OpinionQA: which of two answers the person gave to a survey question, one question per wave (paper, A.2).
 
-    location: a folder with a folder for each wave.
+    Attributes:
+        location: A folder with a folder for each wave.
     """
 
     respondents: int = Field(
         200,
         ge=1,
-        description="Of each wave of OpinionQA, exactly so many.",
+        description="Exact number of respondents per wave of OpinionQA.",
     )
     redistribution: str = OWNERS_TERMS.format("Pew Research Center, whose American Trends Panel it is")
 
@@ -79,11 +85,14 @@ class OpinionQaTable(SourceTable):
 class EmpathicTable(SourceTable):
     """Empathic Conversations: which of two essays about an article the person wrote (paper, A.2).
 
-    essays, persons, articles: the files of the folder, several where there is more than the training set. What two of
-    them say of one person differently is not known. pairs_per_article: exactly so many pairs that are no tie, fewer
-    where there are no more. tie_gap: two essays are tied when their empathy or their distress scores differ by less; 3
-    is the authors' code.
-    tie_share: at most this share of the items are ties. quoting: of the files, see `pluralbench_tables.Dialect`.
+    Attributes:
+        quoting: Quoting of the files, see `pluralbench_tables.Dialect`.
+        essays: Files of the essays.
+        persons: Files of the writers. A value that differs between two rows of a person is treated as missing.
+        articles: Files of the articles.
+        pairs_per_article: Maximum number of pairs per article that are not ties.
+        tie_gap: Two essays are tied if their empathy or distress scores differ by less; the authors' code has 3.
+        tie_share: Maximum share of ties among the items.
     """
 
     quoting: Quoting | None = None
@@ -107,16 +116,19 @@ class EmpathicTable(SourceTable):
 
 
 class RedditTable(SourceTable):
-    """Personal Reddit: which of two posts the person wrote, the other by whoever is most like them (paper, A.2)."""
+    """Personal Reddit: which of two posts the person wrote; the other is by the most similar person (paper, A.2)."""
 
 
 class PeopleTable(SourceTable):
-    """People, questions and what they chose, in three CSV files of one's own (see `sources.people_csv`).
+    """Your own people, questions and choices in three CSV files (see `sources.people_csv`).
 
-    location: a folder with people.csv, questions.csv and choices.csv. task: the name of the config; without it the
-    folder's. kind: what is
-    asked, which the person prefers ("preference"), which answer they give ("opinion") or what they wrote
-    ("authorship"). sentences: by variable, with {} where the value goes. sets: variables by set.
+    Attributes:
+        location: A folder with people.csv, questions.csv and choices.csv.
+        task: Name of the config. Default: the folder's name.
+        kind: The question: which option the person prefers ("preference"), which answer they give ("opinion") or which
+            text they wrote ("authorship").
+        sentences: Sentences by variable, with {} for the value.
+        sets: Variables by set of the ablation.
     """
 
     task: PathName
@@ -126,40 +138,41 @@ class PeopleTable(SourceTable):
 
     @model_validator(mode="before")
     @classmethod
-    def _called(cls, values: Any) -> Any:
+    def _default_task(cls, values: Any) -> Any:
         if not isinstance(values, dict) or "task" in values or not isinstance(values.get("location"), str):
             return values
         return values | {"task": Path(values["location"]).resolve().name}
 
     @field_validator("task")
     @classmethod
-    def _own(cls, task: str) -> str:
+    def _check_task(cls, task: str) -> str:
         if task in TASKS:
-            raise ValueError(f"{task} is the name of another source; call the task (or its folder) otherwise")
+            raise ValueError(f"{task} is the name of another source; rename the task or its folder")
         return task
 
     @field_validator("sentences")
     @classmethod
-    def _gaps(cls, sentences: dict[str, str]) -> dict[str, str]:
+    def _check_sentences(cls, sentences: dict[str, str]) -> dict[str, str]:
         for name, sentence in sentences.items():
             if "{}" not in sentence:
-                raise ValueError(f"the sentence of `{name}` needs {{}} where its value goes")
+                raise ValueError(f"the sentence of `{name}` needs {{}} for its value")
         return sentences
 
     @field_validator("sets")
     @classmethod
-    def _known(cls, sets: dict[str, list[str]]) -> dict[str, list[str]]:
+    def _check_sets(cls, sets: dict[str, list[str]]) -> dict[str, list[str]]:
         for name in sets:
             if name not in SETS:
-                raise ValueError(f"there is no set {name!r}; the sets are {', '.join(SETS)}")
+                raise ValueError(f"the set {name!r} does not exist; the sets are {', '.join(SETS)}")
         return sets
 
 
 class PersonaJudgeRecipe(ReleaseRecipe):
-    """A build of persona judge. Defaults are the paper's where it gives a value.
+    """Recipe of the persona judge dataset. Defaults are the paper's if it gives a value.
 
-    retriever: who finds the person that is most like another. audit: limits that the items of every task have to keep,
-    their lengths in characters.
+    Attributes:
+        retriever: Model that finds the most similar person.
+        audit: Limits for the items of every task, with lengths in characters.
     """
 
     runtime_only: ClassVar[frozenset[str]] = ReleaseRecipe.runtime_only | {"audit", "labels"}
@@ -191,7 +204,7 @@ class PersonaJudgeRecipe(ReleaseRecipe):
     )
     people_csv: list[PeopleTable] = Field(
         default_factory=list,
-        description="people.csv, questions.csv and choices.csv; the task is called after the folder; repeatable.",
+        description="Folder with people.csv, questions.csv and choices.csv, which names the task; repeatable.",
         json_schema_extra={"metavar": "DIR", "text_key": "location", "panel": SOURCES},
     )
     labels: Location | None = Field(
@@ -203,9 +216,9 @@ class PersonaJudgeRecipe(ReleaseRecipe):
 
     @property
     def sources(self) -> list[tuple[str, SourceTable]]:
-        """The tasks that are asked for, by name, in the order of the release."""
-        own = [(name, getattr(self, name)) for name in TASKS]
-        return [(name, table) for name, table in own if table is not None] + [
+        """The selected tasks by name, in the order of the release."""
+        tables = [(name, getattr(self, name)) for name in TASKS]
+        return [(name, table) for name, table in tables if table is not None] + [
             (table.task, table) for table in self.people_csv
         ]
 
@@ -213,10 +226,10 @@ class PersonaJudgeRecipe(ReleaseRecipe):
     def _consistent(self) -> "PersonaJudgeRecipe":
         names = [name for name, _ in self.sources]
         if not names:
-            raise ValueError(f"nothing is asked for: give a `location` under [{'], ['.join(TASKS)}] or [[people_csv]]")
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice:
-            raise ValueError(f"the task {twice} is there twice; give each a name of its own")
+            raise ValueError(f"there is no source; set a `location` under [{'], ['.join(TASKS)}] or [[people_csv]]")
+        repeated = next((name for name in names if names.count(name) > 1), None)
+        if repeated:
+            raise ValueError(f"two tasks have the name {repeated}; rename one")
         if any(table.location == SAMPLE for table in self.people_csv):
-            raise ValueError("there is no sample of [[people_csv]]; its README shows one")
+            raise ValueError("[[people_csv]] has no sample; its page shows an example")
         return self

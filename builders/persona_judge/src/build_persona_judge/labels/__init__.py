@@ -1,1 +1,1 @@
-"""Third-person labels: people answer for somebody whom they know by a persona alone (paper, section 5 and A.4)."""
+"""Third-person labels: people answer for others from a persona alone (paper, section 5 and A.4)."""

@@ -30,21 +30,21 @@ def label(
     export: StudyExport = None,
     import_: StudyImport = None,
     release: StudyRelease = None,
-    task: Annotated[str | None, typer.Option(help="The config whose items are labeled, such as opinion_qa.")] = None,
+    task: Annotated[str | None, typer.Option(help="Config whose items are labeled, such as opinion_qa.")] = None,
     annotator: Annotator = None,
     annotators_per_item: AnnotatorsPerItem = 3,
-    limit: Annotated[int, typer.Option(min=1, help="At most so many items of each config.")] = 300,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of items.")] = 300,
     seed: Seed = 0,
     account: Account = None,
     *,
     assigned: AsAssigned = False,
     fresh: Fresh = False,
 ) -> None:
-    """Have people answer for others: which option is that of a person whom they know by a persona alone.
+    """Collect third-person labels: people choose the option of a person described only by a persona.
 
-    --export writes sheets, and Label Studio tasks, of items that are drawn, each for three annotators as in the paper;
-    --import reads them, finished or not, and writes labels.csv, which `pluralbench judge-metrics --labels` compares
-    judges with and `build-persona-judge --labels` puts beside a release, and results.json.
+    --export writes sheets and Label Studio tasks for random items, each for three annotators as in the paper. --import
+    reads them, finished or not, and writes results.json and labels.csv. `pluralbench judge-metrics --labels` compares
+    judges with these labels, and `build-persona-judge --labels` adds them to a release.
 
     Examples:
 
@@ -58,8 +58,8 @@ def label(
         _import(import_, files or [], account, assigned=assigned)
     elif export is not None:
         if files:
-            raise RecipeError(f"{files[0]} is a file to read; say which study it is of with --import FOLDER.")
-        asked = {
+            raise RecipeError(f"{files[0]} is a file to import; name its study with --import FOLDER.")
+        values = {
             "data": release,
             "task": task,
             "annotators": annotator,
@@ -67,23 +67,24 @@ def label(
             "limit": limit,
             "seed": seed,
         }
-        _export(export, {name: value for name, value in asked.items() if value}, fresh=fresh)
+        _export(export, {name: value for name, value in values.items() if value}, fresh=fresh)
 
 
-def _export(folder: Path, asked: dict[str, Any], *, fresh: bool) -> None:
+def _export(folder: Path, values: dict[str, Any], *, fresh: bool) -> None:
     from pluralbench_runs import check_recipe  # noqa: PLC0415 - --help needs none of it
     from pluralbench_studies import study_summary  # noqa: PLC0415 - the same
 
     from build_persona_judge.labels.study import LabelRecipe, export  # noqa: PLC0415 - the same
 
     for key, flag in (("data", "--release DIR"), ("task", "--task NAME"), ("annotators", "--annotator NAME")):
-        if key not in asked:
-            raise RecipeError(f"Sheets of labels need {flag}, too.")
-    made, items, new = export(folder, check_recipe(LabelRecipe, asked, "of the labels"), fresh=fresh)
-    for line in study_summary(folder, made, "which option is true", new=new):
+        if key not in values:
+            raise RecipeError(f"--export also needs {flag}.")
+    settings, items, new = export(folder, check_recipe(LabelRecipe, values, "of the labels"), fresh=fresh)
+    for line in study_summary(folder, settings, "which option is true", new=new):
         console.print(line)
     console.print(
-        f"{items:,} items of {made.task}, each for {made.annotators_per_item} of {len(made.annotators)} annotators."
+        f"{items:,} items of {settings.task}, each for {settings.annotators_per_item} of {len(settings.annotators)} "
+        "annotators."
     )
     console.print(f"\nNext:\n  {shell_command('build-persona-judge', 'label', '--import', folder)}")
 
@@ -98,18 +99,18 @@ def _import(folder: Path, files: list[Path], account: list[str] | None, *, assig
     from build_persona_judge.labels.study import FORM, LabelRecipe  # noqa: PLC0415 - the same
 
     study = read_study(folder, LabelRecipe)
-    found = read_returned(study, files, FORM, accounts=parse_accounts(account), by_assignment=assigned)
-    labels = results.labels_of(study, found)
+    returned = read_returned(study, files, FORM, accounts=parse_accounts(account), by_assignment=assigned)
+    labels = results.labels_of(study, returned)
     figures = results.figures_of(labels)
     write_text(folder / results.LABELS_FILE, labels.write_csv())
-    problems = [row for row in found.problems.iter_rows(named=True) if row["kind"] != "missing"]
-    values = {"format": "labels-1", "figures": [one.model_dump() for one in figures], "problems": problems}
+    problems = [row for row in returned.problems.iter_rows(named=True) if row["kind"] != "missing"]
+    values = {"format": "labels-1", "figures": [entry.model_dump() for entry in figures], "problems": problems}
     write_text(folder / RESULTS, json.dumps(values, ensure_ascii=False, indent=2) + "\n")
     print_table(console, "Third-person labels (95 % intervals over people)", results.figures_table(figures))
-    print_table(console, "Annotators", results.progress_table(study, found))
+    print_table(console, "Annotators", results.progress_table(study, returned))
     for problem in problems:
         console.print(f"{problem['kind']}: {problem['annotator']}, {problem['item']}: {problem['detail']}")
-    console.print(f"\n{folder / RESULTS} holds these numbers, {folder / results.LABELS_FILE} the labels. Next:")
-    given = ("--labels", folder / results.LABELS_FILE)
-    console.print(f"  {shell_command('pluralbench', 'judge-metrics', 'VERDICTS', *given)}")
-    console.print(f"  {shell_command('build-persona-judge', *given)}  # with the options of the release")
+    console.print(f"\nNumbers: {folder / RESULTS}, labels: {folder / results.LABELS_FILE}. Next:")
+    option = ("--labels", folder / results.LABELS_FILE)
+    console.print(f"  {shell_command('pluralbench', 'judge-metrics', 'VERDICTS', *option)}")
+    console.print(f"  {shell_command('build-persona-judge', *option)}  # with the options of the release")

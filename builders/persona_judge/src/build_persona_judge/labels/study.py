@@ -1,4 +1,4 @@
-"""The sheets of third-person labels: which items, to whom, and what they show (paper, section 5)."""
+"""Annotation sheets for third-person labels (paper, section 5)."""
 
 from pathlib import Path
 from typing import ClassVar
@@ -26,27 +26,31 @@ FORM = Form(
 GUIDE = """\
 # How to answer
 
-Each row tells of a person and shows two options, one of which is theirs: what they preferred, answered or wrote. Say
-which one, for this person and not for yourself. Work alone.
+Each row describes a person and shows two options. One of them is theirs: what they preferred, answered or wrote. Choose
+that one, for this person and not for yourself. Work alone.
 
 - `answer`: A or B, always one of the two.
 - `certainty`: how sure you are, a whole number from 1 to 100.
-  - 1 to 20: next to nothing speaks for it
-  - 21 to 40: something does, and it could well be otherwise
-  - 41 to 60: good reasons, which do not settle it
+  - 1 to 20: almost nothing supports it
+  - 21 to 40: something supports it, but it could well be the other one
+  - 41 to 60: good reasons, but not conclusive
   - 61 to 80: strong reasons, little doubt
-  - 81 to 100: what is said of the person says it outright
-- `remark`: what you want to say, or nothing.
+  - 81 to 100: the description of the person states it directly
+- `remark`: optional.
 
 In a sheet, leave `item`, `annotator` and the texts as they are, and save it as CSV in UTF-8.
 """
 
 
 class LabelRecipe(StudyRecipe):
-    """The settings of a study of third-person labels.
+    """Settings of a study of third-person labels.
 
-    data: where the items were read from. task: their config. digest: of what the sheets show of them. limit: so many
-    items, drawn; the paper's 300.
+    Attributes:
+        data: Location of the items.
+        task: Their config.
+        digest: Digest of the items.
+        limit: Maximum number of items, sampled at random. The default is the paper's.
+        annotators_per_item: The default is the paper's.
     """
 
     runtime_only: ClassVar[frozenset[str]] = StudyRecipe.runtime_only | {"data"}
@@ -59,20 +63,32 @@ class LabelRecipe(StudyRecipe):
 
 
 def export(folder: Path, settings: LabelRecipe, *, fresh: bool = False) -> tuple[LabelRecipe, int, bool]:
-    """Write the study's sheets to `folder`; the settings with the digest, how many items there are, and whether the
-    study was not there before.
+    """Write the sheets of a study.
 
-    Items whose truth is a tie are left out, since annotators answer A or B. An annotator gets another item of a person
-    only where everybody has one. Raises `TablesError`, `BuildError`, and as `pluralbench_studies.write_study` does.
+    Ties are dropped, since annotators answer A or B. An annotator gets a second item of a person only if all annotators
+    have one.
+
+    Args:
+        folder: Folder of the study.
+        settings: Items and annotators.
+        fresh: Replace an existing study.
+
+    Returns:
+        The settings with the digest, the number of items, and whether the study is new.
+
+    Raises:
+        TablesError: The release or the task does not exist.
+        BuildError: The items lack a column, or all are ties.
+        UserError: An error of `pluralbench_studies.write_study`.
     """
     check_annotators(settings.annotators)
     items = items_of(settings.data, settings.task)
     settings = settings.model_copy(update={"digest": content_digest(items)})
-    kept = draw(items["id"].to_list(), settings.limit, settings.seed, "labeled")
-    drawn = items.filter(pl.col("id").is_in(kept))
+    sampled = draw(items["id"].to_list(), settings.limit, settings.seed, "labeled")
+    drawn = items.filter(pl.col("id").is_in(sampled))
     names = [digest([settings.seed, settings.digest, row_id])[:12] for row_id in drawn["id"]]
     drawn = drawn.with_columns(item=pl.Series(names, dtype=pl.String))
-    given = assign(
+    assignments = assign(
         drawn.select("item", group="user"),
         sorted(settings.annotators),
         seed=settings.seed,
@@ -80,24 +96,21 @@ def export(folder: Path, settings: LabelRecipe, *, fresh: bool = False) -> tuple
         check_share=0.0,
     )
     key, shown = drawn.select(KEY), drawn.select("item", *FORM.fields)
-    new = write_study(folder, settings, given, key, shown, FORM, GUIDE, fresh=fresh)
+    new = write_study(folder, settings, assignments, key, shown, FORM, GUIDE, fresh=fresh)
     return settings, drawn.height, new
 
 
 def items_of(location: str, task: str) -> pl.DataFrame:
-    """The items of a task that are no tie, with the persona as text. Raises `TablesError` and `BuildError`."""
-    read = read_tables(location)
-    if task not in read.frames:
-        raise TablesError(f"{location} has no task {task}; it has {', '.join(read.frames)}.")
-    frame = read.frames[task]
+    """Read the items of a task without ties, with the persona as text. Raises `TablesError` and `BuildError`."""
+    tables = read_tables(location)
+    if task not in tables.frames:
+        raise TablesError(f"{location} has no task {task}; it has {', '.join(tables.frames)}.")
+    frame = tables.frames[task]
     missing = [name for name in NEEDED if name not in frame.columns]
     if missing:
-        raise BuildError(
-            f"{read.paths[task]} has no column `{missing[0]}`; labels need items, as a release of build-persona-judge "
-            "has them."
-        )
+        raise BuildError(f"{tables.paths[task]} has no column `{missing[0]}`; use a release of `build-persona-judge`.")
     sentences = pl.col("persona").list.eval(pl.element().struct.field("sentence").drop_nulls()).list.join("\n")
     strict = frame.filter(pl.col("truth") != "tie").select(*NEEDED).with_columns(persona=sentences)
     if strict.is_empty():
-        raise BuildError(f"{read.paths[task]}: every item is a tie, and annotators answer A or B.")
+        raise BuildError(f"{tables.paths[task]} has only ties, and annotators answer A or B.")
     return strict

@@ -1,1 +1,1 @@
-"""Where items come from, a loader each."""
+"""Loaders of the sources, one module each."""

@@ -1,4 +1,4 @@
-"""What a source hands to the build, and what the loaders share."""
+"""The result of a loader, and functions that the loaders share."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from pluralbench_release.errors import SourceError
 from pluralbench_runs import digest
 from pluralbench_tables import SPREADSHEET, Dialect, TableFileError, parse_json
 
-from build_persona_judge.pairing import LeftOut
-from build_persona_judge.persona import Rendered, Variable, known, nothing_known, render
+from build_persona_judge.pairing import Dropped
+from build_persona_judge.persona import Persona, Variable, clean_value, is_empty, render
 from build_persona_judge.recipe import SAMPLE, SourceTable
 
 FOLDER = Path(__file__).parents[1] / "sample"
@@ -21,31 +21,44 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True)
 class Loaded(Generic[Row]):
-    """Rows of one kind of `pairing`, the personas of everybody in them, what was left out, and where all came from."""
+    """A loaded source.
+
+    Attributes:
+        rows: Rows of one class of `pairing`.
+        personas: Persona by person.
+        dropped: Dropped rows, with reasons.
+        source: Origin, for the release.
+    """
 
     rows: list[Row]
-    personas: dict[str, Rendered]
-    left_out: list[LeftOut]
+    personas: dict[str, Persona]
+    dropped: list[Dropped]
     source: Source
 
 
 def location_of(table: SourceTable, sample: str) -> str:
-    """Where the files are. sample: their place in the sample."""
+    """Return the location of the files; `sample` is their path in the embedded sample."""
     return str(FOLDER / sample) if table.location == SAMPLE else table.location
 
 
 def read_file(path: Path, columns: Sequence[str], how: str, dialect: Dialect = SPREADSHEET) -> list[dict[str, Any]]:
-    """The rows of a file with these columns, in which what a CSV leaves empty is null.
+    """Read the rows of a file; empty cells of a CSV are null.
 
-    how: how to get the file, for the error. dialect: of a CSV. Raises `SourceError` for what is missing, naming what
-    there is.
+    Args:
+        path: The file.
+        columns: Columns that it must have.
+        how: How to get the file, for errors.
+        dialect: Dialect of a CSV.
+
+    Raises:
+        SourceError: The file or a column is missing, or the file cannot be read.
     """
     if path.is_dir():
         raise SourceError(f"{path} is a folder, not a file. {how}")
     if not path.is_file():
-        beside = sorted(entry.name for entry in path.parent.iterdir()) if path.parent.is_dir() else []
-        there = f"it holds {', '.join(beside[:8]) or 'nothing'}" if path.parent.is_dir() else "it is not there either"
-        raise SourceError(f"There is no file {path.name} in {path.parent} ({there}). {how}")
+        siblings = sorted(entry.name for entry in path.parent.iterdir()) if path.parent.is_dir() else []
+        content = f"it has {', '.join(siblings[:8]) or 'no files'}" if path.parent.is_dir() else "it does not exist"
+        raise SourceError(f"There is no file {path.name} in {path.parent} ({content}). {how}")
     try:
         frame = next(iter(read_tables(str(path), dialect=dialect).frames.values()))
     except SourceError as error:
@@ -55,7 +68,7 @@ def read_file(path: Path, columns: Sequence[str], how: str, dialect: Dialect = S
 
 
 def check_columns(frame: pl.DataFrame, columns: Sequence[str], where: str, how: str) -> None:
-    """Raise `SourceError` for a column that is not there, also in an object (`location.birth_country`)."""
+    """Raise `SourceError` for a missing column, including a missing field of an object (`location.birth_country`)."""
     for column in columns:
         head, _, rest = column.partition(".")
         kind = frame.schema.get(head)
@@ -63,12 +76,12 @@ def check_columns(frame: pl.DataFrame, columns: Sequence[str], where: str, how: 
             continue
         fields = [entry.name for entry in kind.fields] if rest and isinstance(kind, pl.Struct) else None
         if fields is None or rest not in fields:
-            there = f"it has {', '.join(frame.columns)}" if fields is None else f"`{head}` has {', '.join(fields)}"
-            raise SourceError(f"{where} has no column `{column}`; {there}. Name it as its owner does. {how}")
+            content = f"it has {', '.join(frame.columns)}" if fields is None else f"`{head}` has {', '.join(fields)}"
+            raise SourceError(f"{where} has no column `{column}`; {content}. Keep the source's own names. {how}")
 
 
-def flat(row: Mapping[str, Any], column: str) -> Any:
-    """A value of a row, also from inside an object or the JSON of one."""
+def get_value(row: Mapping[str, Any], column: str) -> Any:
+    """Return a value of a row, or of an object (or its JSON) in the row."""
     if column in row:
         return row[column]
     head, _, rest = column.partition(".")
@@ -76,7 +89,7 @@ def flat(row: Mapping[str, Any], column: str) -> Any:
 
 
 def as_object(value: object) -> Mapping[str, Any]:
-    """An object that stands in a row as such or as JSON; an empty one for anything else."""
+    """Convert a cell with an object or its JSON to an object; empty for anything else."""
     if isinstance(value, str):
         try:
             value = parse_json(value, "a cell")
@@ -87,56 +100,80 @@ def as_object(value: object) -> Mapping[str, Any]:
 
 def personas_of(
     people: Mapping[str, Mapping[str, object]], variables: Sequence[Variable], missing: Container[str]
-) -> tuple[dict[str, Rendered], list[LeftOut]]:
-    """The persona of everybody of whom anything is known; the others are left out. missing: see `known`."""
-    rendered = {person: render(values, variables, missing) for person, values in people.items()}
-    unknown = [person for person, persona in rendered.items() if nothing_known(persona)]
-    left_out = [("person", person, "every variable of the persona is missing") for person in unknown]
-    return {person: persona for person, persona in rendered.items() if person not in unknown}, left_out
+) -> tuple[dict[str, Persona], list[Dropped]]:
+    """Render the personas of people; drop those without any value.
 
+    Args:
+        people: Values by column, by person.
+        variables: Variables of the persona.
+        missing: See `persona.clean_value`.
 
-def joined(
-    rows: Iterable[dict[str, Any]], columns: Sequence[str], said: Sequence[str], where: str
-) -> list[tuple[int, dict[str, Any]]]:
-    """The rows with their numbers; one that says the same as an earlier row of its name is joined with that.
-
-    columns: what names a row. said: the columns that count. Raises `SourceError` for two rows of one name that differ
-    in these, and for a row without a name.
+    Returns:
+        Persona by person; and the dropped people.
     """
-    kept: dict[tuple[str | None, ...], tuple[int, dict[str, Any]]] = {}
+    rendered = {person: render(values, variables, missing) for person, values in people.items()}
+    empty = [person for person, persona in rendered.items() if is_empty(persona)]
+    dropped = [("person", person, "every variable of the persona is missing") for person in empty]
+    return {person: persona for person, persona in rendered.items() if person not in empty}, dropped
+
+
+def deduplicate(
+    rows: Iterable[dict[str, Any]], key: Sequence[str], compared: Sequence[str], where: str
+) -> list[tuple[int, dict[str, Any]]]:
+    """Number rows, and drop repetitions of a row.
+
+    Args:
+        rows: The rows.
+        key: Columns that identify a row.
+        compared: Columns in which rows of one key must be equal.
+        where: The file, for errors.
+
+    Raises:
+        SourceError: A key is missing, or two rows of one key differ.
+    """
+    unique: dict[tuple[str | None, ...], tuple[int, dict[str, Any]]] = {}
     for number, row in enumerate(rows, start=1):
-        for column in columns:
-            if known(row[column]) is None:
-                raise SourceError(f"{where}: row {number} has no `{column}`; give one, or take the row out.")
-        name = tuple(known(row[column]) for column in columns)
-        first, before = kept.setdefault(name, (number, row))
-        differing = [column for column in said if known(row[column]) != known(before[column])]
+        for column in key:
+            if clean_value(row[column]) is None:
+                raise SourceError(f"{where}: row {number} has no `{column}`; add one, or remove the row.")
+        values = tuple(clean_value(row[column]) for column in key)
+        first, earlier = unique.setdefault(values, (number, row))
+        differing = [column for column in compared if clean_value(row[column]) != clean_value(earlier[column])]
         if differing:
-            named = " and ".join(f"the {column} {value}" for column, value in zip(columns, name, strict=True))
+            name = " and ".join(f"the {column} {value}" for column, value in zip(key, values, strict=True))
             raise SourceError(
-                f"{where}: rows {first} and {number} are both of {named} and differ in `{differing[0]}`; keep one."
+                f"{where}: rows {first} and {number} both have {name} but differ in `{differing[0]}`; keep one."
             )
-    return list(kept.values())
+    return list(unique.values())
 
 
-def merged(
+def merge_people(
     tables: Mapping[str, Iterable[Mapping[str, Any]]], person: str, columns: Sequence[str], missing: Container[str]
 ) -> dict[str, dict[str, Any]]:
-    """The values of each person; what two rows of a person say differently is missing.
+    """Merge the rows of each person. A value that differs between two rows becomes missing.
 
-    tables: rows by file, a person may be in several. missing: see `known`. Raises `SourceError` for a row that names
-    nobody.
+    Args:
+        tables: Rows by file.
+        person: Column of the person's id.
+        columns: Columns to merge.
+        missing: See `persona.clean_value`.
+
+    Returns:
+        Values by column, by person.
+
+    Raises:
+        SourceError: A row has no id.
     """
-    found: dict[str, dict[str, Any]] = {}
+    people: dict[str, dict[str, Any]] = {}
     for where, rows in tables.items():
         for number, row in enumerate(rows, start=1):
-            name = known(row.get(person))
+            name = clean_value(row.get(person))
             if name is None:
-                raise SourceError(f"{where}: row {number} has no `{person}`; give one, or take the row out.")
-            values = {column: known(flat(row, column), missing) for column in columns}
-            before = found.setdefault(name, values)
-            found[name] = {column: value if before[column] == value else None for column, value in values.items()}
-    return found
+                raise SourceError(f"{where}: row {number} has no `{person}`; add one, or remove the row.")
+            values = {column: clean_value(get_value(row, column), missing) for column in columns}
+            earlier = people.setdefault(name, values)
+            people[name] = {column: value if earlier[column] == value else None for column, value in values.items()}
+    return people
 
 
 def source_of(
@@ -148,9 +185,16 @@ def source_of(
     revision: str | None = None,
     license: str | None = None,
 ) -> Source:
-    """The entry of a source. parts: what was read of it, as plain rows; their order does not matter.
+    """Describe a source for the release.
 
-    license: as the source itself states it.
+    Args:
+        table: The source's table of the recipe.
+        parts: The rows that were read; their order does not matter.
+        name: Default name.
+        attribution: Default credit.
+        location: Resolved location. Default: the table's.
+        revision: Commit on the Hub.
+        license: License that the source states.
     """
     sample = table.location == SAMPLE
     digests = [sorted(digest(dict(row)) for row in part) for part in parts]

@@ -1,11 +1,11 @@
-"""People, questions and choices of one's own, in three CSV files: the shape to bring any further source into.
+"""Your own people, questions and choices in three CSV files, the format for any other source.
 
 - people.csv: `user`, and a column for each variable of the persona;
-- questions.csv: `question` (its id), `text` (what is asked, or what both options are about; may be empty), `option_1`
-  and `option_2`;
+- questions.csv: `question` (its id), `text` (the question, or the topic of both options; may be empty), `option_1` and
+  `option_2`;
 - choices.csv: `user`, `question`, `choice`, which is 1, 2 or tie.
 
-Rows that say the same of one user, question or choice are joined; two that differ are refused.
+Equal rows of one user, question or choice are merged. Rows that differ are an error.
 """
 
 from pathlib import Path
@@ -15,12 +15,12 @@ from pluralbench_release.errors import SourceError
 from pluralbench_runs import public_location
 
 from build_persona_judge.pairing import Pair
-from build_persona_judge.persona import known, variables_of
+from build_persona_judge.persona import clean_value, variables_of
 from build_persona_judge.recipe import PeopleTable
-from build_persona_judge.sources.loaded import Loaded, joined, merged, personas_of, read_file, source_of
+from build_persona_judge.sources.loaded import Loaded, deduplicate, merge_people, personas_of, read_file, source_of
 
 HOW = (
-    "Give a folder with people.csv (user and variables), questions.csv (question, text, option_1, option_2) and "
+    "Use a folder with people.csv (user and variables), questions.csv (question, text, option_1, option_2) and "
     "choices.csv (user, question, choice)."
 )
 QUESTION = ("text", "option_1", "option_2")
@@ -28,7 +28,7 @@ CHOICES = ("1", "2", "tie")
 
 
 def load(table: PeopleTable) -> Loaded[Pair]:
-    """A pair for each choice. Raises `SourceError`."""
+    """Load a pair for each choice. Raises `SourceError`."""
     folder = Path(table.location)
     people = read_file(folder / "people.csv", ["user"], HOW)
     questions = read_file(folder / "questions.csv", ["question", *QUESTION], HOW)
@@ -37,25 +37,29 @@ def load(table: PeopleTable) -> Loaded[Pair]:
     for name in (*table.sentences, *(variable for chosen in table.sets.values() for variable in chosen)):
         if name not in columns:
             raise SourceError(f"{folder / 'people.csv'} has no variable `{name}`; it has {', '.join(columns)}.")
-    listed = [row for _, row in joined(people, ["user"], columns, str(folder / "people.csv"))]
-    by_user = merged({str(folder / "people.csv"): listed}, "user", columns, table.no_value)
-    personas, left_out = personas_of(by_user, variables_of(columns, table.sentences, table.sets), table.no_value)
-    listed_once = joined(questions, ["question"], QUESTION, str(folder / "questions.csv"))
-    asked = {known(row["question"]): row for _, row in listed_once}
+    listed = [row for _, row in deduplicate(people, ["user"], columns, str(folder / "people.csv"))]
+    by_user = merge_people({str(folder / "people.csv"): listed}, "user", columns, table.missing_values)
+    personas, dropped = personas_of(by_user, variables_of(columns, table.sentences, table.sets), table.missing_values)
+    listed_once = deduplicate(questions, ["question"], QUESTION, str(folder / "questions.csv"))
+    questions_by_key = {clean_value(row["question"]): row for _, row in listed_once}
     pairs: list[Pair] = []
-    for number, row in joined(choices, ["user", "question"], ["choice"], str(folder / "choices.csv")):
-        user, key, choice = known(row["user"]), known(row["question"]), (known(row["choice"]) or "").lower()
+    for number, row in deduplicate(choices, ["user", "question"], ["choice"], str(folder / "choices.csv")):
+        user, key, choice = (
+            clean_value(row["user"]),
+            clean_value(row["question"]),
+            (clean_value(row["choice"]) or "").lower(),
+        )
         where = f"{folder / 'choices.csv'}: row {number}"
-        if user not in by_user or key not in asked:
+        if user not in by_user or key not in questions_by_key:
             name, file = ("user", "people.csv") if user not in by_user else ("question", "questions.csv")
             raise SourceError(f"{where} names the {name} {row[name]!r}, which is not in {file}.")
         if choice not in CHOICES:
-            raise SourceError(f"{where} has the choice {row['choice']!r}, which is none of {', '.join(CHOICES)}.")
-        pair = _pair(asked[key], user or "", choice)
+            raise SourceError(f"{where} has the choice {row['choice']!r}, which is not one of {', '.join(CHOICES)}.")
+        pair = _pair(questions_by_key[key], user or "", choice)
         if user not in personas:
-            left_out.append(("choice", pair.id, "nothing is known of the person"))
-        elif not (known(pair.own) and known(pair.other)) or pair.own == pair.other:
-            left_out.append(("choice", pair.id, "the options are empty or the same"))
+            dropped.append(("choice", pair.id, "nothing is known of the person"))
+        elif not (clean_value(pair.own) and clean_value(pair.other)) or pair.own == pair.other:
+            dropped.append(("choice", pair.id, "the options are empty or the same"))
         else:
             pairs.append(pair)
     source = source_of(
@@ -66,7 +70,7 @@ def load(table: PeopleTable) -> Loaded[Pair]:
         name=table.task,
         attribution=f"The owners of {public_location(table.location)}.",
     )
-    return Loaded(sorted(pairs, key=lambda pair: pair.id), personas, sorted(left_out), source)
+    return Loaded(sorted(pairs, key=lambda pair: pair.id), personas, sorted(dropped), source)
 
 
 def _pair(question: dict[str, Any], user: str, choice: str) -> Pair:

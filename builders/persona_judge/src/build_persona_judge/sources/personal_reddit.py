@@ -1,8 +1,8 @@
-"""Personal Reddit: invented people's answers to questions, each of which gives something about the person away.
+"""Personal Reddit: invented people's answers to questions, each of which reveals something about the person.
 
-A JSONL file, `synthetic_dataset.jsonl` of eth-sri/llmprivacy: `personality` (an object with `age`, `sex`,
-`city_country`, `birth_city_country`, `education`, `occupation`, `income` and `relationship_status`), `question_asked`
-and `response`. There are no ids: rows with the same personality are one person's.
+The source is a JSONL file, `synthetic_dataset.jsonl` of eth-sri/llmprivacy, with `personality` (an object with `age`,
+`sex`, `city_country`, `birth_city_country`, `education`, `occupation`, `income` and `relationship_status`),
+`question_asked` and `response`. There are no ids: rows with the same personality belong to one person.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from pluralbench_release.errors import SourceError
 from pluralbench_runs import digest
 
 from build_persona_judge.pairing import Post
-from build_persona_judge.persona import PERSONAL_REDDIT, Rendered, known, text_of
+from build_persona_judge.persona import PERSONAL_REDDIT, Persona, clean_value, text_of
 from build_persona_judge.recipe import RedditTable
 from build_persona_judge.sources.loaded import Loaded, as_object, location_of, personas_of, read_file, source_of
 
@@ -26,42 +26,52 @@ SHORT = 12
 
 
 def load(table: RedditTable) -> Loaded[Post]:
-    """The posts, each once. Raises `SourceError`."""
+    """Load the posts without repetitions. Raises `SourceError`."""
     path = Path(location_of(table, "personal_reddit/synthetic_dataset.jsonl"))
-    read = read_file(path, COLUMNS, HOW)
-    there = sorted({key for row in read for key in as_object(row["personality"])})
+    lines = read_file(path, COLUMNS, HOW)
+    keys = sorted({key for line in lines for key in as_object(line["personality"])})
     for name in VARIABLES:
-        if name not in there:
+        if name not in keys:
             raise SourceError(
-                f"No `personality` in {path} has `{name}`; they have {', '.join(there) or 'nothing'}. {HOW}"
+                f"No `personality` in {path} has `{name}`; they have {', '.join(keys) or 'no variables'}. {HOW}"
             )
-    rows = [_row(row) for row in read]
+    rows = [_row(line) for line in lines]
     people = {_user(row): row["personality"] for row in rows}
-    personas, left_out = personas_of(people, PERSONAL_REDDIT, table.no_value)
+    personas, dropped = personas_of(people, PERSONAL_REDDIT, table.missing_values)
     posts: dict[str, Post] = {}
     for row in rows:
         user, question, text = _user(row), row["question_asked"], row["response"]
         post = Post(digest([user, question, text])[:SHORT], user, question or "", text or "")
-        why = "the same post twice" if post.id in posts else None
-        if known(question) is None or known(text) is None:
-            why = "no text"
+        reason = "the same post twice" if post.id in posts else None
+        if clean_value(question) is None or clean_value(text) is None:
+            reason = "no text"
         elif user not in personas:
-            why = "nothing is known of the person"
-        if why is not None:
-            left_out.append(("post", post.id, why))
+            reason = "nothing is known of the person"
+        if reason is not None:
+            dropped.append(("post", post.id, reason))
             continue
         posts[post.id] = post
     attribution = "Personal Reddit, the synthetic data set of LLM privacy (Staab et al., 2024)."
     source = source_of(table, rows, name="Personal Reddit", attribution=attribution)
-    return Loaded(list(posts.values()), personas, sorted(left_out), source)
+    return Loaded(list(posts.values()), personas, sorted(dropped), source)
 
 
-def likeness(
-    posts: Sequence[Post], personas: dict[str, Rendered], ledger: Ledger, retriever: Retriever, backend: Backend
+def persona_similarity(
+    posts: Sequence[Post], personas: dict[str, Persona], ledger: Ledger, retriever: Retriever, backend: Backend
 ) -> dict[str, tuple[dict[str, float], str]]:
-    """How alike each person's persona is to that of every other, and the key of the call that said it.
+    """Compute the similarity of each person's persona to those of all others.
 
-    The paper takes the cosine of all-MiniLM-L6-v2 between personas (A.2).
+    The paper uses the cosine similarity of all-MiniLM-L6-v2 between personas (A.2).
+
+    Args:
+        posts: Posts, which have the users.
+        personas: Persona by user.
+        ledger: Recorded rankings.
+        retriever: Computes rankings.
+        backend: Sends the calls of the retriever.
+
+    Returns:
+        By user, the scores of all other users and the key of the recorded call.
     """
     users = sorted({post.user for post in posts})
     others = {user: [other for other in users if other != user] for user in users}
@@ -82,5 +92,5 @@ def _row(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _user(row: dict[str, Any]) -> str:
-    values = [known(row["personality"].get(name)) for name in VARIABLES]
+    values = [clean_value(row["personality"].get(name)) for name in VARIABLES]
     return f"person-{digest(values)[:SHORT]}"

@@ -1,9 +1,9 @@
 """PRISM: responses of many models to a person's question, each scored by the person.
 
-Tables `survey` (a person a row: `user_id` and demographics, some inside the objects `ethnicity`, `religion` and
-`location`) and `utterances` (a response a row: `interaction_id`, `user_id`, `turn`, `user_prompt`, `model_name`,
-`model_response`, `score`). They are on the Hub as HannahRoseKirk/prism-alignment, whose split is called train; a folder
-with survey.jsonl and utterances.jsonl does as well.
+The source has the tables `survey` (one person per row: `user_id` and demographics, some in the objects `ethnicity`,
+`religion` and `location`) and `utterances` (one response per row: `interaction_id`, `user_id`, `turn`, `user_prompt`,
+`model_name`, `model_response`, `score`). It is HannahRoseKirk/prism-alignment on the Hub (split train), or a folder
+with survey.jsonl and utterances.jsonl.
 """
 
 import re
@@ -14,21 +14,21 @@ from pluralbench_release import read_tables
 from pluralbench_release.errors import SourceError
 
 from build_persona_judge.pairing import Response
-from build_persona_judge.persona import PRISM, known, number_of
+from build_persona_judge.persona import PRISM, clean_value, to_number
 from build_persona_judge.recipe import PrismTable
-from build_persona_judge.sources.loaded import Loaded, check_columns, location_of, merged, personas_of, source_of
+from build_persona_judge.sources.loaded import Loaded, check_columns, location_of, merge_people, personas_of, source_of
 
 HOW = (
-    "PRISM is HannahRoseKirk/prism-alignment on the Hub; give that, or a folder with its survey.jsonl and "
+    "PRISM is HannahRoseKirk/prism-alignment on the Hub; use that, or a folder with its survey.jsonl and "
     "utterances.jsonl."
 )
 COLUMNS = ("interaction_id", "user_id", "turn", "user_prompt", "model_name", "model_response", "score")
-NAMES = ("interaction_id", "user_id", "model_name")  # of what and whom a response is
+NAMES = ("interaction_id", "user_id", "model_name")  # required in each response
 DEMOGRAPHICS = [variable.column for variable in PRISM]
 
 
 def load(table: PrismTable) -> Loaded[Response]:
-    """The responses of turn 0 that may be compared. Raises `SourceError`."""
+    """Load the responses of turn 0, without refusals and excluded model families. Raises `SourceError`."""
     try:
         tables = read_tables(location_of(table, "prism"), split="train", configs=["survey", "utterances"])
     except SourceError as error:
@@ -36,22 +36,22 @@ def load(table: PrismTable) -> Loaded[Response]:
     check_columns(tables.frames["survey"], ["user_id", *DEMOGRAPHICS], tables.paths["survey"], HOW)
     check_columns(tables.frames["utterances"], COLUMNS, tables.paths["utterances"], HOW)
     survey = {tables.paths["survey"]: tables.frames["survey"].iter_rows(named=True)}
-    people = merged(survey, "user_id", DEMOGRAPHICS, table.no_value)
-    personas, left_out = personas_of(people, PRISM, table.no_value)
+    people = merge_people(survey, "user_id", DEMOGRAPHICS, table.missing_values)
+    personas, dropped = personas_of(people, PRISM, table.missing_values)
     rows = []
     for number, row in enumerate(tables.frames["utterances"].select(COLUMNS).iter_rows(named=True), start=1):
-        if number_of(row["turn"]) == 0:
+        if to_number(row["turn"]) == 0:
             rows.append({name: None if value is None else str(value) for name, value in row.items()})
             unnamed = next((name for name in NAMES if rows[-1][name] is None), None)
             if unnamed is not None:
                 raise SourceError(f"{tables.paths['utterances']}: row {number:,} has no `{unnamed}`. {HOW}")
     responses = []
     for row in rows:
-        why = _why_not(row, table, personas)
-        if why is None:
+        reason = _drop_reason(row, table, personas)
+        if reason is None:
             responses.append(_response(row))
         else:
-            left_out.append(("response", f"{row['interaction_id']} {row['model_name']}", why))
+            dropped.append(("response", f"{row['interaction_id']} {row['model_name']}", reason))
     source = source_of(
         table,
         rows,
@@ -62,19 +62,19 @@ def load(table: PrismTable) -> Loaded[Response]:
         revision=tables.revision,
         license=tables.license,
     )
-    return Loaded(responses, personas, sorted(left_out), source)
+    return Loaded(responses, personas, sorted(dropped), source)
 
 
-def _why_not(row: dict[str, Any], table: PrismTable, personas: Container[str]) -> str | None:
+def _drop_reason(row: dict[str, Any], table: PrismTable, personas: Container[str]) -> str | None:
     model, text = row["model_name"] or "", row["model_response"] or ""
     family = next((name for name in table.exclude_families if name.casefold() in model.casefold()), None)
     if family is not None:
         return f"of a model family that is left out: {family}"
     if any(word in text for word in table.refusals):
         return "taken for a refusal"
-    if not text.strip() or known(row["user_prompt"]) is None:
+    if not text.strip() or clean_value(row["user_prompt"]) is None:
         return "no text"
-    if number_of(row["score"]) is None:
+    if to_number(row["score"]) is None:
         return "no score"
     return None if row["user_id"] in personas else "nothing is known of the person"
 
