@@ -132,7 +132,7 @@ def test_the_question_is_drawn() -> None:
 
 
 def test_too_few_respondents_are_named() -> None:
-    with pytest.raises(SourceError, match=r"No question of W1 .* by 200 respondents \(at most 20\); lower"):
+    with pytest.raises(SourceError, match=r"No question of W1 .* has 200 respondents \(at most 20\); lower"):
         pair_by_answer(survey(range(30)), respondents=200, seed=1)
 
 
