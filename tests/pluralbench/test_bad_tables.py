@@ -242,8 +242,8 @@ def test_a_column_that_is_two_things_is_refused(
     [
         (
             {"chosen": ["one", "two"]},
-            "at id q1: `chosen` is a list of 2 texts ('one', 'two') instead of one response; set `multiple_responses = true` in "
-            "the benchmark's file if each is a response, or join them.",
+            "at id q1: `chosen` is a list of 2 texts ('one', 'two') instead of one response; set "
+            "`multiple_responses = true` in the benchmark's file if each is a response, or join them.",
         ),
         ({"rejected": ["one"]}, "at id q1: `rejected` is a list of 1 texts ('one')"),
         (

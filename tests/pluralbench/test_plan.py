@@ -178,7 +178,7 @@ def test_a_planner_is_trained_and_plans(
     assert "Loss on 1 held-out plans: " in said
     assert f"Plan with it: pluralbench plan {out} --benchmark personalized --data ..." in said
     origin = json.loads((out / "planner.json").read_text(encoding="utf-8"))["origin"]
-    assert (origin["benchmark"], origin["split"], origin["posts"]) == ("personalized", "train", 1)
+    assert (origin["benchmark"], origin["split"], origin["profile_size"]) == ("personalized", "train", 1)
     asked = ["plan", out, "--profile-size", "1", "--max-tokens", "4", "--out", tmp_path / "plans", "--data"]
     learned = next(person for person in PEOPLE if person["id"] in error_of(run(*asked, data)))
     # Known by question and posts, whatever their order, and by question and reasons.

@@ -191,7 +191,7 @@ def test_rankings_with_ties_are_learned_from(language_models: Folders, tmp_path:
         (["--lora", "16"], "--lora: '16' is not of the form RANK/ALPHA, such as 16/32."),
         (
             ["--lora", "16/32", "--trainable", "head"],
-            "adapters change the base, and `trainable` head leaves it as it is",
+            "`--trainable head` freezes the base, so it cannot be combined with `--lora`",
         ),
         (
             ["--gradient-accumulation-steps", "16"],

@@ -12,8 +12,12 @@ from pluralbench.commands.terminal import console, errors
 
 
 def correlate(
-    benchmark: Annotated[Path, typer.Argument(help="Table with `model` and scores, a run, or a directory of runs.")],
-    downstream: Annotated[Path, typer.Argument(help="The same for the downstream results of a policy.")],
+    benchmark: Annotated[
+        Path, typer.Argument(metavar="BENCHMARK", help="Table with `model` and scores, a run, or a directory of runs.")
+    ],
+    downstream: Annotated[
+        Path, typer.Argument(metavar="DOWNSTREAM", help="The same for the downstream results of a policy.")
+    ],
     columns: Annotated[
         str | None, typer.Option(metavar="A,B,C", help="Columns of the benchmark's table whose mean is the score.")
     ] = None,

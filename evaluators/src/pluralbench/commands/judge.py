@@ -14,7 +14,9 @@ NOT_ON_A_CLUSTER = (
     "with --base-url instead of --cluster."
 )
 On = ClusterConfig.model_fields["address"]
-Model = Annotated[str, typer.Argument(help="Name of a model at --base-url, or `local` (small embedded model).")]
+Model = Annotated[
+    str, typer.Argument(metavar="MODEL", help="Name of a model at --base-url, or `local` (small embedded model).")
+]
 
 
 @with_options
