@@ -18,7 +18,7 @@ from machine import machine
 from pluralbench_rewards import FunctionModel, Group
 from pluralbench_rewards.cluster import ClusterModel
 from pluralbench_runs import ClusterConfig
-from pluralbench_runs.cluster import HERE, connect
+from pluralbench_runs.cluster import DEFAULT_CLUSTER, connect
 
 VERSIONS = ("pluralbench-runs", "ray")
 TEXT = "It depends on who is asking. " * 35  # 1 kB
@@ -32,7 +32,7 @@ def scored(groups: Sequence[Group], workers: int) -> Round:
     model: Any = FunctionModel(lambda some: [[0.0, 1.0] for _ in some])
     if workers:
         known, load = model.record(), lambda: FunctionModel(lambda some: [[0.0, 1.0] for _ in some])
-        model = ClusterModel(ClusterConfig(address=HERE, workers=workers), load, known)
+        model = ClusterModel(ClusterConfig(address=DEFAULT_CLUSTER, workers=workers), load, known)
     times: list[float] = []
     began = time.perf_counter()
     model.score(groups, on_scored=lambda *_: times.append(time.perf_counter()))
@@ -50,7 +50,7 @@ def command(
     groups = [
         Group(str(row), [{"role": "user", "content": TEXT}], [f"{row} {TEXT}", f"{TEXT} {row}"]) for row in range(rows)
     ]
-    connect(ClusterConfig(address=HERE, workers=max(1, *counts)))
+    connect(ClusterConfig(address=DEFAULT_CLUSTER, workers=max(1, *counts)))
     found: dict[int, list[Round]] = {count: [] for count in counts}
     for number in range(rounds):
         for count in Random(number).sample(counts, len(counts)):

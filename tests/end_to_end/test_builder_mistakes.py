@@ -23,10 +23,10 @@ OF_ALL = [
     ("--reuse nowhere", "There is no ledger nowhere: no such file."),
     ("--replay nowhere", "There is no ledger nowhere: no such file."),
 ]
-NO_RATED = "says something about what --rated names; give --rated too."
+NO_RATED = "requires --rated."
 NOWHERE = "nowhere does not exist, and it is not the name of a dataset on the Hub (ORG/NAME)."
 ONE_SOURCE = (
-    "--source-name and --license are for one source, and here are {}; build these one by one, or give each its `name` "
+    "--source-name and --license require a single source, not {}; build these one by one, or set the `name` "
     "and `license` in a recipe."
 )
 ENDPOINT = f"--base-url {CLOSED}"
@@ -41,15 +41,15 @@ OWN = [
     (f"build-personalized {ENDPOINT}", "requires a model; name it with --llm"),
     ("build-personalized --max-cost 1", "`--max-cost` requires `--price`"),
     ("build-personalized --price 1/x", "`connection.price`: '1/x' is not of the form IN/OUT"),
-    ("build-personalized --seed 3 training", "Options go behind the verb: build-personalized training --seed ..."),
+    ("build-personalized --seed 3 training", "Options go after the verb: build-personalized training --seed ..."),
     (f"build-personalized training {ENDPOINT}", "requires a model; name it with --persona-llm"),
     ("build-personalized training --shares 1", "'1' is not of the form TRAIN/VALIDATION/TEST"),
     ("build-personalized training --shares 0.5/0.1/0.1", "are 0.5/0.1/0.1, but must add up to 1"),
     ("build-personalized training --source table:t --column who=user", "there is no column `who` to rename"),
-    ("build-personalized training --column who", "--column 'who' is not of the form WHAT=COLUMN"),
+    ("build-personalized training --column who", "--column 'who' is not of the form FIELD=COLUMN"),
     ("build-personalized training --against none --against sample", "`none` compares with no benchmark"),
     ("build-personalized training --against nowhere", "(a benchmark of `--against`)."),
-    ("build-multilingual --column prompt", "--column 'prompt' is not of the form WHAT=COLUMN, such as prompt=text."),
+    ("build-multilingual --column prompt", "--column 'prompt' is not of the form FIELD=COLUMN, such as prompt=text."),
     ("build-multilingual --source x --column question=text", "there is no column `question` to rename"),
     ("build-multilingual --column source=text", f"--column {NO_RATED}"),
     ("build-multilingual --separator tab", "describe a table; name it with --source or --rated."),
@@ -102,7 +102,7 @@ OWN = [
     ("build-persona-judge label", "Give one of --export FOLDER, --import FOLDER; none given."),
     (
         "build-chinese --seed 7 resolve a.jsonl --out b.jsonl",
-        "Options go behind the verb: build-chinese resolve --seed",
+        "Options go after the verb: build-chinese resolve --seed",
     ),
     ("build-chinese annotations an.csv --tasks nowhere --out o.jsonl", "nowhere has no prompts.jsonl"),
     (

@@ -118,7 +118,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.heavy
 def test_a_full_disk_loses_nothing(small_disk: Path) -> None:
-    fails(command("build-personalized", "--out", small_disk / "out"), "The disk is full", "run the same command again")
+    fails(command("build-personalized", "--out", small_disk / "out"), "The disk is full", "rerun the same command")
     assert not (small_disk / "out").exists()
     subprocess.run(["mount", "-o", "remount,size=8m", str(small_disk)], check=True)
     built = command("build-personalized", "--out", small_disk / "out")

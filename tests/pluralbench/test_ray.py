@@ -140,7 +140,7 @@ def test_a_killed_driver_goes_on_with_the_same_command(
 def test_what_brings_down_every_worker_ends_the_run_with_a_sentence(
     two: ClusterConfig, groups: list[Group], monkeypatch: pytest.MonkeyPatch, when: str, *, loading: bool
 ) -> None:
-    monkeypatch.setattr("pluralbench_runs.cluster.TRIES", 2)
+    monkeypatch.setattr("pluralbench_runs.cluster.MAX_LOST_WORKERS", 2)
 
     def deadly(_: Sequence[Group]) -> list[list[float]]:
         os.kill(os.getpid(), signal.SIGKILL)

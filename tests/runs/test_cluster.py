@@ -36,7 +36,7 @@ def test_an_address_that_nobody_answers_is_said_at_once(kind: str) -> None:
         with pytest.raises(ClusterError) as caught:
             connect(ClusterConfig(address=address))
     assert str(caught.value) == (
-        f"Nobody answers at {address} (Connection refused); give the address that `ray start` names, or start a "
+        f"{address} does not answer (Connection refused); give the address that `ray start` prints, or start a "
         "cluster there."
     )
 
@@ -60,6 +60,5 @@ def test_a_server_that_is_not_ray_is_told_from_it() -> None:
         with pytest.raises(ClusterError) as caught:
             connect(ClusterConfig(address=address))
     assert str(caught.value) == (
-        f"What answers at {address} is no Ray cluster that can be used from here (it does not speak gRPC); check the "
-        "address."
+        f"{address} is not a Ray cluster that can be used from here (no gRPC); check the address."
     )

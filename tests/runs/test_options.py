@@ -9,7 +9,7 @@ import typer
 from pluralbench_runs import FrozenModel, Recipe, RecipeError
 from pluralbench_runs.options import (
     COLUMNS,
-    Building,
+    BuildOptions,
     Options,
     Overrides,
     RecipeOptions,
@@ -62,9 +62,9 @@ def given(tmp_path: Path) -> Callable[..., Any]:
 
     @with_options
     def command(
-        *, given: Annotated[Overrides, RecipeOptions(Asked, tmp_path)], how: Annotated[Building, Options("Result")]
+        *, given: Annotated[Overrides, RecipeOptions(Asked, tmp_path)], how: Annotated[BuildOptions, Options("Result")]
     ) -> None:
-        found.append(given | ({"how": how} if how != Building() else {}))
+        found.append(given | ({"how": how} if how != BuildOptions() else {}))
 
     def result(*words: str) -> Any:
         app = typer.Typer(add_completion=False)
@@ -92,10 +92,10 @@ def given(tmp_path: Path) -> Callable[..., Any]:
             {"source.columns": {"x": "y"}, "parts": [{"location": "p", "columns": {"x": "y"}}]},
         ),
         (["--llm", "small"], {"llm.model": "small"}),
-        (["--out", "o", "--fresh"], {"how": Building(out=Path("o"), fresh=True)}),
-        (["--kind", "a"], "--kind says something about what --part names; give --part too."),
-        (["--column", "prompt"], "--column 'prompt' is not of the form WHAT=COLUMN, such as prompt=text."),
-        (["--column", "=text"], "--column '=text' is not of the form WHAT=COLUMN, such as prompt=text."),
+        (["--out", "o", "--fresh"], {"how": BuildOptions(out=Path("o"), fresh=True)}),
+        (["--kind", "a"], "--kind requires --part."),
+        (["--column", "prompt"], "--column 'prompt' is not of the form FIELD=COLUMN, such as prompt=text."),
+        (["--column", "=text"], "--column '=text' is not of the form FIELD=COLUMN, such as prompt=text."),
     ],
 )
 def test_a_recipe_gets_what_its_options_say(given: Callable[..., Any], words: list[str], expected: Any) -> None:
@@ -112,7 +112,7 @@ def test_help_shows_what_the_recipes_say(given: Callable[..., Any]) -> None:
     for part in (
         "(a: 2, b: 5)",
         "[default: (yes)]",
-        "(a: x y, b: 4 of them)",
+        "(a: x y, b: 4 values)",
         "(here)",
         "(a: yes)",
         "(b: large)",

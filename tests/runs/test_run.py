@@ -19,8 +19,8 @@ import typer
 from commands import environment, in_process
 from pluralbench_runs import RecipeError, UserError, run
 
-FULL = "; nothing that was recorded is lost: free some space and run the same command again.\n"
-MENDS = "; choose another place or mend its permissions.\n"
+FULL = ". Recorded work is not lost; free some space and rerun the same command.\n"
+MENDS = "; choose another place, or change its permissions.\n"
 Told = Callable[[Callable[[], object]], tuple[int, str]]
 
 
@@ -94,31 +94,29 @@ def test_a_command_may_exit_with_a_status_of_its_own(told: Told, status: int) ->
         (
             OSError(errno.EIO, "Input/output error", "/a", None, "/b"),
             2,
-            "Input/output error (/a to /b); nothing that was recorded is lost: mend that and run the same command "
-            "again.\n",
+            "Input/output error (/a to /b); recorded work is not lost; fix the cause and rerun the same command.\n",
         ),
         (
             MemoryError(),
             2,
-            "There is not enough memory; give the command less at a time, or run it on a larger machine.\n",
+            "Out of memory; process less at a time, or use a machine with more memory.\n",
         ),
         (
             UnicodeEncodeError("ascii", "中", 0, 1, "ordinal not in range(128)"),
             2,
-            "A name or text cannot be written in the encoding ascii of this system; set the environment variable "
-            "LC_ALL to C.UTF-8 and run the same command again.\n",
+            "A name or text cannot be written in this system's encoding ascii; set the environment variable "
+            "LC_ALL to C.UTF-8 and rerun the same command.\n",
         ),
         (
             sqlite3.OperationalError("disk I/O error"),
             2,
-            "The ledger cannot be used (disk I/O error); nothing that was recorded is lost: mend the disk.\n",
+            "The ledger cannot be used (disk I/O error); recorded work is not lost; check the disk.\n",
         ),
         (sqlite3.OperationalError("database or disk is full"), 2, "The disk is full (database or disk is full)" + FULL),
         (
             sqlite3.DatabaseError("file is not a database"),
             2,
-            "The ledger cannot be used (file is not a database); it is damaged: put a copy in its place, or start over "
-            "with `fresh`.\n",
+            "The ledger cannot be used (file is not a database); it is damaged; restore a copy, or start over.\n",
         ),
     ],
 )
@@ -141,10 +139,10 @@ def test_a_fault_of_ours_is_a_sentence_with_a_status_of_its_own(
 ) -> None:
     status, said = told(work)
     assert status == 70
-    assert said.startswith("Error: pluralbench-runs met a fault of its own (")
+    assert said.startswith("Error: Internal error in pluralbench-runs (")
     assert kind in said
     assert said.count("\n") == 1
-    assert "PLURALBENCH_DEBUG is 1" in said
+    assert "PLURALBENCH_DEBUG=1" in said
     assert "Traceback" not in said
     monkeypatch.setenv("PLURALBENCH_DEBUG", "1")
     status, more = told(work)
@@ -185,8 +183,8 @@ def test_an_address_that_is_no_proxys_is_named_by_its_variable(
 ) -> None:
     monkeypatch.setenv(name, url)
     sentence = (
-        f"Error: The environment variable {name} holds no proxy of the form http://HOST:PORT; mend or unset it and run "
-        "the same command again.\n"
+        f"Error: The environment variable {name} is not a proxy of the form http://HOST:PORT; correct or unset it, and "
+        "rerun the same command.\n"
     )
 
     def ask() -> None:

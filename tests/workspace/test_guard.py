@@ -23,5 +23,5 @@ def test_a_fault_of_any_command_is_a_sentence(
         getattr(importlib.import_module(module), function)()
     assert exit_.value.code == 70
     said = capsys.readouterr()
-    assert said.err.startswith(f"Error: {name} met a fault of its own (KeyError: 'ours')")
+    assert said.err.startswith(f"Error: Internal error in {name} (KeyError: 'ours')")
     assert "Traceback" not in said.out + said.err

@@ -16,7 +16,7 @@ from pluralbench_runs import (
 )
 from pluralbench_runs.console import make_console
 from pluralbench_runs.options import (
-    Building,
+    BuildOptions,
     Options,
     Overrides,
     RecipeOptions,
@@ -66,7 +66,7 @@ def command(
     *,
     overrides: Annotated[Overrides, RecipeOptions(ChineseRecipe, RECIPES, ("name", "seed", "connection"))],
     cluster: Annotated[ClusterConfig, Options("Cluster")],
-    how: Annotated[Building, Options("Result")],
+    how: Annotated[BuildOptions, Options("Result")],
 ) -> None:
     """Build CheemsBench: Chinese prompts with responses that people and models ranked, conflicts resolved.
 
@@ -92,7 +92,7 @@ def command(
     target = resolve_output_path(how.target(config.name))
     if recipe == "sample":
         _sample_steps(config, target, fresh=how.fresh)
-    _build(config, target, **how.known, cluster=cluster)
+    _build(config, target, **how.build_arguments, cluster=cluster)
 
 
 @with_options
@@ -104,7 +104,7 @@ def tasks(
         RecipeOptions(ChineseRecipe, RECIPES, ("prompts", "writers", "annotators", "tasks", "seed", "connection")),
     ],
     out: Annotated[Path | None, typer.Option(help="Folder for the tasks. Default: dist/NAME-tasks.")] = None,
-    how: Annotated[Building, Options("Result", left_out=("out",))],
+    how: Annotated[BuildOptions, Options("Result", left_out=("out",))],
 ) -> None:
     """Make annotation tasks: screen responses, group them in triples, assign each triple to an annotator.
 
@@ -114,7 +114,7 @@ def tasks(
 
     config = _load_recipe(recipe, _with_writers(overrides), own=overrides.get("prompts.location"))
     target = out or Path("dist") / f"{config.name}-tasks"
-    prepared = steps.make_tasks(config, target, **how.known)
+    prepared = steps.make_tasks(config, target, **how.build_arguments)
     console_output.print_tasks(console, prepared, target)
 
 
@@ -202,7 +202,7 @@ def preference(
         bool, typer.Option("--ablate", help="Then train on each variant of the set and evaluate it on the benchmarks.")
     ] = False,
     cluster: Annotated[ClusterConfig, Options("Cluster")],
-    how: Annotated[Building, Options("Result")],
+    how: Annotated[BuildOptions, Options("Result")],
 ) -> None:
     """Build the preference set by distant supervision, and the benchmarks, as one release.
 
@@ -222,7 +222,7 @@ def preference(
     )
     config = _load_recipe(recipe, values, own=locations["annotated"] or locations["unlabeled"])
     target = how.target(config.name)
-    _build(config, target, **how.known, cluster=cluster)
+    _build(config, target, **how.build_arguments, cluster=cluster)
     if ablate:
         from pluralbench_release import print_table  # noqa: PLC0415 - --help needs none of it
 

@@ -7,7 +7,7 @@ import typer
 from pluralbench_runs import ClusterConfig, Program, RecipeError, read_recipe, recipe_path, shell_command
 from pluralbench_runs.console import make_console
 from pluralbench_runs.options import (
-    Building,
+    BuildOptions,
     Options,
     Overrides,
     RecipeOptions,
@@ -53,7 +53,7 @@ def command(
             rich_help_panel="Cluster",
         ),
     ] = None,
-    building: Annotated[Building, Options("Result")],
+    building: Annotated[BuildOptions, Options("Result")],
 ) -> None:
     """Build M-RewardBench: an English benchmark in other languages, and pairs of better and worse translations.
 
@@ -79,7 +79,7 @@ def command(
     result = build(
         config,
         target,
-        **building.known,
+        **building.build_arguments,
         export_review=export_review,
         review_rows=review_rows,
         processes=processes or min(usable_cores(), MAX_PROCESSES),
@@ -105,7 +105,7 @@ def _split_table_options(overrides: Overrides, recipe: str) -> Overrides:
     columns = overrides.pop("source.columns", {})
     source_columns = {name: column for name, column in columns.items() if name not in ROLES}
     if source_columns != columns and not rated:
-        raise RecipeError("--column says something about what --rated names; give --rated too.")
+        raise RecipeError("--column requires --rated.")
     if source_columns:
         overrides["source.columns"] = source_columns
     if rated:

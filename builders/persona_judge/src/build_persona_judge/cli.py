@@ -6,7 +6,7 @@ import typer
 from pluralbench_runs import Program, RecipeError, read_recipe, recipe_path
 from pluralbench_runs.console import make_console
 from pluralbench_runs.options import (
-    Building,
+    BuildOptions,
     Options,
     Overrides,
     RecipeOptions,
@@ -39,7 +39,7 @@ def command(
     ] = None,
     *,
     overrides: Annotated[Overrides, RecipeOptions(PersonaJudgeRecipe, RECIPES)],
-    how: Annotated[Building, Options("Result", left_out=("retry_errors",))],
+    how: Annotated[BuildOptions, Options("Result", left_out=("retry_errors",))],
 ) -> None:
     """Build the persona judge dataset: which of two options belongs to a person described only by a persona.
 

@@ -8,7 +8,7 @@ from pluralbench_calls.chat import resolve_model_option
 from pluralbench_runs import Program, read_recipe, recipe_path
 from pluralbench_runs.console import make_console
 from pluralbench_runs.options import (
-    Building,
+    BuildOptions,
     Fresh,
     Options,
     Overrides,
@@ -47,7 +47,7 @@ def command(
     recipe: Annotated[str, typer.Option(help="`sample`, `paper`, or a TOML file.")] = "sample",
     *,
     overrides: Annotated[Overrides, RecipeOptions(PersonalizedRecipe, RECIPES)],
-    building: Annotated[Building, Options("Result")],
+    building: Annotated[BuildOptions, Options("Result")],
 ) -> None:
     """Build Personalized RewardBench: pairs of answers of which only one meets the person's rubric.
 
@@ -77,7 +77,7 @@ def command(
     overrides = resolve_model_option(overrides, "llm", "--llm", LOCAL_SAMPLING, own={"hand-written": "hand-written"})
     config = read_recipe(PersonalizedRecipe, recipe_path(recipe, RECIPES), overrides)
     target = building.target(config.name)
-    result = build(config, target, **building.known)
+    result = build(config, target, **building.build_arguments)
     notes = ["", generator_note(config)]
     print_summary(console, target, result.manifest, result.new_calls, figures_tables(result.figures), notes=notes)
 
@@ -92,7 +92,7 @@ def rank(
         str, typer.Option(help="`bm25`, `contriever[:MODEL]` or `sentence-transformers:MODEL`.")
     ] = "bm25",
     split: Annotated[str, typer.Option(help="Split of the tables.")] = "train",
-    config: Annotated[list[str] | None, typer.Option(help="Config to rank (default: all); repeatable.")] = None,
+    config: Annotated[list[str] | None, typer.Option(help="Config to include; repeatable. Default: all.")] = None,
     *,
     fresh: Fresh = False,
 ) -> None:

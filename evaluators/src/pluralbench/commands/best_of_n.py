@@ -35,7 +35,9 @@ FILES = {"pending": "policy_pending", "results": "policy_results"}
 ReuseFrom = Annotated[
     Path | None,
     typer.Option(
-        "--reuse", help="Ledger or finished run whose recorded calls are not repeated.", rich_help_panel="Result"
+        "--reuse",
+        help="Ledger (or directory with one) whose recorded calls are not repeated.",
+        rich_help_panel="Result",
     ),
 ]
 Plots = Annotated[Path | None, typer.Option(help="Directory for figures (PNG and SVG).", rich_help_panel="Result")]
@@ -62,7 +64,9 @@ def best_of_n(
     running: Annotated[RuntimeConfig, Options("Models in this process")],
     scoring: Annotated[ScoringConfig, Options("Reward models")],
     policy_connection: PolicyConnection,
-    judge_connection: Annotated[ConnectionConfig, Options("Judge", given=FILES, prefix="judge-", left_out=CONNECTION)],
+    judge_connection: Annotated[
+        ConnectionConfig, Options("Judge", from_parameters=FILES, prefix="judge-", left_out=CONNECTION)
+    ],
     cluster: Annotated[ClusterConfig, Options("Cluster")],
     seed: Seed = 0,
     reuse: ReuseFrom = None,

@@ -58,7 +58,7 @@ def check(
         bool,
         typer.Option(
             "--trust-remote-code",
-            help="Run Python code that comes with the model, with your permissions.",
+            help="Run Python code that comes with a model, with your permissions.",
             rich_help_panel=RESCORING,
         ),
     ] = False,

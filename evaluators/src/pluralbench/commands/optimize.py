@@ -44,7 +44,7 @@ def optimize(
         ),
     ],
     *,
-    options: Annotated[OptimizeConfig, Options("Optimization", given={"seed": "seed"})],
+    options: Annotated[OptimizeConfig, Options("Optimization", from_parameters={"seed": "seed"})],
     engine: Annotated[
         Literal["local", "verl"],
         typer.Option(

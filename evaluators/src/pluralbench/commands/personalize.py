@@ -39,7 +39,7 @@ def personalize(
     personas: Annotated[Path | None, typer.Option(help=PERSONAS, rich_help_panel=DATA)] = None,
     personalizing: Annotated[PersonalizeConfig, Options("Methods")],
     model: Annotated[
-        LocalModel, Options("Backbone", given={"name": "backbone"}, left_out=("kind", "reference", "label"))
+        LocalModel, Options("Backbone", from_parameters={"name": "backbone"}, left_out=("kind", "reference", "label"))
     ],
     scoring: Annotated[ScoringConfig, Options("Running")],
     options: Annotated[PersonalConfig, Options("Training", left_out=("method", "profile", "persona", "seed"))],

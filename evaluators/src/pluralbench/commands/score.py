@@ -18,7 +18,7 @@ def score(
     benchmark: DetectedBenchmark = None,
     data: Annotated[DataConfig, Options("Data")],
     prompt: Annotated[PromptConfig, Options("Prompt")],
-    model: Annotated[LocalModel, Options("Model", given={"name": "name"})],
+    model: Annotated[LocalModel, Options("Model", from_parameters={"name": "name"})],
     scoring: Annotated[ScoringConfig, Options("Running")],
     serving: Annotated[ServingConfig, Options("Server")],
     cluster: Annotated[ClusterConfig, Options("Cluster")],

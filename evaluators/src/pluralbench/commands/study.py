@@ -18,7 +18,7 @@ def study(
     out: Annotated[Path | None, typer.Option(help="Directory of the study. Default: a name under studies/.")] = None,
     *,
     show: Annotated[bool, typer.Option("--show", help="Print the recipe instead of running it.")] = False,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Start over and replace the directory.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Start over, and replace existing output.")] = False,
 ) -> None:
     """Run a complete study of whether a benchmark predicts the effect of reward models on a policy.
 

@@ -40,7 +40,7 @@ def train(
     ] = 0.0,
     prompt: Annotated[PromptConfig, Options("Prompt")],
     model: Annotated[
-        LocalModel, Options("Model", given={"name": "base"}, left_out=("kind", "reference", "label", "dtype"))
+        LocalModel, Options("Model", from_parameters={"name": "base"}, left_out=("kind", "reference", "label", "dtype"))
     ],
     options: Annotated[TrainingConfig, Options("Training")],
     out: Annotated[str, typer.Option(help="Directory of the trained model.", rich_help_panel="Result")],

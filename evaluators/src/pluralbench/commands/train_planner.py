@@ -34,7 +34,9 @@ def train_planner(
             rich_help_panel="Data",
         ),
     ] = None,
-    model: Annotated[LocalModel, Options("Model", given={"name": "base"}, left_out=("kind", "reference", "label"))],
+    model: Annotated[
+        LocalModel, Options("Model", from_parameters={"name": "base"}, left_out=("kind", "reference", "label"))
+    ],
     options: Annotated[PlannerConfig, Options("Training")],
     out: Annotated[str, typer.Option(help="Directory of the trained planner.", rich_help_panel="Result")],
     fresh: Fresh = False,

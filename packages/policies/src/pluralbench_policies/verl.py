@@ -18,7 +18,7 @@ from pluralbench_local import LocalModel
 from pluralbench_local.config import described
 from pluralbench_rewards import ModelConfig, ScoringConfig
 from pluralbench_runs import ClusterConfig, FrozenModel, atomic_write, write_text
-from pluralbench_runs.cluster import HERE
+from pluralbench_runs.cluster import DEFAULT_CLUSTER
 from pydantic import Field
 
 from pluralbench_policies.config import OptimizeConfig, Task
@@ -96,7 +96,7 @@ def verl_files(
     write_text(folder / REWARD, json.dumps(described_reward, indent=2) + "\n")
     write_text(folder / FUNCTION, FUNCTION_TEXT.format(reward=REWARD))
     config = verl_config(base, folder.resolve(), options, verl)
-    if cluster is not None and cluster.address not in {None, HERE}:
+    if cluster is not None and cluster.address not in {None, DEFAULT_CLUSTER}:
         config["ray_kwargs"] = {"ray_init": {"address": cluster.address}}  # verl passes it to `ray.init`
     # JSON is YAML.
     write_text(folder / CONFIG, json.dumps(config, indent=2) + "\n")

@@ -1,7 +1,7 @@
-"""Work on a Ray cluster: workers that each make one object once, and call its methods with parts of the work.
+"""Work on a Ray cluster: each worker creates an object once, and calls its methods with parts of the work.
 
-A worker that was killed, or whose node is gone, is followed by another, and its part is given out again. What comes
-back is therefore the result of each part exactly once, in no order.
+A killed worker, or one on a lost node, is replaced, and its part is assigned again. So each part gives exactly one
+result, in any order.
 """
 
 import os
@@ -22,14 +22,14 @@ from pluralbench_runs.progress import log_status
 from pluralbench_runs.recipe import FrozenModel
 from pluralbench_runs.software import versions
 
-Made = TypeVar("Made")
+Target = TypeVar("Target")
 
-HERE = "ray"
+DEFAULT_CLUSTER = "ray"
 CLIENT = "ray://"
-TRIES = 4  # workers that one part may bring down
-PATIENCE = 60.0  # seconds for the first worker, after which it is said that it is awaited
-CONNECT = 10.0  # seconds in which an address is answered
-SAME = (
+MAX_LOST_WORKERS = 4  # that one part of the work may end
+STATUS_AFTER = 60.0  # seconds without a worker until a status line is printed
+CONNECT_TIMEOUT = 10.0  # seconds
+CHECKED_PACKAGES = (
     "pluralbench-runs",
     "pluralbench-calls",
     "pluralbench-rewards",
@@ -39,27 +39,29 @@ SAME = (
     "torch",
     "transformers",
 )
-"""Distributions on which results depend: a worker has those that are installed here, in the same versions."""
+"""Distributions on which results depend. Workers must have the same versions as this process."""
 
-MISSING = f"Work on a Ray cluster needs an extra: {install_command('pluralbench-runs', 'ray')}."
-NOBODY = "Nobody answers at {address} ({why}); give the address that `ray start` names, or start a cluster there."
-NOT_RAY = "What answers at {address} is no Ray cluster that can be used from here ({why}); check the address."
-ELSEWHERE = "This process works on the Ray cluster at {there} already; use that one, or start another process."
-OTHER = (
-    "A worker on {host} has {package} {found}, and this process has {here}; install the same version on every node of "
-    "the cluster."
+NOT_INSTALLED = f"Work on a Ray cluster needs an extra: {install_command('pluralbench-runs', 'ray')}."
+NO_ANSWER = "{address} does not answer ({reason}); give the address that `ray start` prints, or start a cluster there."
+NOT_RAY = "{address} is not a Ray cluster that can be used from here ({reason}); check the address."
+OTHER_CLUSTER = "This process already uses the Ray cluster at {address}; use that one, or start another process."
+OTHER_VERSION = (
+    "A worker on {host} has {package} {remote}, and this process has {local}; install the same version on every node "
+    "of the cluster."
 )
-LACKING = "A worker of the cluster has no module {module}; install on every node what is installed here."
-ENDED = (
-    "A worker of the cluster ended {tries} times {when}, as happens where memory runs out; give "
-    "a worker less at a time, or more room. What came back before is kept."
+MISSING_MODULE = "A worker of the cluster has no module {module}; install the same packages on every node as here."
+WORKERS_LOST = (
+    "A worker of the cluster ended {tries} times {when}, perhaps because memory ran out; process less at a time, or "
+    "give workers more memory. Earlier results are kept."
 )
 AT_WORK, AT_START = "at the same part of the work", "before it could begin"
-NO_ROOM = "The cluster has no room for a worker, which takes {wanted}: it has {has}."
-AWAITED = "No worker is ready after {seconds:.0f} s (each takes {wanted}, and the cluster has {has}); waiting on."
-LOST = "The connection to the Ray cluster is lost ({why}); what came back is kept: run the same command again to go on."
-# What Ray would write between our lines, and its report to its makers.
-QUIET = {
+NO_ROOM = "The cluster has no room for a worker: it needs {wanted}, and the cluster has {has}."
+WAITING = "No worker is ready after {seconds:.0f} s (each needs {wanted}, and the cluster has {has}); still waiting."
+DISCONNECTED = (
+    "The connection to the Ray cluster is lost ({reason}). Results are kept; rerun the same command to resume."
+)
+# Disables Ray's log lines and usage statistics.
+RAY_ENVIRONMENT = {
     "RAY_DEDUP_LOGS_SKIP_REGEX": ".",
     "RAY_USAGE_STATS_ENABLED": "0",
 }
@@ -69,7 +71,7 @@ THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class ClusterError(UserError):
-    """A cluster that cannot be used."""
+    """A cluster cannot be used."""
 
 
 class ClusterConfig(FrozenModel):
@@ -89,7 +91,7 @@ class ClusterConfig(FrozenModel):
     @field_validator("address")
     @classmethod
     def _address(cls, address: str | None) -> str | None:
-        if address is not None and address != HERE:
+        if address is not None and address != DEFAULT_CLUSTER:
             _host_and_port(address)
         return address
 
@@ -101,7 +103,7 @@ class ClusterConfig(FrozenModel):
 
 
 def _host_and_port(on: str) -> tuple[str, int]:
-    """Of an address. Raises `ValueError`."""
+    """Split an address. Raises `ValueError`."""
     try:
         parts = urlsplit(f"//{on.removeprefix(CLIENT)}")
         if parts.hostname and parts.port and parts.netloc == on.removeprefix(CLIENT):
@@ -112,131 +114,142 @@ def _host_and_port(on: str) -> tuple[str, int]:
 
 
 class WorkerLostError(Exception):
-    """A worker went, by whatever fault, and with it what it had in hand."""
+    """A worker ended, and its part of the work is lost."""
 
 
-class Workers(Generic[Made]):
-    """Workers of a cluster while work goes on. A context manager.
+class Workers(Generic[Target]):
+    """The workers of a cluster. A context manager.
 
-    make: gives the object that each worker has; it is called there, once in each. It, and what methods are given and
-    return, travel by (cloud)pickle. What a method raises is raised here.
+    A lost worker is replaced wherever there is room, and its part goes to the next free worker. Ray's own restarts do
+    not do this: a call stays with its worker, for which there may be no room, and each poll of a restarting worker
+    counts as a try.
 
-    A worker that goes is followed by another, wherever there is room, and what it had in hand goes to whichever is free
-    first. Ray's own restarts do neither: a call is bound to its worker, for which there may be no more room, and each
-    look at a worker that is restarting counts as a try.
+    Args:
+        cluster: The cluster.
+        make: Creates the object of a worker; called once in each. It, and the arguments and results of methods, are
+            sent by (cloud)pickle. Errors of a method are raised in this process.
     """
 
-    def __init__(self, cluster: ClusterConfig, make: Callable[[], Made]) -> None:
+    def __init__(self, cluster: ClusterConfig, make: Callable[[], Target]) -> None:
         self._cluster, self._make = cluster, make
         self._ray: Any = None
         self._worker: Any = None
-        self._given: Any = None
+        self._setup: Any = None  # versions, working directory and `make`
         self._all: list[Any] = []
-        self._starting: dict[Any, Any] = {}  # by the call that ends when the worker is ready
+        self._starting: dict[Any, Any] = {}  # by the call that returns when the worker is ready
         self._free: deque[Any] = deque()
-        self._stillborn = 0
+        self._failed_starts = 0
 
     def __enter__(self) -> Self:
-        """Connect, and start the workers; wait for the first. Raises `ClusterError`, and what `make` raises."""
+        """Connect, start the workers, and wait for the first. Raises `ClusterError`, and what `make` raises."""
         self._ray = ray = connect(self._cluster)
-        # How sums are rounded depends on it, and Ray would give each worker one thread.
+        # The number of threads affects rounding, and Ray would give each worker one thread.
         threads = {name: os.environ[name] for name in THREADS if name in os.environ}
-        takes = {"num_cpus": 1, "num_gpus": self._cluster.gpus_per_worker}
-        self._worker = ray.remote(_worker()).options(**takes, runtime_env={"env_vars": threads})
+        resources = {"num_cpus": 1, "num_gpus": self._cluster.gpus_per_worker}
+        self._worker = ray.remote(_worker()).options(**resources, runtime_env={"env_vars": threads})
         try:
-            self._given = ray.put((versions(SAME), str(Path.cwd()), ray.cloudpickle.dumps(self._make)))
+            self._setup = ray.put((versions(CHECKED_PACKAGES), str(Path.cwd()), ray.cloudpickle.dumps(self._make)))
             for _ in range(self._cluster.workers):
                 self._start()
-            if not ray.wait([*self._starting], timeout=PATIENCE)[0]:
-                log_status(AWAITED.format(seconds=PATIENCE, **self._room()))
+            if not ray.wait([*self._starting], timeout=STATUS_AFTER)[0]:
+                log_status(WAITING.format(seconds=STATUS_AFTER, **self._resources()))
             while not self._free:
-                self._take(ray.wait([*self._starting])[0][0])
+                self._add(ray.wait([*self._starting])[0][0])
         except BaseException:
             self.__exit__()
             raise
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """End the workers, whose room others may need."""
-        for one in self._all:
+        """End the workers and free their resources."""
+        for worker in self._all:
             with suppress(Exception):  # it, or the cluster, may be gone
-                self._ray.kill(one)
-        self._all, self._starting, self._free, self._stillborn = [], {}, deque(), 0
+                self._ray.kill(worker)
+        self._all, self._starting, self._free, self._failed_starts = [], {}, deque(), 0
 
     def results(self, method: str, parts: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
-        """Call the method with each of the parts; its results as they come, with the place of the part.
+        """Call a method with each part of the work, and yield the results as they arrive.
 
-        Raises what the method raises, and `ClusterError` where a part brings down `TRIES` workers.
+        Args:
+            method: Name of the method.
+            parts: The arguments of each call.
+
+        Yields:
+            The index of a part and its result.
+
+        Raises:
+            ClusterError: One part ended `MAX_LOST_WORKERS` workers. Errors of the method are raised as they are.
         """
-        waiting = deque(range(len(parts)))
-        doing: dict[Any, tuple[Any, int]] = {}
-        tries: Counter[int] = Counter()
-        while waiting or doing:
-            while self._free and waiting:
-                one, place = self._free.popleft(), waiting.popleft()
-                doing[one.call.remote(self._given, method, *parts[place])] = one, place
-            [done], _ = self._ray.wait([*doing, *self._starting])
+        pending = deque(range(len(parts)))
+        running: dict[Any, tuple[Any, int]] = {}
+        losses: Counter[int] = Counter()
+        while pending or running:
+            while self._free and pending:
+                worker, index = self._free.popleft(), pending.popleft()
+                running[worker.call.remote(self._setup, method, *parts[index])] = worker, index
+            [done], _ = self._ray.wait([*running, *self._starting])
             if done in self._starting:
-                self._take(done)
+                self._add(done)
                 continue
-            one, place = doing.pop(done)
+            worker, index = running.pop(done)
             try:
                 value = self._value(done)
             except WorkerLostError:
-                tries[place] += 1
-                if tries[place] == TRIES:
-                    raise ClusterError(ENDED.format(tries=TRIES, when=AT_WORK)) from None
-                waiting.appendleft(place)
+                losses[index] += 1
+                if losses[index] == MAX_LOST_WORKERS:
+                    raise ClusterError(WORKERS_LOST.format(tries=MAX_LOST_WORKERS, when=AT_WORK)) from None
+                pending.appendleft(index)
                 self._start()
             else:
-                self._free.append(one)
-                yield place, value
+                self._free.append(worker)
+                yield index, value
 
     def _start(self) -> None:
-        """Start a worker, as soon as Ray has room for it."""
-        one = self._worker.remote()
-        self._all.append(one)
-        self._starting[one.call.remote(self._given)] = one
+        """Start a worker as soon as Ray has room for it."""
+        worker = self._worker.remote()
+        self._all.append(worker)
+        self._starting[worker.call.remote(self._setup)] = worker
 
-    def _take(self, started: Any) -> None:
-        """Take a worker that has begun, or start another where it could not. Raises what keeps them from that."""
-        one = self._starting.pop(started)
+    def _add(self, started: Any) -> None:
+        """Add a worker that is ready, or start another if it ended. Raises the error of `make`."""
+        worker = self._starting.pop(started)
         try:
             self._value(started)
         except WorkerLostError:
-            self._stillborn += 1
-            if self._stillborn == TRIES:
-                raise ClusterError(ENDED.format(tries=TRIES, when=AT_START)) from None
+            self._failed_starts += 1
+            if self._failed_starts == MAX_LOST_WORKERS:
+                raise ClusterError(WORKERS_LOST.format(tries=MAX_LOST_WORKERS, when=AT_START)) from None
             self._start()
         else:
-            self._stillborn = 0
-            self._free.append(one)
+            self._failed_starts = 0
+            self._free.append(worker)
 
     def _value(self, call: Any) -> Any:
-        """What a call returned. Raises what it raised, `WorkerLostError`, and `ClusterError`."""
+        """Return the result of a call. Raises its error, `WorkerLostError` or `ClusterError`."""
         errors = self._ray.exceptions
         try:
-            same, value = self._ray.get(call)
+            is_ready, value = self._ray.get(call)
         except errors.RayTaskError as error:
             cause = error.cause
             if isinstance(cause, ModuleNotFoundError):
-                raise ClusterError(LACKING.format(module=cause.name)) from None
+                raise ClusterError(MISSING_MODULE.format(module=cause.name)) from None
             raise (cause if isinstance(cause, Exception) else error) from None
         except (errors.RayActorError, errors.ObjectLostError, errors.NodeDiedError, errors.OutOfMemoryError):
             raise WorkerLostError from None
         except (errors.RayError, ConnectionError) as error:
-            raise ClusterError(LOST.format(why=one_line(error))) from None
-        if not same:
-            host, found = value
-            here = versions(SAME)
-            package = next(name for name in here if found.get(name) != here[name])
+            raise ClusterError(DISCONNECTED.format(reason=one_line(error))) from None
+        if not is_ready:
+            host, remote = value
+            local = versions(CHECKED_PACKAGES)
+            package = next(name for name in local if remote.get(name) != local[name])
+            remote_version = remote.get(package, "not installed")
             raise ClusterError(
-                OTHER.format(host=host, package=package, found=found.get(package, "not at all"), here=here[package])
+                OTHER_VERSION.format(host=host, package=package, remote=remote_version, local=local[package])
             )
         return value
 
-    def _room(self) -> dict[str, str]:
-        """What a worker takes, and what the cluster has, in words."""
+    def _resources(self) -> dict[str, str]:
+        """Describe the resources that a worker needs and those of the cluster."""
         wanted = {"CPU": 1.0, "GPU": self._cluster.gpus_per_worker}
         has = self._ray.cluster_resources()
         return {
@@ -246,94 +259,95 @@ class Workers(Generic[Made]):
 
 
 def _worker() -> type:
-    """The class of a worker. Made in here it travels as code, so a worker without this package can say so."""
+    """Create the class of a worker. Defined here, it is pickled as code and works without this package."""
 
     class Worker:
-        made: Any = None
+        target: Any = None
 
-        def call(self, given: tuple[dict[str, str], str, bytes], method: str = "", *part: Any) -> tuple[bool, Any]:
-            """Whether all is as where the work comes from, and what the method returns, else what is here."""
-            import os  # noqa: PLC0415 - of the worker
+        def call(self, setup: tuple[dict[str, str], str, bytes], method: str = "", *part: Any) -> tuple[bool, Any]:
+            """Return True and the method's result, or False with the host and its versions if these differ."""
+            import os  # noqa: PLC0415 - imported in the worker
             import pickle  # noqa: PLC0415 - the same
             import socket  # noqa: PLC0415 - the same
             from contextlib import suppress  # noqa: PLC0415 - the same
             from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - the same
 
-            if self.made is None:
-                same, place, make = given
-                found = {}
-                for name in same:
+            if self.target is None:
+                expected, directory, make = setup
+                installed = {}
+                for name in expected:
                     with suppress(PackageNotFoundError):
-                        found[name] = version(name)
-                if found != same:
-                    return False, (socket.gethostname(), found)
-                with suppress(OSError):  # so that ./model is the same here, where it is
-                    os.chdir(place)
-                self.made = pickle.loads(make)()  # noqa: S301 - from the process that started this one
-            return True, getattr(self.made, method)(*part) if method else None
+                        installed[name] = version(name)
+                if installed != expected:
+                    return False, (socket.gethostname(), installed)
+                with suppress(OSError):  # so that relative paths such as ./model work, if the directory exists
+                    os.chdir(directory)
+                self.target = pickle.loads(make)()  # noqa: S301 - from the process that started this one
+            return True, getattr(self.target, method)(*part) if method else None
 
     return Worker
 
 
 def connect(cluster: ClusterConfig) -> Any:
-    """Ray, connected to the cluster, or to one that is started here and ends with this process.
+    """Connect to a cluster, or start a local one that ends with this process; return the module `ray`.
 
-    Raises `ClusterError` where nobody answers, and without the extra.
+    Raises:
+        ClusterError: The address does not answer, or the extra is not installed.
     """
     if find_spec("ray") is None:
-        raise ClusterError(MISSING)
-    for name, value in QUIET.items():
+        raise ClusterError(NOT_INSTALLED)
+    for name, value in RAY_ENVIRONMENT.items():
         os.environ.setdefault(name, value)
-    address = os.environ.get("RAY_ADDRESS", "") if cluster.address == HERE else cluster.address or ""
+    address = os.environ.get("RAY_ADDRESS", "") if cluster.address == DEFAULT_CLUSTER else cluster.address or ""
     if address and address not in {"auto", "local"}:
-        _answered(address)
-    import ray  # noqa: PLC0415 - an extra, and seconds
+        _check_answer(address)
+    import ray  # noqa: PLC0415 - an extra, imports take seconds
 
     if ray.is_initialized():
-        there = ray.get_runtime_context().gcs_address
-        if address and not address.startswith(CLIENT) and not _alike(address, there):
-            raise ClusterError(ELSEWHERE.format(there=there))
+        current = ray.get_runtime_context().gcs_address
+        if address and not address.startswith(CLIENT) and not _is_same(address, current):
+            raise ClusterError(OTHER_CLUSTER.format(address=current))
         return ray
-    import logging  # noqa: PLC0415 - for Ray alone
+    import logging  # noqa: PLC0415 - only for Ray
 
     quiet: dict[str, Any] = {"logging_level": logging.CRITICAL, "log_to_driver": False}
     try:
         ray.init(address or "auto", **quiet)
     except (ray.exceptions.RayError, ConnectionError, RuntimeError, ValueError, ImportError, TimeoutError) as error:
         if address:
-            raise ClusterError(NOT_RAY.format(address=address, why=one_line(error))) from None
-        _start(ray, cluster, quiet)
+            raise ClusterError(NOT_RAY.format(address=address, reason=one_line(error))) from None
+        _start_local(ray, cluster, quiet)
     return ray
 
 
-def _answered(address: str) -> None:
-    """Raises `ClusterError` where nobody answers, or nothing that could be Ray: that would try for minutes."""
+def _check_answer(address: str) -> None:
+    """Raise `ClusterError` if the address does not answer, or is not Ray; Ray itself would retry for minutes."""
     import grpc  # noqa: PLC0415 - of the extra
 
     try:
         host, port = _host_and_port(address)
-        socket.create_connection((host, port), timeout=CONNECT).close()
+        socket.create_connection((host, port), timeout=CONNECT_TIMEOUT).close()
     except ValueError as error:
         raise ClusterError(f"RAY_ADDRESS: {error}.") from None
     except OSError as error:
-        raise ClusterError(NOBODY.format(address=address, why=one_line(error.strerror or error))) from None
+        raise ClusterError(NO_ANSWER.format(address=address, reason=one_line(error.strerror or error))) from None
     with grpc.insecure_channel(f"{host}:{port}", [("grpc.enable_http_proxy", 0)]) as channel:
-        ask = channel.unary_unary("/grpc.health.v1.Health/Check")
+        check_health = channel.unary_unary("/grpc.health.v1.Health/Check")
         try:
-            ask(b"", timeout=CONNECT)
-        except grpc.RpcError as error:  # which is also what Ray answers to a stranger
+            check_health(b"", timeout=CONNECT_TIMEOUT)
+        except grpc.RpcError as error:  # Ray also answers with an error
             if error.code() in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}:
-                raise ClusterError(NOT_RAY.format(address=address, why="it does not speak gRPC")) from None
+                raise ClusterError(NOT_RAY.format(address=address, reason="no gRPC")) from None
 
 
-def _alike(address: str, there: str) -> bool:
-    """Whether two addresses are of one cluster: Ray writes this machine's own in another way."""
-    return _host_and_port(address)[1] == _host_and_port(there)[1]
+def _is_same(address: str, other: str) -> bool:
+    """Whether two addresses have the same port; Ray writes the host of this machine in another way."""
+    return _host_and_port(address)[1] == _host_and_port(other)[1]
 
 
-def _start(ray: Any, cluster: ClusterConfig, quiet: dict[str, Any]) -> None:
-    """A cluster of this machine alone, for as long as this process lasts. Ray lets in whoever has the user's token."""
-    os.environ.setdefault("RAY_worker_niceness", "0")  # else workers step back behind all else
+def _start_local(ray: Any, cluster: ClusterConfig, quiet: dict[str, Any]) -> None:
+    """Start a cluster on this machine that ends with this process."""
+    os.environ.setdefault("RAY_worker_niceness", "0")  # otherwise workers get low priority
     cores = max(os.cpu_count() or 1, cluster.workers)
     ray.init("local", num_cpus=cores, include_dashboard=False, _node_ip_address="127.0.0.1", **quiet)
     gpus = ray.cluster_resources().get("GPU", 0)

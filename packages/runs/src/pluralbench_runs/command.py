@@ -1,7 +1,7 @@
-"""A command and its verbs from one table; what all do alike: --help, --version, completion, errors to exit statuses.
+"""Commands and their verbs from one table, with --help, --version, completion and error handling.
 
-A verb's module is imported when the verb is called. For `--help` of the whole command only the first paragraph of each
-function's docstring is read, from the file.
+The module of a verb is imported when the verb is called. `--help` of the whole command reads only the first paragraph
+of each function's docstring from the source file.
 """
 
 import ast
@@ -23,20 +23,23 @@ from pluralbench_runs.errors import RecipeError, UserError
 from pluralbench_runs.guard import run_cli
 from pluralbench_runs.options import field_flags, name_options
 
-SHOWN: Literal["rich"] = "rich"
+MARKUP: Literal["rich"] = "rich"
 EXAMPLE = "Example"
 
 
 class Program(NamedTuple):
-    """A command.
+    """A command with verbs.
 
-    name: as it is called. distribution: whose version --version tells. verbs: `MODULE:FUNCTION` by the verb, by the
-    heading under which --help lists it. alone: what is done without a verb, where that is something. help: what --help
-    says of a command that does nothing without a verb. mistakes: further exceptions whose message is meant for the
-    user.
+    The docstring of a function is the help of its verb. The part from a paragraph that begins with "Example" is shown
+    below the options.
 
-    The docstring of a function is the help of its verb; from a paragraph on that begins with "Example" it stands below
-    the options.
+    Attributes:
+        name: Name of the command.
+        verbs: `MODULE:FUNCTION` by verb, by the heading in --help.
+        alone: `MODULE:FUNCTION` for a call without a verb. None: a verb is required.
+        help: Help of a command that requires a verb.
+        distribution: Distribution whose version --version shows. Default: `name`.
+        mistakes: Further exceptions whose message is meant for the user.
     """
 
     name: str
@@ -47,29 +50,34 @@ class Program(NamedTuple):
     mistakes: tuple[type[Exception], ...] = ()
 
     def run(self) -> NoReturn:
-        """Run the command and exit; see `run`."""
+        """Run the command and exit; see `pluralbench_runs.run`."""
         run(command_of(self), self.distribution or self.name, mistakes=self.mistakes)
 
 
 def run(command: Callable[[], object], distribution: str, *, mistakes: tuple[type[Exception], ...] = ()) -> NoReturn:
-    """Run a command and exit: with 0 on success, otherwise with a sentence and the status that `run_cli` describes."""
+    """Run a command and exit with the status of `run_cli`.
+
+    Args:
+        command: The command.
+        distribution: Name of the program in internal errors.
+        mistakes: Further exceptions whose message is meant for the user.
+    """
     sys.exit(run_cli(command, distribution, mistakes))
 
 
 def command_of(program: Program) -> Any:
-    """The command, with --version; what installs completion works, but is not listed.
-
-    Returns a `click.Command`, which typer carries under a name of its own.
-    """
-    app = typer.Typer(rich_markup_mode=SHOWN, cls=Verbs, no_args_is_help=program.alone is None)
+    """Build the `click.Command` of a program, with --version. The options for shell completion are hidden."""
+    app = typer.Typer(rich_markup_mode=MARKUP, cls=Verbs, no_args_is_help=program.alone is None)
     command: Any
     if program.alone is not None and not program.verbs:
-        command = _made(program.alone, complete=True)
+        command = _make_command(program.alone, complete=True)
     else:
         alone = None if program.alone is None else _function(program.alone)
         text = _paragraphs(program.help if alone is None else inspect.getdoc(alone) or "")
         body, examples = _parts(text)
-        app.callback(invoke_without_command=alone is not None, help=body, epilog=examples)(_before(alone, program))
+        app.callback(invoke_without_command=alone is not None, help=body, epilog=examples)(
+            _group_callback(alone, program)
+        )
         command = get_command(app)
         if alone is not None:
             command.callback = _naming_options(command.callback, _flags(command.params) | field_flags(alone))
@@ -82,42 +90,42 @@ def command_of(program: Program) -> Any:
     for option in command.params:
         if option.name in {"install_completion", "show_completion"}:
             option.hidden = True
-    _tidied(command)
+    _hide_flag_types(command)
     return command
 
 
 class Listed(TyperCommand):
-    """A verb as --help of the whole command lists it; `made` is the verb itself."""
+    """A verb in the --help of the whole command; `command` is the verb itself."""
 
     def __init__(self, *, name: str, place: str, help: str, rich_help_panel: str | None) -> None:  # noqa: A002 - typer's
-        super().__init__(name, help=help, rich_markup_mode=SHOWN, rich_help_panel=rich_help_panel)
+        super().__init__(name, help=help, rich_markup_mode=MARKUP, rich_help_panel=rich_help_panel)
         self.place = place
 
     @cached_property
-    def made(self) -> Any:
+    def command(self) -> Any:
         """The verb with its options."""
-        return _tidied(_made(self.place, self.name))
+        return _hide_flag_types(_make_command(self.place, self.name))
 
 
 class Verbs(TyperGroup):
-    """Verbs that are imported when they are called."""
+    """A group whose verbs are imported when they are called."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The verb that the first word names."""
-        name, found, rest = super().resolve_command(ctx, args)
-        return name, found.made if isinstance(found, Listed) else found, rest
+        """Return the verb that the first argument names."""
+        name, verb, rest = super().resolve_command(ctx, args)
+        return name, verb.command if isinstance(verb, Listed) else verb, rest
 
 
 def _function(place: str) -> Callable[..., Any]:
     module, _, name = place.partition(":")
-    found: Callable[..., Any] = getattr(import_module(module), name)
-    return found
+    function: Callable[..., Any] = getattr(import_module(module), name)
+    return function
 
 
-def _made(place: str, name: str | None = None, *, complete: bool = False) -> Any:
+def _make_command(place: str, name: str | None = None, *, complete: bool = False) -> Any:
     function = _function(place)
     body, examples = _parts(_paragraphs(inspect.getdoc(function) or ""))
-    app = typer.Typer(rich_markup_mode=SHOWN, add_completion=complete)
+    app = typer.Typer(rich_markup_mode=MARKUP, add_completion=complete)
     app.command(name, help=body, epilog=examples)(function)
     command: Any = get_command(app)
     command.callback = _naming_options(command.callback, _flags(command.params) | field_flags(function))
@@ -148,15 +156,15 @@ def _naming_options(callback: Callable[..., Any], flags: Mapping[str, str]) -> C
     return run_command
 
 
-def _tidied(command: Any) -> Any:
+def _hide_flag_types(command: Any) -> Any:
     for option in command.params:
         if getattr(option, "is_flag", False):
-            option.metavar = " "  # typer would call it <bool>
+            option.metavar = " "  # typer would show <bool>
     return command
 
 
-def _before(alone: Callable[..., Any] | None, program: Program) -> Callable[..., None]:
-    """What is done before a verb, or without one."""
+def _group_callback(alone: Callable[..., Any] | None, program: Program) -> Callable[..., None]:
+    """Create the callback that runs before a verb, or without one."""
     if alone is None:
         return lambda: None
 
@@ -164,10 +172,10 @@ def _before(alone: Callable[..., Any] | None, program: Program) -> Callable[...,
         if context.invoked_subcommand is None:
             alone(**values)
             return
-        given = [one for one in context.command.params if _is_given(context, one)]
-        if given:
-            words = f"{program.name} {context.invoked_subcommand} {given[0].opts[0]} ..."
-            raise RecipeError(f"Options go behind the verb: {words}")
+        misplaced = [option for option in context.command.params if _is_given(context, option)]
+        if misplaced:
+            words = f"{program.name} {context.invoked_subcommand} {misplaced[0].opts[0]} ..."
+            raise RecipeError(f"Options go after the verb: {words}")
 
     own = inspect.signature(alone)
     first = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
@@ -182,15 +190,17 @@ def _is_given(context: Any, option: Any) -> bool:
 
 
 def _version_option(distribution: str) -> Any:
-    def tell(wanted: bool) -> None:
-        if wanted:
+    def show_version(value: bool) -> None:
+        if value:
             typer.echo(f"{distribution} {version(distribution)}")
             raise typer.Exit
 
     def alone(
         version: Annotated[
             bool,
-            typer.Option("--version", help="Show the version.", callback=tell, is_eager=True, expose_value=False),
+            typer.Option(
+                "--version", help="Show the version.", callback=show_version, is_eager=True, expose_value=False
+            ),
         ] = False,
     ) -> None: ...
 
@@ -200,7 +210,7 @@ def _version_option(distribution: str) -> Any:
 
 
 def _summary(place: str) -> str:
-    """The first paragraph of what a function's docstring says, without importing its module."""
+    """Return the first paragraph of a function's docstring without importing its module."""
     module, _, name = place.partition(":")
     file = getattr(find_spec(module), "origin", "")
     tree = ast.parse(Path(file).read_text(encoding="utf-8"))
@@ -209,13 +219,15 @@ def _summary(place: str) -> str:
 
 
 def _paragraphs(text: str) -> str:
-    """Text with its paragraphs in one line each, so that they are broken where the terminal ends, and only there."""
+    """Put each paragraph of a text on one line, so that the terminal wraps it."""
     paragraphs = inspect.cleandoc(text).split("\n\n")
     return "\n\n".join(" ".join(map(str.strip, paragraph.splitlines())) for paragraph in paragraphs)
 
 
 def _parts(text: str) -> tuple[str, str]:
-    """Paragraphs before the examples, and the examples."""
+    """Split a text into the paragraphs before the examples, and the examples."""
     paragraphs = text.split("\n\n")
-    place = next((at for at, one in enumerate(paragraphs) if one.startswith(EXAMPLE)), len(paragraphs))
-    return "\n\n".join(paragraphs[:place]), "\n\n".join(paragraphs[place:])
+    start = next(
+        (index for index, paragraph in enumerate(paragraphs) if paragraph.startswith(EXAMPLE)), len(paragraphs)
+    )
+    return "\n\n".join(paragraphs[:start]), "\n\n".join(paragraphs[start:])

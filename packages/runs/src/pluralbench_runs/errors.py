@@ -1,36 +1,40 @@
-"""What went wrong for the person at the keyboard, in one sentence."""
+"""Errors with messages for the user."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 
 class UserError(Exception):
-    """A mistake or a condition that the user can mend.
+    """Base class of errors that the user can fix.
 
-    The message is one sentence that names what was wrong, where, and the mend. Commands print it without a
-    traceback and exit with `exit_status`. Each package derives its own errors from this one.
+    The message is one sentence that names the problem, its place and the fix. Commands print it without a traceback.
+
+    Attributes:
+        exit_status: Exit status of a command with this error.
     """
 
     exit_status = 2
 
 
 class RecipeError(UserError):
-    """A recipe that cannot be read, or that asks for something that does not exist."""
+    """A recipe cannot be read, or is not valid."""
 
 
 class OutputError(UserError):
-    """An output directory that must not be written."""
+    """An output directory must not be written."""
 
 
 def one_line(error: object, limit: int = 200) -> str:
-    """What another library's error says, on one line of at most `limit` characters and without its full stop.
+    """Put the message of an error on one line without its full stop, for use inside a sentence.
 
-    So it can stand inside a sentence of our own, before its full stop or in brackets.
+    Args:
+        error: The error or text.
+        limit: Maximum number of characters.
     """
     return " ".join(str(error).split())[:limit].rstrip(". ")
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The question whether the name most like `word` was meant, and a space; nothing where none is like it."""
+    """Return "did you mean ...? " with the known name most similar to `word`; "" if none is similar."""
     near = get_close_matches(word, [*known], n=1, cutoff=0.6)
     return f"did you mean `{near[0]}`? " if near else ""

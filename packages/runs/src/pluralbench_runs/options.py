@@ -1,11 +1,11 @@
-"""Options of a command made from the fields of frozen models: what is described there is an option, and nothing else.
+"""Command-line options from the fields of frozen models. Every field with a description becomes an option.
 
-A field's description is its help. What else there is to say of the option stands in its `json_schema_extra`: `flag`
-where it is not called like the field (`--on/--off` for a switch with both), `metavar`, `panel`, and `as_text` for a
-value that a validator of the field reads from text.
+The description of a field is the help of its option. `json_schema_extra` can set `flag` (if it differs from the field's
+name; `--on/--off` for a switch with both), `metavar`, `panel` (a heading in --help), and `as_text` (a validator of the
+field parses a string).
 
-A command is asked either for the model itself, whose defaults are then the options' (`Options`), or for a recipe, of
-which it gets what the command line says otherwise than the recipe's file (`RecipeOptions`).
+A parameter of a command is either a model, whose defaults are those of the options (`Options`), or the overrides of a
+recipe's file (`RecipeOptions`).
 """
 
 import ast
@@ -27,66 +27,74 @@ from pluralbench_runs.errors import RecipeError
 from pluralbench_runs.recipe import FrozenModel, Recipe, models_in
 
 RESULT = "Result"
-MANY = 3
+MAX_SHOWN = 3  # values of a list in --help
 # A keyword argument in an error message, such as `on_empty="drop"`.
 ARGUMENT = re.compile(r"`(?P<name>[a-z_][\w.]*)=(?P<value>[^`]+)`")
 
-Seed = Annotated[int, typer.Option(help="Seed of every draw.", rich_help_panel=RESULT)]
+Seed = Annotated[int, typer.Option(help="Random seed.", rich_help_panel=RESULT)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Start over, and replace what is there.", rich_help_panel=RESULT)]
+Fresh = Annotated[
+    bool, typer.Option("--fresh", help="Start over, and replace existing output.", rich_help_panel=RESULT)
+]
 COLUMNS: Any = Field(
     default_factory=dict,
-    description="Which column is what, such as prompt=text; repeatable.",
-    json_schema_extra={"flag": "--column", "metavar": "WHAT=COLUMN", "example": "prompt=text"},
+    description="Name of a column in the data, such as prompt=text; repeatable.",
+    json_schema_extra={"flag": "--column", "metavar": "FIELD=COLUMN", "example": "prompt=text"},
 )
-"""A field of a recipe that has the column by what it is."""
+"""A field of a recipe that maps fields to columns."""
 
 Overrides = dict[str, Any]
-"""What the command line says otherwise than a recipe's file, by dotted key, as `read_recipe` takes it."""
+"""Values of the command line that override a recipe's file, by dotted key; see `read_recipe`."""
 
 
-class Building(FrozenModel):
-    """How a release is built: where to, and which answers are known. Nothing of it changes what is built."""
+class BuildOptions(FrozenModel):
+    """Options of builders that do not affect the content of a release."""
 
-    out: Path | None = Field(None, description="Release directory; without it dist/NAME.")
-    replay: Path | None = Field(None, description="Take every answer from this ledger or release; send nothing.")
-    reuse: Path | None = Field(None, description="Take the answers that are recorded here; ask for the rest.")
-    retry_errors: bool = Field(False, description="Ask again what the server rejected.")
-    fresh: bool = Field(False, description="Start over, and replace what is there.")
+    out: Path | None = Field(None, description="Release directory (default: dist/NAME).")
+    replay: Path | None = Field(None, description="Read all answers from this ledger or release, and send nothing.")
+    reuse: Path | None = Field(
+        None, description="Ledger (or directory with one) whose recorded calls are not repeated."
+    )
+    retry_errors: bool = Field(False, description="Send requests again that the server rejected.")
+    fresh: bool = Field(False, description="Start over, and replace existing output.")
 
     def target(self, name: str) -> Path:
-        """The directory of a release of this name."""
+        """Return the directory of a release with this name."""
         return self.out or Path("dist") / name
 
     @property
-    def known(self) -> dict[str, Any]:
-        """What the function takes that builds, the directory apart."""
+    def build_arguments(self) -> dict[str, Any]:
+        """The arguments of a builder's function, without the directory."""
         return {name: value for name, value in self if name != "out"}
 
 
 class Options(NamedTuple):
-    """Marks a parameter of a command that is a model: its fields become options under this heading.
+    """Marks a parameter of a command that is a model, whose fields become options.
 
-    given: fields that another parameter of the command gives, by the field's name. left_out: fields without an option.
-    prefix: what the names of its options begin with, where a command has two models of one kind; a field that names
-    its flag keeps it.
+    Attributes:
+        panel: Heading of the options in --help.
+        from_parameters: Fields whose value comes from another parameter of the command, with its name.
+        left_out: Fields without an option.
+        prefix: Prefix of the options' names, for a command with two models of one type. A field with a `flag` keeps it.
     """
 
     panel: str
-    given: dict[str, str] = {}  # noqa: RUF012 - never changed
+    from_parameters: dict[str, str] = {}  # noqa: RUF012 - never modified
     left_out: tuple[str, ...] = ()
     prefix: str = ""
 
 
 class RecipeOptions(NamedTuple):
-    """Marks a parameter of type `Overrides`, of a command that reads a recipe.
+    """Marks a parameter of type `Overrides` in a command that reads a recipe.
 
-    folder: of recipes whose values --help shows as the defaults. keys: tables and dotted keys of the recipe that this
-    command is asked for, () for all.
+    A table with a description is given as a string, which becomes the value of its key `text_key` (in
+    `json_schema_extra`) or is parsed by a validator. The same holds for each table of a list, to all of which the
+    options of their fields apply. With `as_text` its fields have no options. A flag of several fields sets all of them.
 
-    A table that is described itself is given by a text, which stands under its key `text_key` (in the field's
-    `json_schema_extra`) or is read by a validator; so is each table of a list, of all of which the options of its
-    fields are then said. `as_text` says that its fields have no options. A flag of several fields sets them all.
+    Attributes:
+        model: The type of the recipe.
+        folder: Folder of recipes whose values --help shows as the defaults.
+        keys: Tables and dotted keys of the recipe that have options. Default: all.
     """
 
     model: type[Recipe]
@@ -95,12 +103,13 @@ class RecipeOptions(NamedTuple):
 
 
 def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The command with an option for each field of its parameters that are marked by `Options` or `RecipeOptions`.
+    """Give a command an option for each field of its parameters with the mark `Options` or `RecipeOptions`.
 
-    It is called with the models and overrides; a value that a model refuses is a `RecipeError` that names the option.
+    The command is called with the models and overrides. A value that is not valid raises a `RecipeError` that names the
+    option.
     """
     hints = get_type_hints(command, include_extras=True)
-    marked = {name: made for name, hint in hints.items() if (made := _marked(hint)) is not None}
+    marked = {name: options for name, hint in hints.items() if (options := _marked(hint)) is not None}
     parameters: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(command).parameters.items():
         if name in marked:
@@ -111,7 +120,7 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(command)
     def flat(**values: Any) -> Any:
         own = {name: value for name, value in values.items() if name in hints}
-        return command(**own, **{name: made.built(values) for name, made in marked.items()})
+        return command(**own, **{name: options.build(values) for name, options in marked.items()})
 
     flat.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     flat.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
@@ -119,7 +128,7 @@ def with_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def field_flags(command: Callable[..., Any]) -> dict[str, str]:
-    """The flags that `with_options` gave a command, by the field and by `PARAMETER.FIELD` (of a recipe: its key).
+    """Map fields, and `PARAMETER.FIELD` (for a recipe: dotted keys), to the flags that `with_options` gave a command.
 
     A field that several parameters have with different flags is listed by `PARAMETER.FIELD` alone. A parameter that
     shares its name with a flag of one of its fields, such as `data`, has that flag too.
@@ -184,10 +193,10 @@ class _OfModel(NamedTuple):
 
     @property
     def names(self) -> dict[str, str]:
-        """The parameter of each field that has an option."""
-        kept = set(self.model.model_fields) - {*self.options.given, *self.options.left_out}
+        """The parameters of the fields with an option."""
+        excluded = {*self.options.from_parameters, *self.options.left_out}
         prefix = self.options.prefix.replace("-", "_")
-        return {field: prefix + field for field in self.model.model_fields if field in kept}
+        return {field: prefix + field for field in self.model.model_fields if field not in excluded}
 
     def parameters(self) -> list[inspect.Parameter]:
         fields = self.model.model_fields
@@ -203,26 +212,30 @@ class _OfModel(NamedTuple):
     def field_flags(self) -> Iterator[tuple[str, str]]:
         return ((field, self.flag(field)) for field in self.names)
 
-    def built(self, values: Mapping[str, Any]) -> FrozenModel:
-        given = {field: values[parameter] for field, parameter in self.options.given.items()}
+    def build(self, values: Mapping[str, Any]) -> FrozenModel:
+        passed = {field: values[parameter] for field, parameter in self.options.from_parameters.items()}
         own = {field: values[name] for field, name in self.names.items()}
-        # What was not given is left to the model, whose default may be another than the option's None.
-        wanted = given | {field: value for field, value in own.items() if value is not None}
+        # None means that an option is not used; the model's default may be another value.
+        arguments = passed | {field: value for field, value in own.items() if value is not None}
         try:
-            return self.model.model_validate(wanted)
+            return self.model.model_validate(arguments)
         except ValidationError as error:
             first = error.errors()[0]
             field = str(first["loc"][0]) if first["loc"] else ""
             message = first["msg"].removeprefix("Value error, ").rstrip(".")
-            named = f"{self.flag(field)}: " if field in self.model.model_fields else ""
-            raise RecipeError(f"{named}{message}.") from None
+            prefix = f"{self.flag(field)}: " if field in self.model.model_fields else ""
+            raise RecipeError(f"{prefix}{message}.") from None
 
 
 class _Place(NamedTuple):
-    """Where a recipe has what an option says.
+    """The place of an option's value in a recipe.
 
-    key: with dots; of each table of a list, its own key there, and `owner` is the list's. panel: the heading.
-    text_key: of a table that is given by a text, where it has the text.
+    Attributes:
+        key: Dotted key. In the tables of a list: the key in the table.
+        info: The field.
+        panel: Heading in --help.
+        owner: Dotted key of the list, for a field of its tables.
+        text_key: Key of the string in a table that is given as a string.
     """
 
     key: str
@@ -246,18 +259,18 @@ class _OfRecipe(NamedTuple):
 
     @property
     def flags(self) -> dict[str, list[_Place]]:
-        """The fields of each option, by its flag."""
-        found: dict[str, list[_Place]] = {}
+        """The places of each option by flag."""
+        flags: dict[str, list[_Place]] = {}
         for place in _places(self.options.model):
-            whole = f"{place.owner or place.key}."
-            if not self.options.keys or any(whole.startswith(f"{key}.") for key in self.options.keys):
-                found.setdefault(place.flag, []).append(place)
-        return found
+            path = f"{place.owner or place.key}."
+            if not self.options.keys or any(path.startswith(f"{key}.") for key in self.options.keys):
+                flags.setdefault(place.flag, []).append(place)
+        return flags
 
     def parameters(self) -> list[inspect.Parameter]:
-        shown = _Shown(self.options.folder)
+        defaults = _Defaults(self.options.folder)
         return [
-            _parameter(_name(flag), places[0].info, flag, places[0].panel, shown=shown.of(places[0]))
+            _parameter(_name(flag), places[0].info, flag, places[0].panel, shown=defaults.describe(places[0]))
             for flag, places in self.flags.items()
         ]
 
@@ -265,28 +278,30 @@ class _OfRecipe(NamedTuple):
         for flag, places in self.flags.items():
             for place in places:
                 yield place.key, flag
-                yield place.dotted, flag  # the same but for a table that a text stands for
+                yield place.dotted, flag  # differs only for a table that is given as a string
 
-    def built(self, values: Mapping[str, Any]) -> Overrides:
+    def build(self, values: Mapping[str, Any]) -> Overrides:
         flags = self.flags
-        given = {flag: _parse_option(flag, flags[flag][0].info, values[_name(flag)]) for flag in flags}
-        given = {flag: value for flag, value in given.items() if value is not None}
-        found = {place.dotted: given[flag] for flag in given for place in flags[flag] if not place.owner}
-        for key, texts in found.items():
+        parsed = {flag: _parse_option(flag, flags[flag][0].info, values[_name(flag)]) for flag in flags}
+        parsed = {flag: value for flag, value in parsed.items() if value is not None}
+        overrides = {place.dotted: parsed[flag] for flag in parsed for place in flags[flag] if not place.owner}
+        for key, texts in overrides.items():
             place = next(place for places in flags.values() for place in places if place.dotted == key)
             if place.text_key and _is_list(place.info):
-                of_each = {one.key: given[flag] for flag in given for one in flags[flag] if one.owner == place.key}
-                found[key] = [{place.text_key: text} | of_each for text in texts]
-        for flag in given:
+                shared = {
+                    inner.key: parsed[flag] for flag in parsed for inner in flags[flag] if inner.owner == place.key
+                }
+                overrides[key] = [{place.text_key: text} | shared for text in texts]
+        for flag in parsed:
             owners = {place.owner for place in flags[flag]}
-            if not owners & {"", *found}:
-                of = next(other for other, places in flags.items() for place in places if place.key in owners)
-                raise RecipeError(f"{flag} says something about what {of} names; give {of} too.")
-        return found
+            if not owners & {"", *overrides}:
+                required = next(other for other, places in flags.items() for place in places if place.key in owners)
+                raise RecipeError(f"{flag} requires {required}.")
+        return overrides
 
 
 def _places(model: type[BaseModel], prefix: str = "", panel: str = "") -> Iterator[_Place]:
-    """The fields of a recipe that have options."""
+    """Yield the fields of a recipe that have options."""
     for name in model.model_fields:
         info = _described(model, name)
         extra, tables = _extra(info), list(models_in(info.annotation))
@@ -302,7 +317,7 @@ def _places(model: type[BaseModel], prefix: str = "", panel: str = "") -> Iterat
 
 
 def _described(model: type[BaseModel], name: str) -> FieldInfo:
-    """A field, with the description of a parent where a subclass has changed its default alone."""
+    """Return a field, with the description of a parent class if a subclass changed only the default."""
     own = model.model_fields[name]
     parents = [
         parent.model_fields[name]
@@ -322,16 +337,16 @@ def _parameter(
     name: str, info: FieldInfo, flag: str, panel: str, *, default: Any = None, shown: str | None = None
 ) -> inspect.Parameter:
     extra = _extra(info)
-    several = _is_list(info) and "text_key" in extra  # tables, each given by a text
-    kind = str | None if extra.get("as_text") and not several else _option_type(info.annotation)
-    named = flag != f"--{name.replace('_', '-')}" or kind is bool  # a switch has no --no-... beside it
+    is_table_list = _is_list(info) and "text_key" in extra  # each table is given as a string
+    kind = str | None if extra.get("as_text") and not is_table_list else _option_type(info.annotation)
+    has_flag = flag != f"--{name.replace('_', '-')}" or kind is bool  # keeps typer from adding --no-... to a switch
     bounds = {bound: getattr(mark, bound) for mark in info.metadata for bound in ("ge", "le") if hasattr(mark, bound)}
     option = typer.Option(
-        *([flag] if named else []),
+        *([flag] if has_flag else []),
         help=info.description,
         metavar=str(extra["metavar"]) if "metavar" in extra else None,
         min=bounds.get("ge"),
-        max=bounds.get("le") if "ge" in bounds else None,  # else the model says both bounds
+        max=bounds.get("le") if "ge" in bounds else None,  # otherwise the model checks both bounds
         rich_help_panel=panel or None,
         show_default=shown or True,
     )
@@ -341,7 +356,7 @@ def _parameter(
 
 
 def _name(flag: str) -> str:
-    """The parameter of an option of a recipe."""
+    """Return the parameter of a recipe's option."""
     return f"_{flag.partition('/')[0].strip('-').replace('-', '_')}"
 
 
@@ -354,7 +369,7 @@ def _is_list(info: FieldInfo) -> bool:
 
 
 def _option_type(annotation: Any) -> Any:
-    """The type by which an option is read: a list for several values, and text for what is read by the model."""
+    """Return the type of an option: a list for several values, and a string for a value that the model parses."""
     kind, optional = _bare(annotation)
     if get_origin(kind) in {list, tuple}:
         inner = _bare(get_args(kind)[0])[0]
@@ -367,78 +382,78 @@ def _option_type(annotation: Any) -> Any:
 
 
 def _bare(annotation: Any) -> tuple[Any, bool]:
-    """A type without what is said about it, and whether it may also be None."""
+    """Return a type without its annotations, and whether it may also be None."""
     parts = get_args(annotation) if get_origin(annotation) in {Union, types.UnionType} else (annotation,)
     kind = next(part for part in parts if part is not types.NoneType)
     return (get_args(kind)[0] if get_origin(kind) is Annotated else kind), types.NoneType in parts
 
 
 def _parse_option(flag: str, info: FieldInfo, value: Any) -> Any:
-    """What an option says, as a recipe has it; None where it is not given."""
+    """Convert the value of an option for a recipe; None if the option is not used."""
     if value in (None, []) or (value is False and "/" not in flag):
         return None
     if get_origin(info.annotation) is dict:
-        return _pairs(flag, info, value)
+        return _parse_pairs(flag, info, value)
     if isinstance(value, list):
-        return [str(one) if isinstance(one, Path) else one for one in value]
+        return [str(item) if isinstance(item, Path) else item for item in value]
     return str(value) if isinstance(value, Path) else value
 
 
-def _pairs(flag: str, info: FieldInfo, texts: Sequence[str]) -> dict[str, str]:
+def _parse_pairs(flag: str, info: FieldInfo, texts: Sequence[str]) -> dict[str, str]:
     pairs = [text.partition("=") for text in texts]
-    for text, (what, _, value) in zip(texts, pairs, strict=True):
-        if not (what and value):
+    for text, (key, _, value) in zip(texts, pairs, strict=True):
+        if not (key and value):
             form, example = (_extra(info).get(key) for key in ("metavar", "example"))
             raise RecipeError(f"{flag} {text!r} is not of the form {form}, such as {example}.")
-    return {what: value for what, _, value in pairs}
+    return {key: value for key, _, value in pairs}
 
 
-class _Shown:
-    """What --help shows as the defaults of a recipe's options: what the recipes of a folder say, or the fields.
+class _Defaults:
+    """The defaults of a recipe's options in --help: the values of the recipes in a folder, or those of the fields.
 
-    Where the recipes differ it is each one's, such as "paper: 100, sample: 10".
+    If the recipes differ, all are shown, such as "paper: 100, sample: 10".
     """
 
     def __init__(self, folder: Path | None) -> None:
         files = [] if folder is None else sorted(folder.glob("*.toml"))
         self.recipes = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in files}
 
-    def of(self, place: _Place) -> str | None:
+    def describe(self, place: _Place) -> str | None:
         if place.owner or (place.text_key and _is_list(place.info)):
             return None
-        otherwise = place.info.get_default(call_default_factory=True)
-        otherwise = None if place.info.is_required() or isinstance(otherwise, BaseModel) else otherwise
-        values = {name: _value(table, place.dotted, otherwise) for name, table in self.recipes.items()}
-        nothing: list[object] = [None, [], (), {}, ""] if "/" in place.flag else [None, [], (), {}, "", False]
-        texts = {name: _text(value) for name, value in values.items() if value not in nothing}
+        default = place.info.get_default(call_default_factory=True)
+        default = None if place.info.is_required() or isinstance(default, BaseModel) else default
+        values = {name: _lookup(table, place.dotted, default) for name, table in self.recipes.items()}
+        empty: list[object] = [None, [], (), {}, ""] if "/" in place.flag else [None, [], (), {}, "", False]
+        texts = {name: _format(value) for name, value in values.items() if value not in empty}
         if not texts:
-            return None if otherwise in nothing else _text(otherwise)
+            return None if default in empty else _format(default)
         if len(texts) == len(values) and len({*texts.values()}) == 1:
             return next(iter(texts.values()))
         return ", ".join(f"{name}: {text}" for name, text in texts.items())
 
 
-def _value(table: Mapping[str, Any], key: str, otherwise: Any) -> Any:
+def _lookup(table: Mapping[str, Any], key: str, default: Any) -> Any:
     *tables, last = key.split(".")
     for name in tables:
         table = table.get(name, {})
-    return table.get(last, otherwise)
+    return table.get(last, default)
 
 
-def _text(value: object) -> str:
+def _format(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
         return "/".join(map(str, value.values()))
     if isinstance(value, list | tuple):
-        return " ".join(map(str, value)) if len(value) <= MANY else f"{len(value)} of them"
+        return " ".join(map(str, value)) if len(value) <= MAX_SHOWN else f"{len(value)} values"
     return str(value)
 
 
-def check_one_source(sources: Sequence[str], said: Mapping[str, Any]) -> None:
-    """Raise `RecipeError` where one `name` or `license` is said of several sources."""
-    if len(sources) > 1 and said.keys() & {"name", "license"}:
+def check_one_source(sources: Sequence[str], options: Mapping[str, Any]) -> None:
+    """Raise `RecipeError` if the options have a `name` or `license` for several sources."""
+    if len(sources) > 1 and options.keys() & {"name", "license"}:
         raise RecipeError(
-            f"--source-name and --license are for one source, and here are {', '.join(sources)}; build these one by "
-            "one, or give each its `name` and `license` in a recipe."
+            f"--source-name and --license require a single source, not {', '.join(sources)}; build these one by one, "
+            "or set the `name` and `license` of each in a recipe."
         )

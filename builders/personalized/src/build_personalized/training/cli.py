@@ -7,7 +7,7 @@ from pluralbench_calls.chat import resolve_model_option
 from pluralbench_runs import read_recipe, recipe_path
 from pluralbench_runs.console import make_console
 from pluralbench_runs.options import (
-    Building,
+    BuildOptions,
     Options,
     Overrides,
     RecipeOptions,
@@ -30,7 +30,7 @@ def training(
     ] = None,
     *,
     overrides: Annotated[Overrides, RecipeOptions(TrainingRecipe, RECIPES)],
-    building: Annotated[Building, Options("Result")],
+    building: Annotated[BuildOptions, Options("Result")],
 ) -> None:
     """Build preferences with users, to train personalized reward models.
 
@@ -62,6 +62,6 @@ def training(
     )
     config = read_recipe(TrainingRecipe, recipe_path(recipe or default, RECIPES), overrides)
     target = building.target(config.name)
-    result = build(config, target, **building.known)
+    result = build(config, target, **building.build_arguments)
     notes = ["", persona_note(config)]
     print_summary(console, target, result.manifest, result.new_calls, figures_tables(result.figures), notes=notes)
