@@ -197,18 +197,17 @@ def refused(tmp_path: Path, rows: dict[str, list[dict[str, Any]]], **changes: An
 def test_users_in_two_splits_are_named(tmp_path: Path) -> None:
     train = user_rows(4, 4)
     assert refused(tmp_path, {"train": train, "test": train[4:12]}) == (
-        "The user u1 is among those of train and those of test, and so are 1 more; split the data by user, so that new "
-        "users are new."
+        "The user u1 (and 1 more) is in both train and test; split the data by user, so that new users are new."
     )
 
 
 def test_one_user_and_too_few_pairs_are_refused(tmp_path: Path) -> None:
     test = user_rows(2, 3, prefix="v")
     assert refused(tmp_path / "one", {"train": user_rows(1, 20), "test": test}) == (
-        "HERE/data has a single user to train on (u0); what differs between users can only be learned of several."
+        "HERE/data has a single user to train on (u0); give items of several users."
     )
     assert refused(tmp_path / "few", {"train": user_rows(3, 2), "test": test}) == (
-        "HERE/data has 6 pairs to train on, which are too few; give 10 or more."
+        "HERE/data has only 6 pairs to train on; give at least 10."
     )
 
 
@@ -218,25 +217,27 @@ def test_a_profile_that_the_data_has_not_is_refused(tmp_path: Path) -> None:
 
     one_each = {"train": bare(user_rows(12, 1)), "test": bare(user_rows(2, 1, prefix="v"))}
     assert refused(tmp_path / "posts", one_each) == (
-        "HERE/data has no posts of its users, which models with a profile are told; name their column (--column "
-        "profile=COLUMN), or train without (--profile without)."
+        "HERE/data has no posts of its users, which models with a profile read; name their column with "
+        '`columns=["profile=COLUMN"]`, or set `profile="without"`.'
     )
     untold = {"train": user_rows(6, 3, persona=False), "test": user_rows(2, 3, prefix="v", persona=False)}
     said = refused(tmp_path / "personas", untold, methods=("bt", "synthesizeme"))
-    assert said.startswith("HERE/data has no persona of its users, which synthesizeme and --persona read; build the")
+    assert said.startswith("HERE/data has no personas of its users, which synthesizeme and `persona=True` read; give")
 
 
 def test_data_without_users_to_test_on_is_refused(tmp_path: Path) -> None:
     table = write(tmp_path / "users.jsonl", user_rows(6, 3))
-    with pytest.raises(pluralbench.errors.DataError, match=r"users\.jsonl has no split of users to test on; say which"):
+    with pytest.raises(
+        pluralbench.errors.DataError, match=r"users\.jsonl has no split of test users; hold out a share"
+    ):
         carried_out("nowhere", table, tmp_path / "out")
     write(tmp_path / "data" / "train.jsonl", user_rows(6, 3))
     with pytest.raises(
         pluralbench.errors.DataError,
-        match=r"data has no split of users to test on; .* --held-out 0\.2, or where others are\.$",
+        match=r"data has no split of test users; .* `held_out=0\.2`, or give other users as `held_out=\.\.\.`\.$",
     ):
         carried_out("nowhere", tmp_path / "data", tmp_path / "out")
-    with pytest.raises(pluralbench.errors.DataError, match=r"--held-out 0\.01 of 6 "):
+    with pytest.raises(pluralbench.errors.DataError, match=r"`held_out=0\.01` of 6 "):
         carried_out("nowhere", table, tmp_path / "out", held_out=0.01)
 
 
@@ -244,7 +245,7 @@ def test_what_a_command_refuses_is_a_sentence(data: Path, run: Callable[..., tup
     words = ("personalize", "nowhere", "--data", data)
     assert run(*words, "--methods", "bt,gpoo") == (
         2, "",
-        "Error: --methods: there is no method `gpoo`; did you mean `gpo`? choose of bt, gpo, vpl, pal, "
+        "Error: --methods: unknown method `gpoo`; did you mean `gpo`? choose from bt, gpo, vpl, pal, "
         "synthesizeme.\n",
     )  # fmt: skip
     assert run(*words, "--methods", "bt,bt")[2] == (

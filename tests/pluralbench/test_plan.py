@@ -20,9 +20,9 @@ from pluralbench.errors import DataError, EvaluationError
 from pluralbench.planning.aspects import (
     Pair,
     aspect_numbers,
+    count_matches,
     embedding_similarity,
     match_aspects,
-    matched,
     word_similarity,
 )
 from pluralbench.results import Plans
@@ -139,14 +139,14 @@ def test_what_cannot_be_planned_is_told(tmp_path: Path, people: Callable[..., li
             planned(place, tmp_path / "out", server.base_url)
 
     bare = write(tmp_path / "bare.jsonl", [people(1)[0] | {"profile": []}])
-    refused(DataError, r"The item of id p0-0 has no profile, and a planner reads nothing else of a person; name", bare)
+    refused(DataError, r"The item p0-0 has no profile, which planners need; name its column", bare)
     silent = write(tmp_path / "silent.jsonl", people(2))
-    refused(EvaluationError, r"a-planner gave no text for any item \(the first time empty: empty\); look at", silent)
+    refused(EvaluationError, r"a-planner wrote no text for any item \(first item: empty, empty\); check", silent)
     both = tmp_path / "both"
     for config in ("one", "two"):
         (both / config).mkdir(parents=True)
         write(both / config / "test.jsonl", people(1))
-    refused(DataError, r"The id p0-0 stands in the configs .*; plan one config at a time \(--config\)\.", both)
+    refused(DataError, r"The id p0-0 is in the configs .*; plan one config at a time with `configs=\.\.\.`\.", both)
 
 
 def test_aspects_that_nobody_knows_are_not_measured(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_what_a_planner_learns_from_has_to_have_aspects(run: Command, tmp_path: 
     rows = [person | {"rubric_aspects": []} for person in PEOPLE]
     words = ["train-planner", "local", "--data", write(tmp_path / "bare.jsonl", rows), "--out", tmp_path / "out"]
     status, _, said = run(*words)
-    assert (status, "The item of id u0-0 has no rubric aspects to learn from; name their column" in said) == (2, True)
+    assert (status, "The item u0-0 has no rubric aspects to learn from; name their column" in said) == (2, True)
 
 
 def test_a_planner_is_trained_and_plans(
@@ -187,9 +187,8 @@ def test_a_planner_is_trained_and_plans(
     for row in (ranked, cut):
         again = write(tmp_path / "again.jsonl", [*planned_people(1, seed=1), row])
         assert error_of(run(*asked, again)) == (
-            f"Error: The planner {out} learned the aspects of 1 of the 2 items (id new among them), so that its plans "
-            "would tell what is to be inferred; let it plan others, or train it on others: without `data` it learns "
-            "from other people than the benchmark's."
+            f"Error: The planner {out} was trained on the aspects of 1 of the 2 items (such as new); let it plan "
+            "others, or train it on others (by default it trains on other users)."
         )
     alike = learned | {"profile": PEOPLE[0]["profile"][:1], "rubric_aspects": []}
     status, said, error = run(*asked, write(tmp_path / "others.jsonl", [*planned_people(2, seed=1), alike]))
@@ -210,8 +209,8 @@ def test_a_planner_learns_from_others_than_the_benchmarks_people(run: Command, t
 
     assert "alireza7/LaMP-QA" in refused()
     assert refused("--benchmark", "pairs") == (
-        "Error: The benchmark pairs names no data for planners to learn from, and its own is what it scores by; say "
-        "where `data` to learn from is."
+        "Error: The benchmark pairs names no training data for planners, and its own data is for scoring; give "
+        "training data as `--data`."
     )
     (tmp_path / "a").mkdir()
     write(tmp_path / "a" / "test.jsonl", PEOPLE)
@@ -225,12 +224,12 @@ def test_as_many_pairs_are_found_as_there_can_be(rows: int, columns: int, data: 
     wide = table if rows <= columns else table.T
     ways = permutations(range(wide.shape[1]), wide.shape[0])
     most = max(sum(wide[row, column] >= 0.5 for row, column in enumerate(way)) for way in ways)
-    assert matched(table, 0.5) == most
+    assert count_matches(table, 0.5) == most
 
 
 def test_a_wordy_aspect_is_the_same_as_one_other_at_most() -> None:
     pairs = [Pair("a", ["low cost", "short time"], ["low cost and short time"]), Pair("b", ["cost"], [])]
-    assert [found.same for found in match_aspects(pairs, word_similarity(pairs), 0.5)] == [1, 0]
+    assert [found.matches for found in match_aspects(pairs, word_similarity(pairs), 0.5)] == [1, 0]
     assert match_aspects(pairs, word_similarity(pairs), 0.5)[1].precision is None
 
 

@@ -125,7 +125,7 @@ def test_a_loss_that_is_no_number_stops_the_run(base: str, tmp_path: Path, algor
     options = quick(algorithm, max_steps=3, learning_rate=1e30, kl_steps=0)
     said = refused(base, tmp_path / "out", reward=odd, options=options)
     assert "is no number" in said or "not finite" in said
-    assert "lower learning_rate" in said
+    assert "lower `learning_rate=...`" in said
 
 
 @pytest.mark.parametrize(

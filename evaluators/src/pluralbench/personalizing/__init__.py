@@ -1,1 +1,1 @@
-"""Personalized reward models: their users, the models trained with and without a profile, and the page of them."""
+"""Train personalized reward models with and without a profile, and compare them."""

@@ -1,4 +1,4 @@
-"""`personalize`: personalized reward models trained with and without a profile, and what they decide."""
+"""`personalize`: train personalized reward models with and without a profile, and compare their decisions."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -21,7 +21,7 @@ from pluralbench.evaluation.models import base_model_path
 from pluralbench.evaluation.timing import stopwatch
 from pluralbench.metrics.personalize import method_numbers
 from pluralbench.personalizing.users import (
-    HAS,
+    HAS_CONTEXT,
     TEST,
     TRAIN,
     VALIDATION,
@@ -29,8 +29,8 @@ from pluralbench.personalizing.users import (
     Users,
     UserSplit,
     context_sizes,
-    kept,
     load_users,
+    select,
     with_context,
 )
 from pluralbench.reports.figures.personalize import draw_personalized
@@ -63,6 +63,7 @@ if TYPE_CHECKING:
 
 BENCHMARK = "personalized-training"
 TITLES = {NEW: "New users", KNOWN: "Known users"}
+CONTEXT_NAMES: dict[ContextSource, str] = {"raw": "posts", "persona": "persona"}
 CONDITIONS: dict[str, tuple[Condition, ...]] = {
     "both": ("without", "with"),
     "without": ("without",),
@@ -82,12 +83,12 @@ class Model(FrozenModel):
 
     @property
     def name(self) -> str:
-        """Of its folder."""
+        """Name of its folder."""
         return f"{self.method}-{self.condition}-{self.seed}"
 
 
-class EmbeddedSplits(NamedTuple):
-    """Items and their vectors, in the same order."""
+class EmbeddedSplit(NamedTuple):
+    """Items of some users and their vectors, in the same order."""
 
     part: UserSplit
     corpus: "Corpus"
@@ -109,99 +110,115 @@ def personalize(
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> Personalized:
-    """Train personalized reward models with and without a profile, and compare what they decide.
+    """Train personalized reward models with and without a profile, and compare their decisions.
 
-    Personalized RewardBench, appendices A.3 and B: the ablation and the layout of its Table 6.
+    Follows the ablation of Personalized RewardBench (appendices A.3 and B; the report has the layout of its Table 6).
+    Pairs of new users are decided, and the latest pairs of training users with three or more pairs ("known users").
+    The run directory has `report.md`, the metrics, the decisions, and the models in folders that `score` accepts.
+    Repeating the call resumes an interrupted run.
 
-    backbone: a language model or a sentence encoder whose vectors all of them read, and which stays as it is; "local"
-    is the small embedded one. data: users to train on and new ones, in splits or to be divided by `held_out`, which is
-    a share of the users, or where others are. The latest pairs of users with three or more are held out too, as those
-    of known users. score_on, score_benchmark: another benchmark that is decided, config by config.
-    personalizing: methods, conditions and seeds. options: how each is trained; what it reads of the person is not
-    taken from there. personas: descriptions of users, by the id of an item or a person, where the data has none.
-    scoring: how the backbone runs. embeddings: a folder of vectors that runs share; without it they are in `out`.
+    Args:
+        backbone: Language model or sentence encoder whose vectors the models read: a folder or ORG/NAME on the Hub,
+            "local" for the small embedded model, or a `LocalModel`. It is not trained.
+        data: Location of the users' items, or a `DataConfig`. Its splits are training users and new users, unless
+            `held_out` says otherwise.
+        benchmark: Name of the benchmark, or a TOML file that describes one.
+        held_out: Fraction of the training users to hold out as new users, or the location of others. Default: the
+            test split.
+        score_on: Location of the items of another benchmark to decide too, or a `DataConfig`. Default: none.
+        score_benchmark: That benchmark.
+        personalizing: Methods, conditions and seeds. Default: `PersonalizeConfig()`.
+        options: Training of each model, except what it reads of the user. Default: `PersonalConfig()`.
+        personas: File with personas of items or users, for data without personas.
+        scoring: How the backbone runs. Default: `ScoringConfig()`.
+        embeddings: Folder of vectors that several runs share. Default: in the run directory.
+        out: Run directory. Default: below `runs/`, named after the backbone and the configuration.
+        fresh: Replace the run directory and start over.
 
-    `out` holds `report.md`, the numbers, each decision, and the models in folders that `score` takes. What was
-    interrupted goes on with the same call. Raises a `UserError` for every mistake of the caller.
+    Returns:
+        The run, as `load_run` reads it.
+
+    Raises:
+        UserError: An argument or the data is not valid.
     """
     personalizing, options = personalizing or PersonalizeConfig(), options or PersonalConfig()
     held_out = str(held_out) if isinstance(held_out, Path) else held_out
-    models = models_of(personalizing, options)
+    models = models_to_train(personalizing, options)
     users = load_users(
         benchmark,
         as_data_config(data),
-        needs_of(models),
+        required_context(models),
         held_out=held_out,
         scored=None if score_on is None else (score_benchmark, as_data_config(score_on)),
         personas=personas,
     )
-    described = backbone if isinstance(backbone, LocalModel) else LocalModel(name=str(backbone))
-    described = described.model_copy(update={"name": base_model_path(described.name)})
+    source = backbone if isinstance(backbone, LocalModel) else LocalModel(name=str(backbone))
+    source = source.model_copy(update={"name": base_model_path(source.name)})
     config = PersonalizeRunConfig(
-        backbone=described.record().model_copy(update={"kind": "backbone"}),
+        backbone=source.record().model_copy(update={"kind": "backbone"}),
         benchmark=users.loaded[TEST].benchmark_record(),
         data={name: loaded.data_record() for name, loaded in users.loaded.items()},
         scored_benchmark=None if users.scored is None else users.scored.benchmark_record(),
         scored_data=None if users.scored is None else users.scored.data_record(),
-        prompt=users.described().prompt_record(),
+        prompt=users.test_split().prompt_record(),
         held_out=None if held_out is None else str(held_out),
         personalizing=personalizing,
         options=options,
         scoring=scoring or ScoringConfig(),
     )
-    name = f"personalize-{file_name(Path(described.name).name)}"
+    name = f"personalize-{file_name(Path(source.name).name)}"
     target = Path(out or run_folder(name, config, users.loaded[TEST].data, personalizing))
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
-            _carried_out(output, config, described, users, models, embeddings)
-    done: Personalized = load_run(target, PersonalizeRunConfig)
+            _train_and_decide(output, config, source, users, models, embeddings)
+    result: Personalized = load_run(target, PersonalizeRunConfig)
     if not (target / PAGE_FILE).exists():
-        drawn = draw_personalized(done, target / FIGURES_FOLDER)
-        figures = [path.relative_to(target) for path in drawn if path.suffix == ".png"]
-        write_text(target / PAGE_FILE, page(done, figures))
-    return done
+        paths = draw_personalized(result, target / FIGURES_FOLDER)
+        figures = [path.relative_to(target) for path in paths if path.suffix == ".png"]
+        write_text(target / PAGE_FILE, page(result, figures))
+    return result
 
 
 def conditions_of(personalizing: PersonalizeConfig) -> tuple[Condition, ...]:
-    """The conditions in their order; where models with a profile read the persona too, `posts` is that without it."""
+    """Return the conditions in order. If models also read the persona, `posts` is the condition without it."""
     conditions = CONDITIONS[personalizing.profile]
     if not personalizing.persona or "with" not in conditions:
         return conditions
-    place = conditions.index("with")
-    return (*conditions[:place], "posts", *conditions[place:])
+    index = conditions.index("with")
+    return (*conditions[:index], "posts", *conditions[index:])
 
 
-def models_of(personalizing: PersonalizeConfig, options: PersonalConfig) -> list[Model]:
-    """The models to train; shuffled profiles are told to those with one."""
-    trained = [one for one in conditions_of(personalizing) if one != "shuffled"]
+def models_to_train(personalizing: PersonalizeConfig, options: PersonalConfig) -> list[Model]:
+    """Return the models to train. The condition `shuffled` trains none: it uses those of `with`."""
+    conditions = [condition for condition in conditions_of(personalizing) if condition != "shuffled"]
     models = []
-    for method, condition, seed in product(personalizing.methods, trained, range(personalizing.seeds)):
-        # Beside posts SynthesizeMe reads the persona as every other method does (appendix B), else in their place.
-        how: ContextSource = "persona" if method == "synthesizeme" and not personalizing.persona else "raw"
-        told = {"profile": condition != "without", "persona": condition == "with" and personalizing.persona}
-        own = PersonalConfig.model_validate(options.model_dump() | {"method": method, "seed": seed} | told)
-        models.append(Model(method=method, condition=condition, seed=seed, options=own, user_context=how))
+    for method, condition, seed in product(personalizing.methods, conditions, range(personalizing.seeds)):
+        # With `persona`, SynthesizeMe reads posts and persona as the others do (appendix B), else only the persona.
+        source: ContextSource = "persona" if method == "synthesizeme" and not personalizing.persona else "raw"
+        values = {"profile": condition != "without", "persona": condition == "with" and personalizing.persona}
+        model_options = PersonalConfig.model_validate(options.model_dump() | {"method": method, "seed": seed} | values)
+        models.append(Model(method=method, condition=condition, seed=seed, options=model_options, user_context=source))
     return models
 
 
-def needs_of(models: Sequence[Model]) -> ContextNeeds:
-    """What has to be known of people, so that these models can be told of them."""
-    told = {model.user_context for model in models if model.options.profile}
-    second = any(model.options.persona for model in models)
-    posts = ("posts",) if "raw" in told else ()
+def required_context(models: Sequence[Model]) -> ContextNeeds:
+    """Return the user context that these models read."""
+    sources = {model.user_context for model in models if model.options.profile}
+    with_persona = any(model.options.persona for model in models)
+    posts = ("posts",) if "raw" in sources else ()
     return ContextNeeds(
-        told=(*posts, *(("persona",) if "persona" in told or second else ())),
-        prompt=PromptConfig(profile="raw" if "raw" in told else "none"),
-        # Personas are rare in benchmarks: who has none is told by posts there.
-        scored=(("posts",) if told else ()) + (("persona",) if second else ()),
-        scored_prompt=PromptConfig(profile="raw" if told else "none"),
+        required=(*posts, *(("persona",) if "persona" in sources or with_persona else ())),
+        prompt=PromptConfig(profile="raw" if "raw" in sources else "none"),
+        # Personas are rare in other benchmarks: users without one keep their posts there.
+        scored=(("posts",) if sources else ()) + (("persona",) if with_persona else ()),
+        scored_prompt=PromptConfig(profile="raw" if sources else "none"),
     )
 
 
-def _carried_out(
+def _train_and_decide(
     output: Output,
     config: PersonalizeRunConfig,
-    described: LocalModel,
+    source: LocalModel,
     users: Users,
     models: list[Model],
     embeddings: Path | None,
@@ -213,65 +230,67 @@ def _carried_out(
     from pluralbench_local.personal.training import train_personal  # noqa: PLC0415 - the same
 
     with stopwatch(output.work) as seconds:
-        backbone = load_backbone(described, scoring=config.scoring)
+        backbone = load_backbone(source, scoring=config.scoring)
         store = EmbeddingStore(embeddings or output.work / EMBEDDINGS_FOLDER, backbone.record)
 
-        def embedded(name: str, part: UserSplit, told: ContextSource) -> EmbeddedSplits:
-            log_status(f"Vectors of {name} (--profile {told}): {len(part.groups):,} items")
-            part = with_context(part, told)
+        def embed_part(name: str, part: UserSplit, context: ContextSource) -> EmbeddedSplit:
+            log_status(f"Embedding {name} (user context: {CONTEXT_NAMES[context]}): {len(part.groups):,} items")
+            part = with_context(part, context)
             corpus = embed(
                 part.groups, part.items["rank"].to_list(), backbone, posts=config.options.profile_size, store=store
             )
-            return EmbeddedSplits(kept(part, corpus.places), corpus)
+            return EmbeddedSplit(select(part, corpus.places), corpus)
 
         parts = {TRAIN: users.train, VALIDATION: users.validation, **users.sets}
         vectors = {
-            told: {name: embedded(name, part, told) for name, part in parts.items() if part is not None}
-            for told in dict.fromkeys(model.user_context for model in models)
+            context: {name: embed_part(name, part, context) for name, part in parts.items() if part is not None}
+            for context in dict.fromkeys(model.user_context for model in models)
         }
         data = config.data[TRAIN]
-        trained: list[TrainedRecord] = []
-        decided: list[pl.DataFrame] = []
+        records: list[TrainedRecord] = []
+        decisions: list[pl.DataFrame] = []
         for number, model in enumerate(models, 1):
             log_status(f"Model {number} of {len(models)}: {model.name}")
-            folder, own = output.work / MODELS_FOLDER / model.name, vectors[model.user_context]
-            done = train_personal(
-                own[TRAIN].corpus,
+            folder, splits = output.work / MODELS_FOLDER / model.name, vectors[model.user_context]
+            trained = train_personal(
+                splits[TRAIN].corpus,
                 folder,
                 options=model.options,
                 backbone=backbone.record,
-                held_out=own[VALIDATION].corpus if VALIDATION in own else None,
+                held_out=splits[VALIDATION].corpus if VALIDATION in splits else None,
                 origin={"benchmark": config.benchmark.name, "location": data.location, "digest": data.digest},
             )
-            sets = {name: own[name] for name in users.sets}
-            decided += _decided(model, read_personal(done.folder), sets, config)
-            trained.append(_trained_record(model, folder, done.record))
-        items = pl.concat(decided)
+            sets = {name: splits[name] for name in users.sets}
+            decisions += _decide(model, read_personal(trained.folder), sets, config)
+            records.append(_trained_record(model, folder, trained.record))
+        items = pl.concat(decisions)
         first = next(iter(vectors.values()))
         users = replace(users, train=first[TRAIN].part, sets={name: first[name].part for name in users.sets})
-        result = _result(config, users, trained, backbone.record.model_dump(mode="json"), seconds())
-    metrics = metrics_frame(method_numbers(items, {name: one.by_config for name, one in result.sets.items()}))
+        result = _result(config, users, records, backbone.record.model_dump(mode="json"), seconds())
+    metrics = metrics_frame(method_numbers(items, {name: record.by_config for name, record in result.sets.items()}))
     folders = (MODELS_FOLDER,) if embeddings is not None else (MODELS_FOLDER, EMBEDDINGS_FOLDER)
     write_run(output, config, result, metrics, {"items": items}, folders=folders)
 
 
-def _decided(
-    model: Model, saved: "SavedPersonal", sets: Mapping[str, EmbeddedSplits], config: PersonalizeRunConfig
+def _decide(
+    model: Model, saved: "SavedPersonal", sets: Mapping[str, EmbeddedSplit], config: PersonalizeRunConfig
 ) -> Iterator[pl.DataFrame]:
-    """The decisions of a model on all sets, and with other users' profiles where that is asked."""
+    """Decide all sets with a model, and with other users' profiles if `profile` is "all"."""
     from pluralbench_local.personal.items import shuffle_profiles  # noqa: PLC0415 - the same
     from pluralbench_local.personal.saved import rewards_of  # noqa: PLC0415 - needs torch
 
-    also = model.condition == "with" and config.personalizing.profile == "all"
-    conditions: list[Condition] = [model.condition, *(["shuffled"] if also else [])]  # type: ignore[list-item]
+    shuffled = model.condition == "with" and config.personalizing.profile == "all"
+    conditions: list[Condition] = [model.condition, *(["shuffled"] if shuffled else [])]  # type: ignore[list-item]
     for (name, (part, corpus)), condition in product(sets.items(), conditions):
         if condition == "shuffled" and part.items["person"].n_unique() < 2:
             raise DataError(
-                f"The set {TITLES.get(name, name)!r} has a single user, so nobody else's profile can be shown; choose "
-                "--profile both."
+                f"The set {TITLES.get(name, name)!r} has a single user, so profiles cannot be shuffled; set "
+                '`profile="both"`.'
             )
-        shown = shuffle_profiles(corpus, model.seed) if condition == "shuffled" else corpus
-        yield _rows(part, rewards_of(saved, shown), _told_of(part, corpus, config.options.profile_size)).select(
+        visible = shuffle_profiles(corpus, model.seed) if condition == "shuffled" else corpus
+        yield _rows(
+            part, rewards_of(saved, visible), _context_columns(part, corpus, config.options.profile_size)
+        ).select(
             *(
                 pl.lit(value).cast(PERSONALIZE_ITEMS[column]).alias(column)
                 for column, value in (("method", model.method), ("condition", condition), ("seed", model.seed))
@@ -281,8 +300,8 @@ def _decided(
         )
 
 
-def _rows(part: UserSplit, rewards: list[list[float]], told: pl.DataFrame) -> pl.DataFrame:
-    """A row a decision."""
+def _rows(part: UserSplit, rewards: list[list[float]], context: pl.DataFrame) -> pl.DataFrame:
+    """The decisions, one row each, with the columns of `_context_columns`."""
     decisions = decide(part.items, rewards).filter(pl.col("outcome") != "equal")
     rows = decisions.select(
         "config",
@@ -293,24 +312,24 @@ def _rows(part: UserSplit, rewards: list[list[float]], told: pl.DataFrame) -> pl
         (pl.col("outcome") == "win").alias("correct"),
     )
     keys = part.items.select("config", pl.col("id").alias("item"))
-    return rows.join(keys.hstack(told), on=["config", "item"], how="left", maintain_order="left")
+    return rows.join(keys.hstack(context), on=["config", "item"], how="left", maintain_order="left")
 
 
-def _told_of(part: UserSplit, corpus: "Corpus", posts: int) -> pl.DataFrame:
-    """How many posts a user has, how much is told, and how far that is from the question."""
+def _context_columns(part: UserSplit, corpus: "Corpus", posts: int) -> pl.DataFrame:
+    """Number of posts, words of the user context, and its cosine distance to the question, by item."""
     vectors = corpus.vectors.numpy().astype(np.float64)
     directions = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float64).tiny)
     distances = [
-        None if told is None else float(1 - directions[query] @ directions[told])
-        for query, told in zip(corpus.query, corpus.about, strict=True)
+        None if context is None else float(1 - directions[query] @ directions[context])
+        for query, context in zip(corpus.query, corpus.about, strict=True)
     ]
-    counts = list(context_sizes(part, posts))
-    columns = {"posts": [one for one, _ in counts], "words": [one for _, one in counts], "distance": distances}
+    sizes = list(context_sizes(part, posts))
+    columns = {"posts": [count for count, _ in sizes], "words": [words for _, words in sizes], "distance": distances}
     return pl.DataFrame(columns, {name: PERSONALIZE_ITEMS[name] for name in columns})
 
 
 def _trained_record(model: Model, folder: Path, record: Mapping[str, object]) -> TrainedRecord:
-    kept = ("epoch", "held_out_accuracy", "parameters", "seconds", "data", "options")
+    names = ("epoch", "held_out_accuracy", "parameters", "seconds", "data", "options")
     return TrainedRecord(
         method=model.method,
         condition=model.condition,
@@ -318,7 +337,7 @@ def _trained_record(model: Model, folder: Path, record: Mapping[str, object]) ->
         user_context=model.user_context,
         folder=f"{MODELS_FOLDER}/{model.name}",
         digest=model_digest(str(folder)),
-        training={name: record[name] for name in kept if name in record},
+        training={name: record[name] for name in names if name in record},
     )
 
 
@@ -329,7 +348,7 @@ def _result(
         embedding=embedding,
         conditions=conditions_of(config.personalizing),
         trained_on=TrainedOn(pairs=users.train.items.height, users=users.train.items["person"].n_unique()),
-        excluded={name: part.left_out for name, part in {TRAIN: users.train, **users.sets}.items() if part.left_out},
+        excluded={name: part.excluded for name, part in {TRAIN: users.train, **users.sets}.items() if part.excluded},
         sets={name: _set_record(name, part, users) for name, part in users.sets.items()},
         models=tuple(trained),
         cost=CostRecord(seconds=seconds),
@@ -342,7 +361,7 @@ def _set_record(name: str, part: UserSplit, users: Users) -> SetRecord:
         title=TITLES.get(name) or ("" if other is None else other.benchmark_record().title),
         items=part.items.height,
         users=part.items["cluster"].n_unique(),
-        personas=sum(map(HAS["persona"], part.groups)),
+        personas=sum(map(HAS_CONTEXT["persona"], part.groups)),
         configs=tuple(part.items["config"].unique(maintain_order=True)),
         by_config=other is not None and other.benchmark.overall == "configs",
     )

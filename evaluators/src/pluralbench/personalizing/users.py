@@ -1,4 +1,4 @@
-"""The users that personalized reward models are trained and judged on: their items, apart, and what is told of them."""
+"""The users of `personalize`: training items, held-out items, and user contexts."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,38 +19,53 @@ from pluralbench.evaluation.train import held_out_clusters
 from pluralbench.results.personalize import KNOWN, NEW, SCORED, SETS, ContextSource
 
 TRAIN, VALIDATION, TEST = "train", "validation", "test"
-LATEST = 0.1
-"""The share of a user's pairs that are held out, the latest, of whom there are enough."""
-ENOUGH = 3
-FEWEST = 10  # pairs to train on
+HELD_OUT_SHARE = 0.1
+"""Share of each user's pairs that are held out: the latest ones."""
+MIN_USER_PAIRS = 3  # users with fewer pairs have none held out
+MIN_TRAIN_PAIRS = 10
 NO_TEST = (
-    "{where} has no split of users to test on; say which share of its users is held out, such as --held-out 0.2, or "
-    "where others are."
+    "{where} has no split of test users; hold out a share of its users with `held_out=0.2`, or give other users as "
+    "`held_out=...`."
 )
-NOT_TOLD: dict[str, str] = {
-    "posts": "has no posts of its users, which models with a profile are told; name their column (--column "
-    "profile=COLUMN), or train without (--profile without)",
-    "persona": "has no persona of its users, which synthesizeme and --persona read; build the data with personas, give "
-    "--personas FILE (`pluralbench synthesize` writes one), or leave these out",
+MISSING_CONTEXT: dict[str, str] = {
+    "posts": "has no posts of its users, which models with a profile read; name their column with "
+    '`columns=["profile=COLUMN"]`, or set `profile="without"`',
+    "persona": "has no personas of its users, which synthesizeme and `persona=True` read; give a file of `pluralbench "
+    "synthesize` as `personas=...`, or leave these out",
 }
-HAS: dict[str, Callable[[Group], bool]] = {
+HAS_CONTEXT: dict[str, Callable[[Group], bool]] = {
     "posts": lambda group: bool(group.context),
     "persona": lambda group: group.person is not None and bool(group.person.persona),
 }
-"""Whether what a model needs to be told is known of the person of a group."""
+"""Whether a group has a kind of user context."""
 
 
 class UserSplit(NamedTuple):
-    """Items and the groups of them, in the same order. left_out: items of whose person nothing is known to tell."""
+    """Items of some users.
+
+    Attributes:
+        items: The items.
+        groups: Their prompts and responses, in the same order.
+        excluded: Number of items without the user context that models need, or longer than the backbone reads.
+    """
 
     items: pl.DataFrame
     groups: list[Group]
-    left_out: int = 0
+    excluded: int = 0
 
 
 @dataclass(frozen=True)
 class Users:
-    """All items. loaded: the splits they are from. sets: what is decided, by the names of `SETS`."""
+    """The items of all users.
+
+    Attributes:
+        train: Items to train on.
+        validation: Items to choose an epoch by; None if the data has no such split.
+        sets: Items to decide, by the names of `SETS`.
+        loaded: The splits that were read.
+        scored: Another benchmark whose items are decided.
+        personas: Personas from a file.
+    """
 
     train: UserSplit
     validation: UserSplit | None
@@ -59,16 +74,23 @@ class Users:
     scored: LoadedBenchmark | None
     personas: Mapping[str, UserPersona] = field(default_factory=dict)
 
-    def described(self) -> LoadedBenchmark:
-        """New users, with all that is known of people."""
+    def test_split(self) -> LoadedBenchmark:
+        """Return the test split with the personas."""
         loaded = self.loaded[TEST]
         return loaded._replace(context=replace(loaded.context, personas=self.personas))
 
 
 class ContextNeeds(NamedTuple):
-    """What models are told of: keys of `NOT_TOLD`, and the prompt that says it, here and in another benchmark."""
+    """The user context that models read.
 
-    told: tuple[str, ...]
+    Attributes:
+        required: Kinds of context (keys of `MISSING_CONTEXT`) that items need.
+        prompt: How prompts include it.
+        scored: Kinds of context that items of another benchmark need.
+        scored_prompt: How its prompts include it.
+    """
+
+    required: tuple[str, ...]
     prompt: PromptConfig
     scored: tuple[str, ...]
     scored_prompt: PromptConfig
@@ -83,29 +105,36 @@ def load_users(
     scored: tuple[str, DataConfig] | None = None,
     personas: Path | None = None,
 ) -> Users:
-    """Read the users to train on, and the sets that are decided.
+    """Load the users to train on, and the sets to decide.
 
-    held_out: without it the data's test split has the new users; a share of the users of its train split, or where
-    others are. scored: another benchmark and its data. personas: of items or persons whose data has none.
+    Args:
+        benchmark: Benchmark of the users.
+        data: Their items.
+        needs: User context that the models read.
+        held_out: Share of the users of the train split to hold out as new users, or the location of others. Default:
+            the test split.
+        scored: Another benchmark to decide, and its data.
+        personas: File with personas of items or users whose data has none.
 
-    Raises `DataError` for users that are in two parts, for fewer than two users or `FEWEST` pairs to train on, and
-    where nothing is known that `needs` names.
+    Raises:
+        DataError: If a user is in two splits, there are fewer than two users or `MIN_TRAIN_PAIRS` pairs to train on, or
+            no item has the context that is needed.
     """
-    known = {} if personas is None else read_personas(personas)
-    loaded, frames = _splits(benchmark, data, needs.prompt, held_out)
-    _check_apart(frames)
-    newest = _newest(frames[TRAIN])
-    every = {name: (loaded[name], frame) for name, frame in frames.items()}
-    every |= {name: (loaded[TRAIN], frames[TRAIN].filter(rows)) for name, rows in ((TRAIN, ~newest), (KNOWN, newest))}
+    personas_by_id = {} if personas is None else read_personas(personas)
+    loaded, frames = _load_splits(benchmark, data, needs.prompt, held_out)
+    _check_disjoint(frames)
+    latest = _latest_pairs(frames[TRAIN])
+    sources = {name: (loaded[name], frame) for name, frame in frames.items()}
+    sources |= {name: (loaded[TRAIN], frames[TRAIN].filter(rows)) for name, rows in ((TRAIN, ~latest), (KNOWN, latest))}
     other = None if scored is None else load_benchmark(scored[0], scored[1], needs.scored_prompt)
     if other is not None:
-        every[SCORED] = (other, other.items.frame)
+        sources[SCORED] = (other, other.items.frame)
     parts = {
-        name: _told(one, frame, needs.scored if name == SCORED else needs.told, known)
-        for name, (one, frame) in every.items()
+        name: _split_with_context(source, frame, needs.scored if name == SCORED else needs.required, personas_by_id)
+        for name, (source, frame) in sources.items()
         if frame.height
     }
-    _check_enough(parts[TRAIN].items, loaded[TRAIN].items.location)
+    _check_size(parts[TRAIN].items, loaded[TRAIN].items.location)
     parts[NEW] = parts.pop(TEST)
     return Users(
         train=parts[TRAIN],
@@ -113,14 +142,14 @@ def load_users(
         sets={name: parts[name] for name in SETS if name in parts},
         loaded=loaded,
         scored=other,
-        personas=known,
+        personas=personas_by_id,
     )
 
 
-def _splits(
+def _load_splits(
     benchmark: str, data: DataConfig, prompt: PromptConfig, held_out: float | str | None
 ) -> tuple[dict[str, LoadedBenchmark], dict[str, pl.DataFrame]]:
-    """The splits as they were read, and the items of each part."""
+    """The loaded splits, and the items of each part."""
 
     def read(split: str, location: str | None = data.location) -> LoadedBenchmark:
         return load_benchmark(benchmark, data.model_copy(update={"split": split, "location": location}), prompt)
@@ -131,9 +160,9 @@ def _splits(
     loaded = {TRAIN: read(TRAIN)}
     frames = {TRAIN: loaded[TRAIN].items.frame}
     if isinstance(held_out, float | int):
-        chosen = held_out_clusters(frames[TRAIN]["person"].to_list(), held_out, 0)
-        theirs = frames[TRAIN]["person"].is_in(sorted(chosen))
-        frames = {TRAIN: frames[TRAIN].filter(~theirs), TEST: frames[TRAIN].filter(theirs)}
+        test_users = held_out_clusters(frames[TRAIN]["person"].to_list(), held_out, 0)
+        is_test = frames[TRAIN]["person"].is_in(sorted(test_users))
+        frames = {TRAIN: frames[TRAIN].filter(~is_test), TEST: frames[TRAIN].filter(is_test)}
         loaded[TEST] = loaded[TRAIN]
     else:
         try:
@@ -150,83 +179,87 @@ def _splits(
     return loaded, frames
 
 
-def _check_apart(frames: Mapping[str, pl.DataFrame]) -> None:
+def _check_disjoint(frames: Mapping[str, pl.DataFrame]) -> None:
     for one, other in combinations(frames, 2):
         both = frames[one].join(frames[other].select("person").unique(), on="person", how="semi")
         users = both["person"].unique(maintain_order=True)
         if len(users):
-            more = f", and so are {len(users) - 1:,} more" if len(users) > 1 else ""
+            more = f" (and {len(users) - 1:,} more)" if len(users) > 1 else ""
             raise DataError(
-                f"The user {users[0]} is among those of {one} and those of {other}{more}; split the data by user, so "
-                "that new users are new."
+                f"The user {users[0]}{more} is in both {one} and {other}; split the data by user, so that new users "
+                "are new."
             )
 
 
-def _check_enough(train: pl.DataFrame, location: str) -> None:
+def _check_size(train: pl.DataFrame, location: str) -> None:
     users = train["person"].n_unique()
     if users < 2:
         raise DataError(
-            f"{location} has a single user to train on ({train['person'][0]}); what differs between users can only be "
-            "learned of several."
+            f"{location} has a single user to train on ({train['person'][0]}); give items of several users."
         )
     pairs = int((train["rank"].list.n_unique() > 1).sum())
-    if pairs < FEWEST:
-        raise DataError(f"{location} has {pairs:,} pairs to train on, which are too few; give {FEWEST} or more.")
+    if pairs < MIN_TRAIN_PAIRS:
+        raise DataError(f"{location} has only {pairs:,} pairs to train on; give at least {MIN_TRAIN_PAIRS}.")
 
 
-def _newest(items: pl.DataFrame) -> pl.Series:
-    """Which items are the latest of users who have enough, in whose order they stand."""
-    number = pl.len().over("person")
-    place = pl.int_range(pl.len()).over("person")
-    latest = pl.max_horizontal(pl.lit(1), (number * LATEST).round().cast(pl.Int64))
-    return items.select((number >= ENOUGH) & (place >= number.cast(pl.Int64) - latest)).to_series()
+def _latest_pairs(items: pl.DataFrame) -> pl.Series:
+    """Which items are the latest ones of a user with enough items. Items are in the order of time."""
+    count = pl.len().over("person")
+    number = pl.int_range(pl.len()).over("person")
+    latest = pl.max_horizontal(pl.lit(1), (count * HELD_OUT_SHARE).round().cast(pl.Int64))
+    return items.select((count >= MIN_USER_PAIRS) & (number >= count.cast(pl.Int64) - latest)).to_series()
 
 
-def _told(
-    loaded: LoadedBenchmark, items: pl.DataFrame, needed: Sequence[str], personas: Mapping[str, UserPersona]
+def _split_with_context(
+    loaded: LoadedBenchmark, items: pl.DataFrame, required: Sequence[str], personas: Mapping[str, UserPersona]
 ) -> UserSplit:
-    """The items of whose person is known what is needed. Raises `DataError` where there is none."""
+    """The items with the required user context. Raises `DataError` if there is none."""
     context = replace(loaded.context, personas=personas) if personas else loaded.context
     groups = loaded._replace(items=replace(loaded.items, frame=items), frame=items, context=context).groups(
         full_context=True
     )
-    for what in needed:
-        if not any(map(HAS[what], groups)):
-            raise DataError(f"{loaded.items.location} {NOT_TOLD[what]}.")
-    there = [all(HAS[what](group) for what in needed) for group in groups]
-    if not any(there):
+    for kind in required:
+        if not any(map(HAS_CONTEXT[kind], groups)):
+            raise DataError(f"{loaded.items.location} {MISSING_CONTEXT[kind]}.")
+    complete = [all(HAS_CONTEXT[kind](group) for kind in required) for group in groups]
+    if not any(complete):
         raise DataError(
-            f"{loaded.items.location} has no item whose user has all that is told ({', '.join(needed)}); train fewer "
-            "methods at a time."
+            f"{loaded.items.location} has no item with all user contexts that are read ({', '.join(required)}); train "
+            "fewer methods at a time."
         )
-    kept = [group for group, has in zip(groups, there, strict=True) if has]
-    return UserSplit(items.filter(pl.Series(there)), kept, there.count(False))
+    kept = [group for group, is_complete in zip(groups, complete, strict=True) if is_complete]
+    return UserSplit(items.filter(pl.Series(complete)), kept, complete.count(False))
 
 
-def kept(part: UserSplit, places: Sequence[int]) -> UserSplit:
-    """The items at these places; the others are left out too, as those that are longer than the backbone reads."""
-    left = part.left_out + part.items.height - len(places)
-    return UserSplit(part.items[list(places)], [part.groups[place] for place in places], left)
+def select(part: UserSplit, indices: Sequence[int]) -> UserSplit:
+    """Return the items at these indices. The others are counted as excluded."""
+    excluded = part.excluded + part.items.height - len(indices)
+    return UserSplit(part.items[list(indices)], [part.groups[index] for index in indices], excluded)
 
 
-def with_context(part: UserSplit, told: ContextSource) -> UserSplit:
-    """The part as a model is told of its users: by posts (raw), or by a persona, and by posts who has none."""
-    if told == "raw":
+def with_context(part: UserSplit, source: ContextSource) -> UserSplit:
+    """Return the items with a user context from posts ("raw"), or from the persona ("persona").
+
+    Users without a persona keep their posts.
+    """
+    if source == "raw":
         return part
     personas = [() if group.person is None else group.person.persona for group in part.groups]
     groups = [
-        replace(group, context=(persona_block(has),)) if has else group
-        for group, has in zip(part.groups, personas, strict=True)
+        replace(group, context=(persona_block(persona),)) if persona else group
+        for group, persona in zip(part.groups, personas, strict=True)
     ]
     return part._replace(groups=groups)
 
 
 def context_sizes(part: UserSplit, posts: int) -> Iterator[tuple[int, int | None]]:
-    """Of each item how many posts its user has, and how many words are told; None where nothing is.
+    """Yield the number of posts of each item's user, and the number of words of the user context (None without one).
 
-    posts: the most blocks of what is told that a model reads.
+    Args:
+        part: The items.
+        posts: Maximum number of blocks of a user context.
     """
     for group in part.groups:
         blocks = group.context[:posts]
-        known = 0 if group.person is None else len(group.person.profile)
-        yield known, len("\n".join(blocks).split()) if blocks else None
+        count = 0 if group.person is None else len(group.person.profile)
+        yield count, len("\n".join(blocks).split()) if blocks else None

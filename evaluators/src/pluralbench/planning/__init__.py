@@ -1,1 +1,1 @@
-"""Planners: trained on what people expect of answers, asked for plans, and held against the true aspects."""
+"""Train planners, write plans, and evaluate plans against the true aspects."""

@@ -1,7 +1,7 @@
-"""How much of what people expect a plan names, and how much of the plan they expect.
+"""Recall and precision of the aspects of plans.
 
-A true aspect and a planned one are the same where they are alike enough: by the cosine of their sentence embeddings, or
-by the words they share. Each is the same as at most one other: the pairs are as many as can be.
+A planned aspect matches a true one if they are similar enough: by the cosine of their sentence embeddings, or by the
+words that they share. The matching is one-to-one and of maximum size.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,12 +17,12 @@ from pluralbench.downstream.curves import Key, index_names, mean_numbers
 from pluralbench.results.metrics_frame import Place
 
 WORDS, EMBEDDINGS = "words", "embeddings"
-SHORTEST = 3  # letters of a word that counts: titles are short, and shorter words say how they hang together
+MIN_LETTERS = 3  # of a word that counts: in short titles, shorter words are function words
 GROUP = "plan"
 
 
 class Pair(NamedTuple):
-    """The aspects of an item: the true ones, and those of its plan, none where it has no list."""
+    """The true aspects of an item, and the planned ones (none if the plan has no list)."""
 
     id: str
     true: Sequence[str]
@@ -30,53 +30,74 @@ class Pair(NamedTuple):
 
 
 class AspectMatches(NamedTuple):
-    """Of one item: how many true aspects and planned ones are the same, and the two shares.
+    """The matches of an item.
 
-    recall: of the true aspects. precision: of the planned ones, None where there is none.
+    Attributes:
+        matches: Number of matches.
+        recall: Share of the true aspects that match.
+        precision: Share of the planned aspects that match; None if there are none.
     """
 
-    same: int
+    matches: int
     recall: float
     precision: float | None
 
 
-def matched(similarity: Array, threshold: float) -> int:
-    """How many pairs of rows and columns, each in one pair at most, have at least this similarity.
+def count_matches(similarity: Array, threshold: float) -> int:
+    """Count the pairs of a maximum one-to-one matching of rows and columns.
 
-    similarity: from -1 to 1, [rows, columns]. Of all ways to pair as many as can be, the most alike counts.
+    Of all matchings of maximum size, the one with the highest total similarity is used.
+
+    Args:
+        similarity: From -1 to 1, of shape (rows, columns).
+        threshold: Lowest similarity of a pair.
     """
-    from scipy.optimize import linear_sum_assignment  # noqa: PLC0415 - a second that `--help` saves
+    from scipy.optimize import linear_sum_assignment  # noqa: PLC0415 - takes a second to import
 
     above = similarity >= threshold
-    # Each pair weighs more than all similarities together, so that their number comes first.
+    # Each pair weighs more than all similarities together, so that the size of the matching comes first.
     rows, columns = linear_sum_assignment(np.where(above, 2.0 * min(similarity.shape) + similarity, 0.0), maximize=True)
     return int(above[rows, columns].sum())
 
 
 def match_aspects(pairs: Sequence[Pair], similarities: Sequence[Array], threshold: float) -> list[AspectMatches]:
-    """What is found of each item. similarities: of its true aspects to its planned ones, [true, planned]."""
-    found = []
+    """Match the aspects of each item.
+
+    Args:
+        pairs: The aspects of each item.
+        similarities: Similarity of true and planned aspects, by item, each of shape (true, planned).
+        threshold: Lowest similarity of a match.
+    """
+    results = []
     for pair, similarity in zip(pairs, similarities, strict=True):
-        same = matched(similarity, threshold) if pair.planned else 0
-        found.append(AspectMatches(same, same / len(pair.true), same / len(pair.planned) if pair.planned else None))
-    return found
+        matches = count_matches(similarity, threshold) if pair.planned else 0
+        precision = matches / len(pair.planned) if pair.planned else None
+        results.append(AspectMatches(matches, matches / len(pair.true), precision))
+    return results
 
 
 def word_similarity(pairs: Sequence[Pair]) -> list[Array]:
-    """Twice the words that two titles share over the words that both have (Dice); words are compared by their stems."""
+    """Return the Dice coefficient of the word stems of true and planned titles, by item."""
 
-    def alike(one: str, other: str) -> float:
-        ours, theirs = stems(one, SHORTEST), stems(other, SHORTEST)
-        return 2 * len(ours & theirs) / (len(ours) + len(theirs)) if ours and theirs else 0.0
+    def dice(true: str, planned: str) -> float:
+        first, second = stems(true, MIN_LETTERS), stems(planned, MIN_LETTERS)
+        return 2 * len(first & second) / (len(first) + len(second)) if first and second else 0.0
 
-    tables: list[Any] = [[[alike(one, other) for other in pair.planned] for one in pair.true] for pair in pairs]
+    tables: list[Any] = [[[dice(true, planned) for planned in pair.planned] for true in pair.true] for pair in pairs]
     return [np.array(table, dtype=np.float64) for table in tables]
 
 
 def embedding_similarity(pairs: Sequence[Pair], encoder: str, ledger: Ledger) -> list[Array]:
-    """Cosines of the titles' embeddings by a model of sentence-transformers; each is a recorded call.
+    """Return the cosine of the embeddings of true and planned titles, by item. Embeddings are recorded calls.
 
-    encoder: a folder, or ORG/NAME on the Hub. Raises `RetrievalError`, `MissingExtra`.
+    Args:
+        pairs: The aspects of each item.
+        encoder: A sentence-transformers model: a folder, or ORG/NAME on the Hub.
+        ledger: Records the calls.
+
+    Raises:
+        RetrievalError: If the model cannot be loaded.
+        MissingExtra: If sentence-transformers is not installed.
     """
     from pluralbench_calls.retrieval import Query, rank, retriever  # noqa: PLC0415 - used by few
 
@@ -89,18 +110,22 @@ def embedding_similarity(pairs: Sequence[Pair], encoder: str, ledger: Ledger) ->
 
 
 def aspect_numbers(
-    items: pl.DataFrame, found: Mapping[str, Sequence[AspectMatches]], *, by_config: bool
+    items: pl.DataFrame, matches: Mapping[str, Sequence[AspectMatches]], *, by_config: bool
 ) -> Iterator[tuple[Place, Estimate]]:
-    """Mean recall and precision by each way of matching, overall and by config, with intervals over clusters.
+    """Compute mean recall and precision, overall and by config, with intervals over clusters.
 
-    items: their `config` and `cluster`, in the order of `found`. by_config: the overall number is the unweighted mean
-    over configs, else over all items. Precision is over the items whose plan has a list.
+    Precision is averaged over items whose plan has a list.
+
+    Args:
+        items: `config` and `cluster` of each item.
+        matches: Matches of the items, by similarity (`WORDS`, `EMBEDDINGS`).
+        by_config: Whether the overall number is the unweighted mean over configs, instead of the mean over items.
     """
     config, configs = index_names(items["config"])
     cluster, _ = index_names(items["cluster"])
     columns: dict[Key, Array] = {
-        (way, metric, None): np.array([np.nan if (value := getattr(one, name)) is None else value for one in own])
-        for way, own in found.items()
+        (kind, metric, None): np.array([np.nan if (value := getattr(item, name)) is None else value for item in values])
+        for kind, values in matches.items()
         for metric, name in (("aspect_recall", "recall"), ("aspect_precision", "precision"))
     }
     columns = {key: values for key, values in columns.items() if not np.isnan(values).all()}

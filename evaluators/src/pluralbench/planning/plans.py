@@ -1,4 +1,4 @@
-"""`plan`: a planner says of each item what the person expects, as the file that `score --profile plan` takes."""
+"""`plan`: let a planner infer, for each item, what the user expects of a response."""
 
 import json
 from collections import Counter
@@ -31,15 +31,15 @@ from pluralbench.planning.aspects import (
     match_aspects,
     word_similarity,
 )
-from pluralbench.planning.prompts import load_people, marks_of, prompts_of
+from pluralbench.planning.prompts import item_fingerprints, load_planner_items, planner_prompts
 from pluralbench.results.columns import schema_of
 from pluralbench.results.metrics_frame import metrics_frame
 from pluralbench.results.plans import PLANS_FILE, PlanResult, PlanRunConfig
 from pluralbench.results.runs import LEDGER_FILE, Plans, load_run, write_run
 
 PLANNED = schema_of("config", "id", "cluster", "text", "aspects", "outcome", "reason", "tokens", "call")
-"""A row an item. text: as the planner wrote it, null where there is none; then `outcome` and `reason` say why.
-aspects: what could be read from it, empty where it has no list. call: the key of the recorded call."""
+"""Plans, a row for each item. `text` is the planner's reply; if it is null, `outcome` and `reason` say why. `aspects`
+is the list in the text, empty if there is none. `call` is the key of the recorded call."""
 
 
 def plan(
@@ -86,12 +86,12 @@ def plan(
         matching or AspectMatchingConfig(),
         connection or ConnectionConfig(),
     )
-    loaded = load_people(benchmark, as_data_config(data), profile_size)
+    loaded = load_planner_items(benchmark, as_data_config(data), profile_size)
     _check_ids(loaded.items.frame)
-    checked = _check_unlearned(planner, loaded)
-    asked = resolve_policy(planner, sampling, connection)
+    checked = _check_training_items(planner, loaded)
+    policy = resolve_policy(planner, sampling, connection)
     config = PlanRunConfig(
-        planner=asked.chat,
+        planner=policy.chat,
         benchmark=loaded.benchmark_record(),
         data=loaded.data_record(),
         profile_size=profile_size,
@@ -103,66 +103,66 @@ def plan(
         connection=connection,
     )
     choices = [*([planner] if isinstance(planner, LocalModel) else []), sampling, matching]
-    name = f"{loaded.name}-{file_name(Path(asked.record.name).name)}-plans"
+    name = f"{loaded.name}-{file_name(Path(policy.record.name).name)}-plans"
     target = Path(out or run_folder(name, config, loaded.data, *choices, seed=seed, exclude=("encoder",)))
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
             with stopwatch(output.work) as seconds, working_ledger(output.work / "ledger.sqlite") as ledger:
-                planned = _planned(loaded, asked, ledger, seed)
+                plans = _write_plans(loaded, policy, ledger, seed)
                 usage = ledger.usage()
-                found = _found(loaded.items.frame, planned, matching, ledger)
+                matches = _match_true_aspects(loaded.items.frame, plans, matching, ledger)
                 ledger.export(output.work / LEDGER_FILE, ledger.used)
                 result = PlanResult(
-                    planner=asked.record.model_copy(update={"kind": "planner"}),
+                    planner=policy.record.model_copy(update={"kind": "planner"}),
                     checked=checked,
-                    **_counts(planned),
-                    calls=planned.height,
+                    **_counts(plans),
+                    calls=plans.height,
                     prompt_tokens=usage[0],
                     completion_tokens=usage[1],
                     cost=cost_of_calls(seconds(), connection, *usage),
                 )
-            _write(output, config, result, planned, found)
+            _save(output, config, result, plans, matches)
     return load_run(target, PlanRunConfig)
 
 
 def _check_ids(items: pl.DataFrame) -> None:
-    twice = items.group_by("id", maintain_order=True).agg("config").filter(pl.col("config").list.len() > 1)
-    if twice.height:
-        item, configs = twice.row(0)
+    duplicates = items.group_by("id", maintain_order=True).agg("config").filter(pl.col("config").list.len() > 1)
+    if duplicates.height:
+        item, configs = duplicates.row(0)
         raise DataError(
-            f"The id {item} stands in the configs {' and '.join(configs[:2])}, and a plan is told by its item's id; "
-            "plan one config at a time (--config)."
+            f"The id {item} is in the configs {' and '.join(configs[:2])}, and plans are stored by id; plan one config "
+            "at a time with `configs=...`."
         )
 
 
-def _check_unlearned(planner: str | Path | LocalModel, loaded: LoadedBenchmark) -> bool:
-    """Whether the planner's folder records what it learned from. Raises `DataError` where that has an item to plan."""
+def _check_training_items(planner: str | Path | LocalModel, loaded: LoadedBenchmark) -> bool:
+    """Whether the planner's folder records its training items. Raises `DataError` if one of them is to be planned."""
     name = planner.name if isinstance(planner, LocalModel) else str(planner)
     path = Path(name) / PLANNER_FILE
     if not path.is_file():
         return False
     record = parse_json(read_text(path, DataError), str(path), DataError)
     match record:
-        case {"origin": {"learned": [*marks]}}:
-            learned = {str(mark) for mark in marks}
+        case {"origin": {"learned": [*fingerprints]}}:
+            learned = {str(fingerprint) for fingerprint in fingerprints}
         case _:
             return False
-    known = [item for item, marks in zip(loaded.items.frame["id"], marks_of(loaded), strict=True) if marks & learned]
-    if known:
+    ids, fingerprints_by_item = loaded.items.frame["id"], item_fingerprints(loaded)
+    seen = [item for item, own in zip(ids, fingerprints_by_item, strict=True) if own & learned]
+    if seen:
         raise DataError(
-            f"The planner {name} learned the aspects of {len(known):,} of the {loaded.items.frame.height:,} items "
-            f"(id {known[0]} among them), so that its plans would tell what is to be inferred; let it plan others, or "
-            "train it on others: without `data` it learns from other people than the benchmark's."
+            f"The planner {name} was trained on the aspects of {len(seen):,} of the {len(ids):,} items (such as "
+            f"{seen[0]}); let it plan others, or train it on others (by default it trains on other users)."
         )
     return True
 
 
-def _planned(loaded: LoadedBenchmark, planner: Policy, ledger: Ledger, seed: int) -> pl.DataFrame:
-    """The plans of all items, a frame of `PLANNED`. Raises `EvaluationError` where none has a text."""
+def _write_plans(loaded: LoadedBenchmark, planner: Policy, ledger: Ledger, seed: int) -> pl.DataFrame:
+    """The plans of all items (columns of `PLANNED`). Raises `EvaluationError` if no plan has a text."""
     items = loaded.items.frame.select("config", "id", "cluster")
     requests = [
         chat_request(planner.chat, messages, seed=seed, label=f"the plan for {row['id']}", attempt=0)
-        for row, messages in zip(items.iter_rows(named=True), prompts_of(loaded), strict=True)
+        for row, messages in zip(items.iter_rows(named=True), planner_prompts(loaded), strict=True)
     ]
     answers = ask(requests, ledger, planner.backend, limits=planner.limits, label="plans")
     rows = [
@@ -171,67 +171,66 @@ def _planned(loaded: LoadedBenchmark, planner: Policy, ledger: Ledger, seed: int
     ]
     for row in rows:
         row["aspects"] = [] if row["text"] is None else read_plan(row["text"])
-    planned = pl.DataFrame(rows, schema=PLANNED)
-    if planned["text"].null_count() == planned.height:
-        outcome, reason = planned.select("outcome", "reason").row(0)
+    plans = pl.DataFrame(rows, schema=PLANNED)
+    if plans["text"].null_count() == plans.height:
+        outcome, reason = plans.select("outcome", "reason").row(0)
         raise EvaluationError(
-            f"The planner {planner.record.name} gave no text for any item (the first time {outcome}: {reason}); look "
-            "at its chat template, --max-tokens and --profile-size."
+            f"The planner {planner.record.name} wrote no text for any item (first item: {outcome}, {reason}); check "
+            "its chat template, `max_tokens=...` and `profile_size=...`."
         )
-    return planned
+    return plans
 
 
-def _found(
-    items: pl.DataFrame, planned: pl.DataFrame, matching: AspectMatchingConfig, ledger: Ledger
+def _match_true_aspects(
+    items: pl.DataFrame, plans: pl.DataFrame, matching: AspectMatchingConfig, ledger: Ledger
 ) -> dict[str, list[AspectMatches]]:
-    """What the plans have of the true aspects, by the way of matching; nothing where the items have none."""
+    """Matches of planned and true aspects, by similarity; empty if an item has no true aspects."""
     if any(not aspects for aspects in items["aspects"].to_list()):
         return {}
     titles = ([aspect["aspect"] for aspect in aspects] for aspects in items["aspects"].to_list())
-    pairs = [Pair(*row) for row in zip(items["id"], titles, planned["aspects"].to_list(), strict=True)]
-    found = {WORDS: match_aspects(pairs, word_similarity(pairs), matching.min_word_overlap)}
+    pairs = [Pair(*row) for row in zip(items["id"], titles, plans["aspects"].to_list(), strict=True)]
+    matches = {WORDS: match_aspects(pairs, word_similarity(pairs), matching.min_word_overlap)}
     if matching.encoder is not None:
-        found[EMBEDDINGS] = match_aspects(
-            pairs, embedding_similarity(pairs, matching.encoder, ledger), matching.min_cosine
-        )
-    return found
+        similarities = embedding_similarity(pairs, matching.encoder, ledger)
+        matches[EMBEDDINGS] = match_aspects(pairs, similarities, matching.min_cosine)
+    return matches
 
 
-def _counts(planned: pl.DataFrame) -> dict[str, Any]:
-    listed, missing = planned["aspects"].list.len() > 0, planned["text"].is_null()
+def _counts(plans: pl.DataFrame) -> dict[str, Any]:
+    listed, missing = plans["aspects"].list.len() > 0, plans["text"].is_null()
     return {
-        "items": planned.height,
+        "items": plans.height,
         "listed": int(listed.sum()),
         "as_text": int((~listed & ~missing).sum()),
         "missing": int(missing.sum()),
-        "cut": planned.filter(outcome="length").height,
-        "reasons": dict(sorted(Counter(planned["reason"].drop_nulls().to_list()).items())),
+        "cut": plans.filter(outcome="length").height,
+        "reasons": dict(sorted(Counter(plans["reason"].drop_nulls().to_list()).items())),
     }
 
 
-def _write(
+def _save(
     output: Output,
     config: PlanRunConfig,
     result: PlanResult,
-    planned: pl.DataFrame,
-    found: dict[str, list[AspectMatches]],
+    plans: pl.DataFrame,
+    matches: dict[str, list[AspectMatches]],
 ) -> None:
     by_config = config.benchmark.description.overall == "configs"
-    numbers = aspect_numbers(planned, found, by_config=by_config) if found else []
+    numbers = aspect_numbers(plans, matches, by_config=by_config) if matches else []
     columns = [
-        pl.Series(f"{name}_{way}", [getattr(one, name) for one in own], pl.Float64)
-        for way, own in found.items()
+        pl.Series(f"{name}_{kind}", [getattr(item, name) for item in values], pl.Float64)
+        for kind, values in matches.items()
         for name in ("recall", "precision")
     ]
-    items, texts = planned.with_columns(columns), {PLANS_FILE: _lines(planned)}
+    items, texts = plans.with_columns(columns), {PLANS_FILE: _plan_lines(plans)}
     write_run(output, config, result, metrics_frame(numbers), {"items": items}, texts=texts)
 
 
-def _lines(planned: pl.DataFrame) -> str:
-    """The file of plans: the titles of each list, or the text of a plan without one."""
-    there = planned.filter(pl.col("text").is_not_null()).select("config", "id", "aspects", "text")
+def _plan_lines(plans: pl.DataFrame) -> str:
+    """The file of plans: the titles of each list, or the text of a plan without a list."""
+    written = plans.filter(pl.col("text").is_not_null()).select("config", "id", "aspects", "text")
     lines = [
         json.dumps({"id": item, "config": config, "aspects": aspects or text.strip()}, ensure_ascii=False)
-        for config, item, aspects, text in there.iter_rows()
+        for config, item, aspects, text in written.iter_rows()
     ]
     return "\n".join([*lines, ""])

@@ -1,4 +1,4 @@
-"""What a planner is asked of each item of a benchmark, and by what an item is known again that it learned from."""
+"""Prompts of planners, and fingerprints that recognize their training items in other data."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -15,53 +15,52 @@ from pluralbench.errors import DataError
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark
 
 LEARNED = "learned"
-"""Of a planner's origin: the marks of the items that it learned from."""
+"""Key of a planner's origin: fingerprints of its training items."""
 
 
-def load_people(benchmark: str, data: DataConfig, profile_size: int) -> LoadedBenchmark:
+def load_planner_items(benchmark: str, data: DataConfig, profile_size: int) -> LoadedBenchmark:
     """Load the prompts and profiles of a benchmark's items, with at most `profile_size` posts each.
 
     Raises:
         DataError: An item has no profile.
     """
     loaded = load_benchmark(benchmark, data, PromptConfig(profile="raw", profile_size=profile_size), prompts_only=True)
-    for item, posts_of_it in zip(loaded.items.frame["id"], _posts(loaded), strict=True):
-        if not posts_of_it:
+    for item, posts in zip(loaded.items.frame["id"], _posts(loaded), strict=True):
+        if not posts:
             raise DataError(
-                f"The item of id {item} has no profile, and a planner reads nothing else of a person; name its column "
-                "(--column profile=COLUMN)."
+                f"The item {item} has no profile, which planners need; name its column with "
+                '`columns=["profile=COLUMN"]`.'
             )
     return loaded
 
 
-def prompts_of(loaded: LoadedBenchmark) -> list[list[Message]]:
-    """The messages of each item, in the items' order."""
+def planner_prompts(loaded: LoadedBenchmark) -> list[list[Message]]:
+    """Return the messages to the planner, by item."""
     return [
         planner_messages(conversation_text(group), render_posts(posts))
         for group, posts in zip(loaded.groups(), _posts(loaded), strict=True)
     ]
 
 
-def marks_of(loaded: LoadedBenchmark) -> list[set[str]]:
-    """By what each item is known again in other data: its question with its person's posts, or with what their aspects
-    are founded on.
+def item_fingerprints(loaded: LoadedBenchmark) -> list[set[str]]:
+    """Return fingerprints of each item: its question with the user's posts, and with the evidence of its aspects.
 
-    Neither ids nor the order of posts count, nor does what `normalized` leaves out. A question alone
-    is no mark, nor with titles of aspects, since several people may ask and expect the same.
+    Ids, the order of posts and what `normalized` ignores do not matter. The question alone, or with the titles of
+    aspects, is no fingerprint: several users may ask and expect the same.
     """
 
-    def mark(question: str, texts: Iterable[str]) -> str:
+    def fingerprint(question: str, texts: Iterable[str]) -> str:
         return digest([normalized(question), sorted({*map(normalized, texts)})])[:16]
 
-    marks = []
+    fingerprints = []
     for group, item in zip(loaded.groups(), loaded.items.frame.iter_rows(named=True), strict=True):
         posts = [post["text"] for post in loaded.context.posts(item)]
-        founded = [aspect[name] or "" for aspect in item["aspects"] or [] for name in ("evidence", "reason")]
-        marks.append({mark(conversation_text(group), texts) for texts in (posts, founded) if any(texts)})
-    return marks
+        evidence = [aspect[name] or "" for aspect in item["aspects"] or [] for name in ("evidence", "reason")]
+        fingerprints.append({fingerprint(conversation_text(group), texts) for texts in (posts, evidence) if any(texts)})
+    return fingerprints
 
 
 def _posts(loaded: LoadedBenchmark) -> list[list[dict[str, Any]]]:
-    """The first posts of each item's person."""
+    """The first posts of each item's user."""
     size = loaded.prompt.profile_size
     return [loaded.context.posts(item)[:size] for item in loaded.items.frame.iter_rows(named=True)]

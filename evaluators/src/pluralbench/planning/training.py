@@ -13,7 +13,7 @@ from pluralbench.errors import DataError
 from pluralbench.evaluation.loading import LoadedBenchmark, as_data_config
 from pluralbench.evaluation.models import base_model_path
 from pluralbench.evaluation.train import item_clusters, split_by_cluster
-from pluralbench.planning.prompts import LEARNED, load_people, marks_of, prompts_of
+from pluralbench.planning.prompts import LEARNED, item_fingerprints, load_planner_items, planner_prompts
 
 TRAIN = "train"
 
@@ -53,12 +53,12 @@ def train_planner(
         UserError: An argument or the data is not valid.
     """
     options = options or PlannerConfig()
-    data = _to_learn(benchmark, as_data_config(data))
+    data = _training_data(benchmark, as_data_config(data))
     source = base if isinstance(base, LocalModel) else LocalModel(name=str(base))
-    loaded = load_people(benchmark, data, profile_size)
-    learned, judged = list(zip(examples_of(loaded), marks_of(loaded), strict=True)), None
+    loaded = load_planner_items(benchmark, data, profile_size)
+    train, test = list(zip(training_examples(loaded), item_fingerprints(loaded), strict=True)), None
     if held_out is not None:
-        learned, judged = split_by_cluster(learned, item_clusters(loaded), held_out, options.seed)
+        train, test = split_by_cluster(train, item_clusters(loaded), held_out, options.seed)
     origin: dict[str, Any] = {
         "benchmark": loaded.name,
         "location": loaded.items.location,
@@ -68,45 +68,49 @@ def train_planner(
         "limit": loaded.data.limit,
         "profile_size": profile_size,
         "held_out": held_out,
-        LEARNED: sorted(mark for _, marks in learned for mark in marks),
+        LEARNED: sorted(fingerprint for _, fingerprints in train for fingerprint in fingerprints),
     }
     from pluralbench_policies.planner import train_planner as train_on  # noqa: PLC0415 - needs torch
 
     source = source.model_copy(update={"name": base_model_path(source.name)})
-    examples, measured = ([one for one, _ in part] for part in (learned, judged or []))
+    examples, test_examples = ([example for example, _ in part] for part in (train, test or []))
     return train_on(
         source,
         examples,
         out,
-        held_out=None if judged is None else measured,
+        held_out=None if test is None else test_examples,
         options=options,
         origin=origin,
         fresh=fresh,
     )
 
 
-def _to_learn(benchmark: str, data: DataConfig) -> DataConfig:
-    """The data with its location and split spelled out. Raises `DataError` where nobody says where it is."""
-    place = data.location or benchmark_entries([benchmark])[benchmark].train_data
-    if place is None:
+def _training_data(benchmark: str, data: DataConfig) -> DataConfig:
+    """The data with its location and split filled in. Raises `DataError` if there is no location."""
+    location = data.location or benchmark_entries([benchmark])[benchmark].train_data
+    if location is None:
         raise DataError(
-            f"The benchmark {benchmark} names no data for planners to learn from, and its own is what it scores by; "
-            "say where `data` to learn from is."
+            f"The benchmark {benchmark} names no training data for planners, and its own data is for scoring; give "
+            "training data as `data=...`."
         )
-    return data.model_copy(update={"location": place, "split": data.split or TRAIN})
+    return data.model_copy(update={"location": location, "split": data.split or TRAIN})
 
 
-def examples_of(loaded: LoadedBenchmark) -> list[PlanExample]:
-    """What a planner learns of each item. Raises `DataError` where one has no aspects."""
+def training_examples(loaded: LoadedBenchmark) -> list[PlanExample]:
+    """Return a training example for each item.
+
+    Raises:
+        DataError: An item has no rubric aspects.
+    """
     items = loaded.items.frame
-    known = items["aspects"].to_list()
-    for item, aspects in zip(items["id"], known, strict=True):
+    aspects_by_item = items["aspects"].to_list()
+    for item, aspects in zip(items["id"], aspects_by_item, strict=True):
         if not aspects:
             raise DataError(
-                f"The item of id {item} has no rubric aspects to learn from; name their column (--column "
-                "aspects=COLUMN)."
+                f"The item {item} has no rubric aspects to learn from; name their column with "
+                '`columns=["aspects=COLUMN"]`.'
             )
     return [
         PlanExample(group.id, messages, plan_text([aspect["aspect"] for aspect in aspects]))
-        for group, messages, aspects in zip(loaded.groups(), prompts_of(loaded), known, strict=True)
+        for group, messages, aspects in zip(loaded.groups(), planner_prompts(loaded), aspects_by_item, strict=True)
     ]

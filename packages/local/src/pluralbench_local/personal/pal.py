@@ -36,7 +36,7 @@ class PAL(nn.Module):
         self.options = options
         self.response = mlp(width, hidden, hidden)
         self.prototypes = nn.ModuleList(mlp(width, hidden, hidden) for _ in range(prototypes))
-        self.everybody = nn.Parameter(torch.zeros(prototypes))  # the last layer's bias; without a profile the logits
+        self.bias = nn.Parameter(torch.zeros(prototypes))  # the last layer's bias; without a profile the logits
         self.person = (
             nn.Sequential(nn.Linear(about, hidden), nn.GELU(), nn.Linear(hidden, prototypes, bias=False))
             if about
@@ -46,7 +46,7 @@ class PAL(nn.Module):
 
     def weights(self, points: Points) -> Tensor:
         """Return the mixture weights of each item's user, of shape (items, prototypes); they sum to 1."""
-        logits = self.everybody.expand(len(points.query), -1)
+        logits = self.bias.expand(len(points.query), -1)
         if self.person is not None:
             logits = logits + self.person(points.about)
         return logits.softmax(dim=-1)
@@ -65,7 +65,7 @@ class PAL(nn.Module):
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """Return projectors, mixture weights and temperature, each with its learning rate."""
-        mixture = [self.everybody, *([] if self.person is None else self.person.parameters())]
+        mixture = [self.bias, *([] if self.person is None else self.person.parameters())]
         return [
             {"params": [*self.response.parameters(), *self.prototypes.parameters()]},
             {"params": mixture, "lr": self.options.mixture_learning_rate, "weight_decay": 0.0},

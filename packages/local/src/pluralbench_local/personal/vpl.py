@@ -48,17 +48,17 @@ class VPL(SingleRateNetwork):
         hidden, latent = options.chosen.hidden_size, options.latent_size
         self.kl_weight = options.kl_weight
         self.pair = mlp(2 * width, hidden, hidden, LEAKY)
-        self.told = nn.Linear(about, hidden) if about else None
+        self.context = nn.Linear(about, hidden) if about else None
         self.query, self.key, self.value = (nn.Linear(hidden, hidden) for _ in range(3))
         self.mean, self.log_variance = nn.Linear(hidden, latent), nn.Linear(hidden, latent)
         self.reward = mlp(2 * width + latent, hidden, 1, LEAKY)
 
     def posterior(self, points: Points) -> tuple[Tensor, Tensor]:
         """Return mean and log-variance of z, each of shape (items, latent); without a profile those of the prior."""
-        if self.told is None:
+        if self.context is None:
             prior = points.query.new_zeros(len(points.query), self.mean.out_features)
             return prior, prior
-        sequence = torch.cat([self.told(points.about).unsqueeze(1), self.pair(points.earlier.flatten(2))], dim=1)
+        sequence = torch.cat([self.context(points.about).unsqueeze(1), self.pair(points.earlier.flatten(2))], dim=1)
         mask = nn.functional.pad(points.pair_mask, (1, 0), value=True)  # (items, 1 + pairs)
         attended = scaled_dot_product_attention(
             self.query(sequence), self.key(sequence), self.value(sequence), mask.unsqueeze(1)
@@ -76,7 +76,7 @@ class VPL(SingleRateNetwork):
 
     def loss(self, points: Points, progress: float) -> Tensor:
         """Return the mean of -log sigmoid(r_w - r_l) + w KL, for items with two responses, the better first."""
-        if self.told is None:
+        if self.context is None:
             return bradley_terry(self(points))
         mean, log_variance = self.posterior(points)
         sample = mean + torch.randn_like(mean) * (log_variance / 2).exp()
