@@ -67,7 +67,7 @@ def _cost_notes(sheets: Sequence[Sheet]) -> Iterator[str]:
     for run in (run for sheet in sheets for run in sheet.runs):
         by_model.setdefault(run.name, []).append(run)
     names = shortened([clean(Path(name).name) for name in by_model], LONGEST)
-    costs = [(name, text) for name, ours in zip(names, by_model.values(), strict=True) if (text := cost_summary(ours))]
+    costs = [(name, text) for name, own in zip(names, by_model.values(), strict=True) if (text := cost_summary(own))]
     if len(by_model) == 1 and costs:
         yield f"Cost: {costs[0][1]}."
     elif costs:
@@ -134,11 +134,11 @@ def _names(rows: Sequence[Row], sheets: Sequence[Sheet]) -> str:
     titles = Counter(sheet.title for sheet in sheets)
     for sheet in sheets:
         where = ", ".join([sheet.title, *(sheet.qualifiers if titles[sheet.title] > 1 else ())])
-        ours = [row for row in rows if any(row is own for own in sheet.rows)]
-        if ours and len(ours) == len(sheet.rows) and len(sheets) > 1:
+        own_rows = [row for row in rows if any(row is own for own in sheet.rows)]
+        if own_rows and len(own_rows) == len(sheet.rows) and len(sheets) > 1:
             names.append(clean(where))
-        elif ours:
-            models = ", ".join(shortened([clean(row.name) for row in ours], LONGEST))
+        elif own_rows:
+            models = ", ".join(shortened([clean(row.name) for row in own_rows], LONGEST))
             names.append(f"{models} on {clean(where)}" if len(sheets) > 1 else models)
     return ", ".join(names)
 
@@ -217,8 +217,8 @@ def unsectioned(run: Run) -> str:
     benchmark = run.config.benchmark.description
     if not benchmark.sections:
         return ""
-    ours = run.items.filter(~pl.col("config").is_in(sorted(benchmark.outside_overall)))
-    own = ours.filter(pl.col("subset").is_null() | ~pl.col("subset").is_in(list(benchmark.section_of)))
+    items = run.items.filter(~pl.col("config").is_in(sorted(benchmark.outside_overall)))
+    own = items.filter(pl.col("subset").is_null() | ~pl.col("subset").is_in(list(benchmark.section_of)))
     counts = own.select("config", "id", "subset").unique()["subset"].value_counts(sort=True)
     return list_names([f"{name or 'no subset'} ({items_text([n], n)})" for name, n in counts.iter_rows()])
 
@@ -322,10 +322,10 @@ def _joined(run: Run) -> str:
 
 
 def _ids(rows: pl.Expr, run: Run) -> str:
-    ours = decisions_of(run.items).filter(
+    decisions = decisions_of(run.items).filter(
         ~pl.col("config").is_in(sorted(run.config.benchmark.description.outside_overall))
     )
-    ids = ours.filter(rows).select("config", "id").unique(maintain_order=True)["id"].to_list()
+    ids = decisions.filter(rows).select("config", "id").unique(maintain_order=True)["id"].to_list()
     return f"ids {list_ids(ids, len(ids))}" if ids else ""
 
 

@@ -115,8 +115,10 @@ class Sheet(NamedTuple):
 def sheets_of(runs: Sequence[Run]) -> list[Sheet]:
     """Group runs into sheets, benchmark by benchmark; within a benchmark those on the most items come first."""
     sheets = []
-    for ours in _grouped(runs, lambda run: (run.config.benchmark.name, run.config.benchmark.description.title)):
-        by_setting = list(_grouped(ours, lambda run: run.config.judge_setting("setting") or ""))
+    for benchmark_runs in _grouped(
+        runs, lambda run: (run.config.benchmark.name, run.config.benchmark.description.title)
+    ):
+        by_setting = list(_grouped(benchmark_runs, lambda run: run.config.judge_setting("setting") or ""))
         for same in by_setting:
             parts = sorted(_grouped(same, _comparable), key=lambda part: (-_items(part[0]).height, str(part[0].path)))
             first = _content(parts[0][0])

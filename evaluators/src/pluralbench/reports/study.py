@@ -86,10 +86,10 @@ def findings(study: Study) -> Iterator[str]:
             f"{rho.value:+.2f}{interval} (p = {rho.p_value:.3f}, one-sided, {orders}): {significance}."
         )
         for other, baseline in correlation.baselines.items():
-            theirs, gap = baseline.statistics["spearman"], baseline.differences["spearman"]
-            if theirs.value is not None and gap.p_value is not None:
+            other_rho, gap = baseline.statistics["spearman"], baseline.differences["spearman"]
+            if other_rho.value is not None and gap.p_value is not None:
                 yield (
-                    f"{TITLES[name]}: the correlation for the baseline {other} is {theirs.value:+.2f} (p of the "
+                    f"{TITLES[name]}: the correlation for the baseline {other} is {other_rho.value:+.2f} (p of the "
                     f"difference = {gap.p_value:.3f})."
                 )
 

@@ -64,12 +64,12 @@ def figures_of(rows: Rows, among: Iterable[str] = ()) -> dict[str, Callable[[], 
     judges = _judges(rows, among)
     figures: dict[str, Callable[[], Figure]] = {}
     for setting, variables in dict.fromkeys((row["setting"], row["persona_variables"]) for row in rated):
-        ours = [row for row in rated if (row["setting"], row["persona_variables"]) == (setting, variables)]
+        selected = [row for row in rated if (row["setting"], row["persona_variables"]) == (setting, variables)]
         prompt = f"{setting}, persona: {variables}"
-        figures[style.stem("certainty", setting, variables)] = partial(_by_certainty, ours, judges, prompt)
-        figures[style.stem("risk_coverage", setting, variables)] = partial(_risk_coverage, ours, judges, prompt)
-    for setting, ours in by_setting(rows).items():
-        figures[style.stem("variables", setting)] = partial(draw_variables, ours, judges, setting)
+        figures[style.stem("certainty", setting, variables)] = partial(_by_certainty, selected, judges, prompt)
+        figures[style.stem("risk_coverage", setting, variables)] = partial(_risk_coverage, selected, judges, prompt)
+    for setting, selected in by_setting(rows).items():
+        figures[style.stem("variables", setting)] = partial(draw_variables, selected, judges, setting)
     if compared:
         figures["persona"] = partial(_persona, compared, judges)
     return figures
@@ -95,12 +95,12 @@ def _by_certainty(rows: Rows, judges: Mapping[str, Series], prompt: str) -> Figu
         for edge in edges[:-1:2]:
             ax.axvspan(edge, edge + 10, color="#F2F2F2", linewidth=0, zorder=0)
 
-    def accuracy(ax: Axes, ours: Rows, judges: Mapping[str, Series]) -> None:
+    def accuracy(ax: Axes, task_rows: Rows, judges: Mapping[str, Series]) -> None:
         bins(ax)
         ax.set(ylim=(-4, 104), yticks=[0, 25, 50, 75, 100], ylabel="Accuracy (%)")
-        style.dashed(ax.axhline, 100 * ours[0]["chance"])
+        style.dashed(ax.axhline, 100 * task_rows[0]["chance"])
         ax.plot([0, 100], [0, 100], color=style.GRAY, linewidth=0.8, linestyle=":", zorder=1)
-        for row, model, left, step in _beside(ours, judges):
+        for row, model, left, step in _beside(task_rows, judges):
             by_decile = {cell["from"]: 100 * cell["accuracy"] if cell["n"] >= FEW else None for cell in row["deciles"]}
             xs = [decile + left + step / 2 for decile in range(0, 100, 10)]
             ys = [by_decile.get(decile) for decile in range(0, 100, 10)]
@@ -112,10 +112,10 @@ def _by_certainty(rows: Rows, judges: Mapping[str, Series], prompt: str) -> Figu
                 if cell["n"] < FEW:
                     ax.plot(at, shown.value or 0.0, **_over(model))
 
-    def histogram(ax: Axes, ours: Rows, judges: Mapping[str, Series]) -> None:
+    def histogram(ax: Axes, task_rows: Rows, judges: Mapping[str, Series]) -> None:
         bins(ax)
         ax.set(ylim=(0, most), yticks=range(0, most + 1, 50 if most == 100 else 25), ylabel="Verdicts (%)")
-        for row, model, left, step in _beside(ours, judges):
+        for row, model, left, step in _beside(task_rows, judges):
             xs = [cell["from"] + left for cell in row["deciles"]]
             shares = [100 * cell["n"] / total_of(row)["total"] for cell in row["deciles"]]
             ax.bar(xs, shares, 0.92 * step, align="edge", color=model.color, linewidth=0)
@@ -133,9 +133,9 @@ def _by_certainty(rows: Rows, judges: Mapping[str, Series], prompt: str) -> Figu
 
 def _beside(rows: Rows, judges: Mapping[str, Series]) -> list[tuple[Mapping[str, Any], Series, float, float]]:
     """Each judge's row, with its offset and width within a decile."""
-    ours = [(row, model) for name, model in judges.items() for row in rows if row["judge"] == name]
-    step = min(7.0, 9.0 / len(ours))
-    return [(row, model, 5 + (n - len(ours) / 2) * step, step) for n, (row, model) in enumerate(ours)]
+    pairs = [(row, model) for name, model in judges.items() for row in rows if row["judge"] == name]
+    step = min(7.0, 9.0 / len(pairs))
+    return [(row, model, 5 + (n - len(pairs) / 2) * step, step) for n, (row, model) in enumerate(pairs)]
 
 
 def _risk_coverage(rows: Rows, judges: Mapping[str, Series], prompt: str) -> Figure:
@@ -144,11 +144,11 @@ def _risk_coverage(rows: Rows, judges: Mapping[str, Series], prompt: str) -> Fig
     def few(row: Mapping[str, Any]) -> bool:
         return bool(row["high"]["total"] < FEW)
 
-    def curves(ax: Axes, ours: Rows, judges: Mapping[str, Series]) -> None:
+    def curves(ax: Axes, task_rows: Rows, judges: Mapping[str, Series]) -> None:
         ax.set(xlim=(-2, 102), ylim=(-0.03 * worst, 1.05 * worst), xticks=[0, 25, 50, 75, 100])
         ax.set(xlabel="Coverage (%)", ylabel="Errors (%)")
-        style.dashed(ax.axhline, 100 * (1 - ours[0]["chance"]))
-        for row in ours:
+        style.dashed(ax.axhline, 100 * (1 - task_rows[0]["chance"]))
+        for row in task_rows:
             model, curve = judges[row["judge"]], _curve(row)
             ax.plot([x for x, _ in curve], [y for _, y in curve], linewidth=1.1, zorder=1.5, **_curved(model))
             cell, looks = (total_of(row), _over(model)) if few(row) else (row["high"], style.marker(model))
@@ -199,12 +199,13 @@ def _persona(rows: Rows, judges: Mapping[str, Series]) -> Figure:
     both = [verdict_point(row["against_none"], name) for row in rows for name in ("accuracy", "accuracy_without")]
     limits = style.extent(both, least=style.LEAST), style.extent(shifts, 0.0, least=style.LEAST)
     labels = {
-        task: [_row_label(row, judges, differing, single=single) for row in ours] for task, ours in panels.items()
+        task: [_row_label(row, judges, differing, single=single) for row in task_rows]
+        for task, task_rows in panels.items()
     }
-    sizes = [0.24 * len(ours) + 0.1 for ours in panels.values()]
+    sizes = [0.24 * len(task_rows) + 0.1 for task_rows in panels.values()]
     figure, sides = style.paired(labels, sizes, limits, ("Accuracy (%)", "Difference (points)"))
-    for (left, right), ours in zip(sides, panels.values(), strict=True):
-        _with_and_without(left, right, ours, judges)
+    for (left, right), task_rows in zip(sides, panels.values(), strict=True):
+        _with_and_without(left, right, task_rows, judges)
     note = f"Filled: with a persona; hollow: without. {WHISKERS} Dashed: no difference."
     unpaired = sum(not row["against_none"]["same_items"] for row in rows)
     if unpaired:

@@ -42,7 +42,7 @@ def slopes(correlation: Correlation, models: Sequence[Series]) -> Figure:
     """Draw a line for each model from its rank on the benchmark to its rank downstream."""
     from scipy.stats import rankdata  # noqa: PLC0415 - two seconds that `--help` saves
 
-    ours, theirs = (
+    benchmark_ranks, downstream_ranks = (
         dict(zip(correlation.names, rankdata(-side.scores).tolist(), strict=True))
         for side in (correlation.benchmark, correlation.downstream)
     )
@@ -51,18 +51,18 @@ def slopes(correlation: Correlation, models: Sequence[Series]) -> Figure:
     ax.set(xlim=(0, SLOPE), ylim=(len(models) - 0.5, -0.5), xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
     # Tied models are drawn in the order of the other side.
-    places = [_places(ours, theirs), _places(theirs, ours)]
+    places = [_places(benchmark_ranks, downstream_ranks), _places(downstream_ranks, benchmark_ranks)]
     for model in models:
         ends = [side[model.name] for side in places]
         ax.plot([0, SLOPE], ends, color=model.color, linewidth=1.2, zorder=2)
-        for x, y, ranks, away in zip((0, SLOPE), ends, (ours, theirs), (-1, 1), strict=True):
+        for x, y, ranks, away in zip((0, SLOPE), ends, (benchmark_ranks, downstream_ranks), (-1, 1), strict=True):
             align = "right" if away < 0 else "left"
             ax.plot(x, y, clip_on=False, **style.marker(model))
             ax.text(x + 0.1 * away, y, f"{ranks[model.name]:g}", ha=align, va="center", color=style.GRAY)
             ax.text(x + 0.44 * away, y, model.label, ha=align, va="center")
     for x, align, what in ((0, "right", "Benchmark"), (SLOPE, "left", "Downstream")):
         ax.text(x, -0.9, what, ha=align, va="bottom", fontweight="bold")
-    tied = any(len(set(ranks.values())) < len(models) for ranks in (ours, theirs))
+    tied = any(len(set(ranks.values())) < len(models) for ranks in (benchmark_ranks, downstream_ranks))
     note = f"{_sources(correlation)} Rank 1 is the best.{' Tied models share their mean rank.' if tied else ''}"
     return heading(figure, f"Ranks: {_summary(correlation)}", note)
 

@@ -74,16 +74,16 @@ def _blocks(models: Sequence[RunSeries]) -> list[list[Part]]:
     configs = _names(runs, "config", "config")
     if runs[0].config.benchmark.description.by_category:
         return [[overall], *(_of_metric(metric, configs, labels) for metric in ("accuracy", "exact_match"))]
-    apart = [Part(labels[name], Place("excluded", "accuracy", name)) for name in _names(runs, "excluded", "config")]
+    excluded = [Part(labels[name], Place("excluded", "accuracy", name)) for name in _names(runs, "excluded", "config")]
     own = [Part(labels[name], Place("config", "accuracy", name)) for name in configs]
     if runs[0].config.benchmark.description.reference is not None:
-        apart, own = ([_in_language(part) for part in block] for block in (apart, own))
+        excluded, own = ([_in_language(part) for part in block] for block in (excluded, own))
         own.sort(key=lambda part: -style.mean((_at(run, part.place) for run in runs), -1.0))
     of = configs[0] if len(configs) == 1 else None
     sections = [
         Part(labels[name], Place("section", "accuracy", of, name)) for name in _names(runs, "section", "section")
     ]
-    blocks = [[overall], sections, apart, own if len(own) > 1 else []]
+    blocks = [[overall], sections, excluded, own if len(own) > 1 else []]
     return blocks if any(blocks[1:]) else [[overall], _subsets(runs, labels)]
 
 

@@ -29,13 +29,13 @@ def panels(rows: Rows, judges: Mapping[str, Series], heights: Sequence[float], d
     across, width = (1, 2 * WIDTH + APART) if many else (min(2, len(tasks)), WIDTH)
     down, each = -(-len(tasks) // across), sum(heights) + 0.1 * (len(heights) - 1) + 0.55
     figure = style.sheet(across * (width + APART) - APART, down * each)
-    for number, (task, ours) in enumerate(tasks.items()):
+    for number, (task, task_rows) in enumerate(tasks.items()):
         row, column = divmod(number, across)
         top = (down - row) * each
         for place, (height, one) in enumerate(zip(heights, draw, strict=True)):
             ax = style.place(figure, column * (width + APART), top - height, width, height)
             top -= height + 0.1
-            one(ax, ours, judges)
+            one(ax, task_rows, judges)
             ax.tick_params(axis="x", labelbottom=place == len(heights) - 1)
             if column:
                 ax.set_ylabel("")

@@ -116,13 +116,13 @@ def _same_items(first: Run, second: Run) -> bool:
     if one.sections != other.sections:
         return False
     wanted = ["config", "id", "subset", "digest"]
-    ours, theirs = (
+    first_items, second_items = (
         run.items.filter(~pl.col("config").is_in(sorted(run.config.benchmark.description.outside_overall)))
         .select(wanted)
         .unique(["config", "id"])
         for run in (first, second)
     )
-    both = ours.join(theirs, on=["config", "id"], suffix="_second")
+    both = first_items.join(second_items, on=["config", "id"], suffix="_second")
     return (
         both.height > 0
         and bool((both["digest"] != both["digest_second"]).any())

@@ -37,13 +37,13 @@ def draw_variables(rows: Rows, judges: Mapping[str, Series], setting: str) -> Fi
     at = f"{rows[0]['threshold']:g}"
 
     def panel(of: Any, limits: tuple[float, float], label: str) -> Any:
-        def draw(ax: Axes, ours: Rows, judges: Mapping[str, Series]) -> None:
+        def draw(ax: Axes, task_rows: Rows, judges: Mapping[str, Series]) -> None:
             ax.set(ylim=limits, ylabel=label, xlabel="Persona variables")
             style.columns(ax, [readable(name) for name in sets])
             ax.grid(axis="y")
             if label == ACCURACY:
-                style.dashed(ax.axhline, 100 * ours[0]["chance"])
-            _lines(ax, ours, sets, judges, of, whisker=whisker)
+                style.dashed(ax.axhline, 100 * task_rows[0]["chance"])
+            _lines(ax, task_rows, sets, judges, of, whisker=whisker)
 
         return draw
 
@@ -75,10 +75,10 @@ def _names(rows: Rows, column: str) -> list[str]:
 
 def _lines(ax: Axes, rows: Rows, sets: Sequence[str], judges: Mapping[str, Series], of: Any, *, whisker: bool) -> None:
     """A dot for each judge and set, with lines between those of a judge."""
-    ours = [(model, [row for row in rows if row["judge"] == name]) for name, model in judges.items()]
-    ours = [(model, own) for model, own in ours if own]
-    places = style.beside(0, len(ours), min(0.2, 0.8 / len(ours)))
-    for aside, (model, own) in zip(places, ours, strict=True):
+    by_judge = [(model, [row for row in rows if row["judge"] == name]) for name, model in judges.items()]
+    by_judge = [(model, own) for model, own in by_judge if own]
+    places = style.beside(0, len(by_judge), min(0.2, 0.8 / len(by_judge)))
+    for aside, (model, own) in zip(places, by_judge, strict=True):
         points: list[tuple[float, Point]] = [(sets.index(row["persona_variables"]) + aside, of(row)) for row in own]
         values = sorted((at, one.value) for at, one in points if one.value is not None)
         ax.plot(
