@@ -160,7 +160,7 @@ def test_a_score_is_told_with_its_interval_and_counts_and_again_the_same(
     words = ("score", model, "--benchmark", "pairs", "--data", data, "--out", out, "--device", "cpu")
     status, said, error = run(*words)
     assert status == 0
-    parts = ("overall", "[", "ties and invalid", "tokens computed", "for each unique one", f"{out}: items.parquet")
+    parts = ("overall", "[", "ties and invalid", "tokens computed", "per unique token", f"{out}: items.parquet")
     for part in parts:
         assert part in said
     assert run(*words) == (status, said, error)

@@ -82,7 +82,7 @@ def test_the_sentences_say_what_was_compared(found: Personalized, plain: Persona
         assert unsaid not in alone
     left_out = found.result.model_copy(update={"excluded": {"train": 1200, "new": 3}})
     said = " ".join(printed(replace(found, result=left_out)).split())
-    assert "to tell, or for their length: train 1,200, new 3." in said
+    assert "(no user context, or too long): train 1,200, new 3." in said
 
 
 def test_programs_get_every_number(found: Personalized, plain: Personalized) -> None:

@@ -127,7 +127,7 @@ def test_the_command_says_what_came_and_what_to_do_next(run: Command, data: Path
         assert "Aspects matched by word overlap ≥ 0.5: recall 37.5 [" in said
         assert "A plan without a list has a recall of 0 and no precision." in said
         assert "Cost: 4 calls, 60 tokens, $" in said
-        assert "What the planner learned from is not recorded with it, so these items may be among that." in said
+        assert "The planner does not record its training data, so it may have been trained on these items." in said
         assert f"score MODEL --benchmark personalized --profile plan --plans {out} --data ..." in said
         status, _, error = run(*words, "--min-word-overlap", "0")
         assert (status, "--min-word-overlap: " in error) == (2, True)
@@ -194,7 +194,7 @@ def test_a_planner_is_trained_and_plans(
     status, said, error = run(*asked, write(tmp_path / "others.jsonl", [*planned_people(2, seed=1), alike]))
     assert status == 0, error
     assert "Plans with a list of aspects: " in said
-    assert "What the planner learned from" not in said
+    assert "The planner does not record" not in said
 
 
 def error_of(ran: tuple[int, str, str]) -> str:

@@ -110,7 +110,7 @@ def test_the_figure_has_a_group_for_each_family(runs: dict[str, Run], tmp_path: 
     texts = {text.strip() for one in ElementTree.parse(svg).iter() if (text := one.text)}
     assert {"none", "posts", "plan (words-true)", "plan (words-idle)"} <= texts
     assert any("Words and all" in text for text in texts)
-    with pytest.raises(EvaluationError, match=r"--family Qwen=Qwen\* is of none of the models "):
+    with pytest.raises(EvaluationError, match=r"pattern Qwen\* of the family Qwen matches none of the models "):
         draw(list(runs.values()), tmp_path, {"Qwen": "Qwen*"})
 
 

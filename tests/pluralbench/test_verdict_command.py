@@ -131,7 +131,7 @@ def test_figures_are_named_where_they_do_not_disturb(metrics: Command, tmp_path:
         (("nowhere.csv",), "nowhere.csv does not exist"),
         (("bad.csv",), "bad.csv has no column `truth`; it has task, judge"),
         (("verdicts.csv", "--labels", "bad.csv"), "bad.csv has no column `annotator`; it has task, judge"),
-        (("tie.csv", "--plots", "figures"), "There is nothing to draw: no verdict has a certainty, and there are none"),
+        (("tie.csv", "--plots", "figures"), "There is nothing to draw: no verdict has a certainty, and no judge"),
     ],
 )
 def test_what_cannot_be_measured_is_one_sentence(
