@@ -87,10 +87,8 @@ def test_the_page_says_what_was_found_and_its_links_lead_somewhere(done: Study) 
             f"- {title}: over 4 reward models, the ranking by own pairs and the downstream ranking have a Spearman "
             f"correlation of {rho:+.2f} (p = {p:.3f}, one-sided, over all orders): "
         ) in page
-        assert (
-            f"- {title}: the correlation for the baseline judged pairs is {found[name]['baselines']['judged pairs']['spearman']:+.2f} (p "
-            in page
-        )
+        rho = found[name]["baselines"]["judged pairs"]["spearman"]
+        assert f"- {title}: the correlation for the baseline judged pairs is {rho:+.2f} (p of the difference = " in page
     rows = [line for line in page.splitlines() if line.endswith((" 1    |", " 2    |", " 3    |", " 4    |"))]
     assert len(rows) == 8, "ranks of the four reward models, by best-of-n and by optimisation"
     places = list(links(page))
