@@ -121,7 +121,7 @@ def test_files_bind_nothing_and_are_in_no_record(tmp_path: Path) -> None:
     connection = ConnectionConfig(base_url=NO_SERVER, pending=tmp_path / "calls.jsonl", results=(tmp_path / "r.jsonl",))
     plain = ConnectionConfig(base_url=NO_SERVER)
     assert connection.model_dump() == plain.model_dump()
-    assert ConnectionConfig.model_validate(connection.given()) == connection
+    assert ConnectionConfig.model_validate(connection.explicit_values()) == connection
     assert isinstance(chat_backend(MODEL, plain), OpenAIChat)
     assert isinstance(chat_backend(MODEL.model_copy(update={"provider": "local"}), connection), EmbeddedModel)
 

@@ -27,7 +27,7 @@ NO_RATED = "requires --rated."
 NOWHERE = "nowhere does not exist, and it is not the name of a dataset on the Hub (ORG/NAME)."
 ONE_SOURCE = (
     "--source-name and --license require a single source, not {}; build these one by one, or set the `name` "
-    "and `license` in a recipe."
+    "and `license` of each in a recipe."
 )
 ENDPOINT = f"--base-url {CLOSED}"
 OWN = [

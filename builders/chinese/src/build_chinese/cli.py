@@ -34,7 +34,7 @@ LOCAL_WRITER = {"seeded": True, "temperature": 0.7, "max_tokens": 256}
 HERE = "build_chinese.cli"
 program = Program(
     "build-chinese",
-    alone=f"{HERE}:command",
+    default=f"{HERE}:command",
     verbs={
         "Verbs": {
             "tasks": f"{HERE}:tasks",

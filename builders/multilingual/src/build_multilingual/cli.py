@@ -20,7 +20,7 @@ from build_multilingual.recipe import RECIPES, ROLES, MultilingualRecipe
 REVIEW = "Review"
 MAX_PROCESSES = 8  # the rest of a build runs in one process and cannot keep more busy
 
-program = Program("build-multilingual", alone="build_multilingual.cli:command", mistakes=(TableError,))
+program = Program("build-multilingual", default="build_multilingual.cli:command", mistakes=(TableError,))
 console = make_console()
 
 

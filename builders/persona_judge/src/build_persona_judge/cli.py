@@ -19,7 +19,7 @@ from build_persona_judge.recipe import RECIPES, SAMPLE, SHARED, TASKS, PersonaJu
 
 program = Program(
     "build-persona-judge",
-    alone="build_persona_judge.cli:command",
+    default="build_persona_judge.cli:command",
     verbs={"Verbs": {"label": "build_persona_judge.labels.cli:label"}},
     mistakes=(TableError,),
 )

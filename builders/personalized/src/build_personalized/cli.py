@@ -24,7 +24,7 @@ LOCAL_SAMPLING = {"seeded": True, "temperature": 0.7, "max_tokens": 224, "aspect
 
 program = Program(
     "build-personalized",
-    alone="build_personalized.cli:command",
+    default="build_personalized.cli:command",
     verbs={
         "Verbs": {
             "rank": "build_personalized.cli:rank",

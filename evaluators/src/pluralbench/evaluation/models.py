@@ -98,7 +98,7 @@ def resolve_chat_model(
         RecipeError: If an option is not valid.
     """
     connection = connection or ConnectionConfig()
-    tables: dict[str, dict[str, Any]] = {"model": dict(sampling), "connection": connection.given()}
+    tables: dict[str, dict[str, Any]] = {"model": dict(sampling), "connection": connection.explicit_values()}
     overrides = model_overrides("model", name, connection.base_url, connection.api_key_env, {"seeded": seeded})
     for dotted, value in overrides.items():
         table, _, key = dotted.partition(".")

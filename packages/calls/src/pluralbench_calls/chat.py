@@ -93,7 +93,7 @@ class ConnectionConfig(FrozenModel):
 
     @field_validator("price", mode="before")
     @classmethod
-    def _in_and_out(cls, price: object) -> object:
+    def _parse_price(cls, price: object) -> object:
         if not isinstance(price, str):
             return price
         try:
@@ -106,12 +106,12 @@ class ConnectionConfig(FrozenModel):
 
     @field_validator("results", mode="before")
     @classmethod
-    def _some(cls, results: object) -> object:
+    def _none_to_empty(cls, results: object) -> object:
         return results or ()
 
     @field_validator("api_key_env")
     @classmethod
-    def _named(cls, name: str | None) -> str | None:
+    def _empty_to_none(cls, name: str | None) -> str | None:
         return name or None
 
     pending: Path | None = Field(
@@ -128,14 +128,14 @@ class ConnectionConfig(FrozenModel):
         json_schema_extra={"flag": "--import", "metavar": "FILE"},
     )
 
-    def given(self) -> dict[str, Any]:
-        """The values that were given, and no defaults, for a connection that is made of them."""
+    def explicit_values(self) -> dict[str, Any]:
+        """Return the values that were set explicitly, to create another connection with the same ones."""
         pending = None if self.pending is None else str(self.pending)
         files = {"pending": pending, "results": [str(path) for path in self.results]}
         return self.model_dump(exclude_unset=True) | files
 
     def limits(self) -> Limits:
-        """The limits under which requests are sent."""
+        """Return the limits for sending requests."""
         return Limits(
             concurrency=self.concurrency,
             requests_per_minute=self.requests_per_minute,

@@ -36,7 +36,7 @@ class Program(NamedTuple):
     Attributes:
         name: Name of the command.
         verbs: `MODULE:FUNCTION` by verb, by the heading in --help.
-        alone: `MODULE:FUNCTION` for a call without a verb. None: a verb is required.
+        default: `MODULE:FUNCTION` for a call without a verb. None: a verb is required.
         help: Help of a command that requires a verb.
         distribution: Distribution whose version --version shows. Default: `name`.
         mistakes: Further exceptions whose message is meant for the user.
@@ -44,7 +44,7 @@ class Program(NamedTuple):
 
     name: str
     verbs: Mapping[str, Mapping[str, str]] = {}
-    alone: str | None = None
+    default: str | None = None
     help: str = ""
     distribution: str = ""
     mistakes: tuple[type[Exception], ...] = ()
@@ -67,20 +67,20 @@ def run(command: Callable[[], object], distribution: str, *, mistakes: tuple[typ
 
 def command_of(program: Program) -> Any:
     """Build the `click.Command` of a program, with --version. The options for shell completion are hidden."""
-    app = typer.Typer(rich_markup_mode=MARKUP, cls=Verbs, no_args_is_help=program.alone is None)
+    app = typer.Typer(rich_markup_mode=MARKUP, cls=Verbs, no_args_is_help=program.default is None)
     command: Any
-    if program.alone is not None and not program.verbs:
-        command = _make_command(program.alone, complete=True)
+    if program.default is not None and not program.verbs:
+        command = _make_command(program.default, complete=True)
     else:
-        alone = None if program.alone is None else _function(program.alone)
-        text = _paragraphs(program.help if alone is None else inspect.getdoc(alone) or "")
+        default = None if program.default is None else _function(program.default)
+        text = _paragraphs(program.help if default is None else inspect.getdoc(default) or "")
         body, examples = _parts(text)
-        app.callback(invoke_without_command=alone is not None, help=body, epilog=examples)(
-            _group_callback(alone, program)
+        app.callback(invoke_without_command=default is not None, help=body, epilog=examples)(
+            _group_callback(default, program)
         )
         command = get_command(app)
-        if alone is not None:
-            command.callback = _naming_options(command.callback, _flags(command.params) | field_flags(alone))
+        if default is not None:
+            command.callback = _naming_options(command.callback, _flags(command.params) | field_flags(default))
         command.commands = {
             verb: Listed(name=verb, place=place, help=_summary(place), rich_help_panel=panel or None)
             for panel, listed in program.verbs.items()
@@ -163,28 +163,28 @@ def _hide_flag_types(command: Any) -> Any:
     return command
 
 
-def _group_callback(alone: Callable[..., Any] | None, program: Program) -> Callable[..., None]:
+def _group_callback(default: Callable[..., Any] | None, program: Program) -> Callable[..., None]:
     """Create the callback that runs before a verb, or without one."""
-    if alone is None:
+    if default is None:
         return lambda: None
 
     def callback(context: typer.Context, **values: Any) -> None:
         if context.invoked_subcommand is None:
-            alone(**values)
+            default(**values)
             return
-        misplaced = [option for option in context.command.params if _is_given(context, option)]
+        misplaced = [option for option in context.command.params if _is_used(context, option)]
         if misplaced:
             words = f"{program.name} {context.invoked_subcommand} {misplaced[0].opts[0]} ..."
             raise RecipeError(f"Options go after the verb: {words}")
 
-    own = inspect.signature(alone)
+    signature = inspect.signature(default)
     first = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
-    callback.__signature__ = own.replace(parameters=[first, *own.parameters.values()])  # type: ignore[attr-defined]
-    callback.__annotations__ = {"context": typer.Context} | alone.__annotations__
+    callback.__signature__ = signature.replace(parameters=[first, *signature.parameters.values()])  # type: ignore[attr-defined]
+    callback.__annotations__ = {"context": typer.Context} | default.__annotations__
     return callback
 
 
-def _is_given(context: Any, option: Any) -> bool:
+def _is_used(context: Any, option: Any) -> bool:
     source = context.get_parameter_source(option.name)
     return source is not None and source.name == "COMMANDLINE"
 
@@ -195,7 +195,7 @@ def _version_option(distribution: str) -> Any:
             typer.echo(f"{distribution} {version(distribution)}")
             raise typer.Exit
 
-    def alone(
+    def command(
         version: Annotated[
             bool,
             typer.Option(
@@ -205,7 +205,7 @@ def _version_option(distribution: str) -> Any:
     ) -> None: ...
 
     app = typer.Typer(add_completion=False)
-    app.command()(alone)
+    app.command()(command)
     return next(option for option in get_command(app).params if option.name == "version")
 
 

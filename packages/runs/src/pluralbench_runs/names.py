@@ -14,9 +14,7 @@ from pydantic import AfterValidator, Field
 
 from pluralbench_runs.errors import UserError
 
-MAX_NAME_BYTES = (
-    100  # bytes in UTF-8: `datasets` puts a config's name into a file name beside some 150 bytes of its own
-)
+MAX_NAME_BYTES = 100  # in UTF-8; `datasets` adds about 150 bytes to a config's name to make a file name
 MAX_FILE_NAME_BYTES = 255  # limit of common file systems
 MAX_PATH_LENGTH = 1000  # characters below a folder; common systems allow 4096 bytes in all
 SHOWN_CHARACTERS = 40  # of a bad name in an error
