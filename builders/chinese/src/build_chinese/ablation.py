@@ -47,7 +47,7 @@ def ablate(
 ) -> Path:
     """Train a reward model on each variant of a release's preference set and evaluate it on the benchmarks.
 
-    The table and the figures go to a folder beside the release. An interrupted run resumes after the last variant that
+    The table and the figures go to a folder next to the release. An interrupted run resumes after the last variant that
     it finished. Variants without distant supervision resolve cycles and train on the votes that the ranks keep. The
     human part trains with `[reward.training]`; variants with the judge's votes also use `[reward.large]`. All share
     one seed.

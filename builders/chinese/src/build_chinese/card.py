@@ -67,10 +67,10 @@ def _built(recipe: ChineseRecipe, figures: dict[str, Any]) -> str:
         "ranks never reverse an annotation."
     ]
     if recipe.unlabeled is not None and recipe.judge is not None:
-        kept = "Every vote that prefers one response was kept, and cycles were resolved."
+        filtering = "Every vote that prefers one response was kept, and cycles were resolved."
         if _distant(recipe) and recipe.reward is not None:
             margin = f" by more than {recipe.reward.margin:g}" if recipe.reward.margin else ""
-            kept = (
+            filtering = (
                 f"A vote was kept if a reward model, {recipe.reward.display_name} trained on the annotated prompts "
                 f"outside the benchmarks, prefers the same response{margin}."
             )
@@ -83,7 +83,7 @@ def _built(recipe: ChineseRecipe, figures: dict[str, Any]) -> str:
         paragraphs.append(
             f"In `preference`, `{recipe.judge.model}` voted on every pair of responses of a prompt, in random order, "
             f"by criteria of the prompt's category (prompt version {figures['preference']['prompt_version']}). "
-            f"{kept}{balanced}"
+            f"{filtering}{balanced}"
         )
         cut = figures["preference"]["responses_cut_for_the_reward_model"]
         if cut:

@@ -66,7 +66,7 @@ def command(
     *,
     overrides: Annotated[Overrides, RecipeOptions(ChineseRecipe, RECIPES, ("name", "seed", "connection"))],
     cluster: Annotated[ClusterConfig, Options("Cluster")],
-    how: Annotated[BuildOptions, Options("Result")],
+    building: Annotated[BuildOptions, Options("Result")],
 ) -> None:
     """Build CheemsBench: Chinese prompts with responses that people and models ranked, conflicts resolved.
 
@@ -89,10 +89,10 @@ def command(
     qwen3-0.6b --out dist/chinese
     """
     config = _load_recipe(recipe, overrides, own=None)
-    target = resolve_output_path(how.target(config.name))
+    target = resolve_output_path(building.target(config.name))
     if recipe == "sample":
-        _sample_steps(config, target, fresh=how.fresh)
-    _build(config, target, **how.build_arguments, cluster=cluster)
+        _sample_steps(config, target, fresh=building.fresh)
+    _build(config, target, **building.build_arguments, cluster=cluster)
 
 
 @with_options
@@ -104,7 +104,7 @@ def tasks(
         RecipeOptions(ChineseRecipe, RECIPES, ("prompts", "writers", "annotators", "tasks", "seed", "connection")),
     ],
     out: Annotated[Path | None, typer.Option(help="Folder for the tasks. Default: dist/NAME-tasks.")] = None,
-    how: Annotated[BuildOptions, Options("Result", left_out=("out",))],
+    building: Annotated[BuildOptions, Options("Result", left_out=("out",))],
 ) -> None:
     """Make annotation tasks: screen responses, group them in triples, assign each triple to an annotator.
 
@@ -114,7 +114,7 @@ def tasks(
 
     config = _load_recipe(recipe, _with_writers(overrides), own=overrides.get("prompts.location"))
     target = out or Path("dist") / f"{config.name}-tasks"
-    prepared = steps.make_tasks(config, target, **how.build_arguments)
+    prepared = steps.make_tasks(config, target, **building.build_arguments)
     console_output.print_tasks(console, prepared, target)
 
 
@@ -202,7 +202,7 @@ def preference(
         bool, typer.Option("--ablate", help="Then train on each variant of the set and evaluate it on the benchmarks.")
     ] = False,
     cluster: Annotated[ClusterConfig, Options("Cluster")],
-    how: Annotated[BuildOptions, Options("Result")],
+    building: Annotated[BuildOptions, Options("Result")],
 ) -> None:
     """Build the preference set by distant supervision, and the benchmarks, as one release.
 
@@ -221,25 +221,25 @@ def preference(
         own={"recorded": "invented-judge"},
     )
     config = _load_recipe(recipe, values, own=locations["annotated"] or locations["unlabeled"])
-    target = how.target(config.name)
-    _build(config, target, **how.build_arguments, cluster=cluster)
+    target = building.target(config.name)
+    _build(config, target, **building.build_arguments, cluster=cluster)
     if ablate:
         from pluralbench_release import print_table  # noqa: PLC0415 - --help needs none of it
 
         from build_chinese import ablation  # noqa: PLC0415 - the same
         from build_chinese.build import people  # noqa: PLC0415 - the same
 
-        path = ablation.ablate(target, config, *people(config), fresh=how.fresh)
+        path = ablation.ablate(target, config, *people(config), fresh=building.fresh)
         print_table(console, f"Ablation ({path})", ablation.table(path))
 
 
-def _build(config: ChineseRecipe, target: Path, **how: Any) -> None:
+def _build(config: ChineseRecipe, target: Path, **options: Any) -> None:
     from pluralbench_release import print_summary  # noqa: PLC0415 - --help needs none of it
 
     from build_chinese.build import build  # noqa: PLC0415 - the same
     from build_chinese.figures import figures_tables  # noqa: PLC0415 - the same
 
-    built = build(config, target, **how)
+    built = build(config, target, **options)
     print_summary(
         console,
         target,

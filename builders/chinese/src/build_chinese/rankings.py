@@ -67,7 +67,7 @@ def resolve_rows(rows: Sequence[Row]) -> tuple[list[Row], pl.DataFrame]:
         The rows with `rank`, `order` and `counts`; and the dropped rows with reasons (columns of `DROPPED`). `counts`
         has the numbers of `judgements` and of `conflicts` among them, each by "strict" and "equal" (see `Resolved`).
     """
-    kept, dropped = [], []
+    ranked, dropped = [], []
     with progress("resolving", len(rows)) as meter:
         for row in rows:
             resolved = resolve(row["annotations"])
@@ -75,9 +75,9 @@ def resolve_rows(rows: Sequence[Row]) -> tuple[list[Row], pl.DataFrame]:
             if reason:
                 dropped.append((row["input"], reason, len(row["responses"]), len(row["annotations"])))
             else:
-                kept.append(row | _rank_fields(resolved))
+                ranked.append(row | _rank_fields(resolved))
             meter.advance()
-    return kept, pl.DataFrame(dropped, schema=DROPPED, orient="row")
+    return ranked, pl.DataFrame(dropped, schema=DROPPED, orient="row")
 
 
 def with_annotations(rows: Iterable[Row], marks: pl.DataFrame) -> list[Row]:

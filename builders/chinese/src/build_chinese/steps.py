@@ -161,24 +161,24 @@ def prepare_tasks(recipe: ChineseRecipe, rows: Sequence[Row], unwritten: pl.Data
         TasksError: The tasks cannot be made.
     """
     frame = pl.DataFrame([{name: row[name] for name in PROMPTS.names()} for row in rows], schema=PROMPTS)
-    kept, dropped = screen(frame, recipe.screening)
-    if kept.is_empty():
+    passed, dropped = screen(frame, recipe.screening)
+    if passed.is_empty():
         first = dropped["rule"][0] if dropped.height else "there were no responses"
         raise NothingLeft(f"No prompt is left to annotate: all {frame.height:,} were dropped ({first}).")
     table = recipe.prompts
     if table is not None and table.assigned is not None and not recipe.annotators:
-        tasks = read_tasks(source.sample_or_path(table.assigned, "annotations.jsonl"), kept)
+        tasks = read_tasks(source.sample_or_path(table.assigned, "annotations.jsonl"), passed)
     else:
         checks = (
             []
             if table is None or table.checks is None
             else check_tasks(source.sample_or_path(table.checks, CHECKS_FILE))
         )
-        tasks = build_tasks(kept, recipe.annotators, recipe.tasks, seed=recipe.seed, checks=checks)
+        tasks = build_tasks(passed, recipe.annotators, recipe.tasks, seed=recipe.seed, checks=checks)
     if unwritten is not None:
         dropped = pl.concat([unwritten, dropped], how="vertical_relaxed")
     by_rule = dropped_by(dropped, {row["id"]: row["category"][0] for row in rows})
-    return PreparedTasks(kept, tasks, dropped, by_rule, sum(len(row["responses"]) for row in rows))
+    return PreparedTasks(passed, tasks, dropped, by_rule, sum(len(row["responses"]) for row in rows))
 
 
 def read_tasks_folder(folder: Path) -> tuple[pl.DataFrame, pl.DataFrame, Path | None, Tasks]:

@@ -39,7 +39,7 @@ def command(
     ] = None,
     *,
     overrides: Annotated[Overrides, RecipeOptions(PersonaJudgeRecipe, RECIPES)],
-    how: Annotated[BuildOptions, Options("Result", left_out=("retry_errors",))],
+    building: Annotated[BuildOptions, Options("Result", left_out=("retry_errors",))],
 ) -> None:
     """Build the persona judge dataset: which of two options belongs to a person described only by a persona.
 
@@ -63,8 +63,8 @@ def command(
     from build_persona_judge.figures import figures_tables  # noqa: PLC0415 - the same
 
     config = _load_recipe(recipe, overrides)
-    target = how.target(config.name)
-    built = build(config, target, replay=how.replay, reuse=how.reuse, fresh=how.fresh)
+    target = building.target(config.name)
+    built = build(config, target, replay=building.replay, reuse=building.reuse, fresh=building.fresh)
     print_summary(console, target, built.manifest, built.new_calls, figures_tables(built.figures))
 
 

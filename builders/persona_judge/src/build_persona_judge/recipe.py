@@ -14,7 +14,7 @@ RECIPES = Path(__file__).parent / "recipes"
 SAMPLE = "sample"
 TASKS = ("prism", "opinion_qa", "empathic_conversations", "personal_reddit")
 SHARED = ("size", "name", "license")  # keys of every task
-SOURCES = "Sources; naming any builds these alone"
+SOURCES = "Sources; naming any builds only these"
 OWNERS_TERMS = "What its owner ({}) allows is not recorded: read the owner's terms, and ask if they are unclear."
 
 
@@ -79,7 +79,7 @@ class OpinionQaTable(SourceTable):
         ge=1,
         description="Exact number of respondents per wave of OpinionQA.",
     )
-    redistribution: str = OWNERS_TERMS.format("Pew Research Center, whose American Trends Panel it is")
+    redistribution: str = OWNERS_TERMS.format("Pew Research Center, for the American Trends Panel")
 
 
 class EmpathicTable(SourceTable):

@@ -136,11 +136,11 @@ def judgments_of(
     """
     keys = ["prompt", "task", "first", "second"]
     answers = marks.rename({"mark": "answer"})
-    known = None
+    known_answers = None
     if checks is not None:
         prompts = marks.select("prompt", "task").unique()
-        known = checks.join(prompts, on="task").select(*keys, answer="mark")
-    agreed = consensus(answers, known)
+        known_answers = checks.join(prompts, on="task").select(*keys, answer="mark")
+    agreed = consensus(answers, known_answers)
     if rule == "none":
         return marks.select(*keys, "mark"), agreed
     return agreed.drop_nulls("answer").select(*keys, mark="answer"), agreed
@@ -235,19 +235,19 @@ def _normalize(text: str) -> str:
 
 def _parse_marks(entry: RawAnnotation, place_of: Callable[[str], int], where: str) -> dict[Pair, Mark]:
     marks: dict[Pair, Mark] = {}
-    for one, other, text in entry.marks:
-        first, second = place_of(one), place_of(other)
+    for first_name, second_name, text in entry.marks:
+        first, second = place_of(first_name), place_of(second_name)
         if first == second:
-            raise AnnotationsError(f"{where} compares the response {one} with itself.")
+            raise AnnotationsError(f"{where} compares the response {first_name} with itself.")
         mark = AS_MARKS.get(_normalize(text))
         if mark is None:
             raise AnnotationsError(
-                f"{where}: the mark {text!r} on {one} and {other} is not g (the first is better), b or s."
+                f"{where}: the mark {text!r} on {first_name} and {second_name} is not g (the first is better), b or s."
             )
         if first > second:
             first, second, mark = second, first, _reverse(mark)
         if marks.setdefault((first, second), mark) != mark:
-            raise AnnotationsError(f"{where} has two different marks on {one} and {other}.")
+            raise AnnotationsError(f"{where} has two different marks on {first_name} and {second_name}.")
     return marks
 
 

@@ -95,8 +95,8 @@ def replace_marks(first: Annotations, again: Annotations) -> Annotations:
     }
     done = marked_again.with_columns(kind=pl.lit("missing"))
     problems = again.problems.filter(~pl.col("kind").is_in(["missing", "wrong annotator"]))
-    kept = first.problems.join(done, on=["kind", *keys], how="anti")
-    return Annotations(**parts, problems=pl.concat([kept, problems]))
+    remaining = first.problems.join(done, on=["kind", *keys], how="anti")
+    return Annotations(**parts, problems=pl.concat([remaining, problems]))
 
 
 def third_annotators(again: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
@@ -118,8 +118,8 @@ def pair_agreement(marks: pl.DataFrame, least: float) -> list[dict[str, Any]]:
         For each two `annotators`: `agreeing`, the share of pairs of responses that both marked alike, with Wilson's
         95 % interval; `enough`, whether it reaches `least`; `tasks`, those on which they differ.
     """
-    own = marks.filter(pl.col("annotator") != CONSENSUS)
-    both = own.join(own, on=ON, suffix="_other").filter(pl.col("annotator") < pl.col("annotator_other"))
+    individual = marks.filter(pl.col("annotator") != CONSENSUS)
+    both = individual.join(individual, on=ON, suffix="_other").filter(pl.col("annotator") < pl.col("annotator_other"))
     same = pl.col("mark") == pl.col("mark_other")
     pairs = (
         both.sort("annotator", "annotator_other", "task")

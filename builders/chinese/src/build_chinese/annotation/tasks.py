@@ -159,7 +159,7 @@ def read_tasks(path: Path, prompts: pl.DataFrame) -> pl.DataFrame:
         for row in prompts.iter_rows(named=True)
         for response in row["responses"]
     }
-    known, rows = set(prompts["id"]), []
+    prompt_ids, rows = set(prompts["id"]), []
     shown: dict[str, list[str]] = {}
     for number, row in enumerate(read_jsonl(path, TasksError), start=1):
         values = {name: row.get(name) for name in ("task", "prompt", "annotator")}
@@ -168,7 +168,7 @@ def read_tasks(path: Path, prompts: pl.DataFrame) -> pl.DataFrame:
                 raise TasksError(f"{path}, row {number:,}: `{name}` is missing.")
         where = f"{path}, the task {row['task']}"
         responses = _responses(row, where)
-        if row["prompt"] not in known:
+        if row["prompt"] not in prompt_ids:
             raise TasksError(f"{where}: the prompt {row['prompt']} does not exist.")
         for response in responses:
             if (row["prompt"], response) not in of_response:
