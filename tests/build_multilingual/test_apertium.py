@@ -73,8 +73,8 @@ The end is here."""
 @needs_apertium
 @ways
 def test_lines_bullets_and_final_stops_are_kept(code: str) -> None:
-    [found] = translated(LAYOUT, code=code)
-    before, after = LAYOUT.split("\n"), found.split("\n")
+    [result] = translated(LAYOUT, code=code)
+    before, after = LAYOUT.split("\n"), result.split("\n")
     assert len(after) == len(before)
     for english, other in zip(before, after, strict=True):
         assert bool(english.strip()) == bool(other.strip())
@@ -92,8 +92,8 @@ def test_marks_survive(code: str) -> None:
     )
     masked = mask(text)
     assert len(masked.spans) >= 9
-    [found] = translated(masked.text, code=code)
-    restored = masked.restore(found)
+    [result] = translated(masked.text, code=code)
+    restored = masked.restore(result)
     assert all(span in restored for _, span in masked.spans)
 
 
@@ -161,8 +161,8 @@ def build(run: Run, folder: Path) -> tuple[int, str]:
 
 @needs_apertium
 def test_a_build(run: Run, tmp_path: Path) -> None:
-    status, said = build(run, tmp_path)
-    assert status == 0, said
+    status, output = build(run, tmp_path)
+    assert status == 0, output
     made = pl.read_parquet(tmp_path / "out/data/spa_Latn/test.parquet")
     assert made["id"].to_list() == [1, 2]
     assert made["chosen"][1] == "def add(a, b):\n    return a + b"

@@ -84,7 +84,7 @@ LIMITS = ChecksTable()
 ANY_LENGTH = ChecksTable(shortest=0.001, longest=1000.0)
 
 
-def said(english: str, translated: str, code: str, limits: ChecksTable = LIMITS) -> str:
+def problem(english: str, translated: str, code: str, limits: ChecksTable = LIMITS) -> str:
     return find_problem(mask(english), translated, LANGUAGES[code], limits)
 
 
@@ -101,38 +101,40 @@ def test_every_language_of_the_paper_has_a_translation() -> None:
 @pytest.mark.parametrize("code", TRANSLATIONS)
 def test_a_translation_into_another_language_is_named(code: str) -> None:
     for claimed in TRANSLATIONS:
-        found = said(BRIDGE, TRANSLATIONS[code], claimed, ANY_LENGTH)
+        result = problem(BRIDGE, TRANSLATIONS[code], claimed, ANY_LENGTH)
         if claimed == code:
-            assert found == ""
+            assert result == ""
         elif name(claimed) == "Chinese" == name(code):
-            assert found == "in the other Chinese script"
+            assert result == "in the other Chinese script"
         else:
-            assert found == f"reads as {name(code)}", claimed
+            assert result == f"reads as {name(code)}", claimed
 
 
 @pytest.mark.parametrize("code", TRANSLATIONS)
 def test_english_that_is_left_is_named(code: str) -> None:
-    assert said(BRIDGE, BRIDGE, code) == "unchanged"
-    assert said(BRIDGE, BRIDGE.upper(), code) == "unchanged"
-    assert said(BRIDGE, BRIDGE.replace("Monday", "2.").replace("the ", "the… "), code, ANY_LENGTH) == "reads as English"
+    assert problem(BRIDGE, BRIDGE, code) == "unchanged"
+    assert problem(BRIDGE, BRIDGE.upper(), code) == "unchanged"
+    assert (
+        problem(BRIDGE, BRIDGE.replace("Monday", "2.").replace("the ", "the… "), code, ANY_LENGTH) == "reads as English"
+    )
 
 
 @pytest.mark.parametrize(("code", "other"), list(permutations(("zho_Hans", "zho_Hant"))))
 def test_chinese_of_two_scripts(code: str, other: str) -> None:
     half = TRANSLATIONS[code].partition("。")[0] + "。" + TRANSLATIONS[other].partition("。")[2]
-    assert said(BRIDGE, half, code) == "in both Chinese scripts"
-    assert said("Yes.", {"zho_Hans": "對嗎？", "zho_Hant": "对吗？"}[code], code) == "in the other Chinese script"
-    assert said("The book.", "大山小水", code) == ""  # as it is written in both
+    assert problem(BRIDGE, half, code) == "in both Chinese scripts"
+    assert problem("Yes.", {"zho_Hans": "對嗎？", "zho_Hant": "对吗？"}[code], code) == "in the other Chinese script"
+    assert problem("The book.", "大山小水", code) == ""  # as it is written in both
 
 
 def test_from_how_many_letters_the_language_is_judged() -> None:
     spanish, japanese = TRANSLATIONS["spa_Latn"], TRANSLATIONS["jpn_Jpan"]
     least = ChecksTable(shortest=0.001, longest=1000.0, least_characters_langid=60)
-    assert said(BRIDGE, first_letters(spanish, 59), "deu_Latn", least) == ""
-    assert said(BRIDGE, first_letters(spanish, 60), "deu_Latn", least) == "reads as Spanish"
+    assert problem(BRIDGE, first_letters(spanish, 59), "deu_Latn", least) == ""
+    assert problem(BRIDGE, first_letters(spanish, 60), "deu_Latn", least) == "reads as Spanish"
     for claimed in ("kor_Hang", "zho_Hans", "zho_Hant"):
-        assert said(BRIDGE, first_letters(japanese, 20), claimed, least) == "reads as Japanese"
-        assert not said(BRIDGE, first_letters(japanese, 19), claimed, least).startswith("reads as")
+        assert problem(BRIDGE, first_letters(japanese, 20), claimed, least) == "reads as Japanese"
+        assert not problem(BRIDGE, first_letters(japanese, 19), claimed, least).startswith("reads as")
 
 
 @pytest.mark.parametrize(
@@ -144,11 +146,11 @@ def test_from_how_many_letters_the_language_is_judged() -> None:
 )
 def test_names_are_of_no_language(names: str) -> None:
     english = f"Here is the list that you wanted: {names}."
-    assert said(english, f"Aquí está la lista: {names}.", "spa_Latn") == ""
-    assert said(english, names, "spa_Latn") == ""
+    assert problem(english, f"Aquí está la lista: {names}.", "spa_Latn") == ""
+    assert problem(english, names, "spa_Latn") == ""
     certain = ChecksTable(least_confidence=0.0)
-    assert said(english, names, "spa_Latn", certain).startswith("reads as ")
-    assert said(BRIDGE, TRANSLATIONS["por_Latn"], "spa_Latn", ChecksTable(least_confidence=0.99)) != ""
+    assert problem(english, names, "spa_Latn", certain).startswith("reads as ")
+    assert problem(BRIDGE, TRANSLATIONS["por_Latn"], "spa_Latn", ChecksTable(least_confidence=0.99)) != ""
 
 
 def first_letters(text: str, count: int) -> str:
@@ -164,7 +166,7 @@ def test_the_length_that_is_just_right(code: str) -> None:
     letter = TRANSLATIONS[code].strip()[0]
     limits = ChecksTable(shortest=0.5, longest=2.0, least_characters_langid=10_000)
     for factor, reason in ((0.48, "too short"), (0.52, ""), (1.0, ""), (1.96, ""), (2.04, "too long")):
-        assert said(english, letter * round(200 * usual * factor), code, limits) == reason, factor
+        assert problem(english, letter * round(200 * usual * factor), code, limits) == reason, factor
 
 
 @pytest.mark.parametrize(
@@ -189,17 +191,17 @@ def test_the_length_that_is_just_right(code: str) -> None:
     ],
 )
 def test_what_is_wrong_beside_language_and_length(english: str, translated: str, reason: str) -> None:
-    assert said(english, translated, "spa_Latn") == reason
+    assert problem(english, translated, "spa_Latn") == reason
 
 
 @pytest.mark.parametrize("english", ["Marie Curie", "New York", "William Shakespeare, London", "Windows XP", "Élise"])
 def test_a_name_may_stay(english: str) -> None:
-    assert said(english, english, "deu_Latn") == ""
+    assert problem(english, english, "deu_Latn") == ""
 
 
 @pytest.mark.parametrize("english", ["Marie's tea", "Good morning", "The Old Man And The Sea", "e-mail it"])
 def test_what_is_no_name_may_not_stay(english: str) -> None:
-    assert said(english, english, "deu_Latn") == "unchanged"
+    assert problem(english, english, "deu_Latn") == "unchanged"
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=60), st.text(st.characters(codec="utf-8"), max_size=60))
@@ -207,5 +209,5 @@ def test_what_is_no_name_may_not_stay(english: str) -> None:
 def test_any_two_texts_are_judged(english: str, translated: str) -> None:
     reasons: Any = ("", "empty", "no letters", "unchanged", "too short", "too long", "in the other Chinese script")
     for code in ("vie_Latn", "zho_Hans"):
-        found = said(english, translated, code)
-        assert found in {*reasons, "in both Chinese scripts"} or found.startswith("reads as ")
+        result = problem(english, translated, code)
+        assert result in {*reasons, "in both Chinese scripts"} or result.startswith("reads as ")

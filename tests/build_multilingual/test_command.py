@@ -56,10 +56,10 @@ class Recorded(Apertium):
         return self
 
     async def send_packed(self, requests: Sequence[Request]) -> AsyncIterator[list[Answer]]:
-        yield [Answer.to(request, "answer", self.said(request), model="by hand") for request in requests]
+        yield [Answer.to(request, "answer", self.translated_text(request), model="by hand") for request in requests]
 
     @staticmethod
-    def said(request: Request) -> str:
+    def translated_text(request: Request) -> str:
         text, target = str(request.body["text"]), request.body["target"]
         if text == "Empty in Spanish?" and target == "spa":
             return "Empty in Spanish?"
@@ -77,11 +77,11 @@ def pairs(tmp_path: Path) -> Path:
 def recorded(tmp_path: Path, pairs: Path) -> Path:
     """A ledger with every answer that a build from `pairs` into Spanish and German asks for."""
     table = SourceTable(location=str(pairs))
-    found = load(table).pairs
+    result = load(table).pairs
     with Ledger(tmp_path / "recorded.sqlite") as ledger:
         context = TranslationContext(Recorded(), Recorded(), ledger, Limits(), ChecksTable())
         languages = [LANGUAGES[code] for code in ("spa_Latn", "deu_Latn")]
-        list(translate(found, languages, mask_all(found), context, table.prompt_only))
+        list(translate(result, languages, mask_all(result), context, table.prompt_only))
     return tmp_path / "recorded.sqlite"
 
 
@@ -97,11 +97,11 @@ def decisions(path: Path, *lines: str) -> Path:
 
 
 def test_a_build_from_any_table(run: Run, words: list[str | Path], tmp_path: Path) -> None:
-    status, said = run(*words, "--out", tmp_path / "out")
-    assert status == 0, said
-    assert "29 recorded calls, 0 of them new" in said
-    assert "chosen: identical answers" in said
-    assert "prompt: unchanged" in said
+    status, output = run(*words, "--out", tmp_path / "out")
+    assert status == 0, output
+    assert "29 recorded calls, 0 of them new" in output
+    assert "chosen: identical answers" in output
+    assert "prompt: unchanged" in output
     assert verify(tmp_path / "out") == []
     for code in ("spa_Latn", "deu_Latn", "eng_Latn"):  # the sample's recipe has English too
         assert list(rows(tmp_path / "out", code)) == [3, 5, 9]
@@ -133,8 +133,8 @@ def test_a_row_may_go_in_its_language_alone(run: Run, words: list[str | Path], t
 def test_people_decide(run: Run, words: list[str | Path], tmp_path: Path) -> None:
     path = decisions(tmp_path / "d.csv", "8,spa_Latn,keep,fine", "5,,drop,English grammar", "12,deu_Latn,keep,", "9,,,")
     out = tmp_path / "out"
-    status, said = run(*words, "--decisions", path, "--out", out)
-    assert (status, "English grammar" in said) == (0, True)
+    status, output = run(*words, "--decisions", path, "--out", out)
+    assert (status, "English grammar" in output) == (0, True)
     assert list(rows(out, "spa_Latn")) == list(rows(out, "deu_Latn")) == [3, 8, 9]
     assert rows(out, "spa_Latn")[8]["prompt"] == "Empty in Spanish?"
     assert pl.read_parquet(out / "provenance/decisions.parquet").height == 3
@@ -156,9 +156,9 @@ def test_decisions_are_bound_by_their_content(run: Run, words: list[str | Path],
     before = files(out)
     decisions(path, "5,,drop,grammar", "3,spa_Latn,drop,")
     for words_of_others, now in ((["--decisions", path], "[0-9a-f]{8}…"), ([], "none")):
-        status, said = run(*words, *words_of_others, "--out", out)
+        status, output = run(*words, *words_of_others, "--out", out)
         sentence = rf"Error: .*out was made with other settings \(decisions_digest [0-9a-f]{{8}}…, now {now}\); .*"
-        assert (status, bool(re.fullmatch(sentence, said.strip()))) == (2, True), said
+        assert (status, bool(re.fullmatch(sentence, output.strip()))) == (2, True), output
     assert files(out) == before
     refused_with(
         run("--recipe", out / RECIPE, *words[:2], "--replay", out, "--decisions", path, "--out", tmp_path / "other"),
@@ -189,9 +189,9 @@ def test_decisions_that_cannot_be_followed(
 
 def test_review_sheets_are_written_and_read_again(run: Run, words: list[str | Path], tmp_path: Path) -> None:
     review = tmp_path / "review"
-    status, said = run(*words, "--export-review", review, "--out", tmp_path / "out")
+    status, output = run(*words, "--export-review", review, "--out", tmp_path / "out")
     assert status == 0
-    assert f"Review sheet: {review / 'spa_Latn.csv'} (its key is in {review / 'keys'})" in said
+    assert f"Review sheet: {review / 'spa_Latn.csv'} (its key is in {review / 'keys'})" in output
     sheet = pl.read_csv(review / "spa_Latn.csv", infer_schema=False)
     assert sheet["id"].to_list() == ["3", "5", "8", "9", "12"]  # what failed a check is there too
     assert sheet.filter(id="8")["check"].to_list() == ["prompt: unchanged"]
@@ -211,8 +211,8 @@ def test_only_pairs_of_translations(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "mine.jsonl"
     path.write_bytes((SAMPLE / "translations.jsonl").read_bytes())
     out = tmp_path / "out"
-    status, said = run("--recipe", "translation", "--rated", path, "--per-level", "5", "--out", out)
-    assert (status, "translation-pairs 0.1.0, 0 recorded calls, 0 of them new" in said) == (0, True), said
+    status, output = run("--recipe", "translation", "--rated", path, "--per-level", "5", "--out", out)
+    assert (status, "translation-pairs 0.1.0, 0 recorded calls, 0 of them new" in output) == (0, True), output
     manifest = read_manifest(out)
     assert [(table.config, table.rows) for table in manifest.tables] == [("translation", 20)]
     assert [source.location for source in manifest.sources] == ["mine.jsonl"]
@@ -228,8 +228,8 @@ def test_what_can_be_known_before_is_said_before(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
     (tmp_path / "bad.jsonl").write_text('{"source": "x"}\n', encoding="utf-8")
-    status, said = run("--source", pairs, "--language", "spa_Latn", *given, "--out", tmp_path / "out")
-    assert (status, "Apertium is not installed" in said) == (2, False)
+    status, output = run("--source", pairs, "--language", "spa_Latn", *given, "--out", tmp_path / "out")
+    assert (status, "Apertium is not installed" in output) == (2, False)
     assert not list(tmp_path.glob("out*"))
 
 

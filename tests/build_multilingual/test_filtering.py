@@ -83,8 +83,8 @@ SEVERAL = aside_of((2, GERMAN, "chosen", "too long", "viel"), (2, GERMAN, "promp
         pytest.param(FAILED, [(2, SPANISH, "keep", "")], [EMPTY, LONG], id="kept in another language"),
         pytest.param(SEVERAL, [(2, GERMAN, "keep", "")], [], id="kept whatever failed"),
         *(
-            pytest.param(aside_of((1, SPANISH, *failed)), [(1, SPANISH, "keep", "")], [found], id="nothing to keep")
-            for failed, found in (
+            pytest.param(aside_of((1, SPANISH, *failed)), [(1, SPANISH, "keep", "")], [result], id="nothing to keep")
+            for failed, result in (
                 (("prompt", "empty", ""), EMPTY),
                 (("prompt", "refused", " \n"), (1, SPANISH, "check", "prompt: refused")),
                 (("chosen", IDENTICAL, "lo mismo"), (1, SPANISH, "check", f"chosen: {IDENTICAL}")),
@@ -154,8 +154,8 @@ def test_several_files_are_put_together_and_each_decision_counts_once(tmp_path: 
     for name, rows in (("a", "1,drop\n2,keep\n"), ("b", "2,keep\n3,drop\n")):
         paths.append(tmp_path / f"{name}.csv")
         paths[-1].write_text(f"id,decision\n{rows}", encoding="utf-8")
-    found = read_decisions([str(path) for path in paths])
-    assert found.select("id", "decision").rows() == [(1, "drop"), (2, "keep"), (3, "drop")]
+    result = read_decisions([str(path) for path in paths])
+    assert result.select("id", "decision").rows() == [(1, "drop"), (2, "keep"), (3, "drop")]
     assert read_decisions([]).schema == DECISIONS
 
 

@@ -140,10 +140,10 @@ def test_a_glossary_is_part_of_what_is_asked(run: Run, tmp_path: Path) -> None:
         asked = recipe(tmp_path, server.endpoint, rows(2))
         assert run("--recipe", asked, "--out", tmp_path / "plain")[0] == 0
         words = ["--recipe", asked, "--glossary", GLOSSARY, "--out", tmp_path / "glossed"]
-        status, said = run(*words, "--replay", tmp_path / "plain")
+        status, output = run(*words, "--replay", tmp_path / "plain")
         assert status == 2
-        assert "The ledger has no answer for the prompt of 0 in spa_Latn (model general/nmt at" in said
-        assert "and a replay sends nothing. 0 of 6 texts in spa_Latn are recorded.\n" in said
+        assert "The ledger has no answer for the prompt of 0 in spa_Latn (model general/nmt at" in output
+        assert "and a replay sends nothing. 0 of 6 texts in spa_Latn are recorded.\n" in output
         assert run(*words, "--reuse", tmp_path / "plain", "--fresh")[0] == 0
         assert len(server.requests) == 2, "nothing of the plain translations serves"
         assert run("--recipe", asked, "--glossary", "other", "--out", tmp_path / "out", "--reuse", words[-1])[0] == 0

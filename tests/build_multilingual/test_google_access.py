@@ -64,11 +64,11 @@ def test_damaged_credentials_are_said_in_words(
     lonely(monkeypatch, tmp_path / "home")
     (tmp_path / "key.json").write_text(text, encoding="utf-8")
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(tmp_path / "key.json"))
-    status, said = run("--recipe", recipe(tmp_path, "", rows(1)), "--out", tmp_path / "out")
+    status, output = run("--recipe", recipe(tmp_path, "", rows(1)), "--out", tmp_path / "out")
     assert status == 2
-    assert "key.json" in said
-    assert "Error(" not in said
-    assert "((" not in said
+    assert "key.json" in output
+    assert "Error(" not in output
+    assert "((" not in output
 
 
 @pytest.mark.parametrize(

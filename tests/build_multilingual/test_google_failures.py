@@ -59,10 +59,10 @@ def test_what_concerns_every_text_is_said_in_a_sentence(run: Run, tmp_path: Path
 
 def test_a_server_that_is_not_there_is_said_in_a_sentence(run: Run, tmp_path: Path) -> None:
     asked = recipe(tmp_path, "http://127.0.0.1:9", rows(1), connection={"retry_seconds": 0.3})
-    status, said = run("--recipe", asked, "--out", tmp_path / "out")
+    status, output = run("--recipe", asked, "--out", tmp_path / "out")
     assert status == 2
-    assert said.startswith("Error: Google Cloud Translation keeps failing (failed to connect to all addresses")
-    assert said.endswith(f"). 0 of 3 texts in spa_Latn are recorded{GO_ON}\n")
+    assert output.startswith("Error: Google Cloud Translation keeps failing (failed to connect to all addresses")
+    assert output.endswith(f"). 0 of 3 texts in spa_Latn are recorded{GO_ON}\n")
 
 
 def test_a_quota_that_ends_midway_loses_nothing_and_the_same_command_sends_the_rest(run: Run, tmp_path: Path) -> None:
@@ -82,9 +82,9 @@ def test_a_quota_that_ends_midway_loses_nothing_and_the_same_command_sends_the_r
         assert not (tmp_path / "out").exists()
         assert read_ledger(tmp_path / "out.work/ledger.sqlite").height == 6
         spent[0] = 10_000
-        status, said = run(*words)
-        assert status == 0, said
-        assert "12 recorded calls, 6 of them new" in said
+        status, output = run(*words)
+        assert status == 0, output
+        assert "12 recorded calls, 6 of them new" in output
     assert Counter(server.texts()) == Counter(texts_of(pairs)), "each text was translated once"
     assert server.texts()[:6] == done
 
@@ -159,11 +159,11 @@ def test_what_is_translated_while_a_refused_text_is_looked_for_is_not_lost(run: 
 
     with serve(by_words, faults) as server:
         asked = recipe(tmp_path, server.endpoint, pairs, connection={"retry_seconds": 0.3})
-        status, said = run("--recipe", asked, "--out", tmp_path / "out")
+        status, output = run("--recipe", asked, "--out", tmp_path / "out")
     assert status == 2
     assert server.texts(), "paid for"
     assert {*by_words(server.texts(), "en", "es")} <= recorded_texts(tmp_path / "out.work/ledger.sqlite")
-    assert "keeps refusing because of its quota" in said
+    assert "keeps refusing because of its quota" in output
 
 
 def test_another_number_of_texts_than_were_sent_is_not_believed(run: Run, tmp_path: Path) -> None:

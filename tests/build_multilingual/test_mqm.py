@@ -42,11 +42,11 @@ def tsv(path: Path, rows: Sequence[Sequence[Any]], header: Sequence[str] = HEADE
 
 
 def test_errors_become_penalties(tmp_path: Path) -> None:
-    found = read(RatedTable(location=tsv(tmp_path / "mqm.tsv", ERRORS), direction="en-de", quoting="none"))
-    frame = found.frame.select("source", "system", "translation", "raw_score")
+    result = read(RatedTable(location=tsv(tmp_path / "mqm.tsv", ERRORS), direction="en-de", quoting="none"))
+    frame = result.frame.select("source", "system", "translation", "raw_score")
     assert {row[:3]: round(row[3], 9) for row in frame.iter_rows()} == PENALTIES
-    assert (found.score, found.scale) == ("mqm_penalty", SCALES["mqm_penalty"])
-    assert found.left_out == {"repeated translation": 1}
+    assert (result.score, result.scale) == ("mqm_penalty", SCALES["mqm_penalty"])
+    assert result.left_out == {"repeated translation": 1}
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ def test_real_ratings_as_tsv_are_those_of_the_json_lines(tmp_path: Path) -> None
     ]
     assert any('"' in row[1] for row in rows)
     header = ("lp", "source", "system", "translation", "mqm_penalty")
-    found = read(RatedTable(location=tsv(tmp_path / "mqm.tsv", rows, header), quoting="none"))
-    assert found.frame.equals(read(RatedTable(location=str(path))).frame)
+    result = read(RatedTable(location=tsv(tmp_path / "mqm.tsv", rows, header), quoting="none"))
+    assert result.frame.equals(read(RatedTable(location=str(path))).frame)
 
 
 def test_the_command_names_columns_and_quoting(

@@ -258,8 +258,8 @@ def pairs(folder: Path) -> Path:
 
 def test_a_build_and_its_replay(run: Run, folder: Path, tmp_path: Path) -> None:
     words = ["--source", pairs(tmp_path), "--translator", f"nllb:{folder}", "--language", "spa_Latn", "--language"]
-    status, said = run(*words, "deu_Latn", "--out", tmp_path / "out")
-    assert status == 0, said
+    status, output = run(*words, "deu_Latn", "--out", tmp_path / "out")
+    assert status == 0, output
     made = pl.read_parquet(tmp_path / "out/data/spa_Latn/test.parquet")
     assert made.select("prompt", "chosen", "rejected").rows() == [
         (SPANISH[E[0]], f"{SPANISH[E[1]]} {SPANISH[E[2]]}\n\n{SPANISH[E[3]]}", SPANISH[E[4]]),
@@ -274,8 +274,8 @@ def test_a_build_and_its_replay(run: Run, folder: Path, tmp_path: Path) -> None:
     # A replay loads nothing: the model of this name is gone.
     folder.rename(folder.with_name("moved"))
     try:
-        status, said = run(*words, "deu_Latn", "--out", tmp_path / "again", "--replay", tmp_path / "out")
-        assert status == 0, said
+        status, output = run(*words, "deu_Latn", "--out", tmp_path / "again", "--replay", tmp_path / "out")
+        assert status == 0, output
     finally:
         folder.with_name("moved").rename(folder)
 

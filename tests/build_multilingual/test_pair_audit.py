@@ -22,7 +22,7 @@ def pairs(*rows: tuple[str, str, str]) -> pl.DataFrame:
 
 
 def test_what_a_scorer_could_go_by_is_counted() -> None:
-    found = audit(
+    result = audit(
         "deu_Latn",
         pairs(
             ("Wie pflegt man eine Pfanne?", LONG, "Gar nicht."),
@@ -31,9 +31,9 @@ def test_what_a_scorer_could_go_by_is_counted() -> None:
             ("Was rostet?", "Eisen", "EISEN "),
         ),
     )
-    assert {name: found["longer"][name] for name in ("wins", "losses", "ties")} == {"wins": 1, "losses": 2, "ties": 1}
-    assert (found["identical"], found["same_prompts"], found["pairs"]) == (2, 1, 4)
-    assert found["near_duplicates"]["chosen"] == 1, "one answer is the better one under two prompts"
+    assert {name: result["longer"][name] for name in ("wins", "losses", "ties")} == {"wins": 1, "losses": 2, "ties": 1}
+    assert (result["identical"], result["same_prompts"], result["pairs"]) == (2, 1, 4)
+    assert result["near_duplicates"]["chosen"] == 1, "one answer is the better one under two prompts"
     assert [
         entry["config"] for entry in audit_configs({"deu_Latn": pairs(("a", "b", "c")), "ita_Latn": pairs()}, None)
     ] == ["deu_Latn"]
@@ -45,17 +45,17 @@ def test_a_limit_that_is_broken_names_the_config(tmp_path: Path) -> None:
     with pytest.raises(AuditFailed, match=r"The audit of spa_Latn fails: max_mean_length_gap = 5 \(found "):
         build(recipe, tmp_path / "out")
     check_audits([], PairLimits(max_mean_length_gap=5.0), dropped=0.5)
-    found = [audit("deu_Latn", pairs(("a", "b", "c")))]
+    result = [audit("deu_Latn", pairs(("a", "b", "c")))]
     with pytest.raises(AuditFailed, match=r"The audit of deu_Latn fails: max_drop_share = 0.1 \(found 0.5\)"):
-        check_audits(found, PairLimits(max_drop_share=0.1), dropped=0.5)
+        check_audits(result, PairLimits(max_drop_share=0.1), dropped=0.5)
 
 
 def test_the_sample_tells_its_audit_on_the_card_and_in_its_statistics() -> None:
     release, _ = samples.sample("build-multilingual")
-    found: list[dict[str, Any]] = json.loads((release / "provenance/statistics.json").read_text("utf-8"))["audit"]
-    assert [entry["config"] for entry in found] == ["spa_Latn", "ita_Latn", "por_Latn", "eng_Latn", "translation"]
+    result: list[dict[str, Any]] = json.loads((release / "provenance/statistics.json").read_text("utf-8"))["audit"]
+    assert [entry["config"] for entry in result] == ["spa_Latn", "ita_Latn", "por_Latn", "eng_Latn", "translation"]
     spanish = pl.read_parquet(release / "data/spa_Latn/test.parquet")
-    assert found[0] == {**audit("spa_Latn", spanish)}
+    assert result[0] == {**audit("spa_Latn", spanish)}
     card = (release / "README.md").read_text("utf-8")
-    wins, losses = (found[0]["longer"][name] for name in ("wins", "losses"))
+    wins, losses = (result[0]["longer"][name] for name in ("wins", "losses"))
     assert f"| spa_Latn    | {wins} of {wins + losses} (" in card

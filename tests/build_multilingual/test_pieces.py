@@ -29,17 +29,17 @@ texts = (
 ) | st.sampled_from(SCRIPTS)
 
 
-def asked(found: list[Piece]) -> list[str]:
-    return [piece.text for piece in found if piece.translate]
+def asked(result: list[Piece]) -> list[str]:
+    return [piece.text for piece in result if piece.translate]
 
 
 def test_what_is_put_together_has_the_translations_in_order() -> None:
     for way in STRATEGIES:
-        found = split_pieces(mask(TEXT), way, 30)
+        result = split_pieces(mask(TEXT), way, 30)
         numbers = iter(f"<{number}>" for number in range(100))
-        made = join_pieces(found, numbers)
-        assert re.findall(r"<(\d+)>", made) == [str(number) for number in range(len(asked(found)))]
-        assert next(numbers) == f"<{len(asked(found))}>"
+        made = join_pieces(result, numbers)
+        assert re.findall(r"<(\d+)>", made) == [str(number) for number in range(len(asked(result)))]
+        assert next(numbers) == f"<{len(asked(result))}>"
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\n", "5", "`code`", "3 + 4 = 7!", "```\nx\n```\n", "https://a.b", "🙂 …"])
@@ -57,10 +57,10 @@ def test_nothing_is_asked_of_a_text_without_letters(text: str, way: Strategy) ->
 @settings(max_examples=400)
 def test_pieces_put_together_are_the_text(text: str, way: Strategy, longest: int) -> None:
     masked = mask(text)
-    found = split_pieces(masked, way, longest)
-    whole = join_pieces(found, iter(asked(found)))
+    result = split_pieces(masked, way, longest)
+    whole = join_pieces(result, iter(asked(result)))
     assert whole == (masked.text if way == "whole" else text)
-    for piece in asked(found):
+    for piece in asked(result):
         assert len(piece) <= longest
         assert piece == piece.strip()
         assert has_letters(piece)
@@ -107,6 +107,6 @@ def test_sentences_end_where_sentences_end() -> None:
 @given(st.lists(st.sampled_from(["One.", "Two!", "Is it three?", "𝔘 four."]), min_size=1, max_size=8))
 @settings(max_examples=30)
 def test_every_sentence_is_one(several: list[str]) -> None:
-    found = sentences(" ".join(several))
-    assert [sentence.strip() for sentence in found] == several
-    assert all(sentence.endswith(" ") for sentence, _ in pairwise(found))
+    result = sentences(" ".join(several))
+    assert [sentence.strip() for sentence in result] == several
+    assert all(sentence.endswith(" ") for sentence, _ in pairwise(result))

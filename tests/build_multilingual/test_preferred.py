@@ -45,10 +45,10 @@ def test_the_key_tells_what_was_preferred(tmp_path: Path) -> None:
     path = sheet(tmp_path)
     assert read_preferred([str(path)]).is_empty()
     answer(path, {0: "chosen", 1: "rejected", 2: "same", 5: "chosen"})
-    found = read_preferred([str(path)])
-    assert found.schema == PREFERRED
-    assert found.select("id", "preferred").rows() == [(0, "chosen"), (1, "rejected"), (2, "same"), (5, "chosen")]
-    assert set(found["reviewer"]) == {"1"}
+    result = read_preferred([str(path)])
+    assert result.schema == PREFERRED
+    assert result.select("id", "preferred").rows() == [(0, "chosen"), (1, "rejected"), (2, "same"), (5, "chosen")]
+    assert set(result["reviewer"]) == {"1"}
 
 
 def test_reviewers_are_compared_with_gold_judge_and_each_other(tmp_path: Path) -> None:
@@ -60,15 +60,15 @@ def test_reviewers_are_compared_with_gold_judge_and_each_other(tmp_path: Path) -
     judged = tmp_path / "items.parquet"
     outcomes = ["win"] * 8 + ["loss", "loss", "tie", "win"]
     pl.DataFrame({"config": CODE, "id": [str(n) for n in range(12)], "outcome": outcomes}).write_parquet(judged)
-    [found] = review_figures(read_preferred([str(path), str(second)], judged=str(judged)))
-    assert (found["reviewers"], found["rows"], found["reviewed"], found["same"]) == (2, 12, 24, 1)
-    assert (found["gold"]["count"], found["gold"]["of"]) == (19, 23)
-    assert found["gold"]["low"] < 19 / 23 < found["gold"]["high"]
+    [result] = review_figures(read_preferred([str(path), str(second)], judged=str(judged)))
+    assert (result["reviewers"], result["rows"], result["reviewed"], result["same"]) == (2, 12, 24, 1)
+    assert (result["gold"]["count"], result["gold"]["of"]) == (19, 23)
+    assert result["gold"]["low"] < 19 / 23 < result["gold"]["high"]
     # Without the tie, and without the row on which the one reviewer prefers neither.
-    assert (found["judge"]["count"], found["judge"]["of"]) == (16 + 0 + 1, 21)
-    assert (found["judge_gold"]["count"], found["judge_gold"]["of"]) == (9, 11)
-    assert (found["reviewers_agree"]["count"], found["reviewers_agree"]["of"]) == (10, 12)
-    assert review_table([found])["as in English"][0].startswith("83% [")
+    assert (result["judge"]["count"], result["judge"]["of"]) == (16 + 0 + 1, 21)
+    assert (result["judge_gold"]["count"], result["judge_gold"]["of"]) == (9, 11)
+    assert (result["reviewers_agree"]["count"], result["reviewers_agree"]["of"]) == (10, 12)
+    assert review_table([result])["as in English"][0].startswith("83% [")
 
 
 @pytest.mark.parametrize("order", range(2))
@@ -95,7 +95,7 @@ SPOILED: dict[str, tuple[Callable[[Path, Path], object], str]] = {
     ),
     "another answer": (
         lambda path, _: answer(path, {1: "3"}),
-        "SHEET, row 2 (id 1): the answer '3' to better is none of 1, 2, s.",
+        "SHEET, row 2 (id 1): the answer '3' to better is not one of 1, 2, s.",
     ),
     "another review": (
         lambda _, key: pl.read_csv(key)[1:].write_csv(key),
@@ -134,15 +134,15 @@ def test_a_judge_of_another_shape_is_refused(tmp_path: Path) -> None:
 def test_a_release_keeps_what_reviewers_preferred(run: Callable[..., tuple[int, str]], tmp_path: Path) -> None:
     review, out = tmp_path / "review", tmp_path / "out"
     words = ("--recipe", "sample", "--language", CODE, "--out", out)
-    status, said = run(*words, "--export-review", review)
-    assert status == 0, said
+    status, output = run(*words, "--export-review", review)
+    assert status == 0, output
     path = review / f"{CODE}.csv"
     ids = pl.read_csv(path)["id"].to_list()
     answer(path, {row: "rejected" if place % 5 == 0 else "chosen" for place, row in enumerate(ids)})
     digests = json.loads((out / "provenance/manifest.json").read_text(encoding="utf-8"))["tables"]
-    status, said = run(*words, "--decisions", path, "--fresh")
-    assert status == 0, said
-    assert "Preferences of reviewers in translation" in said
+    status, output = run(*words, "--decisions", path, "--fresh")
+    assert status == 0, output
+    assert "Preferences of reviewers in translation" in output
     share = 1 - len(ids[::5]) / len(ids)
     assert f"{share:.0%} [" in (out / "README.md").read_text(encoding="utf-8")
     assert json.loads((out / "provenance/manifest.json").read_text(encoding="utf-8"))["tables"] == digests

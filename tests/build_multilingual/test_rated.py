@@ -53,15 +53,15 @@ def without(row: Row, *names: str) -> dict[str, Any]:
 def test_a_translation_a_row(tmp_path: Path, name: str) -> None:
     write(tmp_path / name, MAPLE)
     location = tmp_path if name.startswith("data/") else tmp_path / name
-    found = read(RatedTable(location=str(location), direction="zh-en", license="cc-by-nc-4.0", name="MAPLE"))
-    assert found.frame.schema == RATED
-    assert found.frame.to_dicts() == [
+    result = read(RatedTable(location=str(location), direction="zh-en", license="cc-by-nc-4.0", name="MAPLE"))
+    assert result.frame.schema == RATED
+    assert result.frame.to_dicts() == [
         {name: row[name] for name in ("source", "system", "translation", "score")}
         | {"direction": "zh-en", "raw_score": row["score"]}
         for row in MAPLE
     ]
-    assert (found.score, found.scale, found.left_out) == ("score", SCALES["score"], {})
-    assert found.source.model_dump(exclude={"digest"}, exclude_none=True) == {
+    assert (result.score, result.scale, result.left_out) == ("score", SCALES["score"], {})
+    assert result.source.model_dump(exclude={"digest"}, exclude_none=True) == {
         "name": "MAPLE",
         "location": location.name,
         "rows": 5,
@@ -82,9 +82,9 @@ def test_a_source_a_row_with_candidates_is_the_same_as_a_translation_a_row(tmp_p
     ]
     long = rated(tmp_path, MAPLE, direction="zh-en")
     for name in ("nested.jsonl", "nested.parquet"):
-        found = rated(tmp_path, nested, name)
-        assert found.frame.equals(long.frame)
-        assert found.source.digest == long.source.digest
+        result = rated(tmp_path, nested, name)
+        assert result.frame.equals(long.frame)
+        assert result.source.digest == long.source.digest
     as_text = [row | {"candidates": json.dumps(row["candidates"], ensure_ascii=False)} for row in nested]
     assert rated(tmp_path, as_text, "nested.csv").frame.equals(long.frame)
 
@@ -111,9 +111,9 @@ def test_the_digest_is_that_of_the_rows_in_any_order(tmp_path_factory: pytest.Te
     ],
 )
 def test_directions_are_understood_as_they_are_written(tmp_path: Path, stated: str, direction: str) -> None:
-    found = rated(tmp_path, [row | {"lp": stated} for row in MAPLE])
-    assert found.frame["direction"].unique().to_list() == [direction]
-    assert rated(tmp_path, MAPLE, direction=stated).frame.equals(found.frame)
+    result = rated(tmp_path, [row | {"lp": stated} for row in MAPLE])
+    assert result.frame["direction"].unique().to_list() == [direction]
+    assert rated(tmp_path, MAPLE, direction=stated).frame.equals(result.frame)
 
 
 @pytest.mark.parametrize(
@@ -138,10 +138,10 @@ def test_src_and_tgt_that_are_texts_say_no_direction(tmp_path: Path) -> None:
     rows = [
         {"src": row["source"], "tgt": "a reference", "mt": row["translation"], "score": row["score"]} for row in MAPLE
     ]
-    found = rated(tmp_path, rows, direction="zh-en").frame
+    result = rated(tmp_path, rows, direction="zh-en").frame
     expected = rated(tmp_path, MAPLE, direction="zh-en").frame
-    assert found.drop("system").equals(expected.drop("system"))
-    assert found["system"].to_list() == ["1", "2", "3", "1", "2"]  # no column says who translated
+    assert result.drop("system").equals(expected.drop("system"))
+    assert result["system"].to_list() == ["1", "2", "3", "1", "2"]  # no column says who translated
 
 
 def test_columns_of_other_names(tmp_path: Path) -> None:
@@ -151,22 +151,22 @@ def test_columns_of_other_names(tmp_path: Path) -> None:
         for row in MAPLE
     ]
     scale = Scale(better="lower", easy=0.25, hard=0.5)
-    found = rated(tmp_path, rows, columns=names, score="rank", scale=scale)
+    result = rated(tmp_path, rows, columns=names, score="rank", scale=scale)
     expected = rated(tmp_path, MAPLE, direction="zh-en").frame
-    assert found.frame.drop("raw_score").equals(expected.drop("raw_score"))
-    assert found.frame["raw_score"].to_list() == [-row["score"] for row in MAPLE]
-    assert (found.score, found.scale) == ("rank", scale)
+    assert result.frame.drop("raw_score").equals(expected.drop("raw_score"))
+    assert result.frame["raw_score"].to_list() == [-row["score"] for row in MAPLE]
+    assert (result.score, result.scale) == ("rank", scale)
 
 
 def test_of_a_penalty_the_lower_is_the_better(tmp_path: Path) -> None:
     rows = [
         without(row, "score") | {"mqm_penalty": penalty} for row, penalty in zip(MAPLE, (0, 1, 25, 0.1, 5), strict=True)
     ]
-    found = rated(tmp_path, rows, direction="zh-en")
-    assert found.frame["raw_score"].to_list() == [0, 1, 25, 0.1, 5]
-    assert found.frame["score"].to_list() == [0, -1, -25, -0.1, -5]
-    assert math.copysign(1, found.frame["score"][0]) == 1  # not -0.0
-    assert found.scale == SCALES["mqm_penalty"]
+    result = rated(tmp_path, rows, direction="zh-en")
+    assert result.frame["raw_score"].to_list() == [0, 1, 25, 0.1, 5]
+    assert result.frame["score"].to_list() == [0, -1, -25, -0.1, -5]
+    assert math.copysign(1, result.frame["score"][0]) == 1  # not -0.0
+    assert result.scale == SCALES["mqm_penalty"]
 
 
 def test_a_known_score_takes_a_scale_of_ones_own(tmp_path: Path) -> None:
@@ -189,15 +189,15 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
         first | {"system": "beam", "translation": f" {first['translation']}\n", "score": 4.5},
         first | {"translation": "It rains."},
     ]
-    found = rated(tmp_path, [row | {"score": row["score"] and str(row["score"])} for row in rows])
-    assert found.left_out == {
+    result = rated(tmp_path, [row | {"score": row["score"] and str(row["score"])} for row in rows])
+    assert result.left_out == {
         "empty translation": 2,
         "no direction": 1,
         "no score": 3,
         "no source": 1,
         "repeated translation": 1,
     }
-    assert found.frame.select("system", "translation", "score", "raw_score").rows() == [
+    assert result.frame.select("system", "translation", "score", "raw_score").rows() == [
         ("sample1", "It rained today.", 5.0, 5.0),  # the mean of 5.5 and 4.5
         ("sample1", "It rains.", 5.5, 5.5),
     ]
@@ -206,8 +206,8 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
 def test_a_source_without_candidates_is_counted(tmp_path: Path) -> None:
     one = [{"translation": "It rains.", "score": 3.0}]
     rows = [{"source": source, "candidates": given} for source, given in [("甲", one), ("乙", []), ("丙", None)]]
-    found = rated(tmp_path, rows, direction="zh-en")
-    assert (found.frame.height, found.left_out) == (1, {"empty translation": 2})
+    result = rated(tmp_path, rows, direction="zh-en")
+    assert (result.frame.height, result.left_out) == (1, {"empty translation": 2})
 
 
 NO_SCORE = [without(row, "score") for row in MAPLE]
@@ -326,12 +326,12 @@ def post_edited(
 
 
 def test_a_post_edit_is_the_better_translation(tmp_path: Path) -> None:
-    found = post_edited(tmp_path, "en-de", "Das ist eine Rasia .", "Das ist eine Razzia .", 0.2)
-    assert found.frame.rows() == [
+    result = post_edited(tmp_path, "en-de", "Das ist eine Rasia .", "Das ist eine Razzia .", 0.2)
+    assert result.frame.rows() == [
         ("en-de", "A source.", "mt", "Das ist eine Rasia.", -0.2, 0.2),
         ("en-de", "A source.", "post_edit", "Das ist eine Razzia.", 0.0, 0.0),
     ]
-    assert (found.score, found.scale) == ("hter", SCALES["hter"])
+    assert (result.score, result.scale) == ("hter", SCALES["hter"])
     assert post_edited(tmp_path, "en-de", "Gut .", "Gut .", 0).left_out == {"repeated translation": 1}
     by_da = post_edited(tmp_path, "en-de", "Gut .", "Besser .", score="da_mean")  # which only the translation has
     assert by_da.frame["translation"].to_list() == ["left alone"]
@@ -370,12 +370,12 @@ def test_tokens_become_text_as_it_is_written(tmp_path: Path, direction: str, tok
 @needs_shared
 def test_wmt21_has_five_translations_a_source() -> None:
     for direction, sources in {"en-de": 236, "zh-en": 288}.items():
-        found = read(RatedTable(location=str(SHARED / f"wmt21_ted_mqm_{direction}_5way.jsonl")))
-        assert (found.score, found.left_out) == ("mqm_penalty", {})
-        assert found.frame["direction"].unique().to_list() == [direction]
-        counts = found.frame.group_by("source").len()["len"]
+        result = read(RatedTable(location=str(SHARED / f"wmt21_ted_mqm_{direction}_5way.jsonl")))
+        assert (result.score, result.left_out) == ("mqm_penalty", {})
+        assert result.frame["direction"].unique().to_list() == [direction]
+        counts = result.frame.group_by("source").len()["len"]
         assert (counts.len(), counts.unique().to_list()) == (sources, [5])
-        assert (found.frame["score"] == -found.frame["raw_score"]).all()
+        assert (result.frame["score"] == -result.frame["raw_score"]).all()
 
 
 @needs_shared

@@ -130,7 +130,7 @@ NO_SHEET = "is not a review sheet; choose another `export_review=...`."
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         *(
             (lambda sheet, name=name: sheet.with_columns(pl.Series(name, [None, "1"])).write_csv(), FILLED)
@@ -143,14 +143,14 @@ NO_SHEET = "is not a review sheet; choose another `export_review=...`."
     ids=["better", "decision", "reason", "with semicolons, as in many countries", "another table", "empty"],
 )
 def test_what_a_reviewer_has_filled_or_is_no_sheet_is_not_overwritten(
-    tmp_path: Path, change: Callable[[pl.DataFrame], str], said: str
+    tmp_path: Path, change: Callable[[pl.DataFrame], str], message: str
 ) -> None:
     [path] = exported(tmp_path, {"spa_Latn": numbered("spa_Latn", 2)})
     path.write_text(change(pl.read_csv(path, infer_schema=False)), encoding="utf-8-sig")
     before = path.read_bytes()
     with pytest.raises(BuildError) as caught:
         exported(tmp_path, {"deu_Latn": numbered("deu_Latn", 2)})
-    assert str(caught.value) == f"{path} {said}"
+    assert str(caught.value) == f"{path} {message}"
     assert path.read_bytes() == before
     assert not (tmp_path / "deu_Latn.csv").exists()
 

@@ -37,9 +37,9 @@ def digests(release: Path) -> dict[str, str]:
 
 @pytest.mark.smoke
 def test_it_says_what_it_made(sample: Sample) -> None:
-    out, said = sample
+    out, output = sample
     for part in ("336 recorded calls, 0 of them new", *CONFIGS, "translation-en-es-easy"):
-        assert part in said
+        assert part in output
     assert sorted(path.name for path in out.parent.iterdir()) == ["multilingual-rewardbench"]
     records = ("dropped", "ledger", "row_digests", "set_aside")
     assert {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()} == {

@@ -87,14 +87,14 @@ def test_reward_bench_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     pl.DataFrame(rows).write_parquet(tmp_path / "data/filtered-00000-of-00001.parquet")
     pl.DataFrame(rows[:3]).write_parquet(tmp_path / "data/raw-00000-of-00001.parquet")
-    found = load(SourceTable(location=str(tmp_path)))
-    assert found.pairs.schema == PAIRS
-    assert not found.numbered
-    assert found.pairs["id"].to_list() == [row["id"] for row in rows]
-    assert found.pairs.drop("category").to_dicts() == [
+    result = load(SourceTable(location=str(tmp_path)))
+    assert result.pairs.schema == PAIRS
+    assert not result.numbered
+    assert result.pairs["id"].to_list() == [row["id"] for row in rows]
+    assert result.pairs.drop("category").to_dicts() == [
         {name: row[name] for name in PAIRS if name in row} for row in rows
     ]
-    counts = dict(found.pairs.group_by("category", maintain_order=True).len().iter_rows())
+    counts = dict(result.pairs.group_by("category", maintain_order=True).len().iter_rows())
     assert counts == {section: sum(subsets.values()) for section, subsets in SUBSETS.items()}
     assert sum(counts.values()) == 2985
     assert load(SourceTable(location=str(tmp_path), split="raw")).pairs.height == 3
@@ -107,29 +107,29 @@ def test_any_table_of_pairs(tmp_path: Path, suffix: str) -> None:
         {"question": "Why?", "good": " Because. ", "bad": "No.", "extra": 2},
     ]
     columns = {"prompt": "question", "chosen": "good", "rejected": "bad"}
-    found = loaded(tmp_path / f"mine{suffix}", rows, columns=columns)
-    assert found.pairs.schema == PAIRS
-    assert found.numbered
-    assert found.pairs["id"].to_list() == [0, 1]
-    assert found.pairs.select(*columns).rows() == [tuple(row[column] for column in columns.values()) for row in rows]
+    result = loaded(tmp_path / f"mine{suffix}", rows, columns=columns)
+    assert result.pairs.schema == PAIRS
+    assert result.numbered
+    assert result.pairs["id"].to_list() == [0, 1]
+    assert result.pairs.select(*columns).rows() == [tuple(row[column] for column in columns.values()) for row in rows]
     # A subset of no section is one of its own.
-    others = found.pairs.select("chosen_model", "rejected_model", "subset", "category").unique()
+    others = result.pairs.select("chosen_model", "rejected_model", "subset", "category").unique()
     assert others.rows() == [("unknown", "unknown", "mine", "mine")]
-    assert (found.source.rows, found.source.license) == (2, "unknown")
-    assert found.source.location == f"mine{suffix}"
+    assert (result.source.rows, result.source.license) == (2, "unknown")
+    assert result.source.location == f"mine{suffix}"
 
 
 def test_columns_of_other_names_and_a_category_of_its_own(tmp_path: Path) -> None:
     row = pair(subset=None, kind="hep-js", section="Sums", writer="me", other="you", id=None, number=5)
     names = {"id": "number", "subset": "kind", "category": "section", "chosen_model": "writer"}
-    found = loaded(tmp_path / "a.jsonl", [row], columns={**names, "rejected_model": "other"})
-    assert found.pairs.row(0) == (5, "Why?", "Because.", "No.", "me", "you", "hep-js", "Sums")
+    result = loaded(tmp_path / "a.jsonl", [row], columns={**names, "rejected_model": "other"})
+    assert result.pairs.row(0) == (5, "Why?", "Because.", "No.", "me", "you", "hep-js", "Sums")
 
 
 def test_sections_of_ones_own(tmp_path: Path) -> None:
     rows = [pair(id=number, subset=subset) for number, subset in enumerate(["code-a", "code-b", "talk", "other"])]
-    found = loaded(tmp_path / "a.jsonl", rows, categories={"Code": ["code-*"], "Talk": ["t?lk", "o*"]})
-    assert found.pairs["category"].to_list() == ["Code", "Code", "Talk", "Talk"]
+    result = loaded(tmp_path / "a.jsonl", rows, categories={"Code": ["code-*"], "Talk": ["t?lk", "o*"]})
+    assert result.pairs["category"].to_list() == ["Code", "Code", "Talk", "Talk"]
 
 
 @pytest.mark.parametrize(
@@ -148,14 +148,14 @@ def test_sections_of_ones_own(tmp_path: Path) -> None:
 def test_ids_are_the_sources_where_they_are_numbers(
     tmp_path: Path, ids: list[Any], expected: list[int], numbered: bool
 ) -> None:
-    found = loaded(tmp_path / "a.parquet", [pair(id=value) for value in ids])
-    assert (found.pairs["id"].to_list(), found.numbered) == (expected, numbered)
+    result = loaded(tmp_path / "a.parquet", [pair(id=value) for value in ids])
+    assert (result.pairs["id"].to_list(), result.numbered) == (expected, numbered)
 
 
 def test_rows_are_numbered_where_there_are_no_ids_or_not_for_all(tmp_path: Path) -> None:
     assert loaded(tmp_path / "a.jsonl", [pair(id=None)] * 3).pairs["id"].to_list() == [0, 1, 2]
-    found = loaded(tmp_path / "a.jsonl", [pair(), pair(id=None), pair(id=0)])
-    assert (found.pairs["id"].to_list(), found.numbered) == ([0, 1, 2], True)
+    result = loaded(tmp_path / "a.jsonl", [pair(), pair(id=None), pair(id=0)])
+    assert (result.pairs["id"].to_list(), result.numbered) == ([0, 1, 2], True)
 
 
 @pytest.mark.parametrize("twice", [7, "7", "q7"])
@@ -169,8 +169,8 @@ def test_every_config_is_read_and_names_its_subset(tmp_path: Path) -> None:
     for name, number in (("one", 1), ("two", 2)):
         (tmp_path / name).mkdir()
         loaded(tmp_path / name / "filtered.jsonl", [pair(id=number, subset=None)])
-    found = load(SourceTable(location=str(tmp_path)))
-    assert found.pairs.select("id", "subset").rows() == [(1, "one"), (2, "two")]
+    result = load(SourceTable(location=str(tmp_path)))
+    assert result.pairs.select("id", "subset").rows() == [(1, "one"), (2, "two")]
     loaded(tmp_path / "two/filtered.jsonl", [pair(id=1, subset=None)])
     with pytest.raises(SourceError, match=r"has the id '1' more than once; ids must be unique\.$"):
         load(SourceTable(location=str(tmp_path)))
@@ -182,9 +182,9 @@ def test_every_config_is_read_and_names_its_subset(tmp_path: Path) -> None:
 def test_a_limit_is_of_each_subset_and_takes_the_first(tmp_path: Path) -> None:
     subsets = ["a", "b", "a", "a", "b", "c"]
     rows = [pair(id=number * 3, subset=subset) for number, subset in enumerate(subsets)]
-    found = loaded(tmp_path / "a.jsonl", rows, limit=2)
-    assert found.pairs.select("id", "subset").rows() == [(0, "a"), (3, "b"), (6, "a"), (12, "b"), (15, "c")]
-    assert found.source.rows == 5
+    result = loaded(tmp_path / "a.jsonl", rows, limit=2)
+    assert result.pairs.select("id", "subset").rows() == [(0, "a"), (3, "b"), (6, "a"), (12, "b"), (15, "c")]
+    assert result.source.rows == 5
     strings = [pair(id=f"q{number}", subset=subset) for number, subset in enumerate(subsets)]
     numbered = loaded(tmp_path / "b.jsonl", strings, limit=1)
     assert numbered.pairs["id"].to_list() == [0, 1, 5]  # the number of the row in the source, whatever the limit
@@ -201,11 +201,11 @@ def test_the_digest_is_of_the_rows_and_not_of_their_order_or_file(tmp_path: Path
 
 def test_the_license_is_the_cards_and_else_the_recipes(tmp_path: Path) -> None:
     given_ = {"license": "mit", "name": "Mine", "attribution": "By me."}
-    found = loaded(tmp_path / "filtered.jsonl", [pair()], **given_).source
-    assert (found.license, found.name, found.attribution) == ("mit", "Mine", "By me.")
+    result = loaded(tmp_path / "filtered.jsonl", [pair()], **given_).source
+    assert (result.license, result.name, result.attribution) == ("mit", "Mine", "By me.")
     (tmp_path / "README.md").write_text("---\nlicense: odc-by\n---\n", encoding="utf-8")
-    found = load(SourceTable(location=str(tmp_path), license="mit")).source
-    assert (found.license, found.attribution) == ("odc-by", f"The authors of {tmp_path.name}.")
+    result = load(SourceTable(location=str(tmp_path), license="mit")).source
+    assert (result.license, result.attribution) == ("odc-by", f"The authors of {tmp_path.name}.")
 
 
 HAS = "it has id, prompt, chosen, rejected, subset"
@@ -237,26 +237,26 @@ FAULTS: list[tuple[dict[str, Any], dict[str, str], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("row", "columns", "said"), FAULTS)
+@pytest.mark.parametrize(("row", "columns", "sentence"), FAULTS)
 def test_what_is_no_pair_of_texts_is_named(
-    tmp_path: Path, row: dict[str, Any], columns: dict[str, str], said: str
+    tmp_path: Path, row: dict[str, Any], columns: dict[str, str], sentence: str
 ) -> None:
     before = [pair(category="c")] if row.get("id") == 8 else []
-    assert refused(tmp_path / "a.jsonl", *before, row, columns=columns).startswith(said)
+    assert refused(tmp_path / "a.jsonl", *before, row, columns=columns).startswith(sentence)
 
 
 def test_a_missing_value_beside_the_texts_is_filled(tmp_path: Path) -> None:
     names = {"category": "c", "chosen_model": "m1", "rejected_model": "m2"}
-    found = loaded(tmp_path / "a.jsonl", [pair(**names), pair(id=8) | dict.fromkeys(names)])
-    assert found.pairs.select(*names).rows() == [("c", "m1", "m2"), ("Safety", "unknown", "unknown")]
+    result = loaded(tmp_path / "a.jsonl", [pair(**names), pair(id=8) | dict.fromkeys(names)])
+    assert result.pairs.select(*names).rows() == [("c", "m1", "m2"), ("Safety", "unknown", "unknown")]
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet"])
 def test_an_answer_may_be_empty_and_equal_answers_are_set_apart(tmp_path: Path, suffix: str) -> None:
     rows = [pair(rejected=""), pair(id=8, rejected="Because."), pair(id=9, chosen="a", rejected=" a\n"), pair(id=10)]
-    found = loaded(tmp_path / f"a{suffix}", rows)
-    assert found.pairs.select("id", "rejected").rows() == [(7, ""), (10, "No.")]
-    assert (found.equal, found.source.rows) == ([8, 9], 4)
+    result = loaded(tmp_path / f"a{suffix}", rows)
+    assert result.pairs.select("id", "rejected").rows() == [(7, ""), (10, "No.")]
+    assert (result.equal, result.source.rows) == ([8, 9], 4)
     assert (
         loaded(tmp_path / f"a{suffix}", rows[:2]).source.digest
         != loaded(tmp_path / f"a{suffix}", rows[:1]).source.digest
@@ -267,8 +267,12 @@ def test_a_table_without_rows_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text("", encoding="utf-8")
     (tmp_path / "b.csv").write_text("id,prompt,chosen,rejected\n", encoding="utf-8")
     pl.DataFrame(schema=PAIRS).write_parquet(tmp_path / "c.parquet")
-    for name, said in (("a.jsonl", " has no rows."), ("b.csv", ": the source has no"), ("c.parquet", ": the source")):
-        with pytest.raises(SourceError, match=rf"{name}{said}"):
+    for name, sentence in (
+        ("a.jsonl", " has no rows."),
+        ("b.csv", ": the source has no"),
+        ("c.parquet", ": the source"),
+    ):
+        with pytest.raises(SourceError, match=rf"{name}{sentence}"):
             load(SourceTable(location=str(tmp_path / name)))
 
 
@@ -290,6 +294,6 @@ def test_any_texts_come_through(tmp_path_factory: pytest.TempPathFactory, rows: 
     names = ("prompt", "chosen", "rejected")
     table = [pair(id=number) | dict(zip(names, row, strict=True)) for number, row in enumerate(rows)]
     path = tmp_path_factory.mktemp("any") / "a.jsonl"
-    found = loaded(path, table)
-    assert found.pairs.select(names).rows() == [row for number, row in enumerate(rows) if number not in found.equal]
-    assert found.equal == [number for number, row in enumerate(rows) if row[1].strip() == row[2].strip()]
+    result = loaded(path, table)
+    assert result.pairs.select(names).rows() == [row for number, row in enumerate(rows) if number not in result.equal]
+    assert result.equal == [number for number, row in enumerate(rows) if row[1].strip() == row[2].strip()]

@@ -226,16 +226,16 @@ def test_one_piece_that_is_refused_is_enough(ledger: Ledger) -> None:
 
 
 def test_real_languages_are_told(ledger: Ledger) -> None:
-    said = {
+    replies = {
         LONG: "La biblioteca está cerrada hoy, y también lo está el museo que hay al lado.",
         "The better one.": "La mejor.",
         "A worse one.": "Una peor.",
         "Question [0]?": "¿Pregunta [0]?",
     }
     pairs = pairs_of({"chosen": LONG})
-    kept(pairs, ledger, Fake(lambda text, _: said[text]), checks=ChecksTable())
+    kept(pairs, ledger, Fake(lambda text, _: replies[text]), checks=ChecksTable())
     german = "Die Bibliothek ist heute geschlossen, und das Museum daneben auch."
-    who = Fake(lambda text, _: german if text == LONG else said[text])
+    who = Fake(lambda text, _: german if text == LONG else replies[text])
     who.model = "fake-2"
     _, aside = translated(pairs, ledger, who, checks=ChecksTable())
     assert aside == [(0, "spa_Latn", "chosen", "reads as German", german)]
@@ -355,9 +355,9 @@ def test_whatever_the_texts_nothing_that_must_survive_is_lost(
     names = ("prompt", "chosen", "rejected")
     pairs = pairs_of(*(dict(zip(names, row, strict=True)) for row in rows))
     with Ledger(tmp_path_factory.mktemp("any") / "ledger") as ledger:
-        found, aside = translated(pairs, ledger, Fake(reply, longest), checks=ChecksTable(shortest=0.01, longest=100))
+        result, aside = translated(pairs, ledger, Fake(reply, longest), checks=ChecksTable(shortest=0.01, longest=100))
     failed = {(row[0], row[2]) for row in aside if row[3] != "identical answers"}
-    for row in found:
+    for row in result:
         for name in names:
             english = pairs[name][row["id"]]
             if (row["id"], name) not in failed:

@@ -71,24 +71,24 @@ def test_the_scores_of_a_pair_are_those_of_the_file() -> None:
 def test_easy_is_the_best_against_the_worst(scores: Scores, scale: Scale) -> None:
     pairs = candidates(frame(scores), scale, "easy")
     assert pairs.schema == CANDIDATES
-    found = {row["source"]: row for row in pairs.iter_rows(named=True)}
-    assert found.keys() == {source for source, theirs in scores.items() if max(theirs) - min(theirs) >= scale.easy}
-    for source, row in found.items():
+    result = {row["source"]: row for row in pairs.iter_rows(named=True)}
+    assert result.keys() == {source for source, theirs in scores.items() if max(theirs) - min(theirs) >= scale.easy}
+    for source, row in result.items():
         assert (row["chosen_score"], row["rejected_score"]) == (max(scores[source]), min(scores[source]))
 
 
 @given(scores_of_sources, st.sampled_from([LIKERT, SWAPPED]))
 def test_hard_is_the_closest_allowed_pair_of_the_middle(scores: Scores, scale: Scale) -> None:
-    found = {row["source"]: row for row in candidates(frame(scores), scale, "hard").iter_rows(named=True)}
+    result = {row["source"]: row for row in candidates(frame(scores), scale, "hard").iter_rows(named=True)}
     for source, theirs in scores.items():
         middle = sorted(theirs)[1:-1]
         allowed = [b - a for a, b in combinations(middle, 2) if b - a >= scale.hard]
         if len(theirs) == 2:
-            assert (source in found) == (scale.hard <= max(theirs) - min(theirs) < scale.easy)
+            assert (source in result) == (scale.hard <= max(theirs) - min(theirs) < scale.easy)
         elif not allowed:
-            assert source not in found
+            assert source not in result
         else:
-            row = found[source]
+            row = result[source]
             assert row["chosen_score"] - row["rejected_score"] == min(allowed)
             assert {row["chosen_score"], row["rejected_score"]} <= set(middle)
 
@@ -148,15 +148,15 @@ def many(count: int, start: int = 0) -> dict[str, list[float]]:
 
 def test_the_row_of_a_drawn_pair() -> None:
     tables = [rated(many(3)), rated({"A {brace}": [5.0, 1.0, 3.0, 4.0]}, direction="en-de")]
-    found = drawn(*tables, per_level=1)
-    assert found.schema == PAIRS
-    assert found.select("id", "subset").rows() == [
+    result = drawn(*tables, per_level=1)
+    assert result.schema == PAIRS
+    assert result.select("id", "subset").rows() == [
         (0, "translation-en-de-easy"),
         (1, "translation-en-de-hard"),
         (2, "translation-zh-en-easy"),
         (3, "translation-zh-en-hard"),
     ]
-    easy = found.row(0, named=True)
+    easy = result.row(0, named=True)
     prompt = TEMPLATES[easy["template"]]
     assert easy == {
         "id": 0,
@@ -171,23 +171,23 @@ def test_the_row_of_a_drawn_pair() -> None:
         "chosen_score": 5.0,
         "rejected_score": 1.0,
     }
-    assert found.row(1, named=True)["chosen"] == "A {brace} 3"
+    assert result.row(1, named=True)["chosen"] == "A {brace} 3"
 
 
 def test_a_draw_is_without_replacement_and_the_same_each_time() -> None:
     table = rated(many(60))
-    found = drawn(table, per_level=40)
-    assert found["id"].to_list() == list(range(80))
-    assert not found.select("source", "subset").is_duplicated().any()
-    assert found.equals(drawn(table, per_level=40))
+    result = drawn(table, per_level=40)
+    assert result["id"].to_list() == list(range(80))
+    assert not result.select("source", "subset").is_duplicated().any()
+    assert result.equals(drawn(table, per_level=40))
     shuffled = RatedTranslations(
         table.frame.sample(fraction=1, shuffle=True, seed=1), table.scale, "score", table.source, {}
     )
-    assert found.equals(drawn(shuffled, per_level=40))
+    assert result.equals(drawn(shuffled, per_level=40))
     other = drawn(table, per_level=40, seed=43)
-    assert set(found["source"]) != set(other["source"])
-    assert found["template"].to_list() != other["template"].to_list()
-    easy, hard = found.partition_by("subset", maintain_order=True)
+    assert set(result["source"]) != set(other["source"])
+    assert result["template"].to_list() != other["template"].to_list()
+    easy, hard = result.partition_by("subset", maintain_order=True)
     assert set(easy["source"]) != set(hard["source"])  # each level has a draw of its own
     elsewhere = drawn(rated(many(60), direction="en-zh"), per_level=40)  # and each direction
     assert set(easy["source"]) != set(elsewhere["source"].head(40))
@@ -220,8 +220,8 @@ def test_tables_of_one_direction_are_pooled() -> None:
 def test_a_source_of_two_tables_has_the_translations_of_both() -> None:
     # `甲 0` is in both, with the mean of 6.0 and 5.0, which leaves `甲 2` the best.
     tables = [rated({"甲": [6.0, 1.0]}), rated({"甲": [5.0, 1.5, 5.75, 3.0, 4.0]})]
-    found = drawn(*tables, per_level=1)
-    assert scores_of(found) == [(5.75, 1.25), (4.0, 3.0)]
+    result = drawn(*tables, per_level=1)
+    assert scores_of(result) == [(5.75, 1.25), (4.0, 3.0)]
 
 
 def test_tables_of_one_direction_have_one_score_and_scale() -> None:
@@ -277,12 +277,12 @@ REAL = {
 def test_real_ratings_give_a_hundred_pairs_a_level(name: str, counts: tuple[int, int]) -> None:
     table = read(RatedTable(location=str(SHARED / f"{name}.jsonl")))
     assert tuple(candidates(table.frame, table.scale, level).height for level in LEVELS) == counts
-    found = drawn(table)
-    assert found.group_by("subset", maintain_order=True).len()["len"].to_list() == [100, 100]
-    assert (found["chosen_score"] < found["rejected_score"]).all()  # penalties, both
-    assert (found["chosen"] != found["rejected"]).all()
-    assert found.select(pl.all_horizontal(pl.col("chosen", "rejected", "source").str.len_chars() > 0).all()).item()
-    gaps = [(rejected - chosen) for chosen, rejected in scores_of(found)]
+    result = drawn(table)
+    assert result.group_by("subset", maintain_order=True).len()["len"].to_list() == [100, 100]
+    assert (result["chosen_score"] < result["rejected_score"]).all()  # penalties, both
+    assert (result["chosen"] != result["rejected"]).all()
+    assert result.select(pl.all_horizontal(pl.col("chosen", "rejected", "source").str.len_chars() > 0).all()).item()
+    gaps = [(rejected - chosen) for chosen, rejected in scores_of(result)]
     assert min(gaps[:100]) >= table.scale.easy
     assert min(gaps[100:]) >= table.scale.hard - 1e-9
 
@@ -291,13 +291,13 @@ def test_real_ratings_give_a_hundred_pairs_a_level(name: str, counts: tuple[int,
 def test_real_ratings_of_several_directions_are_drawn_together() -> None:
     names = ("wmt21_ted_mqm_zh-en_5way", "mlqe_pe_en-zh_dev", "mlqe_pe_en-de_dev")
     tables = [read(RatedTable(location=str(SHARED / f"{name}.jsonl"))) for name in names]
-    found = drawn(*tables)
+    result = drawn(*tables)
     directions = ["en-de", "en-zh", "zh-en"]
-    assert found["subset"].unique(maintain_order=True).to_list() == [
+    assert result["subset"].unique(maintain_order=True).to_list() == [
         f"translation-{direction}-{level}" for direction in directions for level in LEVELS
     ]
     alone = drawn(tables[0]).drop("id")
-    assert found.drop("id").tail(200).equals(alone)
+    assert result.drop("id").tail(200).equals(alone)
     mixed = read(RatedTable(location=str(SHARED / "wmt21_ted_mqm_en-de_5way.jsonl")))
     with pytest.raises(SourceError, match="by `hter` and by `mqm_penalty`"):
         drawn(*tables, mixed)

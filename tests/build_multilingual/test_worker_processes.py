@@ -37,10 +37,10 @@ def test_with_and_without_worker_processes_every_file_is_the_same(tmp_path: Path
     assert [path for path in one if one[path] != two[path]] == []
 
     changes = {"audit": {"max_mean_length_gap": 0.001}}
-    said = []
+    message = []
     for processes in (1, 2):
         with pytest.raises(UserError) as failed:
             built(tmp_path / f"audited-{processes}", processes, changes, releases[0] / LEDGER)
-        said.append((type(failed.value), str(failed.value)))
-    assert said[0] == said[1]
-    assert "max_mean_length_gap" in said[0][1]
+        message.append((type(failed.value), str(failed.value)))
+    assert message[0] == message[1]
+    assert "max_mean_length_gap" in message[0][1]

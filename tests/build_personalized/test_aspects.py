@@ -82,8 +82,8 @@ def test_aspects_are_read_with_their_evidence(text: str) -> None:
 
 
 def test_at_most_so_many_aspects_are_kept() -> None:
-    found = parse_aspects(reply(*(aspect(1, f"Title {letter}") for letter in "abcdefgh")), SENTENCES, 6)
-    assert [item["aspect"] for item in found] == [f"Title {letter}" for letter in "abcdef"]
+    result = parse_aspects(reply(*(aspect(1, f"Title {letter}") for letter in "abcdefgh")), SENTENCES, 6)
+    assert [item["aspect"] for item in result] == [f"Title {letter}" for letter in "abcdef"]
 
 
 @pytest.mark.parametrize(
@@ -131,11 +131,11 @@ REPLIES = (
 @example(text='{"aspects": [{"sentence": 1, "aspect": "\\ud800 x", "reason": ""}]}', narrative="x")
 def test_any_reply_is_refused_or_gives_quoted_evidence(text: str, narrative: str) -> None:
     try:
-        found = parse_aspects(text, split_sentences(narrative), 6)
+        result = parse_aspects(text, split_sentences(narrative), 6)
     except InvalidAnswer:
         return
-    assert 1 <= len(found) <= 6
-    for item in found:
+    assert 1 <= len(result) <= 6
+    for item in result:
         assert item["evidence"] in narrative
         assert item["aspect"]
 
@@ -153,8 +153,8 @@ def test_aspects_are_added_where_there_were_none(tmp_path: Path) -> None:
     assert (
         "1. I brew at home.\n2. My flat is tiny!\n3. Can it be quiet?" in server.requests[0]["messages"][1]["content"]
     )
-    found = [{"aspect": "Quiet", "evidence": "Can it be quiet?", "reason": "They brew."}]
-    assert filled.select("id", "rubric_aspects").rows() == [("q1", found), ("q2", given_aspects)]
+    result = [{"aspect": "Quiet", "evidence": "Can it be quiet?", "reason": "They brew."}]
+    assert filled.select("id", "rubric_aspects").rows() == [("q1", result), ("q2", given_aspects)]
     assert drops.rows() == [("beer", "aspects", NO_NARRATIVE, "q3"), ("beer", "aspects", NO_NARRATIVE, "q4")]
 
 

@@ -48,26 +48,26 @@ def figures(pairs: pl.DataFrame = PAIRS, questions: int = 5, word_limit: int = 4
 
 
 def test_figures_of_known_pairs() -> None:
-    found = figures()
-    assert (found["questions"], found["pairs"]) == (5, 4)
-    assert found["pairs_by_config"] == {"beer": 3, "coffee": 1}
-    assert found["length"] == {"chosen_mean": 3.0, "rejected_mean": 2.0, "mean_gap": 1.0}
-    assert (found["short"], found["over_limit"]) == (8, 1)
-    assert found["overlap"] == {"chosen_mean": 0.375, "rejected_mean": 0.25, "mean_gap": 0.125}
+    result = figures()
+    assert (result["questions"], result["pairs"]) == (5, 4)
+    assert result["pairs_by_config"] == {"beer": 3, "coffee": 1}
+    assert result["length"] == {"chosen_mean": 3.0, "rejected_mean": 2.0, "mean_gap": 1.0}
+    assert (result["short"], result["over_limit"]) == (8, 1)
+    assert result["overlap"] == {"chosen_mean": 0.375, "rejected_mean": 0.25, "mean_gap": 0.125}
     for name in ("longer", "more_overlap"):
-        assert {key: found[name][key] for key in ("wins", "losses", "ties")} == {"wins": 2, "losses": 1, "ties": 1}
-        assert found[name]["share_of_decided"] == pytest.approx(2 / 3, abs=1e-4)
-        assert found[name]["interval"] == pytest.approx(wilson(2, 3), abs=1e-4)
-    assert found["profile_posts"] == {"min": 1, "median": 2.5, "max": 4}
-    assert found["aspects_per_question"] == 2.5
-    assert found["drops"] == [
+        assert {key: result[name][key] for key in ("wins", "losses", "ties")} == {"wins": 2, "losses": 1, "ties": 1}
+        assert result[name]["share_of_decided"] == pytest.approx(2 / 3, abs=1e-4)
+        assert result[name]["interval"] == pytest.approx(wilson(2, 3), abs=1e-4)
+    assert result["profile_posts"] == {"min": 1, "median": 2.5, "max": 4}
+    assert result["aspects_per_question"] == 2.5
+    assert result["drops"] == [
         {"config": "beer", "step": "answers", "reason": "chosen: refused", "count": 2},
         {"config": "beer", "step": "source", "reason": "deleted user", "count": 1},
     ]
 
 
 @pytest.mark.parametrize(
-    ("name", "kept", "broken", "said"),
+    ("name", "kept", "broken", "message"),
     [
         ("max_chosen_longer", 0.67, 0.66, "0.667"),
         ("max_mean_length_gap", 1.0, 0.9, "1"),
@@ -77,10 +77,10 @@ def test_figures_of_known_pairs() -> None:
         ("max_near_duplicates", 0, None, "0"),
     ],
 )
-def test_a_limit_is_kept_or_named(name: str, kept: float, broken: float | None, said: str) -> None:
-    found = figures()
-    check(found, PairLimits.model_validate({name: kept}))
+def test_a_limit_is_kept_or_named(name: str, kept: float, broken: float | None, message: str) -> None:
+    result = figures()
+    check(result, PairLimits.model_validate({name: kept}))
     if broken is not None:
-        with pytest.raises(AuditFailed, match=rf"{name} = {broken:g} \(found {said}\)") as caught:
-            check(found, PairLimits.model_validate({name: broken}))
+        with pytest.raises(AuditFailed, match=rf"{name} = {broken:g} \(found {message}\)") as caught:
+            check(result, PairLimits.model_validate({name: broken}))
         assert caught.value.exit_status == 1

@@ -39,9 +39,9 @@ def files(folder: Path) -> dict[str, str]:
 
 @pytest.mark.smoke
 def test_the_sample_says_what_it_made() -> None:
-    out, said = sample("build-personalized")
+    out, output = sample("build-personalized")
     for part in ("72 recorded calls, 72 of them new", "Art_and_Entertainment", "hand-written"):
-        assert part in said
+        assert part in output
     assert pl.read_parquet(out / "data/*/test.parquet").height == 24
     assert json.loads((out / "provenance/statistics.json").read_text(encoding="utf-8"))["drops"] == []
     assert tomllib.loads((out / RECIPE).read_text(encoding="utf-8"))["source"]["locations"] == ["sample"]

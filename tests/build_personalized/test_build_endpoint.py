@@ -47,9 +47,9 @@ def test_no_request_shows_narrative_evidence_or_reason(run: Run, tmp_path: Path)
     (tmp_path / "Beer.jsonl").write_text(json.dumps(row), encoding="utf-8")
     with serve(lambda body, number: Reply(f"{number} {len(body)}")) as server:
         words = ["--source", f"lamp-qa:{tmp_path}", "--llm", "m", "--base-url", server.base_url]
-        status, said = run(*words, "--profile-size", "5", "--out", tmp_path / "out")
-    assert status == 0, said
-    assert "3 recorded calls, 3 of them new" in said
+        status, output = run(*words, "--profile-size", "5", "--out", tmp_path / "out")
+    assert status == 0, output
+    assert "3 recorded calls, 3 of them new" in output
     assert len(server.requests) == 2
     for request in server.requests:
         assert "HIDDEN" not in json.dumps(request)
@@ -79,8 +79,8 @@ def test_a_broken_limit_of_the_audit_exits_with_1_and_keeps_the_calls(run: Run, 
         refused(result, "The audit fails: max_mean_length_gap = 5 (found 7)", "recorded calls are kept", status=1)
         assert not (tmp_path / "out").exists()
         recipe(tmp_path, server.base_url, audit={"max_mean_length_gap": 7})
-        status, said = run(*words, tmp_path / "out")
-        assert (status, len(server.requests)) == (0, 6), said
+        status, output = run(*words, tmp_path / "out")
+        assert (status, len(server.requests)) == (0, 6), output
 
 
 def test_hand_written_answers_are_for_the_sample_alone(run: Run, tmp_path: Path) -> None:
@@ -96,10 +96,10 @@ def test_a_question_without_hand_written_answers_is_not_to_be_tried_again(run: R
     row: dict[str, Any] = {"id": "q", "question": "?", "category": "", "narrative": "I ask.", "rubric_aspects": []}
     row |= {"profile": [{"id": "p", "category": "", "text": "post"}]}
     (tmp_path / "Beer.jsonl").write_text(json.dumps(row), encoding="utf-8")
-    status, said = run("--source", f"lamp-qa:{tmp_path}", "--out", tmp_path / "out")
+    status, output = run("--source", f"lamp-qa:{tmp_path}", "--out", tmp_path / "out")
     assert status == 2
-    assert " a aspects" not in said
-    assert "rerun the same command" not in said
+    assert " a aspects" not in output
+    assert "rerun the same command" not in output
 
 
 def test_a_source_without_rows_is_named(run: Run, tmp_path: Path) -> None:
@@ -121,8 +121,8 @@ def test_a_secret_in_a_recipes_base_url_is_never_written(
 ) -> None:
     llm = {"provider": provider, "model": "hand-written"}
     path = recipe(tmp_path, f"http://user:{SECRET}@127.0.0.1:9/v1", llm=llm)
-    told = "`connection.base_url` contains the value of the environment variable PLURALBENCH_TEST_KEY; remove it"
-    refused(run("--recipe", path, "--out", tmp_path / "out"), told)
+    message = "`connection.base_url` contains the value of the environment variable PLURALBENCH_TEST_KEY; remove it"
+    refused(run("--recipe", path, "--out", tmp_path / "out"), message)
     monkeypatch.delenv("PLURALBENCH_TEST_KEY")
     refused(run("--recipe", path, "--out", tmp_path / "out"), "has a user, a password")
     assert holds(tmp_path, SECRET) == ["recipe.toml"], "the user's own file alone"

@@ -75,11 +75,11 @@ def test_what_the_hub_does_not_give_comes_with_the_mend(
     run: Callable[..., tuple[int, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    status, said = run("--source", "lamp-qa", "--out", tmp_path / "out")
-    assert (status, said.count("\n")) == (2, 1), said
-    assert said.startswith("Error: The Hub cannot be reached for alireza7/LaMP-QA (")
-    mend = "use a local copy, or try again online (give `lamp-qa:DIRECTORY` or `lamp-qa:ORG/NAME@REVISION`).\n"
-    assert said.endswith(mend)
+    status, output = run("--source", "lamp-qa", "--out", tmp_path / "out")
+    assert (status, output.count("\n")) == (2, 1), output
+    assert output.startswith("Error: The Hub cannot be reached for alireza7/LaMP-QA (")
+    fix = "use a local copy, or try again online; give `lamp-qa:DIRECTORY` or `lamp-qa:ORG/NAME@REVISION`.\n"
+    assert output.endswith(fix)
     assert list(tmp_path.iterdir()) == []
 
 

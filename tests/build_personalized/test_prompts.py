@@ -11,12 +11,12 @@ WORDINGS = {"1": "2cc547c17d48460368f3379f30b10164351cea427dc95a817dd4b7f1c81b1d
 
 
 def test_a_changed_word_needs_a_new_version() -> None:
-    said = [
+    message = [
         answer_messages("Which one?", POSTS, ["Cost", "Noise"], "chosen", 100),
         answer_messages("Which one?", POSTS, ["Cost", "Noise"], "rejected", 100),
         aspects_messages("Which one?", ["I am poor.", "I am tired."], 6),
     ]
-    assert digest(said) == WORDINGS[PROMPT_VERSION]
+    assert digest(message) == WORDINGS[PROMPT_VERSION]
 
 
 def test_posts_are_numbered_with_their_category() -> None:

@@ -41,9 +41,9 @@ def test_posts_are_ranked_and_all_else_stays(run: Run, asked: dict[str, Any], tm
     given = {name: value for name, value in row(**asked).items() if value is not None}
     source, out = write(tmp_path / "source", given, given | {"id": 8, "profile": []}), tmp_path / "out"
     words = ["rank", "--source", source, "--out", out]
-    status, said = run(*words)
-    assert status == 0, said
-    assert f"{out / 'Art' / 'train.parquet'}: 2 profiles ranked by bm25" in said
+    status, output = run(*words)
+    assert status == 0, output
+    assert f"{out / 'Art' / 'train.parquet'}: 2 profiles ranked by bm25" in output
     before, after = (read_tables(str(place), split="train") for place in (source, out))
     assert ids(after.frames["Art"]) == [["p1", "p3", "p0", "p2", "p4"], []]
     assert after.license == "cc-by-4.0"
@@ -53,12 +53,12 @@ def test_posts_are_ranked_and_all_else_stays(run: Run, asked: dict[str, Any], tm
     recorded = pl.read_parquet(out / "provenance" / "ledger.parquet")
     assert recorded.height == 1
     assert run(*words)[0] == 0
-    status, said = run(*words, "--retriever", "sentence-transformers:none")
-    assert (status, "was made with other settings" in said) == (2, True)
+    status, output = run(*words, "--retriever", "sentence-transformers:none")
+    assert (status, "was made with other settings" in output) == (2, True)
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "output"),
     [
         ({"profile": ["a"]}, "no column `profile` of posts with `text`; its columns are id, question, profile"),
         ({"profile": [{"text": "a"}, {"text": None}]}, "row 1: a post of the profile has no text; remove it."),
@@ -68,7 +68,7 @@ def test_posts_are_ranked_and_all_else_stays(run: Run, asked: dict[str, Any], tm
         ),
     ],
 )
-def test_what_cannot_be_ranked_is_named(run: Run, changed: dict[str, Any], said: str, tmp_path: Path) -> None:
+def test_what_cannot_be_ranked_is_named(run: Run, changed: dict[str, Any], output: str, tmp_path: Path) -> None:
     given = {name: value for name, value in row(**changed).items() if value is not None}
     status, error = run("rank", "--source", write(tmp_path / "source", given), "--out", tmp_path / "out")
-    assert (status, said in error.replace("\n", " ")) == (2, True), error
+    assert (status, output in error.replace("\n", " ")) == (2, True), error

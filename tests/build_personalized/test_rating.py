@@ -40,8 +40,8 @@ def study(run: Run, tmp_path: Path) -> Path:
     """Sheets of the sample's pairs, two raters each."""
     folder = tmp_path / "ratings"
     release = sample("build-personalized").release
-    status, said = run("rate", "--release", release, "--export", folder, *RATERS)
-    assert status == 0, said
+    status, output = run("rate", "--release", release, "--export", folder, *RATERS)
+    assert status == 0, output
     return folder
 
 
@@ -91,24 +91,24 @@ def test_sheets_are_blind_and_a_rater_of_a_pair_rates_both_answers(study: Path) 
 
 def test_ratings_become_table_1_and_the_tests(run: Run, study: Path) -> None:
     fill_all(study)
-    status, said = run("rate", "--import", study)
-    assert status == 0, said
-    found = read_results(study)
-    assert found.format == "ratings-1"
-    assert [(one.annotator, one.given, one.answered, one.checks_seen.count) for one in found.raters] == [
+    status, output = run("rate", "--import", study)
+    assert status == 0, output
+    result = read_results(study)
+    assert result.format == "ratings-1"
+    assert [(one.annotator, one.given, one.answered, one.checks_seen.count) for one in result.raters] == [
         (name, 36, 36, 4) for name in ("an", "bo", "cy")
     ]
-    rubric = {(one.side, one.config): one.mean for one in found.means if one.dimension == "rubric"}
+    rubric = {(one.side, one.config): one.mean for one in result.means if one.dimension == "rubric"}
     assert rubric["chosen", "all pairs"] == 5.0
     assert rubric["rejected", "all pairs"] == 1.0
-    assert all(one.share == 1.0 for one in found.agreement)
-    [relevance] = [test for test in found.tests if (test.config, test.dimension) == ("all pairs", "relevance")]
+    assert all(one.share == 1.0 for one in result.agreement)
+    [relevance] = [test for test in result.tests if (test.config, test.dimension) == ("all pairs", "relevance")]
     assert (relevance.kind, relevance.pairs, relevance.shown) == ("equivalence", 24, True)
-    [last] = [test for test in found.tests if (test.config, test.dimension) == ("all pairs", "rubric")]
+    [last] = [test for test in result.tests if (test.config, test.dimension) == ("all pairs", "rubric")]
     # All differ by the same, so there is no spread to test by.
     assert (last.difference, last.p_value, last.shown) == (4.0, None, None)
-    assert found.claims[-1].holds is None
-    assert "a higher rubric rating of the chosen answers cannot be tested" in said
+    assert result.claims[-1].holds is None
+    assert "a higher rubric rating of the chosen answers cannot be tested" in output
     assert (study / "results.md").read_text(encoding="utf-8").startswith("# Human ratings\n\n3 raters, 2 per pair")
 
 
@@ -117,11 +117,11 @@ def test_a_study_under_way_is_read(run: Run, study: Path) -> None:
         run("rate", "--import", study), f"There are no answers yet in {study / 'sheets'}; fill in the sheets first."
     )
     fill(study / "sheets/bo.csv", lambda _, dimension: len(dimension) % 5 + 1)
-    status, said = run("rate", "--import", study)
-    assert status == 0, said
-    assert "0 of 36: nothing yet" in said
-    found = json.loads((study / "results.json").read_text(encoding="utf-8"))
-    assert [one["answered"] for one in found["raters"]] == [0, 36, 0]
+    status, output = run("rate", "--import", study)
+    assert status == 0, output
+    assert "0 of 36: nothing yet" in output
+    result = json.loads((study / "results.json").read_text(encoding="utf-8"))
+    assert [one["answered"] for one in result["raters"]] == [0, 36, 0]
     with pytest.raises(RatingError, match="no pair whose two answers were both rated by two people"):
         pilot_spread(read_results(study))
 
@@ -139,19 +139,19 @@ def test_what_comes_back_wrong_is_named(run: Run, study: Path) -> None:
     rows = path.read_text(encoding="utf-8")
     twice.write_text(rows, encoding="utf-8")
     fill(twice, lambda *_: 3)
-    status, said = run("rate", "--import", study, path, twice)
+    status, output = run("rate", "--import", study, path, twice)
     assert status == 0
-    assert "double submission" in said
+    assert "double submission" in output
     assert {one.mean for one in read_results(study).means if one.mean is not None} == {3.0}
     other = study.parent / "other"
     release = sample("build-personalized").release
     run("rate", "--release", release, "--export", other, *RATERS, "--seed", "1")
     strange = other / "sheets/an.csv"
     fill(strange, lambda *_: 3)
-    status, said = run("rate", "--import", study, strange)
+    status, output = run("rate", "--import", study, strange)
     assert status == 2
-    assert f"{strange}, row 1: there is no item '" in said
-    assert "give the sheets of this study, whose items are others." in said
+    assert f"{strange}, row 1: there is no item '" in output
+    assert "give the sheets of this study, whose items are others." in output
 
 
 def test_a_study_is_set_before_it_starts(run: Run, study: Path) -> None:
@@ -159,14 +159,14 @@ def test_a_study_is_set_before_it_starts(run: Run, study: Path) -> None:
     again = ("rate", "--release", release, "--export", study, *RATERS)
     fill_all(study)
     before = {path: path.read_bytes() for path in study.rglob("*.csv")}
-    status, said = run(*again)
-    assert (status, said.partition("\n")[0]) == (
+    status, output = run(*again)
+    assert (status, output.partition("\n")[0]) == (
         0,
         f"{study}: the same study exists already and is left as it is",
     )
-    status, said = run(*again, "--equivalence-margin", "1")
+    status, output = run(*again, "--equivalence-margin", "1")
     assert status == 2
-    assert "was made with other settings (margin 0.5, now 1.0)" in said
+    assert "was made with other settings (margin 0.5, now 1.0)" in output
     refused_with(
         run(*again, "--fresh"),
         f"{study / 'sheets/an.csv'} has been filled in; choose another folder, so that nothing is lost.",
@@ -278,10 +278,10 @@ def test_a_plan_says_how_many_pairs_the_claim_takes() -> None:
 
 
 def test_the_plan_is_told(run: Run) -> None:
-    status, said = run("rate", "--plan", "--quality-difference", "0.6")
+    status, output = run("rate", "--plan", "--quality-difference", "0.6")
     assert status == 0
-    assert "No number of pairs shows equivalence, because the difference is not within the margin." in said
-    assert "In the paper's table 1 general quality differs by 0.27 to 0.67" in said
+    assert "No number of pairs shows equivalence, because the difference is not within the margin." in output
+    assert "In the paper's table 1 general quality differs by 0.27 to 0.67" in output
     refused_with(run("rate", "--plan", "--power", "1.5"), "Recipe of the plan: `power`: Input should be less than 1.")
     refused_with(
         run("rate", "--plan", "--sd-pairs", "0", "--sd-raters", "0"),

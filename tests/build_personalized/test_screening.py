@@ -66,10 +66,10 @@ def test_instructions_are_what_every_prompt_says_and_nothing_of_a_person() -> No
     posts = [{"id": "1", "category": "beer", "text": "I like stout."}]
     for side in ("chosen", "rejected"):
         messages = answer_messages("Which beer?", posts, ["low price"], side, 80)
-        said = "\n".join(message["content"] for message in messages)
-        told = [line for line in instructions(80) if line in said]
-        assert len(told) == len(instructions(80)) - 1, "all but the other side's polarity"
-        assert not any(word in line for line in told for word in ("stout", "Which beer", "low price"))
+        prompt = "\n".join(message["content"] for message in messages)
+        shown = [line for line in instructions(80) if line in prompt]
+        assert len(shown) == len(instructions(80)) - 1, "all but the other side's polarity"
+        assert not any(word in line for line in shown for word in ("stout", "Which beer", "low price"))
 
 
 @given(st.sampled_from(instructions(100)), st.text("ab .,", max_size=20), st.integers(0, 20), st.integers(1, 20))

@@ -25,8 +25,8 @@ def rows_of(out: Path, config: str) -> dict[str, pl.DataFrame]:
 
 
 def figures(out: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((out / "provenance/statistics.json").read_text(encoding="utf-8"))
-    return found
+    result: dict[str, Any] = json.loads((out / "provenance/statistics.json").read_text(encoding="utf-8"))
+    return result
 
 
 def own(folder: Path, rows: Sequence[dict[str, Any]]) -> list[str]:
@@ -44,10 +44,10 @@ def mine(users: int, pairs: int = 2) -> list[dict[str, Any]]:
 
 def test_the_sample_keeps_users_apart_and_rebuilds(run: Run, tmp_path: Path) -> None:
     out = tmp_path / "dist"
-    status, said = run("training", "--out", out)
-    assert status == 0, said
+    status, output = run("training", "--out", out)
+    assert status == 0, output
     for part in ("12 recorded calls, 12 of them new", "hand-written", "exact question", "Splits"):
-        assert part in said
+        assert part in output
     rows = rows_of(out, "sample")
     users = {split: set(frame["user_id"]) for split, frame in rows.items()}
     assert users.keys() == {*SPLITS}
@@ -90,24 +90,24 @@ def test_a_corpus_of_the_hub_is_pinned_with_its_benchmark(tmp_path: Path) -> Non
     [source] = read_manifest(out).sources
     assert (source.location, source.revision, source.license) == ("acme/arena", arena, "mit")
     assert sum(frame.height for frame in rows_of(out, "arena").values()) == 10
-    found = figures(out)["contamination"]
-    assert (found["pairs"]["exact question"], found["pairs"]["exact post"]) == (1, 1)
-    assert (found["posts"]["exact question"], found["against"][0]["revision"]) == (1, bench)
+    result = figures(out)["contamination"]
+    assert (result["pairs"]["exact question"], result["pairs"]["exact post"]) == (1, 1)
+    assert (result["posts"]["exact question"], result["against"][0]["revision"]) == (1, bench)
 
 
 def test_personas_are_asked_again_until_they_are_short_and_users_without_one_go(run: Run, tmp_path: Path) -> None:
     def answered(body: dict[str, Any], _: int) -> Reply:
-        said = body["messages"][-1]["content"]
-        assert not re.search("Yes, so|No, not", said), "a persona never sees an answer"
-        if "of 0?" in said:
+        output = body["messages"][-1]["content"]
+        assert not re.search("Yes, so|No, not", output), "a persona never sees an answer"
+        if "of 0?" in output:
             return Reply("word " * 10_000)
-        return Reply(f"Asks about number {re.findall('of (.)[?]', said)[0]}.")
+        return Reply(f"Asks about number {re.findall('of (.)[?]', output)[0]}.")
 
     words = own(tmp_path, mine(4))
     with serve(answered) as server:
         model = ["--persona-llm", "m", "--base-url", server.base_url, "--api-key-env", ""]
-        status, said = run(*words, *model)
-        assert status == 0, said
+        status, output = run(*words, *model)
+        assert status == 0, output
         assert len(server.requests) == 3 + 5
         again = run(*words, *model)
         assert (again[0], len(server.requests)) == (0, 8), again[1]

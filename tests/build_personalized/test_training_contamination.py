@@ -18,26 +18,26 @@ BENCHMARK = Benchmark("b", None, ["Which tea?", LONG], [POST, "Which tea?"])
 NOTHING = {"exact question": 0, "near question": 0, "exact post": 0, "near post": 0}
 
 
-def found(*prompts: Sequence[str]) -> Preferences:
+def preferences(*prompts: Sequence[str]) -> Preferences:
     """A pair for each list of what a user said, and the first of it as a post."""
     pairs = [
-        {"config": "c", "id": f"row {number}", "user_id": "ana", "prompt": _messages(said)}
-        for number, said in enumerate(prompts)
+        {"config": "c", "id": f"row {number}", "user_id": "ana", "prompt": _messages(user_text)}
+        for number, user_text in enumerate(prompts)
     ]
     posts = [
-        {"config": "c", "user_id": "ana", "post": {"id": f"row {number}", "category": None, "text": said[0]}}
-        for number, said in enumerate(prompts)
+        {"config": "c", "user_id": "ana", "post": {"id": f"row {number}", "category": None, "text": user_text[0]}}
+        for number, user_text in enumerate(prompts)
     ]
     return Preferences(pl.DataFrame(pairs, schema=PAIRS), pl.DataFrame(posts, schema=POSTS), drops_frame([]), [])
 
 
-def _messages(said: Sequence[str]) -> list[dict[str, str]]:
-    turns = [({"role": "user", "content": text}, {"role": "assistant", "content": "Well."}) for text in said]
+def _messages(user_text: Sequence[str]) -> list[dict[str, str]]:
+    turns = [({"role": "user", "content": text}, {"role": "assistant", "content": "Well."}) for text in user_text]
     return [message for turn in turns for message in turn][:-1]
 
 
 @pytest.mark.parametrize(
-    ("said", "kind"),
+    ("user_text", "kind"),
     [
         ("which  TEA?\n", "exact question"),
         ("Which tea?\nI mean in the evening, when it is cold.", "exact question"),
@@ -48,8 +48,8 @@ def _messages(said: Sequence[str]) -> list[dict[str, str]]:
         ("I wonder. Which tea?", None),
     ],
 )
-def test_what_counts_as_a_question_of_a_benchmark(said: str, kind: str | None) -> None:
-    clean, figures = leave_out(found([said], ["Another thing altogether."]), [BENCHMARK])
+def test_what_counts_as_a_question_of_a_benchmark(user_text: str, kind: str | None) -> None:
+    clean, figures = leave_out(preferences([user_text], ["Another thing altogether."]), [BENCHMARK])
     wanted = NOTHING | ({kind: 1} if kind else {})
     assert figures["pairs"] == figures["posts"] == wanted
     assert clean.pairs.height == clean.posts.height == (1 if kind else 2)
@@ -57,7 +57,7 @@ def test_what_counts_as_a_question_of_a_benchmark(said: str, kind: str | None) -
 
 
 def test_whatever_the_user_says_in_a_prompt_counts() -> None:
-    clean, figures = leave_out(found(["Hello", "Which tea?"], ["Which tea?", "Thanks"]), [BENCHMARK])
+    clean, figures = leave_out(preferences(["Hello", "Which tea?"], ["Which tea?", "Thanks"]), [BENCHMARK])
     assert (clean.pairs.height, clean.posts.height) == (0, 1)
     assert (figures["pairs"]["exact question"], figures["posts"]["exact question"]) == (2, 1)
 
@@ -66,7 +66,7 @@ def test_the_sample_is_that_of_the_personalized_benchmark() -> None:
     sample = read_benchmark("sample")
     assert (sample.location, len(sample.questions)) == ("sample", 24)
     assert len(sample.posts) > 100
-    _, figures = leave_out(found([sample.questions[3]], [sample.posts[5]]), [sample])
+    _, figures = leave_out(preferences([sample.questions[3]], [sample.posts[5]]), [sample])
     assert (figures["pairs"]["exact question"], figures["pairs"]["exact post"]) == (1, 1)
     assert figures["against"][0]["questions"] == 24
 
@@ -91,7 +91,5 @@ def test_what_has_no_prompts_is_named(tmp_path: Path) -> None:
     path = write(tmp_path / "b.jsonl", [{"said": "x"}])
     with pytest.raises(SourceError, match=r"b.jsonl has no column question, prompt or context .* columns are said"):
         read_benchmark(str(path))
-    with pytest.raises(
-        SourceError, match=r"no file or directory nowhere.jsonl.* \(a benchmark of `against=\.\.\.`\)\."
-    ):
+    with pytest.raises(SourceError, match=r"nowhere.jsonl does not exist.*; check `against=\.\.\.`\."):
         read_benchmark("nowhere.jsonl")

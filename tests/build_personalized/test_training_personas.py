@@ -24,6 +24,6 @@ def test_a_reply_that_is_no_answer_is_no_persona() -> None:
 
 
 def test_a_reply_that_repeats_the_prompt_is_none() -> None:
-    said = "This person says only what the questions show, and guess no age, sex, origin or belief."
+    message = "This person says only what the questions show, and guess no age, sex, origin or belief."
     with pytest.raises(InvalidAnswer, match="repeats the instructions"):
-        parse_persona(said, 120)
+        parse_persona(message, 120)

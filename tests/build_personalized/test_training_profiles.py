@@ -29,11 +29,11 @@ def tables(asked: list[tuple[str, str]]) -> tuple[pl.DataFrame, pl.DataFrame]:
 @given(ASKED)
 def test_a_profile_is_the_other_questions_of_the_user_newest_first(asked: list[tuple[str, str]]) -> None:
     pairs, posts = tables(asked)
-    found, drops = add_profiles(pairs, posts, min_posts=0, max_posts=None)
-    assert (found.height, drops.height) == (len(asked), 0)
+    result, drops = add_profiles(pairs, posts, min_posts=0, max_posts=None)
+    assert (result.height, drops.height) == (len(asked), 0)
     places = {f"post {number}": number for number in range(len(asked))}
-    for row, (user, text) in zip(found.iter_rows(named=True), asked, strict=True):
-        others = {normalized(said) for who, said in asked if who == user} - {normalized(text)}
+    for row, (user, text) in zip(result.iter_rows(named=True), asked, strict=True):
+        others = {normalized(message) for who, message in asked if who == user} - {normalized(text)}
         assert [normalized(post["text"]) for post in row["profile"]].count(normalized(text)) == 0
         assert {normalized(post["text"]) for post in row["profile"]} == others
         assert len(row["profile"]) == len(others)
@@ -47,6 +47,6 @@ def test_a_profile_is_the_other_questions_of_the_user_newest_first(asked: list[t
 )
 def test_users_with_few_questions_are_left_out_and_counted(min_posts: int, kept: list[str], reason: str | None) -> None:
     pairs, posts = tables([("a", "one"), ("a", "two"), ("b", "three")])
-    found, drops = add_profiles(pairs, posts, min_posts=min_posts, max_posts=None)
-    assert found["user_id"].to_list() == kept
+    result, drops = add_profiles(pairs, posts, min_posts=min_posts, max_posts=None)
+    assert result["user_id"].to_list() == kept
     assert drops["reason"].to_list() == [reason] * (3 - len(kept))

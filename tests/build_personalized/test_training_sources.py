@@ -20,8 +20,8 @@ def read(location: str, **settings: Any) -> Preferences:
     return load(TrainingSource(locations=[location], **settings), 42, Path())
 
 
-def reasons(found: Preferences) -> list[str]:
-    return found.drops["reason"].to_list()
+def reasons(result: Preferences) -> list[str]:
+    return result.drops["reason"].to_list()
 
 
 def table(folder: Path, rows: Sequence[dict[str, Any]]) -> str:
@@ -32,17 +32,17 @@ def table(folder: Path, rows: Sequence[dict[str, Any]]) -> str:
 def test_a_corpus_is_read_as_it_is_published(tmp_path: Path, kind: str) -> None:
     rows = [published(0, "ana", split="test"), published(1, "ana"), published(2, "bo", split="val"), published(3, "bo")]
     pl.DataFrame(rows).write_parquet(tmp_path / "train.parquet")
-    found = read(f"{kind}:{tmp_path}")
-    assert set(found.pairs["config"]) == {kind}
-    assert found.pairs.select("user_id", "source_id", "original_split").rows() == [
+    result = read(f"{kind}:{tmp_path}")
+    assert set(result.pairs["config"]) == {kind}
+    assert result.pairs.select("user_id", "source_id", "original_split").rows() == [
         ("ana", "conversation 1", "train"),
         ("bo", "conversation 3", "train"),
         ("bo", "conversation 2", "val"),
         ("ana", "conversation 0", "test"),
     ]
-    assert found.pairs["prompt"][0].to_list() == [{"role": "user", "content": "Question 1 of ana?"}]
-    assert found.pairs["chosen"][0] == "Good answer 1."
-    assert "SynthesizeMe" in found.sources[0].attribution
+    assert result.pairs["prompt"][0].to_list() == [{"role": "user", "content": "Question 1 of ana?"}]
+    assert result.pairs["chosen"][0] == "Good answer 1."
+    assert "SynthesizeMe" in result.sources[0].attribution
 
 
 def test_only_the_first_question_of_a_conversation_is_a_post(tmp_path: Path) -> None:
@@ -53,9 +53,9 @@ def test_only_the_first_question_of_a_conversation_is_a_post(tmp_path: Path) -> 
     ]
     rows = [published(0, "ana"), published(1, "ana", conversation_id="conversation 0", context=later)]
     pl.DataFrame(rows).write_parquet(tmp_path / "train.parquet")
-    found = read(f"arena:{tmp_path}")
-    assert found.pairs.height == 2
-    assert [post["text"] for post in found.posts["post"]] == ["Question 0 of ana?"]
+    result = read(f"arena:{tmp_path}")
+    assert result.pairs.height == 2
+    assert [post["text"] for post in result.posts["post"]] == ["Question 0 of ana?"]
 
 
 def test_any_table_with_its_columns_named(tmp_path: Path) -> None:
@@ -64,12 +64,12 @@ def test_any_table_with_its_columns_named(tmp_path: Path) -> None:
         {"who": 7, "asked": "First?", "best": "a", "rejected": "b", "id": "y", "when": 9},
     ]
     names = {"user": "who", "prompt": "asked", "chosen": "best", "order": "when"}
-    found = read(table(tmp_path, rows), columns=names)
-    assert found.pairs.select("config", "id", "user_id", "source_id").rows() == [
+    result = read(table(tmp_path, rows), columns=names)
+    assert result.pairs.select("config", "id", "user_id", "source_id").rows() == [
         ("mine", "y", "7", "y"),
         ("mine", "x", "7", "x"),
     ]
-    assert found.sources[0].license == "unknown"
+    assert result.sources[0].license == "unknown"
 
 
 def test_a_csv_is_ordered_by_its_numbers(tmp_path: Path) -> None:
@@ -94,9 +94,9 @@ def test_what_is_no_pair_is_left_out_and_counted(tmp_path: Path) -> None:
             {"prompt": asked},
         )
     ]
-    found = read(table(tmp_path, rows))
-    assert found.pairs.height == 1
-    assert reasons(found) == [
+    result = read(table(tmp_path, rows))
+    assert result.pairs.height == 1
+    assert reasons(result) == [
         "no user",
         "no user",
         "empty text",
@@ -107,7 +107,7 @@ def test_what_is_no_pair_is_left_out_and_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "settings", "said"),
+    ("rows", "settings", "message"),
     [
         ([{"who": "a"} | OWN], {"columns": {"user": "whom"}}, "has no column `whom`; it has who, user, prompt, chosen"),
         ([{"prompt": "x"}], {}, '`source.columns=["user=COLUMN"]`'),
@@ -124,31 +124,31 @@ def test_what_is_no_pair_is_left_out_and_counted(tmp_path: Path) -> None:
     ],
 )
 def test_a_table_of_another_shape_is_named(
-    tmp_path: Path, rows: list[dict[str, Any]], settings: dict[str, Any], said: str
+    tmp_path: Path, rows: list[dict[str, Any]], settings: dict[str, Any], message: str
 ) -> None:
-    if said == "has no pairs":
+    if message == "has no pairs":
         rows = [row | {"user": None} for row in rows]
     with pytest.raises(SourceError) as caught:
         read(table(tmp_path, rows), **settings)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
     assert "mine" in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("locations", "said"),
+    ("locations", "message"),
     [
         (["nowhere"], "Unknown source 'nowhere': give `sample`, `arena`, `prism`"),
         (["sample:x"], "Unknown source 'sample:x'"),
         (["mine.csv"], "did you mean `table:mine.csv`?"),
         (["a/Posts.xml"], "did you mean `stack-exchange:a/Posts.xml`?"),
         (["sample", "sample"], "The source sample is given twice."),
-        (["table:nowhere.csv"], "no file or directory nowhere.csv"),
+        (["table:nowhere.csv"], "nowhere.csv does not exist"),
     ],
 )
-def test_a_source_that_is_none_is_named(locations: list[str], said: str) -> None:
+def test_a_source_that_is_none_is_named(locations: list[str], message: str) -> None:
     with pytest.raises(SourceError) as caught:
         load(TrainingSource(locations=locations), 42, Path())
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_sources_that_share_a_user_or_a_config_are_refused(tmp_path: Path) -> None:
@@ -164,15 +164,15 @@ def test_sources_that_share_a_user_or_a_config_are_refused(tmp_path: Path) -> No
 
 
 def test_the_sample_has_people_with_tastes_that_length_does_not_tell() -> None:
-    found = read("sample")
-    assert found.drops.is_empty()
-    counts = found.pairs.group_by("user_id").len()["len"].to_list()
+    result = read("sample")
+    assert result.drops.is_empty()
+    counts = result.pairs.group_by("user_id").len()["len"].to_list()
     assert (len(counts) >= 12, set(counts)) == (True, {5})
-    words = [[len(row[side].split()) for side in ("chosen", "rejected")] for row in found.pairs.iter_rows(named=True)]
+    words = [[len(row[side].split()) for side in ("chosen", "rejected")] for row in result.pairs.iter_rows(named=True)]
     assert max(max(pair) for pair in words) <= 60
     longer, shorter = sum(a > b for a, b in words), sum(a < b for a, b in words)
     assert 0.4 < longer / (longer + shorter) < 0.6
     assert abs(sum(a - b for a, b in words)) / len(words) < 2
     personas = Path(load.__code__.co_filename).parents[1] / "sample/personas.jsonl"
     written = [json.loads(line)["user"] for line in personas.read_text(encoding="utf-8").splitlines()]
-    assert set(written) == set(found.pairs["user_id"])
+    assert set(written) == set(result.pairs["user_id"])

@@ -28,20 +28,20 @@ def test_every_user_is_in_one_split_and_every_split_has_a_user(
     users: set[str], shares: tuple[float, float, float], seed: int
 ) -> None:
     wanted = dict(zip(NAMES, shares, strict=True))
-    found = draw_splits(sorted(users), wanted, seed, "c")
-    assert found.keys() == users
-    sizes = {split: [*found.values()].count(split) for split in NAMES}
+    result = draw_splits(sorted(users), wanted, seed, "c")
+    assert result.keys() == users
+    sizes = {split: [*result.values()].count(split) for split in NAMES}
     for split, share in wanted.items():
         assert (sizes[split] > 0) == (share > 0)
         assert abs(sizes[split] - share * len(users)) <= 2
-    assert found == draw_splits(sorted(users, reverse=True), wanted, seed, "c")
+    assert result == draw_splits(sorted(users, reverse=True), wanted, seed, "c")
 
 
 def test_other_seeds_divide_otherwise() -> None:
     users = [f"user {number}" for number in range(30)]
     shares = SplitsTable().shares
     drawn = [draw_splits(users, shares, seed, "c") for seed in range(4)]
-    assert len({tuple(found[user] for user in users) for found in drawn}) == 4
+    assert len({tuple(result[user] for user in users) for result in drawn}) == 4
 
 
 def test_all_pairs_of_a_user_go_along() -> None:
@@ -50,10 +50,12 @@ def test_all_pairs_of_a_user_go_along() -> None:
     assert set(split["split"]) == {*NAMES}
 
 
-@pytest.mark.parametrize(("users", "said"), [(2, "c has 2 users for the splits"), (1, "c has 1 user for the splits")])
-def test_too_few_users_are_refused(users: int, said: str) -> None:
+@pytest.mark.parametrize(
+    ("users", "message"), [(2, "c has 2 users for the splits"), (1, "c has 1 user for the splits")]
+)
+def test_too_few_users_are_refused(users: int, message: str) -> None:
     few = pairs(*[(f"user {number}", None) for number in range(users)])
-    with pytest.raises(SourceError, match=said) as caught:
+    with pytest.raises(SourceError, match=message) as caught:
         split_users(few, SplitsTable(), 42)
     assert 'all into train: `splits.shares="1/0/0"`' in str(caught.value)
     assert set(split_users(few, SplitsTable(train=1, validation=0, test=0), 42)["split"]) == {"train"}
@@ -66,7 +68,7 @@ def test_own_splits_are_taken_by_any_usual_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "message"),
     [
         (
             [("a", "train"), ("b", "train"), ("a", "test"), ("b", "val")],
@@ -80,7 +82,7 @@ def test_own_splits_are_taken_by_any_usual_name() -> None:
         ([("a", "held out")], "c: the row with id '0' has the split 'held out'; `splits.own=True` accepts"),
     ],
 )
-def test_own_splits_that_share_a_user_or_are_none_are_refused(rows: list[tuple[str, str | None]], said: str) -> None:
+def test_own_splits_that_share_a_user_or_are_none_are_refused(rows: list[tuple[str, str | None]], message: str) -> None:
     with pytest.raises(SourceError) as caught:
         split_users(pairs(*rows), SplitsTable(own=True), 42)
-    assert said in str(caught.value)
+    assert message in str(caught.value)

@@ -21,14 +21,14 @@ def read(folder: Path, posts: Sequence[str], seed: int = 42) -> Preferences:
     return load(source, seed, folder)
 
 
-def drops(found: Preferences) -> list[tuple[str, str]]:
-    return sorted(found.drops.select("id", "reason").rows())
+def drops(result: Preferences) -> list[tuple[str, str]]:
+    return sorted(result.drops.select("id", "reason").rows())
 
 
 def test_a_pair_is_the_accepted_answer_and_another_one(tmp_path: Path) -> None:
     posts = [post(1, AcceptedAnswerId=4), answer(3, 1), answer(4, 1), post(5), post(6, "2")]
-    found = read(tmp_path, posts)
-    assert found.pairs.to_dicts() == [
+    result = read(tmp_path, posts)
+    assert result.pairs.to_dicts() == [
         {
             "config": "beer",
             "id": "beer-1",
@@ -42,9 +42,9 @@ def test_a_pair_is_the_accepted_answer_and_another_one(tmp_path: Path) -> None:
             "original_split": None,
         }
     ]
-    assert [post["id"] for post in found.posts["post"]] == ["beer-1", "beer-5", "beer-6"]
-    assert drops(found) == [("beer-5", "no accepted answer"), ("beer-6", "no accepted answer")]
-    [source] = found.sources
+    assert [post["id"] for post in result.posts["post"]] == ["beer-1", "beer-5", "beer-6"]
+    assert drops(result) == [("beer-5", "no accepted answer"), ("beer-6", "no accepted answer")]
+    [source] = result.sources
     assert (source.license, source.rows) == ("cc-by-sa-3.0", 1)
     assert "cc-by-sa-3.0 5." in source.attribution
 
@@ -70,9 +70,9 @@ def test_what_cannot_be_preferred_is_left_out_and_counted(
     tmp_path: Path, answers: list[str], left_out: list[tuple[str, str]]
 ) -> None:
     whole = [post(10, AcceptedAnswerId=11), answer(11, 10), answer(12, 10)]
-    found = read(tmp_path, [post(1, AcceptedAnswerId=4), *answers, *whole])
-    assert found.pairs["id"].to_list() == ["beer-10"]
-    assert drops(found) == left_out
+    result = read(tmp_path, [post(1, AcceptedAnswerId=4), *answers, *whole])
+    assert result.pairs["id"].to_list() == ["beer-10"]
+    assert drops(result) == left_out
 
 
 def test_the_seed_draws_the_other_answer_and_deleted_users_may_have_written_it(tmp_path: Path) -> None:
@@ -85,8 +85,8 @@ def test_the_seed_draws_the_other_answer_and_deleted_users_may_have_written_it(t
 def test_a_question_whose_text_was_posted_before_is_no_pair(tmp_path: Path) -> None:
     both = [answer(3, 1), answer(4, 1), answer(6, 5), answer(7, 5)]
     again = post(5, "2", Body="<p>body 1</p>", AcceptedAnswerId=6)
-    found = read(tmp_path, [post(1, AcceptedAnswerId=4), again, *both])
-    assert drops(found) == [("beer-5", "text posted before")]
+    result = read(tmp_path, [post(1, AcceptedAnswerId=4), again, *both])
+    assert drops(result) == [("beer-5", "text posted before")]
 
 
 def test_a_dump_without_pairs_and_an_answer_without_a_number_are_named(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ OWN = [
     ("build-personalized training --source table:t --column who=user", "there is no column `who` to rename"),
     ("build-personalized training --column who", "--column 'who' is not of the form FIELD=COLUMN"),
     ("build-personalized training --against none --against sample", "`none` compares with no benchmark"),
-    ("build-personalized training --against nowhere", "(a benchmark of `--against`)."),
+    ("build-personalized training --against nowhere", "; check `--against`."),
     ("build-multilingual --column prompt", "--column 'prompt' is not of the form FIELD=COLUMN, such as prompt=text."),
     ("build-multilingual --source x --column question=text", "there is no column `question` to rename"),
     ("build-multilingual --column source=text", f"--column {NO_RATED}"),

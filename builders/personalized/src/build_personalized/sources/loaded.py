@@ -41,11 +41,11 @@ class LoadedQuestions:
 
 @contextmanager
 def source_error_hint(hint: str) -> Iterator[None]:
-    """Add a hint in parentheses to the message of a `SourceError`."""
+    """Add a hint to the message of a `SourceError`."""
     try:
         yield
     except SourceError as error:
-        raise SourceError(f"{str(error).removesuffix('.')} ({hint}).") from None
+        raise SourceError(f"{str(error).removesuffix('.')}; {hint}.") from None
 
 
 def drops_frame(rows: Iterable[tuple[str, str, str, str]]) -> pl.DataFrame:

@@ -14,7 +14,7 @@ from build_personalized.recipe import public_source
 RECIPES = Path(__file__).parent / "recipes"
 COLUMNS = ("user", "prompt", "chosen", "rejected", "id", "conversation", "order", "split")
 NO_MODEL, HAND_WRITTEN = "none", "hand-written"
-AGAINST_HINT = "a benchmark of `against=...`"
+AGAINST_HINT = "check `against=...`"
 
 
 class TrainingSource(FrozenModel):
