@@ -1,9 +1,9 @@
-"""How much time and memory a large Stack Exchange dump takes: makes one of any size and reads it.
+"""Measure time and memory of reading a generated Stack Exchange dump of any size.
 
     uv run python benchmarks/dump.py --gigabytes 5 --limit 2000
 
-The made dump has the shape of a real one: a third of the posts are questions, bodies are HTML of some 200 words, and
-a few users wrote most of them. Prints the machine, the time, the throughput and the peak of the process's memory.
+The dump resembles a real one: a third of the posts are questions, bodies are HTML of about 200 words, and a few users
+wrote most posts. Prints the machine, the time, the throughput and the peak memory.
 """
 
 import argparse
@@ -36,11 +36,11 @@ WORDS = [
     "barrel",
     "water",
 ]
-USERS = 80_000  # for each gigabyte
+USERS = 80_000  # per gigabyte
 
 
 def make(path: Path, size: int) -> int:
-    """Write a dump of about `size` bytes; how many posts it has."""
+    """Write a dump of about `size` bytes, and return its number of posts."""
     draw = random.Random(1)
     bodies = [
         f"<p>{' '.join(draw.choices(WORDS, k=100))}</p>\n<p>{' '.join(draw.choices(WORDS, k=100))}</p>"
@@ -65,7 +65,7 @@ def make(path: Path, size: int) -> int:
 
 
 def read(path: Path, limit: int | None) -> None:
-    """Read the dump as the builder does, and say what it took."""
+    """Read the dump as the builder does, and print time and memory."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
@@ -73,16 +73,16 @@ def read(path: Path, limit: int | None) -> None:
     seconds = time.perf_counter() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     posts = loaded.questions["profile"].list.len().sum()
-    print(f"users kept {loaded.questions.height:,} with {posts:,} posts; left out {loaded.drops.height:,}")
+    print(f"users kept {loaded.questions.height:,} with {posts:,} posts; dropped {loaded.drops.height:,}")
     print(f"{seconds:.0f} s, {path.stat().st_size / seconds / 1e6:.0f} MB/s")
     print(f"peak memory {peak / 1e6:.2f} GB ({before / 1e6:.2f} GB before reading)")
 
 
 def main() -> None:
-    """Make and read."""
+    """Generate the dump and read it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gigabytes", type=float, default=0.5)
-    parser.add_argument("--limit", type=int, default=None, help="keep at most so many users")
+    parser.add_argument("--limit", type=int, default=None, help="maximum number of users")
     parser.add_argument("--read", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.read:
@@ -94,7 +94,7 @@ def main() -> None:
         posts = make(path, int(options.gigabytes * 1e9))
         print(f"dump of {path.stat().st_size / 1e9:.2f} GB, {posts:,} posts", flush=True)
         limit = [] if options.limit is None else ["--limit", str(options.limit)]
-        # In a process of its own, so that the peak is of reading alone.
+        # In its own process, to measure the peak of reading only.
         subprocess.run([sys.executable, __file__, "--read", str(path), *limit], check=True)
 
 

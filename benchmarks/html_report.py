@@ -1,9 +1,9 @@
-"""How large the page of many runs is, and how long it takes to write and to open: made runs with made texts.
+"""Measure the size of the HTML report of many generated runs, and the time to write and to open it.
 
     uv run --group test python benchmarks/html_report.py --models 20 --items 66000
 
-Scores are drawn; texts are drawn words, of so many characters an item. Opening is timed in Chromium, from the first
-byte to the page's `load`, and again until the first item with its texts is shown.
+Scores and texts are random. Opening is timed in Chromium, from the first byte to the page's `load` event, and then
+until the first item is shown with its texts.
 """
 
 import argparse
@@ -25,7 +25,7 @@ CHROMIUM = "/usr/bin/chromium"
 
 
 def made_data(folder: Path, items: int, characters: int) -> Path:
-    """Pairs with drawn texts, so many characters in prompt and answers together."""
+    """Write pairs of random texts, with a number of characters in prompt and responses together."""
     draw = random.Random(0)
     words = characters // 18
 
@@ -40,7 +40,7 @@ def made_data(folder: Path, items: int, characters: int) -> Path:
 
 
 def made_runs(folder: Path, data: Path, models: int) -> list[Run]:
-    """Runs whose scores are drawn around the truth, the later the better."""
+    """Write runs with random scores; later runs are better."""
     runs = []
     for number in range(models):
         draw = random.Random(number)
@@ -52,9 +52,9 @@ def made_runs(folder: Path, data: Path, models: int) -> list[Run]:
     return runs
 
 
-def opened(page: Path) -> tuple[float, float]:
-    """Seconds until the page has loaded, and from the click until an item's texts are shown."""
-    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - only where there is a browser
+def time_opening(page: Path) -> tuple[float, float]:
+    """Measure the seconds until the page is loaded, and from a click until an item's texts are shown."""
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - optional
 
     with sync_playwright() as started:
         browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
@@ -71,28 +71,28 @@ def opened(page: Path) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Print what was measured."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", type=int, default=20)
     parser.add_argument("--items", type=int, default=66_000)
     parser.add_argument("--characters", type=int, default=1_500)
-    parser.add_argument("--keep", type=Path, help="where to keep the page")
-    given = parser.parse_args()
+    parser.add_argument("--keep", type=Path, help="file for the page")
+    options = parser.parse_args()
     from pluralbench.reports.html.report import write_html  # noqa: PLC0415 - after --help
 
-    with TemporaryDirectory() as held:
-        folder = Path(held)
-        made_runs(folder / "runs", made_data(folder, given.items, given.characters), given.models)
-        page = given.keep or folder / "report.html"
-        found = find_runs([folder / "runs"])
-        begun = time.process_time()
-        write_html(found, page)
-        written = time.process_time() - begun
-        loaded, unfolded = opened(page)
+    with TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        made_runs(folder / "runs", made_data(folder, options.items, options.characters), options.models)
+        page = options.keep or folder / "report.html"
+        runs = find_runs([folder / "runs"])
+        started = time.process_time()
+        write_html(runs, page)
+        seconds = time.process_time() - started
+        loaded, first_item = time_opening(page)
         size = page.stat().st_size / 1e6
-    print(f"{given.models} models x {given.items:,} items, {given.characters:,} characters of texts an item")
-    print(f"{size:.1f} MB, written in {written:.0f} CPU seconds")
-    print(f"loaded in {loaded:.2f} s, first item shown in {unfolded:.2f} s")
+    print(f"{options.models} models x {options.items:,} items, {options.characters:,} characters of text per item")
+    print(f"{size:.1f} MB, written in {seconds:.0f} CPU seconds")
+    print(f"loaded in {loaded:.2f} s, first item shown in {first_item:.2f} s")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a benchmark ran on: the system, and the environment of its processes."""
+"""Describe the machine of a benchmark, and set the environment of its processes."""
 
 import os
 import platform
@@ -8,18 +8,18 @@ from pathlib import Path
 from pluralbench_runs import versions
 
 
-def machine(packages: Iterable[str], cores: Sequence[int]) -> str:
-    """System, processor, cores (pinned or not), load and versions, in a line."""
+def describe_machine(packages: Iterable[str], cores: Sequence[int]) -> str:
+    """Describe the system, processor, cores (pinned or not), load and versions in one line."""
     pinned = f"processes pinned to cores {', '.join(map(str, cores))}" if cores else "not pinned"
-    named = ", ".join(f"{name} {number}" for name, number in versions(packages).items())
+    installed = ", ".join(f"{name} {version}" for name, version in versions(packages).items())
     return (
         f"{platform.platform()}, {processor()}, {os.cpu_count()} cores, {pinned}, "
-        f"load {os.getloadavg()[0]:.1f} at the end; Python {platform.python_version()}, {named}"
+        f"load {os.getloadavg()[0]:.1f} at the end; Python {platform.python_version()}, {installed}"
     )
 
 
 def processor() -> str:
-    """The processor's name, which Python knows on some systems only."""
+    """Return the name of the processor, which Python itself knows only on some systems."""
     information = Path("/proc/cpuinfo")
     if information.exists():
         for line in information.read_text("utf-8").splitlines():
@@ -28,8 +28,8 @@ def processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def quiet(threads: int) -> dict[str, str]:
-    """The environment of a process of so many threads that asks no network and draws no bars."""
+def offline_environment(threads: int) -> dict[str, str]:
+    """Return the environment of a process with a number of threads, without network and progress bars."""
     return os.environ | {
         "OMP_NUM_THREADS": str(threads),
         "MKL_NUM_THREADS": str(threads),

@@ -1,11 +1,11 @@
-"""How fast the multilingual builder makes a benchmark out of recorded calls, beside `datasets.map`.
+"""Measure how fast the multilingual builder builds from recorded calls, compared with `datasets.map`.
 
     uv run --group test python benchmarks/multilingual.py
 
-Makes English pairs in RewardBench's shape, their translations into 23 languages, and the ledger of the calls that
-Google's translator would have answered so. Then each round runs `build-multilingual --replay` and what somebody does
-who has the original scripts, each in a process of its own on two cores, in an order drawn anew. Prints the machine and
-a table, and how near the count of messages to the translator is to the least possible.
+Generates English pairs in RewardBench's shape, their translations into 23 languages, and the ledger of the calls to
+Google's translator. Each round runs `build-multilingual --replay` and the method of the original scripts, each in its
+own process on two cores, in random order. Prints the machine and a table, and compares the number of messages to the
+translator with the minimum.
 """
 
 import json
@@ -21,7 +21,7 @@ from statistics import median
 from typing import Annotated
 
 import typer
-from machine import machine
+from machine import describe_machine
 from translating.process import Cores, cores, main, measure, note
 from translating.protocol import FACTS, LEDGER, RECIPE, SQLITE, Measured, Packing, Peer, Prepared, Settings
 
@@ -43,18 +43,18 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 @app.command(help=__doc__)
 def command(
     rows: Annotated[int, typer.Option(min=23, help="English pairs.")] = 2985,
-    languages: Annotated[int, typer.Option(min=1, max=23, help="The first so many.")] = 23,
-    repeats: Annotated[int, typer.Option(min=1, help="How often everything is timed.")] = 3,
+    languages: Annotated[int, typer.Option(min=1, max=23, help="Number of languages.")] = 23,
+    repeats: Annotated[int, typer.Option(min=1, help="Number of rounds.")] = 3,
     core_count: Annotated[int, typer.Option("--cores", min=1, help="Cores of each measured command.")] = 2,
     sqlite: Annotated[
         bool, typer.Option("--sqlite", help="Replay a working ledger instead of a published one.")
     ] = False,
-    without_peers: Annotated[bool, typer.Option("--without-peers", help="Measure the builder alone.")] = False,
-    keep: Annotated[Path | None, typer.Option(help="Keep what was made here, and use it if it is there.")] = None,
+    without_peers: Annotated[bool, typer.Option("--without-peers", help="Measure only the builder.")] = False,
+    keep: Annotated[Path | None, typer.Option(help="Keep the generated data here and reuse it.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of texts and order.")] = 1,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write every figure of every round here.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures of all rounds here.")] = None,
 ) -> None:
-    """Make the input, run the rounds, print the tables."""
+    """Generate the data, run the rounds, print the tables."""
     codes = list(tomllib.loads(SENTENCES.read_text("utf-8")))[:languages]
     where = cores(core_count)
     with tempfile.TemporaryDirectory() as scratch:
@@ -69,9 +69,9 @@ def command(
                 note(f"round {number + 1} of {repeats}, {name}: {measured.wall:.1f} s, {measured.peak / 1e9:.2f} GB")
                 rounds[name].append(measured)
         verified = _compare(Path(scratch), codes, rows, where, peers=not without_peers)
-    ran_on = machine(VERSIONS, where.numbers)
+    ran_on = describe_machine(VERSIONS, where.numbers)
     print(ran_on, end="\n\n")
-    print(_made(prepared, rows, len(codes)), end="\n\n")
+    print(_describe(prepared, rows, len(codes)), end="\n\n")
     print(_table(rounds, rows * len(codes)), end="\n\n")
     print(f"`pluralbench-release verify` of the result: {verified.wall:.1f} s, {verified.peak / 1e9:.2f} GB.")
     print(_packing(prepared.packings))
@@ -82,14 +82,14 @@ def command(
 
 
 def _prepared(settings: Settings) -> Prepared:
-    """What is in the folder, made if it is not there."""
+    """The contents of the folder, generated if they are missing."""
     folder = Path(settings.folder)
     marker = folder / "settings.json"
     if marker.is_file() and json.loads(marker.read_text("utf-8")) == asdict(settings):
         return Prepared.from_json((folder / FACTS).read_text("utf-8"))
     if folder.exists() and any(folder.iterdir()):
-        raise SystemExit(f"{folder} holds something else; give an empty --keep.")
-    note(f"making {settings.rows:,} pairs and recording {len(settings.languages)} languages (minutes)")
+        raise SystemExit(f"{folder} has other contents; use an empty folder for --keep.")
+    note(f"generating {settings.rows:,} pairs and recording {len(settings.languages)} languages (minutes)")
     folder.mkdir(parents=True, exist_ok=True)
     _python("translating.recorded", json.dumps(asdict(settings)))
     marker.write_text(json.dumps(asdict(settings)), "utf-8")
@@ -97,13 +97,13 @@ def _prepared(settings: Settings) -> Prepared:
 
 
 def _run(name: str, scratch: Path, folder: Path, codes: list[str], where: Cores, *, ledger: str) -> Measured:
-    """Time one strategy. Each time everything is made anew: no build is there, and no cache of `datasets`."""
+    """Time one strategy, without an earlier build or a cache of `datasets`."""
     out = _result(scratch, name)
     shutil.rmtree(out, ignore_errors=True)
     if name == OURS:
-        given = ["--recipe", str(folder / RECIPE), "--replay", str(folder / ledger), "--out", str(out)]
-        # The recipe names its table without this machine's folders.
-        return measure([_script("build-multilingual"), *given], where, _environment(scratch), folder)
+        arguments = ["--recipe", str(folder / RECIPE), "--replay", str(folder / ledger), "--out", str(out)]
+        # The recipe has a relative path of its table.
+        return measure([_script("build-multilingual"), *arguments], where, _environment(scratch), folder)
     out.mkdir()
     processes, checks = PEERS[name]
     peer = json.dumps(asdict(Peer(str(folder), str(out), codes, processes, checks)))
@@ -113,7 +113,7 @@ def _run(name: str, scratch: Path, folder: Path, codes: list[str], where: Cores,
 
 
 def _warm_up(scratch: Path, where: Cores) -> None:
-    """Have every module compiled, and read from the disk, once."""
+    """Run everything once, so that modules are compiled and in the disk cache."""
     out = str(scratch / "sample")
     measure([_script("build-multilingual"), "--out", out], where, _environment(scratch))
     measure([_script("pluralbench-release"), "verify", out], where, _environment(scratch))
@@ -122,7 +122,7 @@ def _warm_up(scratch: Path, where: Cores) -> None:
 
 
 def _environment(scratch: Path) -> dict[str, str]:
-    """The same for all: compiled modules are kept, nothing is asked of the Hub."""
+    """The environment of all processes: compiled modules are cached, the Hub is offline."""
     kept = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": str(scratch / "bytecode")}
     return kept | {"HF_HUB_OFFLINE": "1", "PYTHONPATH": str(BENCHMARKS)}
 
@@ -132,7 +132,7 @@ def _script(name: str) -> str:
 
 
 def _compare(scratch: Path, codes: list[str], rows: int, where: Cores, *, peers: bool) -> Measured:
-    """Hold the results against each other: all rows, and the same texts. What `verify` of ours takes."""
+    """Check that all results have the same rows and texts, and measure `verify` of ours."""
     folders = [str(_result(scratch, name)) for name in (PEERS if peers else [])]
     _python("translating.compared", json.dumps([str(_result(scratch, OURS)), folders, codes, rows]))
     return measure(
@@ -153,7 +153,7 @@ def _python(module: str, argument: str) -> None:
 def _table(rounds: dict[str, list[Measured]], rows: int) -> str:
     """Medians over the rounds; the ratio is the median of the rounds' ratios."""
     lines = [
-        "| | wall s | CPU s | rows a second | peak memory | time against ours |",
+        "| | wall s | CPU s | rows a second | peak memory | time relative to ours |",
         "|---|---:|---:|---:|---:|---:|",
     ]
     for name, entries in rounds.items():
@@ -167,24 +167,24 @@ def _table(rounds: dict[str, list[Measured]], rows: int) -> str:
     return "\n".join(lines)
 
 
-def _made(prepared: Prepared, rows: int, languages: int) -> str:
-    """What was worked on."""
+def _describe(prepared: Prepared, rows: int, languages: int) -> str:
+    """Describe the data."""
     return (
-        f"{rows:,} pairs in {languages} languages: {prepared.texts:,} texts a language of "
-        f"{prepared.characters / prepared.texts:,.0f} characters as sent, with {prepared.spans / prepared.texts:.1f} "
+        f"{rows:,} pairs in {languages} languages: {prepared.texts:,} texts per language of "
+        f"{prepared.characters / prepared.texts:,.0f} characters when sent, with {prepared.spans / prepared.texts:.1f} "
         f"spans each; {prepared.calls:,} recorded calls."
     )
 
 
 def _packing(packings: list[Packing]) -> str:
-    """Messages against the least possible."""
+    """Compare the number of messages with the minimum."""
     first = packings[0]
     messages, least = (sum(getattr(entry, name) for entry in packings) for name in ("messages", "least"))
     worst = max(entry.messages / entry.least for entry in packings)
     return (
         f"Messages to Google for one language: {first.texts:,} texts and {first.code_points:,} code points in "
-        f"{first.messages:,}, where no packing needs fewer than {first.least:,}; for all languages {messages:,} and "
-        f"{least:,} ({messages / least - 1:.2%} more; at most {worst - 1:.2%} in a language), packed in "
+        f"{first.messages:,} (minimum {first.least:,}); for all languages {messages:,} (minimum {least:,}, "
+        f"{messages / least - 1:.2%} more; at most {worst - 1:.2%} in one language), packed in "
         f"{sum(entry.seconds for entry in packings):.1f} s."
     )
 

@@ -1,10 +1,10 @@
-"""What resolving conflicts keeps of people's rankings when judgements are wrong: real rankings with made errors.
+"""Measure how well resolving conflicts recovers human rankings from pairwise judgments with random errors.
 
     uv run --group evaluator python benchmarks/noise.py oasst1_zh_single_turn_3plus.jsonl --out noise
 
-The file has a `prompt` and its `responses_best_to_worst` a line. Each ranking becomes a judgement of each two of its
-responses; as they are, these have to give the ranking back. Then each mark is the wrong one with some probability, by
-several seeds. Writes `noise.png` and `noise.svg`, and `noise.csv` with the numbers of every seed; prints a table.
+Each line of the file has a `prompt` and its `responses_best_to_worst`. Each ranking becomes judgments of all its pairs,
+from which the script must recover it. Then each judgment is reversed with some probability, for several seeds. Writes
+`noise.png` and `noise.svg`, and `noise.csv` with the numbers of every seed; prints a table.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,14 +31,14 @@ OTHER: dict[Mark, Mark] = {"1": "2", "2": "1"}
 WITHIN = (0.025, 0.975)
 RESOLVED, WINS = "conflicts resolved", "wins counted"
 PANELS: Sequence[tuple[str, Mapping[str, str]]] = (
-    ("Judgements in conflict (%)", {"conflict_rate": RESOLVED}),
+    ("Judgments in conflict (%)", {"conflict_rate": RESOLVED}),
     ("Kendall's τ-b, mean over prompts", {"tau": RESOLVED, "tau_wins": WINS}),
     ("Prompts dropped (%)", {"dropped_rate": RESOLVED}),
 )
 COLUMNS: dict[str, Any] = {
     "noise": pl.Float64,
     "seed": pl.Int64,
-    "judgements": pl.Int64,
+    "judgments": pl.Int64,
     "wrong": pl.Int64,
     "conflicts": pl.Int64,
     "prompts": pl.Int64,
@@ -54,72 +54,74 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 @app.command(help=__doc__)
 def command(
     rankings: Annotated[Path, typer.Argument(help="JSON lines with `prompt` and `responses_best_to_worst`.")],
-    out: Annotated[Path, typer.Option(help="Where the figure and its numbers go.")] = Path("noise"),
-    seeds: Annotated[int, typer.Option(min=2, help="How often each noise is drawn.")] = 20,
+    out: Annotated[Path, typer.Option(help="Directory for the figure and its numbers.")] = Path("noise"),
+    seeds: Annotated[int, typer.Option(min=2, help="Number of seeds per noise level.")] = 20,
 ) -> None:
-    """Run, write and print."""
+    """Measure, write and print."""
     sizes = _sizes(rankings)
     runs = pl.DataFrame(
         [_once(sizes, noise, seed) for noise in NOISE for seed in range(seeds)], schema=COLUMNS, orient="row"
     )
     exact = runs.filter(noise=0)
     if (exact["exact"] < exact["prompts"]).any() or exact["conflicts"].sum():
-        raise SystemExit("Judgements without errors do not give every ranking back.")
+        raise SystemExit("Judgments without errors do not recover every ranking.")
     out.mkdir(parents=True, exist_ok=True)
     runs.write_csv(out / "noise.csv")
-    shown = _summary(runs)
-    _draw(shown, out, f"{len(sizes)} rankings of {min(sizes)} to {max(sizes)} responses, {seeds} seeds")
-    print(f"{len(sizes)} rankings of {sum(sizes)} responses, {runs['judgements'][0]:,} judgements, {seeds} seeds.")
-    print(f"Without errors every ranking came back exactly.\n\n{_table(shown)}")
+    summary = _summary(runs)
+    _draw(summary, out, f"{len(sizes)} rankings of {min(sizes)} to {max(sizes)} responses, {seeds} seeds")
+    print(f"{len(sizes)} rankings of {sum(sizes)} responses, {runs['judgments'][0]:,} judgments, {seeds} seeds.")
+    print(f"Without errors every ranking is recovered exactly.\n\n{_table(summary)}")
 
 
 def _sizes(path: Path) -> list[int]:
-    """How many responses each ranking has. Each line is a ranking by itself, also where a prompt is there again."""
+    """The number of responses of each ranking. Lines with the same prompt are separate rankings."""
     sizes = []
     for number, row in enumerate(read_jsonl(path, SourceError), start=1):
         ranked = row.get("responses_best_to_worst")
         if not isinstance(ranked, list) or len(set(ranked)) < 2 or len(set(ranked)) < len(ranked):
-            raise SourceError(f"{path}, row {number:,}: its `responses_best_to_worst` are not two or more texts.")
+            raise SourceError(
+                f"{path}, row {number:,}: `responses_best_to_worst` must have at least two distinct texts."
+            )
         sizes.append(len(ranked))
     return sizes
 
 
 def _once(sizes: Sequence[int], noise: float, seed: int) -> tuple[float, ...]:
-    """The numbers of a seed, in the order of `COLUMNS`. Responses are known by their place in the ranking."""
-    judgements = wrong = conflicts = dropped = exact = 0
+    """The numbers of a seed, in the order of `COLUMNS`. Responses are named by their position in the ranking."""
+    judgments = wrong = conflicts = dropped = exact = 0
     taus, by_wins = [], []
     for number, size in enumerate(sizes):
-        # The draws of a prompt are the same for every noise, so that more noise is more errors and no others.
+        # A prompt has the same draws at every noise level, so more noise adds errors and keeps the others.
         draw = rng_for(seed, "noise", number)
-        given, errors = _judged(size, noise, draw.random)
-        found = resolve(given)
-        rank = tuple(found.rank[f"{place}"] for place in range(size))
-        judgements += len(given)
-        conflicts += found.conflicts
+        judged, errors = _judged(size, noise, draw.random)
+        resolved = resolve(judged)
+        rank = tuple(resolved.rank[f"{place}"] for place in range(size))
+        judgments += len(judged)
+        conflicts += resolved.conflicts
         wrong += errors
-        dropped += len(set(found.rank.values())) < 2
+        dropped += len(set(resolved.rank.values())) < 2
         exact += rank == tuple(range(1, size + 1))
         taus.append(_tau(rank))
-        by_wins.append(_tau(_losses(given, size)))
-    return noise, seed, judgements, wrong, conflicts, len(sizes), dropped, exact, fmean(taus), fmean(by_wins)
+        by_wins.append(_tau(_losses(judged, size)))
+    return noise, seed, judgments, wrong, conflicts, len(sizes), dropped, exact, fmean(taus), fmean(by_wins)
 
 
 def _judged(size: int, noise: float, draw: Any) -> tuple[list[Judgment], int]:
-    """A judgement of each two responses, the sides drawn, and how many are wrong."""
-    judgements: list[Judgment] = []
+    """Judgments of all pairs of responses with random sides, and the number of wrong ones."""
+    judgments: list[Judgment] = []
     errors = 0
     for better, worse in combinations(range(size), 2):
         turned, errs = draw() < 0.5, draw() < noise
         first, second = (worse, better) if turned else (better, worse)
         mark: Mark = "2" if turned else "1"
-        judgements.append((f"{first}", f"{second}", OTHER[mark] if errs else mark))
+        judgments.append((f"{first}", f"{second}", OTHER[mark] if errs else mark))
         errors += errs
-    return judgements, errors
+    return judgments, errors
 
 
-def _losses(judgements: Sequence[Judgment], size: int) -> tuple[int, ...]:
+def _losses(judgments: Sequence[Judgment], size: int) -> tuple[int, ...]:
     """How often each response was judged the worse, which is a ranking too."""
-    worse = [second if mark == "1" else first for first, second, mark in judgements]
+    worse = [second if mark == "1" else first for first, second, mark in judgments]
     return tuple(worse.count(f"{place}") for place in range(size))
 
 
@@ -132,8 +134,8 @@ def _tau(rank: tuple[int, ...]) -> float:
 def _summary(runs: pl.DataFrame) -> pl.DataFrame:
     """By noise: of each number the mean over seeds, and between which values 95 % of the seeds are."""
     rates = runs.with_columns(
-        conflict_rate=100 * pl.col("conflicts") / pl.col("judgements"),
-        wrong_rate=100 * pl.col("wrong") / pl.col("judgements"),
+        conflict_rate=100 * pl.col("conflicts") / pl.col("judgments"),
+        wrong_rate=100 * pl.col("wrong") / pl.col("judgments"),
         dropped_rate=100 * pl.col("dropped") / pl.col("prompts"),
         exact_rate=100 * pl.col("exact") / pl.col("prompts"),
     )
@@ -177,23 +179,23 @@ def _draw(shown: pl.DataFrame, folder: Path, what: str) -> None:
             ax = style.place(figure, number * (width + gap), 0, width, height)
             for place, (name, title) in enumerate(lines.items()):
                 _line(ax, shown, name, title, place)
-            ax.set(xlabel="Judgements made wrong (%)", ylabel=label, xlim=(-2, 42))
+            ax.set(xlabel="Wrong judgments (%)", ylabel=label, xlim=(-2, 42))
             ax.set_xticks([100 * noise for noise in NOISE])
             ax.set_ylim(bottom=0.0)
             if len(lines) > 1:
                 ax.legend(loc="lower left")
         note = (
-            "τ-b is to the ranking that people gave. A prompt is dropped where all its responses became equal; its τ-b "
-            "counts as 0. Bars: between which values 95 % of the seeds are."
+            "τ-b compares with the human ranking. A prompt is dropped if all its responses become equal; its τ-b is 0. "
+            "Bars: central 95 % of the seeds."
         )
-        style.heading(figure, f"What is left of rankings when judgements are wrong: {what}", note)
+        style.heading(figure, f"Recovery of rankings from wrong judgments: {what}", note)
         box: Any = {"bbox_inches": "tight", "pad_inches": 0.1}
         figure.savefig(folder / "noise.png", dpi=200, **box)
         figure.savefig(folder / "noise.svg", metadata={"Date": None}, **box)
 
 
 def _line(ax: "Axes", shown: pl.DataFrame, name: str, title: str, place: int) -> None:
-    """Means as a line with dots, intervals as bars; of two lines the bars stand side by side."""
+    """Draw means as a line with dots, and intervals as bars, side by side for two lines."""
     across = (100 * shown["noise"] + 0.5 * place).to_list()
     looks: Any = {"color": series.COLORS[place], "marker": series.MARKERS[place], "markersize": 4, "linewidth": 1}
     ax.plot(across, shown[name].to_list(), label=title, **looks)
@@ -203,7 +205,7 @@ def _line(ax: "Axes", shown: pl.DataFrame, name: str, title: str, place: int) ->
 
 
 def main() -> None:
-    """Run the command; a mistake is one sentence."""
+    """Run the command and print errors in one sentence."""
     run(app, "pluralbench")
 
 

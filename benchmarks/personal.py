@@ -1,11 +1,11 @@
-"""How fast personalized reward models are made: embedding beside a loop over strings, then training of all methods.
+"""Measure the speed of personalized reward models: embedding, compared with a loop over strings, and training.
 
     uv run --group evaluator python benchmarks/personal.py
 
-Embedding: a made language model (43 million random weights, 512 wide) embeds prompts, two responses to each, and a
-person's posts. Each strategy has a process of its own, and each round runs every strategy once, in an order drawn anew.
-Training: made users with pairs of responses are embedded by a smaller model, 512 wide too, and each method is trained
-once. Prints the machine and two tables.
+Embedding: a language model with random weights (43 million, 512 wide) embeds prompts, two responses to each, and posts
+of a user. Each strategy has its own process, and each round runs every strategy once, in random order. Training: a
+smaller model, also 512 wide, embeds pairs of generated users, and each method is trained once. Prints the machine and
+two tables.
 """
 
 import tempfile
@@ -35,26 +35,26 @@ TEXTS = "corpus"
 ITEMS = Shape("items", 16, 2, (160, 0.75), (120, 0.6))
 ABOUT = Shape("persons", 16, 0, (150, 0.6), (1, 0.1))
 USERS_ITEMS, EARLIER, POSTS, LAYERS = 50, 10, 5, 2
-BUDGET = 300  # seconds that embedding and training may take
+TARGET_SECONDS = 300  # of embedding and training
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @app.command(help=__doc__)
 def command(
-    rounds: Annotated[int, typer.Option(min=1, help="How often each strategy is timed.")] = 5,
-    size: Annotated[float, typer.Option(min=0, help="How many times as many texts as usual are embedded.")] = 1.0,
-    pairs: Annotated[int, typer.Option(min=0, help="How many pairs are trained on; 0 leaves training out.")] = 10_000,
-    threads: Annotated[int, typer.Option(min=1, help="Threads of each process that embeds.")] = 1,
+    rounds: Annotated[int, typer.Option(min=1, help="Number of rounds.")] = 5,
+    size: Annotated[float, typer.Option(min=0, help="Factor on the number of embedded texts.")] = 1.0,
+    pairs: Annotated[int, typer.Option(min=0, help="Number of training pairs; 0 skips training.")] = 10_000,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of each embedding process.")] = 1,
     training_threads: Annotated[int, typer.Option(min=1, help="Threads of embedding and training the pairs.")] = 2,
-    dtype: Annotated[Dtype, typer.Option(help="Type of the models' weights.")] = "bfloat16",
+    dtype: Annotated[Dtype, typer.Option(help="Precision of the models.")] = "bfloat16",
     seed: Annotated[int, typer.Option(help="Seed of models, texts and order.")] = 1,
 ) -> None:
-    """Make models and texts, run the rounds, train, print the tables."""
+    """Generate models and texts, run the rounds, train, print the tables."""
     writer = Writer(seed)
     with tempfile.TemporaryDirectory() as scratch, ExitStack() as processes:
         folder = Path(scratch)
-        note("making models and texts")
+        note("generating models and texts")
         make_models(folder, writer=writer, seed=seed)
         texts = groups(ITEMS, size=size, writer=writer, seed=seed) + groups(ABOUT, size=size, writer=writer, seed=seed)
         write_workloads({TEXTS: texts}, folder)
@@ -66,14 +66,14 @@ def command(
         versions = workers[OURS].versions
     for line in machine({"all": versions}, threads=threads, dtype=dtype, device="cpu"):
         print(line)
-    print(f"\n### Embedding {len(texts)} items and texts about a person\n\n{_table(answers)}\n")
+    print(f"\n### Embedding {len(texts)} items and texts of users\n\n{_table(answers)}\n")
     if pairs:
         torch.set_num_threads(training_threads)
         print(f"### {pairs:,} pairs, {training_threads} threads\n\n{_trained(pairs, dtype, writer, seed)}")
 
 
 def main() -> None:
-    """Run the command; a mistake is one sentence."""
+    """Run the command and print errors in one sentence."""
     run(app, "pluralbench")
 
 
@@ -93,7 +93,7 @@ def _table(answers: dict[str, list[Answer]]) -> str:
     unique = answers[OURS][0].computed_tokens
     made: list[Row] = rows(answers, TITLES, unique=unique, against=LOOP, truth=LOOP, clock="cpu")
     lines = [
-        "| strategy | tokens against ours | CPU s | times faster than the loop | largest difference |",
+        "| strategy | tokens relative to ours | CPU s | times faster than the loop | largest difference |",
         "|---|---:|---:|---:|---:|",
     ]
     for row in made:
@@ -106,7 +106,7 @@ def _table(answers: dict[str, list[Answer]]) -> str:
 
 
 def _trained(pairs: int, dtype: Dtype, writer: Writer, seed: int) -> str:
-    """Embed made users' pairs, train every method on them, and say what each took."""
+    """Embed pairs of generated users, train every method on them, and return a table of seconds."""
     seconds: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as scratch:
         make_backbone(Path(scratch) / "backbone", layers=LAYERS, writer=writer, seed=seed)
@@ -123,13 +123,17 @@ def _trained(pairs: int, dtype: Dtype, writer: Writer, seed: int) -> str:
             train_personal(corpus, Path(scratch) / method, options=options, backbone=backbone.record)
             seconds[method] = time.perf_counter() - started
             note(f"{method}: {seconds[method]:.1f} s")
-    lines = ["| part | seconds |", "|---|---:|", *(f"| {name} | {took:.1f} |" for name, took in seconds.items())]
-    lines.append(f"| all (asked: {BUDGET}) | {sum(seconds.values()):.1f} |")
+    lines = [
+        "| part | seconds |",
+        "|---|---:|",
+        *(f"| {name} | {duration:.1f} |" for name, duration in seconds.items()),
+    ]
+    lines.append(f"| all (target: {TARGET_SECONDS}) | {sum(seconds.values()):.1f} |")
     return "\n".join([*lines, "", f"{len(corpus.vectors):,} texts of {tokens:,} tokens, {corpus.width} wide."])
 
 
 def _users(pairs: int, writer: Writer, seed: int) -> list[Group]:
-    """Pairs of users of 50 each: short prompts and responses, their posts, and the ten pairs before."""
+    """Pairs of users with 50 each: short prompts and responses, posts, and the ten earlier pairs."""
     shape = Shape("pairs", pairs, 2, (30, 0.5), (40, 0.5))
     made: list[Conversations] = groups(shape, size=1, writer=writer, seed=seed)
     prompts: list[Any] = [[{"role": "user", "content": item.prompt}] for item in made]

@@ -1,12 +1,12 @@
-"""How fast answers are sampled: `pluralbench_policies` beside the library's `generate` and llama.cpp's server.
+"""Measure sampling: `pluralbench_policies`, compared with transformers' `generate` and llama.cpp's server.
 
     uv run --group test python benchmarks/sample.py
 
-SmolLM2-135M-Instruct draws answers to made prompts: 16 to each of a few under a long profile, as best-of-16 needs them,
-and one to each of 16 shorter prompts. Temperature 1, at most `--tokens` tokens. `generate` gets the whole prompt and
-num_return_sequences; the server has the embedded model in 4 bits, and is asked one request at a time. Each round runs
-every strategy once, in an order drawn anew, after a round that warms up. A rate is of drawn tokens, since strategies
-draw other answers; "times faster" is the median over the rounds of its ratio to that of `generate`.
+SmolLM2-135M-Instruct samples responses to random prompts: 16 to each of a few prompts with a long profile, as for
+best-of-16, and one to each of 16 shorter prompts. Temperature 1, at most `--tokens` tokens. `generate` gets the prompt
+and num_return_sequences; the server has the embedded model in 4 bits and gets one request at a time. After a warm-up
+round, each round runs every strategy once, in random order. Rates count sampled tokens, because strategies sample
+different responses; "times faster" is the median over the rounds of the ratio to the rate of `generate`.
 """
 
 import tempfile
@@ -19,7 +19,7 @@ from typing import Annotated, Any
 
 import torch
 import typer
-from machine import machine
+from machine import describe_machine
 from pluralbench_calls import LOCAL_MODEL, Answer, Backend, ChatModel, Request, ask, chat_request, working_ledger
 from pluralbench_calls import LocalModel as Embedded
 from pluralbench_local import LocalModel
@@ -30,20 +30,20 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 Run = Callable[[Sequence[Request]], int]
 OURS, LIBRARY, SERVER = "ours", "transformers, generate", "llama.cpp's server, 4 bits"
-PROFILE_WORDS, QUESTION_WORDS, BESIDE = 300, 40, 16
+PROFILE_WORDS, QUESTION_WORDS, SHORT_PROMPTS = 300, 40, 16
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @app.command(help=__doc__)
 def command(
-    rounds: Annotated[int, typer.Option(min=1, help="How often each strategy is timed.")] = 3,
+    rounds: Annotated[int, typer.Option(min=1, help="Number of rounds.")] = 3,
     prompts: Annotated[int, typer.Option(min=1, help="Prompts with 16 samples each.")] = 2,
-    tokens: Annotated[int, typer.Option(min=1, help="The most tokens of a sample.")] = 64,
-    dtype: Annotated[str, typer.Option(help="Precision of the model in this process.")] = "bfloat16",
-    threads: Annotated[int, typer.Option(min=1, help="Of the model in this process.")] = 1,
-    folder: Annotated[Path | None, typer.Option(help="Where the model is or shall be written.")] = None,
-    seed: Annotated[int, typer.Option(help="Of texts, samples and order.")] = 1,
+    tokens: Annotated[int, typer.Option(min=1, help="Maximum tokens per sample.")] = 64,
+    dtype: Annotated[str, typer.Option(help="Precision of the local model.")] = "bfloat16",
+    threads: Annotated[int, typer.Option(min=1, help="Threads of the local model.")] = 1,
+    folder: Annotated[Path | None, typer.Option(help="Folder of the model; written if it is missing.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of texts, samples and order.")] = 1,
 ) -> None:
     """Run the rounds, print the tables."""
     torch.set_num_threads(threads)
@@ -55,36 +55,38 @@ def command(
         generation, server = Generation(source), Embedded()
         library = _library(base, dtype, tokens)
         strategies: dict[str, Run] = {
-            OURS: lambda requests: _asked(requests, generation),
+            OURS: lambda requests: _sample(requests, generation),
             LIBRARY: library,
-            SERVER: lambda requests: _asked(_others(requests, served), server),
+            SERVER: lambda requests: _sample(_for_model(requests, served), server),
         }
         writer = Writer(seed)
         workloads = {
             f"16 samples for each of {prompts} prompts of a long profile": _requests(
                 model, writer, prompts, PROFILE_WORDS, 16, seed
             ),
-            f"1 sample for each of {BESIDE} prompts": _requests(model, writer, BESIDE, QUESTION_WORDS, 1, seed),
+            f"1 sample for each of {SHORT_PROMPTS} prompts": _requests(
+                model, writer, SHORT_PROMPTS, QUESTION_WORDS, 1, seed
+            ),
         }
         for title, requests in workloads.items():
             rates: dict[str, list[float]] = defaultdict(list)
             for number in range(rounds + 1):
                 for strategy in rng_for(seed, "order", title, number).sample(sorted(strategies), len(strategies)):
-                    # Another draw in each round: nothing is answered from what a server keeps of the round before.
-                    drawn = _again(requests, number)
+                    # New seeds in each round, so that no server answers from its cache.
+                    reseeded = _with_seed(requests, number)
                     started = time.process_time()
-                    made = strategies[strategy](drawn)
+                    tokens_sampled = strategies[strategy](reseeded)
                     if number:
-                        rates[strategy].append(made / (time.process_time() - started))
+                        rates[strategy].append(tokens_sampled / (time.process_time() - started))
             lengths = [generation.size(request) for request in requests]
             print(
                 f"### {title}\n\n{_table(rates, strategies)}\n\nPrompts of {min(lengths)} to {max(lengths)} tokens.\n"
             )
-        print(machine(["torch", "transformers", "xllamacpp"], []))
+        print(describe_machine(["torch", "transformers", "xllamacpp"], []))
 
 
 def main() -> None:
-    """Run the command; a mistake is one sentence."""
+    """Run the command and print errors in one sentence."""
     run(app, "pluralbench")
 
 
@@ -97,7 +99,7 @@ def _requests(model: ChatModel, writer: Writer, prompts: int, words: int, sample
     ]
 
 
-def _again(requests: Sequence[Request], number: int) -> list[Request]:
+def _with_seed(requests: Sequence[Request], number: int) -> list[Request]:
     bodies: list[Any] = [request.body for request in requests]
     return [
         Request(request.kind, request.provider, request.model, body | {"seed": body["seed"] ^ number}, request.sample)
@@ -105,11 +107,11 @@ def _again(requests: Sequence[Request], number: int) -> list[Request]:
     ]
 
 
-def _others(requests: Sequence[Request], model: ChatModel) -> list[Request]:
+def _for_model(requests: Sequence[Request], model: ChatModel) -> list[Request]:
     return [Request("chat", model.provider, model.model, request.body, request.sample) for request in requests]
 
 
-def _asked(requests: Sequence[Request], backend: Backend) -> int:
+def _sample(requests: Sequence[Request], backend: Backend) -> int:
     with tempfile.TemporaryDirectory() as folder, working_ledger(Path(folder) / "calls.sqlite") as ledger:
         answers: list[Answer] = ask(requests, ledger, backend)
     return sum(answer.completion_tokens for answer in answers)
@@ -124,24 +126,24 @@ def _library(folder: Path, dtype: str, most: int) -> Run:
         samples: dict[str, int] = defaultdict(int)
         for body in bodies:
             samples[body["messages"][0]["content"]] += 1
-        made = 0
+        sampled = 0
         torch.manual_seed(bodies[0]["seed"])
         for text, number in samples.items():
             ids = tokenizer.apply_chat_template(
                 [{"role": "user", "content": text}], add_generation_prompt=True, return_tensors="pt", return_dict=True
             )
-            drawn = model.generate(
+            output = model.generate(
                 **ids, do_sample=True, top_k=0, num_return_sequences=number, max_new_tokens=most, pad_token_id=0
             )
-            answers = drawn[:, ids["input_ids"].shape[1] :]
-            made += int((answers != 0).sum())
-        return made
+            answers = output[:, ids["input_ids"].shape[1] :]
+            sampled += int((answers != 0).sum())
+        return sampled
 
     return generate
 
 
 def _table(rates: dict[str, list[float]], strategies: dict[str, Run]) -> str:
-    lines = ["| strategy | tokens a CPU second | times faster |", "|---|---:|---:|"]
+    lines = ["| strategy | sampled tokens a CPU second | times faster |", "|---|---:|---:|"]
     for strategy in strategies:
         own = rates[strategy]
         ratio = median(a / b for a, b in zip(own, rates[LIBRARY], strict=True))

@@ -1,10 +1,10 @@
-"""How fast responses are scored: `pluralbench_local` beside the scripts that benchmarks use today.
+"""Measure scoring: `pluralbench_local`, compared with published scoring scripts.
 
     uv run --group evaluator python benchmarks/score.py
 
-Made models of random weights (43 million, Llama's shape) score made conversations of four shapes. Each strategy has a
-process of its own, all have the same texts, and each round runs every strategy once, in an order drawn anew. Prints
-the machine, a table for each workload, and how near fast mode comes to the best of each operator.
+Models with random weights (43 million, Llama's shape) score random conversations of four shapes. Each strategy has its
+own process, all have the same texts, and each round runs every strategy once, in random order. Prints the machine, a
+table per workload, and the speed of fast mode relative to the limit of its operators.
 """
 
 import json
@@ -54,33 +54,33 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 @app.command(help=__doc__)
 def command(
-    rounds: Annotated[int, typer.Option(min=1, help="How often each strategy is timed.")] = 5,
-    workload: Annotated[list[Workload] | None, typer.Option(help="One of them; may be given more than once.")] = None,
-    size: Annotated[float, typer.Option(min=0, help="How many times as many conversations as usual.")] = 1.0,
+    rounds: Annotated[int, typer.Option(min=1, help="Number of rounds.")] = 5,
+    workload: Annotated[list[Workload] | None, typer.Option(help="Workload; repeatable.")] = None,
+    size: Annotated[float, typer.Option(min=0, help="Factor on the number of conversations.")] = 1.0,
     threads: Annotated[int, typer.Option(min=1, help="Threads of each process.")] = 1,
-    dtype: Annotated[Dtype, typer.Option(help="Type of the models' weights.")] = "bfloat16",
-    device: Annotated[Device, typer.Option(help="On `cuda`, times by the clock instead of CPU seconds.")] = "cpu",
+    dtype: Annotated[Dtype, typer.Option(help="Precision of the models.")] = "bfloat16",
+    device: Annotated[Device, typer.Option(help="`cuda` measures wall time instead of CPU seconds.")] = "cpu",
     without_reward_bench: Annotated[
-        bool, typer.Option("--without-reward-bench", help="Leave out the strategy with an environment of its own.")
+        bool, typer.Option("--without-reward-bench", help="Skip reward-bench, which needs its own environment.")
     ] = False,
     env: Annotated[
-        Path, typer.Option(help="Where reward-bench is installed, once.", show_default="below ~/.cache")
+        Path, typer.Option(help="Environment of reward-bench, installed once.", show_default="below ~/.cache")
     ] = reward_bench.ENVIRONMENT,
     seed: Annotated[int, typer.Option(help="Seed of models, texts and order.")] = 1,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write every figure of every round here.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures of all rounds here.")] = None,
 ) -> None:
-    """Make models and texts, run the rounds, print the tables."""
+    """Generate models and texts, run the rounds, print the tables."""
     if device == "cuda" and not torch.cuda.is_available():
-        raise UserError("No CUDA device was found; use `--device cpu`.")
-    chosen = [name for name in WORKLOADS if not workload or name in workload]
-    left_out = {REWARD_BENCH} if without_reward_bench else set()
+        raise UserError("No CUDA device is available; use `--device cpu`.")
+    selected = [name for name in WORKLOADS if not workload or name in workload]
+    skipped = {REWARD_BENCH} if without_reward_bench else set()
     if device == "cuda":
-        left_out.add(LIMIT)  # counted in CPU seconds
-    strategies = [s for s in dict.fromkeys(s for name in chosen for s in WORKLOADS[name][1]) if s not in left_out]
+        skipped.add(LIMIT)  # counted in CPU seconds
+    strategies = [s for s in dict.fromkeys(s for name in selected for s in WORKLOADS[name][1]) if s not in skipped]
     reward_bench_python = _reward_bench_python(env) if REWARD_BENCH in strategies else None
     with tempfile.TemporaryDirectory() as scratch, ExitStack() as processes:
         folder = Path(scratch)
-        _note("making models and texts")
+        _note("generating models and texts")
         writer = Writer(seed)
         make_models(folder, writer=writer, seed=seed)
         texts = {name: groups(shape, size=size, writer=writer, seed=seed) for name, shape in SHAPES.items()}
@@ -91,31 +91,33 @@ def command(
             settings = Settings(strategy, str(folder), device, dtype, threads)
             python = reward_bench_python if strategy == REWARD_BENCH else None
             workers[strategy] = processes.enter_context(Worker(settings, python=python))
-        answers = _timed_rounds(workers, chosen, rounds, seed)
+        answers = _timed_rounds(workers, selected, rounds, seed)
         unique = _unique_tokens(texts, folder / "classifier")
         environments = {TITLES[s] if s == REWARD_BENCH else "the others": w.versions for s, w in workers.items()}
     measured_on = machine(environments, threads=threads, dtype=dtype, device=device)
     print(*measured_on, sep="\n", end="\n\n")
     clock: Clock = "wall" if device == "cuda" else "cpu"
-    figures = {name: _report(name, answers[name], unique[WORKLOADS[name][0]], clock) for name in chosen}
+    figures = {name: _report(name, answers[name], unique[WORKLOADS[name][0]], clock) for name in selected}
     if json_file:
-        measured = {name: {s: [asdict(a) for a in given] for s, given in answers[name].items()} for name in chosen}
+        measured = {
+            name: {s: [asdict(a) for a in entries] for s, entries in answers[name].items()} for name in selected
+        }
         everything = {"machine": measured_on, "size": size, "seed": seed, "figures": figures, "rounds": measured}
         json_file.write_text(json.dumps(everything, indent=1) + "\n", "utf-8")
 
 
 def main() -> None:
-    """Run the command; a mistake is one sentence."""
+    """Run the command and print errors in one sentence."""
     run(app, "pluralbench")
 
 
 def _timed_rounds(
-    workers: dict[str, Worker], chosen: list[str], rounds: int, seed: int
+    workers: dict[str, Worker], selected: list[str], rounds: int, seed: int
 ) -> dict[str, dict[str, list[Answer]]]:
-    """Answers by workload and strategy, a round after the other; the first round warms up and is not kept."""
+    """Answers by workload and strategy; the first round warms up and is discarded."""
     answers: dict[str, dict[str, list[Answer]]] = defaultdict(lambda: defaultdict(list))
     for number in range(rounds + 1):
-        for name in chosen:
+        for name in selected:
             texts, strategies = WORKLOADS[name]
             running = [strategy for strategy in strategies if strategy in workers]
             for strategy in rng_for(seed, "order", number, name).sample(running, len(running)):
@@ -123,14 +125,14 @@ def _timed_rounds(
                 _note(f"round {number} of {rounds}, {name}, {strategy}: {answer.cpu:.2f} CPU s, {answer.wall:.2f} s")
                 if number:
                     answers[name][strategy].append(answer)
-    # In the order of the tables, whatever ran first.
-    return {name: {s: answers[name][s] for s in WORKLOADS[name][1] if s in answers[name]} for name in chosen}
+    # In the order of the tables.
+    return {name: {s: answers[name][s] for s in WORKLOADS[name][1] if s in answers[name]} for name in selected}
 
 
 def _report(name: str, answers: dict[str, list[Answer]], unique: int, clock: Clock) -> dict[str, Any]:
-    """Print a workload's table; its figures."""
+    """Print the table of a workload, and return its figures."""
     shape = SHAPES[WORKLOADS[name][0]]
-    scoring = {strategy: given for strategy, given in answers.items() if strategy != LIMIT}
+    scoring = {strategy: entries for strategy, entries in answers.items() if strategy != LIMIT}
     if name == "implicit":
         print(f"### {shape.title}, implicit rewards ({unique:,} unique tokens)\n")
         against = truth = FULL_LOGITS
@@ -165,8 +167,8 @@ def _reward_bench_python(folder: Path) -> Path:
         return reward_bench.make_environment(folder, torch.__version__)
     except (OSError, subprocess.CalledProcessError) as error:
         raise UserError(
-            f"reward-bench could not be installed in {folder} ({error}); "
-            "see that uv and a package index are at hand, or use `--without-reward-bench`."
+            f"reward-bench cannot be installed in {folder} ({error}); "
+            "check uv and the package index, or use `--without-reward-bench`."
         ) from error
 
 

@@ -1,10 +1,10 @@
-"""How fast a reward model is trained on rankings: `pluralbench_local` beside TRL's `RewardTrainer`.
+"""Measure training a reward model on rankings: `pluralbench_local`, compared with TRL's `RewardTrainer`.
 
     uv run --group evaluator python benchmarks/train.py --data oasst1_zh_single_turn_3plus.jsonl
 
-Both train a made language model of random weights (or --model) on all pairs of the same rankings, for as many epochs,
-from texts to a saved model, in float32 on a CPU. Each run is a process of its own; each round runs every strategy once,
-in an order drawn anew. Prints the machine and a table; held-out accuracy is measured for all by `pluralbench_local`.
+Both train a language model with random weights (or --model) on all pairs of the same rankings for the same number of
+epochs, from texts to a saved model, in float32 on a CPU. Each run has its own process; each round runs every strategy
+once, in random order. Prints the machine and a table; `pluralbench_local` measures all held-out accuracies.
 """
 
 import json
@@ -20,7 +20,7 @@ from typing import Annotated, Any
 import torch
 import transformers
 import typer
-from machine import quiet
+from machine import offline_environment
 from pluralbench_local import load, score
 from pluralbench_rewards import Group
 from pluralbench_runs import UserError, rng_for, run
@@ -41,31 +41,33 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 @app.command(help=__doc__)
 def command(
-    rounds: Annotated[int, typer.Option(min=1, help="How often each strategy is timed.")] = 3,
+    rounds: Annotated[int, typer.Option(min=1, help="Number of rounds.")] = 3,
     data: Annotated[
-        Path | None, typer.Option(help="JSON lines with `prompt` and `responses_best_to_worst`; else made texts.")
+        Path | None, typer.Option(help="JSON lines with `prompt` and `responses_best_to_worst`. Default: random texts.")
     ] = None,
-    prompts: Annotated[int | None, typer.Option(min=8, help="Train on so many rankings.")] = None,
+    prompts: Annotated[int | None, typer.Option(min=8, help="Number of training rankings.")] = None,
     epochs: Annotated[int, typer.Option(min=1, help="Epochs over the pairs.")] = 1,
-    rows: Annotated[int, typer.Option(min=4, help="Conversations in a batch; an even number.")] = 16,
-    max_length: Annotated[int, typer.Option(min=8, help="Tokens of a conversation; longer ones are dropped.")] = 1024,
-    learning_rate: Annotated[float, typer.Option(help="Of both.")] = 1e-4,
-    model: Annotated[Path | None, typer.Option(help="A language model's folder; else one is made.")] = None,
-    width: Annotated[int, typer.Option(min=64, help="Of the made model; a multiple of 64.")] = 256,
-    layers: Annotated[int, typer.Option(min=1, help="Of the made model.")] = 4,
+    rows: Annotated[int, typer.Option(min=4, help="Conversations per batch; an even number.")] = 16,
+    max_length: Annotated[
+        int, typer.Option(min=8, help="Maximum tokens per conversation; longer ones are dropped.")
+    ] = 1024,
+    learning_rate: Annotated[float, typer.Option(help="Learning rate of both.")] = 1e-4,
+    model: Annotated[Path | None, typer.Option(help="Folder of a language model. Default: random weights.")] = None,
+    width: Annotated[int, typer.Option(min=64, help="Width of the random model; a multiple of 64.")] = 256,
+    layers: Annotated[int, typer.Option(min=1, help="Layers of the random model.")] = 4,
     threads: Annotated[int, typer.Option(min=1, help="Threads of each process.")] = 1,
     without_grouped: Annotated[
-        bool, typer.Option("--without-grouped", help="Leave out TRL with pairs grouped by length.")
+        bool, typer.Option("--without-grouped", help="Skip TRL with pairs grouped by length.")
     ] = False,
     env: Annotated[
-        Path, typer.Option(help="Where TRL is installed, once.", show_default="below ~/.cache")
+        Path, typer.Option(help="Environment of TRL, installed once.", show_default="below ~/.cache")
     ] = trl_trainer.ENVIRONMENT,
     seed: Annotated[int, typer.Option(help="Seed of model, texts, split and order.")] = 1,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write every figure of every round here.")] = None,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures of all rounds here.")] = None,
 ) -> None:
-    """Make model and texts, run the rounds, print the table."""
+    """Generate model and texts, run the rounds, print the table."""
     if rows % 2:
-        raise UserError(f"--rows {rows} is odd; TRL's batches are of pairs.")
+        raise UserError(f"--rows {rows} is odd, but TRL's batches consist of pairs; use an even number.")
     torch.set_num_threads(threads)
     rankings, held_out = split(read(data) if data else synthetic(seed), prompts, seed)
     trl_python = _trl_python(env)
@@ -95,9 +97,9 @@ def command(
                     threads=threads,
                     seed=seed,
                 )
-                said = _run(settings, sys.executable if strategy == OURS else str(trl_python))
-                answers[strategy].append(Answer(**said["answer"]))
-                versions[TITLES[OURS] if strategy == OURS else "TRL"] = said["versions"]
+                result = _run(settings, sys.executable if strategy == OURS else str(trl_python))
+                answers[strategy].append(Answer(**result["answer"]))
+                versions[TITLES[OURS] if strategy == OURS else "TRL"] = result["versions"]
                 answer = answers[strategy][-1]
                 _note(f"round {number} of {rounds}, {strategy}: {answer.cpu:.1f} CPU s, {answer.wall:.1f} s")
         accuracy = {s: _accuracy(folder / f"{s.replace(':', '-')}-1", held_out, max_length) for s in strategies}
@@ -106,17 +108,19 @@ def command(
     print(f"{len(rankings)} rankings, {responses} responses, {pairs} pairs, {epochs} epochs; load {os.getloadavg()}\n")
     print(_table(answers, accuracy))
     if json_file:
-        everything = {s: [asdict(answer) for answer in given] for s, given in answers.items()} | {"accuracy": accuracy}
+        everything = {s: [asdict(answer) for answer in entries] for s, entries in answers.items()} | {
+            "accuracy": accuracy
+        }
         json_file.write_text(json.dumps(everything, indent=1) + "\n", "utf-8")
 
 
 def main() -> None:
-    """Run the command; a mistake is one sentence."""
+    """Run the command and print errors in one sentence."""
     run(app, "pluralbench")
 
 
 def _accumulation(rankings: list[Ranked]) -> int:
-    """So many batches of pairs a step that TRL takes about as many steps: the conversations it encodes for each one."""
+    """Batches of pairs per step with which TRL takes about as many steps as ours."""
     return max(1, round(sum(2 * len(r.pairs) for r in rankings) / sum(len(r.responses) for r in rankings)))
 
 
@@ -125,7 +129,7 @@ def _run(settings: Settings, python: str) -> dict[str, Any]:
     done = subprocess.run(
         words,
         cwd=Path(__file__).parent,
-        env=quiet(settings.threads),
+        env=offline_environment(settings.threads),
         capture_output=True,
         text=True,
         encoding="utf-8",
@@ -134,33 +138,34 @@ def _run(settings: Settings, python: str) -> dict[str, Any]:
     if done.returncode:
         tail = "\n".join(done.stderr.splitlines()[-20:])
         raise UserError(f"The process of `{settings.strategy}` ended with status {done.returncode}:\n{tail}")
-    said: dict[str, Any] = json.loads(done.stdout)
-    return said
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
 
 
 def _accuracy(folder: Path, held_out: list[Ranked], max_length: int) -> float:
-    """Share of the held-out pairs that the model in `folder` ranks right; prompts with long conversations left out."""
+    """Accuracy of the model in `folder` on the held-out pairs, without prompts with long conversations."""
     groups = [Group(r.id, [{"role": "user", "content": r.prompt}], r.responses) for r in held_out]
     scored = score(load(str(folder), device="cpu"), groups, max_length=max_length, on_overflow="drop")
-    right = [a > b for values in scored.scores for place, a in enumerate(values) for b in values[place + 1 :]]
+    right = [a > b for values in scored.scores for index, a in enumerate(values) for b in values[index + 1 :]]
     return sum(right) / len(right)
 
 
 def _table(answers: dict[str, list[Answer]], accuracy: dict[str, float]) -> str:
-    responses = answers[OURS][0].encoded  # each once an epoch
+    responses = answers[OURS][0].encoded  # each once per epoch
     lines = [
         "| strategy | steps | pairs | encoded | tokens with padding | CPU s | wall s | pairs a s | responses a s "
         "| times faster than TRL | held-out accuracy |",
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
-    for strategy, given in answers.items():
-        first, cpu = given[0], [answer.cpu for answer in given]
+    for strategy, entries in answers.items():
+        first, cpu = entries[0], [answer.cpu for answer in entries]
         rates = [
-            slow.cpu / slow.pairs * answer.pairs / answer.cpu for slow, answer in zip(answers[TRL], given, strict=True)
+            slow.cpu / slow.pairs * answer.pairs / answer.cpu
+            for slow, answer in zip(answers[TRL], entries, strict=True)
         ]
         lines.append(
             f"| {TITLES[strategy]} | {first.steps} | {first.pairs} | {first.encoded} | {first.tokens:,} "
-            f"| {median(cpu):.1f} ({min(cpu):.1f}-{max(cpu):.1f}) | {median(answer.wall for answer in given):.1f} "
+            f"| {median(cpu):.1f} ({min(cpu):.1f}-{max(cpu):.1f}) | {median(answer.wall for answer in entries):.1f} "
             f"| {first.pairs / median(cpu):.1f} | {responses / median(cpu):.1f} | {median(rates):.2f} "
             f"| {accuracy[strategy]:.3f} |"
         )
@@ -172,9 +177,7 @@ def _trl_python(folder: Path) -> Path:
     try:
         return trl_trainer.make_environment(folder, torch.__version__, transformers.__version__)
     except (OSError, subprocess.CalledProcessError) as error:
-        raise UserError(
-            f"TRL could not be installed in {folder} ({error}); see that uv and a package index are at hand."
-        ) from error
+        raise UserError(f"TRL cannot be installed in {folder} ({error}); check uv and the package index.") from error
 
 
 def _note(line: str) -> None:

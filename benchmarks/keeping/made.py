@@ -1,4 +1,4 @@
-"""Benchmarks of any size in the shapes that the evaluator reads. All texts are made of sentences of our own.
+"""Generate benchmarks of any size in the formats that the evaluator reads, from our own sentences.
 
 `python -m keeping.made SETTINGS` writes a folder for each benchmark (see `protocol.Settings`).
 """
@@ -30,24 +30,24 @@ Tables = Iterator[tuple[str, list[dict[str, Any]]]]
 
 
 class Texts:
-    """Texts of one language, no two of them the same."""
+    """Distinct texts of one language."""
 
     def __init__(self, sentences: list[str], draw: Random) -> None:
         self._sentences, self._draw, self._taken = sentences, draw, 0
 
     def take(self, median: int) -> str:
-        """A text of about so many characters, log-normally."""
+        """Return a text with a log-normal number of characters."""
         self._taken += 1
-        left = math.exp(self._draw.gauss(math.log(median), SPREAD))
+        remaining = math.exp(self._draw.gauss(math.log(median), SPREAD))
         parts = [f"{self._taken}."]
-        while left > 0:
+        while remaining > 0:
             parts.append(self._draw.choice(self._sentences))
-            left -= len(parts[-1])
+            remaining -= len(parts[-1])
         return " ".join(parts)
 
 
 def multilingual(items: int, seed: int) -> Tables:
-    """A release of pairs in 23 languages, and the English ones; about so many items in all."""
+    """Generate a release of pairs in English and 23 languages, with about `items` items in total."""
     rows = round(items / (len(LANGUAGES) + 1))
     for language, sentences in {"eng_Latn": SENTENCES, **LANGUAGES}.items():
         texts = Texts(sentences, rng_for(seed, "multilingual", language))
@@ -74,13 +74,13 @@ def _translated(number: int, language: str, subset: str, texts: Texts) -> dict[s
 
 
 def _subset(share: float) -> str:
-    """The subset at this share of all rows, 0 to 1, in RewardBench's proportions."""
+    """The subset at a position from 0 to 1 among all rows, in RewardBench's proportions."""
     ends = accumulate(SUBSETS.values())
     return next(name for name, end in zip(SUBSETS, ends, strict=True) if share * sum(SUBSETS.values()) < end)
 
 
 def personalized(items: int, seed: int) -> Tables:
-    """Pairs with a person: past posts and rubric aspects."""
+    """Generate pairs with past posts and rubric aspects."""
     for domain in DOMAINS:
         texts = Texts(SENTENCES, rng_for(seed, "personalized", domain))
         yield domain, [_personal(f"{domain}-{number}", texts) for number in range(round(items / len(DOMAINS)))]
@@ -102,7 +102,7 @@ def _personal(name: str, texts: Texts) -> dict[str, Any]:
 
 
 def pairs(items: int, seed: int) -> Tables:
-    """Pairs of one's own, of which each 20th prompt stands there twice."""
+    """Generate user-provided pairs, in which each 20th prompt occurs twice."""
     texts = Texts(SENTENCES, rng_for(seed, "pairs"))
     rows = [
         {"id": f"pair-{number}", **{name: texts.take(size) for name, size in (("prompt", PROMPT), *BOTH)}}
@@ -117,7 +117,7 @@ BOTH = (("chosen", RESPONSE), ("rejected", RESPONSE))
 
 
 def chinese(items: int, seed: int) -> Tables:
-    """Rankings of responses by category, so many responses in all."""
+    """Generate rankings by category, with `items` responses in total."""
     texts = Texts(LANGUAGES["zho_Hans"], rng_for(seed, "chinese"))
     draw = rng_for(seed, "ranks")
     for config in ("human", "open"):
@@ -144,16 +144,16 @@ MAKERS: dict[str, Callable[[int, int], Tables]] = {
 }
 
 
-def _made(folder: Path, tables: Tables) -> Made:
-    """Write the tables: those of several configs as Parquet, as a release has them, one as JSON Lines."""
+def _write(folder: Path, tables: Tables) -> Made:
+    """Write the tables as Parquet in the layout of a release, or the pairs as JSON Lines."""
     rows = responses = characters = 0
     for config, table in tables:
         rows += len(table)
         for row in table:
             answers = row.get("responses") or [{"content": row["chosen"]}, {"content": row["rejected"]}]
-            asked = row.get("prompt") or row.get("question") or row["input"]
+            prompt = row.get("prompt") or row.get("question") or row["input"]
             responses += len(answers)
-            characters += len(asked) + sum(len(answer["content"]) for answer in answers)
+            characters += len(prompt) + sum(len(answer["content"]) for answer in answers)
         if config == "pairs":
             folder.mkdir(parents=True)
             text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in table)
@@ -165,10 +165,10 @@ def _made(folder: Path, tables: Tables) -> Made:
 
 
 def make(settings: Settings) -> None:
-    """Write the benchmarks and what they are."""
+    """Write the benchmarks and their descriptions."""
     folder = Path(settings.folder)
     made = {
-        name: asdict(_made(folder / name, MAKERS[name](settings.items, settings.seed))) for name in settings.benchmarks
+        name: asdict(_write(folder / name, MAKERS[name](settings.items, settings.seed))) for name in settings.benchmarks
     }
     (folder / FACTS).write_text(json.dumps({"settings": asdict(settings), "made": made}), "utf-8")
 

@@ -1,4 +1,4 @@
-"""What the controller and its processes say to each other. Standard library only: the controller has to stay small."""
+"""Messages between the controller and its processes. Standard library only, to keep the controller small."""
 
 import json
 from dataclasses import dataclass
@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Self
 
 FACTS = "made.json"
-SAID = "said.json"
+REPORT = "report.json"
 PHASES = ("reading", "scoring calls", "journal", "metrics", "writing", "reading back")
 SCORE, OTHER, STOPPED, RESUMED = "score", "score by the other model", "stopped before the metrics", "resumed"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What is made in a folder: so many items of each benchmark."""
+    """Settings of the generated data: a number of items of each benchmark."""
 
     folder: str
     items: int
@@ -23,9 +23,14 @@ class Settings:
 
 @dataclass(frozen=True)
 class Made:
-    """A benchmark that was made. rows: items, of rankings with several responses each. ids: one of them, to be shown.
+    """A generated benchmark.
 
-    characters: of prompts and responses. bytes: of its files.
+    Attributes:
+        rows: Number of items.
+        responses: Number of responses.
+        characters: Characters of prompts and responses.
+        bytes: Size of its files.
+        shown: Id of the item for `show`.
     """
 
     rows: int
@@ -37,18 +42,18 @@ class Made:
 
 @dataclass(frozen=True)
 class Job:
-    """A run to be made. how: one of the ways above. said: where the process says what it took."""
+    """A run to make in one of the ways above. The process writes its report to `report`."""
 
     how: str
     benchmark: str
     data: str
     out: str
-    said: str
+    report: str
 
 
 @dataclass(frozen=True)
 class Phase:
-    """What a phase took, seconds. peak: the most bytes that the process had until its end."""
+    """Seconds of a phase, and the peak memory of the process until its end in bytes."""
 
     wall: float = 0.0
     cpu: float = 0.0
@@ -56,14 +61,14 @@ class Phase:
 
 
 @dataclass(frozen=True)
-class Said:
-    """What a process says: its phases, and digests of the items and metrics of the run."""
+class Report:
+    """The report of a process: its phases, and digests of the items and metrics of the run."""
 
     phases: dict[str, Phase]
-    found: dict[str, str]
+    digests: dict[str, str]
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """From a JSON file."""
+        """Read a JSON file."""
         values = json.loads(path.read_text("utf-8"))
-        return cls({name: Phase(**phase) for name, phase in values["phases"].items()}, values["found"])
+        return cls({name: Phase(**phase) for name, phase in values["phases"].items()}, values["digests"])

@@ -1,4 +1,4 @@
-"""Prompts with responses and judgements in the shape and the size of CheemsPreference's larger part. All is made."""
+"""Generate prompts with responses and judgments in the shape and size of CheemsPreference's larger part."""
 
 import json
 from collections.abc import Iterator
@@ -15,13 +15,13 @@ from resolving.protocol import FACTS, GRAPHS, RANKINGS, Made
 # CHEEMS, table 1, Pref-GPT: prompts, responses a prompt, comparisons, characters of a prompt and of a response.
 PROMPTS, RESPONSES, COMPARISONS, PROMPT, RESPONSE = 27_861, 5.29, 332_370, 176, 450
 SPREAD = 0.6  # of the logarithm of lengths
-NOISE = 0.9  # of a judgement, so that about a quarter are in conflict, as in table 5
-EQUAL = 0.05  # judgements that call both equal, nearly
+NOISE = 0.9  # of a judgment, so that about a quarter are in conflict, as in table 5
+EQUAL = 0.05  # margin below which a judgment is a tie
 SIGNS = np.frombuffer("，。、：；".encode("utf-32-le"), np.uint32)
 
 
 def make(folder: Path, prompts: int, seed: int) -> Made:
-    """Write the prompts, and their judgements once more by themselves."""
+    """Write the prompts, and a second file with only their judgments."""
     draw, texts = Random(seed), _Texts(seed)
     comparisons = round(COMPARISONS * prompts / PROMPTS)
     sizes = [6 if draw.random() < RESPONSES - 5 else 5 for _ in range(prompts)]
@@ -45,7 +45,7 @@ def make(folder: Path, prompts: int, seed: int) -> Made:
 def _row(number: int, size: int, draw: Random, texts: "_Texts", *, again: bool) -> dict[str, Any]:
     contents = [texts.take(RESPONSE, draw) for _ in range(size)]
     names = [blake2b(content.encode(), digest_size=16).hexdigest() for content in contents]
-    # People and judges prefer longer responses a little.
+    # Longer responses are slightly preferred.
     quality = {name: draw.gauss(0.3 * len(text) / RESPONSE, 1) for name, text in zip(names, contents, strict=True)}
     pairs = list(combinations(names, 2))
     if again:
@@ -68,14 +68,14 @@ def _row(number: int, size: int, draw: Random, texts: "_Texts", *, again: bool) 
 
 
 class _Texts:
-    """Endless text of 3,000 different characters with punctuation, and now and then an emoji, as real files have."""
+    """Endless text of 3,000 distinct characters with punctuation and a few emojis."""
 
     def __init__(self, seed: int) -> None:
         self._parts = self._endless(np.random.default_rng(seed))
         self._left = ""
 
     def take(self, mean: float, draw: Random) -> str:
-        """The next so many characters: log-normal with this mean."""
+        """Return the next text, with a log-normal length of this mean."""
         length = max(1, round(draw.lognormvariate(np.log(mean) - SPREAD**2 / 2, SPREAD)))
         while len(self._left) < length:
             self._left += next(self._parts)

@@ -1,4 +1,4 @@
-"""What the controller and its processes say to each other. Standard library only: the controller has to stay small."""
+"""Messages between the controller and its processes. Standard library only, to keep the controller small."""
 
 import json
 from collections.abc import Mapping
@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Self
 
 RANKINGS = "rankings.jsonl"
-GRAPHS = "graphs.json"  # the judgements alone: for each prompt, (first, second, mark)
+GRAPHS = "graphs.json"  # the judgments alone: for each prompt, (first, second, mark)
 FACTS = "made.json"
-SAID = "said.json"
+REPORT = "report.json"
 
 
 @dataclass(frozen=True)
 class Made:
-    """What was made. comparisons: judgements, of which some are of a pair that was judged before."""
+    """The generated data; `comparisons` counts judgments, including repeated ones of a pair."""
 
     prompts: int
     seed: int
@@ -26,17 +26,17 @@ class Made:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """From a JSON file."""
+        """Read a JSON file."""
         return cls(**json.loads(path.read_text("utf-8")))
 
     def write(self, path: Path) -> None:
-        """As a JSON file."""
+        """Write a JSON file."""
         path.write_text(json.dumps(asdict(self)), "utf-8")
 
 
 @dataclass(frozen=True)
 class Job:
-    """What a process is to do (see `worker.JOBS`): with the files in `folder`, writing into `out`."""
+    """A job of `worker.JOBS` on the files in `folder`, with outputs in `out`."""
 
     name: str
     folder: str
@@ -44,9 +44,9 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Said:
-    """What a process says. seconds: of each step. found: counts. digest: of the result, to be compared."""
+class Report:
+    """The report of a process: seconds of each step, counts, and a digest of the result."""
 
     seconds: Mapping[str, float]
-    found: Mapping[str, float]
+    counts: Mapping[str, float]
     digest: str = ""

@@ -1,4 +1,4 @@
-"""One job in a process of its own: `python -m resolving.worker JOB` (see `protocol.Job`), which writes `Said`."""
+"""Run one job in its own process and write its `Report`: `python -m resolving.worker JOB` (see `protocol.Job`)."""
 
 import json
 import sys
@@ -12,28 +12,28 @@ from typing import Any
 
 from build_chinese.preferences import Judgment, resolve
 
-from resolving.protocol import GRAPHS, RANKINGS, SAID, Job, Said
+from resolving.protocol import GRAPHS, RANKINGS, REPORT, Job, Report
 
 Node = frozenset[str]
 
 
 class Clock:
-    """Seconds of steps, by their name."""
+    """Measures the seconds of steps by name."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
 
     @contextmanager
     def step(self, name: str) -> Iterator[None]:
-        """Time what is inside."""
+        """Time the enclosed code."""
         started = time.perf_counter()
         yield
         self.seconds[name] = time.perf_counter() - started
 
 
-def whole(folder: Path, out: Path) -> Said:
-    """Ours, from the file to the files: read and check, resolve, balance lengths, write."""
-    import polars as pl  # noqa: PLC0415 - the peers do without
+def whole(folder: Path, out: Path) -> Report:
+    """Run ours from file to files: read and check, resolve, balance lengths, write."""
+    import polars as pl  # noqa: PLC0415 - only this job needs it
     from build_chinese.preference_set import PAIRS, balance_lengths, lengths_of  # noqa: PLC0415 - the same
     from build_chinese.rankings import (  # noqa: PLC0415 - the same
         ranked_pairs,
@@ -49,8 +49,8 @@ def whole(folder: Path, out: Path) -> Said:
     with clock.step("resolve"):
         kept, dropped = resolve_rows(rows)
     with clock.step("balance"):
-        found = [(row["id"], *pair) for row in kept for pair in ranked_pairs(row)]
-        balanced = balance_lengths(pl.DataFrame(found, schema=PAIRS, orient="row"), lengths_of(kept), seed=1)
+        ranked = [(row["id"], *pair) for row in kept for pair in ranked_pairs(row)]
+        balanced = balance_lengths(pl.DataFrame(ranked, schema=PAIRS, orient="row"), lengths_of(kept), seed=1)
     with clock.step("write"):
         write_jsonl(kept, out / "resolved.jsonl")
         frame_of(kept, "made").write_parquet(out / "resolved.parquet")
@@ -58,46 +58,49 @@ def whole(folder: Path, out: Path) -> Said:
     counts = {
         "prompts": len(rows),
         "dropped": dropped.height,
-        "pairs": len(found),
+        "pairs": len(ranked),
         "balanced": balanced.height,
     }
-    return Said(clock.seconds, counts, _digest([row["rank"] for row in kept]))
+    return Report(clock.seconds, counts, _digest([row["rank"] for row in kept]))
 
 
-def ours(folder: Path, _: Path) -> Said:
-    """Graph by graph with ours: ranks, the partial order, and the conflicts."""
+def ours(folder: Path, _: Path) -> Report:
+    """Resolve graph by graph with ours: ranks, partial order and conflicts."""
     graphs, clock = _graphs(folder), Clock()
     with clock.step("resolve"):
-        found = [resolve(graph) for graph in graphs]
-    counts = {name: sum(getattr(one, name) for one in found) for name in ("conflicts", "judgements")}
-    return Said(clock.seconds, counts, _digest([one.rank for one in found]))
+        results = [resolve(graph) for graph in graphs]
+    counts = {
+        "conflicts": sum(result.conflicts for result in results),
+        "judgments": sum(result.strict + result.equal for result in results),
+    }
+    return Report(clock.seconds, counts, _digest([result.rank for result in results]))
 
 
-def literal(folder: Path, _: Path) -> Said:
-    """Graph by graph as the paper writes it: ranks alone."""
+def literal(folder: Path, _: Path) -> Report:
+    """Resolve graph by graph as in the paper: ranks only."""
     graphs, clock = _graphs(folder), Clock()
     with clock.step("resolve"):
-        found = [algorithm_1(graph) for graph in graphs]
-    return Said(clock.seconds, {}, _digest(found))
+        ranks = [algorithm_1(graph) for graph in graphs]
+    return Report(clock.seconds, {}, _digest(ranks))
 
 
-def components(folder: Path, _: Path) -> Said:
-    """Graph by graph: strongly connected components with networkx."""
-    import networkx as nx  # noqa: PLC0415 - the others have no use for it
+def components(folder: Path, _: Path) -> Report:
+    """Find strongly connected components graph by graph with networkx."""
+    import networkx as nx  # noqa: PLC0415 - only this job needs it
 
     graphs, clock = _graphs(folder), Clock()
     with clock.step("resolve"):
-        found = []
+        parts = []
         for graph in graphs:
             directed = nx.DiGraph()
-            directed.add_edges_from(edge for judgement in graph for edge in _edges(judgement))
-            found.append([sorted(members) for members in nx.strongly_connected_components(directed)])
-    return Said(clock.seconds, {}, _digest([sorted(one) for one in found]))
+            directed.add_edges_from(edge for judgment in graph for edge in _edges(judgment))
+            parts.append([sorted(members) for members in nx.strongly_connected_components(directed)])
+    return Report(clock.seconds, {}, _digest([sorted(part) for part in parts]))
 
 
-def block_diagonal(folder: Path, _: Path) -> Said:
-    """All graphs as one: strongly connected components with scipy."""
-    import numpy as np  # noqa: PLC0415 - the others have no use for it
+def block_diagonal(folder: Path, _: Path) -> Report:
+    """Find strongly connected components of all graphs as one with scipy."""
+    import numpy as np  # noqa: PLC0415 - only this job needs it
     from scipy.sparse import coo_array  # noqa: PLC0415 - the same
     from scipy.sparse.csgraph import connected_components  # noqa: PLC0415 - the same
 
@@ -106,8 +109,8 @@ def block_diagonal(folder: Path, _: Path) -> Said:
         place: dict[tuple[int, str], int] = {}
         better, worse = [], []
         for number, graph in enumerate(graphs):
-            for judgement in graph:
-                for a, b in _edges(judgement):
+            for judgment in graph:
+                for a, b in _edges(judgment):
                     better.append(place.setdefault((number, a), len(place)))
                     worse.append(place.setdefault((number, b), len(place)))
         matrix = coo_array((np.ones(len(better), np.int8), (better, worse)), (len(place), len(place)))
@@ -115,16 +118,16 @@ def block_diagonal(folder: Path, _: Path) -> Said:
         members: list[dict[int, list[str]]] = [{} for _ in graphs]
         for (number, name), label in zip(place, labels.tolist(), strict=True):
             members[number].setdefault(label, []).append(name)
-        found = [[sorted(names) for names in own.values()] for own in members]
-    return Said(clock.seconds, {}, _digest([sorted(one) for one in found]))
+        parts = [[sorted(names) for names in own.values()] for own in members]
+    return Report(clock.seconds, {}, _digest([sorted(part) for part in parts]))
 
 
-def algorithm_1(judgements: Sequence[Judgment]) -> dict[str, int]:
-    """Ranks by Algorithm 1, with networkx to find a cycle: merge it, until there is none; then layer after layer."""
-    import networkx as nx  # noqa: PLC0415 - scipy's job has no use for it
+def algorithm_1(judgments: Sequence[Judgment]) -> dict[str, int]:
+    """Compute ranks by Algorithm 1: merge cycles until there is none, then rank layer by layer."""
+    import networkx as nx  # noqa: PLC0415 - only two jobs need it
 
     graph: Any = nx.DiGraph()
-    graph.add_edges_from((frozenset([a]), frozenset([b])) for judgement in judgements for a, b in _edges(judgement))
+    graph.add_edges_from((frozenset([a]), frozenset([b])) for judgment in judgments for a, b in _edges(judgment))
     while True:
         try:
             cycle = {node for node, _ in nx.find_cycle(graph)}
@@ -147,21 +150,21 @@ def algorithm_1(judgements: Sequence[Judgment]) -> dict[str, int]:
     return rank
 
 
-def _edges(judgement: Judgment) -> list[tuple[str, str]]:
-    first, second, mark = judgement
+def _edges(judgment: Judgment) -> list[tuple[str, str]]:
+    first, second, mark = judgment
     return ([(first, second)] if mark != "2" else []) + ([(second, first)] if mark != "1" else [])
 
 
 def _graphs(folder: Path) -> list[list[Judgment]]:
-    given = json.loads((folder / GRAPHS).read_text("utf-8"))
-    return [[(first, second, mark) for first, second, mark in graph] for graph in given]
+    graphs = json.loads((folder / GRAPHS).read_text("utf-8"))
+    return [[(first, second, mark) for first, second, mark in graph] for graph in graphs]
 
 
 def _digest(value: object) -> str:
     return sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
-JOBS: dict[str, Callable[[Path, Path], Said]] = {
+JOBS: dict[str, Callable[[Path, Path], Report]] = {
     "whole": whole,
     "ours": ours,
     "literal": literal,
@@ -171,10 +174,10 @@ JOBS: dict[str, Callable[[Path, Path], Said]] = {
 
 
 def main() -> None:
-    """Do the job that the argument says."""
+    """Run the job in the argument."""
     job = Job(**json.loads(sys.argv[1]))
-    said = JOBS[job.name](Path(job.folder), Path(job.out))
-    (Path(job.out) / SAID).write_text(json.dumps(asdict(said)), "utf-8")
+    report = JOBS[job.name](Path(job.folder), Path(job.out))
+    (Path(job.out) / REPORT).write_text(json.dumps(asdict(report)), "utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Pairs, releases and answers of any number. All texts are made of sentences of our own."""
+"""Generate any number of pairs, releases and answers from our own sentences."""
 
 from collections.abc import Iterator
 from hashlib import sha256
@@ -21,7 +21,7 @@ CALL = sha256(b"0").hexdigest()  # the first of `keys`
 
 
 class Texts:
-    """Texts that are cut out of one long text of drawn words, so that they compress as little as drawn words do."""
+    """Texts that are cut out of one long random text, so that they compress like random words."""
 
     def __init__(self, seed: int, *names: int) -> None:
         self._draw = np.random.default_rng([seed, *names])
@@ -29,7 +29,7 @@ class Texts:
         self._source = " ".join(self._draw.choice(words, SOURCE))
 
     def take(self, rows: int, characters: float) -> list[str]:
-        """So many texts, each of 60 to 140 % of so many characters, beginning with its number."""
+        """Return a number of texts with 60 to 140 % of the characters, each starting with its number."""
         lengths = (characters * self._draw.uniform(0.6, 1.4, rows)).astype(int)
         starts = self._draw.integers(0, len(self._source) - int(1.4 * characters) - 1, rows)
         cut = (self._source[start : start + length].strip() for start, length in zip(starts, lengths, strict=True))
@@ -37,7 +37,7 @@ class Texts:
 
 
 def pairs(rows: int, characters: int, language: str, seed: int) -> pl.DataFrame:
-    """Rows of `MultilingualPairs`, no two texts the same."""
+    """Generate rows of `MultilingualPairs` with distinct texts."""
     texts = Texts(seed, *language.encode())
     prompt, chosen, rejected = (texts.take(rows, characters * share) for share in PARTS)
     ends = np.array([*accumulate(SUBSETS.values())]) / sum(SUBSETS.values())
@@ -68,12 +68,12 @@ def make(folder: Path, rows: int, characters: int, seed: int) -> None:
 
 
 def keys(many: int) -> Iterator[str]:
-    """Keys of made calls."""
+    """Return the keys of generated calls."""
     return (sha256(str(number).encode()).hexdigest() for number in range(many))
 
 
 def answers(many: int) -> Iterator[Answer]:
-    """Answers to made calls, which differ in their texts."""
+    """Generate distinct answers to these calls."""
     texts = Texts(many)
     for start in range(0, many, AT_ONCE):
         some = range(start, min(many, start + AT_ONCE))

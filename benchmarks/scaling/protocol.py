@@ -1,11 +1,11 @@
-"""What the controller and its processes say to each other. Standard library only: the controller has to stay small."""
+"""Messages between the controller and its processes. Standard library only, to keep the controller small."""
 
 import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-# By step, what is measured in a process of its own. They run in this order, and later ones read what earlier ones made.
+# Description by step. Steps run in this order, and later ones read the files of earlier ones.
 STEPS = {
     "validate": "a table against its schema",
     "digest": "content digest of a table",
@@ -13,7 +13,7 @@ STEPS = {
     "verify": "a release verified",
     "read": "items of the pairs read, as `score` does",
     "score": "the pairs scored by a function: settings, journal, decisions, metrics, run",
-    "go on": "the same where every score stood in the journal",
+    "go on": "the same with every score in the journal",
     "score, 24 languages": "as many pairs in 24 languages and 23 subsets",
     "metrics": "metrics with intervals, from the run's items",
     "metrics, 24 languages": "the same of the languages",
@@ -30,20 +30,25 @@ STEPS = {
 
 @dataclass(frozen=True)
 class Job:
-    """A step to be done. folder: of this number of rows. said: where the process says what it took."""
+    """A step to run on the data in `folder`. The process writes its `Took` to `report`."""
 
     step: str
     rows: int
     characters: int
     folder: str
-    said: str
+    report: str
 
 
 @dataclass(frozen=True)
 class Took:
-    """What a step took, imports left out: seconds by the clock and of the CPU.
+    """The resources of a step, without imports.
 
-    before, peak: the most bytes of its process until the step began, and in all. files: bytes of what it wrote.
+    Attributes:
+        wall: Wall seconds.
+        cpu: CPU seconds.
+        before: Peak memory of the process before the step, in bytes.
+        peak: Peak memory of the process, in bytes.
+        files: Bytes that the step wrote.
     """
 
     wall: float
@@ -54,5 +59,5 @@ class Took:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """From a JSON file."""
+        """Read a JSON file."""
         return cls(**json.loads(path.read_text("utf-8")))

@@ -1,6 +1,6 @@
-"""One step in a process of its own, `python -m scaling.steps JOB` (see `protocol.Job`), and what it took.
+"""Run one step in its own process and measure it: `python -m scaling.steps JOB` (see `protocol.Job`).
 
-A step is a generator: it imports and opens what it does not count, yields, and then does what is counted.
+A step is a generator: it prepares until its first yield, and the rest is measured.
 """
 
 import json
@@ -28,7 +28,7 @@ Step = Generator[None, None, None]
 
 
 def validate(job: Job) -> Step:
-    """The table against its schema."""
+    """Validate the table against its schema."""
     from pluralbench_schemas import SCHEMAS  # noqa: PLC0415 - a step imports what it uses
     from pluralbench_schemas import validate as check  # noqa: PLC0415
 
@@ -38,7 +38,7 @@ def validate(job: Job) -> Step:
 
 
 def digest(job: Job) -> Step:
-    """The content digest of the table."""
+    """Compute the content digest of the table."""
     from pluralbench_release import content_digest  # noqa: PLC0415
 
     frame = pl.read_parquet(Path(job.folder) / PAIRS)
@@ -47,7 +47,7 @@ def digest(job: Job) -> Step:
 
 
 def release(job: Job) -> Step:
-    """A release of the table, with a ledger of one call."""
+    """Write a release of the table, with a ledger of one call."""
     from pluralbench_calls import Ledger  # noqa: PLC0415
     from pluralbench_release import (  # noqa: PLC0415
         Builder,
@@ -82,7 +82,7 @@ def release(job: Job) -> Step:
         sections=[],
         citation="None.",
     )
-    out = _new(folder / RELEASE)
+    out = _empty_folder(folder / RELEASE)
     yield
     tables = [ReleaseTable("eng_Latn", "test", frame, "MultilingualPairs")]
     builder = Builder("multilingual", "build-multilingual")
@@ -94,7 +94,7 @@ def release(job: Job) -> Step:
 
 
 def verify(job: Job) -> Step:
-    """All that the release promises."""
+    """Verify the release."""
     from pluralbench_release import verify as check  # noqa: PLC0415
 
     yield
@@ -103,7 +103,7 @@ def verify(job: Job) -> Step:
 
 
 def read(job: Job) -> Step:
-    """The items of the pairs."""
+    """Read the items of the pairs."""
     from pluralbench.evaluation.loading import load_benchmark  # noqa: PLC0415
 
     yield
@@ -111,16 +111,16 @@ def read(job: Job) -> Step:
 
 
 def score(job: Job) -> Step:
-    """The pairs, by a function that costs nothing."""
-    return _scored(job, "pairs", PAIRS, RUN)
+    """Score the pairs with a function that costs nothing."""
+    return _score(job, "pairs", PAIRS, RUN)
 
 
 def score_languages(job: Job) -> Step:
-    """As many pairs in 24 languages and 23 subsets, whose sections weigh."""
-    return _scored(job, "multilingual", LANGUAGE_FOLDER, LANGUAGES_RUN)
+    """Score as many pairs in 24 languages and 23 subsets with weighted sections."""
+    return _score(job, "multilingual", LANGUAGE_FOLDER, LANGUAGES_RUN)
 
 
-def _scored(job: Job, benchmark: str, data: str, out: str) -> Step:
+def _score(job: Job, benchmark: str, data: str, out: str) -> Step:
     from pluralbench import score as verb  # noqa: PLC0415
 
     folder = Path(job.folder)
@@ -130,40 +130,40 @@ def _scored(job: Job, benchmark: str, data: str, out: str) -> Step:
 
 
 def go_on(job: Job) -> Step:
-    """The pairs again, in a run that stopped when all was scored and nothing decided."""
+    """Resume a run that stopped after scoring."""
     import pluralbench.evaluation.score as verb  # noqa: PLC0415
 
     folder, decide = Path(job.folder), verb.decide
 
     class Stopped(Exception):
-        """Raised where the run is interrupted."""
+        """Raised to interrupt the run."""
 
     def stop(*_: object, **__: object) -> None:
         raise Stopped
 
     verb.decide = stop
     shutil.rmtree(folder / "again", ignore_errors=True)
-    given = {"benchmark": "pairs", "data": folder / PAIRS, "out": folder / "again"}
+    arguments = {"benchmark": "pairs", "data": folder / PAIRS, "out": folder / "again"}
     try:
-        verb.score(by_length, **given)
+        verb.score(by_length, **arguments)
     except Stopped:
         verb.decide = decide
     yield
-    run = verb.score(by_length, **given)
-    assert run.scored.items_from_an_earlier_part == job.rows  # noqa: S101
+    run = verb.score(by_length, **arguments)
+    assert run.result.items_resumed == job.rows  # noqa: S101
 
 
 def metrics(job: Job) -> Step:
-    """The metrics of the run, from its items."""
-    return _measured(job, RUN)
+    """Compute the metrics of the run from its items."""
+    return _measure(job, RUN)
 
 
 def metrics_languages(job: Job) -> Step:
-    """Those of the languages."""
-    return _measured(job, LANGUAGES_RUN)
+    """Compute the metrics of the run with languages."""
+    return _measure(job, LANGUAGES_RUN)
 
 
-def _measured(job: Job, out: str) -> Step:
+def _measure(job: Job, out: str) -> Step:
     from pluralbench.metrics import measure  # noqa: PLC0415
     from pluralbench.results.decisions import decisions_of  # noqa: PLC0415
     from pluralbench.results.runs import load_run  # noqa: PLC0415
@@ -174,7 +174,7 @@ def _measured(job: Job, out: str) -> Step:
 
 
 def report(job: Job) -> Step:
-    """The run as a table."""
+    """Render the run as a table."""
     from pluralbench.reports.report import render  # noqa: PLC0415
     from pluralbench.results.finding import find_runs  # noqa: PLC0415
 
@@ -183,7 +183,7 @@ def report(job: Job) -> Step:
 
 
 def submit(job: Job) -> Step:
-    """The run's files against each other, and against its data, which is read again where it is there."""
+    """Check the run's files against each other and against its data."""
     from pluralbench.leaderboard.checks import check_submission, find_benchmark_runs  # noqa: PLC0415
 
     yield
@@ -192,11 +192,11 @@ def submit(job: Job) -> Step:
 
 
 def ledger_record(job: Job) -> Step:
-    """Answers as they come in."""
+    """Record answers in batches."""
     from pluralbench_calls import Ledger  # noqa: PLC0415
 
     folder = Path(job.folder)
-    _gone(folder / LEDGER)
+    _delete(folder / LEDGER)
     coming = answers(job.rows)
     first = [next(coming)]
     yield
@@ -207,7 +207,7 @@ def ledger_record(job: Job) -> Step:
 
 
 def ledger_resume(job: Job) -> Step:
-    """What a build does that goes on: which of its calls are known."""
+    """Look up all calls, as a resumed build does."""
     from pluralbench_calls import Ledger  # noqa: PLC0415
 
     wanted = [*keys(job.rows)]
@@ -217,7 +217,7 @@ def ledger_resume(job: Job) -> Step:
 
 
 def ledger_find(job: Job) -> Step:
-    """The answers themselves."""
+    """Read all answers."""
     from pluralbench_calls import Ledger  # noqa: PLC0415
 
     wanted = [*keys(job.rows)]
@@ -227,7 +227,7 @@ def ledger_find(job: Job) -> Step:
 
 
 def ledger_export(job: Job) -> Step:
-    """The ledger that a release has."""
+    """Export the ledger of a release."""
     from pluralbench_calls import Ledger  # noqa: PLC0415
 
     folder = Path(job.folder)
@@ -237,37 +237,37 @@ def ledger_export(job: Job) -> Step:
 
 
 def ledger_import(job: Job) -> Step:
-    """What `rebuild` does first."""
-    return _taken(job, EXTRACT)
+    """Import the ledger of a release, as `rebuild` does."""
+    return _import(job, EXTRACT)
 
 
 def ledger_import_sqlite(job: Job) -> Step:
-    """What a build does first that is given the ledger of another."""
-    return _taken(job, LEDGER)
+    """Import a working ledger, as a build with `--reuse` does."""
+    return _import(job, LEDGER)
 
 
-def _taken(job: Job, given: str) -> Step:
+def _import(job: Job, source: str) -> Step:
     from pluralbench_calls import Ledger  # noqa: PLC0415
 
     folder = Path(job.folder)
-    _gone(folder / "taken.sqlite")
+    _delete(folder / "taken.sqlite")
     yield
     with Ledger(folder / "taken.sqlite") as ledger:
-        assert ledger.add_from(folder / given) == job.rows  # noqa: S101
+        assert ledger.add_from(folder / source) == job.rows  # noqa: S101
 
 
-def _new(folder: Path) -> Path:
+def _empty_folder(folder: Path) -> Path:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     return folder
 
 
-def _gone(path: Path) -> None:
-    for one in path.parent.glob(f"{path.name}*"):
-        one.unlink()
+def _delete(path: Path) -> None:
+    for file in path.parent.glob(f"{path.name}*"):
+        file.unlink()
 
 
-DONE: dict[str, tuple[Callable[[Job], Step], str | None]] = {
+FUNCTIONS: dict[str, tuple[Callable[[Job], Step], str | None]] = {
     "validate": (validate, None),
     "digest": (digest, None),
     "release": (release, RELEASE),
@@ -287,19 +287,19 @@ DONE: dict[str, tuple[Callable[[Job], Step], str | None]] = {
     "ledger: import": (ledger_import, "taken.sqlite"),
     "ledger: import SQLite": (ledger_import_sqlite, "taken.sqlite"),
 }
-"""By step, what does it, and the file or folder that it writes."""
+"""Function and output of each step."""
 
 
-def done(job: Job) -> Took:
-    """Do a step."""
-    does, writes = DONE[job.step]
-    step = does(job)
+def run_step(job: Job) -> Took:
+    """Run a step."""
+    function, output = FUNCTIONS[job.step]
+    step = function(job)
     next(step)
     before = _peak()
     wall, cpu = time.perf_counter(), time.process_time()
     next(step, None)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    return Took(wall, cpu, before, _peak(), _bytes(Path(job.folder) / writes) if writes else 0)
+    return Took(wall, cpu, before, _peak(), _bytes(Path(job.folder) / output) if output else 0)
 
 
 def _peak() -> int:
@@ -308,9 +308,9 @@ def _peak() -> int:
 
 def _bytes(path: Path) -> int:
     files = path.rglob("*") if path.is_dir() else path.parent.glob(f"{path.name}*")
-    return sum(one.stat().st_size for one in files if one.is_file())
+    return sum(file.stat().st_size for file in files if file.is_file())
 
 
 if __name__ == "__main__":
-    asked = Job(**json.loads(sys.argv[1]))
-    Path(asked.said).write_text(json.dumps(asdict(done(asked))), "utf-8")
+    argument = Job(**json.loads(sys.argv[1]))
+    Path(argument.report).write_text(json.dumps(asdict(run_step(argument))), "utf-8")

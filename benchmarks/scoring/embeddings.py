@@ -1,7 +1,7 @@
-"""Vectors of texts, as personalized reward models are trained on: by `pluralbench_local`, and in transformers alone.
+"""Embed texts for personalized reward models, with `pluralbench_local` and with transformers only.
 
-A conversation without responses is a text about a person. A vector's score is its product with a direction that is the
-same for all strategies, so that their vectors can be compared.
+A conversation without responses is a user text. The score of a vector is its product with a fixed direction, so that
+the vectors of strategies can be compared.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ Vectors = Callable[[list[str]], tuple[Tensor, int]]
 
 
 def ours(settings: Settings) -> Score:
-    """Each different text once, a prompt with its responses, packed."""
+    """Embed each distinct text once, a prompt with its responses, packed."""
     described = LocalModel(name=_folder(settings), device=settings.device, dtype=settings.dtype)
     backbone = load_backbone(described)
 
@@ -28,7 +28,7 @@ def ours(settings: Settings) -> Score:
         about = [group.prompt for group in groups if not group.responses]
         items = [
             Group(str(number), [{"role": "user", "content": group.prompt}], group.responses, context=[text])
-            for number, (group, text) in enumerate(zip(_asked(groups), about, strict=True))
+            for number, (group, text) in enumerate(zip(_with_responses(groups), about, strict=True))
         ]
         corpus = embed(items, [range(len(item.responses)) for item in items], backbone, posts=1)
         products = (corpus.vectors @ _direction(corpus.width)).tolist()
@@ -41,12 +41,12 @@ def ours(settings: Settings) -> Score:
 
 
 def loop(settings: Settings) -> Score:
-    """One string at a time, as published personalized reward-model code embeds its texts."""
+    """Embed one string at a time, like published code of personalized reward models."""
     return _strings(settings, 1)
 
 
 def padded(settings: Settings) -> Score:
-    """Batches of 8 strings in the order of the file, padded on the right."""
+    """Embed batches of 8 strings in the order of the file, padded on the right."""
     return _strings(settings, BATCH)
 
 
@@ -57,7 +57,7 @@ def _strings(settings: Settings, batch: int) -> Score:
 
     @torch.no_grad()
     def score(groups: list[Conversations]) -> Outcome:
-        strings = [_rendered(tokenizer, group) for group in _asked(groups)]
+        strings = [_rendered(tokenizer, group) for group in _with_responses(groups)]
         strings += [_rendered(tokenizer, group)[:1] for group in groups if not group.responses]
         texts = [text for several in strings for text in several]
         products: list[float] = []
@@ -75,12 +75,12 @@ def _strings(settings: Settings, batch: int) -> Score:
     return score
 
 
-def _asked(groups: Sequence[Conversations]) -> list[Conversations]:
+def _with_responses(groups: Sequence[Conversations]) -> list[Conversations]:
     return [group for group in groups if group.responses]
 
 
 def _rendered(tokenizer: AutoTokenizer, group: Conversations) -> list[str]:
-    """The prompt as an answer follows it, or where there is no response as it is, and each response behind it."""
+    """The prompt, with the start of an answer if there are responses, and the prompt with each response."""
     prompt = [{"role": "user", "content": group.prompt}]
     answered = [[*prompt, {"role": "assistant", "content": response}] for response in group.responses]
     first = tokenizer.apply_chat_template(prompt, tokenize=False, add_generation_prompt=bool(group.responses))

@@ -1,11 +1,10 @@
-"""How fast scoring could be: what no strategy can leave out, each part by the fastest way known on this machine.
+"""Estimate the speed limit of scoring: each unavoidable part, by the fastest known method on this machine.
 
-All unique tokens go through every part, each timed by itself: tokenising; the projections of attention; attention (a
-prompt over itself, its responses over it and over themselves); the gated blocks; norms and rotations; sums. A part is
-tried in every way that is known here (the library's own operators, fused ones, each kernel of attention)
-and in slices of several sizes, and the least time counts; after a workload's first round only its fastest
-way is timed. No padding, nothing computed twice, no Python of a model
-between the parts, and the last layer as whole as the others.
+All unique tokens go through every part, which is timed separately: tokenizing; the projections of attention; attention
+(a prompt over itself, its responses over it and over themselves); the gated blocks; norms and rotations; sums. In the
+first round of a workload each part runs with every method (the library's operators, fused ones, each attention kernel)
+and several slice sizes; later only the fastest is timed. There is no padding, no repeated computation and no Python
+code of a model between the parts. The last layer is computed in full, like the others.
 """
 
 import time
@@ -31,10 +30,10 @@ BATCH = 16_384  # tokens whose attention is computed at once
 
 
 def operators(settings: Settings) -> Score:
-    """CPU seconds of each part; there are no scores."""
+    """Measure the CPU seconds of each part; there are no scores."""
     model = load(str(Path(settings.folder, "classifier")), device="cpu", dtype=settings.dtype)
     network: Any = model.network
-    # The last layer is watched, to compute only what is read of it: the first stands in.
+    # The last layer is patched to compute only the tokens that are read, so the first one replaces it.
     layers = [*network.body.layers[:-1], network.body.layers[0]]
     tokenizer = model.template.tokenizer
 
@@ -55,7 +54,7 @@ def operators(settings: Settings) -> Score:
         batches = list(_packed(tokens()))
         unique = sum(len(packed.ids) for packed in batches)
         ways = {
-            "tokenising": [tokens],
+            "tokenizing": [tokens],
             "projections": ways_of(_projections, unique),
             "gated blocks": ways_of(_gated, unique),
             "attention": [_attention(network, batches, kernel) for kernel in KERNELS.values()],
@@ -72,7 +71,7 @@ Work = Callable[[list[Any], Tensor], None]  # of all layers on the states of som
 
 
 def _ways(layers: list[Any], work: Work, tokens: int) -> list[Callable[[], None]]:
-    """The work on all tokens: the model's own operators and its faster forms, in slices of each size."""
+    """The work on all tokens with the model's operators and the fast ones, in slices of each size."""
     like = layers[0].mlp.gate_proj.weight
     states = torch.randn(1, tokens, like.shape[1]).to(like.dtype)
 
@@ -117,7 +116,7 @@ def _sums(layers: list[Any], states: Tensor) -> None:
 
 
 def _packed(groups: list[list[list[int]]]) -> Iterator[Packed]:
-    """The groups as fast mode lays them."""
+    """The groups as packed by fast mode."""
     batch: list[list[Tokens]] = []
     for group in groups:
         batch.append([Tokens(array("i", ids), range(len(ids))) for ids in group])

@@ -1,4 +1,4 @@
-"""Made models: a Llama of some 43 million random weights, as a classifier and as a policy with its reference."""
+"""Llama models with 43 million random weights: a classifier, and a policy with its reference."""
 
 import json
 from collections.abc import Iterable
@@ -26,8 +26,8 @@ CHAT_TEMPLATE = (
 def make_models(folder: Path, *, writer: Writer, seed: int) -> None:
     """Write `classifier`, `policy` and `reference` below `folder`, each with the same tokenizer.
 
-    The files have to be readable by transformers 4.51 too, whence the hand-written tokenizer configuration (the class
-    that version 5 names is not in 4.51) and the two spellings in the model's.
+    transformers 4.51 must read the files too. The tokenizer configuration is therefore handwritten (4.51 lacks the
+    class that version 5 names), and the model's configuration has keys in both spellings.
     """
     tokenizer = train_tokenizer(writer, seed)
     config = _config(tokenizer, layers=8)
@@ -39,7 +39,7 @@ def make_models(folder: Path, *, writer: Writer, seed: int) -> None:
 
 
 def make_backbone(folder: Path, *, layers: int, writer: Writer, seed: int) -> None:
-    """Write a language model 512 wide to `folder`."""
+    """Write a language model with hidden size 512."""
     tokenizer = train_tokenizer(writer, seed)
     transformers.utils.logging.disable_progress_bar()
     _save(LlamaForCausalLM, _config(tokenizer, layers), folder, tokenizer, seed)
@@ -54,7 +54,7 @@ def _config(tokenizer: Tokenizer, layers: int) -> LlamaConfig:
         num_attention_heads=8,
         num_key_value_heads=8,
         max_position_embeddings=8192,
-        initializer_range=0.04,  # responses to one prompt then differ by ten times what bfloat16 loses
+        initializer_range=0.04,  # responses to one prompt then differ by ten times the rounding of bfloat16
         bos_token_id=tokenizer.token_to_id(BEGIN),
         eos_token_id=tokenizer.token_to_id(STOP),
         pad_token_id=tokenizer.token_to_id(PAD),
@@ -71,13 +71,13 @@ def _save(build: type[PreTrainedModel], config: LlamaConfig, folder: Path, token
 
 
 def train_tokenizer(writer: Writer, seed: int) -> Tokenizer:
-    """Byte-level BPE over text of the writer's, with the markers of the chat template as tokens of their own."""
+    """Train byte-level BPE on the writer's text, with the markers of the chat template as special tokens."""
     draw = rng_for(seed, "tokenizer")
     return byte_level((writer.text(400, draw) for _ in range(1500)), VOCABULARY)
 
 
 def byte_level(texts: Iterable[str], vocabulary: int) -> Tokenizer:
-    """Byte-level BPE over texts, with the markers of the chat template as tokens of their own."""
+    """Train byte-level BPE on texts, with the markers of the chat template as special tokens."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()

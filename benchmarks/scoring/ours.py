@@ -1,4 +1,4 @@
-"""Scores by `pluralbench_local`."""
+"""Score with `pluralbench_local`."""
 
 from pathlib import Path
 
@@ -10,17 +10,17 @@ from scoring.protocol import Conversations, Outcome, Score, Settings
 
 
 def fast(settings: Settings) -> Score:
-    """A classifier in fast mode: a prompt's tokens are computed once for all its responses."""
+    """Score with a classifier in fast mode: the tokens of a prompt are computed once."""
     return _scorer(settings, "fast")
 
 
 def exact(settings: Settings) -> Score:
-    """A classifier in exact mode: scores as of one conversation at a time."""
+    """Score with a classifier in exact mode: each conversation alone."""
     return _scorer(settings, "exact")
 
 
 def implicit(settings: Settings) -> Score:
-    """A policy and its reference in fast mode."""
+    """Score with a policy and its reference in fast mode."""
     return _scorer(settings, "fast", implicit=True)
 
 
@@ -35,12 +35,12 @@ def _scorer(settings: Settings, mode: Mode, *, implicit: bool = False) -> Score:
     )
 
     def score(groups: list[Conversations]) -> Outcome:
-        asked = [
+        items = [
             Group(str(number), [{"role": "user", "content": group.prompt}], group.responses)
             for number, group in enumerate(groups)
         ]
-        scored = score_groups(model, asked, mode=mode)
-        assert scored.work is not None  # noqa: S101 - a server would do work unseen; this is in the process
+        scored = score_groups(model, items, mode=mode)
+        assert scored.work is not None  # noqa: S101 - computed in this process
         return Outcome(scored.scores, scored.work.computed_tokens)
 
     return score

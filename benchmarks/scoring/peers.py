@@ -1,4 +1,4 @@
-"""How evaluation scripts score today, in transformers alone."""
+"""Score like published evaluation scripts, with transformers only."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,10 +19,10 @@ T = TypeVar("T")
 
 
 def personalized_loop(settings: Settings) -> Score:
-    """The pointwise evaluation of Personalized RewardBench.
+    """Score like the pointwise evaluation of Personalized RewardBench.
 
-    The chat template is rendered to text, the text is tokenised with padding on the right and truncation at 8,192,
-    in batches of 8 in the order of the file; the model gets ids and attention mask; the score is the raw logit.
+    The chat template is rendered to text and tokenized with right padding and truncation at 8,192, in batches of 8 in
+    the order of the file. The model gets ids and attention mask; the score is the raw logit.
     """
     tokenizer = AutoTokenizer.from_pretrained(Path(settings.folder, "classifier"))
     model = _load(AutoModelForSequenceClassification.from_pretrained, "classifier", settings)
@@ -44,7 +44,7 @@ def personalized_loop(settings: Settings) -> Score:
 
 
 def one_at_a_time(settings: Settings) -> Score:
-    """One conversation a forward pass: no padding, no mask, nothing shared. The scores to compare the others with."""
+    """Score one conversation per forward pass, without padding and mask: the reference for scores."""
     tokenizer = AutoTokenizer.from_pretrained(Path(settings.folder, "classifier"))
     model = _load(AutoModelForSequenceClassification.from_pretrained, "classifier", settings)
 
@@ -62,11 +62,11 @@ def one_at_a_time(settings: Settings) -> Score:
 
 
 def full_logits(settings: Settings) -> Score:
-    """Implicit rewards as preference trainers compute them.
+    """Compute implicit rewards like preference trainers.
 
-    Batches of 8 in the order of the file, padded on the right; logits of the whole vocabulary at every position, their
-    log-softmax in the model's own type as reward-bench has it, gathered at the response's tokens and summed; policy
-    minus reference.
+    Batches of 8 in the order of the file, padded on the right. The logits of the whole vocabulary at every position
+    pass a log-softmax in the model's precision, as in reward-bench, and those of the response's tokens are summed. The
+    reward is policy minus reference.
     """
     tokenizer = AutoTokenizer.from_pretrained(Path(settings.folder, "policy"))
     models = [_load(AutoModelForCausalLM.from_pretrained, name, settings) for name in ("policy", "reference")]
@@ -92,7 +92,7 @@ def full_logits(settings: Settings) -> Score:
 
 
 def rendered(tokenizer: Any, group: Conversations) -> list[str]:
-    """The group's conversations through the chat template, as text."""
+    """Render the group's conversations with the chat template."""
     return [
         tokenizer.apply_chat_template(
             [{"role": "user", "content": group.prompt}, {"role": "assistant", "content": response}], tokenize=False
@@ -102,7 +102,7 @@ def rendered(tokenizer: Any, group: Conversations) -> list[str]:
 
 
 def prompted(tokenizer: Any, group: Conversations) -> str:
-    """The group's prompt through the chat template, up to where a response begins."""
+    """Render the group's prompt with the chat template, up to the start of a response."""
     text: str = tokenizer.apply_chat_template(
         [{"role": "user", "content": group.prompt}], tokenize=False, add_generation_prompt=True
     )
@@ -110,7 +110,7 @@ def prompted(tokenizer: Any, group: Conversations) -> str:
 
 
 def by_group(scores: list[float], groups: list[Conversations]) -> list[list[float]]:
-    """Scores in the order of the file, cut into groups."""
+    """Group scores in the order of the file."""
     remaining = iter(scores)
     return [[next(remaining) for _ in group.responses] for group in groups]
 

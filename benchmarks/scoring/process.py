@@ -1,4 +1,4 @@
-"""The controller's end of a worker."""
+"""The controller's interface to a worker process."""
 
 import json
 import subprocess
@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from machine import quiet
+from machine import offline_environment
 from pluralbench_runs import UserError
 
 from scoring.protocol import Answer, Settings
@@ -19,13 +19,13 @@ BENCHMARKS = Path(__file__).parent.parent
 
 
 class WorkerError(UserError):
-    """A strategy's process that ended before its time."""
+    """A worker process that ended early."""
 
     exit_status = 1
 
 
 class Worker:
-    """A strategy in a process of its own, ready when made; a context manager that ends it."""
+    """A strategy in its own process, as a context manager; ready after construction."""
 
     def __init__(self, settings: Settings, *, python: Path | None = None) -> None:
         self.strategy = settings.strategy
@@ -33,7 +33,7 @@ class Worker:
         self._process = subprocess.Popen(
             [str(python or sys.executable), "-m", "scoring.worker", json.dumps(asdict(settings))],
             cwd=BENCHMARKS,
-            env=quiet(settings.threads),
+            env=offline_environment(settings.threads),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -49,7 +49,7 @@ class Worker:
     def run(self, workload: str) -> Answer:
         """Run the strategy over the workload once."""
         assert self._process.stdin is not None  # noqa: S101 - for the type checker
-        with suppress(BrokenPipeError):  # it ended: reading says why
+        with suppress(BrokenPipeError):  # the process ended; reading reports why
             self._process.stdin.write(f"run {workload}\n")
             self._process.stdin.flush()
         return Answer(**self._read())
@@ -73,6 +73,6 @@ class Worker:
             status = self._process.wait()
             self._errors.seek(0)
             tail = "\n".join(self._errors.read().splitlines()[-20:])
-            raise WorkerError(f"The process of `{self.strategy}` ended with status {status}; it last said:\n{tail}")
+            raise WorkerError(f"The process of `{self.strategy}` ended with status {status}:\n{tail}")
         answer: dict[str, Any] = json.loads(line)
         return answer

@@ -1,6 +1,4 @@
-"""What the controller and its workers say to each other. Nothing but the standard library: a peer's environment
-imports it too.
-"""
+"""Messages between the controller and its workers. Standard library only, because other environments import it."""
 
 import json
 from collections.abc import Callable
@@ -15,7 +13,7 @@ WORKLOADS_FILE = "workloads.json"
 
 @dataclass(frozen=True)
 class Conversations:
-    """A prompt, and the responses to it that are compared with each other."""
+    """A prompt with the responses to compare."""
 
     prompt: str
     responses: list[str]
@@ -23,7 +21,7 @@ class Conversations:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a worker needs to know: `strategy` is MODULE:FUNCTION of this package, `folder` holds models and texts."""
+    """Settings of a worker: `strategy` is MODULE:FUNCTION of this package, `folder` has models and texts."""
 
     strategy: str
     folder: str
@@ -34,7 +32,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a strategy did: scores by group, tokens through the model (padding included), CPU seconds of parts."""
+    """The result of a strategy: scores by group, computed tokens with padding, CPU seconds of parts."""
 
     scores: list[list[float]]
     computed_tokens: int
@@ -46,7 +44,7 @@ Score = Callable[[list[Conversations]], Outcome]
 
 @dataclass(frozen=True)
 class Answer:
-    """An outcome with what it took: CPU seconds of all of the process's threads, and seconds by the clock."""
+    """An outcome with the CPU seconds of all threads and the wall seconds."""
 
     cpu: float
     wall: float
@@ -62,6 +60,6 @@ def write_workloads(workloads: dict[str, list[Conversations]], folder: Path) -> 
 
 
 def read_workloads(folder: Path) -> dict[str, list[Conversations]]:
-    """The texts of all workloads."""
+    """Read the texts of all workloads."""
     plain = json.loads((folder / WORKLOADS_FILE).read_text("utf-8"))
     return {name: [Conversations(**group) for group in groups] for name, groups in plain.items()}

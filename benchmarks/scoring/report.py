@@ -1,4 +1,4 @@
-"""From answers to tables."""
+"""Format answers as tables."""
 
 import os
 import platform
@@ -18,7 +18,7 @@ Clock = Literal["cpu", "wall"]
 
 @dataclass(frozen=True)
 class Row:
-    """A strategy's figures on one workload; seconds are (median, least, most) over the rounds."""
+    """The figures of a strategy on one workload; seconds are (median, minimum, maximum) over the rounds."""
 
     strategy: str
     computed_over_unique: float
@@ -34,9 +34,9 @@ class Row:
 def rows(
     rounds: Rounds, titles: Mapping[str, str], *, unique: int, against: str, truth: str, clock: Clock
 ) -> list[Row]:
-    """One row a strategy: how many times faster than `against`, and how its scores differ from those of `truth`.
+    """Build one row per strategy, with its speed relative to `against` and its score differences from `truth`.
 
-    The first is the median of the rounds' ratios. A decision is which of two responses to a prompt scores higher.
+    The speed is the median of the rounds' ratios. A decision is which of two responses to a prompt scores higher.
     """
     made = []
     for name, answers in rounds.items():
@@ -60,12 +60,12 @@ def rows(
 
 
 def fastest(rounds: Rounds, names: Sequence[str], clock: Clock) -> str:
-    """Of `names`, the one with the least median time."""
+    """Return the strategy with the smallest median time."""
     return min((name for name in names if name in rounds), key=lambda name: median(_times(rounds[name], clock)))
 
 
 def table(made: Sequence[Row], against: str) -> str:
-    """Rows as a Markdown table."""
+    """Format rows as a Markdown table."""
     lines = [
         f"| strategy | computed / unique | CPU s | wall s | times faster than {against} "
         "| largest difference | decisions changed |",
@@ -84,14 +84,14 @@ def table(made: Sequence[Row], against: str) -> str:
 
 @dataclass(frozen=True)
 class Limit:
-    """The limit in CPU seconds by part, and the share of its speed that fast mode has."""
+    """The speed limit: CPU seconds by part, and the speed of fast mode relative to it."""
 
     parts: dict[str, float]
     share: float
 
 
 def limit(operators: Sequence[Answer], fast: Sequence[Answer]) -> Limit:
-    """Medians over the rounds."""
+    """Compute the limit from medians over the rounds."""
     pairs = list(zip(operators, fast, strict=True))
     return Limit(
         parts={name: median(answer.parts[name] for answer in operators) for name in operators[0].parts},
@@ -100,16 +100,16 @@ def limit(operators: Sequence[Answer], fast: Sequence[Answer]) -> Limit:
 
 
 def limit_sentence(estimate: Limit) -> str:
-    """The same in words."""
+    """Describe the limit in words."""
     parts = ", ".join(f"{name} {seconds:.2f}" for name, seconds in estimate.parts.items())
     return (
-        f"The best of each part: {sum(estimate.parts.values()):.2f} CPU s ({parts}). Fast mode reaches "
-        f"{estimate.share:.0%} of it."
+        f"Limit, with the fastest method for each part: {sum(estimate.parts.values()):.2f} CPU s "
+        f"({parts}). Fast mode reaches {estimate.share:.0%} of its speed."
     )
 
 
 def machine(versions: Mapping[str, Mapping[str, str]], *, threads: int, dtype: str, device: str) -> list[str]:
-    """What the figures were measured on, in lines."""
+    """Describe the machine and the environments, in lines."""
     system = f"{platform.platform()}, {processor()}, {os.cpu_count()} cores, {threads} threads, {device}, {dtype}"
     environments = [
         f"{name}: " + ", ".join(f"{package} {version}" for package, version in packages.items())
@@ -121,7 +121,7 @@ def machine(versions: Mapping[str, Mapping[str, str]], *, threads: int, dtype: s
 def _differences(
     expected: Sequence[Sequence[float]], scores: Sequence[Sequence[float]]
 ) -> tuple[float, list[tuple[float, bool]]]:
-    """The largest difference of a score, and each decision's expected margin with whether it came out otherwise."""
+    """The largest difference of a score, and for each decision the expected margin and whether it changed."""
     largest, decisions = 0.0, []
     for left, right in zip(expected, scores, strict=True):
         largest = max(largest, *(abs(a - b) for a, b in zip(left, right, strict=True)))

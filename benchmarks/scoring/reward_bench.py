@@ -1,12 +1,12 @@
-"""reward-bench itself, from PyPI, in an environment of its own: it pins transformers 4.51.
+"""Score with reward-bench from PyPI, in its own environment because it pins transformers 4.51.
 
-What is redirected, for a machine without a GPU, and only there: reward-bench's pipeline tokenises a batch and moves
-it with `.to("cuda")`, whatever device the model is on. `BatchEncoding.to` is replaced by one that goes to the CPU
-when it is asked for "cuda". The rest is reward-bench's own code as its command drives it for a classifier in bfloat16:
-its table's model builder with `device_map="auto"`, its `prepare_dialogue_from_tokenizer`, its `RewardBenchPipeline`
-with its arguments (padding on the left, batches of 8, raw logits), without the command's logging, `datasets` and
-accelerate around it, which would cost it time. Its command loops over batches of 8 prompts and passes the chosen
-column, then the rejected one; prompts with more responses get one pass a column in the same way.
+On a machine without a GPU one call is redirected: reward-bench's pipeline moves each batch with `.to("cuda")` on any
+device, so `BatchEncoding.to` is replaced by one that uses the CPU instead. The rest is reward-bench's own code, as its
+command runs it for a classifier in bfloat16: its model builder with `device_map="auto"`, its
+`prepare_dialogue_from_tokenizer`, and its `RewardBenchPipeline` with its arguments (left padding, batches of 8, raw
+logits). The command's logging, `datasets` and accelerate, which would cost time, are left out. The command loops over
+batches of 8 prompts and passes the chosen column, then the rejected one; prompts with more responses get one pass per
+column in the same way.
 """
 
 import subprocess
@@ -24,11 +24,11 @@ ENVIRONMENT = Path.home() / ".cache" / "pluralbench-benchmarks" / f"reward-bench
 
 
 def make_environment(folder: Path, torch_version: str) -> Path:
-    """Install reward-bench, with the same torch as the others', unless `folder` has it; its Python."""
+    """Install reward-bench with the same torch unless `folder` has it, and return its Python."""
     folder = folder.expanduser().absolute()
     python = folder / "bin" / "python"
     folder.parent.mkdir(parents=True, exist_ok=True)
-    # Started from elsewhere, so that uv does not apply the workspace's own settings.
+    # In another directory, so that uv does not apply the workspace's settings.
     if not python.exists():
         subprocess.run(["uv", "venv", "--quiet", "--python", "3.11", str(folder)], cwd=folder.parent, check=True)
     wanted = [f"rewardbench=={VERSION}", f"torch=={torch_version.partition('+')[0]}"]
@@ -37,8 +37,8 @@ def make_environment(folder: Path, torch_version: str) -> Path:
 
 
 def classifier(settings: Settings) -> Score:
-    """Scores by reward-bench's pipeline for classifiers. Runs in its environment."""
-    import torch  # noqa: PLC0415 - of the other environment
+    """Score with reward-bench's pipeline for classifiers. Runs in its environment."""
+    import torch  # noqa: PLC0415 - from the other environment
     from rewardbench import prepare_dialogue_from_tokenizer  # noqa: PLC0415
     from rewardbench.models import REWARD_MODEL_CONFIG  # noqa: PLC0415
     from transformers import AutoTokenizer  # noqa: PLC0415

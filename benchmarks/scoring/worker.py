@@ -1,8 +1,8 @@
-"""A process with one strategy: it loads the model and the texts once, then answers `run WORKLOAD` lines with JSON.
+"""Run one strategy: load the model and the texts once, then answer `run WORKLOAD` lines with JSON.
 
     python -m scoring.worker '{"strategy": "peers:one_at_a_time", "folder": ..., ...}'
 
-Standard output carries the answers alone; whatever libraries print goes to standard error.
+Standard output has only the answers; output of libraries goes to standard error.
 """
 
 import importlib
@@ -21,7 +21,7 @@ from scoring.protocol import Answer, Score, Settings, read_workloads
 
 
 def main() -> None:
-    """Load, say so, and answer until the lines end."""
+    """Load, report the versions, and answer until the input ends."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     settings = Settings(**json.loads(sys.argv[1]))

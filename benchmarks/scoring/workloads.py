@@ -1,4 +1,4 @@
-"""Made conversations: a few shapes of benchmark, with lengths as skewed as those of real ones."""
+"""Random conversations in the shapes of benchmarks, with realistically skewed lengths."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -15,16 +15,15 @@ ONSETS = ["b", "br", "d", "f", "g", "gl", "h", "k", "kr", "l", "m", "n", "p", "r
 NUCLEI = ["a", "ai", "e", "ee", "i", "o", "oa", "ou", "u"]
 CODAS = ["", "", "", "l", "m", "n", "nd", "r", "s", "st"]
 LEXICON = 40_000
-LONGEST = 5_000  # words; nothing here may reach a peer's limit of 8,192 tokens
+LONGEST = 5_000  # words, below the limit of 8,192 tokens of other strategies
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How many groups of how many responses, and the log-normal lengths in words: (median, sigma of the logarithm).
+    """Number of groups and responses, and log-normal lengths in words: (median, sigma of the logarithm).
 
-    The sigmas are chosen so that the two peers compute about as many tokens for each unique one as they do on the
-    data they are run on: 2.5 and 2.8 for pairs, 3.4 and 4.3 for five, 3.9 and 5.7 for sixteen, 2.4 and 2.6 for
-    profiles.
+    The sigmas give the two published scripts about the same ratio of computed to unique tokens as on their own data:
+    2.5 and 2.8 for pairs, 3.4 and 4.3 for five, 3.9 and 5.7 for sixteen, 2.4 and 2.6 for profiles.
     """
 
     title: str
@@ -43,7 +42,7 @@ SHAPES = {
 
 
 class Writer:
-    """Text of made-up words, some of them far more frequent than others."""
+    """Text of invented words with skewed frequencies."""
 
     def __init__(self, seed: int) -> None:
         draw = rng_for(seed, "words")
@@ -51,11 +50,11 @@ class Writer:
         self.frequencies = list(_running_sum(1 / (rank + 10) for rank in range(len(self.words))))
 
     def text(self, words: int, draw: Random) -> str:
-        """Sentences of so many words, in paragraphs."""
-        left, sentences = words, []
-        while left > 0:
-            length = min(left, draw.randint(4, 20))
-            left -= length
+        """Return sentences with a number of words, in paragraphs."""
+        remaining, sentences = words, []
+        while remaining > 0:
+            length = min(remaining, draw.randint(4, 20))
+            remaining -= length
             sentence = " ".join(draw.choices(self.words, cum_weights=self.frequencies, k=length))
             end = ".\n\n" if draw.random() < 0.1 else ". "
             sentences.append(sentence.capitalize() + end)
@@ -63,7 +62,7 @@ class Writer:
 
 
 def groups(shape: Shape, *, size: float, writer: Writer, seed: int) -> list[Conversations]:
-    """The conversations of a workload, `size` times as many as usual, in an order that says nothing of their length."""
+    """Generate the conversations of a workload, `size` times the usual number, in random order of length."""
     count = max(1, round(shape.groups * size))
     prompts = _lengths(count, shape.prompt, rng_for(seed, shape.title, "prompts"))
     responses = iter(_lengths(count * shape.responses, shape.response, rng_for(seed, shape.title, "responses")))
@@ -76,13 +75,13 @@ def groups(shape: Shape, *, size: float, writer: Writer, seed: int) -> list[Conv
 
 
 def shared_and_rests(group: Sequence[Sequence[int]]) -> tuple[int, list[int]]:
-    """How many tokens all of a group's conversations begin with, and how many each has after them."""
+    """Count the tokens that all conversations of a group share at the start, and the rest of each."""
     shared = sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, zip(*group, strict=False)))
     return shared, [len(conversation) - shared for conversation in group]
 
 
 def _lengths(count: int, shape: tuple[float, float], draw: Random) -> list[int]:
-    """Evenly spaced quantiles of a log-normal distribution, shuffled: the same skew whatever the count."""
+    """Shuffled, evenly spaced quantiles of a log-normal distribution, with the same skew for any count."""
     median, sigma = shape
     normal = NormalDist()
     lengths = [median * math.exp(sigma * normal.inv_cdf((index + 0.5) / count)) for index in range(count)]

@@ -1,1 +1,1 @@
-"""The parts of `train.py`: rankings, a made base model, the strategies, the process of each run."""
+"""The parts of `train.py`: rankings, a random base model, the strategies and their processes."""

@@ -1,4 +1,4 @@
-"""Rankings from a file or made up, and a made base model whose tokenizer knows their texts."""
+"""Rankings from a file or random ones, and a base model with random weights and a tokenizer of their texts."""
 
 import json
 from pathlib import Path
@@ -17,32 +17,32 @@ SHAPE = Shape("rankings", 60, 5, (80, 0.75), (60, 0.9))
 
 
 def read(path: Path) -> list[Ranked]:
-    """Rankings of a JSONL file whose rows have `prompt` and `responses_best_to_worst`."""
+    """Read rankings from a JSONL file with `prompt` and `responses_best_to_worst`."""
     try:
         rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
         return [Ranked(str(number), row["prompt"], row["responses_best_to_worst"]) for number, row in enumerate(rows)]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(
-            f"{path} holds no rankings ({error}); it needs JSON lines with `prompt` and `responses_best_to_worst`."
+            f"{path} has no rankings ({error}); it needs JSON lines with `prompt` and `responses_best_to_worst`."
         ) from None
 
 
 def synthetic(seed: int) -> list[Ranked]:
-    """60 made prompts of 5 responses, lengths log-normal, in an order of no meaning."""
+    """Generate 60 prompts of 5 responses with log-normal lengths, in random order."""
     made = groups(SHAPE, size=1.0, writer=Writer(seed), seed=seed)
     return [Ranked(str(number), group.prompt, group.responses) for number, group in enumerate(made)]
 
 
 def split(rankings: list[Ranked], prompts: int | None, seed: int) -> tuple[list[Ranked], list[Ranked]]:
-    """At most `prompts` rankings to train on, and of the rest at most as many to measure on; an eighth if all train."""
+    """Split into at most `prompts` training rankings and at most as many held-out ones, at least an eighth of all."""
     drawn = rng_for(seed, "split").sample(rankings, len(rankings))
     take = len(drawn) * 7 // 8 if prompts is None else min(prompts, len(drawn) * 7 // 8)
     return drawn[:take], drawn[take : 2 * take]
 
 
 def make_base(folder: Path, rankings: list[Ranked], *, width: int, layers: int, seed: int) -> Path:
-    """A language model of Llama's shape and random weights, with a byte-level tokenizer trained on the texts."""
-    texts = (text for one in rankings for text in (one.prompt, *one.responses))
+    """Write a Llama with random weights and a byte-level tokenizer that is trained on the texts."""
+    texts = (text for ranking in rankings for text in (ranking.prompt, *ranking.responses))
     tokenizer = byte_level(texts, VOCABULARY)
     config = LlamaConfig(
         vocab_size=tokenizer.get_vocab_size(),

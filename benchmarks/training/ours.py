@@ -1,4 +1,4 @@
-"""Training by `pluralbench_local`."""
+"""Train with `pluralbench_local`."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from training.protocol import Outcome, Ranked, Settings, Train
 
 
 def whole(settings: Settings) -> Train:
-    """Batches of `rows` responses, all weights in float32, no checkpoint and no held-out pairs on the way."""
+    """Train all weights in float32, in batches of `rows` responses, without checkpoints and held-out pairs."""
     options = TrainingConfig(
         epochs=settings.epochs,
         batch_size=settings.rows,
@@ -26,11 +26,11 @@ def whole(settings: Settings) -> Train:
 
     def run(rankings: list[Ranked]) -> Outcome:
         computed = _count_tokens()
-        asked = [
+        items = [
             Ranking(one.id, [{"role": "user", "content": one.prompt}], one.responses, list(range(len(one.responses))))
             for one in rankings
         ]
-        record = train(settings.base, asked, settings.out, options=options, device="cpu").record
+        record = train(settings.base, items, settings.out, options=options, device="cpu").record
         epochs = record["epochs"]
         pairs, encoded = (sum(epoch[key] for epoch in epochs) for key in ("pairs", "responses"))
         return Outcome(record["steps"], pairs, encoded, sum(computed))

@@ -1,6 +1,4 @@
-"""What the controller and its runs say to each other. Nothing but the standard library: TRL's environment imports it
-too.
-"""
+"""Messages between the controller and its runs. Standard library only, because TRL's environment imports it."""
 
 import json
 from collections.abc import Callable
@@ -12,7 +10,7 @@ RANKINGS_FILE = "rankings.json"
 
 @dataclass(frozen=True)
 class Ranked:
-    """A prompt and the responses to it, best first; no two are tied."""
+    """A prompt with its responses, best first, without ties."""
 
     id: str
     prompt: str
@@ -20,16 +18,27 @@ class Ranked:
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        """All pairs, the better response first."""
+        """All pairs, with the better response first."""
         texts = self.responses
         return [(better, worse) for place, better in enumerate(texts) for worse in texts[place + 1 :]]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a run needs to know. strategy: MODULE:FUNCTION of this package. base, out: model folders.
+    """Settings of a run.
 
-    rows: conversations in a forward pass of TRL, and responses in a batch of ours. accumulation: of the strategy.
+    Attributes:
+        strategy: MODULE:FUNCTION of this package.
+        base: Folder of the base model.
+        rankings: File of the rankings.
+        out: Folder of the trained model.
+        rows: Conversations per forward pass of TRL, and responses per batch of ours.
+        accumulation: Gradient accumulation steps.
+        epochs: Epochs.
+        learning_rate: Learning rate.
+        max_length: Maximum tokens per conversation.
+        threads: Threads.
+        seed: Seed.
     """
 
     strategy: str
@@ -47,7 +56,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a run did, over all epochs: steps, pairs in its losses, conversations encoded, tokens with padding."""
+    """The work of a run over all epochs: steps, pairs in losses, encoded conversations, tokens with padding."""
 
     steps: int
     pairs: int
@@ -57,7 +66,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Answer:
-    """An outcome with what it took, from texts and a model folder to a saved model: CPU seconds and by the clock."""
+    """An outcome with the CPU and wall seconds, from texts and a base model to a saved model."""
 
     cpu: float
     wall: float
@@ -76,5 +85,5 @@ def write_rankings(rankings: list[Ranked], path: Path) -> None:
 
 
 def read_rankings(path: Path) -> list[Ranked]:
-    """Rankings as `write_rankings` wrote them."""
+    """Read the rankings of `write_rankings`."""
     return [Ranked(**ranking) for ranking in json.loads(path.read_text("utf-8"))]

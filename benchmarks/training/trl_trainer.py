@@ -1,9 +1,9 @@
-"""Training by TRL's `RewardTrainer`, from PyPI, in an environment of its own: the workspace does not depend on it.
+"""Train with TRL's `RewardTrainer` from PyPI, in its own environment because the workspace does not depend on it.
 
-It is driven as its documentation has it: a conversational preference dataset of a row a pair, a model folder, a
-`RewardConfig`. Set apart from its defaults are what would cost it time or precision here (gradient checkpointing and
-bfloat16 are off), and what has to be the same for both: schedule, rate, clipping, lengths, epochs, rows in a forward
-pass. It has the term on squared rewards as `center_rewards_coefficient`, another formula at the same cost; off.
+It is used as in its documentation: a conversational preference dataset with one row per pair, a model folder and a
+`RewardConfig`. Defaults that would cost time or precision are off (gradient checkpointing, bfloat16). Schedule,
+learning rate, clipping, lengths, epochs and rows per forward pass are the same for both. Its term on squared rewards,
+`center_rewards_coefficient`, which has another formula at the same cost, is off.
 """
 
 import subprocess
@@ -20,11 +20,11 @@ ENVIRONMENT = Path.home() / ".cache" / "pluralbench-benchmarks" / f"trl-{VERSION
 
 
 def make_environment(folder: Path, torch_version: str, transformers_version: str) -> Path:
-    """Install TRL, with the same torch and transformers as the workspace's, unless `folder` has it; its Python."""
+    """Install TRL with the workspace's torch and transformers unless `folder` has it, and return its Python."""
     folder = folder.expanduser().absolute()
     python = folder / "bin" / "python"
     folder.parent.mkdir(parents=True, exist_ok=True)
-    # Started from elsewhere, so that uv does not apply the workspace's own settings.
+    # In another directory, so that uv does not apply the workspace's settings.
     if not python.exists():
         subprocess.run(["uv", "venv", "--quiet", "--python", "3.11", str(folder)], cwd=folder.parent, check=True)
     wanted = [
@@ -37,17 +37,17 @@ def make_environment(folder: Path, torch_version: str, transformers_version: str
 
 
 def random(settings: Settings) -> Train:
-    """Pairs in random order, as the trainer has it without further settings. Runs in TRL's environment."""
+    """Train on pairs in random order, the default. Runs in TRL's environment."""
     return _trainer(settings, "random")
 
 
 def grouped(settings: Settings) -> Train:
-    """Pairs of like length together, by the trainer's own setting, which wants a column of lengths."""
+    """Train on pairs grouped by length, by a setting of the trainer that needs a column of lengths."""
     return _trainer(settings, "group_by_length")
 
 
 def _trainer(settings: Settings, order: str) -> Train:
-    from datasets import Dataset  # noqa: PLC0415 - of the other environment
+    from datasets import Dataset  # noqa: PLC0415 - from the other environment
     from trl import RewardConfig, RewardTrainer  # noqa: PLC0415
 
     arguments = RewardConfig(
@@ -63,7 +63,7 @@ def _trainer(settings: Settings, order: str) -> Train:
         bf16=False,
         gradient_checkpointing=False,
         train_sampling_strategy=order,
-        remove_unused_columns=order == "random",  # it would take the lengths away before they are used
+        remove_unused_columns=order == "random",  # it would remove the lengths before their use
         logging_steps=10,
         save_strategy="no",
         report_to="none",

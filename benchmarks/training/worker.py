@@ -1,9 +1,9 @@
-"""A process that trains once and says in JSON what it took.
+"""Train once and print the result as JSON.
 
     python -m training.worker '{"strategy": "ours:whole", "base": ..., ...}'
 
-Standard output carries the answer alone; whatever libraries print goes to standard error. Modules are imported, and
-torch has run once, before the clock starts.
+Standard output has only the result; output of libraries goes to standard error. Imports and a first use of torch are
+not timed.
 """
 
 import importlib
@@ -22,7 +22,7 @@ from training.protocol import Answer, Settings, Train, read_rankings
 
 
 def main() -> None:
-    """Train, and say what it took."""
+    """Train and print the result."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     settings = Settings(**json.loads(sys.argv[1]))

@@ -1,7 +1,7 @@
-"""Made English pairs in RewardBench's shape: its subsets in its proportions, texts from sentences of our own.
+"""Generate English pairs in RewardBench's shape: its subsets in its proportions, with our own sentences.
 
-Lengths are log-normal, the same quantiles for any number of rows. Numbers, code, LaTeX, URLs and placeholders stand
-between the words, and no two texts are the same without them.
+Lengths are log-normal, with the same quantiles for any number of rows. Texts contain numbers, code, LaTeX, URLs and
+placeholders, and are distinct without them too.
 """
 
 import math
@@ -164,9 +164,9 @@ def _quantiles(count: int, shape: tuple[float, float], draw: Random) -> list[flo
     """Evenly spaced quantiles of a log-normal distribution, shuffled."""
     median, sigma = shape
     normal = NormalDist()
-    found = [median * math.exp(sigma * normal.inv_cdf((index + 0.5) / count)) for index in range(count)]
-    draw.shuffle(found)
-    return found
+    lengths = [median * math.exp(sigma * normal.inv_cdf((index + 0.5) / count)) for index in range(count)]
+    draw.shuffle(lengths)
+    return lengths
 
 
 def _prose(size: int, subset: str, column: str, draw: Random) -> str:

@@ -1,12 +1,12 @@
-"""What somebody does who has the original scripts: `datasets.Dataset.map`, column by column, in batches of 32.
+"""Build like the original scripts: `datasets.Dataset.map`, column by column, in batches of 32.
 
     python -m translating.peers '{"folder": ..., "out": ..., "languages": ["deu_Latn"], "processes": 0, "checks": true}'
 
-The original scripts ask the translator inside the mapped function; here each text is looked up in a dict of what was
-recorded, which costs next to nothing. They translate one language a run; here one process does all of them, which
-spares the other runs their start. Without checks a text is looked up as it is in the end, as the scripts write what
-comes back. With checks the very functions of the builder mask it, cut it, put it together and judge it. Neither keeps
-calls, digests or a manifest, and neither drops rows.
+The original scripts call the translator inside the mapped function; here each text is looked up in a dict of recorded
+translations, which costs almost nothing. They translate one language per run; here one process translates all of them
+and starts only once. Without checks, final texts are looked up, as the scripts write the replies unchanged. With
+checks, the builder's own functions mask, split, join and check the texts. Neither variant keeps calls, digests or a
+manifest, and neither drops rows.
 """
 
 import json
@@ -27,7 +27,7 @@ Batch = dict[str, list[Any]]
 
 
 def main(peer: Peer) -> None:
-    """Make a Parquet file of each language."""
+    """Write a Parquet file per language."""
     if peer.checks:
         _load_identifier()
     for code in peer.languages:

@@ -45,50 +45,50 @@ def cores(count: int) -> Cores:
 def measure(
     command: Sequence[str], where: Cores, environment: Mapping[str, str] | None = None, folder: Path | None = None
 ) -> Measured:
-    """Run the command to its end, in `folder` or the current one. Raises `CommandFailed`.
+    """Run a command to its end and measure it. Raises `CommandFailed`.
 
-    Its peak of memory is what the system says of its largest process, or, where it has several at once and that is
-    more, the largest sum that was seen; pages that they share count once.
+    Its peak memory is that of its largest process, or the largest observed sum of concurrent processes if that is more;
+    shared pages count once.
     """
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as log:
         started = time.perf_counter()
         process = subprocess.Popen(
-            where.pinned(command), stdout=said, stderr=said, env=os.environ | dict(environment or {}), cwd=folder
+            where.pinned(command), stdout=log, stderr=log, env=os.environ | dict(environment or {}), cwd=folder
         )
-        together = 0
+        total = 0
         for look in count():
             pid, status, usage = os.wait4(process.pid, os.WNOHANG)
             if pid:
                 break
             if look % LOOKS == 0:
-                together = max(together, _together(process.pid))
+                total = max(total, _total_memory(process.pid))
             time.sleep(EVERY)
         seconds = time.perf_counter() - started
-        process.returncode = os.waitstatus_to_exitcode(status)  # it was waited for here
-        said.seek(0)
-        output = said.read().decode(errors="replace")
+        process.returncode = os.waitstatus_to_exitcode(status)  # already waited for
+        log.seek(0)
+        output = log.read().decode(errors="replace")
     if process.returncode:
         raise CommandFailed(f"{' '.join(command)[:300]} ended with status {process.returncode}:\n{output[-3000:]}")
-    return Measured(seconds, usage.ru_utime + usage.ru_stime, max(usage.ru_maxrss * 1024, together))
+    return Measured(seconds, usage.ru_utime + usage.ru_stime, max(usage.ru_maxrss * 1024, total))
 
 
-def _together(pid: int) -> int:
-    """Bytes of a process and its children, shared pages once; 0 for a process without children."""
+def _total_memory(pid: int) -> int:
+    """Bytes of a process and its children, with shared pages counted once; 0 without children."""
     try:
         processes = [psutil.Process(pid)]
         processes += processes[0].children(recursive=True)
         return sum(process.memory_full_info().pss for process in processes) if len(processes) > 1 else 0
-    except (psutil.Error, OSError):  # one has just ended
+    except (psutil.Error, OSError):  # a process just ended
         return 0
 
 
 def note(line: str) -> None:
-    """Say on standard error how far a benchmark is."""
+    """Print the progress of a benchmark on standard error."""
     print(line, file=sys.stderr, flush=True)
 
 
 def main(benchmark: Callable[[], object]) -> None:
-    """Run a benchmark's command; what fails is said with its last words."""
+    """Run a benchmark, and exit with the output of a failed command."""
     try:
         benchmark()
     except CommandFailed as error:

@@ -1,5 +1,5 @@
-"""What the controller and its processes say to each other, and which files lie in their folder. Standard library only:
-the controller imports it, and has to stay small.
+"""Messages between the controller and its processes, and the names of files. Standard library only, to keep the
+controller small.
 """
 
 import json
@@ -11,13 +11,13 @@ RECIPE = "recipe.toml"
 SQLITE = "recorded.sqlite"
 LEDGER = "recorded.parquet"
 FACTS = "prepared.json"
-TEXTS = "texts"  # LANGUAGE.json: each English text and what it is in the end
-ANSWERS = "answers"  # LANGUAGE.json: each text as it was sent and what came back, the first time and the second
+TEXTS = "texts"  # LANGUAGE.json: each English text with its final translation
+ANSWERS = "answers"  # LANGUAGE.json: each text as sent, with the first and second replies
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What is made: so many rows in these languages (FLORES-200 codes)."""
+    """Settings of the generated data: a number of rows in languages (FLORES-200 codes)."""
 
     folder: str
     rows: int
@@ -27,7 +27,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Packing:
-    """Texts of one language put into messages. least: no packing needs fewer, by texts or by code points."""
+    """Messages for the texts of one language, and the minimum by number of texts and code points."""
 
     language: str
     texts: int
@@ -39,7 +39,7 @@ class Packing:
 
 @dataclass(frozen=True)
 class Prepared:
-    """What was made: texts that are translated, their code points as sent and their spans; calls of all languages."""
+    """The generated data: translated texts, their code points when sent and their spans; calls of all languages."""
 
     texts: int
     characters: int
@@ -48,19 +48,19 @@ class Prepared:
     packings: list[Packing]
 
     def to_json(self) -> str:
-        """As a JSON object."""
+        """Format as a JSON object."""
         return json.dumps(asdict(self), indent=1)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """From a JSON object."""
+        """Parse a JSON object."""
         values = json.loads(text)
         return cls(**values | {"packings": [Packing(**packing) for packing in values["packings"]]})
 
 
 @dataclass(frozen=True)
 class Peer:
-    """A run of `datasets.map`. processes: its `num_proc`, 0 for none. checks: whether translations are checked."""
+    """A run of `datasets.map` with `num_proc=processes` (0: none), with or without checks."""
 
     folder: str
     out: str
@@ -71,7 +71,7 @@ class Peer:
 
 @dataclass(frozen=True)
 class Measured:
-    """What a command took: seconds by the clock, CPU seconds of all its processes, the peak of their bytes."""
+    """The resources of a command: wall seconds, CPU seconds of all its processes, peak memory in bytes."""
 
     wall: float
     cpu: float

@@ -1,10 +1,9 @@
-"""A made translator, and the ledger of what it was asked for a whole benchmark.
+"""Record the ledger of a benchmark with a simulated translator.
 
     python -m translating.recorded '{"folder": ..., "rows": 300, "languages": ["deu_Latn"], "seed": 1}'
 
-It stands where Google's would in a build, with its name, its requests and its messages, so what it answers is recorded
-as Google's answers would be. A process of its own: the controller has to stay small, or its memory would be counted as
-that of what it starts.
+It replaces Google's translator in a build, with its name, requests and messages, so its answers are recorded like
+Google's. It runs in its own process, because the memory of the controller would count for the processes that it starts.
 """
 
 import json
@@ -34,16 +33,16 @@ from pluralbench_schemas import LANGUAGES, Language
 from translating.english import pairs
 from translating.protocol import ANSWERS, ENGLISH, FACTS, LEDGER, RECIPE, SQLITE, TEXTS, Packing, Prepared, Settings
 
-LOST = 0.01  # of the texts with marks: a mark is lost the first time, so that the text is asked again, cut
+LOST = 0.01  # share of texts with marks that lose a mark at first and are split and sent again
 RUN = range(1, 4)  # words
 UNSPACED = {"Japanese", "Hans", "Hant"}
 LINES_AND_MARKS = re.compile(r"(\n|\[\d+\])")
 
 
 class Words:
-    """Text in one language, of any length: runs of a few words out of its sentences.
+    """Text of any length in one language, from runs of a few words of its sentences.
 
-    Whole sentences would compress, and so be read and written, as no real text is.
+    Repeated whole sentences would compress unrealistically well.
     """
 
     def __init__(self, language: Language, sentences: Sequence[str]) -> None:
@@ -54,7 +53,7 @@ class Words:
         self._runs = ["".join(words[n : n + length]) for n in range(len(words) - RUN[-1] + 1) for length in RUN]
 
     def instead_of(self, english: str, draw: Random) -> str:
-        """As much text as stands for `english` in this language, with its line breaks and marks in their places."""
+        """Return text of the length of a translation, with line breaks and marks in place."""
         return "".join(self._segment(part, draw) for part in LINES_AND_MARKS.split(english))
 
     def _segment(self, english: str, draw: Random) -> str:
@@ -62,15 +61,15 @@ class Words:
         if not has_letters(core):
             return english
         length = max(1, round(len(core) * self._ratio))
-        found = ""
-        while len(found) < length:
-            found += draw.choice(self._runs)
+        text = ""
+        while len(text) < length:
+            text += draw.choice(self._runs)
         before, _, after = english.partition(core)
-        return before + found.strip() + after
+        return before + text.strip() + after
 
 
 class MadeTranslator(GoogleTranslator):
-    """Google's translator, but that it answers at once, out of `sentences.toml`."""
+    """A simulated Google translator that answers at once from `sentences.toml`."""
 
     concurrency: int | None = 1
 
@@ -80,17 +79,17 @@ class MadeTranslator(GoogleTranslator):
         self._words = {LANGUAGES[code].google: Words(LANGUAGES[code], banks[code]) for code in codes}
         self._seed = seed
         self.answered: dict[str, list[dict[str, str]]] = defaultdict(lambda: [{}, {}])
-        """What was said to which text, by language, the first time and the second."""
+        """First and second replies to each text, by language."""
 
     async def __aenter__(self) -> Self:
-        """Nothing to open."""
+        """Do nothing."""
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        """Nothing to close."""
+        """Do nothing."""
 
     async def send_packed(self, requests: Sequence[Request]) -> AsyncIterator[list[Answer]]:
-        """One message."""
+        """Answer one message."""
         yield [self._answer(request) for request in requests]
 
     def _answer(self, request: Request) -> Answer:
@@ -104,7 +103,7 @@ class MadeTranslator(GoogleTranslator):
 
 
 def prepare(settings: Settings) -> Prepared:
-    """Write the English pairs, the recipe, the ledger and what the peers look up into the folder."""
+    """Write the English pairs, the recipe, the ledger and the lookup tables of the peers."""
     folder = Path(settings.folder)
     with (folder / ENGLISH).open("w", encoding="utf-8") as file:
         file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in pairs(settings.rows, settings.seed))
@@ -118,7 +117,7 @@ def prepare(settings: Settings) -> Prepared:
     manifest = build(recipe, built).manifest
     kept = {entry.config: entry.rows for entry in manifest.tables}
     if kept != dict.fromkeys(settings.languages, settings.rows):
-        raise SystemExit(f"Made translations failed the checks, so rows were lost: {kept}.")
+        raise SystemExit(f"Simulated translations failed the checks, so rows were dropped: {kept}.")
     loaded = source.load(english).pairs
     _write_lookups(folder, loaded, built, made)
     shutil.copy(built / "provenance" / "ledger.parquet", folder / LEDGER)
@@ -143,7 +142,7 @@ def prepare(settings: Settings) -> Prepared:
 
 
 def _write_lookups(folder: Path, english: pl.DataFrame, built: Path, made: MadeTranslator) -> None:
-    """What the peers look up in each language: texts as they are in the end, and what came back for them."""
+    """Write the lookup tables of each language: final texts, and replies."""
     for name in (TEXTS, ANSWERS):
         (folder / name).mkdir()
     for path in sorted((built / "data").iterdir()):
@@ -154,19 +153,19 @@ def _write_lookups(folder: Path, english: pl.DataFrame, built: Path, made: MadeT
 
 
 def _packing(texts: Iterable[MaskedText], made: GoogleTranslator, language: Language) -> Packing:
-    """How many messages the texts of one language take, and the least that any packing could do with."""
-    asked = {
+    """Count the messages for the texts of one language, and the minimum."""
+    pieces = {
         piece.text: None for text in texts for piece in split_pieces(text, "whole", made.longest) if piece.translate
     }
-    requests = [Request("translation", made.provider, made.model, made.body(text, language)) for text in asked]
+    requests = [Request("translation", made.provider, made.model, made.body(text, language)) for text in pieces]
     started = time.perf_counter()
     messages = made.pack(requests)
     seconds = time.perf_counter() - started
     sizes = [(len(message), sum(len(str(request.body["text"])) for request in message)) for message in messages]
     assert all(count <= STRINGS and size <= CODE_POINTS for count, size in sizes)  # noqa: S101 - a check
     assert sum(count for count, _ in sizes) == len(requests)  # noqa: S101 - the same
-    least = max(ceil(len(asked) / STRINGS), ceil(sum(map(len, asked)) / CODE_POINTS))
-    return Packing(language.code, len(asked), sum(map(len, asked)), len(messages), least, seconds)
+    least = max(ceil(len(pieces) / STRINGS), ceil(sum(map(len, pieces)) / CODE_POINTS))
+    return Packing(language.code, len(pieces), sum(map(len, pieces)), len(messages), least, seconds)
 
 
 def _write(path: Path, values: Any) -> None:

@@ -30,12 +30,12 @@ def test_every_step_runs_and_stands_in_the_table(scale: Any, tmp_path: Path, mon
     monkeypatch.setattr(made, "SOURCE", 2_000)  # words
     made.make(tmp_path, FEW, 60, 1)
     jobs = {name: protocol.Job(name, FEW, 60, str(tmp_path), "") for name in protocol.STEPS}
-    taken = {name: {FEW: steps.done(job)} for name, job in jobs.items()}
+    taken = {name: {FEW: steps.run_step(job)} for name, job in jobs.items()}
     table = scale.table(taken).splitlines()
     assert [line.split(":")[0].removeprefix("| ") for line in table[2:]] == [name.split(":")[0] for name in taken]
     assert {line.count("|") for line in table} == {table[0].count("|")}
     written = {name for name, own in taken.items() if own[FEW].files}
-    assert written == {name for name, (_, file) in steps.DONE.items() if file}
+    assert written == {name for name, (_, file) in steps.FUNCTIONS.items() if file}
     # Of what other tests of this process took before, the steps know nothing.
     own = {name: {FEW: replace(one[FEW], peak=one[FEW].peak - one[FEW].before)} for name, one in taken.items()}
     assert "Take more than 4 GB: none." in scale.verdict(own)
@@ -49,7 +49,7 @@ def test_growth_is_the_exponent_between_the_last_two_sizes(scale: Any) -> None:
     said = scale.verdict({"ledger: resume": own})
     assert said == (
         "Grow faster than linearly: ledger: resume.\nTake more than 4 GB: ledger: resume.\n"
-        "Take more than 2 s where they may not: ledger: resume."
+        "Exceed their limit of 2 s: ledger: resume."
     )
 
 
