@@ -3,7 +3,7 @@
 from typing import Annotated
 
 import typer
-from pluralbench_runs import ClusterConfig, RecipeError
+from pluralbench_runs import RecipeError
 from pluralbench_runs.options import Fresh, Options, Seed, with_options
 
 from pluralbench.commands.options import DetectedBenchmark, Out, Shard
@@ -13,7 +13,6 @@ NOT_ON_A_CLUSTER = (
     "A judge does not run on a Ray cluster; serve the language model there (`vllm serve MODEL`) and pass its address "
     "with --base-url instead of --cluster."
 )
-On = ClusterConfig.model_fields["address"]
 Model = Annotated[
     str, typer.Argument(metavar="MODEL", help="Name of a model at --base-url, or `local` (small embedded model).")
 ]
@@ -28,9 +27,7 @@ def judge(
     prompt: Annotated[PromptConfig, Options("Prompt")],
     judging: Annotated[JudgeConfig, Options("Judging")],
     connection: Annotated[ConnectionConfig, Options("Connection")],
-    on: Annotated[
-        str | None, typer.Option("--cluster", help=On.description, metavar="ray|[ray://]HOST:PORT", hidden=True)
-    ] = None,
+    cluster: Annotated[str | None, typer.Option(hidden=True)] = None,
     seed: Seed = 0,
     shard: Shard = None,
     out: Out = None,
@@ -48,7 +45,7 @@ def judge(
 
     pluralbench judge my-model --base-url http://localhost:8000/v1 --data dist/personalized-rewardbench --oracle titles
     """
-    if on is not None:
+    if cluster is not None:
         raise RecipeError(NOT_ON_A_CLUSTER)
     from pluralbench.commands.console_output import print_run  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.evaluation.judge import judge as run_judge  # noqa: PLC0415 - the same
