@@ -21,7 +21,7 @@ import torch
 import typer
 from machine import describe_machine
 from pluralbench_calls import LOCAL_MODEL, Answer, Backend, ChatModel, Request, ask, chat_request, working_ledger
-from pluralbench_calls import LocalModel as Embedded
+from pluralbench_calls import EmbeddedModel
 from pluralbench_local import LocalModel
 from pluralbench_policies import Generation, chat_model_of, embedded_folder
 from pluralbench_runs import rng_for, run
@@ -52,7 +52,7 @@ def command(
         source = LocalModel(name=str(base), dtype=dtype, device="cpu")  # type: ignore[arg-type]
         model = chat_model_of(source, max_tokens=tokens)
         served = ChatModel(provider="local", model=LOCAL_MODEL, max_tokens=tokens, seeded=True)
-        generation, server = Generation(source), Embedded()
+        generation, server = Generation(source), EmbeddedModel()
         library = _library(base, dtype, tokens)
         strategies: dict[str, Run] = {
             OURS: lambda requests: _sample(requests, generation),
