@@ -65,7 +65,9 @@ def test_a_model_that_answers_nothing_leaves_no_pair(run: Run, tmp_path: Path) -
     with serve(lambda *_: Reply("")) as server:
         path = recipe(tmp_path, server.base_url)
         result = run("--recipe", path, "--out", tmp_path / "out")
-        refused(result, "No question became a pair: 3 chosen: empty answer; the calls are recorded", "starts over")
+        refused(
+            result, "No question became a pair: 3 chosen: empty answer; the calls are recorded", "`--fresh` starts over"
+        )
         assert len(server.requests) == 6
         refused(run("--recipe", path, "--out", tmp_path / "out"), "3 chosen: empty answer")
         assert len(server.requests) == 6, "what is recorded is not asked again"
@@ -89,7 +91,7 @@ def test_hand_written_answers_are_for_the_sample_alone(run: Run, tmp_path: Path)
     (tmp_path / "beer.stackexchange.Posts.xml").write_text(f"<posts>{rows}</posts>", encoding="utf-8")
     source = f"stack-exchange:{tmp_path / 'beer.stackexchange.Posts.xml'}"
     result = run("--source", source, "--out", tmp_path / "out")
-    refused(result, "hand-written answers exist only for the questions of the sample; choose a model with")
+    refused(result, "hand-written answers exist only for the questions of the sample", "`--llm`")
 
 
 def test_a_question_without_hand_written_answers_is_not_to_be_tried_again(run: Run, tmp_path: Path) -> None:
