@@ -233,7 +233,11 @@ class BenchmarkEntry(Benchmark):
 
 
 def known_benchmarks() -> dict[str, Benchmark]:
-    """Return the built-in benchmarks by name."""
+    """Return the built-in benchmarks.
+
+    Returns:
+        The benchmarks by name.
+    """
     return {name: entry.benchmark() for name, entry in _builtin_entries().items()}
 
 
@@ -281,6 +285,9 @@ def find_benchmark(
         legacy: Count as the authors' code does where it differs from the paper: M-RewardBench weights subsets by the
             counts before filtering; CHEEMS's exact match counts ties of scores.
         for_training: Use the column of training pairs and the training split, which only `train` reads.
+
+    Returns:
+        The benchmark with these changes.
 
     Raises:
         BenchmarkError: If the name is unknown, the file or a change is not valid, the benchmark has no legacy rules,
