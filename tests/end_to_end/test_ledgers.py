@@ -97,7 +97,7 @@ def test_a_moved_source_rebuilds(run: Run, tmp_path: Path) -> None:
         assert status == 0, said
     (tmp_path / "elsewhere").mkdir()
     moved = dump.rename(tmp_path / "elsewhere" / dump.name)
-    with pytest.raises(ReleaseError, match=rf"The dump {re.escape(dump.name)} does not exist\. .* say with `sources`"):
+    with pytest.raises(ReleaseError, match=rf"The dump {re.escape(dump.name)} does not exist\. .* with `sources="):
         rebuild(tmp_path / "out", tmp_path / "again")
     assert not any(rebuild(tmp_path / "out", tmp_path / "again", sources=[f"stack-exchange:{moved}"]))
 
