@@ -22,7 +22,7 @@ def judge_metrics(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Labels by other people: task and row (or id), annotator, answer, certainty.",
+            help="Third-person labels of the items: task and row or id, annotator, answer, certainty.",
         ),
     ] = None,
     plots: Plots = None,
