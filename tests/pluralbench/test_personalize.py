@@ -126,7 +126,7 @@ def test_both_contrasts_of_the_paper_come_from_one_run(language_models: Folders,
     page = (done.path / "report.md").read_text(encoding="utf-8")
     assert "New users, user summary against posts alone" in page
     assert "w/: the model gets posts of the user (Bradley-Terry, SynthesizeMe), plus a summary of the user." in page
-    assert "w/ against w/o is that of appendix A.3, w/ against posts that of appendix B" in page
+    assert "w/ against w/o (appendix A.3) and w/ against posts (appendix B" in page
 
 
 def test_the_directory_has_a_page_with_figures_and_vectors(done: Personalized) -> None:
