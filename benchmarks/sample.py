@@ -20,8 +20,17 @@ from typing import Annotated, Any
 import torch
 import typer
 from machine import describe_machine
-from pluralbench_calls import LOCAL_MODEL, Answer, Backend, ChatModel, Request, ask, chat_request, working_ledger
-from pluralbench_calls import EmbeddedModel
+from pluralbench_calls import (
+    LOCAL_MODEL,
+    Answer,
+    Backend,
+    ChatModel,
+    EmbeddedModel,
+    Request,
+    ask,
+    chat_request,
+    working_ledger,
+)
 from pluralbench_local import LocalModel
 from pluralbench_policies import Generation, chat_model_of, embedded_folder
 from pluralbench_runs import rng_for, run
