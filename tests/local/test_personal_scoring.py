@@ -208,7 +208,7 @@ def test_another_precision_is_refused(train: Train) -> None:
     [({"kind": "implicit"}, "kind"), ({"label": "logit:0"}, "label"), ({"reference": "x/y"}, "reference")],
 )
 def test_options_of_other_models_are_refused(train: Train, fields: dict[str, Any], option: str) -> None:
-    with pytest.raises(ModelError, match=f"holds a personalized reward model, which has no `{option}`; leave it out"):
+    with pytest.raises(ModelError, match=f"is a personalized reward model, which has no {option}; leave out"):
         load(train(), **fields)
 
 

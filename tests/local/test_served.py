@@ -273,8 +273,8 @@ def test_a_text_that_makes_other_tokens_is_not_sent(serve: Serve, written: Calla
 def test_a_reference_and_its_server_come_together(language_models: Folders) -> None:
     folder = language_models()
     model = LocalModel(name=folder, kind="implicit", reference=folder)
-    with pytest.raises(ServerError, match="A reference needs a server of its own"):
+    with pytest.raises(ServerError, match="A reference needs its own server"):
         described(model, ServingConfig(server=("http://127.0.0.1:1",)))
-    with pytest.raises(ServerError, match="`engine` belongs to a model behind a server; give `server` too"):
+    with pytest.raises(ServerError, match=r"`engine=\.\.\.` is for models behind a server; give `server="):
         described(model, ServingConfig(engine="vllm"))
     assert described(model, ServingConfig()) is model

@@ -248,9 +248,7 @@ def test_what_a_command_refuses_is_a_sentence(data: Path, run: Callable[..., tup
         "Error: --methods: unknown method `gpoo`; did you mean `gpo`? choose from bt, gpo, vpl, pal, "
         "synthesizeme.\n",
     )  # fmt: skip
-    assert run(*words, "--methods", "bt,bt")[2] == (
-        "Error: --methods: the method `bt` is given twice; leave one of them out.\n"
-    )
+    assert run(*words, "--methods", "bt,bt")[2] == ("Error: --methods: the method `bt` is listed twice.\n")
 
 
 def test_the_command_tells_what_was_found(

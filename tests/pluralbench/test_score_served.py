@@ -52,7 +52,7 @@ def test_the_command_gives_the_run_of_the_process_and_records_the_check(
     assert scoring(done).tolerance == served.check.largest_difference < 1e-4
     assert (scoring(done).work, done.result.model.device) == (None, None)
     status, _, said = run(*command, "--engine", "vllm")
-    assert (status, "`engine` belongs to a model behind a server; give `server` too" in said) == (2, True)
+    assert (status, "is for models behind a server; give `--server` too" in said) == (2, True)
 
 
 def test_a_run_goes_on_at_another_server_where_its_server_died(model: str, data: str, tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ class LocalModel(FrozenModel):
     )
 
     def record(self) -> ModelRecord:
-        """What is known of the model before it is loaded: content or commit, and how it is to be loaded."""
+        """Return the record of the model before it is loaded: its digest or commit, and its settings."""
         template = self.template()
         trained = self.personal()
         return ModelRecord(
@@ -67,7 +67,11 @@ class LocalModel(FrozenModel):
         )
 
     def personal(self) -> dict[str, Any] | None:
-        """What `personal.json` holds, where it is the folder of a personalized reward model. Raises `ModelError`."""
+        """Return the contents of `personal.json`; None if the model is not a personalized reward model.
+
+        Raises:
+            ModelError: If the file cannot be read, or a field is set that personalized models do not have.
+        """
         path = Path(self.name) / PERSONAL_FILE
         if not path.is_file():
             return None
@@ -78,7 +82,7 @@ class LocalModel(FrozenModel):
         ):
             if value:
                 raise ModelError(
-                    f"{self.name} holds a personalized reward model, which has no `{option}`; leave it out."
+                    f"{self.name} is a personalized reward model, which has no {option}; leave out `{option}=...`."
                 )
         try:
             with open_file(path) as file:
@@ -89,7 +93,7 @@ class LocalModel(FrozenModel):
         return record
 
     def template(self) -> str | None:
-        """The text of the chat template's file. Raises `ModelError`."""
+        """Read the file of the chat template; None if there is none. Raises `ModelError`."""
         if self.chat_template is None:
             return None
         try:
@@ -100,20 +104,20 @@ class LocalModel(FrozenModel):
 
 
 def _settings(personal: Mapping[str, Any]) -> dict[str, Any]:
-    """What a run records of a personalized reward model: the method, what it reads of the person, and its backbone."""
+    """Settings that a run records of a personalized reward model: its method, its inputs, and its backbone."""
     options, backbone = dict(personal["options"]), dict(personal["backbone"])
-    chosen = {
+    method = {
         name: options.get(name) for name in ("method", "profile", "persona", "profile_size", "history_size", "seed")
     }
-    named = {
+    source = {
         "backbone": public_location(backbone["name"]),
         "backbone_digest": backbone.get("digest"),
         "backbone_commit": backbone.get("commit"),
     }
-    return {name: value for name, value in (chosen | named).items() if value is not None}
+    return {name: value for name, value in (method | source).items() if value is not None}
 
 
 def described(model: str | Path | LocalModel, **fields: Any) -> LocalModel:
-    """The description of a model: of its name, or as given, with these fields of it. Raises `RecipeError`."""
+    """Return the `LocalModel` of a name or another `LocalModel`, with these fields changed. Raises `RecipeError`."""
     values = model.model_dump(exclude_unset=True) if isinstance(model, LocalModel) else {"name": str(model)}
     return check_recipe(LocalModel, values | fields, "of the model")

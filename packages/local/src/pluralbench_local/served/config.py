@@ -1,4 +1,4 @@
-"""`ServedModel`: a reward model behind servers, described before any of them is asked. Nothing here needs torch."""
+"""`ServedModel`: a reward model behind servers. Imports no torch."""
 
 from typing import ClassVar
 
@@ -9,7 +9,7 @@ from pluralbench_runs import FrozenModel
 
 from pluralbench_local.config import LocalModel
 
-NOT_SERVED = "`{}` belongs to a model behind a server; give `server` too, or leave it out."
+NOT_SERVED = "`{}=...` is for models behind a server; give `server=...` too, or leave it out."
 
 
 class ServedModel(FrozenModel):
@@ -24,29 +24,31 @@ class ServedModel(FrozenModel):
     serving: ServingConfig
 
     def record(self) -> ModelRecord:
-        """What is known of the model here. Which servers hold it, and of which engine, does not bind a run."""
-        known = self.model.record()
-        return known.model_copy(update={"device": None, "settings": known.settings | {"served": True}})
+        """Return the record of the local model. Servers and engines are not part of it, so a run may change them."""
+        record = self.model.record()
+        return record.model_copy(update={"device": None, "settings": record.settings | {"served": True}})
 
 
 def described(model: LocalModel, serving: ServingConfig) -> LocalModel | ServedModel:
-    """The model behind the servers, or in this process where there is none.
+    """Return the model behind the servers, or the local model if there are none.
 
-    Raises `ServerError` for an option of servers without a server, a reference without one, and personalized models.
+    Raises:
+        ServerError: If there are settings of servers but no server, a reference without a server or the reverse, or the
+            model is personalized.
     """
     if not serving.server:
         fields = ServingConfig.model_fields.items()
-        given = next((name for name, info in fields if getattr(serving, name) != info.default), None)
-        if given is not None:
-            raise ServerError(NOT_SERVED.format(given))
+        changed = next((name for name, info in fields if getattr(serving, name) != info.default), None)
+        if changed is not None:
+            raise ServerError(NOT_SERVED.format(changed))
         return model
     if model.personal() is not None:
         raise ServerError(
-            f"{model.name} holds a personalized reward model, which no engine serves; leave out `server`."
+            f"{model.name} is a personalized reward model, which no engine serves; leave out `server=...`."
         )
     if (model.reference is None) != (not serving.reference_server):
         raise ServerError(
-            "A reference needs a server of its own: give `reference` (whose model it is) and `reference_server` (who "
-            "serves it) together."
+            "A reference needs its own server; give `reference=...` (the model) and `reference_server=...` (its "
+            "address) together."
         )
     return ServedModel(model=model, serving=serving)
