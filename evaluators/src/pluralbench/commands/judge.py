@@ -3,7 +3,7 @@
 from typing import Annotated
 
 import typer
-from pluralbench_runs import RecipeError
+from pluralbench_runs import ClusterConfig, RecipeError
 from pluralbench_runs.options import Fresh, Options, Seed, with_options
 
 from pluralbench.commands.options import DetectedBenchmark, Out, Shard
@@ -13,6 +13,7 @@ NOT_ON_A_CLUSTER = (
     "A judge does not run on a Ray cluster; serve the language model there (`vllm serve MODEL`) and pass its address "
     "with --base-url instead of --cluster."
 )
+ADDRESS = ClusterConfig.model_fields["address"]
 Model = Annotated[
     str, typer.Argument(metavar="MODEL", help="Name of a model at --base-url, or `local` (small embedded model).")
 ]
@@ -27,7 +28,9 @@ def judge(
     prompt: Annotated[PromptConfig, Options("Prompt")],
     judging: Annotated[JudgeConfig, Options("Judging")],
     connection: Annotated[ConnectionConfig, Options("Connection")],
-    cluster: Annotated[str | None, typer.Option(hidden=True)] = None,
+    cluster: Annotated[
+        str | None, typer.Option(help=ADDRESS.description, metavar="ray|[ray://]HOST:PORT", hidden=True)
+    ] = None,
     seed: Seed = 0,
     shard: Shard = None,
     out: Out = None,

@@ -63,7 +63,7 @@ class TrainingConfig(FrozenModel):
         "auto", description="Dtype of the saved weights; auto: that of the base."
     )
     token_budget: int | None = Field(
-        None, ge=1, description="Maximum tokens per forward pass, padding included. Default: by device and memory."
+        None, ge=1, description="Maximum tokens per forward pass, padding included. Default: by device and model."
     )
     eval_steps: int = Field(50, ge=1, description="Steps between two evaluations on held-out data.")
     save_steps: int = Field(50, ge=1, description="Steps between two checkpoints.")

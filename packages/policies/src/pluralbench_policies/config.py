@@ -35,7 +35,7 @@ class OptimizeConfig(FrozenModel):
     algorithm: Algorithm = Field(
         "ppo", description="ppo trains a critic; rloo and grpo compare completions of a prompt."
     )
-    epochs: int = Field(1, ge=1, description="Passes over the prompts.")
+    epochs: int = Field(1, ge=1, description="Passes over the training data.")
     max_steps: int | None = Field(None, ge=1, description="Number of steps. Default: by the epochs.")
     batch_size: int = Field(128, ge=1, description="Prompts per step.")
     num_generations: int | None = Field(
@@ -44,7 +44,7 @@ class OptimizeConfig(FrozenModel):
     mini_batch_size: int = Field(16, ge=1, description="Prompts per update of the weights, at most --batch-size.")
     micro_batch_size: int = Field(4, ge=1, description="Completions per forward pass; lower it to save memory.")
     max_prompt_tokens: int = Field(8192, ge=1, description="Maximum tokens per prompt; longer ones are dropped.")
-    max_tokens: int = Field(512, ge=1, description="Maximum tokens per completion.")
+    max_tokens: int = Field(512, ge=1, description="Maximum tokens per reply.")
     temperature: float = Field(1.0, gt=0, description="Sampling temperature.")
     learning_rate: float = Field(5e-7, gt=0, description="Learning rate of the policy.")
     critic_learning_rate: float = Field(5e-6, gt=0, description="ppo: learning rate of the critic.")

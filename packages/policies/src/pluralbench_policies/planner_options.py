@@ -60,7 +60,7 @@ class PlannerConfig(FrozenModel):
         json_schema_extra={"flag": "--lora-target-module", "metavar": "MODULE"},
     )
     gradient_checkpointing: bool = Field(default=False, description="Use less memory and a third more time.")
-    eval_steps: int = Field(250, ge=1, description="Steps between two measurements of the held-out loss.")
+    eval_steps: int = Field(250, ge=1, description="Steps between two evaluations on held-out data.")
     save_steps: int = Field(250, ge=1, description="Steps between two checkpoints.")
     seed: int = Field(0, description="Random seed.")
 
