@@ -134,7 +134,7 @@ def test_intervals_hold_their_values_and_the_promise_rises_with_k(made: Made) ->
         assert promised[0].value == pytest.approx(0.0, abs=1e-9)
         assert promised[0].low is None, "the gain of the only one is 0 whatever is drawn"
         assert [one.value for one in promised] == sorted(one.value or 0.0 for one in promised)
-        for metric in ("promised", "realised", "outcome"):
+        for metric in ("promised", "realized", "outcome"):
             for one in (policy_number(made.found, metric, model=model, k=k) for k in SIZES):
                 assert one.value is not None
                 assert one.clusters == 6
@@ -179,7 +179,7 @@ def test_only_what_is_selected_is_judged_where_that_is_asked_for(made: Made, sam
             first = policy_number(made.found, "outcome_of_first", model=model, k=k).value
             assert policy_number(found, "outcome_of_first", model=model, k=k).value == pytest.approx(first)
             assert policy_number(found, "outcome", model=model, k=k).value == pytest.approx(first)
-        assert policy_number(found, "realised", model=model, k=4).value is None
+        assert policy_number(found, "realized", model=model, k=4).value is None
     assert any("of the first k candidates" in note for note in downstream_notes(found))
 
 

@@ -74,11 +74,11 @@ def test_the_curves_are_the_numbers(runs: dict[str, Downstream], which: str) -> 
     found = runs[which]
     figure = figure_of(found)
     left, right = lines(figure, 0, 4), lines(figure, 1, 4)
-    for metric, shown in (("outcome", left), ("realised", right)):
+    for metric, shown in (("outcome", left), ("realized", right)):
         for model in found.result.rewards:
             ys = [policy_number(found, metric, model=model, k=k).value for k in found.result.sampling.sizes]
             xs = list(found.result.sampling.sizes)
-            if metric == "realised":
+            if metric == "realized":
                 xs = [policy_number(found, "promised", model=model, k=k).value for k in found.result.sampling.sizes]  # type: ignore[misc]
             assert any(one == [pytest.approx(point) for point in zip(xs, ys, strict=True)] for one in shown), model
     level = policy_number(found, "outcome").value

@@ -111,7 +111,7 @@ def test_a_later_try_counts(judged: Callable[..., Judged]) -> None:
     texts = dict(read_ledger(run.path / "ledger.parquet").select("key", "text").iter_rows())
     said = [[texts[key] for key in calls] for calls in run.items["calls"]]
     assert [tries[0] for tries in said] == ["ninety"] * 2
-    assert [tries[1] for tries in said] == [f"[[{letter}]] [[60]]" for letter in run.items["said"]]
+    assert [tries[1] for tries in said] == [f"[[{letter}]] [[60]]" for letter in run.items["choice"]]
     assert judging(run).invalid_reasons == {}
 
 
@@ -153,7 +153,7 @@ def test_a_verdict_that_holds_in_both_orders_has_the_mean_certainty(judged: Call
     run, _ = judged(script, orders="both")
     assert (run.headline.value, value(run, "changed_with_the_order", "position")) == (1.0, 0)
     assert set(table(run)["certainty"]) == {60.5}
-    assert run.items.select("said", "said_swapped").unique().height == 2
+    assert run.items.select("choice", "choice_swapped").unique().height == 2
     half, _ = judged(
         lambda body, number: Reply("no") if "</option_a" in str(body) and knows(body) == "B" else Reply("[[A]] [[9]]"),
         orders="both",

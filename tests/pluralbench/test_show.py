@@ -84,7 +84,7 @@ def test_what_is_asked_for_is_shown_in_its_order(made: Run, shown: Callable[...,
     for option, outcome in (("--lost", "loss"), ("--invalid", "invalid"), ("--tied", "tie")):
         found = shown(made.path, option, "--limit", "99")
         assert sorted(of(found)) == sorted(made.items.filter(outcome=outcome)["id"])
-        assert found["found"] == len(of(found)) > 1
+        assert found["matches"] == len(of(found)) > 1
     lost = [margins[item] for item in of(shown(made.path, "--lost"))]
     assert (len(lost), lost) == (5, sorted(lost))
     close = [abs(margins[item]) for item in of(shown(made.path, "--closest", "20"))]
@@ -199,7 +199,7 @@ def test_a_person_judged_for_is_shown_with_what_was_told(tmp_path: Path, shown: 
         )
     item = shown(made.path)["items"][1]
     assert item["person"]["persona"] == ["The age of this person is 21.", "The country of this person is Norway."]
-    assert item["person"]["untold"] == ["The religion of this person is none of yours."]
+    assert item["person"]["withheld"] == ["The religion of this person is none of yours."]
     assert [answer["text"] for answer in item["answers"]] == ["A 1 of prism", "B 1 of prism (theirs)"]
     [decision] = item["decisions"]
     assert (decision["truth"], decision["verdict"], decision["certainty"]) == ("B", "B", 70)

@@ -91,7 +91,8 @@ def test_personas_bind_a_run_and_other_runs_are_as_they_were(
     assert run.config.prompt.profile == "persona"
     keys = run.items.head(1).select("config", "id", "digest").rows()
     [example] = examples(run, keys, read_texts(run))
-    assert example["person"]["told"].startswith("The model read a persona of the user, which the run does not contain")
+    context = example["person"]["context"]
+    assert context.startswith("The model read a persona of the user, which the run does not contain")
     assert run.config.prompt.personas_digest
     rows[1]["persona"] = "I am another."
     with pytest.raises(OutputError, match="personas_digest"):

@@ -78,7 +78,7 @@ def show(
             "model": loaded.name,
             "benchmark": loaded.config.benchmark.name,
             "outcomes": outcomes_of(loaded),
-            "found": len(matches),
+            "matches": len(matches),
             "items": shown,
         }
         typer.echo(json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False))

@@ -129,7 +129,7 @@ def _columns(table: OutcomeTable, sizes: Sequence[int]) -> Iterator[tuple[Key, A
                 yield (model, "outcome_of_first", k), first
             if table.values is not None:
                 outcomes[k] = _expected(table.values, weights)
-                yield (model, "realised", k), (outcomes[k] - _means(table.values)) / _deviation(table.values)
+                yield (model, "realized", k), (outcomes[k] - _means(table.values)) / _deviation(table.values)
             elif first is not None:
                 outcomes[k] = first
         for k, value in outcomes.items():

@@ -48,7 +48,7 @@ from pluralbench.results.record import BenchmarkRecord, DataRecord
 from pluralbench.results.runs import VERDICTS_FILE, Run, load_run, write_run
 
 MAX_IDS = 20  # recorded ids of items without a persona
-COLUMNS: Columns = (("said", "calls"), ("said_swapped", "calls_swapped"))
+COLUMNS: Columns = (("choice", "calls"), ("choice_swapped", "calls_swapped"))
 
 
 class PersonaReply(NamedTuple):

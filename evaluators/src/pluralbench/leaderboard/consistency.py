@@ -58,7 +58,7 @@ def check_items(run: Run) -> Findings:
     for what, columns, contradicts in (
         ("scores", ("score_chosen", "score_rejected"), _contradicts_scores),
         ("verdicts", ("verdict_chosen_first", "verdict_rejected_first"), _contradicts_verdicts),
-        ("answers", ("said", "said_swapped", "truth"), _contradicts_verdicts),
+        ("answers", ("choice", "choice_swapped", "truth"), _contradicts_verdicts),
     ):
         if {*columns} <= {*items.columns}:
             wrong = items.filter(pl.Series([contradicts(row) for row in items.iter_rows(named=True)], dtype=pl.Boolean))
@@ -87,7 +87,7 @@ def _contradicts_scores(row: Mapping[str, Any]) -> bool:
 def _contradicts_verdicts(row: Mapping[str, Any]) -> bool:
     if row["outcome"] == "equal":
         return row["verdict"] is not None
-    return (row["verdict"], row["outcome"]) != (verdict_for_persona if "said" in row else verdict)(row)
+    return (row["verdict"], row["outcome"]) != (verdict_for_persona if "choice" in row else verdict)(row)
 
 
 def check_metrics(run: Run, again: pl.DataFrame | None = None) -> Findings:
@@ -216,7 +216,8 @@ def _verdict_calls(run: Run, row: Mapping[str, Any]) -> Iterator[tuple[list[str]
     setting, rule = run.config.judge_setting("setting"), run.config.judge_setting("verdict_parsing")
     if setting is not None:
         for end in ("", "_swapped"):
-            yield list(row.get(f"calls{end}") or ()), row[f"said{end}"], lambda text: parse_reply(text, setting).letter
+            calls = list(row.get(f"calls{end}") or ())
+            yield calls, row[f"choice{end}"], lambda text: parse_reply(text, setting).letter
     elif run.config.judge_setting("pointwise"):
         for end in ("",) if "calls" in row else ("_chosen", "_rejected"):
             score = row[f"score{end}"]

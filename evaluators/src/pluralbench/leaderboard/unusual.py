@@ -23,7 +23,7 @@ CONDITIONS = {"setting", "variables", "verdict_parsing"}
 """A judge's settings that are columns of a leaderboard, so other values are not unusual."""
 
 SCORES = ("score", "score_chosen", "score_rejected")
-VERDICTS = ("verdict_chosen_first", "verdict_rejected_first", "said", "said_swapped")
+VERDICTS = ("verdict_chosen_first", "verdict_rejected_first", "choice", "choice_swapped")
 ONE_SIDED = 0.9
 """Share of verdicts for the first response at which the order is taken to decide."""
 

@@ -48,10 +48,10 @@ def position_of_options(decisions: pl.DataFrame) -> Numbers:
     """Yield the position bias of the persona judge's verdicts on two options.
 
     Args:
-        decisions: Frame with `cluster`, `said` and `said_swapped`, each "A", "B", "C" or "invalid" in the order that
-            the judge saw; null if the order was not judged.
+        decisions: Frame with `cluster`, `choice` and `choice_swapped`, each "A", "B", "C" or "invalid" in the order
+            that the judge saw; null if the order was not judged.
     """
-    first, swapped = decisions["said"], decisions["said_swapped"]
+    first, swapped = decisions["choice"], decisions["choice_swapped"]
     unswapped = swapped.replace({"A": "B", "B": "A"})
     yield from _orders(decisions["cluster"], first, swapped, changed=first != unswapped)
 

@@ -109,7 +109,7 @@ def _outcome_notes(run: Downstream) -> Iterator[str]:
 
 def _complete(run: Downstream) -> bool:
     agreements = (policy_number(run, "agreement", model=model) for model in run.result.rewards)
-    return any(one.value is not None for one in (*agreements, *of_rewards(run, "realised").values()))
+    return any(one.value is not None for one in (*agreements, *of_rewards(run, "realized").values()))
 
 
 def _curve_notes(run: Downstream) -> Iterator[str]:
@@ -126,7 +126,7 @@ def _curve_notes(run: Downstream) -> Iterator[str]:
             )
     if run.verb == "optimize":
         return
-    promised, realized = of_rewards(run, "promised"), of_rewards(run, "realised")
+    promised, realized = of_rewards(run, "promised"), of_rewards(run, "realized")
     gains = [
         f"{model} {realized[model].value:+.2f} of {promise.value:.2f}"
         for model, promise in promised.items()

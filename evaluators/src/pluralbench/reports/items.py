@@ -104,11 +104,11 @@ def _person(person: Row, *, full: bool) -> Iterator["Part"]:
     if not person:
         return
     yield _heading("Person")
-    yield _text(person["told"])
+    yield _text(person["context"])
     if person.get("persona"):
         yield _text(" ".join(person["persona"]))
-    if person.get("untold"):
-        yield _text(f"Not in the prompt: {' '.join(person['untold'])}")
+    if person.get("withheld"):
+        yield _text(f"Not in the prompt: {' '.join(person['withheld'])}")
     if person.get("aspects"):
         yield _text("Expectations of an answer:")
     for aspect in person.get("aspects", []):

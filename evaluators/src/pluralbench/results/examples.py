@@ -281,7 +281,7 @@ def _person(run: Run, item: Row) -> Row:
     prompt, oracle = run.config.prompt, run.config.judge_setting("oracle")
     size = min(prompt.profile_size or 0, len(posts))
     sentences = USER_CONTEXT[prompt.profile or "none"].format(size=size) + (ORACLE.format(oracle) if oracle else "")
-    return {"told": sentences + _data_sentence(run, item), "posts": posts, "aspects": aspects}
+    return {"context": sentences + _data_sentence(run, item), "posts": posts, "aspects": aspects}
 
 
 def _data_sentence(run: Run, item: Row) -> str:
@@ -297,7 +297,7 @@ def _persona_example(run: Run, item: Row, rows: pl.DataFrame, decided: pl.DataFr
     columns = ("outcome", "truth", "verdict", "certainty", "reason")
     orders = [
         {"first": first, "verdict": row[letter]} | _replies_in(row, calls, replies)
-        for first, letter, calls in (("A", "said", "calls"), ("B", "said_swapped", "calls_swapped"))
+        for first, letter, calls in (("A", "choice", "calls"), ("B", "choice_swapped", "calls_swapped"))
         if row[letter] is not None
     ]
     variables = run.config.judge_setting("variables")
@@ -305,7 +305,7 @@ def _persona_example(run: Run, item: Row, rows: pl.DataFrame, decided: pl.DataFr
     hidden = [entry["sentence"] for entry in item["persona"] if entry["sentence"] and entry["sentence"] not in shown]
     return _common(item, decided) | {
         "prompt": [{"role": "user", "content": item["context"]}] if item["context"].strip() else [],
-        "person": {"told": f"The judge read these variables: {variables}.", "persona": shown, "untold": hidden},
+        "person": {"context": f"The judge read these variables: {variables}.", "persona": shown, "withheld": hidden},
         "answers": [{"name": side, "text": item[f"option_{side.lower()}"]} for side in ("A", "B")],
         "decisions": [{name: row[name] for name in columns if row[name] is not None} | {"orders": orders}],
     }

@@ -28,7 +28,7 @@ policy     name/-  -        -           `outcome`: mean outcome of a policy's ow
                                         policy; the initial one has the section `start`), and `gain`
 best-of-n  name/-  model    k           best of k by a reward model: `outcome`, `outcome_of_first` (of the first k
                                         candidates instead of all sets of k), `reward` (its own estimate), `promised`
-                                        and `realised` (gain of reward and of outcome, in standard deviations within
+                                        and `realized` (gain of reward and of outcome, in standard deviations within
                                         prompts), `gain` (of the outcome, at the largest k), `since_best` (loss of the
                                         largest k against this one)
 plan       name/-  way      -           `aspect_recall` and `aspect_precision` of plans against the true aspects, by the

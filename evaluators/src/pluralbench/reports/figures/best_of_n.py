@@ -16,7 +16,7 @@ from pluralbench.reports.figures.style import Point
 from pluralbench.results.runs import Downstream, policy_number
 
 SIZE, APART = 2.9, 0.75  # of a panel and between panels, in inches
-GAINS = ("promised", "realised")
+GAINS = ("promised", "realized")
 BANDS = 3  # reward models at most whose intervals are drawn as bands
 UNITS = {
     "rubric": "Rubric score (0 to 2)",
@@ -46,7 +46,7 @@ def curves(run: Downstream, among: Iterable[str] = ()) -> Figure:
     """Draw the outcome by k with the policy's level and, if there are both, realized against promised gain."""
     outcome, metric = run.result.outcome, shown_metric(run)
     models = series_of_judges({model: one.value for model, one in of_rewards(run, metric).items()}, among)
-    both = any(one.value is not None for one in of_rewards(run, "realised").values())
+    both = any(one.value is not None for one in of_rewards(run, "realized").values())
     figure, (left, *right) = style.grid(SIZE, SIZE, 1 + both, 2, beside=APART)
     _by_k(left, run, models, metric)
     left.set_ylabel("Promised gain (standard deviations)" if outcome is None else UNITS[run.config.outcome.measure])

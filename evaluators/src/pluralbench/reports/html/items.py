@@ -224,7 +224,7 @@ def _person(person: Mapping[str, Any]) -> dict[str, Any]:
     posts = person.get("posts", [])
     return {
         "persona": [sanitize(one) for one in person.get("persona", [])],
-        "hidden": [sanitize(one) for one in person.get("untold", [])],
+        "hidden": [sanitize(one) for one in person.get("withheld", [])],
         "aspects": [cut(one, LONG_POST) for one in aspects],
         "posts": [cut(post["text"], LONG_POST) for post in posts[:POSTS]],
         "more": max(len(posts) - POSTS, 0),
@@ -234,7 +234,7 @@ def _person(person: Mapping[str, Any]) -> dict[str, Any]:
 def _of_model(row: Mapping[str, Any]) -> dict[str, Any]:
     decisions = row["decisions"]
     return {
-        "context": row["person"].get("told"),
+        "context": row["person"].get("context"),
         "outcomes": row["outcomes"],
         "scores": [one.get("score") for one in row["answers"]],
         "certainty": next((one["certainty"] for one in decisions if "certainty" in one), None),
