@@ -13,7 +13,7 @@ from scoring.protocol import Conversations
 
 ONSETS = ["b", "br", "d", "f", "g", "gl", "h", "k", "kr", "l", "m", "n", "p", "r", "s", "st", "t", "tr", "v", "w"]
 NUCLEI = ["a", "ai", "e", "ee", "i", "o", "oa", "ou", "u"]
-CODAS = ["", "", "", "l", "m", "n", "nd", "r", "s", "st"]
+CODAS = ["", "", "", "l", "m", "n", "nd", "r", "s", "st"]  # codespell:ignore nd
 LEXICON = 40_000
 LONGEST = 5_000  # words, below the limit of 8,192 tokens of other strategies
 

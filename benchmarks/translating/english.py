@@ -43,6 +43,7 @@ LENGTHS = {"prompt": (500, 0.8), "chosen": (1350, 0.6), "rejected": (1350, 0.6)}
 LEAST, MOST = 100, 12_000
 CODE = {"chosen": (12, 0.5), "rejected": (12, 0.5)}  # lines
 
+# Fixed words begin here, which spelling rules leave alone.
 SENTENCES = [
     "The market on the square begins early, and the best cheese is usually sold before the church bell rings.",
     "A kettle that is descaled twice a year needs less power and makes far less noise.",
@@ -85,6 +86,7 @@ SENTENCES = [
     "What looks like a detail to the architect is a daily nuisance to the person who cleans the stairs.",
     "At the end of the harvest the whole village ate at one long table under the lime trees.",
 ]
+# Fixed words end here.
 NUMBERED = [
     "The whole journey takes {0} hours and costs {1} euros for a family with two children.",
     "Of the {0} members, about {1}% came to the meeting in the spring.",

@@ -67,7 +67,7 @@ NOT_RUN = {
     "pytest -m faults -n 2": "it takes an hour; .ci/run tries a share of it",
     "ruff check": "a step of .ci/run, in an environment of its own",
     "ruff format --check": "a step of .ci/run, in an environment of its own",
-    "codespell '$(git' ls-files '*.md)'": "the same, and a shell fills in the pages",
+    "codespell '$(git' ls-files '*.md' '*.py' ':!:tests)'": "the same, and a shell fills in the pages",
     "mypy": "a step of .ci/run, in an environment of its own",
     "bash .ci/run": "it runs these tests",
     "sbatch score.sbatch": "there is no SLURM here; test_shards runs the script as its tasks do",

@@ -17,7 +17,7 @@ SIZES = "Size: comparisons without ties, and mean lengths in characters"
 LENGTHS = "How often the longer response wins, by how many characters longer it is (95 % intervals)"
 FIGURE = "figures/longer_response_wins.png"
 EDGES = (1, 25, 50, 100, 200, 400, inf)
-GREY = "#8a8a8a"
+GRAY = "#8a8a8a"
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # Okabe and Ito's color-blind safe palette
 
 
@@ -135,7 +135,7 @@ def draw_lengths(annotators: Sequence[Mapping[str, Any]], path: Path) -> None:
                 linewidth=1.2,
             )
     for panel in (axes, places):
-        panel.axhline(0.5, color=GREY, linewidth=0.8, linestyle="--")
+        panel.axhline(0.5, color=GRAY, linewidth=0.8, linestyle="--")
         panel.spines[["top", "right"]].set_visible(False)
     places.set_xticks([0], ["shown first"])
     places.set_xlim(-0.5, 0.5)

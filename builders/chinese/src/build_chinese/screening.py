@@ -34,9 +34,11 @@ BROKEN = (
 REFUSING = "(?:回答|回复|回应|提供|协助|帮|满足|完成|处理|讨论|给出|继续|生成|参与|发表|评论|支持|执行|透露|分享|解答)"
 UNABLE = "(?:无法|不能|不便|不方便|没法|没办法|没有办法|不可以|不会|拒绝)"
 ENGLISH_UNABLE = r"(?:can[’']?t|cannot|can not|unable to|not able to|won[’']?t|not comfortable)"
+# Fixed words begin here, which spelling rules leave alone.
 ENGLISH_REFUSING = (
     r"(?:assist|help|provid|answer|respond|comply|fulfil|discuss|continu|complet|do that|generat|creat|engag|shar)"
 )
+# Fixed words end here.
 REFUSALS = (
     rf"(?:抱歉|对不起|不好意思|很遗憾)[^。！？!?\n]{{0,20}}{UNABLE}[^。！？!?\n]{{0,8}}{REFUSING}",
     rf"作为[^。！？!?\n]{{0,15}}(?:AI|人工智能|模型|助手)[^。！？!?\n]{{0,25}}{UNABLE}[^。！？!?\n]{{0,8}}{REFUSING}",

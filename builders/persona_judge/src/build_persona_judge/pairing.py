@@ -268,7 +268,7 @@ def pair_by_similarity(
             if others:
                 break
         else:
-            dropped.append(("post", post.id, "nobody else answered another question"))
+            dropped.append(("post", post.id, "nobody else answered another question"))  # codespell:ignore nobody
             continue
         [other] = _sample(others, 1, seed, "other", post.id, key=lambda other: other.id)
         pairs.append(

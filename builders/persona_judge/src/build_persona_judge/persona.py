@@ -156,6 +156,7 @@ OPINION_QA = (
     Variable("ideology", "POLIDEOLOGY", "The person's political views are {}.", KEY_CODE, lower=True),
     Variable("income", "INCOME", "The person's yearly income is {}."),
 )
+# Fixed words begin here, which spelling rules leave alone.
 EMPATHIC_CONVERSATIONS = (
     Variable("gender", "gender", GENDER, labels={"1": "male", "2": "female", "5": "other"}),
     Variable(
@@ -200,6 +201,7 @@ EMPATHIC_CONVERSATIONS = (
         )
     ),
 )
+# Fixed words end here.
 PERSONAL_REDDIT = (
     Variable("age", "age", AGE, number=True),
     Variable("sex", "sex", "The person's sex is {}."),

@@ -28,6 +28,7 @@ IDENTICAL = "identical answers"
 SAMPLE_ONLY = "hand-written answers exist only for the questions of the sample; choose a model with `llm=...`"
 # Refusals of chat models. People also write "I can't help thinking", "I can't do that either" and "I can't provide
 # enough praise", so the words after "can't" decide.
+# Fixed words begin here, which spelling rules leave alone.
 REFUSAL = re.compile(
     r"\bas an? (ai|(large )?language model)\b|"
     r"\bi(['’]m| am)? ?(cannot|can not|can['’]t|won['’]t be able to|won['’]t|unable to|not able to) "
@@ -35,6 +36,7 @@ REFUSAL = re.compile(
     r"provide (?!enough\b))",
     re.IGNORECASE | re.MULTILINE,
 )
+# Fixed words end here.
 REFUSAL_SPAN = 160  # characters at the beginning of an answer that are searched for a refusal
 SIDES: tuple[Side, ...] = ("chosen", "rejected")
 

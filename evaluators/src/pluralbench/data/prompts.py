@@ -29,6 +29,7 @@ PLAN = "What I expect of an answer: {plan}"
 ORACLE = "What this person expects of an answer:\n{aspects}"
 ASKED_IN = "The question is in {question}, and the answer should be in {answer}."
 TRANSLATED = "The question asks for a translation from {question} into {answer}."
+# Fixed words begin here, which spelling rules leave alone.
 WORDINGS = {
     "posts": POSTS,
     "post": render_posts([{"category": "{category}", "text": "{text}"}])[0],
@@ -38,6 +39,7 @@ WORDINGS = {
     "asked_in": ASKED_IN,
     "translated": TRANSLATED,
 }
+# Fixed words end here.
 
 
 def prompts_digest(profile: Profile) -> str:

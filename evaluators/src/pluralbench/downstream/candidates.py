@@ -17,10 +17,12 @@ from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.models import resolve_chat_model
 from pluralbench.results.downstream import CANDIDATES
 
+# Fixed words begin here, which spelling rules leave alone.
 SYSTEM = """\
 You answer somebody whose earlier posts, or whose wishes, you are told before their question. Work out what this \
 person knows, likes and needs and how they write, and answer the question for them, in their manner. Write at most 100 \
 words. Write the answer alone: say nothing of the posts, and nothing of how you came to it."""
+# Fixed words end here.
 """System prompt of the policy if the prompt has user context."""
 
 TEXTS = ("answer", "length")

@@ -83,7 +83,7 @@ def eval_results(run: Run) -> list[EvalResult]:
     return [
         EvalResult(
             task_type="text-generation" if judged else "text-classification",
-            task_name="Judging which answer is better" if judged else "Reward modelling",
+            task_name="Judging which answer is better" if judged else "Reward modeling",
             dataset_type=config.data.location if on_hub else config.benchmark.name,
             dataset_name=config.benchmark.title,
             dataset_config=name,

@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from pluralbench_rewards import Message
 from pluralbench_runs import digest
 
+# Fixed words begin here, which spelling rules leave alone.
 SYSTEM = """\
 You are told what a person posted earlier and what they ask now. Work out from both what this person expects of an \
 answer to their question. Write one sentence that introduces a list, and then the list: one expectation a line, a few \
 words each, after a hyphen."""
+# Fixed words end here.
 USER = "Their earlier posts:\n{posts}\n\nTheir question:\n{question}"
 INTRODUCTION = "This person expects an answer that covers the following:"
 WORDINGS = {"system": SYSTEM, "asked": USER, "introduction": INTRODUCTION}

@@ -8,7 +8,7 @@ from pluralbench_runs import FrozenModel, PathName, Recipe, read_recipe
 from pydantic import Field
 
 # Keys that recipes and manifests of earlier releases have, and what they are called now.
-RENAMED_KEYS = {"licence": "license", "unlabelled": "unlabeled"}
+RENAMED_KEYS = {"licence": "license", "unlabelled": "unlabeled"}  # codespell:ignore licence
 
 RECIPE = "provenance/recipe.toml"
 

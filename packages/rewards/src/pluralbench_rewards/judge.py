@@ -33,23 +33,28 @@ Value = TypeVar("Value")
 
 TEMPERATURE_STEP = 0.2  # added at each retry, because the same request at 0 would get the same reply
 
+# Fixed words begin here, which spelling rules leave alone.
 PAIR_SYSTEM = """\
 You are a fair and attentive judge of answers. You see what somebody asked and two answers, Response A and Response B.
 {criterion}{language}
 The order of the answers means nothing, and neither does their length: more is not better than what was asked for.
 {how}"""
+# Fixed words end here.
 
+# Fixed words begin here, which spelling rules leave alone.
 RATING_SYSTEM = """\
 You are a fair and attentive judge of answers. You see what somebody asked and one answer.
 {criterion}{language}
 Length alone earns nothing.
 {how}"""
+# Fixed words end here.
 
 Criterion = Literal["quality", "person"]
 """The criterion of a judge. "quality": the user context decides if there is any, else the quality of the answer.
 "person": what this user most likely expects, even without user context, like the judge in the paper of Personalized
 RewardBench."""
 
+# Fixed words begin here, which spelling rules leave alone.
 PAIR_CRITERIA: dict[str, Json] = {
     "quality": "Decide which of the two serves this person better. If something is said about the person or about what "
     "they expect, that decides; otherwise weigh how helpful, relevant, correct and complete the answers are.",
@@ -57,6 +62,8 @@ PAIR_CRITERIA: dict[str, Json] = {
     "by all that is said about the person and about what they expect. Where nothing is said, infer from how they ask "
     "what they want to know and what matters to them. What most people would prefer does not count.",
 }
+# Fixed words end here.
+# Fixed words begin here, which spelling rules leave alone.
 RATING_CRITERIA: dict[str, Json] = {
     "quality": "Rate how well the answer serves this person, from 1 (not at all) to 10 (it could not be better). If "
     "something is said about the person or about what they expect, that decides; otherwise weigh how helpful, "
@@ -66,6 +73,7 @@ RATING_CRITERIA: dict[str, Json] = {
     "Where nothing is said, infer from how they ask what they want to know and what matters to them. What most people "
     "would prefer does not count.",
 }
+# Fixed words end here.
 LANGUAGE = (
     " It is stated in which language the question is and in which the answer should be. To be in another language "
     "makes an answer worse, but it is one point among others: the language says nothing else about the person, and "

@@ -28,18 +28,22 @@ of the two is the one they preferred. Look at how they ask, what they seem to kn
 an answer, and say in at most 80 words which of the two this very person would prefer and why. What most people would \
 prefer does not count, and neither does the order of the answers.
 Reply in JSON with your words as "reasoning" and then, as "preference", either "First" or "Second"."""
+# Fixed words begin here, which spelling rules leave alone.
 PERSONA_SYSTEM = """\
 You describe a person for somebody who will choose between answers on their behalf. You see what the person asked and, \
 for each question, why they preferred one answer to another. Say what holds across the cases: what they are interested \
 in, what they know, and how they like to be answered (length, depth, tone, form). Write 2 to 5 sentences that start \
 with "I", in the person's own voice; claim nothing that the cases do not show, and quote none of them.
 Reply in JSON with a list of these sentences as "persona"."""
+# Fixed words end here.
+# Fixed words begin here, which spelling rules leave alone.
 POSTS_SYSTEM = """\
 You describe a person for somebody who will choose between answers on their behalf. You see what the person wrote \
 before. Say what it shows of them: what they are interested in, what they know, and how they would like to be \
 answered. Write 2 to 5 sentences that start with "I", in the person's own voice; claim nothing that the texts do not \
 show, and quote none of them.
 Reply in JSON with a list of these sentences as "persona"."""
+# Fixed words end here.
 SENTENCES = 5
 FIRST, SECOND = "First", "Second"
 SCHEMAS: dict[str, dict[str, Any]] = {

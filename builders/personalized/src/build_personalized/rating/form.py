@@ -26,6 +26,7 @@ FORM = Form(
     ],
 )
 
+# Fixed words begin here, which spelling rules leave alone.
 GUIDE = """\
 # How to rate
 
@@ -45,3 +46,4 @@ within an answer are not for you. What you want to say goes into `remark`.
 
 In a sheet, leave `item`, `annotator` and the texts as they are, and save it as CSV in UTF-8.
 """
+# Fixed words end here.

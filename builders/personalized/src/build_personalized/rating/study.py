@@ -54,7 +54,7 @@ def export(folder: Path, settings: RatingRecipe, *, fresh: bool = False) -> tupl
     Args:
         folder: Directory of the study.
         settings: Settings without digests.
-        fresh: Replace a study that nobody has started to fill in.
+        fresh: Replace a study whose sheets are still empty.
 
     Returns:
         The settings with the digests, and whether the study is new.

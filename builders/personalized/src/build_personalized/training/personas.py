@@ -32,6 +32,7 @@ STEP = "persona"
 SAMPLE_ONLY = (
     "hand-written personas exist only for the users of the sample; choose a model, or none, with `persona.model=...`"
 )
+# Fixed words begin here, which spelling rules leave alone.
 SYSTEM = """\
 You are shown questions that one person asked, and sum up the person for somebody who will answer their next question.
 Write one paragraph about this person, in the third person and in at most {word_limit} words:
@@ -40,6 +41,7 @@ Write one paragraph about this person, in the third person and in at most {word_
 - how they write, and how long, how plain and how detailed an answer should be for them.
 Say only what the questions show, and guess no age, sex, origin or belief.
 Reply with the paragraph alone."""
+# Fixed words end here.
 USER = """\
 The questions of this person, the newest first:
 {questions}
