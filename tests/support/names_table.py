@@ -12,6 +12,7 @@ from build_multilingual.recipe import MultilingualRecipe
 from build_persona_judge.recipe import PersonaJudgeRecipe
 from build_personalized.recipe import PersonalizedRecipe
 from build_personalized.training.recipe import TrainingRecipe
+from command_options import options
 from pluralbench import config
 from pluralbench.results.record import DataRecord, PromptRecord
 from pluralbench_rewards import ModelRecord
@@ -108,7 +109,7 @@ def _rows(group: Group) -> Iterator[tuple[str, str, str, str]]:
         name = field if field in recorded else digest if digest in recorded else ""
         in_study = group.table and (group.table != "benchmarks.NAME" or field in STUDY_ITEMS)
         yield (
-            f"`{flags[field]}`",
+            f"`{flags[field]}`" if flags[field] in options() else "",
             f"`{field}`",
             f"`config.{group.run}.{name}`" if name else "",
             f"`{group.table}.{field}`" if in_study else "",

@@ -72,7 +72,7 @@ def judge(
     """Let a language model judge a benchmark and write a run directory.
 
     Every call is recorded. Call it again with the same arguments to resume an interrupted run; recorded calls are not
-    repeated. A verdict that no attempt produces in a readable form is invalid.
+    repeated. If no attempt gives a readable verdict, it is invalid.
 
     Args:
         model: Name of a model at the connection's OpenAI-compatible endpoint, or "local" for the small embedded model.
