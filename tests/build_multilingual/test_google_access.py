@@ -205,6 +205,6 @@ main()
     assert server.requests == []
     fails(result)
     assert result.stderr == (
-        "Error: Google Cloud's credentials cannot be used (invalid_grant: Token has been expired or revoked); run "
+        "Error: Google Cloud credentials cannot be used (invalid_grant: Token has been expired or revoked); run "
         f"`gcloud auth application-default login` again. 0 of 3 texts in spa_Latn are recorded{GO_ON}\n"
     )

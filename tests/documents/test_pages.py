@@ -103,7 +103,7 @@ def test_the_pages_build_without_a_warning(tmp_path: Path) -> None:
     score = (tmp_path / "site/reference/pluralbench/index.html").read_text(encoding="utf-8")
     assert "Score a reward model on a benchmark" in score
     described = (tmp_path / "site/reference/config/index.html").read_text(encoding="utf-8")
-    assert "How often each item is used." in described  # a field of `TrainingConfig`
+    assert "Passes over the training data." in described  # a field of `TrainingConfig`
     formulas = (tmp_path / "site/reference/metrics/index.html").read_text(encoding="utf-8")
     assert r"\frac{p_o - p_e}{1 - p_e}" in formulas
 

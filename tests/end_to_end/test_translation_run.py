@@ -119,7 +119,7 @@ def test_pandalm_by_google_with_apertium_behind_it(tmp_path: Path) -> None:
         (tmp_path / "recipe.toml").write_text(tomli_w.dumps(values), encoding="utf-8")
         words: list[str | Path] = ["build-multilingual", "--recipe", tmp_path / "recipe.toml", "--out", out]
         stopped = command(*words)
-        fails(stopped, "keeps refusing for its quota", "texts in ita_Latn are recorded; rerun the same command")
+        fails(stopped, "keeps refusing because of its quota", "texts in ita_Latn are recorded; rerun the same command")
         assert not out.exists()
         recorded = read_ledger(out.with_name("out.work") / "ledger.sqlite").height
         exhausted[0] = False

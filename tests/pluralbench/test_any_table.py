@@ -234,7 +234,7 @@ def test_real_labels_in_words_and_on_a_scale() -> None:
     ]
 
 
-SEVERAL = 'title = "Styles"\nseveral = true\n[columns]\nid = "#"\n'
+SEVERAL = 'title = "Styles"\nmultiple_responses = true\n[columns]\nid = "#"\n'
 
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".parquet", ".csv"])

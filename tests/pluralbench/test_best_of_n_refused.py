@@ -47,8 +47,8 @@ def alike(groups: Sequence[Group]) -> list[list[float]]:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--k", "1,8"], "the best of 8 cannot be taken from 4 candidates; raise --n."),
-        (["--k", "0"], "the best of 0 cannot be taken from 4 candidates; raise --n."),
+        (["--k", "1,8"], "`--k 8` is not between 1 and `--n 4`"),
+        (["--k", "0"], "`--k 0` is not between 1 and `--n 4`"),
         (["--reward", "elsewhere/length"], "Two reward models have the name length; give each its own, as "
          "NAME=MODEL."),
         (["--reward", "=x"], "A reward model has an empty name; write MODEL or NAME=MODEL."),
@@ -175,7 +175,7 @@ def test_a_damaged_directory_is_refused_in_a_sentence(data: Path, tmp_path: Path
         found = sampled(server, data, tmp_path / "run", limit=2)
     outcomes = found.frame("outcomes")
     for frame, said in (
-        (outcomes.drop("id"), "there is no column `id`"),
+        (outcomes.drop("id"), "the column `id` is missing"),
         (outcomes.with_columns(value=pl.lit(timedelta.max)), "the column `value` is of type Duration"),
         (outcomes.with_columns(sample=pl.lit(2**62)), "sample numbers outside 0 to 4"),
     ):

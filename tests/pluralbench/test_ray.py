@@ -39,6 +39,7 @@ def nodes() -> Iterator[Any]:
     """Two nodes of one core each, with room for one worker each, on loopback alone."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
         patch.setenv("RAY_DEDUP_LOGS_SKIP_REGEX", ".")
         patch.setenv("PYTHONPATH", str(SUPPORT))
         patch.setenv("OMP_NUM_THREADS", "1")

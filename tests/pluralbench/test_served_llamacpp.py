@@ -87,7 +87,7 @@ def test_what_every_engine_promises(classifiers: Callable[..., str], tmp_path: P
         ({"pooling": "CLS"}, f"does not pool the last token; start it with {OPTIONS}."),
         ({"pooling": "NONE"}, f"hidden states of one conversation; start it with {OPTIONS}."),
         ({"pooling": "RANK"}, f"pools for ranking, which hides the logits; start it with {OPTIONS}."),
-        ({"embeddings": False}, f"gives no hidden states (status 501); start it with {OPTIONS}."),
+        ({"embeddings": False}, f"returns no hidden states (status 501); start it with {OPTIONS}."),
         ({"trunk": "other"}, "returns hidden states of width 128, but the head of "),
         ({"trunk": "words"}, "it serves another model, precision or version of the weights."),
     ],

@@ -262,7 +262,7 @@ class SamplingConfig(FrozenModel):
     def _within(self) -> Self:
         beyond = [k for k in self.k if not 1 <= k <= self.n]
         if beyond:
-            raise ValueError(f"`k={beyond[0]}` exceeds `n={self.n}`, the number of candidates per prompt")
+            raise ValueError(f"`k={beyond[0]}` is not between 1 and `n={self.n}`, the candidates per prompt")
         return self
 
     @property

@@ -8,7 +8,18 @@ from pluralbench_runs import FrozenModel, PathName, Recipe, read_recipe
 from pydantic import Field
 
 # Keys that recipes and manifests of earlier releases have, and what they are called now.
-RENAMED_KEYS = {"licence": "license", "unlabelled": "unlabeled"}  # codespell:ignore licence
+RENAMED_KEYS = {
+    "licence": "license",  # codespell:ignore licence
+    "unlabelled": "unlabeled",
+    # of the table `reward.training`
+    "accumulation": "gradient_accumulation_steps",
+    "checkpoint_every": "save_steps",
+    "clip": "max_grad_norm",
+    "measure_every": "eval_steps",
+    "new_head": "head_init",
+    "regulariser": "center_rewards_coefficient",
+    "warmup": "warmup_ratio",
+}
 
 RECIPE = "provenance/recipe.toml"
 

@@ -60,9 +60,11 @@ WAITING = "No worker is ready after {seconds:.0f} s (each needs {wanted}, and th
 DISCONNECTED = (
     "The connection to the Ray cluster is lost ({reason}). Results are kept; rerun the same command to resume."
 )
-# Disables Ray's log lines and usage statistics.
+# Disables Ray's log lines, usage statistics and hook for uv.
 RAY_ENVIRONMENT = {
     "RAY_DEDUP_LOGS_SKIP_REGEX": ".",
+    # Under `uv run` Ray would upload the project and start workers by another `uv run` there.
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
 }
 
