@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from pluralbench_calls import Answer, Ledger, Replay, Request, ask
 from pluralbench_release.errors import BuildError, SourceError
+from pluralbench_release.recipe import RENAMED_KEYS
 from pluralbench_rewards import Group, RewardModel, ScoringConfig, model_digest
 from pluralbench_rewards.cluster import on_cluster
 from pluralbench_runs import ClusterConfig, canonical_json, check_recipe, digest, file_digest, install_command
@@ -28,6 +29,9 @@ REWARDS = pl.Schema(
     {"prompt": pl.String, "response": pl.String, "reward": pl.Float64, "cut": pl.Int64, "call": pl.String}
 )
 """`reward` is null if the response alone is too long for the model. `cut`: tokens cut off the prompt to make it fit."""
+
+# Recorded requests have the first names of the training options, so that ledgers stay valid.
+RECORDED_NAMES = {present: key for key, present in RENAMED_KEYS.items()}
 
 PAPER_DEFAULTS = {"head_init": "large"}
 """The paper's training options that differ from the package's defaults. They are not part of the recorded requests."""
@@ -159,7 +163,7 @@ def rewards(
             reward.display_name,
             {
                 "base": reward.digest,
-                "training": reward.training,
+                "training": {RECORDED_NAMES.get(name, name): value for name, value in reward.training.items()},
                 "human": human_digest,
                 "messages": messages_of(row),
                 "response": response["content"],
