@@ -89,7 +89,7 @@ def test_a_batch_says_what_the_model_says_and_is_found_again(
 def test_what_the_model_refuses_leaves_the_rest(base_url: str, tmp_path: Path) -> None:
     asked = [*questions(3), *questions(1, text="word " * 9_000)]
     with Ledger(tmp_path / "batch") as ledger:
-        with pytest.raises(ConnectionFailed, match="leaves 1 call unanswered in the batch") as failed:
+        with pytest.raises(ConnectionFailed, match="left 1 call unanswered in the batch") as failed:
             ask(asked, ledger, batches(base_url))
         assert len(ledger) == 3, failed.value
         assert "HTTP 400" in str(failed.value)

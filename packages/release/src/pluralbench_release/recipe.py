@@ -31,7 +31,7 @@ SOURCE_NAME: Any = Field(
 )
 LICENSE: Any = Field(
     None,
-    description="License of the source, where it states none, such as cc-by-4.0.",
+    description="License of a source that states none, such as cc-by-4.0.",
 )
 
 
@@ -46,7 +46,7 @@ class ReleaseRecipe(Recipe):
     title: str | None = Field(
         None,
         pattern=r"^[^\n]*\S[^\n]*$",
-        description="Title on the card; without it the builder's own, or the name.",
+        description="Title of the card. Default: the builder's title, or the name.",
     )
 
     def display_title(self, own: str) -> str:
