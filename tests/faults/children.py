@@ -8,6 +8,7 @@ nothing else with it.
 import contextlib
 import multiprocessing
 import os
+import re
 import resource
 import runpy
 import signal
@@ -44,6 +45,8 @@ QUIET = {
     "POLARS_MAX_THREADS": "1",
 }
 TRACE = "Traceback (most recent call last)"
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066\u2067]")
+"""What could control a terminal or reorder its text. Reports isolate names by U+2068 and U+2069."""
 
 
 @dataclass(frozen=True)
@@ -57,14 +60,14 @@ class Ended:
 
     @property
     def fault(self) -> str:
-        """`traceback`, `hang` or `death`; nothing where it ended as a command should."""
+        """`traceback`, `hang`, `death` or `terminal` (control characters); nothing if it ended as a command should."""
         if self.hung:
             return "hang"
         if self.status < 0 or "panicked at" in self.said:
             return "death"
         if self.status == RAISED or TRACE in self.said or self.status not in STATUSES:
             return "traceback"
-        return ""
+        return "terminal" if CONTROL.search(self.said) else ""
 
     @property
     def last_line(self) -> str:

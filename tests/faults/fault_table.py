@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-COLUMNS = ("traceback", "hang", "death", "lost")
+COLUMNS = ("traceback", "hang", "death", "terminal", "lost")
 TRIED = "faults tried"  # the property of a test's report that holds its row
 
 

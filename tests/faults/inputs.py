@@ -20,6 +20,7 @@ import written_verdicts
 from children import ended
 from pluralbench_calls import Answer, Ledger, read_ledger
 from published_rows import published_files
+from reward_models import save_classifier
 from written_tables import write
 
 BUILDERS = ("build-chinese", "build-multilingual", "build-persona-judge", "build-personalized")
@@ -173,6 +174,11 @@ def _runs(folder: Path) -> None:
         made_runs.scored("pairs", pairs, folder / "runs" / name, model=name)
 
 
+def _model(folder: Path) -> None:
+    write(folder / "pairs.jsonl", project_files.PAIRS)
+    save_classifier(folder / "model")
+
+
 def _personalized(folder: Path) -> None:
     made_personalize.made_personalized(folder / "run", made_personalize.made_items(methods=("bt", "vpl"), users=3))
 
@@ -298,7 +304,16 @@ KINDS = [
             "pluralbench report runs",
             "pluralbench show runs/a --data pairs.jsonl",
             "pluralbench compare runs/a runs/b",
+            "pluralbench report runs --html out.html",
+            "pluralbench leaderboard runs --data pairs.jsonl --any-data --site site",
         ),
+    ),
+    Kind(
+        "model",
+        _model,
+        "model/*",
+        ("pluralbench score ./model --benchmark pairs --data pairs.jsonl --device cpu --out out",),
+        500,
     ),
     Kind("personalized", _personalized, "run/[ipm]*", ("pluralbench report run --detail",), 500),
     Kind("scores", project_files.downstream, "benchmark.csv", ("pluralbench correlate {file} downstream.csv",), 500),

@@ -183,6 +183,7 @@ def test_a_judge_is_told_with_its_bias(run: Command, data: Path, tmp_path: Path)
         (["--benchmark", "nowhere.toml"], ["There is no benchmark file nowhere.toml."]),
         (["--benchmark", "personalised"], ["'personalised'; did you mean `personalized`? choose"]),
         (["--legacy"], ["Pairs has no legacy rules; leave out `--legacy`."]),
+        (["--limit", str(10**20)], ["`--limit` is an integer beyond 2**53"]),
         (["--english", "nowhere.jsonl"], ["Pairs is not translated from English; leave out `--english`."]),
         (["--data", "nowhere.jsonl"], ["nowhere.jsonl"]),
         (["--data", "/no/where"], ["/no/where"]),

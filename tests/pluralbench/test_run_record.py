@@ -117,6 +117,7 @@ def test_items_and_metrics_of_another_shape_are_refused(tmp_path: Path) -> None:
             r"the column `tokens_chosen` is of type Duration",
         ),
         (run.items.with_columns(outcome=None), "the column `outcome` is empty in some rows"),
+        (run.items.with_columns(outcome=pl.lit("won")), "the outcome 'won' is not one of win, loss, tie, invalid, "),
         (run.items.clear(), "the table has no rows"),
     ):
         items.write_parquet(keep(run, tmp_path / "run").path / "items.parquet")

@@ -33,6 +33,8 @@ RANKED = schema_of(*BASE, "response", "rank", "score", "tokens_cut", "outcome")
 _LENGTH = ("truncated", "tokens_cut", "reason")
 SCORED_PAIRED = (*BASE, "score_chosen", "score_rejected", "tokens_chosen", "tokens_rejected", *_LENGTH)
 SCORED_RANKED = (*BASE, "response", "rank", "score", "tokens", *_LENGTH, "outcome")
+SCORED = "scored"
+"""Outcome of a ranking's response with a finite score."""
 NO_PAIR = (0, 0)
 """Placeholder for the pairs of a ranking whose responses all share a rank."""
 
@@ -142,7 +144,7 @@ def score_items(benchmark: Benchmark, items: pl.DataFrame, scored: Scored, decis
     for place, ((names, ranks), values, sizes) in enumerate(zip(rankings, scored.scores, tokens, strict=True)):
         none = [None] * len(names)
         for name, rank, value, size in zip(names, ranks, values or none, sizes or none, strict=True):
-            valid = "scored" if value is not None and isfinite(value) else "invalid"
+            valid = SCORED if value is not None and isfinite(value) else "invalid"
             of.append(place)
             row = (name, rank, value, size, valid if values else "dropped")
             for column, entry in zip(columns.values(), row, strict=True):
@@ -197,7 +199,8 @@ def check_items(items: pl.DataFrame, config: EvaluationRunConfig, where: str = "
         where: Name of the frame, for error messages.
 
     Raises:
-        RunError: A column is missing or has another type, a required value is empty, or there are no rows.
+        RunError: A column is missing or has another type, a required value is empty, an outcome is unknown, or there
+            are no rows.
     """
     kinds = DECISIONS | item_columns(config)
     judged = [name for name in kinds if not name.startswith(("calls", "verdict_"))]
@@ -208,6 +211,10 @@ def check_items(items: pl.DataFrame, config: EvaluationRunConfig, where: str = "
     for name in ("config", "id", "outcome", *(("response", "rank") if "rank" in needed else ())):
         if items[name].has_nulls():
             raise RunError(f"{where}: the column `{name}` is empty in some rows.")
+    known = (*OUTCOMES, SCORED) if "rank" in needed else OUTCOMES
+    unknown = items.filter(~pl.col("outcome").is_in(known))["outcome"]
+    if len(unknown):
+        raise RunError(f"{where}: the outcome {unknown[0]!r} is not one of {', '.join(known)}.")
     return items
 
 

@@ -22,6 +22,7 @@ from typer.main import get_command
 from pluralbench_runs.errors import RecipeError, UserError
 from pluralbench_runs.guard import run_cli
 from pluralbench_runs.options import field_flags, name_options
+from pluralbench_runs.toml_files import value_error
 
 MARKUP: Literal["rich"] = "rich"
 EXAMPLE = "Example"
@@ -143,10 +144,16 @@ def _flags(options: Iterable[Any]) -> dict[str, str]:
 
 
 def _naming_options(callback: Callable[..., Any], flags: Mapping[str, str]) -> Callable[..., Any]:
-    """Let the errors of a command name its options where the code below it names parameters."""
+    """Let the errors of a command name its options where the code below it names parameters.
+
+    A value that no recipe or run could record is refused first.
+    """
 
     @wraps(callback)
     def run_command(*args: Any, **values: Any) -> Any:
+        problem = value_error({flags.get(name, name): value for name, value in values.items()})
+        if problem:
+            raise RecipeError(f"{problem}.")
         try:
             return callback(*args, **values)
         except UserError as error:
