@@ -78,22 +78,29 @@ def test_a_reader_sorts_searches_and_reads_items(browser: Browser, report: Path)
     expect(page.locator("#leaderboard-table output")).to_have_text("1 of 3 rows")
 
     page.get_by_role("button", name="Show items").click()
-    items = page.locator("#items-0 > ol > li")
+    items = page.locator("#items-0 ol a")
+    item = page.locator("#items-0 .item")
     expect(items).to_have_count(12)
     page.get_by_label("Order").select_option("all")
-    items.nth(0).get_by_role("button").click()
-    expect(items.nth(0).locator(".text").first).to_have_text(SCRIPT)
-    expect(items.nth(0).locator(".answer").first).to_contain_text(IMAGE)
-    expect(items.nth(0).locator("tbody tr")).to_have_count(3)
-    items.nth(2).get_by_role("button").click()
-    arabic = items.nth(2).locator(".text").first
+    expect(items.nth(3)).to_contain_text("Question 3?")
+    items.nth(0).click()
+    expect(item.locator(".text").first).to_have_text(SCRIPT)
+    expect(item.locator(".answer").first).to_contain_text(IMAGE)
+    expect(item.locator("tbody tr")).to_have_count(3)
+    items.nth(2).click()
+    arabic = item.locator(".text").first
     expect(arabic).to_have_text(ARABIC)
     assert arabic.evaluate("element => getComputedStyle(element).direction") == "rtl"
-    page.locator("#items-0 input").fill("q1")
+    output, search = page.locator("#items-0 output"), page.locator("#items-0 input")
+    search.fill("QUESTION 1")
     expect(items).to_have_count(2)
-    page.locator("#items-0 [data-wrong]").select_option("wrong by shorter")
-    page.get_by_label("Order").select_option("contested")
-    expect(page.locator("#items-0 output")).to_contain_text("item")
+    expect(output).to_have_text("2 of 12 items")
+    search.fill("")
+    for label, option in (("Lost by", "shorter"), ("Show", "models disagree")):
+        page.get_by_label(label).select_option(option)
+        expect(output).to_contain_text("of 12 items")
+        page.get_by_label(label).select_option("")
+    expect(output).to_have_text("12 items")
     assert page.title() != "taken"
     assert wrong == []
 
@@ -104,7 +111,7 @@ def test_it_fits_and_has_no_barrier(browser: Browser, report: Path, width: int, 
     wrong: list[str] = []
     page = opened(browser, report, wrong, width=width, scheme=scheme)
     page.get_by_role("button", name="Show items").click()
-    page.locator("#items-0 > ol > li > button").first.click()
+    page.locator("#items-0 ol a").first.click()
     page.locator("#items-0 .item").wait_for()
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -117,6 +124,62 @@ def test_it_fits_and_has_no_barrier(browser: Browser, report: Path, width: int, 
     theme.click()
     expect(theme).to_have_attribute("aria-pressed", str(scheme != "dark").lower())
     assert page.evaluate(shown) != before
+    assert wrong == []
+
+
+def test_an_item_has_an_address_and_keys_lead_to_the_next(browser: Browser, report: Path) -> None:
+    wrong: list[str] = []
+    page = opened(browser, report, wrong)
+    page.goto(f"{report.as_uri()}#item=pairs/pairs/q5")
+    page.reload()
+    item = page.locator("#items-0 .item")
+    expect(item).to_contain_text("Question 5?")
+    expect(item).to_be_in_viewport()
+    page.get_by_label("Order").select_option("all")
+    page.locator("#items-0 ol a").nth(7).click()
+    expect(item).to_contain_text("Question 7?")
+    assert page.url.endswith("#item=pairs/pairs/q7")
+    page.go_back()
+    expect(item).to_contain_text("Question 5?")
+    page.go_forward()
+    expect(item).to_contain_text("Question 7?")
+    page.keyboard.press("j")
+    expect(item).to_contain_text("Question 8?")
+    chosen = page.locator("#items-0 ol a[aria-current]")
+    expect(chosen).to_be_focused()
+    expect(chosen).to_contain_text("Question 8?")
+    page.keyboard.press("k")
+    page.keyboard.press("ArrowUp")
+    expect(item).to_contain_text("Question 6?")
+    assert page.url.endswith("#item=pairs/pairs/q6")
+    page.keyboard.press("Escape")
+    expect(item).not_to_be_visible()
+    page.set_viewport_size({"width": 400, "height": 800})
+    page.locator("#items-0 ol a").nth(1).click()
+    expect(item).to_contain_text("{{ 7 * 7 }}")
+    expect(page.locator("#items-0 ol")).not_to_be_visible()
+    item.get_by_role("link", name="Next").click()
+    expect(item).to_contain_text(ARABIC)
+    item.get_by_role("link", name="All items").click()
+    expect(page.locator("#items-0 ol a").nth(2)).to_be_focused()
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    ("address", "sentence"),
+    [
+        ("pairs/pairs/%3Cb%3E", "This page has no item “pairs/<b>” of pairs."),
+        ("others/x/1", "This page has no items of “others”, only of pairs."),
+    ],
+)
+def test_an_item_that_is_not_there_is_named(browser: Browser, report: Path, address: str, sentence: str) -> None:
+    wrong: list[str] = []
+    page = opened(browser, report, wrong)
+    page.goto(f"{report.as_uri()}#item={address}")
+    expect(page.get_by_role("alert")).to_have_text(sentence)
+    expect(page.get_by_role("alert")).to_be_in_viewport()
+    page.goto(f"{report.as_uri()}#item=pairs/pairs/q3")
+    expect(page.get_by_role("alert")).to_have_count(0)
     assert wrong == []
 
 

@@ -6,15 +6,18 @@ from base64 import b64encode
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
+import verbs
+from chat_server import Reply, serve
 from html_runs import ARABIC, IMAGE, NAMES, SCRIPT, Read, hostile_runs
 from made_personalize import made_items, made_personalized
 from made_runs import decision, keep, run_of
 from pluralbench import compare
 from pluralbench.errors import EvaluationError
 from pluralbench.reports.html.components import Cell, Head, Row, number, scale_of, table
-from pluralbench.reports.html.items import decided_items, orders_of
+from pluralbench.reports.html.items import browse, decided_items, orders_of
 from pluralbench.reports.html.leaderboard import entries_of
 from pluralbench.reports.html.report import html_report, write_html
 from pluralbench.reports.ranking import rank_sheet
@@ -22,6 +25,7 @@ from pluralbench.reports.sheets import sheets_of
 from pluralbench.results import Run
 from pluralbench.results.finding import FoundRuns, find_runs
 from pluralbench_measures.bootstrap import Estimate
+from written_tables import write
 
 Command = Callable[..., tuple[int, str, str]]
 REFERS = ("aria-labelledby", "aria-describedby", "data-search", "for")
@@ -66,7 +70,40 @@ def test_items_hold_their_texts_as_they_are(page: Read) -> None:
     assert [one["text"] for one in item["answers"]] == [IMAGE, "]]>-->" + SCRIPT]
     assert first[str(index["id"].index("q2"))]["prompt"][0][1] == ARABIC
     assert SCRIPT in index["id"]
-    assert len(index["texts"]) == len(index["id"]) == 12
+    assert index["title"][:4] == [SCRIPT, "{{ 7 * 7 }}", ARABIC, "Question 3?"]
+    assert len(index["texts"]) == len(index["id"]) == index["items"] == 12
+    assert "All 12 items are here, with their texts." in page.words
+
+
+def test_a_long_list_keeps_what_tells_most_and_says_how_many_it_keeps(folder: Path) -> None:
+    (sheet,) = sheets_of(find_runs([folder]).runs)
+    browsed = browse("items", "pairs", sheet, 10**6, listed=5)
+    page = Read(str(browsed.shown) + "".join(map(str, browsed.blocks)))
+    whole = decided_items(sheet.runs)
+    index = page.block("items-index")
+    assert whole.keys[orders_of(whole)["worst"][0]][1] in index["id"]
+    assert (len(index["id"]), len(index["title"]), index["items"]) == (5, 5, 12)
+    assert all(max(places) < 5 for places in index["orders"].values())
+    assert "5 of 12 items are here, the most informative, with their texts." in page.words
+    none = browse("items", "pairs", sheet, 0)
+    assert "12 of them" not in str(none.shown)
+    assert "All 12 items are here, none with its text." in str(none.shown)
+
+
+def test_a_judges_verdicts_are_shown_in_both_orders(tmp_path: Path, pairs: Callable[..., Any]) -> None:
+    data = write(tmp_path / "p.jsonl", pairs(3))
+    with serve(lambda *_: Reply("The first is better. [[A]]")) as server:
+        run = verbs.judge("j", data=data, base_url=server.base_url, out=tmp_path / "run", benchmark="pairs")
+    index, texts = (
+        Read(html_report(find_runs([run.path]))[0]).block(f"items-0-{name}") for name in ("index", "texts-0")
+    )
+    assert index["flags"] == {"tie": [0, 1, 2], "invalid": [], "truncated": []}
+    (model,) = texts["0"]["models"]
+    assert model["orders"] == {"chosen": "prefers chosen", "rejected": "prefers rejected"}
+    assert [title for title, _ in model["replies"]] == [
+        "chosen shown first: prefers chosen", "rejected shown first: prefers rejected",
+    ]  # fmt: skip
+    assert model["credit"] == 0.0
 
 
 def test_the_page_asks_for_nothing_and_every_reference_is_on_it(page: Read) -> None:

@@ -179,6 +179,7 @@ def test_rankings_have_all_answers_and_ratings_their_replies(
         ("1", "0", "tie"),
         ("1", "2", "loss"),
     ]
+    assert item["credit"] == 0.0
 
     def rate(body: dict[str, Any], _: int) -> Reply:
         return Reply(f"[[{len(body['messages'][-1]['content']) % 9 + 1}]]")
@@ -187,6 +188,10 @@ def test_rankings_have_all_answers_and_ratings_their_replies(
     for answer in shown(rated.path)["items"][0]["answers"]:
         assert [reply["text"] for reply in answer["replies"]] == [f"[[{answer['score']:g}]]"]
     said = run("show", made.path, "--lost", "--limit", "1")[1]
+    title, facts = said.splitlines()[4:6]
+    assert title.startswith("? ──")
+    assert facts.endswith(", credit 0")
+    assert "Prompt" not in said, "the title is the prompt"
     assert "Answer 1, rank 1, score 2" in said
     assert "Answer 1 over answer 2: lost, margin -1" in said
 

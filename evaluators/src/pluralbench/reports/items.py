@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from pluralbench.reports.numbers import with_interval
-from pluralbench.results.examples import outcomes_of
+from pluralbench.results.examples import outcomes_of, question_of
 from pluralbench.results.runs import Run
 
 Row = Mapping[str, Any]
@@ -23,7 +23,6 @@ OUTCOMES = {
     "dropped": "dropped (too long)",
     "equal": "equal ranks",
 }
-VERDICTS = {"A": "chose the first (A)", "B": "chose the second (B)", "C": "called it a tie (C)"}
 
 
 def overview(run: Run) -> list[str]:
@@ -44,9 +43,13 @@ def item_page(example: Row, console: Console, *, full: bool = False) -> Iterator
     Args:
         full: Do not cut long texts.
     """
-    title = _title(example)
-    yield Text(f"{title} {'─' * (console.width - cell_len(title) - 1)}", style="bold")
-    for part in _parts(example, full=full):
+    prompt = example["prompt"]
+    title = Text(question_of(prompt, LONG) or _one_line(example["id"]), style="bold")
+    shown = cell_len(title.plain) <= console.width and [one["content"].strip() for one in prompt] == [title.plain]
+    title.truncate(console.width, overflow="ellipsis")
+    yield title.append(f" {'─' * (console.width - cell_len(title.plain) - 1)}"[: console.width - cell_len(title.plain)])
+    further = {**example, "prompt": ()} if shown else example
+    for part in (_text(_facts(example), indent=0), *_parts(further, full=full)):
         for line in Text(part.text, style=part.style).wrap(console, max(console.width - part.indent, 20)):
             line.rstrip()
             yield Text(" " * part.indent).append_text(line)
@@ -69,21 +72,24 @@ def _parts(example: Row, *, full: bool) -> Iterator["Part"]:
         yield from _replies(picked_from.get("replies", []), full=full)
     for decision in example["decisions"]:
         if len(example["decisions"]) > 1:
-            names = f"Answer {decision['chosen']} over answer {decision['rejected']}"
-            yield _heading(f"{names}: {OUTCOMES[decision['outcome']]}{_margin(decision)}")
+            names = f"{answer_name(decision['chosen'])} over {answer_name(decision['rejected'])}"
+            yield _heading(f"{names[0].upper()}{names[1:]}: {OUTCOMES[decision['outcome']]}{_margin(decision)}")
         yield from _decision(decision, full=full)
 
 
-def _title(example: Row) -> str:
-    """The item's id, place and outcome."""
+def _facts(example: Row) -> str:
+    """The item's id, place, outcome and credit."""
     outcomes, first = example["outcomes"], example["decisions"][0]
     one = len(example["decisions"]) == 1
     outcome_text = ", ".join(f"{'' if one else f'{count} '}{OUTCOMES[outcome]}" for outcome, count in outcomes.items())
     place = example["config"] if example["subset"] is None else f"{example['config']}, {example['subset']}"
     english = f"; in English {OUTCOMES[example['english']]}" if "english" in example else ""
-    return sanitize(f"{example['id']} ({place}): {outcome_text}{_margin(first) if one else ''}{english}").replace(
-        "\n", " "
-    )
+    credit = "" if example.get("credit") is None else f", credit {example['credit']:.3g}"
+    return _one_line(f"{example['id']} ({place}): {outcome_text}{_margin(first) if one else ''}{credit}{english}")
+
+
+def _one_line(text: str) -> str:
+    return " ".join(sanitize(text).split())
 
 
 def _margin(decision: Row) -> str:
@@ -91,15 +97,24 @@ def _margin(decision: Row) -> str:
 
 
 def _answer(answer: Row) -> str:
-    name = _answer_name(answer["name"])
-    rank = "" if answer["name"] in SIDES or "rank" not in answer else f", rank {answer['rank']}"
+    name = answer_name(answer["name"])
+    rank = "" if name == answer["name"] or "rank" not in answer else f", rank {answer['rank']}"
     score = "" if "score" not in answer else f", score {_number(answer['score'])}"
     position = f", number {answer['position']} in the list" if "position" in answer else ""
     return f"{name[0].upper()}{name[1:]}{rank}{score}{position}"
 
 
-def _answer_name(answer: str) -> str:
-    return answer if answer in SIDES else f"answer {answer}"
+def answer_name(answer: str) -> str:
+    """The name in a sentence; names such as "chosen" and "rejected 0" need no noun."""
+    return answer if answer.partition(" ")[0] in SIDES else f"answer {answer}"
+
+
+def picked(decision: Row, order: Row) -> str:
+    """Describe the verdict of a judge on a pair in one order, such as "prefers chosen"."""
+    pair = (decision.get("chosen", "A"), decision.get("rejected", "B"))
+    first, second = pair if order["first"] == pair[0] else pair[::-1]
+    names = {"A": f"prefers {answer_name(first)}", "B": f"prefers {answer_name(second)}", "C": "a tie"}
+    return names.get(order["verdict"], "invalid")
 
 
 def _number(value: float | None) -> str:
@@ -132,8 +147,7 @@ def _person(person: Row, *, full: bool) -> Iterator["Part"]:
 def _decision(decision: Row, *, full: bool) -> Iterator["Part"]:
     """The verdicts and replies of a judge on a pair."""
     for order in decision.get("orders", []):
-        first = _answer_name(order["first"])
-        yield _heading(f"Judge, {first} first: {VERDICTS.get(order['verdict'], 'invalid')}")
+        yield _heading(f"Judge, {answer_name(order['first'])} shown first: {picked(decision, order)}")
         yield from _replies(order.get("replies", []), full=full)
     certainty = "" if decision.get("certainty") is None else f", certainty {decision['certainty']:g}"
     if "truth" in decision:

@@ -12,12 +12,14 @@ from typing import Any, NamedTuple
 import polars as pl
 from pluralbench_calls import read_ledger
 from pluralbench_release import TablesError
+from pluralbench_runs.console import sanitize
 
 from pluralbench.config import DataConfig
 from pluralbench.data.items import Items, load_items
 from pluralbench.data.persona_items import PersonaItemSet, load_personas
 from pluralbench.data.persona_prompts import persona_sentences
 from pluralbench.errors import DataError, RunError
+from pluralbench.metrics.credits import item_credits
 from pluralbench.metrics.languages import ARE_LABELS, with_english_outcomes
 from pluralbench.results.columns import CALLS
 from pluralbench.results.decisions import decisions_of
@@ -119,9 +121,9 @@ def examples(run: Run, keys: Sequence[Key], texts: ItemTexts) -> list[Row]:
         texts: Texts of the run's data, as `read_texts` returns them.
 
     Returns:
-        For each item `config`, `id`, `subset`, `outcomes` (number of decisions by outcome), `prompt` (messages),
-        `person`, `answers` and `decisions`, with all recorded replies of a judge. Items in other languages have
-        `english`, the outcome of the same id in English.
+        For each item `config`, `id`, `subset`, `outcomes` (number of decisions by outcome), `credit` (from 0 to 1;
+        None if no decision counts), `prompt` (messages), `person`, `answers` and `decisions`, with all recorded replies
+        of a judge. Items in other languages have `english`, the outcome of the same id in English.
 
     Raises:
         DataError: The texts differ from those that the run was made with.
@@ -146,13 +148,38 @@ def examples(run: Run, keys: Sequence[Key], texts: ItemTexts) -> list[Row]:
     )
     replies = _replies(run, [rows[key] for key in keys])
     make = _persona_example if run.verb == "judge-personas" else _example
-    english = with_english_outcomes(run.config.benchmark.description, decisions_of(run.items))
+    decisions = decisions_of(run.items)
+    english = with_english_outcomes(run.config.benchmark.description, decisions)
     in_english: dict[Key, str] = {row[:3]: row[3] for row in english.select(*KEYS, "outcome_english").iter_rows()}
+    credited = item_credits(run.config.benchmark.description, decisions)
+    parts = credited.group_by("config", "id", "subset").agg(pl.col("credit").mean())
+    credits_by_item: dict[tuple[Any, ...], float] = {row[:3]: row[3] for row in parts.iter_rows()}
     return [
         make(run, texts.items[key[1:]], rows[key], decided[key], replies)
+        | {"credit": credits_by_item.get((*key[:2], decided[key]["subset"][0]))}
         | ({"english": in_english[key]} if key in in_english else {})
         for key in keys
     ]
+
+
+def messages_of(item: Row) -> list[dict[str, str]]:
+    """Return the messages of an item of `ItemTexts`; an item of the persona judge may have none."""
+    if "prompt" in item:
+        messages: list[dict[str, str]] = item["prompt"]
+        return messages
+    return [{"role": "user", "content": item["context"]}] if item["context"].strip() else []
+
+
+def question_of(messages: Sequence[Mapping[str, str]], limit: int) -> str:
+    """Return the first words of the last user message; empty if there is none.
+
+    Args:
+        limit: Maximum number of characters.
+    """
+    asked = [message["content"] for message in messages if message["role"] == "user"]
+    # A long text is cut before its words are joined.
+    words = " ".join(sanitize(asked[-1][: 4 * limit]).split()) if asked else ""
+    return words if len(words) <= limit else f"{words[: limit - 1].rpartition(' ')[0] or words[: limit - 1]}…"
 
 
 def read_texts(run: Run, data: str | None = None) -> ItemTexts:
@@ -307,7 +334,7 @@ def _persona_example(run: Run, item: Row, rows: pl.DataFrame, decided: pl.DataFr
     shown = persona_sentences(item, variables or "all")
     hidden = [entry["sentence"] for entry in item["persona"] if entry["sentence"] and entry["sentence"] not in shown]
     return _common(item, decided) | {
-        "prompt": [{"role": "user", "content": item["context"]}] if item["context"].strip() else [],
+        "prompt": messages_of(item),
         "person": {"context": f"The judge read these variables: {variables}.", "persona": shown, "withheld": hidden},
         "answers": [{"name": side, "text": item[f"option_{side.lower()}"]} for side in ("A", "B")],
         "decisions": [{name: row[name] for name in columns if row[name] is not None} | {"orders": orders}],

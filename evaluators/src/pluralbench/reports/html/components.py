@@ -182,16 +182,17 @@ def details(summary: str, *parts: Markup, key: str = "", kind: str = "") -> Mark
     return _render("details", summary, parts, key, kind)
 
 
-def browser(key: str, title: str, orders: Mapping[str, str], note: str) -> Markup:
+def browser(key: str, name: str, title: str, orders: Mapping[str, str], note: str) -> Markup:
     """Make the controls of an item browser, which `items.js` fills.
 
     Its data are blocks whose ids begin with the key (see `pluralbench.reports.html.items`).
 
     Args:
+        name: Name of the browser in links to its items (`#item=NAME/CONFIG/ID`).
         orders: Titles of the sort orders, by name.
         note: What the browser contains.
     """
-    return _render("browser", key, title, dict(orders), note)
+    return _render("browser", key, name, title, dict(orders), note)
 
 
 def filters(choices: Mapping[str, tuple[str, Sequence[str]]], note: str = "") -> Markup:

@@ -19,16 +19,27 @@ from pluralbench_runs.console import sanitize
 
 from pluralbench.errors import DataError
 from pluralbench.reports.html.components import block, browser
-from pluralbench.reports.items import OUTCOMES, VERDICTS, cut
+from pluralbench.reports.items import OUTCOMES, answer_name, cut, picked
 from pluralbench.reports.layout import clean
 from pluralbench.reports.sheets import Sheet
 from pluralbench.results.decisions import decisions_of
-from pluralbench.results.examples import KEYS, ItemTexts, Key, examples, flipped, read_texts
+from pluralbench.results.examples import (
+    KEYS,
+    ItemTexts,
+    Key,
+    examples,
+    flipped,
+    messages_of,
+    question_of,
+    read_texts,
+)
 from pluralbench.results.runs import Run
 
 Floats = NDArray[np.float64]
-LISTED = 1_000  # items in a sort order
+LISTED = 20_000  # items of a sheet at most
+SORTED = 1_000  # items in a sort order
 TEXTS = 1_500  # items of a sheet with texts at most
+TITLE = 110  # characters of a question in the list
 TOGETHER = 24  # items in a block of texts
 BUDGET = 18_000_000  # characters of all blocks with texts
 LONG, LONG_POST, LONG_REPLY, POSTS = 6_000, 500, 1_500, 5  # characters of texts, and number of posts
@@ -39,7 +50,7 @@ ORDERS = {
     "contested": "Models most divided",
     "flipped": "Decision differs from English",
 }
-LABELS = {"outcomes": OUTCOMES, "verdicts": VERDICTS}
+FLAGS = ("tie", "invalid", "truncated")
 
 
 class Decided(NamedTuple):
@@ -51,6 +62,7 @@ class Decided(NamedTuple):
         of: Number of decisions of each item.
         right: Number of correct decisions, shape (runs, items); NaN if no decision counts.
         margin: Margin of items with one decision, shape (runs, items); NaN for others.
+        flags: Whether any decision of a run is a tie, invalid or truncated, by name (`FLAGS`), shape (items,).
     """
 
     keys: list[Key]
@@ -58,6 +70,18 @@ class Decided(NamedTuple):
     of: Floats
     right: Floats
     margin: Floats
+    flags: Mapping[str, NDArray[np.bool_]]
+
+    def at(self, places: Sequence[int]) -> "Decided":
+        """Return the items at these indices."""
+        return Decided(
+            [self.keys[place] for place in places],
+            [self.subsets[place] for place in places],
+            self.of[places],
+            self.right[:, places],
+            self.margin[:, places],
+            {name: values[places] for name, values in self.flags.items()},
+        )
 
 
 class Browsed(NamedTuple):
@@ -76,16 +100,19 @@ class Browsed(NamedTuple):
     size: int
 
 
-def browse(key: str, sheet: Sheet, budget: int) -> Browsed:
+def browse(key: str, name: str, sheet: Sheet, budget: int, listed: int = LISTED) -> Browsed:
     """Make the browser of a sheet's items.
 
     Args:
+        name: Name of the sheet in links to its items; unique on the page.
         budget: Maximum number of characters of the blocks with texts.
+        listed: Maximum number of items.
     """
-    outcomes = decided_items(sheet.runs)
+    whole = decided_items(sheet.runs)
+    kept = sorted(_most_informative(whole, orders_of(whole, sheet.runs))[:listed])
+    outcomes = whole.at(kept)
     orders = orders_of(outcomes, sheet.runs)
-    chosen = list(dict.fromkeys(chain.from_iterable(zip_longest(*orders.values(), range(len(outcomes.keys))))))
-    wanted = [place for place in chosen if place is not None][:TEXTS]
+    wanted = _most_informative(outcomes, orders)[:TEXTS]
     texts, note = _texts(sheet.runs)
     blocks: list[Markup] = []
     where: dict[int, int] = {}
@@ -98,10 +125,24 @@ def browse(key: str, sheet: Sheet, budget: int) -> Browsed:
             where |= dict.fromkeys(places, len(blocks))
             blocks.append(markup)
             size += len(markup)
-    index = _index(sheet, outcomes, orders, where)
+    index = _index(sheet, outcomes, orders, where) | {"title": _titles(outcomes, texts), "items": len(whole.keys)}
     blocks.append(block(f"{key}-index", _json(index)))
-    text = note or _contents_note(len(where), len(outcomes.keys))
-    return Browsed(browser(key, sheet.heading, {name: ORDERS[name] for name in orders}, text), blocks, note, size)
+    text = " ".join(filter(None, (_contents_note(len(where), len(kept), len(whole.keys)), note)))
+    titles = {order: ORDERS[order] for order in orders}
+    return Browsed(browser(key, name, sheet.heading, titles, text), blocks, note, size)
+
+
+def _most_informative(outcomes: Decided, orders: Mapping[str, Sequence[int]]) -> list[int]:
+    """The indices of all items: the first of each order in turn, then the others in the order of the data."""
+    mixed = chain.from_iterable(zip_longest(*orders.values()))
+    return list(dict.fromkeys(place for place in chain(mixed, range(len(outcomes.keys))) if place is not None))
+
+
+def _titles(outcomes: Decided, texts: ItemTexts | None) -> list[str]:
+    """The first words of each item's question; empty if its text is not known."""
+    known = {} if texts is None else texts.items
+    rows = (known.get(key[1:]) for key in outcomes.keys)
+    return ["" if row is None else question_of(messages_of(row), TITLE) for row in rows]
 
 
 def decided_items(runs: Sequence[Run]) -> Decided:
@@ -117,6 +158,7 @@ def decided_items(runs: Sequence[Run]) -> Decided:
         of=items["of"].to_numpy().astype(np.float64),
         right=np.array([frame["right"].cast(pl.Float64).to_numpy() for frame in own]),
         margin=np.array([frame["margin"].cast(pl.Float64).to_numpy() for frame in own]),
+        flags={name: np.any([frame[name].fill_null(value=False).to_numpy() for frame in own], 0) for name in FLAGS},
     )
 
 
@@ -131,6 +173,9 @@ def _by_item(run: Run) -> pl.DataFrame:
             counted=outcome.is_in(COUNTED).sum(),
             right=(outcome == "win").sum(),
             margin=pl.when(pl.len() == 1).then(pl.col("margin").first()),
+            tie=(outcome == "tie").any(),
+            invalid=(outcome == "invalid").any(),
+            truncated=pl.col("truncated").any(),
         )
         .with_columns(right=pl.when(pl.col("counted") > 0).then("right"))
     )
@@ -176,7 +221,7 @@ def _margins(margin: Floats) -> tuple[Floats, Floats]:
 def _first(values: Floats, then: Floats | None = None) -> list[int]:
     """The indices of the smallest values, without missing ones."""
     order = np.lexsort((np.zeros(len(values)) if then is None else then, values))
-    return [int(place) for place in order if not np.isnan(values[place])][:LISTED]
+    return [int(place) for place in order if not np.isnan(values[place])][:SORTED]
 
 
 def _texts(runs: Sequence[Run]) -> tuple[ItemTexts | None, str]:
@@ -237,7 +282,13 @@ def _of_model(row: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "context": row["person"].get("context"),
         "outcomes": row["outcomes"],
+        "credit": row["credit"],
+        "english": row.get("english"),
         "scores": [one.get("score") for one in row["answers"]],
+        "orders": {one["first"]: picked(decisions[0], one) for one in decisions[0].get("orders", [])}
+        if len(decisions) == 1
+        else {},
+        "reasons": list(dict.fromkeys(sanitize(one["reason"]) for one in decisions if one.get("reason"))),
         "certainty": next((one["certainty"] for one in decisions if "certainty" in one), None),
         "truth": next((one["truth"] for one in decisions if "truth" in one), None),
         "replies": [*_ratings(row["answers"]), *_verdicts(decisions)],
@@ -248,19 +299,19 @@ def _ratings(answers: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     listed = sorted((one for one in answers if "position" in one), key=itemgetter("position"))
     for reply in listed[0].get("replies", []) if listed else []:
         order = ", ".join(f"{one['position']}: {one['name']}" for one in listed)
-        yield f"Pick from {order}", cut(reply["text"], LONG_REPLY)
+        yield f"Picked from the list {order}", cut(reply["text"], LONG_REPLY)
     for one in [] if listed else answers:
         for reply in one.get("replies", []):
-            yield f"Rating of {one['name']}", cut(reply["text"], LONG_REPLY)
+            yield f"Rating of {answer_name(one['name'])}", cut(reply["text"], LONG_REPLY)
 
 
 def _verdicts(decisions: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     for decision in decisions:
-        pair = f"{decision['chosen']} over {decision['rejected']}: " if len(decisions) > 1 else ""
+        pair = f"{decision['chosen']} against {decision['rejected']}, " if len(decisions) > 1 else ""
         for order in decision.get("orders", []):
-            verdict = f"{pair}{order['first']} first, {VERDICTS.get(order['verdict'], 'invalid')}"
+            title = f"{pair}{answer_name(order['first'])} shown first: {picked(decision, order)}"
             for reply in order.get("replies", []):
-                yield verdict, cut(reply["text"], LONG_REPLY)
+                yield title, cut(reply["text"], LONG_REPLY)
 
 
 def _index(
@@ -283,17 +334,18 @@ def _index(
         "margin": [[None if np.isnan(one) else float(f"{one:.3g}") for one in row] for row in outcomes.margin],
         "orders": orders,
         "texts": where,
-        "labels": LABELS,
+        "flags": {name: np.flatnonzero(values).tolist() for name, values in outcomes.flags.items()},
+        "labels": OUTCOMES,
     }
 
 
-def _contents_note(with_texts: int, items: int) -> str:
-    if with_texts == items:
-        return "All items are shown with their texts."
-    return (
-        f"All {items:,} items are listed with their outcomes; the {with_texts:,} that come first in the sort orders "
-        "have their texts. `pluralbench show` prints the others."
-    )
+def _contents_note(with_texts: int, listed: int, items: int) -> str:
+    """Say how many of the items are on the page."""
+    shown = f"All {items:,} items are here" if listed == items else f"{listed:,} of {items:,} items are here"
+    if with_texts == listed:
+        return f"{shown}, with their texts." if listed == items else f"{shown}, the most informative, with their texts."
+    those = "none with its text" if not with_texts else f"{with_texts:,} of them with their texts"
+    return f"{shown}, {those}. The command pluralbench show prints the others."
 
 
 def _json(value: Any) -> bytes:

@@ -146,18 +146,19 @@ def _benchmarks(board: Board) -> Iterator[Part]:
     every = [item.original for item in board.accepted]
     budget, left = BUDGET, len(board.sheets)
     with progress("Writing the page", len(board.sheets)) as meter:
-        for number, places in enumerate(by_benchmark.values()):
+        for number, (benchmark, places) in enumerate(by_benchmark.items()):
             key = f"benchmark-{number}"
             own = [run for at in places for run in board.sheets[at].runs]
             parts: list[Markup] = []
             items, blocks, missing = [], [], []
-            for at in places:
+            for nth, at in enumerate(places, start=1):
                 sheet = board.sheets[at]
                 parts.append(sheet_table(board, at))
                 modes = modes_table(f"modes-{at}", sheet)
                 parts += [] if modes is None else [modes]
                 if board.by_path[sheet.runs[0].path].checked is None:
-                    browsed = browse(f"items-{at}", sheet, budget // left)
+                    name = benchmark if nth == 1 else f"{benchmark}-{nth}"
+                    browsed = browse(f"items-{at}", name, sheet, budget // left)
                     budget, left = budget - browsed.size, left - 1
                     items.append(section(f"Items: {sheet.heading}", f"browse-{at}", browsed.shown, level=3))
                     blocks += browsed.blocks
