@@ -1,4 +1,4 @@
-"""Paired tests: exchanges within clusters against a plain loop, Holm's rule by hand, and Cohen's kappa by the book."""
+"""Tests of differences: exchanges against a plain loop, p from an interval, Holm's rule by hand, Cohen's kappa."""
 
 from itertools import product
 
@@ -6,52 +6,58 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pluralbench_measures.bootstrap import Sums
+from pluralbench_measures.bootstrap import Estimate, Sums
+from pluralbench_measures.intervals import perturb
 from pluralbench_measures.kappa import cohens_kappa
-from pluralbench_measures.paired import exchange, holm, p_value
-from scipy.stats import binomtest
+from pluralbench_measures.paired import exchanges, holm, interval_p_value, p_value
+from scipy.stats import binomtest, t
 from statsmodels.stats.multitest import multipletests
 
 LABELS = ("win", "loss", "tie")
-small = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(3, 5)), min_size=1, max_size=6)
 
 
-def sums(won: list[list[float]], counts: list[list[float]]) -> Sums:
-    return Sums(np.array(won, dtype=np.float64), np.array(counts, dtype=np.float64))
-
-
-@given(small)
-def test_few_clusters_are_exchanged_in_every_way(clusters: list[tuple[int, int, int]]) -> None:
-    counts = [[float(n)] for *_, n in clusters]
-    first = sums([[float(a)] for a, _, _ in clusters], counts)
-    second = sums([[float(b)] for _, b, _ in clusters], counts)
-    ours, theirs = exchange(first, second, 0)
-    differences = theirs.pooled([0]) - ours.pooled([0])
-    total = sum(n for *_, n in clusters)
+@given(st.lists(st.integers(-3, 3), min_size=1, max_size=6))
+def test_few_clusters_are_exchanged_in_every_way(differences: list[int]) -> None:
+    found = np.concatenate([signs @ np.array(differences, np.float64) for signs in exchanges(len(differences), 0)])
     ways = [
-        sum((b - a) * sign for (a, b, _), sign in zip(clusters, signs, strict=True)) / total
-        for signs in product([1, -1], repeat=len(clusters))
+        sum(one * sign for one, sign in zip(differences, signs, strict=True))
+        for signs in product([1, -1], repeat=len(differences))
     ]
-    assert sorted(differences[1:]) == pytest.approx(sorted(ways))
-    as_large = sum(abs(way) >= abs(ways[0]) - 1e-12 for way in ways)
-    assert p_value(differences) == pytest.approx(as_large / len(ways))
+    assert found[0] == sum(differences)
+    assert sorted(found[1:]) == sorted(ways)
+    assert p_value(found) == pytest.approx(sum(abs(way) >= abs(ways[0]) for way in ways) / len(ways))
 
 
 def test_many_clusters_are_exchanged_at_random_and_agree_with_the_sign_test() -> None:
-    won = [[float(n < 12)] for n in range(60)]
-    other = [[float(12 <= n < 42)] for n in range(60)]
-    ours, theirs = exchange(sums(won, [[1.0]] * 60), sums(other, [[1.0]] * 60), 3)
-    differences = theirs.pooled([0]) - ours.pooled([0])
-    assert differences[0] == differences[1] == pytest.approx(18 / 60)
-    assert p_value(differences) == pytest.approx(binomtest(30, 42).pvalue, abs=0.01)
-    again = exchange(sums(won, [[1.0]] * 60), sums(other, [[1.0]] * 60), 3)[0]
-    assert np.array_equal(again.won, ours.won)
+    differences = np.array([-1.0] * 12 + [1.0] * 30 + [0.0] * 18)
+    found = np.concatenate([signs @ differences for signs in exchanges(60, 3)])
+    assert found[0] == found[1] == 18
+    assert p_value(found) == pytest.approx(binomtest(30, 42).pvalue, abs=0.01)
 
 
-def test_the_leaves_of_a_cluster_are_exchanged_together() -> None:
-    first, second = sums([[1, 0], [1, 0]], [[1, 1], [1, 1]]), sums([[0, 1], [0, 1]], [[1, 1], [1, 1]])
-    ours, _ = exchange(first, second, 0)
-    assert ours.won.sum(1).tolist() == [2.0] * 5, "what one leaf loses, the other gains"
+def paired_difference(decisions: list[tuple[bool, bool]]) -> Estimate:
+    """The difference of two accuracies, one decision per cluster."""
+    counts = np.ones((len(decisions), 1))
+    perturbed = perturb(*(Sums(np.array([[float(pair[side])] for pair in decisions]), counts) for side in (0, 1)))
+    first, second = (source.pooled([0]) for source in perturbed.sources)
+    return perturbed.difference(second - first, [[0]], None, len(decisions))
+
+
+def test_p_is_that_of_students_t_at_the_standard_error_of_the_interval() -> None:
+    assert interval_p_value(Estimate(0.2, 0.2 - 0.1 * t.ppf(0.975, 19), 0.9, None, 20)) == pytest.approx(
+        2 * t.sf(2, 19)
+    )
+    assert interval_p_value(Estimate(0.0, -0.3, 0.3, None, 20)) == 1.0
+    assert interval_p_value(Estimate(0.2, None, None, None, 20)) is None
+
+
+def test_p_of_no_difference_is_below_five_percent_about_one_time_in_twenty() -> None:
+    """Of 500 pairs of models that are equally good; the share has a standard error of one percent."""
+    draw = np.random.default_rng(0)
+    for clusters in (10, 30):
+        decisions = draw.random((500, clusters, 2)) < 0.6
+        ps = [interval_p_value(paired_difference([(a, b) for a, b in one])) for one in decisions.tolist()]
+        assert 0.01 <= np.mean([p is not None and p < 0.05 for p in ps]) <= 0.08
 
 
 def test_a_difference_that_is_missing_has_no_p_value() -> None:

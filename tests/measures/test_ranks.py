@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench_measures.bootstrap import Estimate
-from pluralbench_measures.ranks import RankInterval, interval_p_value, mean_of_independent, ranks
+from pluralbench_measures.paired import interval_p_value
+from pluralbench_measures.ranks import RankInterval, mean_of_independent, ranks
 
 VALUES = st.lists(st.integers(0, 12).map(float), min_size=2, max_size=6)
 

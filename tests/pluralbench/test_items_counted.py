@@ -68,7 +68,7 @@ def test_a_comparison_says_how_many_decisions_count_and_counts_these_alone(
     assert status == 0
     assert ": 10 decisions on 10 " in said
     assert ", over 3 of these\n" in said
-    assert "; 3 decisions that only this run gets right\n" in said
+    assert "Decisions that only A gets right: 3; only B: 0.\n" in said
 
 
 def test_runs_of_a_table_that_count_other_items_are_told_apart() -> None:

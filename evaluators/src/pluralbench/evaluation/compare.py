@@ -2,21 +2,20 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
-from pluralbench_measures.bootstrap import Array, Estimate
+from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 from pluralbench_measures.intervals import Perturbed
-from pluralbench_measures.paired import exchange, holm, p_value
+from pluralbench_measures.paired import holm, interval_p_value
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.clusters import connected_groups
 from pluralbench.errors import RunError
 from pluralbench.metrics.accuracy import (
     Counts,
-    Drawn,
     Leaf,
     ResampledAccuracy,
     count,
@@ -26,17 +25,22 @@ from pluralbench.metrics.accuracy import (
     resampled_accuracies,
 )
 from pluralbench.metrics.credits import COUNTED
+from pluralbench.reports.names import row_names
+from pluralbench.reports.numbers import p_value, points
 from pluralbench.results.decisions import BASE, decisions_of
 from pluralbench.results.metrics_frame import METRICS, PLACE, Place
 from pluralbench.results.runs import Run
 
 KEYS = ["config", "id", "chosen", "rejected", "repeat"]
+MIN_TESTED = 10
+"""Smallest number of clusters of a part that is tested. Fewer can hardly differ significantly, and each test raises the
+adjusted p-values of the others."""
 VERDICTS = ("verdict_chosen_first", "verdict_rejected_first")
 """Verdicts in both orders, which some benchmarks count one by one (`Benchmark.vote`)."""
 DIFFERENCES = pl.Schema(
     {name: METRICS[name] for name in PLACE}
     | {name: pl.Float64() for name in ("first", "second", "difference", "low", "high", "p_value", "p_holm")}
-    | {"n": pl.Int64(), "clusters": pl.Int64(), "method": pl.String()}
+    | {"method": pl.String(), "n": pl.Int64(), "clusters": pl.Int64()}
 )
 """Columns of `RunComparison.parts`: the place (see `pluralbench.results.metrics_frame`), both numbers, and the test."""
 
@@ -52,7 +56,10 @@ class Difference:
         low: Lower end of the 95% interval of the difference.
         high: Upper end.
         method: How the interval was computed.
-        p_value: Two-sided p-value of no difference, from exchanging the runs within clusters (prompts or users).
+        n: Number of decisions (of an exact match: prompts).
+        clusters: Number of their clusters (prompts or users).
+        p_value: Two-sided p-value of no difference. It is below 5% exactly if the interval excludes 0. Of a part, None
+            with fewer than `MIN_TESTED` clusters.
     """
 
     first: float | None
@@ -61,7 +68,19 @@ class Difference:
     low: float | None
     high: float | None
     method: str | None
+    n: int | None
+    clusters: int | None
     p_value: float | None
+
+    @property
+    def estimate(self) -> Estimate:
+        """The difference with its interval."""
+        return Estimate(self.difference, self.low, self.high, self.n, self.clusters, self.method)
+
+    @property
+    def significant(self) -> bool:
+        """Whether the difference is beyond chance: the interval excludes 0."""
+        return self.p_value is not None and self.p_value < 1 - CONFIDENCE
 
 
 @dataclass(frozen=True)
@@ -71,6 +90,7 @@ class RunComparison:
     Attributes:
         first: Directory of the first run.
         second: Directory of the second run.
+        names: Names of the two models, and in brackets the settings that tell their runs apart.
         benchmark: Name of the benchmark.
         rule: Definition of the overall number, as a sentence.
         decisions: Number of shared decisions.
@@ -82,11 +102,13 @@ class RunComparison:
         only_second: Counted decisions that only the second run got right.
         left_out: Decisions that only one run has.
         tested: Number of parts with a p-value; `p_holm` is adjusted for this many.
-        parts: One row per config, section and category, with the columns `DIFFERENCES`.
+        parts: One row per config, section and category, with the columns `DIFFERENCES`. Differences are the second run
+            minus the first.
     """
 
     first: str
     second: str
+    names: tuple[str, str]
     benchmark: str
     rule: str
     decisions: int
@@ -100,22 +122,46 @@ class RunComparison:
     tested: int
     parts: pl.DataFrame
 
+    @property
+    def sentence(self) -> str:
+        """The overall result in a sentence: which model is better, or that the two cannot be told apart."""
+        (first, second), head = self.names, self.headline
+        if head.difference is None:
+            return f"{second} and {first} cannot be compared: one of the runs has no overall number."
+        sample = f"on these {head.clusters or 0:,} {self.clustered_by}"
+        difference = f"{second} minus {first} is {points(head.difference)} points"
+        if head.low is None or head.high is None or head.p_value is None:
+            return f"{difference} {sample}, which are too few for an interval."
+        p = f"p = {p_value(head.p_value)}".replace("= <", "< ")
+        ends = f"{points(head.low)} to {points(head.high)}"
+        if not head.significant:
+            return f"{second} and {first} cannot be told apart {sample}: {difference} (95% interval {ends}, {p})."
+        better, worse = (second, first) if head.difference > 0 else (first, second)
+        low, high = sorted(100 * abs(end) for end in (head.low, head.high))
+        by = f"{100 * abs(head.difference):.1f} points"
+        return f"{better} is better than {worse} by {by} {sample} (95% interval {low:.1f} to {high:.1f}, {p})."
+
+    @property
+    def untested(self) -> pl.DataFrame:
+        """The rows of `parts` without a test: fewer than `MIN_TESTED` clusters, or no interval."""
+        return self.parts.filter(pl.col("p_value").is_null())
+
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON values, with `parts` as a list of rows."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return values | {"headline": asdict(self.headline), "parts": self.parts.to_dicts()}
 
 
-def compare(first: Run, second: Run, *, seed: int = 0, differing_text: bool = False) -> RunComparison:
+def compare(first: Run, second: Run, *, differing_text: bool = False) -> RunComparison:
     """Compare two runs of one benchmark by paired tests on the decisions they share.
 
     The overall number and its parts are recomputed on the shared decisions. Intervals are over the clusters'
-    differences (`pluralbench_measures.intervals`); p-values come from exchanging the runs within clusters.
+    differences (`pluralbench_measures.intervals`), and each p-value follows from its interval, so that the two always
+    agree. Parts with fewer than `MIN_TESTED` clusters are not tested.
 
     Args:
         first: A run, as `load_run` returns it.
         second: Another run of the same benchmark and items.
-        seed: Seed of the exchanges.
         differing_text: Allow items with the same id to have different texts, as two translations have.
 
     Returns:
@@ -129,18 +175,19 @@ def compare(first: Run, second: Run, *, seed: int = 0, differing_text: bool = Fa
     both = _shared_decisions(ours, theirs, first, second, differing_text=differing_text)
     shared = both.filter(pl.col("outcome") != "equal")
     leaves, counts = _counts(benchmark, both)
-    differences = _differences(benchmark, leaves, counts[0], counts[1], seed)
+    (_, headline), *parts = _differences(benchmark, leaves, *counts)
     counted = of_overall(benchmark, shared)
     wins = [counted["outcome"] == "win", counted["outcome_second"] == "win"]
-    (_, headline, _), *parts = differences
-    adjusted = holm([part.p_value for _, part, _ in parts])
-    rows = [
-        place._asdict() | asdict(part) | {"p_holm": p, "n": number.n, "clusters": number.clusters}
-        for (place, part, number), p in zip(parts, adjusted, strict=True)
+    parts = [
+        (place, part if (part.clusters or 0) >= MIN_TESTED else replace(part, p_value=None)) for place, part in parts
     ]
+    adjusted = holm([part.p_value for _, part in parts])
+    rows = [place._asdict() | asdict(part) | {"p_holm": p} for (place, part), p in zip(parts, adjusted, strict=True)]
+    ours_name, theirs_name = row_names([first, second])
     return RunComparison(
         first=str(first.path),
         second=str(second.path),
+        names=(ours_name, theirs_name),
         benchmark=first.config.benchmark.name,
         rule=first.config.benchmark.rule,
         decisions=shared.height,
@@ -287,12 +334,11 @@ def _refuse_items(other: pl.DataFrame, what: str, first: Run, second: Run) -> No
 
 
 def _differences(
-    benchmark: Benchmark, leaves: Sequence[Leaf], first: Counts, second: Counts, seed: int
-) -> list[tuple[Place, Difference, ResampledAccuracy]]:
+    benchmark: Benchmark, leaves: Sequence[Leaf], first: Counts, second: Counts
+) -> list[tuple[Place, Difference]]:
     """Test the overall number, which comes first, and its parts."""
     perturbed, sides = perturb_counts(first, second)
     resampled = [resampled_accuracies(benchmark, leaves, side) for side in sides]
-    exchanged = [resampled_accuracies(benchmark, leaves, side) for side in _exchanged(first, second, seed)]
     # The overall number and its parts: means, configs, sections and categories. A single config is not a part.
     configs = {number.place for number in resampled[0] if number.place.group == "config"}
     places = {
@@ -300,22 +346,21 @@ def _differences(
     }
     if len({place.config for place in configs}) > 1:
         places |= configs
-    rows = zip(*resampled, *exchanged, strict=True)
-    return [
-        (ours.place, _difference(perturbed, ours, theirs, exchanged_theirs.values - exchanged_ours.values), ours)
-        for ours, theirs, exchanged_ours, exchanged_theirs in rows
-        if ours.place in places
-    ]
+    pairs = zip(*resampled, strict=True)
+    return [(ours.place, _difference(perturbed, ours, theirs)) for ours, theirs in pairs if ours.place in places]
 
 
-def _exchanged(first: Counts, second: Counts, seed: int) -> tuple[Drawn, Drawn]:
-    pairs = {name: exchange(first[name], second[name], seed) for name in first}
-    return {name: ours for name, (ours, _) in pairs.items()}, {name: theirs for name, (_, theirs) in pairs.items()}
-
-
-def _difference(
-    perturbed: Perturbed, first: ResampledAccuracy, second: ResampledAccuracy, exchanged: Array
-) -> Difference:
+def _difference(perturbed: Perturbed, first: ResampledAccuracy, second: ResampledAccuracy) -> Difference:
     estimate = perturbed.difference(second.values - first.values, first.strata, first.n, first.clusters)
     ours, theirs = (None if np.isnan(run.values[0]) else float(run.values[0]) for run in (first, second))
-    return Difference(ours, theirs, estimate.value, estimate.low, estimate.high, estimate.method, p_value(exchanged))
+    return Difference(
+        ours,
+        theirs,
+        estimate.value,
+        estimate.low,
+        estimate.high,
+        estimate.method,
+        estimate.n,
+        estimate.clusters,
+        interval_p_value(estimate),
+    )

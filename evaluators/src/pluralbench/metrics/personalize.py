@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, mean_of, sums_of
 from pluralbench_measures.intervals import Strata, perturb
-from pluralbench_measures.paired import exchange, holm, p_value
+from pluralbench_measures.paired import holm, interval_p_value
 
 from pluralbench.metrics.accuracy import separate_strata
 from pluralbench.results.metrics_frame import Numbers, Place
@@ -64,11 +64,11 @@ def _set_numbers(items: pl.DataFrame, group: str, config: str | None, *, by_conf
     methods = list(dict.fromkeys(method for method, _ in parts))
     for first, second in COMPARED:
         compared = [name for name in methods if (name, first) in parts and (name, second) in parts]
-        for method in compared:
-            gain = _gain(parts[method, first], parts[method, second])
+        gains = [_gain(parts[method, first], parts[method, second]) for method in compared]
+        for method, gain in zip(compared, gains, strict=True):
             yield Place(group, "gain", config, method, f"{second}-{first}"), gain
         # Only whole sets are tested, to keep the number of tests small.
-        tests = [_test(parts[method, first], parts[method, second]) for method in compared if config is None]
+        tests = [interval_p_value(gain) for gain in gains if config is None]
         for metric, values in (("p_value", tests), ("p_holm", holm(tests) if len(tests) > 1 else tests)):
             for method, p in zip(compared if tests else [], values, strict=True):
                 yield Place(group, metric, None, method, f"{second}-{first}"), Estimate(p)
@@ -105,12 +105,6 @@ def _gain(first: _Part, second: _Part) -> Estimate:
     perturbed = perturb(first.sums, second.sums)
     one, other = (_values(source, first.strata) for source in perturbed.sources)
     return perturbed.difference(other - one, first.strata, first.n, first.clusters)
-
-
-def _test(first: _Part, second: _Part) -> float | None:
-    """Return the two-sided p-value of no difference, by exchanging the two conditions within users."""
-    one, other = (_values(source, first.strata) for source in exchange(first.sums, second.sums, seed=0))
-    return p_value(other - one)
 
 
 def _over_seeds(seeds: Sequence[pl.DataFrame], *, by_config: bool) -> Estimate:

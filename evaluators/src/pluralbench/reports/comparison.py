@@ -1,35 +1,76 @@
-"""Table of the parts of a comparison of two runs."""
+"""The comparison of two runs as a table with notes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pluralbench_measures.bootstrap import Estimate
+import polars as pl
+from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 
-from pluralbench.evaluation.compare import RunComparison
+from pluralbench.evaluation.compare import MIN_TESTED, RunComparison
 from pluralbench.reports.numbers import p_value, points
 from pluralbench.reports.tables import Column, Row, Table
 
-METRICS = {"accuracy": "accuracy", "exact_match": "exact match"}
+METRICS = {"exact_match": "exact match"}
 COLUMNS = (
-    Column("first"),
-    Column("second"),
-    Column("difference", points),
+    Column("A"),
+    Column("B"),
+    Column("B minus A", points),
     Column("p", p_value),
     Column("Holm", p_value),
 )
+MAX_UNTESTED = 8
+"""Largest number of parts without a test that a note names."""
 
 
-def parts_table(comparison: RunComparison) -> Table:
-    """Make a row for each part: both numbers, the difference with its interval, p, and p corrected by Holm."""
-    rows = []
+def heading_lines(comparison: RunComparison, title: str) -> Iterator[str]:
+    """Yield the lines above the table: what is compared, and how the overall number is computed."""
+    counted = "" if comparison.counted == comparison.decisions else f", over {comparison.counted:,} of these"
+    yield f"{title}: {comparison.decisions:,} decisions on {comparison.clusters:,} {comparison.clustered_by}"
+    yield f"  A: {comparison.names[0]} ({comparison.first})"
+    yield f"  B: {comparison.names[1]} ({comparison.second})"
+    yield f"Overall: {comparison.rule}{counted}"
+
+
+def comparison_table(comparison: RunComparison) -> Table:
+    """Make a row for the overall number and each tested part: both numbers, the difference, p and p by Holm."""
+    head = comparison.headline
+    rows = [Row("overall", (head.first, head.second, head.estimate, head.p_value, ""))]
     for row in comparison.parts.iter_rows(named=True):
-        difference = Estimate(row["difference"], row["low"], row["high"])
-        rows.append(Row(_name(row), (row["first"], row["second"], difference, row["p_value"], row["p_holm"])))
-    return Table("", "part", COLUMNS, rows)
+        if row["p_value"] is not None:
+            difference = Estimate(*(row[name] for name in ("difference", "low", "high", "n", "clusters", "method")))
+            rows.append(Row(_name(row), (row["first"], row["second"], difference, row["p_value"], row["p_holm"])))
+    columns = COLUMNS if comparison.tested else COLUMNS[:-1]
+    return Table("", "", columns, [row._replace(values=row.values[: len(columns)]) for row in rows])
+
+
+def comparison_notes(comparison: RunComparison) -> Iterator[str]:
+    """Yield the sentences below the table, which explain its numbers and name what is not among them."""
+    yield "Accuracies in percent; differences in points, with 95% intervals, which exclude 0 if p < 0.05."
+    if comparison.tested:
+        yield f"Holm: p adjusted for the {comparison.tested} tested part{'s' * (comparison.tested > 1)}."
+    alone = comparison.parts.filter(pl.col("p_value") < 1 - CONFIDENCE, pl.col("p_holm") >= 1 - CONFIDENCE)
+    if alone.height:
+        names = "; ".join(_name(row) for row in alone.iter_rows(named=True))
+        yield f"Differs by its own interval, which is not adjusted, but not by Holm's p: {names}."
+    # Both metrics of a part are on the same prompts.
+    untested = {_place(row): row["clusters"] for row in comparison.untested.iter_rows(named=True)}
+    if untested:
+        named = [f"{place} ({clusters:,})" for place, clusters in untested.items()][:MAX_UNTESTED]
+        more = [f"and {len(untested) - MAX_UNTESTED} more"] if len(untested) > MAX_UNTESTED else []
+        yield (
+            f"Not tested, with fewer than {MIN_TESTED} {comparison.clustered_by} or one per subset: "
+            f"{', '.join([*named, *more])}."
+        )
+    yield f"Decisions that only A gets right: {comparison.only_first:,}; only B: {comparison.only_second:,}."
+    if comparison.left_out:
+        yield f"{comparison.left_out:,} decisions are in only one of the runs and were left out."
 
 
 def _name(row: Mapping[str, Any]) -> str:
-    """ "human: 知识, exact match", or "all: accuracy" for a mean over configs."""
-    places = [row[name] for name in ("config", "section", "subset") if row[name] is not None] or ["all configs"]
-    metric = "" if row["metric"] == "accuracy" else f", {METRICS.get(row['metric'], row['metric'])}"
-    return ": ".join(places) + metric
+    """ "human: 知识, exact match", or "all configs" for a mean over configs."""
+    return _place(row) + ("" if row["metric"] == "accuracy" else f", {METRICS.get(row['metric'], row['metric'])}")
+
+
+def _place(row: Mapping[str, Any]) -> str:
+    places = [row[name] for name in ("config", "section", "subset") if row[name] is not None]
+    return ": ".join(places) or "all configs"

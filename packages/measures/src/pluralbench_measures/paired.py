@@ -1,37 +1,14 @@
-"""Paired tests of two runs on the same decisions."""
+"""Tests of differences: a p-value from an interval, exchanges for permutation tests, and Holm's adjustment."""
 
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from pluralbench_measures.bootstrap import Array, Resampled, Sums
+from pluralbench_measures.bootstrap import CONFIDENCE, Array, Estimate
 
 PERMUTATIONS = 9999
 SIGNS_AT_ONCE = 20_000_000  # clusters times permutations in memory at a time
 ROUNDING = 1e-9  # smaller differences count as equal
-
-
-def exchange(first: Sums, second: Sums, seed: int, permutations: int = PERMUTATIONS) -> tuple[Resampled, Resampled]:
-    """Exchange two runs within random clusters.
-
-    The exchanged clusters depend only on the seed and the number of clusters (see `exchanges`).
-
-    Args:
-        first: Sums of the first run.
-        second: Sums of the second run, on the same decisions and clusters.
-        seed: Seed of the drawn exchanges.
-        permutations: Number of exchanges that are drawn if enumerating all would take more.
-
-    Returns:
-        The sums by leaf of either run: row 0 has the data, each other row one exchange.
-    """
-    difference = second.won - first.won
-    # An exchanged cluster gives each run the other's decisions, so its difference changes sign.
-    differences = np.concatenate([signs @ difference for signs in exchanges(len(difference), seed, permutations)])
-    counts = np.broadcast_to(first.counts.sum(0), differences.shape)
-    present = first.counts > 0
-    total = (first.won + second.won).sum(0)
-    return Resampled((total - differences) / 2, counts, present), Resampled((total + differences) / 2, counts, present)
 
 
 def exchanges(clusters: int, seed: int, permutations: int = PERMUTATIONS) -> Iterator[Array]:
@@ -67,6 +44,25 @@ def p_value(differences: Array) -> float | None:
     if np.isnan(differences[0]):
         return None
     return float((np.abs(differences[1:]) >= abs(differences[0]) - ROUNDING).mean())
+
+
+def interval_p_value(difference: Estimate) -> float | None:
+    """Compute the two-sided p-value of no difference from a 95 % interval; None without an interval.
+
+    It is below 5 % exactly if the interval excludes 0. The standard error is the distance to the bound nearer to 0,
+    divided by the quantile of Student's t with one degree of freedom less than the clusters.
+    """
+    from scipy.special import stdtr, stdtrit  # noqa: PLC0415 - importing it takes two seconds
+
+    value, low, high = difference.value, difference.low, difference.high
+    if value is None or low is None or high is None:
+        return None
+    half = value - low if value > 0 else high - value
+    degrees = max((difference.clusters or 0) - 1, 1)
+    if half <= 0:
+        return 1.0 if value == 0 else 0.0
+    quantile = float(stdtrit(degrees, (1 + CONFIDENCE) / 2))
+    return float(2 * stdtr(degrees, -quantile * abs(value) / half))
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

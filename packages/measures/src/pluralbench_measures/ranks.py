@@ -5,7 +5,7 @@ from math import hypot
 from typing import NamedTuple
 
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
-from pluralbench_measures.paired import holm
+from pluralbench_measures.paired import holm, interval_p_value
 
 Pair = tuple[int, int]
 
@@ -44,25 +44,6 @@ def ranks(models: int, differences: Mapping[Pair, Estimate]) -> list[RankInterva
             better[down] += 1
             worse[up] += 1
     return [RankInterval(1 + above, models - below) for above, below in zip(better, worse, strict=True)]
-
-
-def interval_p_value(difference: Estimate) -> float | None:
-    """Compute the two-sided p-value of no difference from a 95 % interval; None without an interval.
-
-    It is below 5 % if the interval excludes 0. The standard error is the distance to the bound nearer to 0, divided by
-    the quantile of Student's t.
-    """
-    from scipy.special import stdtr, stdtrit  # noqa: PLC0415 - importing it takes two seconds
-
-    value, low, high = difference.value, difference.low, difference.high
-    if value is None or low is None or high is None:
-        return None
-    half = value - low if value > 0 else high - value
-    degrees = max((difference.clusters or 0) - 1, 1)
-    if half <= 0:
-        return 1.0 if value == 0 else 0.0
-    quantile = float(stdtrit(degrees, (1 + CONFIDENCE) / 2))
-    return float(2 * stdtr(degrees, -quantile * abs(value) / half))
 
 
 def mean_of_independent(numbers: Sequence[Estimate]) -> Estimate:
