@@ -179,7 +179,10 @@ def _metric_notes(sheets: Sequence[Sheet]) -> list[str]:
 def _language_notes(sheets: Sequence[Sheet]) -> Iterator[str]:
     metrics = {column.place.metric for sheet in sheets for column in sheet.columns}
     if "drop" in metrics:
-        yield "Against English: difference in points on the same ids. Kappa: label consistency."
+        yield (
+            "Against English: accuracy minus that of the same items in English, in points. Kappa: agreement of the "
+            "labels with those in English."
+        )
     for sheet in sheets:
         for row in sheet.rows:
             reference = row.run.config.benchmark.description.reference
