@@ -17,7 +17,8 @@ import polars as pl
 import typer
 from numpy.typing import NDArray
 from pluralbench.reports.figures import style
-from pluralbench.reports.figures.series import COLORS, MARKERS
+from pluralbench.reports.figures.series import MARKERS
+from pluralbench.reports.figures.theme import BAND, COLORS
 from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, bootstrap_estimate, resample
 from pluralbench_measures.intervals import Perturbed, Strata, perturb
 from pluralbench_runs import run
@@ -170,7 +171,7 @@ def _draw(summary: pl.DataFrame, folder: Path, draws: str) -> None:
         figure = style.sheet(len(DESIGNS) * (width + gap), height)
         for number, design in enumerate(DESIGNS):
             ax = style.place(figure, number * (width + gap), 0, width, height)
-            ax.axhspan(93, 97, color="0.92", linewidth=0, zorder=0)
+            ax.axhspan(93, 97, color=BAND, linewidth=0, zorder=0)
             for place, method in enumerate((AFTER, BEFORE)):
                 own = summary.filter(design=design, method=method)
                 looks: Any = {"color": COLORS[place], "marker": MARKERS[place], "markersize": 3}

@@ -17,7 +17,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import polars as pl
 import typer
 from build_chinese.preferences import Judgment, Mark, resolve
-from pluralbench.reports.figures import series, style
+from pluralbench.reports.figures import style
+from pluralbench.reports.figures.files import save
+from pluralbench.reports.figures.series import MARKERS
+from pluralbench.reports.figures.theme import COLORS
 from pluralbench_release.errors import SourceError
 from pluralbench_runs import rng_for, run
 from pluralbench_tables import read_jsonl
@@ -189,15 +192,13 @@ def _draw(shown: pl.DataFrame, folder: Path, what: str) -> None:
             "Bars: central 95 % of the seeds."
         )
         style.heading(figure, f"Recovery of rankings from wrong judgments: {what}", note)
-        box: Any = {"bbox_inches": "tight", "pad_inches": 0.1}
-        figure.savefig(folder / "noise.png", dpi=200, **box)
-        figure.savefig(folder / "noise.svg", metadata={"Date": None}, **box)
+        save(figure, folder, "noise")
 
 
 def _line(ax: "Axes", shown: pl.DataFrame, name: str, title: str, place: int) -> None:
     """Draw means as a line with dots, and intervals as bars, side by side for two lines."""
     across = (100 * shown["noise"] + 0.5 * place).to_list()
-    looks: Any = {"color": series.COLORS[place], "marker": series.MARKERS[place], "markersize": 4, "linewidth": 1}
+    looks: Any = {"color": COLORS[place], "marker": MARKERS[place], "markersize": 4, "linewidth": 1}
     ax.plot(across, shown[name].to_list(), label=title, **looks)
     ax.vlines(
         across, shown[f"{name}_low"].to_list(), shown[f"{name}_high"].to_list(), colors=looks["color"], linewidth=1

@@ -11,6 +11,7 @@ from figure_runs import PARTS, REFERENCES, benchmark_run, persona_run, with_refe
 from made_runs import changed
 from matplotlib.colors import to_hex
 from pluralbench.data.benchmarks import PERSONA_JUDGE
+from pluralbench.reports.figures.theme import PAPER
 
 ROWS = {
     "personalized": {"Overall", "Art and Entertainment", "Lifestyle and Personal Development"},
@@ -53,7 +54,7 @@ def test_a_number_of_few_prompts_is_marked() -> None:
     assert "Hollow" not in said(report_figures([usual], "forest_pairs")["forest_pairs"])
     figure = report_figures([usual, few], "forest_pairs")["forest_pairs"]
     assert "Hollow: fewer than 10 prompts or users." in said(figure)
-    assert sorted(dot.get_markerfacecolor() == "white" for dot in markers(figure.axes[0])) == [False, True]
+    assert sorted(dot.get_markerfacecolor() == PAPER for dot in markers(figure.axes[0])) == [False, True]
 
 
 def test_what_is_missing_and_what_is_unlike_is_said() -> None:

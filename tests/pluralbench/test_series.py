@@ -52,8 +52,8 @@ def test_runs_of_a_model_share_its_colour_and_have_markers_of_their_own() -> Non
     assert (there.marker, there.label) == (shown["raw"].marker, "m"), "the same settings on another benchmark"
     again = a_run("m", profile="raw", path="runs/again")
     assert [one.label for one in series_of([raw, again])] == ["m (again)", "m (raw)"]
-    many = series_of([a_run(f"m{n % 21}", path=f"runs/{n}") for n in range(84)])
-    assert len({(one.color, one.marker) for one in many}) == len({one.label for one in many}) == 84
+    many = series_of([a_run(f"m{n % 24:02}", path=f"runs/{n}") for n in range(88)])
+    assert len({(one.color, one.marker) for one in many}) == len({one.label for one in many}) == 88
     curves = series_of_judges({f"m{n:02}": None for n in range(21)})
     assert len({(one.color, one.line) for one in curves}) == 21
 

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from pluralbench import verdict_rows
 from pluralbench.data.verdict_tables import check_verdicts, read_verdicts
 from pluralbench.reports.figures import certainty
+from pluralbench.reports.figures.theme import PAPER
 from written_verdicts import Rows, verdicts
 
 RECORDED = Path(__file__).parents[2].parent / "shared" / "data" / "persona_judge" / "recorded_verdicts.csv"
@@ -56,7 +57,7 @@ def test_a_line_joins_no_deciles_of_few_verdicts() -> None:
     (joined,) = (line for line in above.lines if len(np.asarray(line.get_xdata())) == 10)
     there = ~np.isnan(np.asarray(joined.get_ydata(), dtype=float))
     assert there.tolist() == [False, False, False, False, True, True, False, False, True, False]
-    hollow = [line for line in above.lines if line.get_markerfacecolor() == "white"]
+    hollow = [line for line in above.lines if line.get_markerfacecolor() == PAPER]
     assert len(hollow) == 1
     assert "Hollow: fewer than 10 verdicts." in said(figure)
 

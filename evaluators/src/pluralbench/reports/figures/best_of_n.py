@@ -13,6 +13,7 @@ from pluralbench.reports.figures.files import write
 from pluralbench.reports.figures.fonts import readable
 from pluralbench.reports.figures.series import Series, series_of_judges
 from pluralbench.reports.figures.style import Point
+from pluralbench.reports.figures.theme import SOFT
 from pluralbench.results.runs import Downstream, policy_number
 
 SIZE, APART = 2.9, 0.75  # of a panel and between panels, in inches
@@ -93,5 +94,5 @@ def _gains(ax: Axes, run: Downstream, models: Sequence[Series]) -> None:
         style.curve(ax, points, model)
         most = max([most, *(promised for promised, realized in points if realized.value is not None)])
     style.dashed(ax.axhline, 0)
-    ax.plot([0, most], [0, most], color=style.GRAY, linewidth=0.8, linestyle=":", zorder=1)
+    ax.plot([0, most], [0, most], color=SOFT, linewidth=0.8, linestyle=":", zorder=1)
     ax.set(xlabel="Promised gain (by the reward)", ylabel="Realized gain (by the judge)")

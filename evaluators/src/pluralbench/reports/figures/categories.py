@@ -7,6 +7,7 @@ from pluralbench.reports.figures import Axes, Figure, style
 from pluralbench.reports.figures.fonts import folded, part_labels
 from pluralbench.reports.figures.series import RunSeries
 from pluralbench.reports.figures.style import Column, Point, dot, heading, point
+from pluralbench.reports.figures.theme import SOFT
 from pluralbench.results.runs import Run
 
 SIDE_BY_SIDE = 6  # models at most in a bar chart; more are a heat map
@@ -87,7 +88,7 @@ def _calibration(models: Sequence[RunSeries]) -> Figure | None:
     for number, (ax, one, name) in enumerate(zip(panels, shown, titles, strict=True)):
         column = number % across
         ax.set(xlim=(48, 102), ylim=(-4, 104), xticks=[50, 75, 100], yticks=[0, 25, 50, 75, 100])
-        ax.plot([50, 100], [50, 100], color=style.GRAY, linewidth=0.8, linestyle="--", zorder=1)
+        ax.plot([50, 100], [50, 100], color=SOFT, linewidth=0.8, linestyle="--", zorder=1)
         ax.tick_params(labelleft=column == 0)
         title = f"{name}\n" * (len(shown) > 1) + f"ECE {one.run.estimate('ece', 'pooled').value:.3f}"
         ax.set_title(title, fontsize=8)

@@ -22,6 +22,7 @@ from pluralbench.reports.figures.panels import (
 )
 from pluralbench.reports.figures.series import Series, series_of_judges
 from pluralbench.reports.figures.style import Point, dot, heading, hollow
+from pluralbench.reports.figures.theme import BAND, SOFT
 from pluralbench.reports.figures.variables import by_setting, draw_variables
 
 FEW = 10  # verdicts in a decile
@@ -93,13 +94,13 @@ def _by_certainty(rows: Rows, judges: Mapping[str, Series], prompt: str) -> Figu
     def bins(ax: Axes) -> None:
         ax.set(xlim=limits, xticks=edges, xlabel="Certainty")
         for edge in edges[:-1:2]:
-            ax.axvspan(edge, edge + 10, color="#F2F2F2", linewidth=0, zorder=0)
+            ax.axvspan(edge, edge + 10, color=BAND, linewidth=0, zorder=0)
 
     def accuracy(ax: Axes, task_rows: Rows, judges: Mapping[str, Series]) -> None:
         bins(ax)
         ax.set(ylim=(-4, 104), yticks=[0, 25, 50, 75, 100], ylabel="Accuracy (%)")
         style.dashed(ax.axhline, 100 * task_rows[0]["chance"])
-        ax.plot([0, 100], [0, 100], color=style.GRAY, linewidth=0.8, linestyle=":", zorder=1)
+        ax.plot([0, 100], [0, 100], color=SOFT, linewidth=0.8, linestyle=":", zorder=1)
         for row, model, left, step in _beside(task_rows, judges):
             by_decile = {cell["from"]: 100 * cell["accuracy"] if cell["n"] >= FEW else None for cell in row["deciles"]}
             xs = [decile + left + step / 2 for decile in range(0, 100, 10)]

@@ -15,6 +15,7 @@ from pluralbench.reports.figures.files import write
 from pluralbench.reports.figures.fonts import readable
 from pluralbench.reports.figures.series import Series, series_of_judges
 from pluralbench.reports.figures.style import Point, heading
+from pluralbench.reports.figures.theme import SOFT
 
 LINE = 0.18  # inches between names
 SLOPE = 3.0  # inches from ranking to ranking
@@ -58,7 +59,7 @@ def slopes(correlation: Correlation, models: Sequence[Series]) -> Figure:
         for x, y, ranks, away in zip((0, SLOPE), ends, (benchmark_ranks, downstream_ranks), (-1, 1), strict=True):
             align = "right" if away < 0 else "left"
             ax.plot(x, y, clip_on=False, **style.marker(model))
-            ax.text(x + 0.1 * away, y, f"{ranks[model.name]:g}", ha=align, va="center", color=style.GRAY)
+            ax.text(x + 0.1 * away, y, f"{ranks[model.name]:g}", ha=align, va="center", color=SOFT)
             ax.text(x + 0.44 * away, y, model.label, ha=align, va="center")
     for x, align, what in ((0, "right", "Benchmark"), (SLOPE, "left", "Downstream")):
         ax.text(x, -0.9, what, ha=align, va="bottom", fontweight="bold")

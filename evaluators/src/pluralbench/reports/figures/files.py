@@ -1,6 +1,7 @@
 """Write figures to files."""
 
 from collections.abc import Mapping
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from pluralbench_runs import atomic_write
 from pluralbench.errors import EvaluationError
 from pluralbench.reports.figures import Figure, Make
 from pluralbench.reports.figures.style import drawing
+from pluralbench.reports.figures.theme import with_dark_style
 
 
 def write(figures: Mapping[str, Make], folder: Path) -> list[Path]:
@@ -39,8 +41,10 @@ def save(figure: Figure, folder: Path, stem: str) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         with atomic_write(paths[0]) as new:
             figure.savefig(new, format="png", dpi=200, bbox_inches=box)
+        drawn = StringIO()
+        figure.savefig(drawn, format="svg", metadata={"Date": None}, bbox_inches=box, facecolor="none")
         with atomic_write(paths[1]) as new:
-            figure.savefig(new, format="svg", metadata={"Date": None}, bbox_inches=box)
+            new.write_text(with_dark_style(drawn.getvalue()), encoding="utf-8")
     except OSError as error:
         raise EvaluationError(f"The figures cannot be written to {folder}: {error.strerror}.") from None
     return paths

@@ -10,6 +10,7 @@ from pluralbench.reports.figures.categories import labels_of
 from pluralbench.reports.figures.fonts import folded, language_label
 from pluralbench.reports.figures.series import RunSeries
 from pluralbench.reports.figures.style import Point, dot, heading, point
+from pluralbench.reports.figures.theme import BAND, SOFT
 from pluralbench.results.metrics_frame import Place
 from pluralbench.results.runs import Run
 
@@ -27,9 +28,9 @@ GAP = 0.13  # between blocks of parts, in inches
 STEPS = [1, 2, 5, 10]  # between numbers on an axis
 LETTERS, BROAD = 36, 14  # letters of a part's name in a line beside rows, and in an inch of a panel
 MARKS: Mapping[str, Mapping[str, Any]] = {
-    "coin": {"color": "#777777", "linewidth": 1.0, "linestyle": ":"},
-    "longer": {"color": "#999999", "linewidth": 1.3, "linestyle": "-"},
-    "shorter": {"color": "#999999", "linewidth": 1.3, "linestyle": "--"},
+    "coin": {"color": SOFT, "linewidth": 1.0, "linestyle": ":"},
+    "longer": {"color": SOFT, "linewidth": 1.3, "linestyle": "-"},
+    "shorter": {"color": SOFT, "linewidth": 1.3, "linestyle": "--"},
 }
 BASELINES = {"coin": "Coin", "longer": "Longer answer", "shorter": "Shorter answer"}
 
@@ -168,7 +169,7 @@ def _rows(models: Sequence[RunSeries], blocks: Sequence[Sequence[Part]]) -> tupl
     ax.get_yticklabels()[0].set_fontweight("bold")
     step = 0.8 / len(models)
     for at, part in places:
-        ax.axhspan(at - 0.46, at + 0.46, color="#F4F4F4", linewidth=0, zorder=0)
+        ax.axhspan(at - 0.46, at + 0.46, color=BAND, linewidth=0, zorder=0)
         for place, model in zip(style.beside(at, len(models), step), models, strict=True):
             _dot(ax, place, step, part, model)
     style.legend(ax, models, _marks(models, parts), away=0.3)

@@ -56,8 +56,8 @@ def drop_by_kind(models: Sequence[RunSeries]) -> Figure | None:
         _draw(ax, panel, kinds, whisker=whisker)
     style.legend(ax, dropped)
     figure.axes[len(panels) // 2].set_xlabel("Accuracy minus English accuracy (percentage points)")
-    note = "Mean over languages. Left of 0: worse than in English. Black: mean over the models of a kind. In brackets: "
-    note += "number of models." + f" {style.whiskers(every)}" * whisker + style.dashes(every)
+    note = "Mean over languages. Left of 0: worse than in English. Vertical mark: mean over the models of a kind. "
+    note += "In brackets: number of models." + f" {style.whiskers(every)}" * whisker + style.dashes(every)
     return heading(figure, f"Drop from English by kind of reward model, {style.which(dropped)}", note)
 
 

@@ -14,6 +14,7 @@ from pluralbench.reports.figures import Figure, style
 from pluralbench.reports.figures.fonts import language_label, readable, short_name
 from pluralbench.reports.figures.series import RunSeries
 from pluralbench.reports.figures.style import LEAST, Column, Point, dot, heading, point
+from pluralbench.reports.figures.theme import INK, LINE, SOFT
 from pluralbench.reports.numbers import DASH
 from pluralbench.results.runs import Run
 
@@ -61,7 +62,7 @@ def _english_and_multilingual(models: Sequence[RunSeries]) -> Figure | None:
     side = max(3.6, 0.17 * len(shown))
     figure, (ax,) = style.grid(side, side)
     ax.set(xlim=(low, high), ylim=(low, high))
-    ax.plot([low, high], [low, high], color=style.GRAY, linewidth=0.8, linestyle="--", zorder=1)
+    ax.plot([low, high], [low, high], color=SOFT, linewidth=0.8, linestyle="--", zorder=1)
     style.named_dots(ax, shown, 0.165)
     ax.set(xlabel="English: mean of sections, accuracy (%)", ylabel="Mean over languages, accuracy (%)")
     drawn, *values = (list(column) for column in zip(*shown, strict=True))
@@ -120,7 +121,7 @@ def _dimensions(models: Sequence[RunSeries]) -> Figure | None:
                         ax.plot(one.value, row, **style.marker(model))
                 style.middle(ax, row, fmean(present))
     ax.set_xlabel("Accuracy (%)" + "; the axis does not start at 0" * (limits[0] > 0))
-    marks = style.whiskers(every) if single else "Black lines and numbers: mean over models."
+    marks = style.whiskers(every) if single else "Vertical marks and numbers: mean over models."
     note = f"{marks} Dashed: mean over all languages. In brackets: number of languages. Class 0 is excluded."
     note += style.dashes(every) + _uneven(models)
     return heading(figure, f"Accuracy by kind of language, {style.which(models)}", note)
@@ -205,7 +206,7 @@ def _drop(models: Sequence[RunSeries]) -> Figure | None:
     low, high = style.extent(points, 0.0, least=least)
     # Differences are at most 100 points; 105 leaves room for their marks.
     ax.set_ylim(max(low, -105), min(high, 105))
-    ax.axhline(0, color="black", linewidth=0.8, zorder=1)
+    ax.axhline(0, color=INK, linewidth=0.8, zorder=1)
     ax.yaxis.set_major_formatter(
         lambda place, _: f"{place:+.3g}".replace("-", MINUS) if abs(place) > TINY else f"{ENGLISH} 0"
     )
@@ -239,7 +240,11 @@ def _consistency(models: Sequence[RunSeries]) -> Figure | None:
             style.middle(ax, row, style.mean(by_code[code]))
     ax.set_xlabel("Cohen's kappa between labels in the language and in English")
     style.legend(ax, models)
-    note = f"{style.whiskers(every)} " * whisker + "Black: mean over models." * (len(models) > 1) + style.dashes(every)
+    note = (
+        f"{style.whiskers(every)} " * whisker
+        + "Vertical mark: mean over models." * (len(models) > 1)
+        + style.dashes(every)
+    )
     return heading(figure, f"Consistency with English, {style.which(models)}", note)
 
 
@@ -249,7 +254,7 @@ def _instances(models: Sequence[RunSeries]) -> Figure | None:
     if not len(kappas):
         return None
     figure, (ax,) = style.grid(4.6, 2.6)
-    ax.hist(kappas, [edge / 10 for edge in range(-10, 11)], color="#BBBBBB", edgecolor="black", linewidth=0.5)
+    ax.hist(kappas, [edge / 10 for edge in range(-10, 11)], color=LINE, edgecolor=INK, linewidth=0.5)
     ax.set(xlim=(-1.02, 1.02), xlabel="Cohen's kappa of an item across models", ylabel="Items, all languages")
     style.guides(ax)
     raters = " to ".join(str(n) for n in dict.fromkeys((labels["raters"].min(), labels["raters"].max())))

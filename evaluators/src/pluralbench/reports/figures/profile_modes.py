@@ -6,6 +6,7 @@ A bar is the mean over a family's models, shown as dots. The bar of a single mod
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
@@ -13,14 +14,15 @@ from typing import NamedTuple
 from pluralbench.errors import EvaluationError
 from pluralbench.reports.figures import Axes, Figure, Make, style
 from pluralbench.reports.figures.fonts import folded, readable
+from pluralbench.reports.figures.theme import COLORS, INK, SOFT
 from pluralbench.reports.numbers import DASH
 from pluralbench.reports.profile_modes import NONE, ModeRun, modes_of
 from pluralbench.reports.sheets import Sheet, sheets_of
 from pluralbench.results.metrics_frame import Place
 from pluralbench.results.runs import Run
 
-COLORS = {NONE: "#BDBDBD", "raw": "#E69F00", "plan": "#0072B2", "persona": "#009E73"}
-OTHERS = ("#56B4E9", "#CC79A7", "#D55E00", "#F0E442")
+PLAN, RAW, PERSONA, *OTHERS = COLORS
+OF_MODE = {NONE: SOFT, "raw": RAW, "plan": PLAN, "persona": PERSONA}
 LABELS = {NONE: "none", "raw": "posts", "plan": "plan", "persona": "persona"}
 BAR, HIGH, BETWEEN = 0.3, 2.4, 0.35  # inches of a bar, of a panel, and between panels
 MOST = 4  # panels at most besides the first
@@ -80,7 +82,7 @@ def _figure(sheet: Sheet, models: Sequence[Sequence[ModeRun]], families: Mapping
         of_coin = place._replace(metric="overall_of_coin" if place is OVERALL else "coin")
         coin = style.mean(_at(own[0].run, of_coin) for own in models)
         if coin is not None:
-            ax.axhline(coin, color=style.GRAY, linewidth=0.9, linestyle=":", zorder=1.5)
+            ax.axhline(coin, color=SOFT, linewidth=0.9, linestyle=":", zorder=1.5)
         title = readable((place.section or place.config or "Overall").replace("_", " "))
         ax.set_title(folded(title, int(11 * width), lines=3), fontsize=8)
         if number == 0:
@@ -118,8 +120,8 @@ def _at(run: Run, place: Place) -> style.Point:
 
 
 def _colors(modes: Sequence[str]) -> dict[str, str]:
-    others = iter(OTHERS * (1 + len(modes) // len(OTHERS)))
-    return {mode: COLORS.get(mode) or next(others) for mode in modes}
+    others = cycle(OTHERS)
+    return {mode: OF_MODE.get(mode) or next(others) for mode in modes}
 
 
 def _draw(ax: Axes, panel: Families, modes: Sequence[str], colors: Mapping[str, str]) -> None:
@@ -140,9 +142,9 @@ def _bar(ax: Axes, at: float, width: float, bar: Bar | None, color: str) -> None
         return
     ax.bar(at, fmean(values), 0.92 * width, color=color, zorder=2)
     if len(bar.points) > 1:
-        ax.plot([at] * len(values), values, "o", color="black", markersize=2.5, zorder=3)
+        ax.plot([at] * len(values), values, "o", color=INK, markersize=2.5, zorder=3)
     elif bar.points[0].low is not None and bar.points[0].high is not None:
-        ax.vlines(at, bar.points[0].low, bar.points[0].high, colors="black", linewidth=0.8, zorder=3)
+        ax.vlines(at, bar.points[0].low, bar.points[0].high, colors=INK, linewidth=0.8, zorder=3)
 
 
 def _legend(ax: Axes, modes: Sequence[str], colors: Mapping[str, str]) -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pluralbench.reports.figures.fonts import readable
+from pluralbench.reports.figures.theme import COLORS
 from pluralbench.reports.names import differences
 from pluralbench.results.runs import Run
 
-# Okabe and Ito's colors without yellow, which is hard to see on white. 7 and 12 are coprime, so pairs repeat after 84.
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*", "h")
+# 8 colors and 11 markers are coprime, so pairs repeat after 88.
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*")
 LINES = ("-", "--", "-.")
 PLACES = len(COLORS) * len(MARKERS)
 NAME, END = 36, 15  # characters of a name at most, and of its end if its middle is cut
@@ -85,7 +85,7 @@ def series_of_judges(accuracies: Mapping[str, float | None], among: Iterable[str
 
 
 def _looks(all_of: Iterable[_Variant], first: int = 0) -> dict[_Variant, tuple[str, str]]:
-    """Color and marker of each variant; the first 84 (7 x 12) are unique."""
+    """Color and marker of each variant; the first 88 (8 x 11) are unique."""
     every = sorted(set(all_of), key=lambda variant: (variant.name.casefold(), variant))
     names = {name: first + place for place, name in enumerate(dict.fromkeys(variant.name for variant in every))}
     places = dict.fromkeys(names.values())

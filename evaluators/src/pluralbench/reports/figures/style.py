@@ -16,16 +16,19 @@ from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 from pluralbench.reports.figures import Axes, Axis, Figure
 from pluralbench.reports.figures.fonts import GENERIC, LETTERS, families, readable, set_fonts
 from pluralbench.reports.figures.series import RunSeries, Series
+from pluralbench.reports.figures.theme import BAND, INK, LINE, PAPER, SOFT
 from pluralbench.reports.numbers import DASH, FEW
 from pluralbench.reports.sheets import title_of
 
 MAP = "cividis"
-GRAY = "#555555"
 CELL = 0.335  # inches: "100.0" in 8 pt
 SUBSTANTIAL = 0.60  # kappa
 LEAST = 5.0  # points that an axis of accuracies spans at least
 SETTINGS: Any = {
     "axes.axisbelow": True,
+    "axes.edgecolor": INK,
+    "axes.facecolor": "none",
+    "axes.labelcolor": INK,
     "axes.labelsize": 9,
     "axes.linewidth": 0.6,
     "axes.spines.right": False,
@@ -36,14 +39,17 @@ SETTINGS: Any = {
     "font.family": [LETTERS, GENERIC],
     "font.sans-serif": [LETTERS, "Verdana", "Helvetica", "Arial"],
     "font.size": 8,
-    "grid.color": "#DDDDDD",
+    "grid.color": LINE,
     "grid.linewidth": 0.5,
     "hatch.linewidth": 0.5,
     "legend.frameon": False,
     "svg.fonttype": "none",  # text that can be searched, copied and read aloud
     "svg.hashsalt": "pluralbench",
+    "text.color": INK,
     "text.parse_math": False,  # names may contain dollar signs
+    "xtick.color": INK,
     "xtick.labelsize": 8,
+    "ytick.color": INK,
     "ytick.labelsize": 8,
 }
 _one_at_a_time = Lock()
@@ -215,13 +221,13 @@ def dashed(line: Callable[..., object], at: float) -> None:
     Args:
         line: `ax.axhline` or `ax.axvline`.
     """
-    line(at, color=GRAY, linewidth=0.8, linestyle="--", zorder=1)
+    line(at, color=SOFT, linewidth=0.8, linestyle="--", zorder=1)
 
 
 def middle(ax: Axes, row: float, value: float | None, half: float = 0.42) -> None:
-    """Draw a black mark at the mean of a row, if there is one."""
+    """Draw a mark at the mean of a row, if there is one."""
     if value is not None:
-        ax.vlines(value, row - half, row + half, colors="black", linewidth=1.2, zorder=1.5)
+        ax.vlines(value, row - half, row + half, colors=INK, linewidth=1.2, zorder=1.5)
 
 
 def curve(ax: Axes, points: Sequence[tuple[float, Point]], model: Series, *, band: bool = False) -> None:
@@ -291,13 +297,13 @@ def dot(ax: Axes, at: float, shown: Point, model: Series, *, upright: bool = Fal
 def marker(model: Series) -> dict[str, Any]:
     """Return the style of a model's dots; thin markers are larger."""
     size = {"P": 6.5, "X": 6.5, "*": 8.0}.get(model.marker, 5.0)
-    style = {"marker": model.marker, "markersize": size, "markeredgewidth": 0.3, "markeredgecolor": "white"}
+    style = {"marker": model.marker, "markersize": size, "markeredgewidth": 0.3, "markeredgecolor": PAPER}
     return style | {"color": model.color, "linestyle": ""}
 
 
 def hollow(model: Series) -> dict[str, Any]:
     """Return the style of a hollow dot, which the note explains."""
-    return marker(model) | {"markerfacecolor": "white", "markeredgecolor": model.color, "markeredgewidth": 1}
+    return marker(model) | {"markerfacecolor": PAPER, "markeredgecolor": model.color, "markeredgewidth": 1}
 
 
 def legend(
@@ -338,8 +344,8 @@ def heat(models: Sequence[Series], columns: Sequence[Column], bare: int = 0, uni
     figure, (ax,) = grid(CELL * width, CELL * len(models))
     for number, (left, _, points) in enumerate(columns):
         for row, (value, *_) in enumerate(points):
-            white = value is None or number >= len(colored)
-            _cell(ax, left, row, value, (1.0, 1.0, 1.0) if white else colormaps[MAP](float(norm(value or 0.0))))
+            blank = value is None or number >= len(colored)
+            _cell(ax, left, row, value, None if blank else colormaps[MAP](float(norm(value or 0.0))))
     ax.set(xlim=(0, width), ylim=(len(models), 0))
     ax.spines[:].set_visible(False)
     ax.xaxis.tick_top()
@@ -352,19 +358,19 @@ def heat(models: Sequence[Series], columns: Sequence[Column], bare: int = 0, uni
     return figure
 
 
-def _cell(ax: Axes, left: float, row: int, value: float | None, color: tuple[float, ...]) -> None:
+def _cell(ax: Axes, left: float, row: int, value: float | None, color: tuple[float, ...] | None) -> None:
     from matplotlib.patches import Rectangle  # noqa: PLC0415 - a second that `--help` saves
 
-    edge, hatch = ("#AAAAAA", "////") if value is None else ("white", None)
-    ax.add_patch(Rectangle((left, row), 1, 1, facecolor=color, edgecolor=edge, hatch=hatch, linewidth=0.5))
+    edge, hatch = (LINE, "////") if value is None else (PAPER, None)
+    ax.add_patch(Rectangle((left, row), 1, 1, facecolor=color or "none", edgecolor=edge, hatch=hatch, linewidth=0.5))
     ax.text(
         left + 0.5,
         row + 0.5,
         DASH if value is None else f"{value:.1f}",
         ha="center",
         va="center",
-        color="black" if _luminance(color) > 0.18 else "white",
-        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1} if value is None else None,
+        color=INK if color is None else "black" if _luminance(color) > 0.18 else "white",
+        bbox={"facecolor": PAPER, "edgecolor": "none", "pad": 1} if value is None else None,
     )
 
 
@@ -380,7 +386,7 @@ def heading(figure: Figure, title: str, note: str) -> Figure:
     box = figure.get_tightbbox(canvas.get_renderer())
     across, up = figure.get_size_inches()
     above: Any = {"fontsize": 10, "fontweight": "bold", "va": "bottom"}
-    below: Any = {"fontsize": 8, "color": GRAY, "va": "top"}
+    below: Any = {"fontsize": 8, "color": SOFT, "va": "top"}
     for text, height, per_inch, looks in ((title, box.y1 + 0.12, 11.5, above), (note, box.y0 - 0.12, 16.5, below)):
         wrapped = "\n".join(wrap(readable(text), int(per_inch * max(box.width, 4.5)), break_on_hyphens=False))
         figure.text(box.x0 / across, height / up, wrapped, family=families(wrapped), linespacing=1.3, **looks)
@@ -402,13 +408,13 @@ def guides(ax: Axes) -> None:
     """Draw lines at a kappa of chance and at a substantial one."""
     for value, label in ((0.0, "0: chance"), (SUBSTANTIAL, f"{SUBSTANTIAL:.2f}: substantial")):
         dashed(ax.axvline, value)
-        ax.text(value, 1.01, label, ha="center", va="bottom", color=GRAY, transform=ax.get_xaxis_transform())
+        ax.text(value, 1.01, label, ha="center", va="bottom", color=SOFT, transform=ax.get_xaxis_transform())
 
 
 def stripes(span: Callable[..., object], groups: int) -> None:
     """Shade every other group."""
     for group in range(0, groups, 2):
-        span(group - 0.5, group + 0.5, color="#F2F2F2", linewidth=0, zorder=0)
+        span(group - 0.5, group + 0.5, color=BAND, linewidth=0, zorder=0)
 
 
 def mean(points: Iterable[Point], otherwise: Any = None) -> Any:

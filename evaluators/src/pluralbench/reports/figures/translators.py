@@ -14,6 +14,7 @@ from pluralbench.reports.figures.fonts import readable
 from pluralbench.reports.figures.kinds import by_kind, kind_name
 from pluralbench.reports.figures.series import MARKERS, RunSeries, shortened
 from pluralbench.reports.figures.style import LEAST, Point, dot, heading, point
+from pluralbench.reports.figures.theme import SOFT
 from pluralbench.reports.names import OTHER_SETTINGS, PROMPT_SETTINGS
 from pluralbench.results.runs import Run
 
@@ -60,7 +61,7 @@ def translators(models: Sequence[RunSeries]) -> Figure | None:
     labels = {kind_name(kind): [model.label for model in own] for kind, own in kinds.items()}
     across = "Mean over languages, accuracy (%)", "Difference (points)"
     figure, both = style.paired(labels, sizes, _limits(pairs), across)
-    gray = {"color": style.GRAY, "linestyle": "", "markersize": 5.0}
+    gray = {"color": SOFT, "linestyle": "", "markersize": 5.0}
     entries = zip(shortened(data), markers.values(), strict=True)
     style.legend(both[0][1], [], {name: gray | {"marker": marker} for name, marker in entries})
     for (left, right), own in zip(both, kinds.values(), strict=True):

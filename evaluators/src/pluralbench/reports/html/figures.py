@@ -7,6 +7,7 @@ from xml.etree import ElementTree as ET
 from markupsafe import Markup
 
 from pluralbench.reports.figures import Figure
+from pluralbench.reports.figures.theme import with_variables
 from pluralbench.reports.html.components import figure
 
 SVG, XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
@@ -28,8 +29,8 @@ def inlined_figure(key: str, svg: str, drawn: Figure) -> Markup:
     for text in (above, below):
         text.set_visible(False)
     buffer = StringIO()
-    drawn.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None})
-    return figure(key, _inline_svg(buffer.getvalue(), svg, title, note), title, note)
+    drawn.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None}, facecolor="none")
+    return figure(key, _inline_svg(with_variables(buffer.getvalue()), svg, title, note), title, note)
 
 
 def _inline_svg(svg: str, key: str, title: str, note: str) -> Markup:

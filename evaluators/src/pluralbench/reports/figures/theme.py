@@ -1,0 +1,55 @@
+"""Colors of the figures: eight for series, and those of ink and paper, which follow a light or dark theme.
+
+A figure is drawn in the light colors. The style sheet of an SVG file replaces those of ink and paper in the dark, and a
+page replaces them by variables of its own style sheet.
+"""
+
+from typing import NamedTuple
+
+# Blue, ochre, pink, teal, violet, olive, lilac, plum. All stand out by 3:1 from light and dark paper and bands. Within
+# that range of lightness a search put them as far apart as possible for readers with and without color blindness.
+COLORS = ("#0072b2", "#bc8000", "#e46078", "#2c9ca0", "#9c24fc", "#68702c", "#947ce8", "#9c5478")
+
+
+class Role(NamedTuple):
+    """A color that follows the theme.
+
+    Attributes:
+        variable: Property of the pages' style sheet.
+    """
+
+    light: str
+    dark: str
+    variable: str
+
+
+INK = "#1d2126"  # texts, axes, means
+SOFT = "#565d66"  # notes, reference lines, bars without a series
+LINE = "#d9dde2"  # grids and hatches
+BAND = "#f4f5f7"  # every other row
+PAPER = "#fefefe"  # inside of hollow dots; not pure white, which is the color of numbers on dark cells
+ROLES = (
+    Role(INK, "#e4e6ea", "--ink"),
+    Role(SOFT, "#a5adb8", "--soft"),
+    Role(LINE, "#3f454e", "--line"),
+    Role(BAND, "#1e2127", "--band"),
+    Role(PAPER, "#16181c", "--paper"),
+)
+
+
+def with_dark_style(svg: str) -> str:
+    """Add a style sheet to an SVG file that changes ink and paper where the reader prefers dark pages."""
+    rules = "".join(
+        f'[style*="{what}: {role.light}"]{{{what}:{role.dark} !important}}'
+        for role in ROLES
+        for what in ("fill", "stroke")
+    )
+    before, tag, after = svg.partition("<defs>")
+    return f"{before}<style>@media (prefers-color-scheme: dark) {{{rules}}}</style>\n {tag}{after}"
+
+
+def with_variables(svg: str) -> str:
+    """Replace ink and paper in an SVG file by the variables of a page's style sheet."""
+    for role in ROLES:
+        svg = svg.replace(f": {role.light}", f": var({role.variable})")
+    return svg
