@@ -25,7 +25,7 @@ from pluralbench_local.training import ranking_loss
 from pluralbench_local.training_batches import batches, tokenize_rankings
 from pluralbench_local.training_job import accelerator_of, read_log
 from pluralbench_local.training_model import rewards_of
-from pluralbench_local.training_rewards import Rewards
+from pluralbench_local.training_rewards import model_rewards
 from pluralbench_measures.rankings import pairs_of
 from pluralbench_rewards import Group
 from reward_models import Folders, conversation_ids, load_plainly, make_tokenizer, user
@@ -91,7 +91,7 @@ def test_it_learns_what_makes_a_response_better(trained: Trained) -> None:
     assert [line["step"] for line in lines if "held_out_accuracy" in line] == list(range(2, len(lines) + 1, 2))
     untrained = trainee(trained.record["settings"]["model"]["name"])
     data = tokenize_rankings(HELD_OUT, "rankings", Template(make_tokenizer()), 500, "drop")
-    before = training._accuracy(Rewards(untrained, accelerator_of(torch.device("cpu"))), data)
+    before = training._accuracy(untrained, model_rewards(untrained, accelerator_of(torch.device("cpu"))), data)
     assert trained.accuracy > before + 0.2
 
 

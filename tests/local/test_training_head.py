@@ -1,8 +1,10 @@
 """Training the head alone: the base stays as it is, each response is encoded once, and the rest is as ever."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,19 +16,19 @@ from pluralbench_local import (
     Ranking,
     Trained,
     TrainingConfig,
+    batches,
     load,
     score,
     train,
     training,
-    training_model,
 )
-from pluralbench_local.network import read_padded
-from pluralbench_local.training_rewards import Rewards
+from pluralbench_local.network import read_packed
+from pluralbench_local.training_rewards import model_rewards
 from pluralbench_rewards import Group
 from pluralbench_runs import RecipeError, check_recipe
 from reward_models import Folders, save_classifier
 from safetensors.torch import load_file
-from training_runs import HELD_OUT, RANKINGS, log_of, options, trainee, weights
+from training_runs import HELD_OUT, RANKINGS, SMALL, log_of, options, trainee, weights
 
 HEAD = options(
     trainable="head", epochs=15, learning_rate=0.05, gradient_accumulation_steps=1, center_rewards_coefficient=0.01
@@ -58,7 +60,8 @@ def test_it_takes_the_steps_that_training_a_frozen_base_takes(
     """A step by `train` has the gradient that the head has where the whole model is encoded for it."""
     base = language_models("gpt2", n_layer=1, n_embd=32, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0)
     once = run(base, tmp_path / "once", epochs=2)
-    monkeypatch.setattr(training, "Rewards", lambda *of, **_: Rewards(*of))
+    uncached: Any = SimpleNamespace(autocast=nullcontext)
+    monkeypatch.setattr(training, "head_rewards", lambda trainee, *_: model_rewards(trainee, uncached))
     again = run(base, tmp_path / "again", epochs=2)
     one, other = (load_file(done.folder / "model.safetensors")["score.weight"] for done in (once, again))
     assert torch.allclose(one, other, atol=1e-5)
@@ -77,18 +80,25 @@ def test_each_conversation_is_encoded_once_for_all_epochs(
 ) -> None:
     encoded: list[int] = []
 
-    def counted(network: Any, conversations: Any) -> Any:
-        encoded.append(len(conversations))
-        return read_padded(network, conversations)
+    def counted(network: Any, groups: Any, mode: Any) -> Any:
+        encoded.append(sum(map(len, groups)))
+        return read_packed(network, groups, mode)
 
-    monkeypatch.setattr(training_model, "read_padded", counted)
-    judged = sum(len({side for pair in one.pairs_to_learn() for side in pair}) for one in HELD_OUT)
+    monkeypatch.setattr(batches, "read_packed", counted)
     twice = [*RANKINGS, *(replace(one, id=f"{one.id}, again") for one in RANKINGS)]
-    train(
-        small, twice, tmp_path / "out", held_out=HELD_OUT, options=HEAD.model_copy(update={"epochs": 5}), device="cpu"
-    )
-    # The held-out ones again for the model as it is saved, which may be rounded.
-    assert sum(encoded) == different(RANKINGS) + different(HELD_OUT) + judged
+    chosen = HEAD.model_copy(update={"epochs": 5, "token_budget": 512})
+    done = train(small, twice, tmp_path / "out", held_out=HELD_OUT, options=chosen, device="cpu")
+    assert sum(encoded) == different([*RANKINGS, *HELD_OUT])
+    assert len(encoded) > 3  # progress shows between two batches
+    assert done.record["encoding_seconds"] > 0
+
+
+def test_a_base_in_half_precision_is_encoded_as_it_is_scored(language_models: Folders, tmp_path: Path) -> None:
+    done = run(language_models(dtype="bfloat16", seed=1, **SMALL), tmp_path / "out", epochs=5)
+    groups = [Group(one.id, one.prompt, one.responses) for one in HELD_OUT]
+    scores = score(load(str(done.folder), device="cpu"), groups).scores
+    right = [scores[at][a] > scores[at][b] for at, one in enumerate(HELD_OUT) for a, b in one.pairs_to_learn()]
+    assert done.accuracy == sum(right) / len(right)
 
 
 def test_stopped_it_ends_in_the_same_weights(small: str, tmp_path: Path) -> None:

@@ -60,6 +60,7 @@ def train(
     pluralbench train ORG/NAME --benchmark personalized --profile raw --data dist/train --lora 16/32 --out my-model
     """
     from pluralbench.evaluation.train import train as run_training  # noqa: PLC0415 - `--help` need not wait for it
+    from pluralbench.reports.costs import format_seconds  # noqa: PLC0415 - the same
 
     done = run_training(
         model,
@@ -73,11 +74,12 @@ def train(
         fresh=fresh,
     )
     record = done.record
+    seconds = record["seconds"] + record.get("encoding_seconds", 0.0)
     training, held_out_data, flipped = record["data"], record["held_out"], len(record["origin"]["flipped"])
     without_pair = record["origin"]["without_pair"]
     console.print(
         f"\n{done.folder}: trained on {training['pairs']:,} pairs of {training['rankings']:,} items in "
-        f"{record['steps']:,} steps ({record['seconds']:,.0f} s)."
+        f"{record['steps']:,} steps ({format_seconds(seconds)} s)."
     )
     if any(without_pair.values()):
         parts = " and ".join(f"{count:,} {name}" for name, count in without_pair.items() if count)

@@ -23,7 +23,7 @@ def cost_text(calls: int | None, tokens: int, costs: Sequence[CostRecord]) -> st
         prices = dict.fromkeys(f"{price.input:g}/{price.output:g}" for _, price in priced)
         parts.append(f"${_money(sum(dollars for dollars, _ in priced))} at {' and '.join(prices)} per million")
     if costs:
-        parts.append(f"{_time(sum(cost.seconds for cost in costs))} s")
+        parts.append(f"{format_seconds(sum(cost.seconds for cost in costs))} s")
     return ", ".join(parts)
 
 
@@ -31,5 +31,6 @@ def _money(dollars: float) -> str:
     return f"{dollars:,.2f}" if dollars >= 0.1 or not dollars else f"{dollars:.2g}"
 
 
-def _time(seconds: float) -> str:
+def format_seconds(seconds: float) -> str:
+    """Format a number of seconds, without the unit; a time that would round to 0 is "under 1"."""
     return f"{seconds:,.0f}" if seconds >= 1 else "under 1"

@@ -38,7 +38,7 @@ from pluralbench_local.training_job import (
 )
 from pluralbench_local.training_model import TrainableModel, finalize, load_trainee, set_pad_token
 from pluralbench_local.training_options import TrainingConfig
-from pluralbench_local.training_rewards import Rewards
+from pluralbench_local.training_rewards import Rewards, evaluating, head_rewards, model_rewards
 
 HELD_OUT = "held-out rankings"
 REWARD = Kind(TRAINING_FILE, "pluralbench-local", ("transformers", "tokenizers", "peft"))
@@ -153,14 +153,24 @@ def _train(
         )
     set_pad_token(trainee.network.model, template, (tokens for responses in data.tokens for tokens in responses))
     accelerator = accelerator_of(trainee.network.device)
-    _run(accelerator, trainee, data, held_out_data, steps, options, work)
+    started = time.perf_counter()
+    if options.trainable == "head":
+        parts = [part for part in (data, held_out_data) if part is not None]
+        rewards = head_rewards(trainee, template, parts, options.token_budget)
+    else:
+        rewards = model_rewards(trainee, accelerator)
+    encoding_seconds = time.perf_counter() - started
+    _run(accelerator, trainee, rewards, data, held_out_data, steps, options, work)
     saved = trainee.base if options.save_dtype == "auto" else getattr(torch, options.save_dtype)
     trainee = finalize(trainee, saved)
+    if options.trainable == "all" or saved != trainee.base:
+        rewards = model_rewards(trainee, accelerator)
     facts |= {
         "data": data.counts(),
         "epochs": [data.epoch_counts(epoch) for epoch in epochs],
         "held_out": None if held_out_data is None else held_out_data.counts(),
-        "held_out_accuracy": None if held_out_data is None else _accuracy(Rewards(trainee, accelerator), held_out_data),
+        "held_out_accuracy": None if held_out_data is None else _accuracy(trainee, rewards, held_out_data),
+        "encoding_seconds": encoding_seconds,
     }
     return saved_network(trainee.network.model, template.tokenizer, trainee.network.device, facts)
 
@@ -205,6 +215,7 @@ def _warmup_steps(steps: int, options: TrainingConfig) -> int:
 def _run(
     accelerator: Accelerator,
     trainee: TrainableModel,
+    rewards: Rewards,
     data: Data,
     held_out: Data | None,
     steps: Sequence[Sequence[Batch]],
@@ -217,14 +228,11 @@ def _run(
     trained = [weights for weights in trainee.whole.parameters() if weights.requires_grad]
     optimizer: Any = torch.optim.AdamW(trained, lr=options.learning_rate, weight_decay=options.weight_decay, fused=True)
     schedule: Any = get_cosine_schedule_with_warmup(optimizer, _warmup_steps(len(steps), options), len(steps))
-    rewards = Rewards(trainee, accelerator, once=options.trainable == "head")
     # Registers the trained module for checkpoints; the returned module is the same.
-    accelerator.prepare(trainee.network.head if options.trainable == "head" else trainee.whole)
+    accelerator.prepare(trainee.whole)
     optimizer, schedule = accelerator.prepare(optimizer, schedule)
     done = restore(accelerator, work)
     trainee.network.model.train()
-    for part in filter(None, (data, held_out)):
-        rewards.encode(part)
 
     def note(line: Mapping[str, Any]) -> str:
         return f"loss {line['loss']:.3f}, {line['responses_per_second']:.1f} responses/s"
@@ -237,7 +245,7 @@ def _run(
             schedule.step()
             optimizer.zero_grad()
             if held_out is not None and number % options.eval_steps == 0:
-                line["held_out_accuracy"] = _accuracy(rewards, held_out)
+                line["held_out_accuracy"] = _accuracy(trainee, rewards, held_out)
             log(line)
             if number % options.save_steps == 0:
                 save_checkpoint(accelerator, work, number)
@@ -277,9 +285,9 @@ def _step(
 
 
 @torch.no_grad()
-def _accuracy(rewards_of: Rewards, data: Data) -> float:
+def _accuracy(trainee: TrainableModel, rewards_of: Rewards, data: Data) -> float:
     """Share of pairs whose better response has the strictly higher reward (CHEEMS, section 3.3); a tie is wrong."""
-    with rewards_of.evaluating():
+    with evaluating(trainee.network.model):
         rewards = iter(rewards_of(data, data.members).tolist())
     right = 0
     for ranking in data.rankings:

@@ -30,7 +30,7 @@ class TrainableModel:
 
     Attributes:
         network: How to read it.
-        whole: The module with all weights, including adapters.
+        whole: The module with all weights, including adapters; with the head alone, a module of the head.
         base: Precision of the weights as loaded.
         budget: Maximum number of tokens of a forward pass, padding included.
     """
@@ -53,7 +53,7 @@ def load_trainee(
 ) -> TrainableModel:
     """Load a model with a head of one logit for training, on its device.
 
-    Without LoRA it is converted to float32. A language model gets a linear head without bias.
+    Weights that are trained are converted to float32. A language model gets a linear head without bias.
 
     Args:
         source: The base model.
@@ -91,13 +91,14 @@ def load_trainee(
         width = model.score.weight.shape[1]
         nn.init.normal_(model.score.weight, std=SMALL_HEAD_STD if new_head == "small" else (width + 1) ** -0.5)
     base = model.dtype
-    whole = model.float() if lora is None else _add_adapters(model, lora)
     if head_alone:
-        _freeze(source.name, model)
+        whole = _trainable_head(source.name, model)
+    else:
+        whole = model.float() if lora is None else _add_adapters(model, lora)
     if gradient_checkpointing:
         checkpoint_activations(source.name, model)
     try:
-        whole.to(device)
+        model.to(device)  # with its adapters
     except torch.OutOfMemoryError:
         raise DeviceError(f"{source.name} does not fit into the memory of {device}; try `lora=...`.") from None
     return TrainableModel(
@@ -193,8 +194,8 @@ def checkpoint_activations(name: str, model: Any) -> None:
         ) from None
 
 
-def _freeze(name: str, model: PreTrainedModel) -> None:
-    """Freeze all weights but those of the head."""
+def _trainable_head(name: str, model: PreTrainedModel) -> nn.Module:
+    """Freeze all weights but those of the head, and return a module of these alone."""
     head = _network(model).head
     if head is None:
         raise ModelError(
@@ -202,7 +203,8 @@ def _freeze(name: str, model: PreTrainedModel) -> None:
             '`trainable="head"`.'
         )
     model.requires_grad_(requires_grad=False)
-    head.requires_grad_(requires_grad=True)
+    # Accelerate changes how the module that it prepares computes: the head keeps its own precision inside a list.
+    return nn.ModuleList([head.float().requires_grad_(requires_grad=True)])
 
 
 def _network(model: PreTrainedModel) -> ReadableNetwork:

@@ -1,68 +1,103 @@
-"""The rewards of responses while their model is trained."""
+"""The rewards of responses while their model is trained: by the whole model, or by its head over stored states."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
 from accelerate import Accelerator
 from pluralbench_runs import progress
-from torch import Tensor
+from torch import Tensor, nn
 
+from pluralbench_local.batches import Read, in_batches
+from pluralbench_local.classifiers import Classifier
+from pluralbench_local.conversations import Template, Tokenized
+from pluralbench_local.models import silence_transformers
+from pluralbench_local.network import network_of, without_packing
+from pluralbench_local.packing import Tokens
+from pluralbench_local.scoring import RunOptions, work_of
 from pluralbench_local.training_batches import Data
-from pluralbench_local.training_model import TrainableModel, apply_head, rewards_of, states_of
+from pluralbench_local.training_model import TrainableModel, apply_head, rewards_of
 
-CHUNK = 128  # responses that are sorted by length and encoded between two updates of the progress bar
+Rewards = Callable[[Data, Sequence[tuple[int, int]]], Tensor]
+"""From data and (ranking, response) indices to the rewards, of shape (indices,), in float32, with gradients."""
 
 
-class Rewards:
-    """Rewards by the current weights of a model in training.
+def model_rewards(trainee: TrainableModel, accelerator: Accelerator) -> Rewards:
+    """Return the rewards by a model all of whose weights may change: each call encodes its responses.
 
     Args:
         trainee: The model.
         accelerator: Sets the precision of forward passes.
-        once: Whether to encode each response only once, since only the head is trained. Hidden states are then cached
-            in float32.
     """
 
-    def __init__(self, trainee: TrainableModel, accelerator: Accelerator, *, once: bool = False) -> None:
-        self._trainee, self._precision, self._once = trainee, accelerator.autocast, once
-        self._states: dict[int, tuple[Data, dict[tuple[int, int], int], Tensor]] = {}
+    def rewards(data: Data, members: Sequence[tuple[int, int]]) -> Tensor:
+        conversations = [data.tokens[ranking][response] for ranking, response in members]
+        return rewards_of(trainee, conversations, accelerator.autocast)
 
-    def __call__(self, data: Data, members: Sequence[tuple[int, int]]) -> Tensor:
-        """Return the reward of each (ranking, response), of shape (members,), in float32, with gradients."""
-        if not self._once:
-            conversations = [data.tokens[ranking][response] for ranking, response in members]
-            return rewards_of(self._trainee, conversations, self._precision)
-        self.encode(data)
-        _, rows, states = self._states[id(data)]
-        return apply_head(self._trainee, states[[rows[member] for member in members]])
+    return rewards
 
-    def encode(self, data: Data) -> None:
-        """Encode all responses, if they are encoded only once and are not cached yet."""
-        if self._once and id(data) not in self._states:
-            self._states[id(data)] = (data, {member: row for row, member in enumerate(data.members)}, self._read(data))
 
-    @contextmanager
-    def evaluating(self) -> Iterator[None]:
-        """Put the model into evaluation mode (no dropout) within this context."""
-        model = self._trainee.network.model
-        training = model.training
-        model.train(mode=False)
-        try:
-            yield
-        finally:
-            model.train(mode=training)
+def head_rewards(
+    trainee: TrainableModel, template: Template, parts: Sequence[Data], token_budget: int | None = None
+) -> Rewards:
+    """Return the rewards by a head whose base does not change: each response is encoded once, here.
 
-    @torch.no_grad()
-    def _read(self, data: Data) -> Tensor:
-        conversations = [data.tokens[ranking][response] for ranking, response in data.members]
-        # Rankings may share responses: encode each conversation once.
-        by_ids = {tuple(conversation.ids): conversation for conversation in conversations}
-        row = {ids: number for number, ids in enumerate(by_ids)}
-        unique, states = list(by_ids.values()), []
-        with self.evaluating(), progress("encoding", len(unique)) as meter:
-            for start in range(0, len(unique), CHUNK):
-                states.append(states_of(self._trainee, unique[start : start + CHUNK], self._precision))
-                for _ in range(len(states[-1])):
-                    meter.advance()
-        return torch.cat(states).float()[[row[tuple(conversation.ids)] for conversation in conversations]]
+    Args:
+        trainee: The model.
+        template: How conversations became tokens.
+        parts: The data.
+        token_budget: Maximum number of tokens of a forward pass. None: that of scoring.
+
+    Raises:
+        DeviceError: If one conversation does not fit into memory.
+    """
+    model = trainee.network.model
+    with evaluating(model), silence_transformers():
+        network = network_of(model, trainee.network.head)
+        states = _encode(Classifier("", network, template, options=RunOptions(token_budget=token_budget)), parts)
+    if not network.unpackable:
+        without_packing(network, "training pads its batches")
+
+    def rewards(data: Data, members: Sequence[tuple[int, int]]) -> Tensor:
+        ids = [data.tokens[ranking][response].ids.tobytes() for ranking, response in members]
+        return apply_head(trainee, torch.stack([states[conversation] for conversation in ids]))
+
+    return rewards
+
+
+def _encode(reader: Classifier, parts: Sequence[Data]) -> dict[bytes, Tensor]:
+    """Return the last hidden state of each different conversation, computed in the packed batches of scoring."""
+    tokenized = [Tokenized(conversations) for data in parts for conversations in data.tokens]
+    ids = [[tokens.ids.tobytes() for tokens in group.conversations] for group in tokenized]
+    states: dict[bytes, Tensor] = {}
+    remaining: dict[int, list[int]] = {}
+    for index, group in enumerate(ids):
+        # Rankings may share responses.
+        new = {conversation: place for place, conversation in enumerate(group) if conversation not in states}
+        states |= dict.fromkeys(new, torch.empty(0))
+        if new:
+            remaining[index] = list(new.values())
+
+    def compute(groups: Sequence[Sequence[Tokens]], read: Read) -> tuple[Sequence[Tensor], int]:
+        computed, rows, tokens = read(reader.network, groups)
+        return list(computed[[indices[-1] for indices in rows]]), tokens
+
+    work = work_of(reader, max(len(tokens.ids) for group in tokenized for tokens in group.conversations))
+    names = [ranking.id for data in parts for ranking in data.rankings]
+    with progress("encoding", len(states)) as meter:
+        for index, computed in in_batches(compute, tokenized, remaining, work, names):
+            for place, state in computed.items():
+                states[ids[index][place]] = state
+                meter.advance()
+    return states
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Put a model into evaluation mode (no dropout) within this context."""
+    training = model.training
+    model.train(mode=False)
+    try:
+        yield
+    finally:
+        model.train(mode=training)
