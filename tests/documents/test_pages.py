@@ -4,17 +4,23 @@ import re
 import shutil
 import subprocess
 import tomllib
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from blocks import PAGES, TOP
 from command_options import options
 from commands import environment, script
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from members import MEMBERS, ROOT
+from playwright.sync_api import Browser, expect, sync_playwright
 from pluralbench_release.citation import PROJECT
 
 SETTINGS = "zensical.toml"
@@ -23,6 +29,10 @@ READMES = [member / "README.md" for member in MEMBERS]
 OTHERS = {"--group", "--index-url", "--strict", "--array", "--help", "--install-completion"}
 OF_ENGINES = {"--block-size", "--dist-init-addr", "--nnodes", "--node-rank", "--parallel", "--pipeline-parallel-size"}
 OF_ENGINES |= {"--pooling", "--runner", "--tensor-parallel-size", "--tp"}
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+LOADED = re.compile(
+    r'<(?:script|img|iframe|link)\b[^>]*?\s(?:src|href)="((?:https?:)?//[^"]*)"|url\(["\']?((?:https?:)?//[^)]*)'
+)
 KINDS = {"blob": Path.is_file, "tree": Path.is_dir, "edit": Path.is_file}
 
 
@@ -95,23 +105,111 @@ def built(folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.heavy
-def test_the_pages_build_without_a_warning(tmp_path: Path) -> None:
-    shutil.copytree(ROOT / "docs", tmp_path / "docs")
-    done = built(tmp_path)
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The pages as the documented command builds them."""
+    folder = tmp_path_factory.mktemp("pages")
+    for name in ("docs", ".ci"):
+        shutil.copytree(ROOT / name, folder / name)
+    done = built(folder)
     assert done.returncode == 0, done.stdout + done.stderr
-    score = (tmp_path / "site/reference/pluralbench/index.html").read_text(encoding="utf-8")
+    return folder / "site"
+
+
+@pytest.mark.heavy
+def test_the_pages_build_without_a_warning(site: Path) -> None:
+    score = (site / "reference/pluralbench/index.html").read_text(encoding="utf-8")
     assert "Score a reward model on a benchmark" in score
-    described = (tmp_path / "site/reference/config/index.html").read_text(encoding="utf-8")
+    described = (site / "reference/config/index.html").read_text(encoding="utf-8")
     assert "Passes over the training data." in described  # a field of `TrainingConfig`
-    formulas = (tmp_path / "site/reference/metrics/index.html").read_text(encoding="utf-8")
+    formulas = (site / "reference/metrics/index.html").read_text(encoding="utf-8")
     assert r"\frac{p_o - p_e}{1 - p_e}" in formulas
+    notebook = (site / "tutorials/first-look/index.html").read_text(encoding="utf-8")
+    assert notebook.count('<div class="output">') > 2
+
+
+@pytest.mark.heavy
+def test_the_pages_load_nothing_from_another_host(site: Path) -> None:
+    addresses = {
+        next(filter(None, found.groups()))
+        for path in site.rglob("*")
+        if path.suffix in {".html", ".css"}
+        for found in LOADED.finditer(path.read_text(encoding="utf-8"))
+    }
+    published = tomllib.loads((ROOT / SETTINGS).read_text(encoding="utf-8"))["project"]["site_url"]
+    assert {address for address in addresses if not address.startswith(published)} == set()
+
+
+@pytest.fixture(scope="module")
+def address(site: Path) -> Iterator[str]:
+    """Where a server of this test shows the pages."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Silent, directory=str(site)))
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    server.server_close()
+
+
+class Silent(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """Write nothing."""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if CHROMIUM is None:
+        pytest.skip("there is no Chromium here")
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize(("width", "scheme"), [(400, "dark"), (1400, "light")])
+@pytest.mark.parametrize("name", ["", "tutorials/first-look/", "how-to/engine/", "reference/metrics/"])
+def test_a_page_fits_and_has_no_barrier(address: str, browser: Browser, name: str, width: int, scheme: Any) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    wrong: list[str] = []
+    page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("request", lambda request: None if request.url.startswith(address) else wrong.append(request.url))
+    page.goto(address + name)
+    if name == "reference/metrics/":
+        expect(page.locator(".katex").first).to_be_attached()
+    else:
+        expect(page.locator(".md-code__nav").first).to_be_attached()
+    wide = (
+        "root => [...root.querySelectorAll('pre > code')].filter(one => one.scrollWidth > one.clientWidth + 1).length"
+    )
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert width == 400 or page.locator("body").evaluate(wide) == 0
+    assert [(one["id"], one["nodes"]) for one in Axe().run(page).response["violations"]] == []
+    assert wrong == []
+    page.close()
+
+
+@pytest.mark.heavy
+def test_a_copied_block_has_no_prompt(address: str, browser: Browser) -> None:
+    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+    page = context.new_page()
+    page.goto(address)
+    block = page.locator(".highlight", has=page.locator(".gp")).first
+    block.hover()
+    block.get_by_title("Copy to clipboard").click()
+    expect(page.get_by_text("Copied to clipboard")).to_be_visible()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    shown = block.locator("code").inner_text()
+    assert shown.startswith("$ ")
+    assert copied == re.sub(r"(?m)^\$ ", "", shown).rstrip()
+    context.close()
 
 
 @pytest.mark.heavy
 def test_a_broken_link_fails(tmp_path: Path) -> None:
     (tmp_path / "docs/tutorials").mkdir(parents=True)
     (tmp_path / "docs/index.md").write_text("# Start\n\n[gone](tutorials/gone.md)\n", encoding="utf-8")
+    shutil.copytree(ROOT / ".ci", tmp_path / ".ci")
     done = built(tmp_path)
     assert done.returncode != 0
     assert "page does not exist" in done.stdout + done.stderr
