@@ -20,8 +20,10 @@ from pluralbench.reports.html.components import Cell, Head, Row, number, scale_o
 from pluralbench.reports.html.items import browse, decided_items, orders_of
 from pluralbench.reports.html.leaderboard import entries_of
 from pluralbench.reports.html.report import html_report, write_html
+from pluralbench.reports.numbers import change, percent, points, signed, two_digits, whole_percent
+from pluralbench.reports.overview import overview
 from pluralbench.reports.ranking import rank_sheet
-from pluralbench.reports.sheets import sheets_of
+from pluralbench.reports.sheets import UNREADABLE, sheets_of
 from pluralbench.results import Run
 from pluralbench.results.finding import FoundRuns, find_runs
 from pluralbench_measures.bootstrap import Estimate
@@ -129,7 +131,7 @@ def test_tables_and_figures_are_told_to_screen_readers(page: Read) -> None:
     assert "Overall and parts (%), 3 models on Pairs" in page.words
     assert any("profile" in word for word in page.words), "the section of `personalize`"
     origins = sum(word == "Provenance of these numbers" for word in page.words)
-    assert origins == tags.count("table") - 1 + 3, "of each table but that of runs, and of each run"
+    assert origins == tags.count("table") - 1, "of each table but those of runs and of a model, and of each run"
 
 
 def test_numbers_are_sorted_by_what_they_are() -> None:
@@ -155,6 +157,72 @@ def test_models_share_a_rank_unless_their_difference_is_beyond_chance() -> None:
     assert (found.differences[0, 2].value, found.differences[0, 2].low, found.differences[0, 2].high) == (
         compared.difference, compared.low, compared.high,
     )  # fmt: skip
+
+
+def page_of(*runs: Run) -> Read:
+    text, _ = html_report(FoundRuns([*runs], [], []))
+    return Read(text)
+
+
+def test_the_overview_says_which_model_is_best_and_which_cannot_be_told_apart() -> None:
+    text = page_of(a_run("best", 39), a_run("good", 37), a_run("poor", 5)).text
+    assert "best has 97.5 (" in text
+    assert "the most, but cannot be told apart from good. It is better than the other model." in text
+    text = page_of(a_run("best", 39), a_run("poor", 5)).text
+    assert "and is best, +85.0 (+" in text
+    assert "points against poor." in text
+    assert "cannot be told apart from any of the other 2 models" in page_of(
+        a_run("one", 20), a_run("two", 20), a_run("three", 20)
+    ).text  # fmt: skip
+
+
+def a_judge(name: str, unreadable: int, of: int = 40) -> Run:
+    rows = [decision(n, "invalid" if n < unreadable else "win") for n in range(of)]
+    return run_of(rows, model=name, path=f"runs/{name}")
+
+
+def test_a_judge_whose_verdicts_cannot_be_read_has_no_number_and_no_rank() -> None:
+    runs = [a_run("good", 30), a_judge("mute", 40), a_judge("mumbling", 21), a_judge("hoarse", 20)]
+    page = page_of(*runs)
+    assert "Most verdicts or scores of mumbling and mute are invalid." in page.text
+    assert "unreadable 40 of 40" in page.text
+    assert "unreadable 21 of 40" in page.text
+    assert "of 40 10" not in page.text
+    (sheet,) = sheets_of(runs)
+    ranks = dict(zip([run.name for run in sheet.runs], rank_sheet(sheet).ranks, strict=True))
+    assert [name for name, rank in ranks.items() if rank is None] == ["mumbling", "mute"]
+    (table_of_report, *_) = overview(runs).tables
+    shown = {row.name: row.values[0] for row in table_of_report.rows}
+    assert (shown["mute"], shown["mumbling"]) == (UNREADABLE, UNREADABLE)
+
+
+def test_models_without_all_benchmarks_are_apart_from_the_ranking_and_counts_agree() -> None:
+    both = [run_of([decision(n) for n in range(12)], "rankings", model=name, path=f"runs/{name}-2") for name in "ab"]
+    page = page_of(a_run("a", 30), a_run("b", 20), a_run("c", 40), *both)
+    assert "5 runs, 3 models, 2 benchmarks." in page.text
+    assert "2 models: overall numbers in %" in page.text
+    assert "1 model without a number on each benchmark, not ranked by the mean." in page.text
+    assert "Mean of 2 benchmarks : a has 87.5" in page.text
+
+
+def test_parts_with_few_decisions_are_folded_with_their_counts() -> None:
+    sizes = {"Gmail": 5, "Outlook": 12, "Word": 30}
+    rows = [
+        decision(f"{name}{n}", config="test", subset=name)  # type: ignore[arg-type]
+        for name, size in sizes.items()
+        for n in range(size)
+    ]
+    page = page_of(run_of(rows, "pandalm"))
+    assert "1 of 3 subsets with fewer than 10 decisions" in page.text
+
+
+def test_a_page_has_no_heading_twice_no_option_and_no_negative_zero(page: Read) -> None:
+    assert len(page.headings) == len(set(page.headings)) > 5
+    assert not re.findall(r"(?<![\w-])--[a-z]+", page.text)
+    assert "-0.0 " not in page.text
+    assert [kind(-0.00001) for kind in (percent, points, whole_percent, two_digits, signed, change)] == [
+        "0.0", "+0.0", "0", "0.00", "+0.00", "+0.000",
+    ]  # fmt: skip
 
 
 def test_a_model_is_one_row_of_the_leaderboard_however_many_benchmarks_it_has() -> None:
@@ -203,4 +271,4 @@ def test_a_page_of_nothing_or_at_no_place_is_refused(tmp_path: Path, folder: Pat
 def test_runs_without_a_number_have_a_page(tmp_path: Path) -> None:
     run = keep(run_of([decision(1, "equal")], path=tmp_path / "run"))
     text, _ = html_report(find_runs([run.path]))
-    assert "Leaderboard" in text
+    assert "Results" in text

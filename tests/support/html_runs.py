@@ -60,6 +60,7 @@ class Read(HTMLParser):
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.words: list[str] = []
         self.scripts: list[tuple[dict[str, str | None], str]] = []
+        self.headings: list[str] = []
         self.feed(text)
         self.close()
 
@@ -74,6 +75,8 @@ class Read(HTMLParser):
             self.scripts.append((attributes, data))
         elif tag not in {"script", "style"}:
             self.words.append(data)
+        if tag in {"h1", "h2", "h3", "h4"} and data.strip():
+            self.headings.append(data)
 
     @property
     def text(self) -> str:

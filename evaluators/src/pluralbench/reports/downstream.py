@@ -9,7 +9,16 @@ from pluralbench_release import counted
 
 from pluralbench.reports.data_notes import NAMED
 from pluralbench.reports.notes import list_ids
-from pluralbench.reports.numbers import DASH, change, number, signed, three_digits, whole_percent, with_interval
+from pluralbench.reports.numbers import (
+    DASH,
+    change,
+    number,
+    signed,
+    three_digits,
+    two_digits,
+    whole_percent,
+    with_interval,
+)
 from pluralbench.reports.tables import Column, Row, Table
 from pluralbench.results.runs import Downstream, policy_number
 
@@ -58,10 +67,10 @@ def level_note(run: Downstream) -> str:
     if end.value is None:
         return f"{steps}; the policy's answers were not judged.{warnings}"
     start = policy_number(run, "outcome", start=True).value
-    before = "" if start is None else f"from {start:.3f} "
+    before = "" if start is None else f"from {three_digits(start)} "
     change_text = f" ({with_interval(gain, change)})" if gain.value is not None else ""
     same = " It was judged on the prompts that it was optimized on." if record.get("judged_on_the_same_prompts") else ""
-    return f"{before}to {end.value:.3f}{change_text} in {steps}.{same}{warnings}"
+    return f"{before}to {three_digits(end.value)}{change_text} in {steps}.{same}{warnings}"
 
 
 def downstream_notes(run: Downstream) -> list[str]:
@@ -129,9 +138,9 @@ def _curve_notes(run: Downstream) -> Iterator[str]:
         return
     promised, realized = of_rewards(run, "promised"), of_rewards(run, "realized")
     gains = [
-        f"{model} {realized[model].value:+.2f} of {promise.value:.2f}"
+        f"{model} {signed(gain)} of {two_digits(promise.value)}"
         for model, promise in promised.items()
-        if promise.value is not None and realized[model].value is not None
+        if promise.value is not None and (gain := realized[model].value) is not None
     ]
     if gains:
         yield (

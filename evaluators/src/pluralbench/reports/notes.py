@@ -95,7 +95,7 @@ def _format_note(note: Note, sheets: Sequence[Sheet], *, detail: bool) -> Iterat
             most = {metric: max(row.run.count(metric) for row in rows) for metric in content}
             runs = sum(len(sheet.rows) for sheet in sheets)
             counts = _format_counts(most, content)
-            yield f"{note.begin}: {len(rows)} of {runs} runs, up to {counts} (see the detailed report)."
+            yield f"{note.begin}: {len(rows)} of {runs} runs, up to {counts}."
             return
     if note.of_data and len(sheets) == 1 and [len(rows) for _, rows in groups] == [len(sheets[0].rows)]:
         yield f"{note.begin}: {groups[0][0]}."
@@ -187,7 +187,7 @@ def _language_notes(sheets: Sequence[Sheet]) -> Iterator[str]:
         for row in sheet.rows:
             reference = row.run.config.benchmark.description.reference
             if reference is not None and reference.config not in row.run.config.data.rows:
-                yield "No English items, so no difference from English and no kappa; name them with `english=...`."
+                yield "No English items, so no difference from English and no kappa."
                 return
 
 

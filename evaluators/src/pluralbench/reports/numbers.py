@@ -1,4 +1,7 @@
-"""Format numbers of reports: unit, confidence interval, and a mark where the interval rests on few clusters."""
+"""Format numbers of reports: unit, confidence interval, and a mark where the interval rests on few clusters.
+
+The option `z` of the formats prints a small negative number as 0.0, not as -0.0.
+"""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
@@ -13,17 +16,17 @@ Kind = Callable[[float], str]
 
 def percent(value: float) -> str:
     """Format a fraction in percent, as "55.5"."""
-    return f"{100 * value:.1f}"
+    return f"{100 * value:z.1f}"
 
 
 def points(value: float) -> str:
     """Format a difference of fractions in percentage points, as "+1.5"."""
-    return f"{100 * value:+.1f}"
+    return f"{100 * value:+z.1f}"
 
 
 def whole_percent(value: float) -> str:
     """Format a fraction in whole percent, as "55"."""
-    return f"{100 * value:.0f}"
+    return f"{100 * value:z.0f}"
 
 
 def p_value(value: float) -> str:
@@ -31,11 +34,11 @@ def p_value(value: float) -> str:
     return f"{value:.3f}" if value >= 0.001 else "<0.001"
 
 
-two_digits: Kind = "{:.2f}".format
-three_digits: Kind = "{:.3f}".format
-four_digits: Kind = "{:.4f}".format
-signed: Kind = "{:+.2f}".format
-change: Kind = "{:+.3f}".format
+two_digits: Kind = "{:z.2f}".format
+three_digits: Kind = "{:z.3f}".format
+four_digits: Kind = "{:z.4f}".format
+signed: Kind = "{:+z.2f}".format
+change: Kind = "{:+z.3f}".format
 
 
 class Number(NamedTuple):

@@ -10,10 +10,10 @@ from pluralbench.reports import tables
 from pluralbench.reports.detail import about_run
 from pluralbench.reports.notes import notes
 from pluralbench.reports.profile_modes import MODES_NOTE, mode_fields, mode_table, modes_of
-from pluralbench.reports.sheets import Column, Row, Sheet, sheets_of
+from pluralbench.reports.sheets import UNREADABLE, Column, Row, Sheet, is_unreadable, sheets_of
 from pluralbench.reports.writing import Report
 from pluralbench.results.metrics_frame import NUMBERS
-from pluralbench.results.runs import Run
+from pluralbench.results.runs import MISSING, Run
 
 ABOUT = (
     "benchmark",
@@ -70,9 +70,13 @@ def table_of(sheet: Sheet, *, wide: bool) -> tables.Table:
 
 
 def _value(row: Row, column: Column) -> tables.Value:
-    """A row's number in a column; empty if a baseline has none."""
+    """A row's number in a column; empty if a baseline has none, a word if most of a run's verdicts are invalid."""
     estimate = row.number(column)
-    return "" if row.reference and estimate.value is None else estimate
+    if row.reference is not None:
+        return "" if estimate.value is None else estimate
+    if is_unreadable(row.run):
+        return MISSING if column.part or column.place.metric != "overall" else UNREADABLE
+    return estimate
 
 
 def _flat(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:

@@ -5,11 +5,11 @@ from itertools import combinations
 from typing import NamedTuple
 
 from pluralbench_measures.bootstrap import Estimate
-from pluralbench_measures.ranks import Pair, RankInterval, ranks
+from pluralbench_measures.ranks import Pair, RankInterval, distinct_pairs, ranks
 
 from pluralbench.errors import RunError
 from pluralbench.evaluation.compare import counted_decisions, overall_difference
-from pluralbench.reports.sheets import Sheet
+from pluralbench.reports.sheets import Sheet, is_unreadable
 
 RANKS = (
     "Models share a rank unless their overall numbers on the same items differ significantly (p < 0.05, "
@@ -18,10 +18,10 @@ RANKS = (
 
 
 class Ranking(NamedTuple):
-    """The ranks of a sheet's rows.
+    """The ranks of the rows of a table.
 
     Attributes:
-        ranks: A rank for each row; None for a row without an overall number.
+        ranks: A rank for each row; None for a row that is not ranked.
         differences: Difference of the overall numbers, by the indices of two rows.
         problem: Why the rows cannot be ranked; empty if they can.
     """
@@ -30,10 +30,24 @@ class Ranking(NamedTuple):
     differences: Mapping[Pair, Estimate]
     problem: str = ""
 
+    def indistinct(self, row: int) -> list[int]:
+        """Return the ranked rows that do not differ significantly from a row."""
+        distinct = {frozenset(pair) for pair in distinct_pairs(self.differences)}
+        ranked = [other for other, rank in enumerate(self.ranks) if rank is not None and other != row]
+        return [other for other in ranked if frozenset((row, other)) not in distinct]
+
+    def difference(self, row: int, other: int) -> Estimate:
+        """Return the first row's number minus that of the second; no value if they were not compared."""
+        if other < row:
+            return self.differences.get((other, row), Estimate(None))
+        gap = self.differences.get((row, other), Estimate(None))
+        value, high, low = (None if one is None else -one for one in (gap.value, gap.low, gap.high))
+        return Estimate(value, low, high, gap.n, gap.clusters, gap.method)
+
 
 def rank_sheet(sheet: Sheet) -> Ranking:
-    """Rank the runs of a sheet."""
-    scored = [index for index, run in enumerate(sheet.runs) if run.headline.value is not None]
+    """Rank the runs of a sheet that have an overall number and whose verdicts can be read."""
+    scored = [at for at, run in enumerate(sheet.runs) if run.headline.value is not None and not is_unreadable(run)]
     decisions = {index: counted_decisions(sheet.runs[index]) for index in scored}
     try:
         differences = {

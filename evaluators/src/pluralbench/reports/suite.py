@@ -35,14 +35,24 @@ def report_suites(suites: Sequence[SuiteRun]) -> Report:
         names with a dot.
     """
     tables: list[Table] = []
-    by_suite: dict[str, list[SuiteRun]] = {}
-    for one in suites:
-        by_suite.setdefault(one.suite.model_dump_json(), []).append(one)
-    for same in by_suite.values():
+    for same in _by_suite(suites):
         tables += [_table_of_row(same), *(_table_of_benchmarks(one) for one in same if one.runs)]
     rows = [_fields(one) for one in suites]
     frame = pl.json_normalize(rows, infer_schema_length=None)
     return Report(tables, [*_notes(suites)], frame, rows)
+
+
+def suite_rows(suites: Sequence[SuiteRun]) -> tuple[list[Table], list[str]]:
+    """Make the tables with a row for each model, and the notes on their means."""
+    return [_table_of_row(same) for same in _by_suite(suites)], [*_mean_notes(suites)]
+
+
+def _by_suite(suites: Sequence[SuiteRun]) -> list[list[SuiteRun]]:
+    """Group the suites that have the same columns."""
+    by_suite: dict[str, list[SuiteRun]] = {}
+    for one in suites:
+        by_suite.setdefault(one.suite.model_dump_json(), []).append(one)
+    return list(by_suite.values())
 
 
 def _table_of_row(suites: Sequence[SuiteRun]) -> Table:
@@ -74,11 +84,22 @@ def _table_of_benchmarks(done: SuiteRun) -> Table:
 
 
 def _notes(suites: Sequence[SuiteRun]) -> Iterator[str]:
+    yield from _mean_notes(suites)
+    runs = {run.path: run for done in reversed(suites) for run in done.runs.values()}  # one of those without items
+    if runs:
+        yield from notes([sheet._replace(references=()) for sheet in sheets_of([*runs.values()])])
+
+
+def _mean_notes(suites: Sequence[SuiteRun]) -> Iterator[str]:
+    means: dict[str, list[str]] = {}
+    for done, name in zip(suites, _names(suites), strict=True):
+        if done.mean.columns:
+            means.setdefault(f"{done.mean.columns} of {done.mean.total} columns", []).append(clean(name))
+    for share, names in means.items():
+        models = f" of {', '.join(names)}" if len(means) > 1 else ""
+        yield f"Mean{models} over {share}, unweighted."
     for done in suites:
-        mean = done.mean
         of = f"of {clean(_names([done])[0])} " if len(suites) > 1 else ""
-        if mean.columns:
-            yield f"Mean {of}over {mean.columns} of {mean.total} columns, unweighted."
         missing = [_missing(done, column) for column in done.suite.columns if done.missing(column)]
         if missing:
             yield f"Columns {of}without a number, because benchmarks were not run: {'; '.join(missing)}."
@@ -88,9 +109,6 @@ def _notes(suites: Sequence[SuiteRun]) -> Iterator[str]:
     if any(len(column.benchmarks) > 1 for done in suites for column in done.suite.columns):
         yield "A column of several benchmarks is the unweighted mean of their overall numbers."
     yield MEANS
-    runs = {run.path: run for done in reversed(suites) for run in done.runs.values()}  # one of those without items
-    if runs:
-        yield from notes([sheet._replace(references=()) for sheet in sheets_of([*runs.values()])])
 
 
 def _missing(done: SuiteRun, column: SuiteColumn) -> str:

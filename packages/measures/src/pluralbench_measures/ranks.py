@@ -25,8 +25,6 @@ class RankInterval(NamedTuple):
 def ranks(models: int, differences: Mapping[Pair, Estimate]) -> list[RankInterval]:
     """Compute rank intervals that hold jointly with 95 % confidence (Mogstad et al. 2024, Inference for Ranks).
 
-    Two models differ significantly if p is below 5 % after Holm's adjustment over all pairs.
-
     Args:
         models: Number of models.
         differences: By pair (first, second) of models, numbered from 0, the value of the second minus that of the
@@ -37,13 +35,27 @@ def ranks(models: int, differences: Mapping[Pair, Estimate]) -> list[RankInterva
     """
     better = [0] * models
     worse = [0] * models
+    for up, down in distinct_pairs(differences):
+        better[down] += 1
+        worse[up] += 1
+    return [RankInterval(1 + above, models - below) for above, below in zip(better, worse, strict=True)]
+
+
+def distinct_pairs(differences: Mapping[Pair, Estimate]) -> list[Pair]:
+    """List the pairs of models that differ significantly: p is below 5 % after Holm's adjustment over all pairs.
+
+    Args:
+        differences: See `ranks`.
+
+    Returns:
+        The pairs, the better model first.
+    """
     adjusted = holm([interval_p_value(difference) for difference in differences.values()])
+    pairs = []
     for ((first, second), difference), p in zip(differences.items(), adjusted, strict=True):
         if difference.value is not None and p is not None and p < 1 - CONFIDENCE:
-            up, down = (second, first) if difference.value > 0 else (first, second)
-            better[down] += 1
-            worse[up] += 1
-    return [RankInterval(1 + above, models - below) for above, below in zip(better, worse, strict=True)]
+            pairs.append((second, first) if difference.value > 0 else (first, second))
+    return pairs
 
 
 def mean_of_independent(numbers: Sequence[Estimate]) -> Estimate:

@@ -25,6 +25,8 @@ SIZES = (
 NO_CONTEXT = "none"
 CONTEXTS = {None: NO_CONTEXT, "none": NO_CONTEXT, "raw": "posts"}
 CLEAN, REMARKS = "without remarks", "with remarks"
+FEW_ITEMS = 10
+"""Benchmarks and parts with fewer items or decisions are shown folded."""
 LABELS = {
     "kind": "Kind",
     "size": "Parameters",
@@ -101,6 +103,12 @@ class Board:
         names = [other.runs[0].config.benchmark.name for other in self.sheets]
         unique = names.count(names[at]) == 1
         return clean(f"{sheet.title}, {sheet.size}" if unique else sheet.heading)
+
+
+def benchmark_key(board: Board, at: int) -> str:
+    """Return the id of the section of a sheet's benchmark."""
+    names = [sheet.runs[0].config.benchmark.name for sheet in board.sheets]
+    return f"benchmark-{list(dict.fromkeys(names)).index(names[at])}"
 
 
 def table_key(at: int) -> str:

@@ -4,6 +4,7 @@ Each component takes typed data and returns `Markup`; jinja2 templates escape ev
 styles and scripts and loads nothing, which its content security policy enforces.
 """
 
+import re
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
@@ -13,7 +14,7 @@ from importlib.resources import files
 from typing import Any, Literal, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup, escape
+from markupsafe import Markup
 from pluralbench_measures.bootstrap import Estimate
 
 from pluralbench.reports import numbers
@@ -21,6 +22,8 @@ from pluralbench.reports.numbers import Kind, percent
 
 NOTHING = Markup()
 ASSETS = ("page", "filters", "items")
+WORD_END = re.compile(r"(?<=_)|(?<=[a-z])(?=[A-Z][a-z])")
+NARROW, WIDE = 6, 8  # columns of a table that has room for intervals beside numbers, and of one that is set tightly
 TALL = 8  # a table with at least so many rows has a search box
 Order = Literal["ascending", "descending"]
 
@@ -80,7 +83,7 @@ class Row(NamedTuple):
     """A row, whose first cell is its name.
 
     Attributes:
-        quiet: The row is a baseline and is shown dimmed.
+        quiet: The row is a baseline and is shown dimmed below the other rows, however these are sorted.
         facets: The row's values by filter; see `filters`.
     """
 
@@ -112,6 +115,19 @@ class Scale(NamedTuple):
 
     def _position(self, value: float) -> float:
         return round(100 * (value - self.low) / ((self.high - self.low) or 1.0), 1)
+
+
+class Finding(NamedTuple):
+    """A sentence about a subject.
+
+    Attributes:
+        subject: What the sentence is about, before a colon.
+        link: Address that the subject links to.
+    """
+
+    text: str
+    subject: str
+    link: str = ""
 
 
 class Link(NamedTuple):
@@ -159,8 +175,14 @@ def table(
         provenance: Markup below the notes.
         search: Label of the search box. Default: "Search" for a table of at least `TALL` rows, else no box.
     """
-    label = ("Search" if len(rows) >= TALL else "") if search is None else search
-    return _render("table", key, caption, heads, rows, notes, provenance, label)
+    own = [row for row in rows if not row.quiet]
+    label = ("Search" if len(own) >= TALL else "") if search is None else search
+    bodies = [body for body in (own, [row for row in rows if row.quiet]) if body]
+    return _render("table", key, caption, heads, bodies, notes, provenance, label, _width(len(heads)))
+
+
+def _width(columns: int) -> str:
+    return "narrow" if columns <= NARROW else "wide" if columns > WIDE else ""
 
 
 def figure(key: str, svg: Markup, title: str, note: str = "") -> Markup:
@@ -180,6 +202,21 @@ def details(summary: str, *parts: Markup, key: str = "", kind: str = "") -> Mark
         kind: CSS class, such as "sources".
     """
     return _render("details", summary, parts, key, kind)
+
+
+def fold(heading: str, key: str, *parts: Markup, aside: str = "", unfolded: bool = False) -> Markup:
+    """Put parts under a heading that unfolds them and that `#key` links to.
+
+    Args:
+        aside: A few words beside the heading.
+        unfolded: Show the parts from the beginning.
+    """
+    return _render("fold", heading, key, parts, aside, unfolded)
+
+
+def findings(lines: Sequence[Finding]) -> Markup:
+    """List sentences, each after its subject."""
+    return _render("findings", lines)
 
 
 def browser(key: str, name: str, title: str, orders: Mapping[str, str], note: str) -> Markup:
@@ -280,5 +317,5 @@ def _templates() -> Any:
 
 
 def _breakable(text: str) -> Markup:
-    """Allow line breaks after underscores, which browsers do not break at by themselves."""
-    return escape(text).replace("_", Markup("_<wbr>"))
+    """Allow line breaks after underscores and between words such as RewardBench, where browsers do not break."""
+    return Markup("<wbr>").join(WORD_END.split(text))

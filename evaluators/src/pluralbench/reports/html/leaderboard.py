@@ -1,138 +1,163 @@
-"""The leaderboard table (models by benchmarks, with their mean), the table of runs and that of rejected runs."""
+"""The leaderboard: models by benchmarks, with their mean; models without all benchmarks in a table of their own."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
 from markupsafe import Markup
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
-from pluralbench_measures.ranks import RankInterval, mean_of_independent
+from pluralbench_measures.ranks import mean_of_independent
 
-from pluralbench.reports.figures.kinds import kind_name
-from pluralbench.reports.html.board import Board, Listed, facets_of, plural, size_of, table_key, user_context_of
-from pluralbench.reports.html.components import Cell, Head, Row, Scale, number, scale_of, table
+from pluralbench.reports.html.board import FEW_ITEMS, Board, plural, table_key
+from pluralbench.reports.html.components import (
+    NOTHING,
+    Cell,
+    Head,
+    Row,
+    details,
+    join,
+    number,
+    scale_of,
+    table,
+)
 from pluralbench.reports.html.sources import sources
-from pluralbench.reports.html.tables import rank_cell
+from pluralbench.reports.html.tables import ABSENT, MODEL, headline_cell, rank_cell
 from pluralbench.reports.layout import clean
-from pluralbench.reports.ranking import RANKS, ranks_of_rows
-from pluralbench.reports.sheets import Sheet
-from pluralbench.results.runs import Run
+from pluralbench.reports.ranking import RANKS, Ranking, ranks_of_rows
+from pluralbench.reports.sheets import Sheet, is_unreadable
+from pluralbench.results.runs import MISSING, Run
 
 DEFAULTS = {"profile": "none", "variables": "all"}  # values that a name does not show
-ABSENT = Cell("", "")
+FEW_NAMES = 5  # benchmarks that the note on the mean names
 
 
 class Entry(NamedTuple):
     """A row of the leaderboard: a model with one prompt setting.
 
     Attributes:
+        model: Name of the model.
         rows: Index of its row, by the index of a sheet.
     """
 
     name: str
+    model: str
     rows: Mapping[int, int]
 
 
-def leaderboard(key: str, board: Board) -> Markup:
-    """Make the table of all models on all benchmarks, with links to their details."""
-    entries = entries_of(board.sheets)
+class Standings(NamedTuple):
+    """The rows of the leaderboard with their means over the benchmarks.
+
+    Attributes:
+        entries: The rows.
+        main: Index of the sheet that represents each benchmark in the mean.
+        means: The mean of each entry; without a value if it does not have a number on each benchmark.
+        ranking: Ranks of the entries by their mean; None if there is no mean.
+    """
+
+    entries: Sequence[Entry]
+    main: Sequence[int]
+    means: Sequence[Estimate]
+    ranking: Ranking | None
+
+
+def standings_of(board: Board) -> Standings:
+    """Rank the models of a page by their mean over the benchmarks."""
+    entries, main = entries_of(board.sheets), main_of(board.sheets)
+    means = [_mean(entry, board, main) for entry in entries]
+    scored = [at for at, mean in enumerate(means) if mean.value is not None]
+    if len(main) < 2 or not scored:
+        return Standings(entries, main, means, None)
+    differences = {}
+    for one, other in combinations(scored, 2):
+        by_benchmark = [board.ranks[at].difference(entries[other].rows[at], entries[one].rows[at]) for at in main]
+        differences[one, other] = mean_of_independent(by_benchmark)
+    return Standings(entries, main, means, Ranking(ranks_of_rows(len(entries), scored, differences), differences))
+
+
+def leaderboard(key: str, board: Board, standings: Standings) -> Markup:
+    """Make the tables of all models on all benchmarks, with links to their details."""
     columns = [at for at, sheet in enumerate(board.sheets) if not sheet.other]
-    means = {place: _mean(entry, board, main_of(board.sheets)) for place, entry in enumerate(entries)}
-    has_mean = len(main_of(board.sheets)) > 1
-    ranks = _ranks(entries, board, means) if has_mean else {}
-    order = sorted(range(len(entries)), key=lambda place: _order(entries[place], means[place], board, columns))
-    mean_scale = scale_of(means.values())
-    scales = {at: scale_of(run.headline for run in board.sheets[at].runs) for at in columns}
+    large = [at for at in columns if board.sheets[at].items >= FEW_ITEMS] or columns
+    small = [at for at in columns if at not in large]
+    order = sorted(range(len(standings.entries)), key=lambda place: _order(standings, place, board, columns))
+    ranking, means = standings.ranking, standings.means
+    ranked = [place for place in order if ranking is None or means[place].value is not None]
+    few = [place for place in order if place not in ranked]
+    caption = f"{_counted(ranked, standings)}: overall numbers in %, with {CONFIDENCE:.0%} intervals."
+    runs = [run for at in columns for run in board.sheets[at].runs]
+    names = [f"{row.name} on {board.sheets[at].title}" for at in columns for row in board.sheets[at].rows]
+    notes, provenance = list(_notes(board, standings)), sources(runs, names)
+    search = "Search models" if len(ranked) > 1 else ""
+    parts = [_table(key, caption, board, standings, ranked, large, notes=notes, provenance=provenance, search=search)]
+    if few:
+        own = f"{_counted(few, standings)} without a number on each benchmark, not ranked by the mean."
+        parts.append(_table(f"{key}-few", own, board, standings, few, large))
+    if small:
+        noun = plural(len(small), "benchmark")
+        text = f"{noun} with fewer than {FEW_ITEMS} items"
+        own = f"{text}: overall numbers in %, with {CONFIDENCE:.0%} intervals."
+        table_of_small = _table(f"{key}-small", own, board, standings, order, small, mean=False)
+        parts.append(details(text, table_of_small))
+    return join(parts)
+
+
+def _counted(places: Sequence[int], standings: Standings) -> str:
+    """The number of models in these rows, and of rows if a model has several."""
+    models = len({standings.entries[place].model for place in places})
+    return plural(models, "model") + (f" in {len(places)} settings" if len(places) > models else "")
+
+
+def _table(
+    key: str,
+    caption: str,
+    board: Board,
+    standings: Standings,
+    places: Sequence[int],
+    columns: Sequence[int],
+    *,
+    mean: bool = True,
+    notes: Sequence[str] = (),
+    provenance: Markup = NOTHING,
+    search: str = "",
+) -> Markup:
+    """A table of some entries and sheets; with `mean` also of the means, if there are any."""
+    means = [standings.means[place] for place in places]
+    ranking = standings.ranking if mean and any(one.value is not None for one in means) else None
+    scale = scale_of(means)
     rows = []
-    for place in order:
-        entry = entries[place]
+    for place, own_mean in zip(places, means, strict=True):
+        entry = standings.entries[place]
         own = [board.sheets[at].runs[row] for at, row in entry.rows.items()]
         cells = [Cell(clean(entry.name), link=f"#{board.models[own[0].name]}")]
-        cells += [rank_cell(ranks.get(place)), number(means[place], scale=mean_scale)] if has_mean else []
-        for at in columns:
-            cells.append(_cell(board, at, entry.rows.get(at), scales[at]))
+        if ranking is not None:
+            cells += [rank_cell(ranking.ranks[place]), number(own_mean, scale=scale)]
+        cells += [_cell(board, at, entry.rows.get(at)) for at in columns]
         rows.append(Row(cells, facets=board.facets(own)))
-    heads = [Head("model", number=False), *([Head("rank"), Head("mean", order="descending")] if has_mean else [])]
+    heads = [MODEL, *([Head("rank"), Head("mean", order="descending")] if ranking else [])]
     heads += [Head(_heading(board.sheets[at], board.sheets), link=f"#{table_key(at)}") for at in columns]
-    runs = [run for at in columns for run in board.sheets[at].runs]
-    names = [f"{row.name} on {sheet.title}" for sheet in (board.sheets[at] for at in columns) for row in sheet.rows]
-    caption = f"{plural(len(entries), 'model')}: overall numbers in %, with {CONFIDENCE:.0%} intervals."
-    notes = list(_notes(board, has_mean=has_mean))
-    return table(key, caption, heads, rows, notes=notes, provenance=sources(runs, names), search="Search models")
+    return table(key, caption, heads, rows, notes=notes, provenance=provenance, search=search)
 
 
-def runs_table(key: str, board: Board) -> Markup:
-    """Make the table of runs: overall number, rank, model and settings, and the result of the checks, if any."""
-    runs = board.accepted
-    checked = any(listed.checked is not None for listed in runs)
-    scale = scale_of(listed.run.headline for listed in runs)
-    rows = []
-    for listed in runs:
-        at, place = board.rows[listed.run.path]
-        cells = [
-            Cell(clean(listed.run.path.as_posix()), link=f"#{listed.key}"),
-            Cell(clean(listed.run.name)),
-            Cell(board.sheet_title(at), link=f"#{table_key(at)}"),
-            number(listed.run.headline, scale=scale),
-            rank_cell(board.ranks[at].ranks[place]),
-            Cell(user_context_of(listed.run)),
-            Cell(kind_name(listed.run.result.model.kind)),
-            Cell(size_of(listed.run)),
-            *([Cell(listed.checked.summary)] if listed.checked else []),
-            _day(listed.run.provenance.finished),
-        ]
-        rows.append(Row(cells, facets=facets_of([listed])))
-    names = ["run", "model", "benchmark", "overall", "rank", "user context", "kind", "parameters"]
-    names += [*(["checks"] if checked else []), "finished"]
-    heads = [Head(name, number=name in {"overall", "rank", "finished"}) for name in names]
-    return table(key, f"{plural(len(runs), 'run')}: overall numbers in %, with 95% intervals.", heads, rows)
-
-
-def _day(finished: str) -> Cell:
-    """The day as a cell that sorts as a number, which keeps it on one line."""
-    day = finished[:10]
-    return Cell(day, float(day.replace("-", "")) if re.fullmatch(r"\d{4}-\d\d-\d\d", day) else "")
-
-
-def rejected_table(key: str, caption: str, runs: Sequence[Listed]) -> Markup:
-    """Make the table of runs whose numbers are not shown, with the reasons."""
-    heads = [Head(name, number=False) for name in ("run", "model", "benchmark", "reason")]
-    rows = [
-        Row(
-            (
-                Cell(clean(listed.run.path.as_posix())),
-                Cell(clean(listed.run.name)),
-                Cell(clean(listed.run.config.benchmark.title)),
-                Cell(clean(" ".join(finding.text for finding in listed.checked.rejection_reasons))),
-            )
-        )
-        for listed in runs
-        if listed.checked is not None
-    ]
-    return table(key, caption, heads, rows)
-
-
-def _cell(board: Board, at: int, row: int | None, scale: Scale | None) -> Cell:
+def _cell(board: Board, at: int, row: int | None) -> Cell:
     """A model's number and rank on a sheet."""
     if row is None:
         return ABSENT
-    cell = number(board.sheets[at].runs[row].headline, scale=scale)
+    cell = headline_cell(board.sheets[at].runs[row])
     rank = board.ranks[at].ranks[row]
     return cell if rank is None else cell._replace(below=f"rank {rank_cell(rank).text}")
 
 
 def entries_of(sheets: Sequence[Sheet]) -> list[Entry]:
     """Collect the rows of each model and prompt setting; a second such run of a sheet gets an entry of its own."""
-    entries: dict[str, dict[int, int]] = {}
+    entries: dict[str, tuple[str, dict[int, int]]] = {}
     for at, sheet in enumerate(sheets):
         for index, row in enumerate(sheet.rows):
             if sheet.other:
                 continue
             name = _entry_name(row.run)
-            key = name if at not in entries.get(name, {}) else row.name
-            entries.setdefault(key, {})[at] = index
-    return [Entry(name, rows) for name, rows in entries.items()]
+            key = row.name if name in entries and at in entries[name][1] else name
+            entries.setdefault(key, (row.run.name, {}))[1][at] = index
+    return [Entry(name, *rest) for name, rest in entries.items()]
 
 
 def _entry_name(run: Run) -> str:
@@ -151,33 +176,17 @@ def main_of(sheets: Sequence[Sheet]) -> list[int]:
 
 
 def _mean(entry: Entry, board: Board, main: Sequence[int]) -> Estimate:
-    if not all(at in entry.rows for at in main):
-        return Estimate(None)
-    return mean_of_independent([board.sheets[at].runs[entry.rows[at]].headline for at in main])
+    runs = [board.sheets[at].runs[entry.rows[at]] for at in main if at in entry.rows]
+    if len(runs) < len(main) or any(map(is_unreadable, runs)):
+        return MISSING
+    return mean_of_independent([run.headline for run in runs])
 
 
-def _ranks(entries: Sequence[Entry], board: Board, means: Mapping[int, Estimate]) -> dict[int, RankInterval | None]:
-    """Ranks by the mean, from the mean difference over benchmarks."""
-    scored = [index for index, mean in means.items() if mean.value is not None]
-    differences = {}
-    for one, other in combinations(scored, 2):
-        by_benchmark = [_difference(entries[one], entries[other], board, at) for at in main_of(board.sheets)]
-        differences[one, other] = mean_of_independent(by_benchmark)
-    return dict(enumerate(ranks_of_rows(len(entries), scored, differences)))
-
-
-def _difference(one: Entry, other: Entry, board: Board, at: int) -> Estimate:
-    """The second entry's number minus the first one's on a sheet."""
-    first, second = one.rows[at], other.rows[at]
-    gap = board.ranks[at].differences.get((min(first, second), max(first, second)), Estimate(None))
-    if first < second or gap.value is None or gap.low is None or gap.high is None:
-        return gap
-    return Estimate(-gap.value, -gap.high, -gap.low, gap.n, gap.clusters, gap.method)
-
-
-def _order(entry: Entry, mean: Estimate, board: Board, columns: Sequence[int]) -> tuple[float, ...]:
+def _order(standings: Standings, place: int, board: Board, columns: Sequence[int]) -> tuple[float, ...]:
     """Sort key: the best mean first, then by the first benchmarks that the model has."""
-    values = [mean, *(board.sheets[at].runs[entry.rows[at]].headline for at in columns if at in entry.rows)]
+    entry = standings.entries[place]
+    own = [board.sheets[at].runs[entry.rows[at]] for at in columns if at in entry.rows]
+    values = [standings.means[place], *(MISSING if is_unreadable(run) else run.headline for run in own)]
     return tuple(1.0 if one.value is None else -one.value for one in values)
 
 
@@ -186,12 +195,13 @@ def _heading(sheet: Sheet, sheets: Sequence[Sheet]) -> str:
     return clean(", ".join([sheet.title, *(sheet.qualifiers if several else ())]))
 
 
-def _notes(board: Board, *, has_mean: bool) -> Iterator[str]:
+def _notes(board: Board, standings: Standings) -> Iterator[str]:
     yield RANKS
-    if has_mean:
-        main = [_heading(board.sheets[at], board.sheets) for at in main_of(board.sheets)]
+    if standings.ranking is not None:
+        few = len(standings.main) <= FEW_NAMES
+        names = "; ".join(_heading(board.sheets[at], board.sheets) for at in standings.main)
         yield (
-            f"Mean: unweighted mean of {'; '.join(main)}, for models that have all of them. Its interval assumes that "
-            "the benchmarks are independent; its ranks use the mean of the differences on each benchmark."
+            f"Mean: unweighted mean of {names if few else f'all {len(standings.main)} benchmarks'}, for models that "
+            "have all of them. Its interval assumes that the benchmarks are independent; its ranks use the mean of the "
+            "differences on each benchmark."
         )
-    yield "Bars: each number with its interval, scaled from the lowest to the highest bound of the column."

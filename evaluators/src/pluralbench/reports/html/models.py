@@ -1,13 +1,16 @@
 """Details of each model: its runs with their checks, and their numbers by language, category and persona."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
+import polars as pl
 from markupsafe import Markup
+from pluralbench_measures.bootstrap import CONFIDENCE
 from pluralbench_schemas.languages import LANGUAGES
 
 from pluralbench.leaderboard.findings import CheckResult, State
 from pluralbench.reports.figures.kinds import kind_name
-from pluralbench.reports.html.board import NO_CONTEXT, Board, Listed, user_context_of
+from pluralbench.reports.html.board import FEW_ITEMS, NO_CONTEXT, Board, Listed, user_context_of
 from pluralbench.reports.html.components import (
     Cell,
     Head,
@@ -18,14 +21,13 @@ from pluralbench.reports.html.components import (
     number,
     paragraph,
     scale_of,
-    section,
     table,
 )
+from pluralbench.reports.html.runs import benchmarks_table
 from pluralbench.reports.html.sources import sources
 from pluralbench.reports.layout import clean
-from pluralbench.reports.numbers import with_interval
 from pluralbench.reports.sheets import Row as Line
-from pluralbench.reports.sheets import Sheet
+from pluralbench.reports.sheets import Sheet, is_unreadable
 from pluralbench.results.runs import MISSING, Run
 
 CHECKED: Mapping[State, str] = {
@@ -63,6 +65,9 @@ def _model(name: str, key: str, board: Board) -> Markup:
     model = own[0].run.result.model
     parameters = "" if model.parameters is None else f", {model.parameters:,} parameters"
     parts = [paragraph(f"Kind: {kind_name(model.kind).lower()}{parameters}.")]
+    if len(board.models) > 1:
+        caption = f"{clean(name)}: overall numbers in %, with {CONFIDENCE:.0%} intervals."
+        parts.append(benchmarks_table(f"{key}-table", caption, board, own))
     return details(clean(name), *parts, *(_run(listed, board) for listed in own), key=key, kind="model")
 
 
@@ -70,11 +75,12 @@ def _run(listed: Listed, board: Board) -> Markup:
     at, place = board.rows[listed.run.path]
     sheet, context = board.sheets[at], user_context_of(listed.run)
     context_text = "" if context == NO_CONTEXT else f", user context: {context}"
-    heading = f"{clean(sheet.rows[place].name)} on {board.sheet_title(at)}{context_text}"
-    parts = [paragraph(f"Overall: {with_interval(listed.run.headline) or 'no number'}.")]
-    parts += part_tables(listed.key, sheet, sheet.rows[place])
+    name = clean(sheet.rows[place].name)
+    which = "" if name == clean(Path(listed.run.name).name) else f" ({name})"
+    summary = f"{board.sheet_title(at)}{context_text}{which}"
+    parts = [*part_tables(listed.key, sheet, sheet.rows[place])]
     parts += [] if listed.checked is None else _checks(listed.checked)
-    return section(heading, listed.key, *parts, sources([listed.run], [sheet.rows[place].name]), level=3)
+    return details(summary, *parts, sources([listed.run], [sheet.rows[place].name]), key=listed.key)
 
 
 def _checks(checked: CheckResult) -> Iterator[Markup]:
@@ -88,14 +94,26 @@ def _checks(checked: CheckResult) -> Iterator[Markup]:
 
 
 def part_tables(key: str, sheet: Sheet, row: Line) -> Iterator[Markup]:
-    """Make a table for each group in which a run has more than one number."""
+    """Make a table for each group in which a run has more than one number; parts with few decisions are folded."""
+    if is_unreadable(row.run):
+        yield paragraph("Most verdicts or scores are invalid, so the numbers of its parts are not shown.")
+        return
     in_languages = row.run.config.benchmark.description.reference is not None
     for group, title in KINDS.items():
         rows = row.run.metrics.filter(group=group, metric="accuracy")
         if rows.height > 1:
             parts = "languages" if group == "config" and in_languages else title
-            caption = f"{clean(row.name)} on {sheet.heading}: {parts}, in %. The mark in an accuracy bar is at 50."
-            yield _table(f"{key}-{group}", caption, row.run, group, rows.select(PLACE).to_dicts())
+            large, small = (
+                rows.filter(few).select(PLACE).to_dicts() for few in (pl.col("n") >= FEW_ITEMS, pl.col("n") < FEW_ITEMS)
+            )
+            about = f"{clean(row.name)} on {sheet.heading}"
+            if large:
+                caption = f"{about}: {parts}, in %. The mark in an accuracy bar is at 50."
+                yield _table(f"{key}-{group}", caption, row.run, group, large)
+            if small:
+                text = f"{len(small):,} of {rows.height:,} {parts} with fewer than {FEW_ITEMS} decisions"
+                own = _table(f"{key}-{group}-small", f"{about}: {text}, in %.", row.run, group, small)
+                yield details(text, own)
 
 
 def _table(key: str, caption: str, run: Run, group: str, places: Sequence[Mapping[str, str | None]]) -> Markup:
