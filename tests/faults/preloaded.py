@@ -57,7 +57,6 @@ FOREIGN = [
     "sentencex",
     "snowballstemmer",
     "subjects",
-    "tabulate",
     "torch._dynamo",
     "transformers.models.auto.modeling_auto",
     "transformers.models.llama.modeling_llama",

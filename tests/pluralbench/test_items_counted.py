@@ -43,7 +43,7 @@ def test_the_headline_says_of_how_many_items_it_is(
     run = keep(run_of(rows, benchmark, path=tmp_path / "run"))
     title = run.config.benchmark.title
     assert f"**{title}, {said}**" in str(render([run], "markdown"))
-    assert f"% {title}, {said}\n" in str(render([run], "latex"))
+    assert f"\\caption{{{title}, {said}.}}\n" in str(render([run], "latex"))
     assert f"{title}, {said} ({run.path})" in details([run]).tables[0].title
     assert f"on {title}, {said}, " in next(finding_lines(run, CheckResult("consistent", [])))
     assert f"{title}, {said}" in html_report(FoundRuns([run], [], []))[0]

@@ -1,7 +1,6 @@
 """Write reports in each output format."""
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,13 +9,11 @@ import polars as pl
 from pluralbench_release import markdown_table
 from rich.console import Group, RenderableType
 from rich.text import Text
-from tabulate import tabulate
 
 from pluralbench.reports import Format
+from pluralbench.reports.latex import Grid, in_latex
 from pluralbench.reports.layout import clean, lay_out, wrapped
 from pluralbench.reports.tables import Table, marks_in
-
-STARTS_A_ROW = re.compile(r"(?m)^ ([\[*])")  # LaTeX would read these as an argument of the preceding `\\`
 
 
 class Report(NamedTuple):
@@ -60,8 +57,7 @@ def format_report(report: Report, form: Format, width: int | None) -> str | Grou
             tables = (f"**{clean(table.title)}**\n\n{in_markdown(table)}" for table in report.tables)
             return "\n\n".join([*tables, "\n".join(f"- {note}" for note in notes)])
         case "latex":
-            tables = (f"% {clean(table.title)}\n{_in_latex(table)}" for table in report.tables)
-            return "\n\n".join([*tables, "\n".join(f"% {note}" for note in notes)])
+            return in_latex([_grid(table) for table in report.tables], [clean(note) for note in report.notes])
         case "table":
             return Group(*render_tables(report.tables, width), *(wrapped(note, width) for note in notes))
 
@@ -100,10 +96,8 @@ def _unique(heads: Sequence[str]) -> Iterator[str]:
         yield name
 
 
-def _in_latex(table: Table) -> str:
-    """A tabular with the rules of booktabs; characters that LaTeX reads as commands are escaped."""
+def _grid(table: Table) -> tuple[Table, Grid, int]:
+    """A table with its texts and the number of its columns of names."""
     frame = texts_of(table)
-    labels = frame.width - len(table.columns)
-    alignment = [*["left"] * labels, *["right"] * (frame.width - labels)]
-    text = tabulate(frame.rows(), frame.columns, "latex_booktabs", disable_numparse=True, colalign=alignment)
-    return STARTS_A_ROW.sub(r" {}\1", text)
+    title = table._replace(title=clean(table.title))
+    return title, [frame.columns, *frame.rows()], frame.width - len(table.columns)
