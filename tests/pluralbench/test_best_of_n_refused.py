@@ -222,6 +222,6 @@ def test_without_a_judge_there_is_only_what_reward_models_promise(data: Path, tm
     assert (policy_number(found, "promised", model="by_length", k=4).value or 0) > 0
     assert downstream_notes(found)[0] == (
         "The candidates were not judged: these are the reward models' own estimates of their gain, in standard "
-        "deviations within prompts. For outcomes set `judge=...`; `rubric-overlap` is a demo judge without a model."
+        "deviations within prompts."
     )
     assert curve_table(found).title.endswith(": promised gain")

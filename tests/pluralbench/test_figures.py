@@ -68,7 +68,7 @@ def of_axis(_: Path) -> Makes:
     runs = {name: {one.name: benchmark_run(n, name) for n, one in enumerate(models)} for name in ("pairs", "pandalm")}
     recipe = SimpleNamespace(models=models, axis="Pairs that it learned from", title="A study")
     study: Any = SimpleNamespace(runs=runs, recipe=recipe)
-    return {"axis": partial(axis._curves, study)}
+    return {"axis": partial(axis.curves, study)}
 
 
 FIGURES: dict[str, Callable[[Path], Makes]] = {

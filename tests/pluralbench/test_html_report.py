@@ -131,7 +131,10 @@ def test_tables_and_figures_are_told_to_screen_readers(page: Read) -> None:
     assert "Overall and parts (%), 3 models on Pairs" in page.words
     assert any("profile" in word for word in page.words), "the section of `personalize`"
     origins = sum(word == "Provenance of these numbers" for word in page.words)
-    assert origins == tags.count("table") - 1, "of each table but those of runs and of a model, and of each run"
+    personal = [key for key in page.values("id") if re.fullmatch(r"personalized-models-0-\d-table", key)]
+    assert len(personal) > 1
+    assert origins == tags.count("table") - len(personal), "not of those of runs and of a model; once of `personalize`"
+    assert any(word.startswith("New users: ") and " points." in word for word in page.words)
 
 
 def test_numbers_are_sorted_by_what_they_are() -> None:

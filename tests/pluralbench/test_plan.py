@@ -11,6 +11,7 @@ import pluralbench
 import polars as pl
 import pytest
 from chat_server import Reply, serve
+from html_runs import Read
 from hypothesis import given
 from hypothesis import strategies as st
 from planned_users import people as planned_people
@@ -123,12 +124,18 @@ def test_the_command_says_what_came_and_what_to_do_next(run: Command, data: Path
             "Plans with a list of aspects: 2 of 4; without a list, used as plain text: 1; truncated at 512 tokens: 1."
             in said
         )
-        assert "Items without a plan, which the profile `plan` cannot score: 1 (empty 1)." in said
+        assert "Items without a plan, which cannot be scored with plans: 1 (empty 1)." in said
         assert "Aspects matched by word overlap ≥ 0.5: recall 37.5 [" in said
         assert "A plan without a list has a recall of 0 and no precision." in said
         assert "Cost: 4 calls, 60 tokens, $" in said
         assert "The planner does not record its training data, so it may have been trained on these items." in said
         assert f"score MODEL --benchmark personalized --profile plan --plans {out} --data ..." in said
+        status, said, _ = run("report", out, "--html", tmp_path / "page.html")
+        assert (status, "recall by words" in said) == (0, True)
+        page = Read((tmp_path / "page.html").read_text(encoding="utf-8"))
+        assert "1 set of plans." in page.words
+        sentence = "a-planner names 37.5 [0.0, 100.0]% of what the users expect of an answer; 66.7% of what it names"
+        assert any(word.startswith(sentence) for word in page.words)
         status, _, error = run(*words, "--min-word-overlap", "0")
         assert (status, "--min-word-overlap: " in error) == (2, True)
 

@@ -1,6 +1,7 @@
 """`pluralbench study`: from a recipe to a page, whole however often it is stopped, and each step made once."""
 
 import json
+import shutil
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,11 +11,17 @@ from urllib.parse import unquote
 import polars as pl
 import pytest
 from filelock import FileLock
+from html_runs import Read
 from markdown_it import MarkdownIt
 from pluralbench.downstream import study as steps
 from pluralbench.downstream.correlate import correlate
-from pluralbench.downstream.study import Study
+from pluralbench.downstream.study import Study, load_study
 from pluralbench.errors import DataError
+from pluralbench.reports.figures.style import drawing
+from pluralbench.reports.html.further import study_section
+from pluralbench.reports.html.report import html_report
+from pluralbench.reports.study import findings
+from pluralbench.results.finding import find_runs
 from pluralbench.studying import study
 from pluralbench_runs import OutputError
 from scipy.stats import spearmanr
@@ -99,6 +106,34 @@ def test_the_page_says_what_was_found_and_its_links_lead_somewhere(done: Study) 
         assert (done.path / place).read_bytes().startswith(b"\x89PNG"), place
     assert page.count(" in 1 step of PPO.") == 4
     assert str(done.path) not in page
+
+
+def test_the_page_of_runs_has_a_section_of_the_study_with_its_findings_once(done: Study) -> None:
+    runs = find_runs([done.path])
+    assert runs.studies == [done.path]
+    loaded = load_study(done.path)
+    assert {name: one.as_dict() for name, one in loaded.correlations.items()} == {
+        name: one.as_dict() for name, one in done.correlations.items()
+    }
+    with drawing():
+        page = Read(str(study_section("study-0", done.path)))
+    for sentence in findings(done):
+        assert page.words.count(sentence) == 1
+    ids = page.values("id")
+    assert len(ids) == len(set(ids))
+    assert {name for value in page.values("aria-labelledby") for name in value.split()} <= set(ids)
+    assert "--" not in page.text
+    assert "=..." not in page.text
+    text, _ = html_report(runs._replace(runs=[]))
+    assert "Policy: optimization" not in text
+    assert "1 study." in text
+
+
+def test_a_study_without_a_step_has_a_section_that_says_so(done: Study, tmp_path: Path) -> None:
+    shutil.copy(done.path / "study.toml", tmp_path)
+    page = Read(str(study_section("study-0", tmp_path)))
+    step = tmp_path / "benchmarks" / "own pairs" / "given [1|2]"
+    assert f"This study is not complete: {step} is not a finished run; it has no run.json." in page.words
 
 
 def test_a_finished_study_makes_nothing_again(done: Study, run: Command) -> None:

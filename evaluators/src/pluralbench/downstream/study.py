@@ -16,6 +16,7 @@ from pluralbench_local import LocalModel, train, untrained
 from pluralbench_rewards import Message
 from pluralbench_runs import (
     OutputError,
+    RecipeError,
     check_recipe,
     describe_difference,
     read_recipe,
@@ -31,15 +32,19 @@ from pluralbench.downstream.correlate import Correlation, correlate
 from pluralbench.downstream.optimization import optimize
 from pluralbench.downstream.score_series import downstream_series, optimized_series, runs_series
 from pluralbench.downstream.study_recipe import Items, Model, StudyRecipe, Training, read_study
-from pluralbench.errors import DataError, EvaluationError
+from pluralbench.errors import DataError, EvaluationError, RunError
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark
 from pluralbench.evaluation.models import base_model_path
 from pluralbench.evaluation.score import score
 from pluralbench.evaluation.train import data_origin, flip_labels, items_to_rankings
-from pluralbench.results.runs import Downstream, Run
+from pluralbench.results.downstream import BestOfNRunConfig, OptimizeRunConfig
+from pluralbench.results.evaluations import ScoreRunConfig
+from pluralbench.results.finding import STUDY_FILE
+from pluralbench.results.runs import Downstream, Run, load_run
 
-RECIPE_FILE, PAGE_FILE, LOCK = "study.toml", "README.md", ".lock"
-MODELS, PAIRS_FILE = "models", "pairs.jsonl"
+PAGE_FILE, LOCK = "README.md", ".lock"
+BENCHMARKS, BEST_OF_N, OPTIMIZATION, MODELS = "benchmarks", "best-of-n", "optimization", "models"
+PAIRS_FILE = "pairs.jsonl"
 
 
 @dataclass
@@ -96,10 +101,32 @@ def run_study(
         yield study
 
 
+def load_study(path: Path) -> Study:
+    """Read the directory of a finished study.
+
+    Raises:
+        RunError: The recipe cannot be read, or a step is missing.
+        DataError: The scores cannot be correlated.
+    """
+    try:
+        study = Study(path, read_recipe(StudyRecipe, path / STUDY_FILE))
+    except RecipeError as error:
+        raise RunError(str(error)) from None
+    models = [model.name for model in study.recipe.models]
+    for name in study.recipe.benchmarks:
+        study.runs[name] = {model: load_run(path / BENCHMARKS / name / model, ScoreRunConfig) for model in models}
+    if study.recipe.best_of_n is not None:
+        study.best_of_n = load_run(path / BEST_OF_N, BestOfNRunConfig)
+    if study.recipe.optimization is not None:
+        study.optimized = {model: load_run(path / OPTIMIZATION / model, OptimizeRunConfig) for model in models}
+    study.correlations = dict(_correlations(study))
+    return study
+
+
 @contextmanager
 def _locked_directory(target: Path, recipe: StudyRecipe, *, fresh: bool) -> Iterator[None]:
     """Lock the study's directory for one process and one recipe. Raises `OutputError`."""
-    recipe_file = target / RECIPE_FILE
+    recipe_file = target / STUDY_FILE
     if target.exists() and not target.is_dir():
         raise OutputError(f"{target} is a file; choose another output directory.")
     if target.is_dir() and not recipe_file.exists() and {path.name for path in target.iterdir()} - {LOCK}:
@@ -115,7 +142,7 @@ def _locked_directory(target: Path, recipe: StudyRecipe, *, fresh: bool) -> Iter
             for path in target.iterdir():
                 if path.is_dir():
                     shutil.rmtree(path)
-                elif path.name not in {LOCK, RECIPE_FILE}:
+                elif path.name not in {LOCK, STUDY_FILE}:
                     path.unlink()
         elif recipe_file.exists():
             differs = describe_difference(recipe, read_recipe(StudyRecipe, recipe_file))
@@ -157,18 +184,18 @@ class _StudySteps:
             self._local(self._model_path(model)),
             **self._arguments(items),
             scoring=self._recipe.scoring,
-            out=self._target / "benchmarks" / benchmark / model.name,
+            out=self._target / BENCHMARKS / benchmark / model.name,
         )
 
     def best_of_n(self, items: Items) -> Downstream:
         """Run best-of-N with all reward models."""
-        return self._sample("best-of-n", items, {m.name: self._local(self._model_path(m)) for m in self._recipe.models})
+        return self._sample(BEST_OF_N, items, {m.name: self._local(self._model_path(m)) for m in self._recipe.models})
 
     def optimize(self, model: Model) -> Downstream:
         """Optimize the policy against a reward model, and judge it."""
         optimization = self._recipe.optimization
         assert optimization is not None  # noqa: S101 - checked by the caller
-        best_of_n_run = self._target / "best-of-n"  # may have the initial policy's answers to the same prompts
+        best_of_n_run = self._target / BEST_OF_N  # may have the initial policy's answers to the same prompts
         return optimize(
             self._trainable(self._policy()),
             self._local(self._model_path(model)),
@@ -182,7 +209,7 @@ class _StudySteps:
             judge_connection=self._recipe.judge_connection,
             seed=self._recipe.seed,
             reuse=best_of_n_run if best_of_n_run.exists() else None,
-            out=self._target / "optimization" / model.name,
+            out=self._target / OPTIMIZATION / model.name,
         )
 
     def _sample(self, name: str, items: Items, models: Mapping[str, Any]) -> Downstream:

@@ -88,7 +88,7 @@ def _outcome_notes(run: Downstream) -> Iterator[str]:
     if outcome is None:
         yield (
             "The candidates were not judged: these are the reward models' own estimates of their gain, in standard "
-            "deviations within prompts. For outcomes set `judge=...`; `rubric-overlap` is a demo judge without a model."
+            "deviations within prompts."
         )
         return
     level = with_interval(policy_number(run, "outcome"), three_digits)
@@ -156,8 +156,8 @@ def _sampling_notes(run: Downstream) -> Iterator[str]:
     if truncated:
         limit = run.config.sampling.max_tokens
         yield (
-            f"{truncated:,} of {candidates:,} candidates were truncated at {limit:,} tokens and are judged as they "
-            "are; raise `max_tokens=...`."
+            f"{truncated:,} of {candidates:,} candidates were truncated at {limit:,} tokens, the maximum of "
+            "this run, and are judged as they are."
         )
     lost = sum(sampling.reasons.values())
     if lost:
@@ -203,6 +203,23 @@ def people_notes(run: Downstream) -> Iterator[str]:
 
 
 NOTES = (_outcome_notes, people_notes, _curve_notes, _sampling_notes, _reward_notes)
+
+
+def finding_of(run: Downstream) -> str:
+    """State the effect of the reward models or of the optimization, with its interval, in one sentence."""
+    policy, last = Path(run.result.policy.name).name, run.result.sampling.sizes[-1]
+    if run.verb == "optimize":
+        return f"{policy}, optimized against {', '.join(run.result.rewards)}: {level_note(run)}"
+    if not run.result.rewards:
+        level = with_interval(policy_number(run, "outcome"), three_digits)
+        return f"The answers of {policy} by themselves have an outcome of {level or DASH}."
+    metric = "gain" if run.result.outcome is not None else "promised"
+    values = of_rewards(run, metric)
+    effects = ", ".join(f"{name} {with_interval(values[name], change) or DASH}" for name in curve_order(run))
+    if run.result.outcome is None:
+        return f"The reward models promise from the best of {last} answers of {policy}: {effects}."
+    what = KEYS[run.config.outcome.measure]
+    return f"The best of {last} answers of {policy} instead of one changes its {what} by: {effects}."
 
 
 def line_of(run: Downstream) -> str:

@@ -12,7 +12,7 @@ from pluralbench_release import counted
 
 from pluralbench.metrics.personalize import COMPARED
 from pluralbench.reports.layout import first_words
-from pluralbench.reports.numbers import p_value, percent, points
+from pluralbench.reports.numbers import p_value, percent, points, with_interval
 from pluralbench.reports.tables import Column, Row, Table, Value
 from pluralbench.reports.writing import Report, format_report, long_frame
 from pluralbench.results.personalize import KNOWN, NEW, PersonalizeResult, SetRecord
@@ -46,7 +46,7 @@ def tables_of(run: Personalized) -> Iterator[Table]:
             yield _table(run, described.title, columns, partial(_levels, run, name, conditions))
     for first, second in compared:
         levels = [Column(CONDITIONS[one], part=True) for one in (first, second)]
-        columns = [*levels, Column("gain", points, part=True), Column("p", p_value, part=True)]
+        columns = [*levels, Column("gain", points, part=True), Column("p", p_value, bounds=False, part=True)]
         for name, described in run.result.sets.items():
             title = described.title + COMPARISONS.get(first, "")
             yield _table(run, title, columns, partial(_gain, run, name, first, second))
@@ -61,7 +61,7 @@ def _by_config(run: Personalized, name: str, described: SetRecord) -> Table:
     def values(method: str) -> list[Estimate]:
         return [method_number(run, "accuracy", name, method, condition, config) for config, _, condition in shown]
 
-    return _table(run, described.title, columns, values)
+    return _table(run, f"{described.title}, by config", columns, values)
 
 
 def _table(run: Personalized, title: str, columns: Sequence[Column], values: Callable[[str], Sequence[Value]]) -> Table:
@@ -77,6 +77,35 @@ def _gain(run: Personalized, name: str, first: str, second: str, method: str) ->
     """Both accuracies, the difference and its test."""
     gain, p = (method_number(run, metric, name, method, f"{second}-{first}") for metric in ("gain", "p_holm"))
     return [*_levels(run, name, (first, second), method), gain, p]
+
+
+SMALL = 0.05
+GAINS = {
+    ("without", "with"): "with user context than without",
+    ("posts", "with"): "with a user summary than with posts alone",
+    ("shuffled", "with"): "with the user's own context than with another user's",
+}
+
+
+def findings(run: Personalized) -> Iterator[str]:
+    """State which methods gain from user context, with intervals, a sentence for each set and comparison."""
+    methods = run.config.personalizing.methods
+    for (first, second), what in GAINS.items():
+        for name, described in run.result.sets.items():
+            place = f"{second}-{first}"
+            gains = {method: method_number(run, "gain", name, method, place) for method in methods}
+            gains = {method: gain for method, gain in gains.items() if gain.value is not None}
+            if not gains:
+                continue
+            tests = {method: method_number(run, "p_holm", name, method, place).value for method in gains}
+            better = [m for m, gain in gains.items() if (gain.value or 0) > 0 and (tests[m] or 0) < SMALL]
+            shown = better or [max(gains, key=lambda method: gains[method].value or 0)]
+            texts = ", ".join(f"{METHODS[method]} {with_interval(gains[method], points)}" for method in shown)
+            number = f"{len(better)} of {len(gains)} methods" if better else "no method"
+            are = "is" if len(better) < 2 else "are"
+            adjusted = f" (p adjusted for {len(gains)} methods)" if len(gains) > 1 else ""
+            then = ":" if better else "; the largest gain is"
+            yield f"{described.title}: {number} {are} significantly better {what}{adjusted}{then} {texts} points."
 
 
 def notes(run: Personalized) -> Iterator[str]:

@@ -14,6 +14,7 @@ from pluralbench.reports.domains import report_downstream
 from pluralbench.reports.layout import WIDTH
 from pluralbench.reports.overview import overview
 from pluralbench.reports.personalize import report_personalized
+from pluralbench.reports.plans import report_plans
 from pluralbench.reports.suite import report_suites
 from pluralbench.reports.writing import Report, format_report
 from pluralbench.results.finding import FoundRuns
@@ -67,4 +68,5 @@ def reports_of(
         reports = [add_numbers_without(reports[0], runs.runs, read_item_list(without))]
     reports += [report_personalized(runs.personalized)] if runs.personalized else []
     reports += [report_downstream(runs.downstream)] if runs.downstream else []
+    reports += [report_plans(runs.plans)] if runs.plans else []
     return reports + ([report_suites(runs.suites)] if runs.suites else [])

@@ -10,7 +10,7 @@ from pluralbench_local.config import TRAINING_FILE
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_runs import write_text
 
-from pluralbench.downstream.study import MODELS, PAGE_FILE, RECIPE_FILE, Study
+from pluralbench.downstream.study import MODELS, PAGE_FILE, Study
 from pluralbench.reports.correlation import SMALL, correlation_notes, tables
 from pluralbench.reports.domains import tables_of
 from pluralbench.reports.downstream import downstream_notes, level_note, of_rewards
@@ -21,6 +21,7 @@ from pluralbench.reports.numbers import three_digits
 from pluralbench.reports.tables import Column, Row, Table
 from pluralbench.reports.writing import in_markdown
 from pluralbench.results.downstream import POLICY_FOLDER
+from pluralbench.results.finding import STUDY_FILE
 from pluralbench.results.runs import policy_number
 
 FIGURES, CORRELATIONS_FILE, SCORES_FILE = "figures", "correlations.json", "scores.csv"
@@ -127,7 +128,7 @@ def _sections(study: Study, figures: dict[str, Path]) -> Iterator[str]:
         yield "\n".join(f"- {note}" for note in correlation_notes(correlation))
     yield "## How to reproduce it"
     yield (
-        f"`pluralbench study` repeats the study with the recipe next to this page (`{RECIPE_FILE}`) and a new folder. "
+        f"`pluralbench study` repeats the study with the recipe next to this page (`{STUDY_FILE}`) and a new folder. "
         "Each step has a directory here with its settings, per-item results and recorded calls."
     )
 

@@ -36,6 +36,7 @@ USER_CONTEXT = {
 }
 ORACLE = " It also read the rubric aspects ({})."
 AS_DATA = " As data, it could also read {}."
+MOVED = " If the data has moved, give its location with `data=...`."
 TEXT_KINDS = {"classifier", "implicit", "generative"}
 """Kinds of models that read the user context only as text."""
 
@@ -225,10 +226,7 @@ def reload_items(run: Run | Downstream, data: str | None) -> Items | PersonaItem
         )
         return load_items(run.config.benchmark.description, selection)
     except (DataError, TablesError) as error:
-        raise DataError(
-            f"{run.path} contains no texts, and its data cannot be read: {error} If the data has moved, give its "
-            "location with `data=...`."
-        ) from None
+        raise DataError(f"{run.path} contains no texts, and its data cannot be read: {error}{MOVED}") from None
 
 
 def _at(location: str, revision: str | None) -> str:

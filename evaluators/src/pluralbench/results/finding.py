@@ -11,10 +11,13 @@ from pluralbench.errors import RunError
 from pluralbench.results.downstream import DownstreamRunConfig
 from pluralbench.results.evaluations import EvaluationRunConfig
 from pluralbench.results.personalize import PersonalizeRunConfig
-from pluralbench.results.runs import RUN_FILE, Downstream, Personalized, Run, load_run
+from pluralbench.results.plans import PlanRunConfig
+from pluralbench.results.runs import RUN_FILE, Downstream, Personalized, Plans, Run, load_run
 from pluralbench.results.suite import SUITE_FILE, SuiteRun, load_suite
 
 UNFINISHED = ".work"
+STUDY_FILE = "study.toml"
+"""Recipe in the directory of a study."""
 
 
 class FoundRuns(NamedTuple):
@@ -25,12 +28,16 @@ class FoundRuns(NamedTuple):
         downstream: Runs of `best-of-n` and `optimize`.
         personalized: Runs of `personalize`.
         suites: Suites, whose runs are among `runs`.
+        plans: Runs of `plan`.
+        studies: Directories of studies, whose runs are among `runs` and `downstream`.
     """
 
     runs: list[Run]
     downstream: list[Downstream]
     personalized: list[Personalized]
     suites: Sequence[SuiteRun] = ()
+    plans: Sequence[Plans] = ()
+    studies: Sequence[Path] = ()
 
 
 def find_runs(paths: Sequence[Path]) -> FoundRuns:
@@ -46,6 +53,7 @@ def find_runs(paths: Sequence[Path]) -> FoundRuns:
         RunError: A path has no run, is a run that cannot be read, or is a shard; or all runs are shards.
     """
     folders: dict[Path, Path] = {}
+    studies: dict[Path, Path] = {}
     for path in paths:
         # A shell expands `runs/*` to the working directories of unfinished runs, too.
         if path.suffix == UNFINISHED:
@@ -55,6 +63,9 @@ def find_runs(paths: Sequence[Path]) -> FoundRuns:
             raise RunError(_no_run_message(path))
         for folder in below:
             folders.setdefault(folder.resolve(), folder)
+            for parent in (parent for parent in folder.parents if parent.is_relative_to(path)):
+                if (parent / STUDY_FILE).is_file():
+                    studies.setdefault(parent.resolve(), parent)
     loaded = [run for path in folders.values() if (run := _load(path, explicit=path in paths)) is not None]
     runs: list[Run] = [run for run in loaded if isinstance(run.config, EvaluationRunConfig)]
     shards = [run.path for run in runs if run.config.data.shard is not None]
@@ -65,6 +76,8 @@ def find_runs(paths: Sequence[Path]) -> FoundRuns:
         [run for run in loaded if isinstance(run.config, DownstreamRunConfig)],
         [run for run in loaded if isinstance(run.config, PersonalizeRunConfig)],
         _suites(dict.fromkeys(folder.parent for folder in folders.values() if folder not in paths)),
+        [run for run in loaded if isinstance(run.config, PlanRunConfig)],
+        [*studies.values()],
     )
 
 
@@ -81,7 +94,7 @@ def _suites(folders: Iterable[Path]) -> list[SuiteRun]:
 
 
 def _load(path: Path, *, explicit: bool) -> Run[Any, Any] | None:
-    """Load the run of a directory; None for plans and personas, which have no numbers, and for an unreadable run.
+    """Load the run of a directory; None for personas, which have no numbers, and for an unreadable run.
 
     If `explicit`, both raise an error instead.
     """
@@ -92,7 +105,7 @@ def _load(path: Path, *, explicit: bool) -> Run[Any, Any] | None:
             raise
         log_status(f"Skipped: {error}")
         return None
-    if isinstance(run.config, EvaluationRunConfig | DownstreamRunConfig | PersonalizeRunConfig):
+    if isinstance(run.config, EvaluationRunConfig | DownstreamRunConfig | PersonalizeRunConfig | PlanRunConfig):
         return run
     if explicit:
         raise RunError(f"{path} is a run of `pluralbench {run.verb}`, which has no numbers to report.")

@@ -17,10 +17,11 @@ def draw_axis(study: Study, folder: Path) -> list[Path]:
     Returns:
         The paths of the files.
     """
-    return write({"axis": partial(_curves, study)}, folder)
+    return write({"axis": partial(curves, study)}, folder)
 
 
-def _curves(study: Study) -> Figure:
+def curves(study: Study) -> Figure:
+    """Draw a line for each benchmark through the models on the axis."""
     figure, (ax,) = style.grid(WIDTH, HEIGHT)
     benchmarks = series_of_judges(dict.fromkeys(study.runs))
     models = {model.name: model.position for model in study.recipe.models if model.position is not None}
@@ -36,4 +37,4 @@ def _curves(study: Study) -> Figure:
     ax.minorticks_off()
     ax.set(xlabel=study.recipe.axis, ylabel="Overall number (%)")
     style.legend(ax, benchmarks)
-    return style.heading(figure, study.recipe.title, "Bands: 95% intervals over prompts or users.")
+    return style.heading(figure, f"Scores by {study.recipe.axis}", "Bands: 95% intervals over prompts or users.")

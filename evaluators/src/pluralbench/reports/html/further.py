@@ -1,21 +1,116 @@
-"""Sections of a page for best of k, optimized policies and personalized reward models."""
+"""Sections of a page for studies, plans, best of k, optimized policies and personalized reward models."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from markupsafe import Markup
 
-from pluralbench.reports.downstream import curve_table, downstream_notes, line_of
-from pluralbench.reports.figures.best_of_n import curves
+from pluralbench.downstream.correlate import Correlation
+from pluralbench.downstream.study import Study, load_study
+from pluralbench.errors import UserError
+from pluralbench.reports.correlation import correlation_notes
+from pluralbench.reports.correlation import tables as correlation_tables
+from pluralbench.reports.domains import tables_of as outcome_tables
+from pluralbench.reports.downstream import curve_table, downstream_notes, finding_of, level_note
+from pluralbench.reports.figures import axis, best_of_n
+from pluralbench.reports.figures.correlation import scatter, slopes
 from pluralbench.reports.figures.personalize import context_figure, drawn_sets
-from pluralbench.reports.html.components import paragraph, section
+from pluralbench.reports.figures.series import series_of_judges
+from pluralbench.reports.html.components import NOTHING, details, items, paragraph, section
 from pluralbench.reports.html.figures import inlined_figure
 from pluralbench.reports.html.sources import Facts, data_facts, provenance_of, software_facts
 from pluralbench.reports.html.tables import plain_table
 from pluralbench.reports.layout import clean
+from pluralbench.reports.personalize import findings as personalize_findings
 from pluralbench.reports.personalize import notes, tables_of
-from pluralbench.reports.tables import marks_in
-from pluralbench.results.runs import Downstream, Personalized
+from pluralbench.reports.plans import plan_findings, report_plans
+from pluralbench.reports.study import TITLES, findings, scores_table
+from pluralbench.reports.tables import Table, marks_in
+from pluralbench.results.runs import Downstream, Personalized, Plans
+
+VERBS = {"best-of-n": "Best-of-N", "optimize": "Optimized policy"}
+NO_FINDING = (
+    "A correlation needs at least two reward models with a benchmark and a downstream result; this study has none."
+)
+
+
+def study_section(key: str, path: Path) -> Markup:
+    """Make the section of a directory of `study`. Call it within `style.drawing`."""
+    try:
+        study = load_study(path)
+    except UserError as error:
+        return section(f"Study: {path.name}", key, paragraph(f"This study is not complete: {error}"))
+    return section(f"Study: {clean(study.recipe.title)} ({path.name})", key, *_study_parts(key, study))
+
+
+def _study_parts(key: str, study: Study) -> Iterator[Markup]:
+    models = [model.name for model in study.recipe.models]
+    yield from map(paragraph, filter(None, [study.recipe.about.strip()]))
+    yield items(list(findings(study)) or [NO_FINDING])
+    title = "Scores of the reward models, in percent, and their downstream results"
+    yield from _tables(f"{key}-scores", [scores_table(study)._replace(title=title)])
+    if study.recipe.axis is not None and study.runs:
+        yield inlined_figure(f"{key}-axis", f"{key}-svg-axis", axis.curves(study))
+    for place, (name, correlation) in enumerate(study.correlations.items()):
+        own, heading = f"{key}-correlation-{place}", f"Does {correlation.benchmark.source} predict {name}?"
+        yield section(heading, own, *correlation_parts(own, name, correlation, models), level=3)
+    if study.best_of_n is not None:
+        parts = [*_tables(f"{key}-best-of-n", outcome_tables([study.best_of_n]), downstream_notes(study.best_of_n))]
+        if study.best_of_n.result.rewards:
+            curves = best_of_n.curves(study.best_of_n, models)
+            parts.append(inlined_figure(f"{key}-curves", f"{key}-svg-curves", curves))
+        yield section(TITLES["best-of-n"], f"{key}-best-of-n-section", *parts, level=3)
+    if study.optimized:
+        tables = outcome_tables([*study.optimized.values()])
+        sentences = [f"{name}: {level_note(run)}" for name, run in study.optimized.items()]
+        parts = [*_tables(f"{key}-optimization", tables, sentences)]
+        yield section(TITLES["optimization"], f"{key}-optimization-section", *parts, level=3)
+
+
+def correlation_parts(key: str, name: str, correlation: Correlation, among: Sequence[str]) -> Iterator[Markup]:
+    """Make the figures of a correlation, and its statistics behind a summary. Call it within `style.drawing`.
+
+    Args:
+        name: Name of the downstream result.
+        among: All models of the page, which determine the colors.
+    """
+    models = series_of_judges(dict(zip(correlation.names, correlation.benchmark.scores.tolist(), strict=True)), among)
+    for stem, draw in (("ranks", slopes), ("scores", scatter)):
+        yield inlined_figure(f"{key}-{stem}", f"{key}-svg-{stem}", draw(correlation, models))
+    tables = [
+        one._replace(title=one.title or f"Rank statistics of {correlation.benchmark.source} and {name}")
+        for one in correlation_tables(correlation)
+    ]
+    yield details(f"All statistics: {name}", *_tables(f"{key}-table", tables, [*correlation_notes(correlation)]))
+
+
+def _tables(
+    key: str, tables: Sequence[Table], texts: Sequence[str] = (), provenance: Markup = NOTHING
+) -> Iterator[Markup]:
+    """Tables, with the notes and the provenance below the last one."""
+    last = len(tables) - 1
+    below = [*texts, *marks_in(tables)]
+    for place, one in enumerate(tables[:-1]):
+        yield plain_table(f"{key}-{place}", one, provenance=NOTHING)
+    yield from (plain_table(f"{key}-{last}", one, notes=below, provenance=provenance) for one in tables[-1:])
+
+
+def plans_section(key: str, runs: Sequence[Plans]) -> Markup:
+    """Make the section of directories of `plan`."""
+    (table,) = report_plans(runs).tables
+    names = [row.name for row in table.rows]
+    rows = [(name, run.path, _plan_facts(run)) for name, run in zip(names, runs, strict=True)]
+    sentences = [sentence for name, run in zip(names, runs, strict=True) for sentence in plan_findings(name, run)]
+    lead = [items(sentences)] if sentences else []
+    return section("Plans", key, *lead, *_tables(key, [table], report_plans(runs).notes, provenance_of(rows)))
+
+
+def _plan_facts(run: Plans) -> Facts:
+    yield "Planner", run.result.planner.name
+    yield from data_facts(run.config.data)
+    yield "Seed", str(run.config.seed)
+    yield from software_facts(run.provenance)
 
 
 def downstream_section(key: str, run: Downstream, among: Sequence[str]) -> Markup:
@@ -24,17 +119,17 @@ def downstream_section(key: str, run: Downstream, among: Sequence[str]) -> Marku
     Args:
         among: All models of the page, which determine the colors.
     """
-    policy, notes = clean(Path(run.result.policy.name).name), downstream_notes(run)
+    policy, texts = clean(Path(run.result.policy.name).name), downstream_notes(run)
     provenance = provenance_of([(run.path.name, run.path, _downstream_facts(run))])
-    parts: list[Markup] = [paragraph(line_of(run))]
+    parts: list[Markup] = [paragraph(finding_of(run))]
     if run.verb == "best-of-n" and run.result.rewards:
-        title = f"Best of k from {policy}"
-        parts.append(plain_table(f"{key}-table", curve_table(run), notes=notes, provenance=provenance))
-        parts.append(inlined_figure(f"{key}-figure", f"{key}-svg", curves(run, among)))
+        table = curve_table(run)._replace(title=f"Outcome by the number of candidates, {run.config.benchmark.title}")
+        parts.append(plain_table(f"{key}-table", table, notes=texts, provenance=provenance))
+        parts.append(inlined_figure(f"{key}-figure", f"{key}-svg", best_of_n.curves(run, among)))
     else:
-        title = f"{policy}: {run.verb}"
-        parts += [*map(paragraph, notes), provenance]
-    return section(f"{title} on {run.config.benchmark.title} ({run.path.name})", key, *parts)
+        tables = outcome_tables([run])
+        parts += _tables(key, tables, texts, provenance) if tables else [*map(paragraph, texts), provenance]
+    return section(f"{VERBS[run.verb]}: {policy} ({run.path.name})", key, *parts)
 
 
 def _downstream_facts(run: Downstream) -> Facts:
@@ -50,18 +145,13 @@ def _downstream_facts(run: Downstream) -> Facts:
 def personalized_section(key: str, run: Personalized) -> Markup:
     """Make the section of a directory of `personalize`. Call it within `style.drawing`."""
     provenance = provenance_of([(run.path.name, run.path, _personalized_facts(run))])
-    tables = list(tables_of(run))
-    texts = [*notes(run), *marks_in(tables)]
-    parts = [
-        plain_table(f"{key}-{index}", one, notes=texts if index == len(tables) - 1 else (), provenance=provenance)
-        for index, one in enumerate(tables)
-    ]
-    parts += [
-        inlined_figure(f"{key}-figure-{name}", f"{key}-svg-{name}", context_figure(run, name))
-        for name in drawn_sets(run)
-    ]
+    tables = _tables(key, [*tables_of(run)], [*notes(run)], provenance)
+    draw = partial(context_figure, run)
+    figures = [inlined_figure(f"{key}-figure-{name}", f"{key}-svg-{name}", draw(name)) for name in drawn_sets(run)]
+    sentences = [*personalize_findings(run)]
     backbone = clean(Path(run.config.backbone.name).name)
-    return section(f"With and without a profile: {backbone} ({run.path.name})", key, *parts)
+    title = f"With and without a profile: {backbone} ({run.path.name})"
+    return section(title, key, *([items(sentences)] if sentences else []), *tables, *figures)
 
 
 def _personalized_facts(run: Personalized) -> Facts:

@@ -25,6 +25,7 @@ from pluralbench.reports.sheets import Sheet
 from pluralbench.results.decisions import decisions_of
 from pluralbench.results.examples import (
     KEYS,
+    MOVED,
     ItemTexts,
     Key,
     examples,
@@ -231,7 +232,7 @@ def _texts(runs: Sequence[Run]) -> tuple[ItemTexts | None, str]:
         try:
             return read_texts(run), ""
         except DataError as error:
-            problem = problem or str(error)
+            problem = problem or str(error).removesuffix(MOVED)
     return None, f"Texts are not shown. {problem}"
 
 

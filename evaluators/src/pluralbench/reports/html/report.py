@@ -16,7 +16,12 @@ from pluralbench.reports.figures.style import drawing
 from pluralbench.reports.html.board import Board, Listed, benchmark_key, choices_of, plural
 from pluralbench.reports.html.components import NOTHING, Link, details, filters, fold, join, page, paragraph, section
 from pluralbench.reports.html.figures import inlined_figure
-from pluralbench.reports.html.further import downstream_section, personalized_section
+from pluralbench.reports.html.further import (
+    downstream_section,
+    personalized_section,
+    plans_section,
+    study_section,
+)
 from pluralbench.reports.html.items import BUDGET, browse
 from pluralbench.reports.html.leaderboard import Standings, leaderboard, standings_of
 from pluralbench.reports.html.models import profiles
@@ -134,10 +139,16 @@ def _parts(runs: FoundRuns, listed: Sequence[Listed]) -> Iterator[Part]:
             yield _part(title, key, rejected_table(f"{key}-table", caption, rejected))
     among = list(dict.fromkeys([*board.models, *(name for run in runs.downstream for name in run.result.rewards)]))
     with drawing():
+        for place, study in enumerate(runs.studies):
+            yield Part(Link(f"#study-{place}", f"Study: {study.name}"), study_section(f"study-{place}", study))
+        if runs.plans:
+            yield Part(Link("#plans", "Plans"), plans_section("plans", runs.plans))
         for place, run in enumerate(runs.personalized):
             key = f"personalized-models-{place}"
             yield Part(Link(f"#{key}", f"Profiles: {run.path.name}"), personalized_section(key, run))
-        for place, downstream in enumerate(runs.downstream):
+        # The section of a study shows its steps.
+        steps = [run for run in runs.downstream if any(run.path.is_relative_to(study) for study in runs.studies)]
+        for place, downstream in enumerate(run for run in runs.downstream if run not in steps):
             key = f"downstream-{place}"
             yield Part(Link(f"#{key}", f"Policy: {downstream.path.name}"), downstream_section(key, downstream, among))
 
@@ -212,6 +223,8 @@ def _lead(results: FoundRuns, runs: Sequence[Run]) -> str:
         plural(len({run.config.benchmark.name for run in runs}), "benchmark"),
         plural(len(results.personalized), "personalization study", "personalization studies"),
         plural(len(results.downstream), "policy", "policies"),
+        plural(len(results.studies), "study", "studies"),
+        plural(len(results.plans), "set of plans", "sets of plans"),
     ]
     shown = [count for count in counts if not count.startswith("0 ")]
     return f"{', '.join(shown) or 'No runs were accepted'}."

@@ -98,7 +98,7 @@
     const table = make("table", {}, make("caption", {}, caption), make("thead", {}, make("tr", {}, ...head)),
       make("tbody", {}, ...rows));
     const judges = models.filter(([one]) => one.replies.length || one.reasons.length);
-    return [make("div", { cls: "scroll", role: "region", tabindex: "0", "aria-label": caption }, table),
+    return [make("div", { cls: "scroll", role: "group", tabindex: "0", "aria-label": caption }, table),
       ...judges.flatMap(([one, name]) => [make("h4", { dir: "auto" }, `Replies of ${name}`),
         ...one.reasons.map((reason) => text(`Invalid: ${reason}.`)),
         make("div", { cls: "answers" }, ...one.replies.map(([title, reply]) => make("div", { cls: "answer" },
