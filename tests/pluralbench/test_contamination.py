@@ -161,7 +161,7 @@ def test_benchmarks_that_cannot_be_read_are_skipped(
         (["--data", "pandalm=x.jsonl"], "`--data pandalm=x.jsonl` is the data of a benchmark that is not compared; "),
         (["--out", "items.csv"], "`--out items.csv` ends in neither .jsonl nor .parquet; name the file "),
         (["--column", "prompt=body"], "training.parquet (training) has no column `body`; it has prompt, response."),
-        (["--ngram", "1"], "Invalid value for '--ngram'"),
+        (["--ngram", "1"], "--ngram 1 is less than 2."),
     ],
 )
 def test_bad_input_is_one_sentence(

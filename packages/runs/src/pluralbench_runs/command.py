@@ -16,16 +16,18 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, NoReturn
 
 import typer
+from pydantic import ValidationError
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from pluralbench_runs.errors import RecipeError, UserError
+from pluralbench_runs.errors import RecipeError, UserError, one_line
 from pluralbench_runs.guard import run_cli
 from pluralbench_runs.options import field_flags, name_options
 from pluralbench_runs.toml_files import value_error
 
 MARKUP: Literal["rich"] = "rich"
 EXAMPLE = "Example"
+QUOTE = "'"
 
 
 class Program(NamedTuple):
@@ -95,6 +97,41 @@ def command_of(program: Program) -> Any:
     return command
 
 
+class _OwnSentences:
+    """A command whose wrong values end in one sentence that names the value, instead of typer's box."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Parse the command line. Raises `RecipeError` for a value of a wrong type or out of bounds."""
+        try:
+            return super().parse_args(ctx, args)  # type: ignore[misc]
+        except typer.BadParameter as error:
+            if not isinstance(error.__cause__, ValidationError) or error.param is None:
+                raise
+            [flag] = _flags([error.param]).values()
+            raise RecipeError(_value_error(flag, error.__cause__)) from None
+
+
+def _value_error(flag: str, error: ValidationError) -> str:
+    first = error.errors()[0]
+    context, value = first.get("ctx", {}), f"{flag.partition('/')[0]} {one_line(first['input'], 80)}"
+    kinds = {
+        "int_parsing": "is not a whole number",
+        "int_from_float": "is not a whole number",
+        "float_parsing": "is not a number",
+        "greater_than_equal": f"is less than {context.get('ge')}",
+        "less_than_equal": f"is more than {context.get('le')}",
+    }
+    if first["type"] in kinds:
+        return f"{value} {kinds[first['type']]}."
+    message = first["msg"].removeprefix("Value error, ").removesuffix(".")
+    _, is_choice, choices = message.partition(" is not one of ")
+    return f"{value} is not one of {choices.replace(QUOTE, '')}." if is_choice else f"{value}: {message}."
+
+
+class _Command(_OwnSentences, TyperCommand):
+    pass
+
+
 class Listed(TyperCommand):
     """A verb in the --help of the whole command; `command` is the verb itself."""
 
@@ -108,7 +145,7 @@ class Listed(TyperCommand):
         return _hide_flag_types(_make_command(self.place, self.name))
 
 
-class Verbs(TyperGroup):
+class Verbs(_OwnSentences, TyperGroup):
     """A group whose verbs are imported when they are called."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -127,7 +164,7 @@ def _make_command(place: str, name: str | None = None, *, complete: bool = False
     function = _function(place)
     body, examples = _parts(_paragraphs(inspect.getdoc(function) or ""))
     app = typer.Typer(rich_markup_mode=MARKUP, add_completion=complete)
-    app.command(name, help=body, epilog=examples)(function)
+    app.command(name, cls=_Command, help=body, epilog=examples)(function)
     command: Any = get_command(app)
     command.callback = _naming_options(command.callback, _flags(command.params) | field_flags(function))
     return command
