@@ -1,16 +1,19 @@
 """Progress of long work: quiet lines where nobody watches, a bar on a terminal and in a notebook."""
 
 import io
+import re
 import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
 import pytest
-from pluralbench_runs import progress
+from pluralbench_runs import progress, step
+from pluralbench_runs.progress import current_progress
 from rich.console import Console
 
 
@@ -48,13 +51,16 @@ NOTE = {"cost": 0.01, "note": "loss 0.5 [茶]"}
 @pytest.mark.parametrize(
     ("total", "steps", "lines"),
     [
-        (3, [(4, {})] * 3, []),
+        (3, [(1, {})] * 3, []),
         (
             5,
             [(10, {"cost": 0.01})] * 5,
             [
-                "Answers: 2 of 5, 6.0/min, 30 s left, $0.02",
+                "Answers: 1 of 5, 10 s so far, $0.01",
+                "Answers: 2 of 5, 20 s so far, $0.02",
+                "Answers: 3 of 5, 6.0/min, 20 s left, $0.03",
                 "Answers: 4 of 5, 6.0/min, 10 s left, $0.04",
+                "Answers: 5 of 5, 6.0/min, 0 s left, $0.05",
                 "Answers: 5 of 5 in 50 s",
             ],
         ),
@@ -62,16 +68,43 @@ NOTE = {"cost": 0.01, "note": "loss 0.5 [茶]"}
             2,
             [(15, NOTE)] * 2,
             [
-                "Answers: 1 of 2, 4.0/min, 15 s left, $0.01, loss 0.5 [茶]",
-                "Answers: 2 of 2, 4.0/min, 0 s left, $0.02, loss 0.5 [茶]",
+                "Answers: 1 of 2, 15 s so far, $0.01, loss 0.5 [茶]",
+                "Answers: 2 of 2, 30 s so far, $0.02, loss 0.5 [茶]",
                 "Answers: 2 of 2 in 30 s",
             ],
         ),
-        (2, [(100, {})], ["Answers: 1 of 2, 36.0/h, 2 min left", "Answers: 1 of 2 in 2 min"]),
-        (200, [(50, {})], ["Answers: 1 of 200, 1.2/min, 2.8 h left", "Answers: 1 of 200 in 50 s"]),
-        (2, [(90, {})], ["Answers: 1 of 2, 40.0/h, 90 s left", "Answers: 1 of 2 in 90 s"]),
+        (2, [(100, {})], ["Answers: 1 of 2, 2 min so far", "Answers: 1 of 2 in 2 min"]),
+        (
+            200,
+            [(50, {})] * 3,
+            [
+                "Answers: 1 of 200, 50 s so far",
+                "Answers: 2 of 200, 2 min so far",
+                "Answers: 3 of 200, 1.2/min, 2.7 h left",
+                "Answers: 3 of 200 in 2 min",
+            ],
+        ),
+        (
+            92,
+            [(180, {}), (1, {}), (1, {}), (14, {})],
+            [
+                "Answers: 1 of 92, 3 min so far",
+                "Answers: 4 of 92, 1.0/s, 75 s left",
+                "Answers: 4 of 92 in 3 min",
+            ],
+        ),
+        (
+            9,
+            [(8, {}), (0, {}), (0.1, {}), (6, {}), (0, {}), (0.1, {}), (6, {})],
+            [
+                "Answers: 1 of 9, 8 s so far",
+                "Answers: 4 of 9, 14 s so far",
+                "Answers: 7 of 9, 29.5/min, 0 s left",
+                "Answers: 7 of 9 in 20 s",
+            ],
+        ),
     ],
-    ids=["quick", "long", "with a note", "minutes left", "hours left", "seconds left"],
+    ids=["quick", "long", "with a note", "minutes", "hours left", "a slow start", "batches"],
 )
 def test_long_work_says_a_line_now_and_then_and_one_at_the_end(
     sleep: Callable[[float], None], total: int, steps: list[tuple[float, dict[str, Any]]], lines: list[str]
@@ -105,7 +138,7 @@ def test_work_that_fails_says_how_far_it_came(sleep: Callable[[float], None]) ->
         meter.advance()
         raise KeyboardInterrupt
     assert file.getvalue().splitlines() == [
-        "Réponses 中文: 1 of 3, 3.0/min, 40 s left",
+        "Réponses 中文: 1 of 3, 20 s so far",
         "Réponses 中文: 1 of 3 in 20 s",
     ]
 
@@ -133,26 +166,61 @@ def test_where_room_is_short_the_bar_makes_room_for_counts_and_note(
 ) -> None:
     note = "loss 0.61, held-out 0.712, 35 [responses]/s"
     with progress("training", 340, terminal) as meter:
-        sleep(3)
-        for _ in range(12):
-            meter.advance(note=note)
-    assert "12/340 4.0/s" in written(terminal)
+        for seconds, items in ((0, 1), (3, 12), (1, 1)):
+            sleep(seconds)
+            for _ in range(items):
+                meter.advance(note=note)
+    assert "14/340 4.0/s" in written(terminal)
     assert note in written(terminal)
 
 
-def test_a_bar_says_how_long_it_waits_for_the_first_item_and_then_counts_down(
+def test_a_bar_says_how_long_it_waits_until_the_pace_is_known_and_then_counts_down(
     sleep: Callable[[float], None], terminal: Console
 ) -> None:
-    with progress("Answers", 3, terminal) as meter:
+    with progress("Answers", 5, terminal) as meter:
         assert meter._bar is not None
-        sleep(12)
-        meter._bar.refresh()
-        meter.advance()
+        for _ in range(3):
+            sleep(12)
+            meter._bar.refresh()
+            meter.advance()
         meter._bar.refresh()
         sleep(5)
         meter._bar.refresh()
-    for said in ("12 s so far", "1/3 5.0/min 24 s left", "1/3 5.0/min 19 s left"):
+    for said in ("12 s so far", "1/5  24 s so far", "3/5 5.0/min 24 s left", "3/5 5.0/min 19 s left"):
         assert said in written(terminal)
+
+
+def test_work_that_goes_on_counts_on(sleep: Callable[[float], None]) -> None:
+    console, file = quiet()
+    with progress("Answers", 224, console, done=66) as meter:
+        assert current_progress() == "66 of 224 (Answers)"
+        sleep(20)
+        meter.advance()
+        assert current_progress() == "67 of 224 (Answers)"
+    assert current_progress() == ""
+    assert file.getvalue().splitlines() == [
+        "Answers: 67 of 224, 20 s so far",
+        "Answers: 67 of 224 (66 before) in 20 s",
+    ]
+
+
+def test_a_step_is_named_once_it_takes_a_second_and_then_now_and_then(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = import_module("pluralbench_runs.progress")
+    monkeypatch.setattr(module, "STEP_SECONDS", 0.01)
+    monkeypatch.setattr(module, "LINE_SECONDS", (0.0, 0.0))
+    shown = ""
+    with step("Loading my-model"):
+        while "so far" not in shown:
+            time.sleep(0.01)
+            shown += capsys.readouterr().err
+    first, then, *_ = shown.splitlines()
+    assert first == "Loading my-model..."
+    assert re.fullmatch(r"Loading my-model: \d+ s so far", then)
+    with step("Reading"):
+        pass
+    assert "Reading" not in capsys.readouterr().err
 
 
 class Widget:
@@ -201,7 +269,7 @@ def test_a_notebook_without_widgets_gets_lines(
     with progress("Answers", 1, Console(force_jupyter=True)) as meter:
         sleep(20)
         meter.advance()
-    assert [line.text for line in shown] == ["Answers: 1 of 1, 3.0/min, 0 s left\n", "Answers: 1 of 1 in 20 s\n"]
+    assert [line.text for line in shown] == ["Answers: 1 of 1, 20 s so far\n", "Answers: 1 of 1 in 20 s\n"]
 
 
 def test_work_goes_on_where_nothing_can_be_shown(sleep: Callable[[float], None]) -> None:

@@ -221,13 +221,43 @@ def test_sigterm_ends_the_work_as_an_interrupt_does(told: Told, *, interruptible
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler if interruptible else signal.SIG_IGN)
     try:
-        assert told(work) == (143, "")
+        assert told(work) == (143, "Interrupted.\n")
         assert done.pop() == "cleaned up"
-        assert told(lambda: asyncio.run(waiting())) == (143, "")
+        assert told(lambda: asyncio.run(waiting())) == (143, "Interrupted.\n")
         assert done == ["ended"]
     finally:
         signal.signal(signal.SIGINT, before)
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+INTERRUPTED = """
+import hashlib, pathlib, typer
+from pluralbench_runs import Recipe, output_directory, progress, run
+app = typer.Typer()
+@app.command()
+def command() -> None:
+    with output_directory(pathlib.Path("mine"), Recipe(), recipe_file="recipe.toml"), progress("scoring", 224, done=66):
+        print("begun", flush=True)
+        hashlib.pbkdf2_hmac("sha256", b"", b"", 4_000_000)  # like an operation of torch: no signal is handled
+run(app, "pluralbench-runs")
+"""
+
+
+def test_ctrl_c_says_at_once_what_is_kept_and_how_to_resume(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", INTERRUPTED]
+    with subprocess.Popen(
+        words, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == "begun\n"
+        process.send_signal(signal.SIGINT)
+        sentence = process.stderr.readline()
+        assert process.poll() is None, "it says so before the operation ends"
+        assert process.wait() == 130
+    assert sentence == (
+        "Interrupted at 66 of 224 (scoring). Finished work is kept in mine.work; rerun the same command to resume.\n"
+    )
 
 
 PRINTS = """

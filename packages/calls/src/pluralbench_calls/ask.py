@@ -94,7 +94,7 @@ def ask(
     missing = [request for key, request in unique.items() if key not in outcomes]
     if missing:
         try:
-            with progress(label, len(missing)) as meter:
+            with progress(label, len(unique), done=len(unique) - len(missing)) as meter:
                 answered = answered or any(outcome != "error" for outcome in outcomes.values())
                 limits = limits or Limits()
                 if isinstance(backend, FileBackend):

@@ -51,7 +51,8 @@ class ScoreTable:
     @contextmanager
     def recording(self, on_scored: OnScored | None) -> Iterator[Callable[[int, Mapping[int, float]], None]]:
         """Yield a function that records scores of a group by response; completed groups go to `on_scored`."""
-        with progress("scoring", len(self.duplicates)) as meter:
+        done = len(self.cached)
+        with progress("scoring", done + len(self.duplicates), done=done) as meter:
 
             def record(index: int, values: Mapping[int, float]) -> None:
                 scores = self._scores[index]

@@ -51,7 +51,7 @@ class FunctionModel:
         """Score every group. Raises `FunctionError` if the function does not return one number per response."""
         scores = dict(cached or {})
         new = [index for index in range(len(groups)) if index not in scores]
-        with progress("scoring", len(new)) as meter:
+        with progress("scoring", len(groups), done=len(scores)) as meter:
             for start in range(0, len(new), GROUPS_PER_CALL):
                 indices = new[start : start + GROUPS_PER_CALL]
                 results = self._call([groups[index] for index in indices])

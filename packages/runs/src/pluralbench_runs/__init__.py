@@ -10,7 +10,7 @@ from pluralbench_runs.locations import Location, public_location
 from pluralbench_runs.model_config import check_model_folder, config_error
 from pluralbench_runs.names import PathName, RelativePath, SplitName, check_path_name, check_split_name, safe_join
 from pluralbench_runs.output import Output, make_readable, matches_recipe, output_directory, resolve_output_path
-from pluralbench_runs.progress import Meter, log_status, progress
+from pluralbench_runs.progress import Meter, log_status, progress, step
 from pluralbench_runs.recipe import (
     FrozenModel,
     Recipe,
@@ -83,6 +83,7 @@ __all__ = [
     "run",
     "safe_join",
     "shell_command",
+    "step",
     "versions",
     "write_recipe",
     "write_text",

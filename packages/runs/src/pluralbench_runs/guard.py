@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from pluralbench_runs.console import make_console
 from pluralbench_runs.errors import UserError, one_line
+from pluralbench_runs.interruption import announced_interrupts
 from pluralbench_runs.secrets import PROXY, redact
 
 USER_ERROR = 2  # exit statuses; this one is also that of click
@@ -73,7 +74,7 @@ def run_cli(work: Callable[[], object], program: str, mistakes: tuple[type[Excep
         after Ctrl-C, 143 after SIGTERM, or the status of `SystemExit`.
     """
     _allow_any_character()
-    with _sigterm_interrupts() as terminated:
+    with announced_interrupts(), _sigterm_interrupts() as terminated:
         status = _status(work, program, mistakes)
         return TERMINATED if terminated and status == INTERRUPTED else status
 

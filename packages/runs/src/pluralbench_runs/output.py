@@ -11,6 +11,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from pluralbench_runs.errors import OutputError, RecipeError
+from pluralbench_runs.interruption import keeping_work
 from pluralbench_runs.recipe import (
     Recipe,
     check_no_secrets,
@@ -121,7 +122,8 @@ def output_directory(target: Path, recipe: Recipe, *, recipe_file: str, fresh: b
         _recover(target, work)
         _check(target, work, recipe, recipe_file, fresh=fresh)
         write_recipe(recipe, _work_recipe(work, recipe_file))
-        yield output
+        with keeping_work(work):
+            yield output
     finally:
         if not output.published and _is_idle(work):
             shutil.rmtree(work)  # no work was done, so the next run may use any recipe
