@@ -98,14 +98,16 @@ def test_groups_of_five_share_their_prompt_in_the_fast_mode(
     prompts = exact.items.group_by("config", "id").len().height
     assert shared >= prompts * 4 * len("第0个问题：龙井茶怎么泡才好喝？"), "four of five copies of at least the prompt"
     apart = (fast.items["score"] - exact.items["score"]).abs().to_list()
-    assert 0 < max(apart) <= scoring(fast).tolerance
+    tolerance = scoring(fast).tolerance
+    assert tolerance is not None
+    assert 0 < max(apart) <= tolerance
     groups = [
         Group(str(place), user(row["input"]), [one["content"] for one in row["responses"]])
         for config in ("human", "open")
         for place, row in enumerate(rows_of(config))
     ]
     alone = [value for values in classifier_alone(model, groups) for value in values]
-    assert fast.items["score"].to_list() == pytest.approx(alone, abs=scoring(fast).tolerance + 1e-6)
+    assert fast.items["score"].to_list() == pytest.approx(alone, abs=tolerance + 1e-6)
     if not scoring(fast).decisions_within_tolerance:
         assert fast.headline == exact.headline
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pluralbench import load_run
 from pluralbench.contract import Group
+from pluralbench.reports.run_header import run_header
 from pluralbench.results import Run
 from pluralbench.results.evaluations import EvaluationRunConfig, ScoreRunConfig
 from verbs import scoring, value, work
@@ -44,16 +45,16 @@ def test_scores_belong_to_their_rows_and_are_the_models_own_in_both_modes(
 
     rows = pairs(24)
     fast, exact = (score("pairs", data, by=model, mode=mode, token_budget=150) for mode in ("fast", "exact"))
-    tolerance = scoring(fast).tolerance
-    assert 0 < tolerance < 1e-3
     theirs = classifier_alone(model, alone(rows))
     for run in (fast, exact):
         assert run.items["id"].to_list() == [row["id"] for row in rows]
         for mine, others in zip(scores(run), theirs, strict=True):
-            assert mine == pytest.approx(others, abs=tolerance + 1e-6)
-    clear = fast.items["margin"].abs() > tolerance
-    assert fast.items.filter(clear)["outcome"].to_list() == exact.items.filter(clear)["outcome"].to_list()
-    assert scoring(fast).decisions_within_tolerance == 24 - clear.sum()
+            assert mine == pytest.approx(others, abs=1e-5)
+    assert fast.items["outcome"].to_list() == exact.items["outcome"].to_list()
+    assert min(map(abs, fast.items["margin"])) > 1e-3, "no decision is close, so that a run this small measures nothing"
+    for run in (fast, exact):
+        assert (scoring(run).tolerance, scoring(run).decisions_within_tolerance) == (None, None)
+        assert "was not measured, since the run is small and no decision is close" in run_header(run)[0]
     assert work(fast).computed_tokens <= work(fast).unique_tokens < work(exact).computed_tokens
 
 

@@ -153,7 +153,7 @@ def rewarded_record(rollout: Rollout, name: str, rewarded: RewardedCandidates) -
     return RewardedRecord(
         model=rewarded.record,
         scoring=ScoringRecord(
-            tolerance=max((scored.tolerance for scored in rewarded.scored), default=0.0),
+            tolerance=max((one.tolerance for one in rewarded.scored if one.tolerance is not None), default=None),
             items_truncated=sum(cut > 0 for scored in rewarded.scored for cut in scored.tokens_cut),
             items_dropped=len(dropped),
             items_rendered_identically=sum(scored.rendered_identically for scored in rewarded.scored),

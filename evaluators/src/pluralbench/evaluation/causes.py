@@ -99,7 +99,7 @@ def find_cause(run: Run, both: pl.DataFrame, recheck: Recheck) -> tuple[Diagnosi
     config = run.config
     if not isinstance(config, ScoreRunConfig) or run.scored is None:
         return None, "the run is of a judge"
-    if max(_gaps(both)) <= run.scored.tolerance:
+    if max(_gaps(both)) <= (run.scored.tolerance or 0.0):
         return None, "the scores agree within the tolerance of the run"
     local = Path(recheck.model or run.result.model.name).is_dir()
     number = recheck.items if recheck.items is not None else ITEMS if local else 0

@@ -187,7 +187,7 @@ def _join(
         changes["without_persona"] = without_persona(frame, config.judging.variables)
     else:
         metrics = with_legacy(measure(config.benchmark.description, decisions_of(frame), items, frame), frame, calls)
-    if isinstance(result, ScoreResult) and (result.work or result.served):
+    if isinstance(result, ScoreResult):
         changes["decisions_within_tolerance"] = count_within_tolerance(decisions_of(frame), result.tolerance)
     write_run(output, config, result.model_copy(update=changes), metrics, {"items": frame})
 

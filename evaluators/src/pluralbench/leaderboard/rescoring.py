@@ -15,7 +15,7 @@ import polars as pl
 from pluralbench_calls import ConnectionConfig, Ledger, chat_backend
 from pluralbench_calls.chat import LOCAL
 from pluralbench_local.served.config import described
-from pluralbench_rewards import ModelRecord
+from pluralbench_rewards import MeasuresTolerance, ModelRecord
 from pluralbench_rewards.served.serving import ServingConfig
 from pluralbench_runs import UserError
 
@@ -165,12 +165,16 @@ def _rescore(run: Run, source: RunData, rescoring: Rescoring, places: Sequence[i
     groups = loaded.groups()
     model = open_model()
     check_same_model(run, model.record())
-    again = model.score([groups[place] for place in places])
+    drawn = [groups[place] for place in places]
+    again = model.score(drawn)
+    measured = again.tolerance
+    if measured is None and isinstance(model, MeasuresTolerance):
+        measured = model.tolerance(drawn, again)  # `score` leaves it out for few items
     before = recorded_scores(run, loaded.frame)
     sizes = [score for scores in again.scores for score in scores if math.isfinite(score)] or [0.0]
     typical = math.sqrt(sum(score * score for score in sizes) / len(sizes))
-    least = max(again.tolerance, 4 * EPSILON.get(run.result.model.dtype or "", 2**-52) * typical)
-    recorded = run.scored.tolerance if run.scored else 0.0
+    least = max(measured or 0.0, 4 * EPSILON.get(run.result.model.dtype or "", 2**-52) * typical)
+    recorded = (run.scored.tolerance if run.scored else None) or 0.0
     # The recorded tolerance is bounded: a large one could hide anything. That of servers is measured on few items.
     tolerance = 4 * least if again.served is not None else max(least, min(recorded, 4 * least))
     other = [

@@ -12,9 +12,14 @@ def run_header(run: Run) -> list[str]:
     if isinstance(run.config, ScoreRunConfig) and scoring and scoring.work and scoring.work.seconds:
         work = scoring.work
         ratio = work.computed_tokens / max(work.unique_tokens, 1)
+        differ = (
+            "how far scores of other modes differ was not measured, since the run is small and no decision is close"
+            if scoring.tolerance is None
+            else f"scores of other modes differ by at most {scoring.tolerance:.2g}"
+        )
         lines.append(
             f"Mode {run.config.scoring.mode}: {work.computed_tokens:,} tokens computed, {ratio:.2f} per unique token, "
-            f"in {work.seconds:.1f} s; scores of other modes differ by at most {scoring.tolerance:.2g}."
+            f"in {work.seconds:.1f} s; {differ}."
         )
     if data.ignored_columns:
         lines.append(f"Ignored columns: {', '.join(data.ignored_columns)}.")

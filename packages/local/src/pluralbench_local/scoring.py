@@ -20,7 +20,7 @@ from pluralbench_rewards import (
     Scored,
     ScoringConfig,
     Work,
-    tolerance_sample,
+    measured_tolerance,
 )
 from pluralbench_runs import digest
 from torch import Tensor
@@ -86,6 +86,12 @@ class Runnable(Protocol):
 
 class LocalRewardModel(Runnable, Protocol):
     """A reward model that `score_locally` can run."""
+
+    def unmeasured(self) -> RewardModel:
+        """See `MeasuresTolerance`."""
+
+    def tolerance(self, groups: Sequence[Group], scored: Scored) -> float:
+        """See `MeasuresTolerance`."""
 
     @property
     def kind(self) -> str:
@@ -156,7 +162,7 @@ def score_locally(
     work.seconds = time.perf_counter() - started
     scored = table.scored(work=work)
     if model.options.measure_tolerance:
-        scored.tolerance = tolerance(model, groups, scored)
+        scored.tolerance = measured_tolerance(model, groups, scored)
     return scored
 
 
@@ -231,20 +237,20 @@ def token_limit(tokenizer: PreTrainedTokenizerBase, configs: Sequence[Pretrained
 def tolerance(model: LocalRewardModel, groups: Sequence[Group], scored: Scored) -> float:
     """Measure how far scores of another mode, or of one conversation at a time, may lie from these.
 
-    A sample of the scored conversations is computed one by one under the model's default attention. The tolerance is
+    A conversation of each group is computed by itself under the model's default attention. The tolerance is
     eight times the root mean square of the differences, and at least four units in the last place of the root mean
     square of the scores. It is an estimate: if rounding can send a token to another expert, a rare score may lie
     farther off.
 
     Args:
         model: The model.
-        groups: The groups.
+        groups: The groups, such as those of `pluralbench_rewards.tolerance_sample`.
         scored: Their scores.
     """
     if scored.work is None:
         return 0.0
     limit = scored.work.max_length
-    sample = [(index, part % len(scored.scores[index])) for part, index in enumerate(tolerance_sample(scored.scores))]
+    sample = [(index, index % len(values)) for index, values in enumerate(scored.scores) if values]
     differences, scores = [0.0], [0.0]
     for index, response in sample:
         [tokenized] = tokenize([groups[index]], model.template, limit, model.options.on_overflow)

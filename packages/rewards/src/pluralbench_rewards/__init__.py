@@ -17,6 +17,7 @@ from pluralbench_rewards.contract import (
     ScoringConfig,
     ServedRecord,
     Work,
+    measured_tolerance,
     sum_work,
     tolerance_sample,
 )
@@ -52,6 +53,7 @@ __all__ = [
     "ServedRecord",
     "Work",
     "mean_score",
+    "measured_tolerance",
     "model_commit",
     "model_digest",
     "overlap",

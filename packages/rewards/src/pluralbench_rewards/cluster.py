@@ -71,7 +71,7 @@ class ClusterModel:
         calls = [([groups[index] for index in part], _cached_in(cached, part)) for part in parts]
         with (
             Workers(self.cluster, partial(Scorer, self.load)) as workers,
-            progress("scoring", len(groups) - len(cached)) as meter,
+            progress("scoring", len(groups), done=len(cached)) as meter,
         ):
             for number, scored in workers.results("score", calls):
                 _add_part(result, scored, parts[number])
@@ -81,7 +81,7 @@ class ClusterModel:
                     meter.advance()
                     if on_scored is not None and index not in result.dropped:
                         on_scored(index, result.scores[index])
-            sample = tolerance_sample(result.scores)
+            sample = tolerance_sample(result)
             sampled = Scored([result.scores[index] for index in sample], work=result.work)
             finished = workers.results("finish", [([groups[index] for index in sample], sampled)])
             [(_, (self.model_record, result.tolerance))] = finished
@@ -106,9 +106,10 @@ class Scorer:
         """Score groups."""
         return self._model.score(groups, cached=cached)
 
-    def finish(self, groups: Sequence[Group], scored: Scored) -> tuple[ModelRecord, float]:
-        """Return the record of the model, and the tolerance measured on these groups."""
-        return self._model.record(), 0.0 if self._measured is None else self._measured.tolerance(groups, scored)
+    def finish(self, groups: Sequence[Group], scored: Scored) -> tuple[ModelRecord, float | None]:
+        """Return the record of the model, and the tolerance measured on these groups; None without a group."""
+        measured = self._measured if groups else None
+        return self._model.record(), None if measured is None else measured.tolerance(groups, scored)
 
 
 def load_checked(description: ModelConfig, scoring: ScoringConfig, expected: ModelRecord) -> RewardModel:

@@ -1,10 +1,12 @@
 """Types for implementing a reward model, which maps groups of responses to scores, without torch."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
-from pluralbench_runs import FrozenModel
+from pluralbench_runs import FrozenModel, step
 from pydantic import Field
 
 Message = dict[str, str]
@@ -16,7 +18,10 @@ OnScored = Callable[[int, list[float]], None]
 Mode = Literal["fast", "exact"]
 Overflow = Literal["error", "drop", "truncate-left", "truncate-prompt"]
 
-TOLERANCE_SAMPLE_SIZE = 16  # conversations that are computed alone to measure a tolerance
+TOLERANCE_SAMPLE_SIZE = 16  # conversations that are computed alone to measure a tolerance, at most
+MIN_TOLERANCE_SAMPLE = 4  # and at least; fewer say little
+TOLERANCE_SHARE = 1 / 20  # of the tokens of all prompts; alone, a short one takes three times as long as in a batch
+CLOSE_DECISION = 1 / 32  # margin as a fraction of the scores' root mean square; half precision rounds by 1/128
 
 MODEL_FIELDS = "{context}\n\nMy question:\n{question}"
 
@@ -206,7 +211,7 @@ class Scored:
         tokens_cut: Number of tokens that were cut from the longest conversation of each group.
         dropped: Reasons of dropped groups, by index.
         work: The computation; None if it happened elsewhere.
-        tolerance: Measured estimate of how far scores of another mode may differ; 0 if not measured.
+        tolerance: Measured estimate of how far scores of another mode may differ; None if not measured.
         reasons: Reasons of scores that are not finite, one per score.
         served: The servers, if any.
         rendered_identically: Number of groups in which different responses have the same tokens.
@@ -220,7 +225,7 @@ class Scored:
     tokens_cut: list[int] = field(default_factory=list)
     dropped: dict[int, str] = field(default_factory=dict)
     work: Work | None = None
-    tolerance: float = 0.0
+    tolerance: float | None = None
     reasons: list[str] = field(default_factory=list)
     served: ServedRecord | None = None
     rendered_identically: int = 0
@@ -259,14 +264,47 @@ class MeasuresTolerance(Protocol):
         """Return the same model without this measurement in `score`."""
 
     def tolerance(self, groups: Sequence[Group], scored: Scored) -> float:
-        """Measure how far scores of another mode may differ, on the groups of `tolerance_sample`."""
+        """Measure how far scores of another mode may differ, on all these groups."""
 
 
-def tolerance_sample(scores: Sequence[Sequence[float]]) -> list[int]:
-    """Select the indices of groups for measuring a tolerance, evenly spread over those with scores."""
-    scored = [index for index, values in enumerate(scores) if values]
-    size = TOLERANCE_SAMPLE_SIZE
-    return [scored[len(scored) * part // size] for part in range(min(size, len(scored)))]
+def measured_tolerance(model: MeasuresTolerance, groups: Sequence[Group], scored: Scored) -> float | None:
+    """Measure the tolerance of scores on the groups of `tolerance_sample`; None if there are none."""
+    sample = tolerance_sample(scored)
+    if not sample:
+        return None
+    with step("Measuring how far scores of another mode differ"):
+        part = Scored([scored.scores[index] for index in sample], work=scored.work)
+        return model.tolerance([groups[index] for index in sample], part)
+
+
+def tolerance_sample(scored: Scored) -> list[int]:
+    """Select the indices of groups for measuring a tolerance, which costs at most about a tenth of the scoring.
+
+    They are evenly spread over the groups with scores, as many as `TOLERANCE_SHARE` allows. In a small run, which
+    allows too few, they are those of the closest decisions, if any is close; otherwise the list is empty.
+
+    Args:
+        scored: The scores, and the numbers of tokens if known.
+    """
+    places = [index for index, values in enumerate(scored.scores) if values]
+    cost = {index: max(scored.tokens[index]) if scored.tokens else 1 for index in places}
+    size, budget = min(TOLERANCE_SAMPLE_SIZE, len(places)), TOLERANCE_SHARE * sum(cost.values())
+    while size >= MIN_TOLERANCE_SAMPLE:
+        spread = [places[len(places) * part // size] for part in range(size)]
+        if sum(cost[index] for index in spread) <= budget:
+            return spread
+        size -= 1
+    finite = [value for index in places for value in scored.scores[index] if math.isfinite(value)]
+    near = CLOSE_DECISION * math.sqrt(sum(value * value for value in finite) / max(len(finite), 1))
+    margins = {index: _smallest_gap(scored.scores[index]) for index in places}
+    closest = sorted(places, key=lambda index: margins[index])[:MIN_TOLERANCE_SAMPLE]
+    return closest if closest and margins[closest[0]] <= near else []
+
+
+def _smallest_gap(scores: Sequence[float]) -> float:
+    """Return the smallest difference of two scores; infinite if fewer than two are finite."""
+    ordered = sorted(filter(math.isfinite, scores))
+    return min((high - low for low, high in pairwise(ordered)), default=math.inf)
 
 
 class ScoringConfig(FrozenModel):

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pluralbench_rewards import Group, ModelRecord, OnScored, Person, Scored, ScoringConfig, Work, tolerance_sample
+from pluralbench_rewards import Group, ModelRecord, OnScored, Person, Scored, ScoringConfig, Work, measured_tolerance
 from pluralbench_runs import progress
 
 from pluralbench_local.config import PERSONAL_FILE, LocalModel
@@ -67,7 +67,7 @@ class Personal:
             tokens_cut=[0] * len(groups),
             work=work,
         )
-        with progress("scoring", len(new)) as meter:
+        with progress("scoring", len(groups), done=len(cached)) as meter:
             for part in _split(groups, new):
                 corpus = self._embed([groups[index] for index in part], backbone, work)
                 rewards = rewards_of(self.saved, corpus)
@@ -79,7 +79,7 @@ class Personal:
                     if on_scored is not None and index not in scored.dropped:
                         on_scored(index, scored.scores[index])
         if self.options.measure_tolerance:
-            scored.tolerance = self.tolerance(groups, scored)
+            scored.tolerance = measured_tolerance(self, groups, scored)
         return scored
 
     def _check(self, groups: Sequence[Group]) -> None:
@@ -125,9 +125,11 @@ class Personal:
         """Measure how far scores may lie from those of texts embedded one at a time; see `scoring.tolerance`."""
         differences, scores = [0.0], [0.0]
         backbone = self.backbone.with_options(replace(self.options, mode="exact", token_budget=1))
-        for index in tolerance_sample(scored.scores):
-            corpus = self._embed([groups[index]], backbone, backbone.work())
-            for reward, value in zip(rewards_of(self.saved, corpus)[0], scored.scores[index], strict=True):
+        for group, values in zip(groups, scored.scores, strict=True):
+            if not values:
+                continue
+            corpus = self._embed([group], backbone, backbone.work())
+            for reward, value in zip(rewards_of(self.saved, corpus)[0], values, strict=True):
                 if math.isfinite(reward):
                     differences.append(reward - value)
                     scores.append(reward)
