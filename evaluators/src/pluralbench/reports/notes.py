@@ -22,6 +22,7 @@ from pluralbench.results.decisions import decisions_of
 from pluralbench.results.evaluations import PersonaJudgeResult
 from pluralbench.results.runs import Run, items_text
 
+MAX_TITLES = 2  # of benchmarks with one rule in a note; more are "the others"
 LONGEST = 44  # columns of a name in a sentence
 MANY = 3  # different counts that are listed one by one
 Describe = Callable[[Run], str]
@@ -168,7 +169,10 @@ def _rules(sheets: Sequence[Sheet]) -> str:
         rules.setdefault(sheet.runs[0].config.benchmark.rule, {})[sheet.title] = None
     if len(rules) == 1:
         return f"Overall: {next(iter(rules))}."
-    return "Overall: " + "; ".join(f"{' and '.join(titles)}: {rule}" for rule, titles in rules.items()) + "."
+    common = max(rules, key=lambda rule: len(rules[rule]))
+    others = [common] if len(rules[common]) > MAX_TITLES else []
+    parts = [f"{' and '.join(titles)}: {rule}" for rule, titles in rules.items() if rule not in others]
+    return "Overall: " + "; ".join([*parts, *(f"the others: {rule}" for rule in others)]) + "."
 
 
 def _metric_notes(sheets: Sequence[Sheet]) -> list[str]:

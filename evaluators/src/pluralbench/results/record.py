@@ -17,6 +17,9 @@ from pluralbench.config import OnEmpty, Profile
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.clusters import Clusters
 
+EMBEDDED = "SmolLM2-135M-Instruct"
+"""The model that is called `local`."""
+
 PACKAGES = (
     "pluralbench",
     "pluralbench-local",
@@ -167,8 +170,8 @@ class ScoringRecord(FrozenModel):
     """Record of the scoring.
 
     Attributes:
-        tolerance: Estimated difference of the scores from those of another mode.
-        decisions_within_tolerance: Number of decisions with a smaller margin than the tolerance.
+        tolerance: Estimated difference of the scores from those of another mode; null if not measured.
+        decisions_within_tolerance: Number of decisions with a smaller margin than the tolerance; null without one.
         items_truncated: Number of truncated items.
         items_dropped: Number of items that were dropped because they are too long.
         items_rendered_identically: Number of items with different responses that have the same tokens.
@@ -181,8 +184,8 @@ class ScoringRecord(FrozenModel):
         served: Inference servers; null without servers.
     """
 
-    tolerance: float = 0.0
-    decisions_within_tolerance: int = 0
+    tolerance: float | None = None
+    decisions_within_tolerance: int | None = None
     items_truncated: int = 0
     items_dropped: int = 0
     items_rendered_identically: int = 0
@@ -292,3 +295,8 @@ def _git() -> GitRecord | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return GitRecord(commit=commit.stdout.strip(), changed=bool(changes.stdout.strip()))
+
+
+def shown_name(name: str) -> str:
+    """Return the name of a model in tables; that of the embedded model is its directory in the user's cache."""
+    return EMBEDDED if Path(name).parts[-2:] == ("pluralbench", EMBEDDED) else name

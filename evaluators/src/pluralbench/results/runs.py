@@ -45,7 +45,7 @@ from pluralbench.results.metrics_frame import (
 )
 from pluralbench.results.personalize import PERSONALIZE_ITEMS, PersonalizeResult, PersonalizeRunConfig
 from pluralbench.results.plans import PlanResult, PlanRunConfig, SynthesizeResult, SynthesizeRunConfig
-from pluralbench.results.record import ProvenanceRecord, RunConfig, RunResult, provenance
+from pluralbench.results.record import ProvenanceRecord, RunConfig, RunResult, provenance, shown_name
 
 SCHEMA_VERSION: Literal[2] = 2
 RUN_SCHEMA: Literal["urn:pluralbench:run:2"] = "urn:pluralbench:run:2"
@@ -153,7 +153,7 @@ class Run(Generic[Config_co, Result_co]):
     @property
     def name(self: "Run") -> str:
         """Name in tables: that of the model or judge."""
-        return self.result.model.name
+        return shown_name(self.result.model.name)
 
     @property
     def headline(self) -> Estimate:

@@ -13,6 +13,7 @@ from pluralbench_runs import Recipe, RecipeError, read_recipe
 from pluralbench.data.suites import Suite, SuiteColumn
 from pluralbench.errors import RunError
 from pluralbench.results.evaluations import ScoreRunConfig
+from pluralbench.results.record import shown_name
 from pluralbench.results.runs import MISSING, RUN_FILE, Run, load_run
 
 SUITE_FILE = "suite.json"
@@ -67,8 +68,8 @@ class SuiteRun:
 
     @property
     def model(self) -> str:
-        """Name of the model."""
-        return self.record.model.name
+        """Name of the model in tables."""
+        return shown_name(self.record.model.name)
 
     def missing(self, column: SuiteColumn) -> list[str]:
         """Return the benchmarks of a column without a finished run."""
