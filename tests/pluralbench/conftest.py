@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pluralbench.results
 import pytest
 import verbs
+from commands import without_status
 from pluralbench.commands.app import main
 from samples import sample as built_sample
 from some_words import WORDS
@@ -197,6 +198,6 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
         with pytest.raises(SystemExit) as exit_:
             main()
         written = capsys.readouterr()
-        return int(exit_.value.code or 0), written.out, written.err
+        return int(exit_.value.code or 0), written.out, without_status(written.err)
 
     return words_to_result

@@ -82,7 +82,12 @@ def refused(*keys: str, **options: Any) -> None:
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
 def test_an_interrupted_run_of_a_model_computes_the_rest_only(
-    score: Callable[..., Run], model: str, data: Path, tmp_path: Path, error: type[BaseException]
+    score: Callable[..., Run],
+    model: str,
+    data: Path,
+    tmp_path: Path,
+    error: type[BaseException],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     from pluralbench_local import Classifier
 
@@ -102,6 +107,7 @@ def test_an_interrupted_run_of_a_model_computes_the_rest_only(
     done = len(journal(out).read_text(encoding="utf-8").splitlines())
     assert 0 < done < 20
     run = score("pairs", data, by=model, out=out, token_budget=5000)
+    assert f"{done} of 20 items were scored before.\n" in capsys.readouterr().err
     assert scoring(run).items_resumed == done
     assert work(run).conversations == 2 * (20 - done)
     whole = score("pairs", data, by=model)
@@ -212,11 +218,17 @@ def test_changed_data_is_refused_and_fresh_starts_over(
 
 
 def test_a_finished_run_is_read_without_scoring_and_leaves_nothing_beside_it(
-    score: Callable[..., Run], data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    score: Callable[..., Run],
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     run = score("pairs", data, out=tmp_path / "runs" / "a")
+    assert "complete" not in capsys.readouterr().err
     monkeypatch.setattr(FunctionModel, "score", lambda *_, **__: pytest.fail("it was scored again"))
     again = score("pairs", data, out=tmp_path / "runs" / "a")
+    assert capsys.readouterr().err == f"{tmp_path / 'runs' / 'a'} is already complete.\n"
     assert (again.config, again.result, again.provenance) == (run.config, run.result, run.provenance)
     assert again.items.equals(run.items)
     assert [path.name for path in (tmp_path / "runs").iterdir()] == ["a"]

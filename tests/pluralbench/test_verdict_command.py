@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from commands import without_status
 from pluralbench.commands import terminal
 from pluralbench.commands.app import main
 from pluralbench.data.verdict_tables import read_verdicts
@@ -30,7 +31,7 @@ def metrics(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         with pytest.raises(SystemExit) as exit_:
             main()
         out = capsys.readouterr()
-        return int(exit_.value.code or 0), out.out, out.err
+        return int(exit_.value.code or 0), out.out, without_status(out.err)
 
     return words_to_result
 

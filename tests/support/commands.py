@@ -1,6 +1,7 @@
 """Run the project's commands as a user does, in a process of their own that reaches loopback only."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -46,6 +47,14 @@ def command(
     )
 
 
+def without_status(errors: str) -> str:
+    """Standard error without the lines about what begins and how far it is, which precede a refusal too.
+
+    They are such as "Reading runs...", "Loading my-model: 6 s so far" and "scoring: 3 of 9, 2.0/s, 3 s left".
+    """
+    return re.sub(r"^(?!Error)[^\n]*(\.\.\.|: \d+ s so far|: \d+ of \d+[^\n]*)\n", "", errors, flags=re.MULTILINE)
+
+
 def in_process(
     name: str, main: Callable[[], NoReturn], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str]]:
@@ -59,7 +68,7 @@ def in_process(
         with pytest.raises(SystemExit) as exit_:
             main()
         written = capsys.readouterr()
-        return int(exit_.value.code or 0), written.out + written.err
+        return int(exit_.value.code or 0), written.out + without_status(written.err)
 
     return words_to_result
 

@@ -9,6 +9,7 @@ from pluralbench_runs import (
     ClusterConfig,
     Program,
     RecipeError,
+    log_status,
     read_recipe,
     recipe_path,
     resolve_output_path,
@@ -88,6 +89,7 @@ def command(
     build-chinese preference --annotated annotated.jsonl --prompts more.jsonl --judge gpt-5-mini --reward-base
     qwen3-0.6b --out dist/chinese
     """
+    log_status("Building the dataset...")
     config = _load_recipe(recipe, overrides, own=None)
     target = resolve_output_path(building.target(config.name))
     if recipe == "sample":

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
-from pluralbench_runs import ClusterConfig, Program, RecipeError, read_recipe, recipe_path, shell_command
+from pluralbench_runs import ClusterConfig, Program, RecipeError, log_status, read_recipe, recipe_path, shell_command
 from pluralbench_runs.console import make_console
 from pluralbench_runs.options import (
     BuildOptions,
@@ -68,6 +68,7 @@ def command(
 
     build-multilingual --recipe translation --rated wmt21.jsonl --per-level 50 --out dist/translation
     """
+    log_status("Building the dataset...")
     from pluralbench_release import print_summary  # noqa: PLC0415 - --help needs none of it
     from pluralbench_runs.workers import usable_cores  # noqa: PLC0415 - the same
 

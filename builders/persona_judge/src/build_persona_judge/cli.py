@@ -3,7 +3,7 @@
 from typing import Annotated, NoReturn
 
 import typer
-from pluralbench_runs import Program, RecipeError, read_recipe, recipe_path
+from pluralbench_runs import Program, RecipeError, log_status, read_recipe, recipe_path
 from pluralbench_runs.console import make_console
 from pluralbench_runs.options import (
     BuildOptions,
@@ -57,6 +57,7 @@ def command(
     build-persona-judge label --release dist/survey --task my-survey --export labels --annotator an --annotator bo
     --annotator cy
     """
+    log_status("Building the dataset...")
     from pluralbench_release import print_summary  # noqa: PLC0415 - --help needs none of it
 
     from build_persona_judge.build import build  # noqa: PLC0415 - the same

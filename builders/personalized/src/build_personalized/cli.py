@@ -5,7 +5,7 @@ from typing import Annotated, NoReturn
 
 import typer
 from pluralbench_calls.chat import resolve_model_option
-from pluralbench_runs import Program, read_recipe, recipe_path
+from pluralbench_runs import Program, log_status, read_recipe, recipe_path
 from pluralbench_runs.console import make_console
 from pluralbench_runs.options import (
     BuildOptions,
@@ -69,6 +69,7 @@ def command(
 
     build-personalized training --source arena --persona-llm gpt-5-mini --out dist/arena
     """
+    log_status("Building the dataset...")
     from pluralbench_release import print_summary  # noqa: PLC0415 - --help needs none of it
 
     from build_personalized.build import build  # noqa: PLC0415 - the same

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+from pluralbench_runs import log_status
 
 from pluralbench.commands.options import RESCORING, CurrentModel, DataNow, TrustRemoteCode
 from pluralbench.commands.terminal import console
@@ -77,6 +78,7 @@ def agree(
 
     pluralbench agree ours.csv --published theirs.json --format json > agreement.json
     """
+    log_status("Reading scores...")
     from pluralbench.commands.console_output import print_report  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.evaluation.agree import agree as agree_with  # noqa: PLC0415 - the same
     from pluralbench.evaluation.causes import Recheck  # noqa: PLC0415 - the same

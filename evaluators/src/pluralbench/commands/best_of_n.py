@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pluralbench_runs import log_status
 from pluralbench_runs.options import Fresh, Options, Seed, with_options
 
 from pluralbench.commands.options import DRAW, Benchmark, Out
@@ -92,6 +93,7 @@ def best_of_n(
     pluralbench best-of-n --policy ./policy --reward ./rm-a --benchmark prompts --data mt-bench.jsonl --column
     prompt=turns --profile none --n 32 --measure rating --judge gpt-5-mini     # two turns
     """
+    log_status(f"Sampling from {policy}...")
     from pluralbench.commands.console_output import print_downstream  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.downstream.best_of_n import best_of_n as run_best_of_n  # noqa: PLC0415 - the same
     from pluralbench.evaluation.models import policy_config, reward_model_configs  # noqa: PLC0415 - the same

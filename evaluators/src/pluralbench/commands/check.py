@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pluralbench_runs import log_status
 from pluralbench_runs.options import AsJson, Options, with_options
 
 from pluralbench.commands.options import RESCORING, CurrentModel, TrustRemoteCode
@@ -73,6 +74,7 @@ def check(
 
     pluralbench check runs/j --rescore 20 --base-url http://localhost:8000/v1
     """
+    log_status("Reading runs...")
     from pluralbench.leaderboard.checks import (  # noqa: PLC0415 - the same
         check_submission,
         check_summary,

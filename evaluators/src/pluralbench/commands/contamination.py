@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pluralbench_runs import log_status
 from pluralbench_runs.options import Seed
 
 from pluralbench.commands.terminal import console, errors
@@ -72,6 +73,7 @@ def contamination(
 
     pluralbench report runs --without contaminated.jsonl
     """
+    log_status(f"Reading {dataset}...")
     from pluralbench.commands.console_output import print_report  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.evaluation.contamination import check_item_file, write_contaminated  # noqa: PLC0415 - the same
     from pluralbench.evaluation.contamination import contamination as find_contamination  # noqa: PLC0415 - the same

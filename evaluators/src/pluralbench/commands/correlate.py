@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pluralbench_runs import log_status
 from pluralbench_runs.options import AsJson
 
 from pluralbench.commands.options import Plots
@@ -51,6 +52,7 @@ def correlate(
 
     pluralbench correlate benchmark.csv best_of_16.csv --json > correlation.json
     """
+    log_status("Reading scores...")
     from pluralbench.commands.console_output import print_lines, print_tables  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.downstream.correlate import correlate as correlate_scores  # noqa: PLC0415 - the same
     from pluralbench.reports.correlation import correlation_notes, heading, tables  # noqa: PLC0415 - the same

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 import typer
-from pluralbench_runs import ClusterConfig, RecipeError
+from pluralbench_runs import ClusterConfig, RecipeError, log_status
 from pluralbench_runs.options import Fresh, Options, Seed, with_options
 
 from pluralbench.commands.options import DetectedBenchmark, Out, Shard
@@ -50,6 +50,7 @@ def judge(
     """
     if cluster is not None:
         raise RecipeError(NOT_ON_A_CLUSTER)
+    log_status(f"Judging with {model}...")
     from pluralbench.commands.console_output import print_run  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.evaluation.judge import judge as run_judge  # noqa: PLC0415 - the same
 

@@ -3,6 +3,7 @@
 from typing import Annotated, Literal
 
 import typer
+from pluralbench_runs import log_status
 
 from pluralbench.commands.options import Plots
 from pluralbench.commands.terminal import console, errors
@@ -41,6 +42,7 @@ def judge_metrics(
 
     pluralbench judge-metrics verdicts.parquet --format json > metrics.json
     """
+    log_status("Reading verdicts...")
     from pluralbench.commands.console_output import print_report  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.data.verdict_tables import answer_notes, read_verdicts  # noqa: PLC0415 - the same
     from pluralbench.metrics.third_person import read_labels  # noqa: PLC0415 - the same

@@ -2,6 +2,7 @@
 
 from typing import Annotated
 
+from pluralbench_runs import log_status
 from pluralbench_runs.options import Fresh, Options, Seed, with_options
 
 from pluralbench.commands.judge import Model
@@ -32,6 +33,7 @@ def judge_personas(
 
     pluralbench judge-personas gpt-5-mini --data dist/persona-judge --variables none --limit 200
     """
+    log_status(f"Judging with {model}...")
     from pluralbench.commands.console_output import print_run  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.evaluation.personas import judge_personas as run_judge_personas  # noqa: PLC0415 - the same
 

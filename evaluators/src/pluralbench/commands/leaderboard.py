@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pluralbench_runs import log_status
 
 from pluralbench.commands.check import DataPlaces
 from pluralbench.commands.terminal import console
@@ -48,6 +49,7 @@ def leaderboard(
 
     pluralbench leaderboard ORG/our-results --site public     # for any static host
     """
+    log_status("Reading runs...")
     from pluralbench.leaderboard.checks import parse_location_overrides, read_check_results  # noqa: PLC0415 - the same
     from pluralbench.leaderboard.findings import finding_lines  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.leaderboard.site import folder_of, write_site  # noqa: PLC0415 - the same

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pluralbench_runs import log_status
 from pluralbench_runs.options import Fresh
 
 from pluralbench.commands.options import DataNow, Out
@@ -27,6 +28,7 @@ def merge(
 
     pluralbench merge runs/mine-shard1of2 runs/mine-shard2of2 --out runs/whole
     """
+    log_status("Joining shards...")
     from pluralbench.commands.console_output import print_run  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.evaluation.merge import merge as merge_runs  # noqa: PLC0415 - the same
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 from pluralbench_policies.config import OptimizeConfig
 from pluralbench_policies.verl import VerlConfig
-from pluralbench_runs import RecipeError
+from pluralbench_runs import RecipeError, log_status
 from pluralbench_runs.options import Fresh, Options, Seed, with_options
 
 from pluralbench.commands.best_of_n import JudgeConnection, ReuseFrom
@@ -94,6 +94,7 @@ def optimize(
 
     pluralbench optimize --policy ./policy --reward ./rm-a --algorithm rloo --max-steps 20 --batch-size 8
     """
+    log_status(f"Optimizing {policy}...")
     from pluralbench_local import LocalModel  # noqa: PLC0415 - `--help` need not wait for it
 
     from pluralbench.commands.console_output import print_downstream  # noqa: PLC0415 - the same

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pluralbench_runs import log_status
 from pluralbench_runs.options import Fresh, Options, with_options
 
 from pluralbench.commands.options import DRAW, Benchmark, Out
@@ -64,6 +65,7 @@ def personalize(
 
     pluralbench personalize ORG/ENCODER --data pairs.parquet --held-out 0.2 --methods bt,gpo,vpl,pal --profile all
     """
+    log_status(f"Training on {model}...")
     from pluralbench.commands.console_output import print_personalized  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.personalizing.run import personalize as run_personalize  # noqa: PLC0415 - the same
 

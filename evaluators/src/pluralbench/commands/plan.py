@@ -4,6 +4,7 @@ import shlex
 from typing import Annotated
 
 import typer
+from pluralbench_runs import log_status
 from pluralbench_runs.options import Fresh, Options, Seed, with_options
 
 from pluralbench.commands.options import DRAW, Benchmark, Out
@@ -56,6 +57,7 @@ def plan(
 
     pluralbench score ./my-model --data dist/personalized-rewardbench --profile plan --plans plans
     """
+    log_status(f"Planning with {planner}...")
     from pluralbench.evaluation.models import policy_config  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.planning.plans import plan as run_plan  # noqa: PLC0415 - the same
     from pluralbench.reports.plans import plan_lines  # noqa: PLC0415 - the same

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pluralbench_runs import log_status
 
 from pluralbench.commands.options import Plots, Without
 from pluralbench.commands.terminal import console
@@ -82,6 +83,7 @@ def report(
 
     pluralbench report runs --plots figures --family "Skywork=Skywork-Reward-*" --family "InternLM=internlm2-*"
     """
+    log_status("Reading runs...")
     from pluralbench.commands.console_output import print_runs  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.results.finding import find_runs  # noqa: PLC0415 - the same
 

@@ -3,6 +3,7 @@
 from typing import Annotated
 
 import typer
+from pluralbench_runs import log_status
 from pluralbench_runs.options import Fresh, Options, with_options
 
 from pluralbench.commands.options import DetectedBenchmark, Out, Shard
@@ -47,6 +48,7 @@ def score(
 
     pluralbench score ./my-model --benchmark personalized --shard 2/8 --out runs/mine-shard2of8
     """
+    log_status(f"Scoring {model.name}...")
     from pluralbench_local.served.config import described  # noqa: PLC0415 - `--help` need not wait for it
 
     from pluralbench.commands.console_output import print_run  # noqa: PLC0415 - the same

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pluralbench_runs import log_status
 from pluralbench_runs.options import AsJson
 
 from pluralbench.commands.options import DataNow
@@ -62,6 +63,7 @@ def show(
 
     pluralbench show runs/judge --invalid --json
     """
+    log_status("Reading the run...")
     from pluralbench.reports.items import item_page, overview  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.results.evaluations import EvaluationRunConfig  # noqa: PLC0415 - the same
     from pluralbench.results.examples import examples, outcomes_of, read_texts, selected  # noqa: PLC0415 - the same

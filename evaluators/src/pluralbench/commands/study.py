@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pluralbench_runs import log_status
 
 from pluralbench.commands.terminal import console
 
@@ -41,6 +42,7 @@ def study(
 
         typer.echo(recipe_path(recipe, FOLDER).read_text(encoding="utf-8").rstrip())
         return
+    log_status(f"Starting the study {recipe}...")
     from pluralbench.commands.console_output import print_tables  # noqa: PLC0415 - the same
     from pluralbench.reports.study import findings, scores_table  # noqa: PLC0415 - the same
     from pluralbench.studying import study as run_study  # noqa: PLC0415 - the same

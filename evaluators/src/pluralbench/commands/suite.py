@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pluralbench_runs import log_status
 from pluralbench_runs.options import RESULT, Fresh, Options, with_options
 
 from pluralbench.commands.options import Shard, Without
@@ -92,6 +93,7 @@ def suite(
 
     pluralbench suite ORG/NAME --server http://gpu1:8000 --suite my-suite.toml --out runs/mine
     """
+    log_status(f"Scoring {model.name} on the suite {suite}...")
     from pluralbench_local.served.config import described  # noqa: PLC0415 - `--help` need not wait for it
 
     from pluralbench.commands.console_output import print_suite  # noqa: PLC0415 - the same

@@ -3,6 +3,7 @@
 import shlex
 from typing import Annotated
 
+from pluralbench_runs import log_status
 from pluralbench_runs.options import Fresh, Options, Seed, with_options
 
 from pluralbench.commands.judge import Model
@@ -35,6 +36,7 @@ def synthesize(
 
     pluralbench judge gpt-5-mini --benchmark prism-personalized --profile persona --personas personas
     """
+    log_status(f"Writing personas with {model}...")
     from pluralbench.data.personas import PERSONAS_FILE  # noqa: PLC0415 - the same
     from pluralbench.evaluation.synthesize import synthesize as run_synthesis  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.reports.synthesis import synthesis_notes  # noqa: PLC0415 - the same

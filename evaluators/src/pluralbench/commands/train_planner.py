@@ -4,6 +4,7 @@ import shlex
 from typing import Annotated
 
 import typer
+from pluralbench_runs import log_status
 from pluralbench_runs.options import Fresh, Options, with_options
 
 from pluralbench.commands.options import DRAW, Benchmark
@@ -54,6 +55,7 @@ def train_planner(
     pluralbench train-planner local --data people.jsonl --max-steps 40 --warmup-steps 4 --batch-size 2
     --learning-rate 3e-3 --out planner
     """
+    log_status(f"Training on {base}...")
     from pluralbench.planning.training import train_planner as run_training  # noqa: PLC0415 - `--help` need not wait for it
 
     done = run_training(

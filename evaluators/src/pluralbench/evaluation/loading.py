@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import polars as pl
 from pluralbench_release import manifest_at
 from pluralbench_rewards import Group
-from pluralbench_runs import Output, did_you_mean, digest, output_directory
+from pluralbench_runs import Output, did_you_mean, digest, log_status, output_directory, step
 
 from pluralbench.config import DataConfig, PromptConfig
 from pluralbench.data.benchmarks import Benchmark, find_benchmark, known_benchmarks
@@ -82,7 +82,8 @@ class LoadedBenchmark(NamedTuple):
         """
         if self.shard is not None:
             return metrics_frame(())
-        return measure(self.benchmark, decisions, self.items.frame, rows)
+        with step("Computing metrics"):
+            return measure(self.benchmark, decisions, self.items.frame, rows)
 
     def records(self) -> dict[str, Any]:
         """Return the three records below, by the names of a run configuration's fields."""
@@ -158,7 +159,8 @@ def load_benchmark(
         )
     if prompts_only:
         entry = entry.model_copy(update={"prompts_only": True})
-    items = _load_items(benchmark, entry, data)
+    with step(f"Reading the items of {benchmark}"):
+        items = _load_items(benchmark, entry, data)
     if benchmark.endswith(".toml") and not (prompts_only or data.limit or data.configs):
         _check_sections(benchmark, entry, items)
     context = UserContext(prompt, load_plans(prompt), load_user_personas(prompt), items.history)
@@ -208,4 +210,8 @@ def run_directory(out: Path, config: RunConfig, *, fresh: bool) -> Iterator[Outp
         fresh: Start over and replace the contents.
     """
     with output_directory(out, config, recipe_file=RUN_FILE, fresh=fresh) as output:
-        yield None if (output.target / RUN_FILE).exists() and not fresh else output
+        if fresh or not (output.target / RUN_FILE).exists():
+            yield output
+        else:
+            log_status(f"{out} is already complete.")
+            yield None

@@ -10,12 +10,12 @@ from pluralbench_calls.chat import LOCAL, ChatModel, ConnectionConfig, model_ove
 from pluralbench_local import LocalModel, ServedModel
 from pluralbench_rewards import FunctionModel, ModelConfig, ModelRecord, RewardModel, ScoringConfig
 from pluralbench_rewards.cluster import ClusterModel, load_checked
-from pluralbench_runs import ClusterConfig, check_recipe
+from pluralbench_runs import ClusterConfig, check_recipe, step
 
 from pluralbench.config import RuntimeConfig
 from pluralbench.errors import EvaluationError
+from pluralbench.results.record import EMBEDDED
 
-EMBEDDED = "SmolLM2-135M-Instruct"
 DUPLICATE_NAME = "Two reward models have the name {name}; give each its own, as NAME=MODEL."
 
 Scorable = str | Path | ModelConfig | RewardModel | Callable[..., Any]
@@ -40,7 +40,7 @@ def resolve_model(
     model = model_config(model)
     if isinstance(model, ModelConfig):
         config = model
-        return config.record(), lambda: cast("RewardModel", resolve_name(config.loader)(config, scoring))
+        return config.record(), partial(_load, config, scoring)
     if scoring != ScoringConfig():
         raise EvaluationError("`scoring=...` applies to models that are loaded in this process; leave it out.")
     if isinstance(model, RewardModel):
@@ -53,6 +53,12 @@ def resolve_model(
         f"{type(model).__name__} is not a model; pass a name or directory, a `LocalModel`, a `RewardModel`, or a "
         "function from groups to scores."
     )
+
+
+def _load(config: ModelConfig, scoring: ScoringConfig) -> RewardModel:
+    with step("Importing the libraries of the model"):
+        load = resolve_name(config.loader)
+    return cast("RewardModel", load(config, scoring))
 
 
 def _resolve_for_cluster(model: Scorable, scoring: ScoringConfig) -> tuple[ModelRecord, Callable[[], RewardModel]]:
@@ -136,9 +142,14 @@ def base_model_path(name: str) -> str:
     if name != LOCAL:
         return name
     from platformdirs import user_cache_path  # noqa: PLC0415 - rarely used
-    from pluralbench_policies import embedded_folder  # noqa: PLC0415 - needs torch
 
-    return str(embedded_folder(user_cache_path("pluralbench") / EMBEDDED))
+    folder = user_cache_path("pluralbench") / EMBEDDED
+    if (folder / "config.json").is_file():  # it appears only when it is complete; checking it would import torch
+        return str(folder)
+    with step(f"Writing {EMBEDDED} to {folder}"):
+        from pluralbench_policies import embedded_folder  # noqa: PLC0415 - needs torch
+
+        return str(embedded_folder(folder))
 
 
 def reward_model_configs(names: Sequence[str], running: RuntimeConfig) -> dict[str, LocalModel]:

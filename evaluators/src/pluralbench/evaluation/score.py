@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 from pluralbench_rewards import Group, ModelRecord, RewardModel, Scored, ScoringConfig
-from pluralbench_runs import ClusterConfig, FrozenModel, Output
+from pluralbench_runs import ClusterConfig, FrozenModel, Output, log_status
 
 from pluralbench.config import DataConfig, PromptConfig
 from pluralbench.evaluation.folders import file_name, run_folder
@@ -120,6 +120,8 @@ def _score_groups(
     model = open_model()
     with open_journal(work) as (journaled, record):
         resumed = len(journaled)
+        if resumed:
+            log_status(f"{resumed:,} of {len(groups):,} items were scored before.")
         scored = model.score(groups, cached=journaled, on_scored=record)
     return model.record(), scored, resumed
 
@@ -134,12 +136,11 @@ def _write(
     cost: CostRecord,
 ) -> None:
     decisions = decide(loaded.frame, scored.scores, scored.tokens_cut)
-    tokenized = scored.work is not None or scored.served is not None
     result = ScoreResult(
         model=model,
         cost=cost,
         tolerance=scored.tolerance,
-        decisions_within_tolerance=count_within_tolerance(decisions, scored.tolerance) if tokenized else 0,
+        decisions_within_tolerance=count_within_tolerance(decisions, scored.tolerance),
         items_truncated=sum(cut > 0 for cut in scored.tokens_cut),
         items_dropped=len(scored.dropped),
         items_rendered_identically=scored.rendered_identically,
@@ -154,6 +155,6 @@ def _write(
     write_run(output, config, result, loaded.compute_metrics(decisions, items), {"items": items})
 
 
-def count_within_tolerance(decisions: pl.DataFrame, tolerance: float) -> int:
-    """Count the decisions whose margin is at most the tolerance."""
-    return decisions.filter(pl.col("margin").abs() <= tolerance).height
+def count_within_tolerance(decisions: pl.DataFrame, tolerance: float | None) -> int | None:
+    """Count the decisions whose margin is at most the tolerance; None if it was not measured."""
+    return None if tolerance is None else decisions.filter(pl.col("margin").abs() <= tolerance).height

@@ -15,6 +15,7 @@ from pluralbench_runs import (
     describe_difference,
     did_you_mean,
     log_status,
+    output_directory,
     read_recipe,
     resolve_output_path,
     write_recipe,
@@ -27,11 +28,11 @@ from pluralbench.data.shards import parse_shard
 from pluralbench.data.suites import Suite, SuiteBenchmark, find_suite
 from pluralbench.errors import DataError, EvaluationError
 from pluralbench.evaluation.folders import run_folder
-from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark, run_directory
+from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark
 from pluralbench.evaluation.models import Scorable, model_config, resolve_model
 from pluralbench.evaluation.score import model_file_name, model_options, run_config, write_scores
 from pluralbench.results.evaluations import ScoreRunConfig
-from pluralbench.results.runs import RUN_FILE, Run
+from pluralbench.results.runs import RUN_FILE, Run, load_run
 from pluralbench.results.suite import SUITE_FILE, SuiteRecord, SuiteRun, load_suite
 
 DEFAULT_SUITE = "release"
@@ -97,7 +98,7 @@ def suite(
     ]
     del loaded
     for step in () if fresh else steps:
-        with run_directory(step.target, step.config, fresh=False):
+        with output_directory(step.target, step.config, recipe_file=RUN_FILE):
             pass  # raises an error for a run with other settings, before any benchmark is scored
     target.mkdir(parents=True, exist_ok=True)
     write_recipe(record, target / SUITE_FILE)
@@ -108,7 +109,12 @@ def suite(
         note = "finished earlier" if finished else f"{step.items:,} item{'' if step.items == 1 else 's'}"
         log_status(f"Benchmark {number} of {len(steps)}: {step.key} ({note})")
         try:
-            runs[step.key] = write_scores(step.target, step.loaded.pop(), step.config, open_once, fresh=fresh)
+            own = step.loaded.pop()
+            runs[step.key] = (
+                load_run(step.target, ScoreRunConfig, part=True)
+                if finished
+                else write_scores(step.target, own, step.config, open_once, fresh=fresh)
+            )
         except UserError:
             log_status(
                 f"{len(runs)} of {len(steps)} benchmarks are finished in {target}; rerun the same command to resume."

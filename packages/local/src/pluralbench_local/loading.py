@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from pluralbench_rewards import ScoringConfig
+from pluralbench_runs import step
 
 from pluralbench_local.classifiers import Classifier, Implicit, check_label, check_vocabulary, logits_of
 from pluralbench_local.config import LocalModel, described
@@ -12,6 +13,7 @@ from pluralbench_local.conversations import Template
 from pluralbench_local.errors import ModelError
 from pluralbench_local.models import (
     appended_tokens,
+    describe_weights,
     load_classifier,
     load_config,
     load_language_model,
@@ -43,9 +45,8 @@ def load(model: str | Path | LocalModel, *, scoring: ScoringConfig | None = None
     if model.personal() is not None:
         return load_personal(model, scoring or ScoringConfig())
     options = RunOptions.of(scoring or ScoringConfig(), model)
-    if model.kind == "classifier":
-        return _classifier(model, options)
-    return _implicit(model, options)
+    with step(f"Loading {describe_weights(model)}"):
+        return _classifier(model, options) if model.kind == "classifier" else _implicit(model, options)
 
 
 def template_of(model: LocalModel, scoring: ScoringConfig) -> tuple[Template, int]:

@@ -1,6 +1,7 @@
 """Load networks, tokenizers and configurations with transformers."""
 
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ from typing import Any, cast
 
 import torch
 from pluralbench_runs import check_model_folder, config_error, one_line
+from safetensors import SafetensorError, safe_open
 from torch import nn
 from transformers import (
     AutoConfig,
@@ -34,6 +36,7 @@ transformers_logging: Any = logging  # untyped
 
 # Limits of the child process that tries a tokenizer on a short conversation.
 PROBE_SECONDS, PROBE_BYTES, PROBE_CHARACTERS, PROBE_TIMEOUT = 2, 2 * 10**9, 200_000, 120.0
+MILLION = 10**6
 REWARD_HEADS = {"score", "classifier", "v_head"}
 
 
@@ -205,6 +208,23 @@ def resolve_device(name: str) -> torch.device:
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise DeviceError(f"The device {name} cannot be used: {one_line(error, 300)}.") from None
     return device
+
+
+def describe_weights(model: LocalModel) -> str:
+    """Return the name of a model with its size and device, such as "my-model (135 M parameters, CPU)".
+
+    The size is known before loading if the weights are safetensors files in a folder.
+    """
+    folder = Path(model.name)
+    size = 0
+    if folder.is_dir():
+        with suppress(OSError, SafetensorError):
+            for path in folder.glob("*.safetensors"):
+                with safe_open(path, "pt") as weights:
+                    size += sum(math.prod(weights.get_slice(key).get_shape()) for key in weights.keys())  # noqa: SIM118
+    devices = {"cpu": "CPU", "auto": "GPU" if torch.cuda.is_available() else "CPU"}
+    facts = [f"{size / 1e6:,.0f} M parameters"] if size >= MILLION else []
+    return f"{folder.name or model.name} ({', '.join([*facts, devices.get(model.device, model.device)])})"
 
 
 def _load_model(kind: Any, source: LocalModel) -> PreTrainedModel:
