@@ -1,5 +1,6 @@
 """Figures by category: which there are, that they say what the metrics say, and that everybody can read them."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ import polars as pl
 import pytest
 from drawn_figures import dots, report_figures, said, values, whiskers, words
 from figure_runs import CATEGORIES, chinese_run, chinese_runs
+from made_runs import changed
 from matplotlib.figure import Figure
 from pluralbench.reports.figures import fonts
 from pluralbench.reports.figures.draw import draw, font_notes
@@ -90,7 +92,9 @@ def test_cells_of_many_models_are_those_of_the_metrics() -> None:
 
 
 def test_the_calibration_has_a_panel_for_each_model_that_scores() -> None:
-    runs = [*chinese_runs(3), chinese_run(3, scored=False, model="a-judge")]
+    bounded = changed(chinese_run(4, model="a-rating"), model__kind="function")
+    probability = changed(chinese_run(5, model="a-softmax"), model__label="softmax:-1")
+    runs = [*chinese_runs(3), chinese_run(3, scored=False, model="a-judge"), bounded, probability]
     figure = drawn(runs, "calibration")
     assert len(figure.axes) == 3
     for run in runs[:3]:
@@ -98,6 +102,8 @@ def test_the_calibration_has_a_panel_for_each_model_that_scores() -> None:
     bins = pl.col("config").is_null() & (pl.col("group") == "bin") & (pl.col("metric") == "accuracy")
     assert dots(figure) == sum(run.metrics.filter(bins).height for run in runs[:3])
     assert "No panel, since there are no scores: a-judge." in said(figure)
+    assert re.search(r"since the scores are not log-odds: (a-rating, a-softmax|a-softmax, a-rating)\.", said(figure))
+    assert "calibration" not in report_figures([bounded])
     assert {*report_figures(runs[3:])} == {"forest_chinese", "categories_open", "categories_human"}
 
 

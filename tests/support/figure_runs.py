@@ -122,7 +122,8 @@ def chinese_run(
     if not scored:
         decisions = decisions.with_columns(margin=pl.lit(None, pl.Float64))
     name = CHINESE[number] if number < len(CHINESE) else f"org/model-{number}"
-    return run_of(decisions, "chinese", model=model or name, path=f"runs/{number}")
+    run = run_of(decisions, "chinese", model=model or name, path=f"runs/{number}")
+    return changed(run, model__kind="classifier" if scored else "generative")
 
 
 def chinese_runs(models: int, **options: Any) -> list[Run]:

@@ -5,9 +5,18 @@ import polars as pl
 from pluralbench_measures.bootstrap import Estimate, sums_of
 from pluralbench_measures.calibration import BINS, bins_of, calibration_error
 from pluralbench_measures.intervals import perturb
+from pluralbench_rewards import ModelRecord
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.results.metrics_frame import Numbers, Place
+
+LOG_ODDS = {"classifier", "implicit", "personal"}
+"""Kinds of reward models whose score differences are log-odds of a preference, by the Bradley-Terry model."""
+
+
+def scores_log_odds(model: ModelRecord) -> bool:
+    """Return whether differences of a model's scores are log-odds; ratings and probabilities are not."""
+    return model.kind in LOG_ODDS and not (model.label or "").startswith("softmax")
 
 
 def calibration_numbers(benchmark: Benchmark, decisions: pl.DataFrame) -> Numbers:

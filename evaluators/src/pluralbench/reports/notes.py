@@ -11,6 +11,7 @@ from pluralbench_measures.bootstrap import CONFIDENCE
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.fields import FurtherMetric
+from pluralbench.metrics.calibration import scores_log_odds
 from pluralbench.metrics.credits import TIES_COUNT
 from pluralbench.reports import data_notes, input_notes, judge_notes
 from pluralbench.reports.costs import cost_summary
@@ -287,6 +288,8 @@ def _calibration(run: Run) -> str:
     benchmark, overall = run.config.benchmark.description, run.estimate("ece", "pooled")
     if not benchmark.by_category or overall.n is None:
         return ""
+    if not scores_log_odds(run.result.model):
+        return "none, because only the differences of classifiers' logits and of implicit rewards are log-odds"
     own = {config: run.estimate("ece", "pooled", config=config) for config in run.names("pooled", "config", "ece")}
     errors = {"overall": overall} | own
     texts = ", ".join(f"{name} {with_interval(one, three_digits) or DASH}" for name, one in errors.items())

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
+from pluralbench.metrics.calibration import scores_log_odds
 from pluralbench.reports.figures import Axes, Figure, style
 from pluralbench.reports.figures.fonts import folded, part_labels
 from pluralbench.reports.figures.series import RunSeries
@@ -77,7 +78,8 @@ def _bars(ax: Axes, row: int, shown: Sequence[Point], models: Sequence[RunSeries
 
 
 def _calibration(models: Sequence[RunSeries]) -> Figure | None:
-    shown = [model for model in models if _bins(model.run)]
+    scored = [model for model in models if _bins(model.run)]
+    shown = [model for model in scored if scores_log_odds(model.run.result.model)]
     if not shown:
         return None
     across = min(ACROSS, len(shown))
@@ -105,8 +107,11 @@ def _calibration(models: Sequence[RunSeries]) -> Figure | None:
         "ECE: expected calibration error. Dashed: perfect calibration. "
         f"{style.whiskers(accuracy for model in shown for _, accuracy in _bins(model.run))}"
     )
-    missing = ", ".join(model.label for model in models if model not in shown)
-    note += f" No panel, since there are no scores: {missing}." if missing else ""
+    others = {
+        "there are no scores": [model.label for model in models if model not in scored],
+        "the scores are not log-odds": [model.label for model in scored if model not in shown],
+    }
+    note += "".join(f" No panel, since {why}: {', '.join(names)}." for why, names in others.items() if names)
     return heading(figure, f"Calibration, {style.which(shown)}", note)
 
 

@@ -25,6 +25,7 @@ ASSETS = ("page", "filters", "items")
 WORD_END = re.compile(r"(?<=_)|(?<=[a-z])(?=[A-Z][a-z])")
 NARROW, WIDE = 6, 8  # columns of a table that has room for intervals beside numbers, and of one that is set tightly
 TALL = 8  # a table with at least so many rows has a search box
+MARK = "The line across a bar: a coin, or 0 for differences."
 Order = Literal["ascending", "descending"]
 
 
@@ -176,6 +177,8 @@ def table(
         search: Label of the search box. Default: "Search" for a table of at least `TALL` rows, else no box.
     """
     own = [row for row in rows if not row.quiet]
+    if any(cell.shape is not None and cell.shape.mark is not None for row in rows for cell in row.cells):
+        notes = [*notes, MARK]
     label = ("Search" if len(own) >= TALL else "") if search is None else search
     bodies = [body for body in (own, [row for row in rows if row.quiet]) if body]
     return _render("table", key, caption, heads, bodies, notes, provenance, label, _width(len(heads)))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
+from statistics import fmean
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -123,7 +124,9 @@ def _table(
     """A table of some entries and sheets; with `mean` also of the means, if there are any."""
     means = [standings.means[place] for place in places]
     ranking = standings.ranking if mean and any(one.value is not None for one in means) else None
-    scale = scale_of(means)
+    coins = [board.sheets[at].runs[0].estimate("overall_of_coin", "overall").value for at in standings.main]
+    known = [coin for coin in coins if coin is not None]
+    scale = scale_of(means, fmean(known) if coins and len(known) == len(coins) else None)
     rows = []
     for place, own_mean in zip(places, means, strict=True):
         entry = standings.entries[place]

@@ -119,11 +119,16 @@ def part_tables(key: str, sheet: Sheet, row: Line) -> Iterator[Markup]:
 def _table(key: str, caption: str, run: Run, group: str, places: Sequence[Mapping[str, str | None]]) -> Markup:
     every = {metric: [run.estimate(metric, group, **place) for place in places] for metric in SHOWN}
     shown = {metric: own for metric, own in every.items() if any(one is not MISSING for one in own)}
-    scales = {metric: scale_of(own, 0.5 if metric == "accuracy" else None) for metric, own in shown.items()}
+    coins = [run.estimate("coin", group, **place) for place in places]
+    marks = {metric: coins if metric == "accuracy" else [MISSING] * len(places) for metric in shown}
+    scales = {metric: scale_of([*own, *marks[metric]]) for metric, own in shown.items()}
     lines = []
     for at, place in enumerate(places):
-        cells = [number(own[at], scale=scales[metric]) for metric, own in shown.items()]
-        coin, n = number(run.estimate("coin", group, **place)), every["accuracy"][at].n
+        cells = [
+            number(own[at], scale=scale and scale._replace(mark=marks[metric][at].value))
+            for (metric, own), scale in zip(shown.items(), scales.values(), strict=True)
+        ]
+        coin, n = number(coins[at]), every["accuracy"][at].n
         lines.append(
             Row((Cell(_place_name(place.values())), *cells, coin, Cell("" if n is None else f"{n:,}", n or "")))
         )

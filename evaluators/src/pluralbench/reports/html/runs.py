@@ -64,17 +64,18 @@ def benchmarks_table(key: str, caption: str, board: Board, runs: Sequence[Listed
 
 def _benchmarks_table(key: str, caption: str, board: Board, runs: Sequence[Listed]) -> Markup:
     every = [listed.run for listed in runs]
-    scale, counted = scale_of(run.headline for run in every), counts_shown(every)
+    coins = [run.estimate("overall_of_coin", "overall") for run in every]
+    scale, counted = scale_of([*(run.headline for run in every), *coins]), counts_shown(every)
     ranked = any(len(board.sheets[board.rows[run.path][0]].rows) > 1 for run in every)
     rows = []
-    for run in every:
+    for run, coin in zip(every, coins, strict=True):
         at, place = board.rows[run.path]
         title, setting = board.sheet_title(at), user_context_of(run)
         cells = [
             Cell(title if setting == NO_CONTEXT else f"{title}, user context: {setting}", link=f"#{table_key(at)}"),
             *([rank_cell(board.ranks[at].ranks[place])] if ranked else []),
-            headline_cell(run, number(run.headline, scale=scale)),
-            number(run.estimate("overall_of_coin", "overall")),
+            headline_cell(run, number(run.headline, scale=scale and scale._replace(mark=coin.value))),
+            number(coin),
             *count_cells(run, counted),
         ]
         rows.append(Row(cells))

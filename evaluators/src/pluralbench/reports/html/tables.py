@@ -26,7 +26,7 @@ from pluralbench.reports.numbers import change, mark, points
 from pluralbench.reports.overview import COUNTS, table_of
 from pluralbench.reports.profile_modes import MODES_NOTE, mode_table, modes_of
 from pluralbench.reports.ranking import RANKS
-from pluralbench.reports.sheets import OUTCOMES, UNREADABLE, Sheet, is_unreadable
+from pluralbench.reports.sheets import OUTCOMES, REFERENCES, UNREADABLE, Sheet, is_unreadable
 from pluralbench.reports.suite import suite_rows
 from pluralbench.reports.tables import Column, Table, Value, format_value, marks_in
 from pluralbench.reports.tables import Row as TableRow
@@ -34,6 +34,7 @@ from pluralbench.results.runs import Run
 from pluralbench.results.suite import SuiteRun
 
 ABSENT = Cell("", "")
+COIN = REFERENCES["coin"]
 MODEL = Head("model", number=False)
 
 
@@ -103,7 +104,7 @@ def rank_cell(rank: RankInterval | None) -> Cell:
 
 
 def cells_of(source: Table) -> list[list[Cell]]:
-    """Make the cells of a table, row by row; numbers with intervals have bars, and differences a mark at 0.
+    """Make the cells of a table, row by row; numbers with intervals have bars, marked at the coin's number or at 0.
 
     Parts have no bars, so that a table with many of them stays narrow, and neither have numbers without intervals.
     """
@@ -111,7 +112,9 @@ def cells_of(source: Table) -> list[list[Cell]]:
     for column, values in zip(source.columns, zip(*(row.values for row in source.rows), strict=True), strict=True):
         estimates = [value for value in values if isinstance(value, Estimate)]
         drawn = column.bounds and not column.part and any(one.low is not None for one in estimates)
-        scale = scale_of(estimates, 0.0 if column.kind in {points, change} else None) if drawn else None
+        pairs = zip(source.rows, values, strict=True)
+        coin = next((one.value for row, one in pairs if row.name == COIN and isinstance(one, Estimate)), None)
+        scale = scale_of(estimates, 0.0 if column.kind in {points, change} else coin) if drawn else None
         columns.append([_cell(column, value, scale) for value in values])
     return [list(row) for row in zip(*columns, strict=True)]
 
