@@ -40,8 +40,7 @@ def pair_figures(
     Returns:
         - `pairs`: the number of pairs.
         - `length`: `chosen_mean`, `rejected_mean` and `mean_gap`.
-        - `longer`: wins of the scorer that prefers the text with more characters (see `wins`), like the evaluator's
-          baseline "longer".
+        - `longer`: wins of the scorer that prefers the text with more characters (see `wins`).
         - `overlap`: `chosen_mean`, `rejected_mean` and `mean_gap` of the share of the reference that a side repeats.
         - `more_overlap`: wins of the scorer that prefers the side that repeats more.
         - `near_duplicates`: pairs of `chosen` texts, and pairs whose two `sides` are nearly equal.
