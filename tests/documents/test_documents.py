@@ -92,8 +92,8 @@ NOT_RUN = {
 }
 SHOWN = {
     "#!/bin/bash\n#SBATCH": "the script of a job array, which test_shards runs as its tasks do",
-    "Personalized RewardBench (sample), 24 items": "what the commands above it print, whose form test_report asserts",
-    "M-RewardBench (sample), 138 items": "the same",
+    "Pairs (sample), 128 items": "what the commands above it print, whose form test_report asserts",
+    "Personalized RewardBench (sample), 24 items": "the same",
     "                             overall  Boiling": "what the command above it prints of a small model",
     "Items of benchmarks that are in": "what the command above it prints, whose form test_contamination asserts",
     "Overall number without the items": "what the command above it prints, whose form test_without asserts",
@@ -127,7 +127,7 @@ TOLD_BY = {
     ),
     "my-community.md": ("build-personalized$",),
     "my-language.md": ("build-multilingual$",),
-    "my-model.md": ("pluralbench score my-model", "pluralbench report runs --plots"),
+    "my-model.md": ("pluralbench score (local|my-model)", "pluralbench report runs --plots"),
     "my-study.md": ("pluralbench correlate benchmark.csv downstream.csv$",),
     "persona-judge.md": ("build-persona-judge$",),
     "personalized.md": ("build-personalized$",),
@@ -161,6 +161,7 @@ ELSEWHERE = {
     "pluralbench judge gpt-5-mini": f"--base-url {CHAT}",
     "pluralbench judge path/to/model": f"--base-url {CHAT}",
     "pluralbench judge local": "--limit 1 --config Art_and_Entertainment --reply-format structured --max-tokens 16",
+    "pluralbench score local": "--limit 2",
     "pluralbench train local": "--out taught --epochs 1 --limit 2 --batch-size 2",
     "my-model --benchmark multilingual": "--limit 2",
     "pluralbench train-planner": "--max-steps 1 --warmup-steps 0 --batch-size 1 --profile-size 1",
