@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from html_runs import Read
 from pluralbench.downstream.correlate import correlate
 from pluralbench.errors import DataError
 from pluralbench_release import TablesError
@@ -49,6 +50,22 @@ def tables(tmp_path: Path) -> Callable[..., list[Path]]:
 
 def table(scores: dict[str, float]) -> str:
     return "model,score\n" + "".join(f'"{name}",{value}\n' for name, value in scores.items())
+
+
+def test_the_page_begins_with_the_result(run: Command, tables: Callable[..., list[Path]], tmp_path: Path) -> None:
+    out = tmp_path / "new" / "page.html"
+    columns = ("--columns", "art,lifestyle,society", "--baseline", f"other={tables('', '', OTHER)[2]}")
+    status, said, _ = run("correlate", *tables(BENCHMARK, BEST_OF_N), *columns, "--html", out)
+    assert (status, said.splitlines()[-1]) == (0, f"Wrote {out}")
+    page = Read(out.read_text(encoding="utf-8"))
+    sentence = (
+        "Over 6 reward models, the ranking by benchmark.csv and the downstream ranking have a Spearman correlation"
+    )
+    assert any(word.startswith(f"{sentence} of +0.26") and word.endswith("not significant.") for word in page.words)
+    assert any(word.startswith("The correlation for the baseline other is ") for word in page.words)
+    assert [tag for tag, _ in page.elements].count("figure") == 2
+    status, _, error = run("correlate", *tables(BENCHMARK, BEST_OF_N), "--columns", "art", "--html", tmp_path)
+    assert (status, error.strip()) == (2, f"Error: {tmp_path} cannot be written: Is a directory.")
 
 
 def test_the_papers_row_as_json(run: Command, tables: Callable[..., list[Path]]) -> None:

@@ -33,6 +33,10 @@ def correlate(
         str | None, typer.Option(metavar="A,B,C", help="Columns of the baselines' tables.")
     ] = None,
     plots: Plots = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a self-contained HTML page with tables, figures and items."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of every draw.", min=0)] = 0,
     *,
     as_json: AsJson = False,
@@ -49,6 +53,8 @@ def correlate(
     pluralbench correlate benchmark.csv ppo.csv --columns art,lifestyle,society      # mean of the three
 
     pluralbench correlate runs/personalized best_of_16.csv --baseline arena=arena.csv --plots figures
+
+    pluralbench correlate benchmark.csv best_of_16.csv --html correlation.html
 
     pluralbench correlate benchmark.csv best_of_16.csv --json > correlation.json
     """
@@ -78,6 +84,11 @@ def correlate(
 
         for path in draw_correlation(correlation, plots):
             (errors if as_json else console).print(f"Wrote {path}")
+    if html is not None:
+        from pluralbench.reports.html.further import write_correlation  # noqa: PLC0415 - only needed for the page
+
+        write_correlation(correlation, html)
+        (errors if as_json else console).print(f"Wrote {html}")
 
 
 def _names(text: str | None) -> list[str]:

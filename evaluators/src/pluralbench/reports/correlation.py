@@ -30,6 +30,28 @@ def heading(correlation: Correlation) -> Iterator[str]:
     yield f"{len(correlation.names)} models on both sides"
 
 
+def correlation_findings(correlation: Correlation) -> Iterator[str]:
+    """State the correlation and that of each baseline with their tests, a sentence each."""
+    rho = correlation.statistics["spearman"]
+    if rho.value is None or rho.p_value is None:
+        return
+    significance = "significant" if rho.p_value < SMALL else "not significant"
+    orders = "over all orders" if correlation.exact else "over random orders"
+    interval = "" if rho.low is None or rho.high is None else f", 95% interval {rho.low:.2f} to {rho.high:.2f}"
+    yield (
+        f"over {len(correlation.names)} reward models, the ranking by {correlation.benchmark.source} and the "
+        f"downstream ranking have a Spearman correlation of {rho.value:+.2f}{interval} (p = {rho.p_value:.3f}, "
+        f"one-sided, {orders}): {significance}."
+    )
+    for other, baseline in correlation.baselines.items():
+        other_rho, gap = baseline.statistics["spearman"], baseline.differences["spearman"]
+        if other_rho.value is not None and gap.p_value is not None:
+            yield (
+                f"the correlation for the baseline {other} is {other_rho.value:+.2f} (p of the difference = "
+                f"{gap.p_value:.3f})."
+            )
+
+
 def tables(correlation: Correlation) -> Iterator[Table]:
     """Make a table of the statistics, and one for each baseline."""
     noise = any(statistic.without_noise is not None for statistic in correlation.statistics.values())

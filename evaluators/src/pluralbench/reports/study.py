@@ -11,7 +11,7 @@ from pluralbench_measures.bootstrap import Estimate
 from pluralbench_runs import write_text
 
 from pluralbench.downstream.study import MODELS, PAGE_FILE, Study
-from pluralbench.reports.correlation import SMALL, correlation_notes, tables
+from pluralbench.reports.correlation import correlation_findings, correlation_notes, tables
 from pluralbench.reports.domains import tables_of
 from pluralbench.reports.downstream import downstream_notes, level_note, of_rewards
 from pluralbench.reports.figures.axis import draw_axis
@@ -75,24 +75,7 @@ def _scores(study: Study, name: str) -> list[Estimate]:
 def findings(study: Study) -> Iterator[str]:
     """State the results, a sentence for each downstream result and baseline."""
     for name, correlation in study.correlations.items():
-        rho = correlation.statistics["spearman"]
-        if rho.value is None or rho.p_value is None:
-            continue
-        significance = "significant" if rho.p_value < SMALL else "not significant"
-        orders = "over all orders" if correlation.exact else "over random orders"
-        interval = "" if rho.low is None or rho.high is None else f", 95% interval {rho.low:.2f} to {rho.high:.2f}"
-        yield (
-            f"{TITLES[name]}: over {len(correlation.names)} reward models, the ranking by "
-            f"{correlation.benchmark.source} and the downstream ranking have a Spearman correlation of "
-            f"{rho.value:+.2f}{interval} (p = {rho.p_value:.3f}, one-sided, {orders}): {significance}."
-        )
-        for other, baseline in correlation.baselines.items():
-            other_rho, gap = baseline.statistics["spearman"], baseline.differences["spearman"]
-            if other_rho.value is not None and gap.p_value is not None:
-                yield (
-                    f"{TITLES[name]}: the correlation for the baseline {other} is {other_rho.value:+.2f} (p of the "
-                    f"difference = {gap.p_value:.3f})."
-                )
+        yield from (f"{TITLES[name]}: {finding}" for finding in correlation_findings(correlation))
 
 
 def _sections(study: Study, figures: dict[str, Path]) -> Iterator[str]:

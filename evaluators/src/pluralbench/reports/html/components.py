@@ -11,12 +11,15 @@ from functools import cache
 from gzip import compress
 from hashlib import sha256
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from pluralbench_measures.bootstrap import Estimate
+from pluralbench_runs import write_text
 
+from pluralbench.errors import EvaluationError
 from pluralbench.reports import numbers
 from pluralbench.reports.numbers import Kind, percent
 
@@ -288,6 +291,19 @@ def page(
     code = [_asset(f"{name}.js") for name in ASSETS]
     style = join(_asset(f"{name}.css") for name in ASSETS)
     return str(_render("page", title, lead, navigation, body, foot, blocks, style, code, _policy(code)))
+
+
+def save_page(text: str, out: Path) -> None:
+    """Write a page, and the directories that it needs.
+
+    Raises:
+        EvaluationError: The file cannot be written.
+    """
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        write_text(out, text)
+    except OSError as error:
+        raise EvaluationError(f"{out} cannot be written: {error.strerror}.") from None
 
 
 @cache

@@ -1,6 +1,7 @@
 """Sections of a page for studies, plans, best of k, optimized policies and personalized reward models."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -9,7 +10,7 @@ from markupsafe import Markup
 from pluralbench.downstream.correlate import Correlation
 from pluralbench.downstream.study import Study, load_study
 from pluralbench.errors import UserError
-from pluralbench.reports.correlation import correlation_notes
+from pluralbench.reports.correlation import correlation_findings, correlation_notes, heading
 from pluralbench.reports.correlation import tables as correlation_tables
 from pluralbench.reports.domains import tables_of as outcome_tables
 from pluralbench.reports.downstream import curve_table, downstream_notes, finding_of, level_note
@@ -17,7 +18,8 @@ from pluralbench.reports.figures import axis, best_of_n
 from pluralbench.reports.figures.correlation import scatter, slopes
 from pluralbench.reports.figures.personalize import context_figure, drawn_sets
 from pluralbench.reports.figures.series import series_of_judges
-from pluralbench.reports.html.components import NOTHING, details, items, paragraph, section
+from pluralbench.reports.figures.style import drawing
+from pluralbench.reports.html.components import NOTHING, details, items, page, paragraph, save_page, section
 from pluralbench.reports.html.figures import inlined_figure
 from pluralbench.reports.html.sources import Facts, data_facts, provenance_of, software_facts
 from pluralbench.reports.html.tables import plain_table
@@ -53,8 +55,8 @@ def _study_parts(key: str, study: Study) -> Iterator[Markup]:
     if study.recipe.axis is not None and study.runs:
         yield inlined_figure(f"{key}-axis", f"{key}-svg-axis", axis.curves(study))
     for place, (name, correlation) in enumerate(study.correlations.items()):
-        own, heading = f"{key}-correlation-{place}", f"Does {correlation.benchmark.source} predict {name}?"
-        yield section(heading, own, *correlation_parts(own, name, correlation, models), level=3)
+        own, question = f"{key}-correlation-{place}", f"Does {correlation.benchmark.source} predict {name}?"
+        yield section(question, own, *correlation_parts(own, name, correlation, models), level=3)
     if study.best_of_n is not None:
         parts = [*_tables(f"{key}-best-of-n", outcome_tables([study.best_of_n]), downstream_notes(study.best_of_n))]
         if study.best_of_n.result.rewards:
@@ -83,6 +85,24 @@ def correlation_parts(key: str, name: str, correlation: Correlation, among: Sequ
         for one in correlation_tables(correlation)
     ]
     yield details(f"All statistics: {name}", *_tables(f"{key}-table", tables, [*correlation_notes(correlation)]))
+
+
+def write_correlation(correlation: Correlation, out: Path) -> None:
+    """Write a page of a correlation.
+
+    Raises:
+        EvaluationError: The file cannot be written.
+    """
+    sides = correlation.benchmark, correlation.downstream
+    benchmark, downstream = (replace(side, source=Path(side.source).name or side.source) for side in sides)
+    shown = replace(correlation, benchmark=benchmark, downstream=downstream)
+    sentences = [f"{one[0].upper()}{one[1:]}" for one in correlation_findings(shown)] or [*correlation.warnings]
+    with drawing():
+        parts = [*correlation_parts("correlation", downstream.source, shown, ())]
+    origins = items(" ".join(line.split()) for line in heading(correlation))
+    title = f"Does {benchmark.source} predict {downstream.source}?"
+    body = section(title, "correlation", items(sentences), *parts, origins)
+    save_page(page("PluralBench correlation", body), out)
 
 
 def _tables(

@@ -311,8 +311,10 @@ def _verdicts(decisions: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str
         pair = f"{decision['chosen']} against {decision['rejected']}, " if len(decisions) > 1 else ""
         for order in decision.get("orders", []):
             title = f"{pair}{answer_name(order['first'])} shown first: {picked(decision, order)}"
-            for reply in order.get("replies", []):
-                yield title, cut(reply["text"], LONG_REPLY)
+            replies = order.get("replies", [])
+            for attempt, reply in enumerate(replies, start=1):
+                which = f"{title}, attempt {attempt} of {len(replies)}" if len(replies) > 1 else title
+                yield which, cut(reply["text"], LONG_REPLY)
 
 
 def _index(

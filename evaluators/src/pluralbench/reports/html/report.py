@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 from pluralbench_measures.bootstrap import CONFIDENCE
-from pluralbench_runs import write_text
 from pluralbench_runs.progress import progress
 
 from pluralbench.errors import EvaluationError
@@ -14,7 +13,18 @@ from pluralbench.leaderboard.findings import State
 from pluralbench.reports.figures.draw import figures_of
 from pluralbench.reports.figures.style import drawing
 from pluralbench.reports.html.board import Board, Listed, benchmark_key, choices_of, plural
-from pluralbench.reports.html.components import NOTHING, Link, details, filters, fold, join, page, paragraph, section
+from pluralbench.reports.html.components import (
+    NOTHING,
+    Link,
+    details,
+    filters,
+    fold,
+    join,
+    page,
+    paragraph,
+    save_page,
+    section,
+)
 from pluralbench.reports.html.figures import inlined_figure
 from pluralbench.reports.html.further import (
     downstream_section,
@@ -81,11 +91,7 @@ def write_html(runs: FoundRuns, out: Path) -> list[str]:
     if not any(runs):
         raise EvaluationError("There are no runs to report; name at least one run directory.")
     text, missing = html_report(runs)
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        write_text(out, text)
-    except OSError as error:
-        raise EvaluationError(f"{out} cannot be written: {error.strerror}.") from None
+    save_page(text, out)
     return missing
 
 

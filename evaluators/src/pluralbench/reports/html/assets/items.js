@@ -260,11 +260,16 @@
     return [root, index, index.addresses.indexOf(rest.join("/"))];
   };
 
+  const reveal = (root) => {
+    for (let around = root; around; around = around.parentElement) if (around.tagName === "DETAILS") around.open = true;
+  };
+
   const follow = async () => {
     const wanted = location.hash.startsWith("#item=") ? location.hash.slice(6) : null;
     missing.remove();
     if (wanted === null) { roots.forEach(close); return; }
     const found = await named(wanted);
+    if (found) reveal(found[0]);
     if (location.hash.slice(6) !== wanted) return;
     if (found && found[2] >= 0) {
       const [root, index, place] = found;
