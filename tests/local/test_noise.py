@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import environment
+from commands import environment, without_status
 from pluralbench_local import Classifier, load, score
 from pluralbench_runs import progress
 from reward_models import Folders, make_groups
@@ -85,8 +85,9 @@ def test_long_scoring_says_how_far_it_is(
 ) -> None:
     groups = make_groups(0)
     score(llama, groups)
-    assert capfd.readouterr() == ("", "")
-    monkeypatch.setitem(progress.__wrapped__.__globals__, "QUIET_SECONDS", 0.0)  # type: ignore[attr-defined]
+    said, lines = capfd.readouterr()
+    assert (said, without_status(lines)) == ("", "")
+    monkeypatch.setitem(progress.__wrapped__.__globals__, "LINE_SECONDS", (0.0, 0.0))  # type: ignore[attr-defined]
     score(llama, groups, token_budget=100)
     said, lines = capfd.readouterr()
     assert said == ""

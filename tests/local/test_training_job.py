@@ -166,9 +166,9 @@ def test_too_little_memory_is_said_in_a_sentence_and_binds_no_next_run(out: Path
 def test_the_progress_shows_the_loss_and_the_last_measure(
     out: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(importlib.import_module("pluralbench_runs.progress"), "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(importlib.import_module("pluralbench_runs.progress"), "LINE_SECONDS", (0.0, 0.0))
     made(out)
-    said = [line for line in capsys.readouterr().err.splitlines() if " left, " in line]
+    said = [line for line in capsys.readouterr().err.splitlines() if " of 10, " in line]
     assert said[3].startswith("adding: 4 of 10, ")
-    assert said[3].endswith(" left, loss 0.250")
-    assert said[5].endswith(" left, loss 0.167, held-out 0.400")
+    assert said[3].endswith(", loss 0.250")
+    assert said[5].endswith(", loss 0.167, held-out 0.400")

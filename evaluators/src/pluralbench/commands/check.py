@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from pluralbench_runs import log_status
+from pluralbench_runs import log_status, step
 from pluralbench_runs.options import AsJson, Options, with_options
 
 from pluralbench.commands.options import RESCORING, CurrentModel, TrustRemoteCode
@@ -92,12 +92,11 @@ def check(
         item_seed = random.SystemRandom().randrange(2**31) if seed is None else seed
         endpoint = connection if connection.base_url else None
         rescoring = Rescoring(rescore, item_seed, model, serving, endpoint, trust_remote_code=trust_remote_code)
-    checked = {
-        run.path: check_submission(
-            run, loaded, files=RunInputs(location_override(places, run), plans, personas), rescoring=rescoring
-        )
-        for run in loaded
-    }
+    checked = {}
+    for run in loaded:
+        files = RunInputs(location_override(places, run), plans, personas)
+        with step(f"Checking {run.path}"):
+            checked[run.path] = check_submission(run, loaded, files=files, rescoring=rescoring)
     if as_json:
         typer.echo(json.dumps([check_summary(run, checked[run.path]) for run in loaded], indent=2, ensure_ascii=False))
     else:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import typer
-from pluralbench_runs import log_status, write_text
+from pluralbench_runs import log_status, step, write_text
 from pluralbench_runs.console import sanitize
 
 from pluralbench.commands.terminal import console
@@ -118,7 +118,8 @@ def print_runs(
     Raises:
         EvaluationError: If there is no run, the file cannot be written, or the list of items cannot be used.
     """
-    reports = reports_of(runs, detail=detail, wide=wide, without=without)
+    with step("Computing the report"):
+        reports = reports_of(runs, detail=detail, wide=wide, without=without)
     for place, report in enumerate(reports if form == "table" else reports[:1]):
         print_report(report, form, None if place else out, width=None if wide else WIDTH)
 
