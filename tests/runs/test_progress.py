@@ -89,7 +89,7 @@ NOTE = {"cost": 0.01, "note": "loss 0.5 [茶]"}
             [(180, {}), (1, {}), (1, {}), (14, {})],
             [
                 "Answers: 1 of 92, 3 min so far",
-                "Answers: 4 of 92, 1.0/s, 75 s left",
+                "Answers: 4 of 92, 1.0/s, 88 s left",
                 "Answers: 4 of 92 in 3 min",
             ],
         ),
@@ -99,7 +99,7 @@ NOTE = {"cost": 0.01, "note": "loss 0.5 [茶]"}
             [
                 "Answers: 1 of 9, 8 s so far",
                 "Answers: 4 of 9, 14 s so far",
-                "Answers: 7 of 9, 29.5/min, 0 s left",
+                "Answers: 7 of 9, 29.5/min, 4 s left",
                 "Answers: 7 of 9 in 20 s",
             ],
         ),

@@ -87,7 +87,7 @@ class Meter:
             return None, None
         (_, began, before), (_, last, count) = full[0], full[-1]
         pace = (last - began) / (count - before)
-        return pace, last + (self._total - count) * pace
+        return pace, self._batches[-1][1] + (self._total - self._done) * pace
 
     def show_line(self) -> None:
         """Print a line, if no bar is drawn and the last line is some seconds old."""
