@@ -21,6 +21,7 @@ from pluralbench.reports.html.board import (
 from pluralbench.reports.html.components import Cell, Head, Row, details, join, number, scale_of, table
 from pluralbench.reports.html.tables import count_cells, counts_shown, headline_cell, rank_cell
 from pluralbench.reports.layout import clean
+from pluralbench.results.examples import MOVED
 
 
 def runs_table(key: str, board: Board) -> Markup:
@@ -99,7 +100,7 @@ def rejected_table(key: str, caption: str, runs: Sequence[Listed]) -> Markup:
                 Cell(clean(listed.run.path.as_posix())),
                 Cell(clean(listed.run.name)),
                 Cell(clean(listed.run.config.benchmark.title)),
-                Cell(clean(" ".join(finding.text for finding in listed.checked.rejection_reasons))),
+                Cell(clean(" ".join(finding.text.removesuffix(MOVED) for finding in listed.checked.rejection_reasons))),
             )
         )
         for listed in runs

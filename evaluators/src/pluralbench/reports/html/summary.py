@@ -49,7 +49,9 @@ def summary(board: Board, standings: Standings) -> Markup:
 
 def _mean(standings: Standings) -> Iterator[Finding]:
     if standings.ranking is not None:
-        names = [clean(Path(entry.name).name) for entry in standings.entries]
+        full = [clean(entry.name) for entry in standings.entries]
+        short = [Path(name).name for name in full]
+        names = short if len({name.casefold() for name in short}) == len(short) else full
         candidates = [Candidate(*pair) for pair in zip(names, standings.means, strict=True)]
         subject = f"Mean of {plural(len(standings.main), 'benchmark')}"
         yield Finding(best_of(candidates, standings.ranking), subject)

@@ -26,7 +26,7 @@ from pluralbench.reports.numbers import change, mark, points
 from pluralbench.reports.overview import COUNTS, table_of
 from pluralbench.reports.profile_modes import MODES_NOTE, mode_table, modes_of
 from pluralbench.reports.ranking import RANKS
-from pluralbench.reports.sheets import OUTCOMES, REFERENCES, UNREADABLE, Sheet, is_unreadable
+from pluralbench.reports.sheets import OUTCOMES, UNREADABLE, Sheet, is_unreadable
 from pluralbench.reports.suite import suite_rows
 from pluralbench.reports.tables import Column, Table, Value, format_value, marks_in
 from pluralbench.reports.tables import Row as TableRow
@@ -106,7 +106,7 @@ def rank_cell(rank: RankInterval | None) -> Cell:
 def cells_of(source: Table) -> list[list[Cell]]:
     """Make the cells of a table, row by row; numbers with intervals have bars, marked at the coin's number or at 0.
 
-    Parts have no bars, so that a table with many of them stays narrow, and neither have numbers without intervals.
+    Parts have no bars, so that a table stays narrow, and neither have numbers without intervals.
     """
     columns = []
     for column, values in zip(source.columns, zip(*(row.values for row in source.rows), strict=True), strict=True):
