@@ -164,15 +164,19 @@ def _part(title: str, key: str, *parts: Markup) -> Part:
 
 
 def _leaderboard(board: Board, standings: Standings) -> Iterator[Markup]:
-    """The filters and the leaderboard, or of a single model the table of its benchmarks."""
-    if len(standings.entries) == 1:
+    """The filters and the leaderboard: the table of the only sheet, or of the only model, or of all models."""
+    alone = len(board.sheets) == 1
+    if len(standings.entries) == 1 and not alone:
         (entry,) = standings.entries
         caption = f"{clean(entry.name)}: overall numbers in %, with {CONFIDENCE:.0%} intervals."
         yield benchmarks_table("leaderboard-table", caption, board, board.accepted)
         return
     if choices := choices_of(board.accepted):
         yield filters(choices, RANKED_TOGETHER)
-    yield leaderboard("leaderboard-table", board, standings)
+    if alone:
+        yield sheet_table(board, 0, "Search models" if len(standings.entries) > 1 else "")
+    else:
+        yield leaderboard("leaderboard-table", board, standings)
 
 
 def _benchmarks(board: Board) -> Part:
@@ -191,7 +195,8 @@ def _benchmarks(board: Board) -> Part:
             items: list[Markup] = []
             for nth, at in enumerate(places, start=1):
                 sheet = board.sheets[at]
-                parts.append(sheet_table(board, at))
+                # The table of the only sheet is the leaderboard.
+                parts += [sheet_table(board, at)] if len(board.sheets) > 1 else []
                 modes = modes_table(f"modes-{at}", sheet)
                 parts += [] if modes is None else [modes]
                 if board.by_path[sheet.runs[0].path].checked is None:

@@ -26,7 +26,7 @@ from pluralbench.reports.numbers import change, mark, points
 from pluralbench.reports.overview import COUNTS, table_of
 from pluralbench.reports.profile_modes import MODES_NOTE, mode_table, modes_of
 from pluralbench.reports.ranking import RANKS
-from pluralbench.reports.sheets import OUTCOMES, UNREADABLE, Sheet, is_unreadable
+from pluralbench.reports.sheets import OUTCOMES, REFERENCES, UNREADABLE, Sheet, is_unreadable
 from pluralbench.reports.suite import suite_rows
 from pluralbench.reports.tables import Column, Table, Value, format_value, marks_in
 from pluralbench.reports.tables import Row as TableRow
@@ -38,10 +38,13 @@ COIN = REFERENCES["coin"]
 MODEL = Head("model", number=False)
 
 
-def sheet_table(board: Board, at: int) -> Markup:
+def sheet_table(board: Board, at: int, search: str | None = None) -> Markup:
     """Make the table of a sheet: a row for each model, the best first, then the baselines on the same items.
 
     Parts with few decisions are in a folded table of their own.
+
+    Args:
+        search: Label of the search box; see `table`.
     """
     sheet, ranking = board.sheets[at], board.ranks[at]
     sizes = [max((row.number(column).n or 0 for row in sheet.rows), default=0) for column in sheet.columns]
@@ -66,7 +69,7 @@ def sheet_table(board: Board, at: int) -> Markup:
     heads = [MODEL, Head("rank"), overall._replace(order="descending"), *parts, *map(Head, ("items", *counted))]
     notes = [*notes_on([sheet]), *marks_in([values]), ranking.problem or RANKS]
     provenance = sources(sheet.runs, [row.name for row in sheet.rows])
-    shown = [table(table_key(at), sheet.heading, heads, rows, notes=notes, provenance=provenance)]
+    shown = [table(table_key(at), sheet.heading, heads, rows, notes=notes, provenance=provenance, search=search)]
     if small:
         text = f"{plural(len(small), 'part')} with fewer than {FEW_ITEMS} decisions"
         heads = [MODEL, *(Head(f"{clean(sheet.columns[place].heading)} (n = {sizes[place]})") for place in small)]
