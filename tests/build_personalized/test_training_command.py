@@ -48,7 +48,7 @@ def test_the_sample_keeps_users_apart_and_rebuilds(run: Run, tmp_path: Path) -> 
     assert status == 0, output
     for part in ("12 recorded calls, 12 of them new", "hand-written", "exact question", "Splits"):
         assert part in output
-    rows = rows_of(out, "sample")
+    rows = rows_of(out, "everyday_questions")
     users = {split: set(frame["user_id"]) for split, frame in rows.items()}
     assert users.keys() == {*SPLITS}
     assert sum(map(len, users.values())) == len(set().union(*users.values())) == 12

@@ -64,6 +64,23 @@ def test_datasets_loads_a_config_of_each_shape_in_each_sample(tmp_path: Path) ->
         assert rows == pl.read_parquet(Path(directory) / table.path).to_dicts()
 
 
+@pytest.mark.heavy
+def test_the_example_of_a_card_loads_the_release(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    work, elsewhere = tmp_path / "work", tmp_path / "elsewhere"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    hub = {"HF_HOME": str(tmp_path / "hub"), "HF_HUB_OFFLINE": "1"}
+    # A path from the working directory, or the name of what is in another folder.
+    for out, place in ((Path('my data/in "quotes"'), work), (elsewhere / "release", elsewhere)):
+        status, built = in_process("build-personalized", main, monkeypatch, capsys)("--out", out)
+        assert status == 0, built
+        example = (out / "README.md").read_text(encoding="utf-8").partition("```python\n")[2].partition("```")[0]
+        loaded = command("python", "-c", example + "print(dataset.num_rows)", cwd=place, env=hub)
+        assert (loaded.returncode, loaded.stdout) == (0, "8\n"), loaded.stderr
+
+
 def test_a_server_that_dies_halfway_loses_nothing_and_no_secret_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -44,6 +44,8 @@ def people(**locations: str) -> dict[str, Any]:
     ("builder", "values", "title"),
     [
         ("build-personalized", asked("lamp-qa"), "Personalized RewardBench"),
+        ("build-personalized", asked("lamp-qa:alireza7/LaMP-QA@0123"), "Personalized RewardBench"),
+        ("build-personalized", asked("lamp-qa:my/folder"), f"Personalized pairs of {CONFIGS}"),
         ("build-personalized", asked("sample"), "Personalized RewardBench (sample)"),
         ("build-personalized", asked("lamp-qa", "sample"), f"Personalized pairs of {CONFIGS}"),
         ("build-multilingual", translated("allenai/reward-bench@0123", "a/maple-train.jsonl"), "M-RewardBench"),
@@ -54,6 +56,7 @@ def people(**locations: str) -> dict[str, Any]:
         ("build-chinese", {"annotated": {"location": "sample"}}, "CheemsBench and CheemsPreference (sample)"),
         ("build-chinese", {"annotated": {"location": "own.jsonl"}}, "Ranked responses to Chinese prompts"),
         ("build-persona-judge", people(prism="HannahRoseKirk/prism-alignment", opinion_qa="resp"), "Persona judge"),
+        ("build-persona-judge", {"prism": {"location": "mine", "name": "Mine"}}, "Choices by people of prism"),
         ("build-persona-judge", people(prism="sample"), "Persona judge (sample)"),
         ("build-persona-judge", people(prism="sample", opinion_qa="resp"), "Choices by people of prism, opinion_qa"),
         ("build-persona-judge", {"people_csv": [{"location": "a", "task": "tea"}]}, "Choices by people of tea"),
@@ -67,4 +70,5 @@ def test_a_card_has_the_papers_title_and_entry_for_its_data_alone(
     made = card(recipe.model_validate(values), figures)
     is_paper = title in {"Personalized RewardBench", "M-RewardBench", "Persona judge"}
     assert (made.pretty_name, bool(made.papers)) == (title, is_paper)
-    assert ("the data are those of the sources above" in made.citation) is not is_paper
+    assert made.citation.startswith("Cite the sources above and PluralBench") is not is_paper
+    assert ("The method is that of" in made.citation) is is_paper

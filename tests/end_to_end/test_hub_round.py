@@ -39,6 +39,9 @@ for name, tables in json.loads(sys.argv[1]).items():
         assert (len(loaded), loaded[0]["id"]) == (rows, first), (name, config, len(loaded))
         assert next(iter(load_dataset(name, config, revision="v1.0.0", split=split, streaming=True))) == loaded[0]
     folder = Path(snapshot_download(name, repo_type="dataset", revision="v1.0.0"))
+    example = (folder / "README.md").read_text(encoding="utf-8").partition("```python")[2].partition("```")[0]
+    exec(example)
+    assert f'load_dataset("{name}", ' in example and len(dataset) > 0, name
     assert (folder / "SHA256SUMS").is_file() and (folder / "provenance/manifest.json").is_file(), name
 """
 

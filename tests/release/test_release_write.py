@@ -114,7 +114,7 @@ def test_the_card_is_what_the_hub_reads(release: Make) -> None:
         "मैं चाय पीता हूँ 🍵👨‍👩‍👧",
         "Version 0.1.0, 6 rows, built by `pluralbench-release`",
         'load_dataset("release", "Art", split="test")',
-        "| `id` | String | the row |\n| `chosen` | String | the better answer |\n",
+        "| `id` | string | the row |\n| `chosen` | string | the better answer |\n",
         "## Uses\n\nNot for {{ training }} <b>&amp;</b>.\n",
         "(`somewhere` at revision `abc123`), 4 rows",
         "the 12 recorded calls",

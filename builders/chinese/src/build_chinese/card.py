@@ -51,12 +51,10 @@ def card(recipe: ChineseRecipe, figures: dict[str, Any]) -> Card:
         tags=["reward-model", "chinese", "preference", "pluralbench"],
         columns=COLUMNS,
         sections=sections,
-        citation="",
     ).of(
         # Files do not tell whether they are the published ones of CHEEMS; the recipe's title does.
         {"sample" if table.location == SAMPLE else "own" for table in tables if table is not None},
         "Ranked responses to Chinese prompts",
-        "*CHEEMS* (arXiv 2502.17173)",
     )
 
 

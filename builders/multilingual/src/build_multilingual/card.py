@@ -82,7 +82,6 @@ def card(recipe: MultilingualRecipe, figures: dict[str, Any], *, numbered: bool)
     ).of(
         {_origin(table.location) for table in (recipe.source, *recipe.translation.rated) if table is not None},
         "Preference pairs in several languages" if translated or recipe.english else "Pairs of translations",
-        "*M-RewardBench* (arXiv 2410.15522)",
     )
 
 

@@ -63,9 +63,11 @@ def card(recipe: PersonaJudgeRecipe, figures: dict[str, Any]) -> Card:
         citation=CITATION,
         papers=(PAPER,),
     ).of(
-        {SAMPLE if table.location == SAMPLE else "paper" if name in TASKS else "own" for name, table in recipe.sources},
+        {
+            SAMPLE if table.location == SAMPLE else "paper" if name in TASKS and table.name is None else "own"
+            for name, table in recipe.sources
+        },
         f"Choices by people of {', '.join(name for name, _ in recipe.sources)}",
-        "*Can LLM be a Personalized Judge?* (arXiv 2406.11657)",
     )
 
 

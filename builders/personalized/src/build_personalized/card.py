@@ -10,6 +10,7 @@ from pluralbench_runs import public_location
 
 from build_personalized.audit import SHORT
 from build_personalized.recipe import PersonalizedRecipe
+from build_personalized.sources.lamp_qa import is_original
 
 COLUMNS = {
     "id": "identifier of the question, unique in its config",
@@ -117,7 +118,6 @@ def drops_table(drops: Sequence[dict[str, Any]]) -> pl.DataFrame:
 
 def card(recipe: PersonalizedRecipe, figures: dict[str, Any]) -> Card:
     """Return the dataset card of a release."""
-    kinds = {location.partition(":")[0] for location in recipe.source.locations}
     configs = ", ".join(entry["config"] for entry in figures["by_config"])
     tables = figures_tables(figures)
     statistics = markdown_table(tables.pop(STATISTICS))
@@ -162,7 +162,11 @@ def card(recipe: PersonalizedRecipe, figures: dict[str, Any]) -> Card:
         citation=CITATION,
         papers=(PAPER,),
     ).of(
-        {"paper" if kind == "lamp-qa" else kind for kind in kinds},
+        {_origin(location) for location in recipe.source.locations},
         f"Personalized pairs of {configs}",
-        "*Personalized RewardBench* (arXiv 2604.07343)",
     )
+
+
+def _origin(location: str) -> str:
+    kind, _, place = location.partition(":")
+    return "paper" if kind == "lamp-qa" and is_original(place) else kind

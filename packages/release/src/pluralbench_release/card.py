@@ -1,5 +1,6 @@
 """The dataset card: `README.md`, with YAML generated from the files and the recipe."""
 
+import json
 import re
 from collections.abc import Sequence, Set
 from pathlib import Path
@@ -41,7 +42,7 @@ class Card(Entry):
         tags: The Hub's tags.
         columns: Meaning of each column, by name.
         sections: Further sections.
-        citation: What to cite, in a sentence.
+        citation: What to cite, in a sentence. Default: what applies to any data.
         papers: BibTeX entries of the papers. The entries of the release and of PluralBench are added.
     """
 
@@ -52,22 +53,20 @@ class Card(Entry):
     tags: list[str]
     columns: dict[str, str]
     sections: list[Section]
-    citation: str
+    citation: str = "Cite the sources above and PluralBench, with the version and the content digests."
     papers: tuple[str, ...] = ()
 
-    def of(self, origins: Set[str], own: str, method: str) -> Self:
+    def of(self, origins: Set[str], own: str) -> Self:
         """Adapt the card to the origins of its data; only the data of the paper keep its title and citation.
 
         Args:
             origins: "paper", "sample" or another word for each source.
             own: Title for data of other origins.
-            method: The paper and its location, such as "*Title* (arXiv NUMBER)".
         """
         if origins == {"paper"}:
             return self
         title = f"{self.pretty_name} (sample)" if origins == {"sample"} else own
-        data = "the data are those of the sources above"
-        citation = f"The method is that of {method}, and {data}. Cite them, the version above and the content digests."
+        citation = type(self).model_fields["citation"].default
         return self.model_copy(update={"pretty_name": title, "citation": citation, "papers": ()})
 
 
@@ -83,7 +82,7 @@ def card_configs(tables: list[TableEntry]) -> list[dict[str, Any]]:
 
 
 def write_card(
-    directory: Path, card: Card, manifest: Manifest, tables: Sequence[ReleaseTable], *, load_name: str
+    directory: Path, card: Card, manifest: Manifest, tables: Sequence[ReleaseTable], *, load_path: str
 ) -> None:
     """Write `README.md` for the tables of a release.
 
@@ -92,7 +91,7 @@ def write_card(
         card: The builder's part of the card.
         manifest: Manifest of the release.
         tables: Tables of the release.
-        load_name: Name by which the example of the card loads the dataset.
+        load_path: Path with which the example of the card loads the dataset.
     """
     rows = sum(table.rows for table in manifest.tables)
     licenses = sorted({source.license for source in manifest.sources})
@@ -105,7 +104,7 @@ def write_card(
         size_categories=next((name for limit, name in SIZES if rows < limit), "n>1M"),
         configs=card_configs(manifest.tables),
     )
-    column_types = {name: str(kind) for table in tables for name, kind in table.frame.schema.items()}
+    column_types = {name: _type_text(kind) for table in tables for name, kind in table.frame.schema.items()}
     content = DatasetCard.from_template(
         data,
         template_path=str(TEMPLATE),
@@ -113,7 +112,7 @@ def write_card(
         manifest=manifest,
         rows=rows,
         column_types=column_types,
-        place=load_name,
+        example=load_call(load_path, manifest.tables[0]),
         counted=counted,
         own_entry=release_entry(manifest, card.pretty_name),
         software_entry=software_entry(),
@@ -168,6 +167,26 @@ def read_card_configs(directory: Path) -> dict[tuple[str, str], str]:
     if not all(isinstance(part, str) for row in rows for part in row):
         raise ReleaseError(f"The `configs:` of {CARD} have a name, split or path that is not a string.")
     return {(config, split): path for config, split, path in rows}
+
+
+def _type_text(kind: pl.DataType) -> str:
+    """Name a type in the words of the Hub's viewer, such as "list of {id: string}"."""
+    if isinstance(kind, pl.List):
+        return f"list of {_type_text(kind.inner)}"  # type: ignore[arg-type] # never a class in a frame's schema
+    if isinstance(kind, pl.Struct):
+        return "{" + ", ".join(f"{field.name}: {_type_text(field.dtype)}" for field in kind.fields) + "}"  # type: ignore[arg-type]
+    return str(kind).lower()
+
+
+def load_call(location: str, table: TableEntry) -> str:
+    """Format the Python call that loads a table of a release.
+
+    Args:
+        location: Path of the release, or its ORG/NAME on the Hub.
+        table: The table.
+    """
+    path, config, split = (json.dumps(part, ensure_ascii=False) for part in (location, table.config, table.split))
+    return f"load_dataset({path}, {config}, split={split})"
 
 
 def counted(number: int, what: str) -> str:

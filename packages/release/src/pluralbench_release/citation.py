@@ -7,7 +7,7 @@ from pluralbench_release.manifest import Manifest
 
 PROJECT = "https://github.com/pluralbench/pluralbench"
 SPECIAL = re.compile(r"([&%$#_{}])")
-EXAMPLE = re.compile(r'(load_dataset\()"[^"\n]*"')
+EXAMPLE = re.compile(r'(load_dataset\()"(?:[^"\\\n]|\\.)*"')
 VERSION = re.compile(r"^Version \S+(?=, [\d,]+ rows?, built by )", re.MULTILINE)
 NOTE = re.compile(r"(?<=  note = \{Version )[^}\n]*(?=\})")
 HOWPUBLISHED = re.compile(r"(  howpublished = \{)(?:\\url\{[^}\n]*\}, )?")

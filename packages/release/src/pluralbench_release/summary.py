@@ -1,6 +1,5 @@
 """Print finished releases on the terminal, for the commands of builders."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -9,7 +8,7 @@ from pluralbench_runs import shell_command
 from rich.console import Console
 from rich.table import Table as Grid
 
-from pluralbench_release.card import counted
+from pluralbench_release.card import counted, load_call
 from pluralbench_release.manifest import Manifest
 
 
@@ -50,8 +49,7 @@ def print_summary(
     console.print("\nNext:")
     console.print(f"  read {target / 'README.md'}, the card")
     console.print(f"  {shell_command('pluralbench-release', 'verify', target)}")
-    path, config, split = (json.dumps(str(name), ensure_ascii=False) for name in (target, first.config, first.split))
-    load = f"import datasets; print(datasets.load_dataset({path}, {config}, split={split}))"
+    load = f"import datasets; print(datasets.{load_call(target.as_posix(), first)})"
     console.print(f"  {shell_command('python', '-c', load)}")
     for line in next_commands:
         console.print(f"  {line}")

@@ -5,6 +5,7 @@ from pathlib import Path
 import polars as pl
 from pluralbench_release import pinned
 from pluralbench_release.errors import SourceError
+from pluralbench_runs import public_location
 from pluralbench_schemas import PersonalizedQuestions, VerbatimPersonalizedQuestions, validate
 
 from build_personalized.recipe import PersonalizedRecipe, SourceTable, check_config
@@ -70,7 +71,10 @@ def _load(kind: str, rest: str, source: SourceTable) -> LoadedQuestions:
             shown="sample",
             attribution="Invented for PluralBench.",
         )
-    return lamp_qa.load(rest, source)
+    if lamp_qa.is_original(rest):
+        return lamp_qa.load(rest, source)
+    place = public_location(rest)
+    return lamp_qa.load(rest, source, name=place, attribution=f"The authors of {place}.")
 
 
 def _split(location: str) -> tuple[str, str]:

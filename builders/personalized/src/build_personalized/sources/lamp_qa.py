@@ -49,6 +49,11 @@ def load(
     return LoadedQuestions(rows, drops_frame([]), [entry])
 
 
+def is_original(location: str) -> bool:
+    """Return whether a location, the rest of `lamp-qa:...`, is LaMP-QA itself and not other data in its format."""
+    return location.partition("@")[0] in {"", HUB_ID}
+
+
 def _rows(config: str, frame: pl.DataFrame, where: str, source: SourceTable) -> pl.DataFrame:
     missing = [name for name in QUESTIONS if name not in {"config", *frame.columns}]
     if missing:

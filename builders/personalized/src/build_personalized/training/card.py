@@ -23,9 +23,6 @@ COLUMNS = {
     "rejected_source": "id of `rejected` in the source, if answers have ids",
     "persona_call": "key of the recorded call behind `persona`",
 }
-CITATION = """\
-The method is that of *Personalized RewardBench* (arXiv 2604.07343, appendix B); this dataset is not part of its data.
-Cite the sources below, with the version above and the content digests."""
 LIMITS = """\
 - A preference is one person's judgment of one pair. Often the chosen answer is simply the better one, such as an
   accepted answer; then it reveals little about the person.
@@ -115,7 +112,6 @@ def card(recipe: TrainingRecipe, figures: dict[str, Any]) -> Card:
             Section(title="Audit", body=audit.removeprefix("### Audit\n\n")),
             Section(title="Known limits", body=LIMITS),
         ],
-        citation=CITATION,
     )
 
 

@@ -86,7 +86,7 @@ def _load(kind: str, rest: str, source: TrainingSource) -> Preferences:
             source.model_copy(update={"license": "apache-2.0"}),
             name="PluralBench sample",
             attribution="Invented for PluralBench.",
-            config="sample",
+            config="everyday_questions",
             shown="sample",
         )
     if kind == "table":
