@@ -42,6 +42,15 @@ def test_the_sample_in_many_languages_has_its_english_original(score: Callable[.
     assert {"eng_Latn", "translation", "spa_Latn"} <= set(run.items["config"].unique())
 
 
+def test_length_decides_no_language_of_the_sample_of_pairs() -> None:
+    frame = load_items(find_benchmark("pairs"), DataConfig(location="sample")).frame
+    for [language], part in frame.group_by("config"):
+        longer = [len(right) > len(wrong) for right, wrong in part["responses"]]
+        assert (sum(longer), len(longer)) == (16, 32), language
+        assert all(len(right) != len(wrong) for right, wrong in part["responses"]), language
+    assert frame["cluster"].n_unique() == 32  # intervals draw a question with all its languages
+
+
 def test_the_sample_of_prompts_is_for_a_policy() -> None:
     items = load_items(find_benchmark("prompts"), DataConfig(location="sample"))
     assert set(items.frame["responses"].list.len()) == {0}
