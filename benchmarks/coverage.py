@@ -18,9 +18,10 @@ import typer
 from numpy.typing import NDArray
 from pluralbench.reports.figures import style
 from pluralbench.reports.figures.series import MARKERS
-from pluralbench.reports.figures.theme import BAND, COLORS
+from pluralbench.reports.figures.theme import BAND
 from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, bootstrap_estimate, resample
 from pluralbench_measures.intervals import Perturbed, Strata, perturb
+from pluralbench_release.palette import COLORS
 from pluralbench_runs import run
 
 CLUSTERS = (2, 3, 4, 5, 7, 10, 15, 30, 100, 500)

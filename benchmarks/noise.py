@@ -20,8 +20,8 @@ from build_chinese.preferences import Judgment, Mark, resolve
 from pluralbench.reports.figures import style
 from pluralbench.reports.figures.files import save
 from pluralbench.reports.figures.series import MARKERS
-from pluralbench.reports.figures.theme import COLORS
 from pluralbench_release.errors import SourceError
+from pluralbench_release.palette import COLORS
 from pluralbench_runs import rng_for, run
 from pluralbench_tables import read_jsonl
 from scipy.stats import kendalltau

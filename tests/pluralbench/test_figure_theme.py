@@ -13,8 +13,9 @@ from matplotlib.colors import to_rgb
 from pluralbench.reports.figures.draw import draw, figures_of
 from pluralbench.reports.figures.series import MARKERS, series_of_judges
 from pluralbench.reports.figures.style import drawing
-from pluralbench.reports.figures.theme import BAND, COLORS, INK, LINE, PAPER, ROLES, SOFT
+from pluralbench.reports.figures.theme import BAND, INK, LINE, PAPER, ROLES, SOFT
 from pluralbench.reports.html.figures import inlined_figure
+from pluralbench_release.palette import COLORS
 
 DARK = {role.light: role.dark for role in ROLES}
 # Machado, Oliveira and Fernandes 2009: linear RGB as seen without one kind of cone.

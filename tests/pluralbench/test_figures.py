@@ -18,6 +18,7 @@ from figure_runs import (
     judged_rows,
     persona_run,
     places_run,
+    runs_in_all_languages,
     translated_runs,
     with_references,
 )
@@ -42,6 +43,10 @@ def of_runs(models: int, folder: Path) -> Makes:
     runs += chinese_runs(models, renamed=LONG_CATEGORIES)
     runs += [places_run("last", 0.3), places_run("even", 0.5)]
     return dict(figures_of(runs)) | dict(figures_of(translated_runs()) if models > 1 else ())
+
+
+def of_scripts(_: Path) -> Makes:
+    return dict(figures_of(runs_in_all_languages()))
 
 
 def of_verdicts(judges: int, tasks: int, sets: tuple[str, ...], _: Path) -> Makes:
@@ -75,6 +80,7 @@ FIGURES: dict[str, Callable[[Path], Makes]] = {
     "one model": partial(of_runs, 1),
     "four models": partial(of_runs, 4),
     "twelve models": partial(of_runs, 12),
+    "all languages": of_scripts,
     "one judge": partial(of_verdicts, 1, 1, ("none", "least", "all", "key")),
     "five judges": partial(of_verdicts, 5, 4, ("key", "all")),
     "profiles": of_profiles,

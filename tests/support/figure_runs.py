@@ -16,6 +16,7 @@ from pluralbench.data.verdict_tables import check_verdicts
 from pluralbench.results import Run
 from pluralbench.results.decisions import DECISIONS, decide
 from pluralbench.results.metrics_frame import METRICS
+from pluralbench_schemas import LANGUAGES
 from written_verdicts import verdicts
 
 LONG = "org/" + "Skywork-Reward-V2-Llama-3.1-8B-finetuned-on-the-preferences-of-people-run-{}-last"
@@ -157,9 +158,17 @@ CODES = ("eng_Latn", "deu_Latn", "zho_Hans")
 
 
 def translated_run(
-    model: str, kind: str, data: str = "google", *, skill: float = 0.7, first: int = 0, subsets: Sequence[str] = SUBSETS
+    model: str,
+    kind: str,
+    data: str = "google",
+    *,
+    skill: float = 0.7,
+    first: int = 0,
+    subsets: Sequence[str] = SUBSETS,
+    codes: Sequence[str] = CODES,
+    items: int = 24,
 ) -> Run:
-    """A run on 24 items in two languages and English, translated by `data`."""
+    """A run on items in some languages and English, translated by `data`."""
     draw_ = random.Random(f"{model} {data}")
     rows = [
         decision(
@@ -169,8 +178,8 @@ def translated_run(
             subset=subsets[number % len(subsets)],
             digest=f"{code} {number} {'' if code == 'eng_Latn' else data}",
         )
-        for code in CODES
-        for number in range(first, first + 24)
+        for code in codes
+        for number in range(first, first + items)
     ]
     run = run_of(rows, "multilingual", model=model, path=f"runs/{model}-{data}")
     return changed(run, data__digest=data, data__location=f"dist/{data}", model__kind=kind)
@@ -186,6 +195,19 @@ def translated_runs() -> list[Run]:
     ]
     others = (translated_run(run.name, run.result.model.kind, "nllb", skill=0.6) for run in runs[1:3])
     return [*runs, *others]
+
+
+SCRIPTS = {
+    "org/แบบจำลองรางวัลภาษาไทยที่มีชื่อยาวมาก": "classifier",
+    "org/نموذج-المكافأة-العربي-الطويل": "implicit",
+    "org/報酬モデル-보상-모델-इनाम": "generative",
+    "org/" + "aVeryLongNameWithoutAnyBreak" * 4: "function",
+}
+
+
+def runs_in_all_languages() -> list[Run]:
+    """Models with names in other scripts on all languages."""
+    return [translated_run(name, kind, codes=[*LANGUAGES], items=8) for name, kind in SCRIPTS.items()]
 
 
 JUDGES = ("gpt-4o", "org/a-judge-with-a-very-long-name-that-goes-on-and-on-v0.2-instruct", "裁判", *"bcdef")

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 from pluralbench_measures.agreement import share_of
 from pluralbench_release import share_text, text_table
+from pluralbench_release.palette import COLORS
 
 from build_chinese.audit import Pairs
 from build_chinese.rankings import Row
@@ -18,7 +19,6 @@ LENGTHS = "How often the longer response wins, by how many characters longer it 
 FIGURE = "figures/longer_response_wins.png"
 EDGES = (1, 25, 50, 100, 200, 400, inf)
 GRAY = "#8a8a8a"
-COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")  # Okabe and Ito's color-blind safe palette
 
 
 def size_figures(rows: Sequence[Row], pairs: Pairs) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pluralbench.reports.figures.fonts import folded, part_labels
 from pluralbench.reports.figures.series import RunSeries
 from pluralbench.reports.figures.style import Column, Point, dot, heading, point
 from pluralbench.reports.figures.theme import SOFT
+from pluralbench.results.metrics_frame import Place
 from pluralbench.results.runs import Run
 
 SIDE_BY_SIDE = 6  # models at most in a bar chart; more are a heat map
@@ -59,15 +60,17 @@ def _categories(models: Sequence[RunSeries], config: str) -> Figure | None:
     lines = max(text.count("\n") + 1 for text in texts)
     size = max(0.3, 0.13 * len(models), 0.16 * lines) * len(rows)
     figure, both = style.grid(2.75, size, 2, 2, beside=0.3)
+    runs, coins = [model.run for model in models], list[bool]()
     for panel, (ax, metric) in enumerate(zip(both, PANELS, strict=True)):
         ax.set(xlim=(-2, 102), xlabel=f"{metric} (%)")
         style.lines(ax, texts if panel == 0 else [""] * len(rows))
-        if panel == 0:
-            style.dashed(ax.axvline, 50)
-        for row, (_, pairs) in enumerate(rows):
+        for row, (name, pairs) in enumerate(rows):
+            group, subset = ("config", None) if name == MEAN else ("category", name)
+            place = Place(group, ("accuracy", "exact_match")[panel], config, subset=subset)
+            coins.append(style.coin(ax, row, runs, place))
             _bars(ax, row, [pair[panel] for pair in pairs], models)
     style.legend(ax, models)
-    return heading(figure, title, f"{style.whiskers(points)} Dashed: chance. {note}")
+    return heading(figure, title, f"{style.whiskers(points)}{' Dotted: coin.' * any(coins)} {note}")
 
 
 def _bars(ax: Axes, row: int, shown: Sequence[Point], models: Sequence[RunSeries]) -> None:

@@ -198,7 +198,10 @@ def _persona(rows: Rows, judges: Mapping[str, Series]) -> Figure:
         panels.setdefault("" if single else row["task"], []).append(row)
     shifts = [verdict_point(row["against_none"], "difference") for row in rows]
     both = [verdict_point(row["against_none"], name) for row in rows for name in ("accuracy", "accuracy_without")]
-    limits = style.extent(both, least=style.LEAST), style.extent(shifts, 0.0, least=style.LEAST)
+    limits = (
+        style.extent(both, *(100 * row["chance"] for row in rows), least=style.LEAST),
+        style.extent(shifts, 0.0, least=style.LEAST),
+    )
     labels = {
         task: [_row_label(row, judges, differing, single=single) for row in task_rows]
         for task, task_rows in panels.items()
@@ -207,7 +210,7 @@ def _persona(rows: Rows, judges: Mapping[str, Series]) -> Figure:
     figure, sides = style.paired(labels, sizes, limits, ("Accuracy (%)", "Difference (points)"))
     for (left, right), task_rows in zip(sides, panels.values(), strict=True):
         _with_and_without(left, right, task_rows, judges)
-    note = f"Filled: with a persona; hollow: without. {WHISKERS} Dashed: no difference."
+    note = f"Filled: with a persona; hollow: without. {WHISKERS} Dotted: chance. Dashed: no difference."
     unpaired = sum(not row["against_none"]["same_items"] for row in rows)
     if unpaired:
         note += f" {unpaired} of {len(rows)} pairs are on different items and are resampled independently."
@@ -221,6 +224,7 @@ def _row_label(row: Mapping[str, Any], judges: Mapping[str, Series], differing: 
 
 def _with_and_without(left: Axes, right: Axes, rows: Rows, judges: Mapping[str, Series]) -> None:
     for at, row in enumerate(rows):
+        style.chance(left, at, 100 * row["chance"])
         model, comparison = judges[row["judge"]], row["against_none"]
         dot(left, at - 0.14, verdict_point(comparison, "accuracy"), model)
         without = verdict_point(comparison, "accuracy_without")

@@ -15,7 +15,7 @@ NAMES = {
     "generative": "Generative judges",
     "function": "Functions",
 }
-WIDTH, APART = 1.55, 0.2  # inches of a panel, and between panels
+WIDTH, APART = 1.55, 0.34  # inches of a panel, and between panels
 WHISKERS = 4  # models of a kind at most whose intervals are drawn
 Panels = Mapping[str, Mapping[str, Sequence[Point]]]
 

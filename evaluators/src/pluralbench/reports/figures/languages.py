@@ -87,13 +87,14 @@ def _correlations(xs: Sequence[float], ys: Sequence[float]) -> str:
 
 def _dimensions(models: Sequence[RunSeries]) -> Figure | None:
     panels = {kind: rows for kind in GROUPS if (rows := _groups(models, kind))}
+    coins = style.mean(point(model.run.estimate("overall_of_coin", "overall")) for model in models)
     every = [one for rows in panels.values() for _, points in rows for one in points]
     if not style.any_value(every):
         return None
     overall = style.mean(point(model.run.headline) for model in models)
     single = len(models) == 1
     drawn = every if single else [Point(one.value) for one in every]
-    limits = style.extent(drawn, *filter(None, [overall]), least=LEAST)
+    limits = style.extent(drawn, *filter(None, [overall, coins]), least=LEAST)
     sizes = [0.22 * len(rows) for rows in panels.values()]
     bottom = sum(sizes) + 0.36 * (len(sizes) - 1)
     figure = style.sheet(4.2, bottom)
@@ -109,6 +110,8 @@ def _dimensions(models: Sequence[RunSeries]) -> Figure | None:
         style.lines(ax, [label for label, _ in rows])
         if overall is not None:
             style.dashed(ax.axvline, overall)
+        if coins is not None:
+            style.dashed(ax.axvline, coins, ":")
         for row, (_, points) in enumerate(rows):
             present = [one.value for one in points if one.value is not None]
             text = f"{fmean(present):.1f}" if present else DASH
@@ -123,6 +126,7 @@ def _dimensions(models: Sequence[RunSeries]) -> Figure | None:
     ax.set_xlabel("Accuracy (%)" + "; the axis does not start at 0" * (limits[0] > 0))
     marks = style.whiskers(every) if single else "Vertical marks and numbers: mean over models."
     note = f"{marks} Dashed: mean over all languages. In brackets: number of languages. Class 0 is excluded."
+    note += " Dotted: coin." * (coins is not None)
     note += style.dashes(every) + _uneven(models)
     return heading(figure, f"Accuracy by kind of language, {style.which(models)}", note)
 

@@ -11,10 +11,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
+from pluralbench_release.palette import COLORS
+
 from pluralbench.errors import EvaluationError
 from pluralbench.reports.figures import Axes, Figure, Make, style
 from pluralbench.reports.figures.fonts import folded, readable
-from pluralbench.reports.figures.theme import COLORS, INK, SOFT
+from pluralbench.reports.figures.theme import INK, SOFT
 from pluralbench.reports.numbers import DASH
 from pluralbench.reports.profile_modes import NONE, ModeRun, modes_of
 from pluralbench.reports.sheets import Sheet, sheets_of

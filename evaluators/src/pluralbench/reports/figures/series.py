@@ -6,8 +6,9 @@ from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
+from pluralbench_release.palette import COLORS
+
 from pluralbench.reports.figures.fonts import readable
-from pluralbench.reports.figures.theme import COLORS
 from pluralbench.reports.names import differences
 from pluralbench.results.runs import Run
 

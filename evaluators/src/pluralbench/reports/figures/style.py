@@ -19,6 +19,8 @@ from pluralbench.reports.figures.series import RunSeries, Series
 from pluralbench.reports.figures.theme import BAND, INK, LINE, PAPER, SOFT
 from pluralbench.reports.numbers import DASH, FEW
 from pluralbench.reports.sheets import title_of
+from pluralbench.results.metrics_frame import Place
+from pluralbench.results.runs import Run
 
 MAP = "cividis"
 CELL = 0.335  # inches: "100.0" in 8 pt
@@ -215,19 +217,34 @@ def tick(axis: Axis, places: Sequence[float], labels: Sequence[str], **style: An
     axis.set_tick_params(length=0)
 
 
-def dashed(line: Callable[..., object], at: float) -> None:
+def dashed(line: Callable[..., object], at: float, how: str = "--") -> None:
     """Draw a dashed reference line, such as chance.
 
     Args:
         line: `ax.axhline` or `ax.axvline`.
+        how: Line style.
     """
-    line(at, color=SOFT, linewidth=0.8, linestyle="--", zorder=1)
+    line(at, color=SOFT, linewidth=0.8, linestyle=how, zorder=1)
 
 
 def middle(ax: Axes, row: float, value: float | None, half: float = 0.42) -> None:
     """Draw a mark at the mean of a row, if there is one."""
     if value is not None:
         ax.vlines(value, row - half, row + half, colors=INK, linewidth=1.2, zorder=1.5)
+
+
+def coin(ax: Axes, row: float, runs: Iterable[Run], place: Place) -> bool:
+    """Draw a dotted mark at a coin's number on the same items, if a run has it at the place; return whether it does."""
+    of_coin = place._replace(metric="coin" if place.metric == "accuracy" else f"{place.metric}_of_coin")
+    value = mean(point(run.estimate(**of_coin._asdict())) for run in runs)
+    if value is not None:
+        chance(ax, row, value)
+    return value is not None
+
+
+def chance(ax: Axes, row: float, value: float) -> None:
+    """Draw a dotted mark at the value of chance in a row."""
+    ax.plot([value, value], [row - 0.42, row + 0.42], color=SOFT, linewidth=1.0, linestyle=":", zorder=1.2)
 
 
 def curve(ax: Axes, points: Sequence[tuple[float, Point]], model: Series, *, band: bool = False) -> None:

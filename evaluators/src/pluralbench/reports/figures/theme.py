@@ -1,14 +1,10 @@
-"""Colors of the figures: eight for series, and those of ink and paper, which follow a light or dark theme.
+"""Colors of ink and paper in figures, which follow a light or dark theme.
 
 A figure is drawn in the light colors. The style sheet of an SVG file replaces those of ink and paper in the dark, and a
 page replaces them by variables of its own style sheet.
 """
 
 from typing import NamedTuple
-
-# Blue, ochre, pink, teal, violet, olive, lilac, plum. All stand out by 3:1 from light and dark paper and bands. Within
-# that range of lightness a search put them as far apart as possible for readers with and without color blindness.
-COLORS = ("#0072b2", "#bc8000", "#e46078", "#2c9ca0", "#9c24fc", "#68702c", "#947ce8", "#9c5478")
 
 
 class Role(NamedTuple):
