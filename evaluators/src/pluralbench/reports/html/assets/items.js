@@ -164,7 +164,11 @@
     const wanted = of("input").trim().toLocaleLowerCase();
     const flagged = flag && flag !== "divided" ? new Set(index.flags[flag]) : null;
     const names = (place) => `${index.title[place]} ${index.id[place]} ${partOf(index, place)}`.toLocaleLowerCase();
-    const all = order === "all" ? index.id.map((_, place) => place) : index.orders[order];
+    const first = index.orders[order] ?? [];
+    const sorted = new Set(first);
+    // The items that an order does not sort come last; those that do not differ from English are left out.
+    const rest = order === "flipped" ? [] : index.id.map((_, place) => place).filter((place) => !sorted.has(place));
+    const all = [...first, ...rest];
     return all.filter((place) => (!lost || (lost === "any" ? index.right.some((_, model) => lostBy(index, model, place))
       : lostBy(index, lost, place)))
       && (!flag || (flagged ? flagged.has(place) : divided(index, place)))
