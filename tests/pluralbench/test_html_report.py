@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import verbs
 from chat_server import Reply, serve
+from figure_runs import benchmark_run, with_references
 from html_runs import ARABIC, IMAGE, NAMES, SCRIPT, Read, hostile_runs
 from made_personalize import made_items, made_personalized
 from made_runs import decision, keep, run_of
@@ -20,8 +21,9 @@ from pluralbench.reports.html.components import Cell, Head, Row, number, scale_o
 from pluralbench.reports.html.items import browse, decided_items, orders_of
 from pluralbench.reports.html.leaderboard import entries_of
 from pluralbench.reports.html.report import html_report, write_html
+from pluralbench.reports.html.tables import cells_of
 from pluralbench.reports.numbers import change, percent, points, signed, two_digits, whole_percent
-from pluralbench.reports.overview import overview
+from pluralbench.reports.overview import overview, table_of
 from pluralbench.reports.ranking import rank_sheet
 from pluralbench.reports.sheets import UNREADABLE, sheets_of
 from pluralbench.results import Run
@@ -275,3 +277,15 @@ def test_runs_without_a_number_have_a_page(tmp_path: Path) -> None:
     run = keep(run_of([decision(1, "equal")], path=tmp_path / "run"))
     text, _ = html_report(find_runs([run.path]))
     assert "Results" in text
+
+
+def test_bars_have_a_line_at_the_coin_of_their_items() -> None:
+    (sheet,) = sheets_of([with_references(benchmark_run(n, "reward-bench")) for n in range(2)])
+    rows = cells_of(table_of(sheet, wide=True))
+    estimates = [row.number(sheet.columns[0]) for row in (*sheet.rows, *sheet.references)]
+    ends = [end for one in estimates for end in (one.value, one.low, one.high) if end is not None]
+    place = round(100 * (0.5 - min(ends)) / (max(ends) - min(ends)), 1)
+    assert [row[0].shape and row[0].shape.mark for row in rows] == [place] * len(rows)
+    page = str(table("key", "A caption", [], [Row(rows[0])]))
+    assert "The line across a bar: a coin" in page
+    assert "The line across a bar" not in str(table("key", "A caption", [], [Row([Cell("1")])]))
