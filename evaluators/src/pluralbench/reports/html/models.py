@@ -108,7 +108,7 @@ def part_tables(key: str, sheet: Sheet, row: Line) -> Iterator[Markup]:
             )
             about = f"{clean(row.name)} on {sheet.heading}"
             if large:
-                caption = f"{about}: {parts}, in %. The mark in an accuracy bar is at 50."
+                caption = f"{about}: {parts}, in %."
                 yield _table(f"{key}-{group}", caption, row.run, group, large)
             if small:
                 text = f"{len(small):,} of {rows.height:,} {parts} with fewer than {FEW_ITEMS} decisions"
