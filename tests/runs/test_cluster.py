@@ -6,7 +6,7 @@ from importlib import util
 import pytest
 from pluralbench_runs import ClusterConfig, ClusterError
 from pluralbench_runs.cluster import connect
-from pydantic import ValidationError
+from pluralbench_runs.errors import ConfigError
 from raw_server import serve_raw
 
 
@@ -19,12 +19,12 @@ def test_a_cluster_has_an_address(on: str) -> None:
     "on", ["", "head", "ray://", "ray://head", "head:port", "http://head:6379", "head:6379/x", ":1"]
 )
 def test_what_is_no_address_is_refused(on: str) -> None:
-    with pytest.raises(ValidationError, match=r"is not ray, HOST:PORT or ray://HOST:PORT"):
+    with pytest.raises(ConfigError, match=r"is not ray, HOST:PORT or ray://HOST:PORT"):
         ClusterConfig(address=on)
 
 
 def test_workers_are_of_a_cluster() -> None:
-    with pytest.raises(ValidationError, match=r"need the cluster's `address=\.\.\.`"):
+    with pytest.raises(ConfigError, match=r"need the cluster's `address=\.\.\.`"):
         ClusterConfig(workers=2)
 
 

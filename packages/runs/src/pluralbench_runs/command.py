@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from pluralbench_runs.errors import RecipeError, UserError, one_line
+from pluralbench_runs.errors import RecipeError, UserError, did_you_mean, one_line
 from pluralbench_runs.guard import run_cli
 from pluralbench_runs.options import field_flags, name_options
 from pluralbench_runs.toml_files import value_error
@@ -125,7 +125,11 @@ def _value_error(flag: str, error: ValidationError) -> str:
         return f"{value} {kinds[first['type']]}."
     message = first["msg"].removeprefix("Value error, ").removesuffix(".")
     _, is_choice, choices = message.partition(" is not one of ")
-    return f"{value} is not one of {choices.replace(QUOTE, '')}." if is_choice else f"{value}: {message}."
+    if not is_choice:
+        return f"{value}: {message}."
+    choices = choices.replace(QUOTE, "")
+    hint = did_you_mean(str(first["input"])[:80], choices.split(", ")).strip()
+    return f"{value} is not one of {choices}{f'; {hint}' if hint else '.'}"
 
 
 class _Command(_OwnSentences, TyperCommand):

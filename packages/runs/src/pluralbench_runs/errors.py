@@ -20,6 +20,10 @@ class RecipeError(UserError):
     """A recipe cannot be read, or is not valid."""
 
 
+class ConfigError(UserError, ValueError):
+    """A configuration that a program makes has an unknown field or a bad value."""
+
+
 class OutputError(UserError):
     """An output directory must not be written."""
 

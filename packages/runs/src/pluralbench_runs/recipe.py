@@ -10,13 +10,16 @@ import tomli_w
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pluralbench_runs.atomic_files import write_text
-from pluralbench_runs.errors import RecipeError, did_you_mean, one_line
+from pluralbench_runs.errors import ConfigError, RecipeError, did_you_mean, one_line
 from pluralbench_runs.secrets import first_secret
 from pluralbench_runs.toml_files import format_key, leaves, read_toml, value_error
 
 
 class FrozenModel(BaseModel):
     """A table of a recipe: frozen, and an unknown key is an error.
+
+    A call such as `PromptConfig(profile="x")` raises a `ConfigError`, a `ValueError` of one sentence. The methods of
+    pydantic, such as `model_validate`, raise a `ValidationError`.
 
     Attributes:
         runtime_only: Fields that affect speed or cost but not the content, or that follow from other fields. An entry
@@ -26,6 +29,15 @@ class FrozenModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     runtime_only: ClassVar[frozenset[str]] = frozenset()
+
+    def __init__(self, /, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise ConfigError(f"{type(self).__name__}: {first_validation_error(type(self), error)}") from None
+
+    # Tells pydantic that its own methods need not call this, as in its `RootModel`.
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
 
 class Recipe(FrozenModel):
@@ -152,7 +164,9 @@ def first_validation_error(model: type[BaseModel], error: ValidationError) -> st
         return f"the key `{key}` is missing."
     if first["type"] == "literal_error":
         allowed = first["ctx"]["expected"].replace("'", "").replace(" or ", ", ")
-        return f"`{key}` must be one of {allowed}; it is `{one_line(first['input'], 80)}`."
+        value = one_line(first["input"], 80)
+        hint = did_you_mean(value, allowed.split(", ")).strip()
+        return f"`{key}` must be one of {allowed}; it is `{value}`{f' ({hint})' if hint else ''}."
     if first["type"] in {"dict_type", "model_type"}:
         return f"`{key}` must be a table; it is `{one_line(first['input'], 80)}`."
     if first["type"] == "too_short":
