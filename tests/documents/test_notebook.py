@@ -31,4 +31,6 @@ def test_the_notebook_prints_what_it_shows(tmp_path: Path, monkeypatch: pytest.M
     NotebookClient(notebook, timeout=120).execute()
     assert shown
     assert printed(notebook) == shown
-    assert [path.name for path in tmp_path.iterdir()] == ["ipython"]  # and no profile of IPython's beside the project
+    # The run directories and the page, and no profile of IPython's beside the project.
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["first-look", "ipython"]
+    assert sorted(path.name for path in (tmp_path / "first-look").iterdir()) == ["familiar", "report.html", "shorter"]

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pluralbench.results
 import pytest
 import verbs
 from commands import without_status
 from pluralbench.commands.app import main
+from pluralbench.results import Run
 from samples import sample as built_sample
 from some_words import WORDS
 
@@ -175,11 +175,11 @@ def people() -> Callable[..., Rows]:
 
 
 @pytest.fixture
-def score(tmp_path: Path) -> Callable[..., pluralbench.results.Run]:
+def score(tmp_path: Path) -> Callable[..., Run]:
     """`score("pairs", data)`: the run of `verbs.by_text`, in a directory of its own; `by=model` is that of a model."""
     numbers = itertools.count()
 
-    def scored(benchmark: str, data: Path | str, by: Any = verbs.by_text, **options: Any) -> pluralbench.results.Run:
+    def scored(benchmark: str, data: Path | str, by: Any = verbs.by_text, **options: Any) -> Run:
         out = options.pop("out", tmp_path / "runs" / str(next(numbers)))
         device = {"device": "cpu"} if isinstance(by, str) else {}
         return verbs.score(by, benchmark=benchmark, data=data, out=out, **device, **options)

@@ -13,9 +13,10 @@ import verbs
 from chat_server import Reply, Script, serve
 from forged_runs import rewritten
 from html_runs import Read
-from pluralbench import merge, render
+from pluralbench import merge
 from pluralbench.errors import EvaluationError
 from pluralbench.leaderboard.checks import check_submission
+from pluralbench.reports.report import render
 from pluralbench.results import Run
 from pluralbench.results.decisions import decisions_of
 from pluralbench_calls import ConnectionFailed

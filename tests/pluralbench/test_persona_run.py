@@ -9,10 +9,12 @@ import polars as pl
 import pytest
 from chat_server import Reply, Script, serve
 from persona_tables import item, knows, persona, release, rows, shown
-from pluralbench import compare, render, report_frame, verdict_rows
+from pluralbench import compare
 from pluralbench.data.verdict_tables import read_verdicts
 from pluralbench.errors import RunError
 from pluralbench.reports.detail import details
+from pluralbench.reports.report import render, report_frame
+from pluralbench.reports.verdicts import verdict_rows
 from pluralbench.results import Run
 from pluralbench.results.evaluations import PersonaJudgeResult, WithoutPersona
 from pluralbench_calls import read_ledger

@@ -13,6 +13,7 @@ from learning_table import LEARNED
 from planned_users import by_words_told, people
 from pluralbench import DataConfig, LocalModel
 from pluralbench.config import PlanConfig, PlannerConfig
+from pluralbench.reports.report import render
 from verbs import score
 from written_tables import write
 
@@ -79,6 +80,6 @@ def test_plans_of_a_trained_planner_name_what_people_expect_and_help_whom_they_a
     assert accuracy["trained"] > accuracy["none"] + MORE_ACCURACY
     assert accuracy["trained"] > accuracy["base"] + MORE_ACCURACY
     assert accuracy["true"] == 1.0
-    report = pluralbench.render([runs["none"], runs["trained"], runs["true"]], "markdown")
+    report = render([runs["none"], runs["trained"], runs["true"]], "markdown")
     assert "user context" in str(report)
     assert f"{100 * (accuracy['trained'] - accuracy['none']):+.1f} [" in str(report)

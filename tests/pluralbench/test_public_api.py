@@ -1,12 +1,29 @@
 """What `pluralbench` offers, and what importing it costs."""
 
 import inspect
+import re
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
 
 import pluralbench
+import polars as pl
 import pytest
 from commands import environment
+from pluralbench.errors import BenchmarkError, EvaluationError, RunError
+from pluralbench.results import Run
+from pluralbench_rewards import Group
+
+Command = Callable[..., tuple[int, str, str]]
+
+
+def by_length(sign: float) -> Callable[[Sequence[Group]], list[list[float]]]:
+    """A model that scores a response by its length times `sign`."""
+
+    return lambda groups: [[sign * len(text) for text in group.responses] for group in groups]
 
 
 def test_every_public_name_is_there_and_documented() -> None:
@@ -25,6 +42,127 @@ def test_each_argument_of_a_function_is_explained(name: str) -> None:
     missing = [argument for argument in inspect.signature(function).parameters if f"    {argument}: " not in text]
     assert not missing, missing
     assert "Returns:" in text or inspect.signature(function).return_annotation is None
+
+
+def test_the_package_of_results_is_the_function_too(score: Callable[..., Run]) -> None:
+    run = score("pairs", "sample")
+    package: Any = import_module("pluralbench.results")
+    assert package(run.path).equals(pluralbench.results(run.path))
+    assert pluralbench.results(run.path).equals(run.summary())
+
+
+def test_results_have_a_row_for_each_run_the_best_of_a_benchmark_first(
+    score: Callable[..., Run], tmp_path: Path
+) -> None:
+    nothing = tmp_path / "nothing"
+    nothing.mkdir()
+    names = {"a": 1.0, "b": -1.0, "c": 0.0}
+    runs = {
+        name: score("pairs", "sample", by=by_length(sign), out=tmp_path / "runs" / name) for name, sign in names.items()
+    }
+    score("rankings", "sample", out=tmp_path / "runs" / "d")
+    frame = pluralbench.results(tmp_path)
+    assert frame["benchmark"].to_list() == ["pairs"] * 3 + ["rankings"]
+    pairs = frame.filter(benchmark="pairs")
+    assert pairs["overall"].is_sorted(descending=True)
+    for row in pairs.iter_rows(named=True):
+        run = runs[Path(row["run"]).name]
+        assert pluralbench.load_run(row["run"]).summary().row(0, named=True) == row
+        number = run.headline
+        assert (row["overall"], row["low"], row["high"], row["n"]) == (
+            number.value,
+            number.low,
+            number.high,
+            run.items_counted,
+        )
+        assert (row["model"], row["profile"], row["ties"]) == (run.name, "none", run.count("ties"))
+    assert pairs.filter(pl.col("run").str.ends_with("c"))["ties"].item() == runs["c"].items_counted
+    with pytest.raises(RunError, match="contains no run"):
+        pluralbench.results(nothing)
+
+
+def test_a_run_is_one_line_and_a_short_table(score: Callable[..., Run]) -> None:
+    run = score("personalized", "sample", by=by_length(0.0))
+    assert repr(run) == (
+        f"<Run of score: {run.name} on Personalized RewardBench (sample), 0.0 % [0.0, 11.8], 24 items, {run.path}>"
+    )
+    shown = run._repr_html_()
+    heads = re.findall('<th scope="row">(.*?)</th>', shown)
+    assert heads == ["overall", *run.names("config", "config"), "coin", "longer answer", "shorter answer"]
+    assert "Ties: 24." in shown
+
+
+def test_a_suite_has_a_row_for_each_benchmark(tmp_path: Path) -> None:
+    done = pluralbench.suite(
+        by_length(1.0), "plural", only=["personalized", "chinese"], data="sample", out=tmp_path / "s"
+    )
+    assert done.summary()["benchmark"].sort().to_list() == ["chinese", "personalized"]
+    assert repr(done).startswith("<Suite ")
+    assert repr(done).count("\n") == 0
+    assert re.findall('<th scope="row">(.*?)</th>', done._repr_html_())[:2] == list(done.runs)
+    assert pluralbench.results(done.path).height == 2
+
+
+def test_a_figure_and_a_page_are_made_of_runs_and_of_directories(score: Callable[..., Run], tmp_path: Path) -> None:
+    run = score("pairs", "sample", out=tmp_path / "runs" / "a")
+    figure: Any = pluralbench.plot(run)
+    assert "<svg" in figure._repr_svg_()
+    assert pluralbench.plot(tmp_path / "runs", "forest_pairs").axes
+    with pytest.raises(
+        EvaluationError, match=r"have no figure forest_pair; did you mean `forest_pairs`\? choose one of"
+    ):
+        pluralbench.plot([run], "forest_pair")
+    other = score("rankings", "sample", out=tmp_path / "runs" / "b")
+    with pytest.raises(
+        EvaluationError, match=r"of several benchmarks; pass `figure=...`, one of forest_pairs, forest_r"
+    ):
+        pluralbench.plot([run, other])
+    page = pluralbench.html([other, tmp_path / "runs" / "a"], tmp_path / "page.html")
+    text = page.read_text(encoding="utf-8")
+    assert run.config.benchmark.title in text
+    assert other.config.benchmark.title in text
+
+
+def test_names_stand_for_a_benchmark_its_sample_and_a_kind_of_context(tmp_path: Path) -> None:
+    items = pluralbench.load_items("personalized", "sample")
+    assert items.frame.height == 24
+    run = pluralbench.score(by_length(1.0), data="sample", prompt="raw", out=tmp_path / "a")
+    assert (run.config.prompt.profile, run.config.data.digest) == ("raw", items.digest)
+    with pytest.raises(BenchmarkError, match="did you mean `personalized`"):
+        pluralbench.load_items("personalised", "sample")
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (
+            lambda: pluralbench.score(by_length(1.0), data="sample", prompt="rwa"),  # type: ignore[arg-type]
+            "PromptConfig: `profile` must be one of none, raw, plan, persona; it is `rwa` (did you mean `raw`?).",
+        ),
+        (
+            lambda: pluralbench.PromptConfig(profile="x"),
+            "PromptConfig: `profile` must be one of none, raw, plan, persona; it is `x`.",
+        ),
+        (
+            lambda: pluralbench.PromptConfig(profil="raw"),  # type: ignore[call-arg]
+            "PromptConfig: unknown key `profil`; did you mean `profile`?",
+        ),
+        (
+            lambda: pluralbench.DataConfig(limit=0),
+            "DataConfig: `limit`: Input should be greater than or equal to 1.",
+        ),
+    ],
+)
+def test_a_wrong_value_of_a_configuration_says_which_there_are(make: Callable[[], Any], sentence: str) -> None:
+    with pytest.raises(pluralbench.UserError) as caught:
+        make()
+    assert str(caught.value) == sentence
+    assert isinstance(caught.value, ValueError)
+
+
+def test_a_command_says_which_values_an_option_has(run: Command) -> None:
+    status, _, error = run("score", "local", "--data", "sample", "--profile", "rwa")
+    assert (status, error) == (2, "Error: --profile rwa is not one of none, raw, plan, persona; did you mean `raw`?\n")
 
 
 def test_the_benchmarks_are_these() -> None:

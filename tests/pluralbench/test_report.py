@@ -14,9 +14,10 @@ from chat_server import serve
 from downstream_runs import MODELS, World, sampled
 from figure_runs import with_references
 from made_runs import changed, decision, for_persons, keep, run_of
-from pluralbench import find_benchmark, render, report_frame
+from pluralbench import find_benchmark
 from pluralbench.errors import EvaluationError
 from pluralbench.reports.detail import details
+from pluralbench.reports.report import render, report_frame
 from pluralbench.reports.run_header import run_header
 from pluralbench.results import Run
 from pluralbench.results.metrics_frame import METRICS

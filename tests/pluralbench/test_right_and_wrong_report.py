@@ -8,12 +8,13 @@ from typing import Any
 
 import polars as pl
 import pytest
-from pluralbench import compare, render
+from pluralbench import compare
 from pluralbench.contract import Group
 from pluralbench.data.benchmarks import benchmark_entries
 from pluralbench.leaderboard.consistency import check_columns, check_metrics
 from pluralbench.leaderboard.unusual import check_benchmark_data
 from pluralbench.reports.benchmarks import benchmark_rows
+from pluralbench.reports.report import render
 from pluralbench.reports.run_header import run_header
 from pluralbench.results import Run
 from rich.console import Console

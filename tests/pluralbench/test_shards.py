@@ -23,6 +23,7 @@ from persona_tables import release, rows
 from pluralbench import load_run
 from pluralbench.data.shards import Shard, shard_groups
 from pluralbench.errors import RunError
+from pluralbench.reports.report import render
 from pluralbench.results import Run
 from pluralbench.results.evaluations import EvaluationRunConfig
 from pluralbench_calls import Price, read_ledger
@@ -291,7 +292,7 @@ def test_what_differs_between_the_machines_of_shards_is_told(shards: Callable[..
     (paths[0] / "run.json").write_text(json.dumps(changed), encoding="utf-8")
     merged = pluralbench.merge(paths, out=tmp_path / "whole")
     assert merged.result.model.device == "cuda"
-    assert "Shards differ in: numpy (1.0, " in str(pluralbench.render([merged], "markdown"))
+    assert "Shards differ in: numpy (1.0, " in str(render([merged], "markdown"))
     changed["result"]["model"]["dtype"] = "bfloat16"
     (paths[0] / "run.json").write_text(json.dumps(changed), encoding="utf-8")
     assert refused(*paths, out=tmp_path / "other") == (

@@ -8,10 +8,10 @@ import pytest
 from drawn_figures import check_texts, drawn, said, values, words
 from figure_runs import TASKS, judged_rows
 from matplotlib.figure import Figure
-from pluralbench import verdict_rows
 from pluralbench.data.verdict_tables import check_verdicts, read_verdicts
 from pluralbench.reports.figures import certainty
 from pluralbench.reports.figures.theme import PAPER
+from pluralbench.reports.verdicts import verdict_rows
 from written_verdicts import Rows, verdicts
 
 RECORDED = Path(__file__).parents[2].parent / "shared" / "data" / "persona_judge" / "recorded_verdicts.csv"

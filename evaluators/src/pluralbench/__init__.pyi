@@ -18,8 +18,8 @@ from .leaderboard.site import write_site
 from .personalizing.run import personalize
 from .planning.plans import plan
 from .planning.training import train_planner
-from .reports.report import render, report_frame
-from .reports.verdicts import verdict_rows
+from .reports.notebook import html, plot
+from .results import results
 from .results.runs import load_run
 from .studying import study
 
@@ -36,6 +36,7 @@ __all__ = [
     "compare",
     "correlate",
     "find_benchmark",
+    "html",
     "judge",
     "judge_personas",
     "known_benchmarks",
@@ -45,14 +46,13 @@ __all__ = [
     "optimize",
     "personalize",
     "plan",
-    "render",
-    "report_frame",
+    "plot",
+    "results",
     "score",
     "study",
     "suite",
     "synthesize",
     "train",
     "train_planner",
-    "verdict_rows",
     "write_site",
 ]

@@ -141,6 +141,22 @@ class PromptConfig(FrozenModel):
     personas: Path | None = Field(None, description=PERSONAS)
 
 
+def as_data_config(data: str | Path | DataConfig | None) -> DataConfig:
+    """Convert a location to a `DataConfig`."""
+    return data if isinstance(data, DataConfig) else DataConfig(location=None if data is None else str(data))
+
+
+def as_prompt_config(prompt: Profile | PromptConfig | None) -> PromptConfig:
+    """Convert the name of a kind of user context to a `PromptConfig`.
+
+    Raises:
+        ConfigError: If there is no such kind.
+    """
+    if isinstance(prompt, PromptConfig):
+        return prompt
+    return PromptConfig() if prompt is None else PromptConfig(profile=prompt)
+
+
 class PersonaDataConfig(FrozenModel):
     """The items of the persona judge to evaluate."""
 

@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -12,8 +13,8 @@ from pluralbench_runs import digest
 from pluralbench_schemas import release_columns
 from pluralbench_tables import release_memory
 
-from pluralbench.config import DataConfig, OnEmpty
-from pluralbench.data.benchmarks import Benchmark
+from pluralbench.config import DataConfig, OnEmpty, as_data_config
+from pluralbench.data.benchmarks import Benchmark, find_benchmark
 from pluralbench.data.clusters import Clusters, assign_clusters
 from pluralbench.data.columns import answered_prompts, check_columns, check_prompts, config_columns, used_columns
 from pluralbench.data.derived import group_rows, named_columns, with_derived_columns
@@ -102,25 +103,27 @@ class Items:
         return {"rows": self.history.frame.height, "items_without": int((counts == 0).sum())} if len(counts) else None
 
 
-def load_items(benchmark: Benchmark, data: DataConfig) -> Items:
+def load_items(benchmark: str | Benchmark, data: str | Path | DataConfig | None = None) -> Items:
     """Read the items of a benchmark.
 
     The English original of a translated benchmark is read from `data.english`, or else from the data, or else from
     where the benchmark's entry says; only items whose ids the data has are kept.
 
     Args:
-        benchmark: The benchmark, from `find_benchmark`.
-        data: Location and selection. Default location: the benchmark's dataset on the Hub; "sample" is a few bundled
-            rows. `limit` keeps the first items of each config; `items` draws some, see `draw_items`. `on_empty`
-            defaults to the benchmark's.
+        benchmark: Name of a benchmark, or the benchmark from `find_benchmark`.
+        data: Directory, file, or ORG/NAME on the Hub; "sample" is a few bundled rows. A `DataConfig` also selects:
+            `limit` keeps the first items of each config; `items` draws some, see `draw_items`. `on_empty` defaults to
+            the benchmark's. Default: the benchmark's dataset on the Hub.
 
     Returns:
         The items of all configs.
 
     Raises:
+        BenchmarkError: If there is no such benchmark.
         DataError: If the data does not have the benchmark's shape.
         TablesError: If the data cannot be read.
     """
+    benchmark, data = _resolved(benchmark, as_data_config(data))
     tables = _read(benchmark, data)
     frames, paths, reference = _with_reference(benchmark, tables, data)
     policy = data.on_empty or benchmark.on_empty
@@ -289,6 +292,12 @@ def _content_digest(
     if benchmark.history is not None and (drawn or benchmark.history.column is not None):
         digests |= {f"before {config}": content_digest(part.with_row_index()) for config, part in histories.items()}
     return digest(digests)
+
+
+def _resolved(benchmark: str | Benchmark, data: DataConfig) -> tuple[Benchmark, DataConfig]:
+    if isinstance(benchmark, str):
+        benchmark = find_benchmark(benchmark, data.columns, data.labels, legacy=data.legacy)
+    return benchmark, data
 
 
 def _with_reference(

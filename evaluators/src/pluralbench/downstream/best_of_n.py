@@ -8,7 +8,15 @@ from pluralbench_local import LocalModel
 from pluralbench_rewards import ScoringConfig
 from pluralbench_runs import ClusterConfig, Output, digest
 
-from pluralbench.config import DataConfig, DownstreamPromptConfig, OutcomeConfig, PromptConfig, SamplingConfig
+from pluralbench.config import (
+    DataConfig,
+    DownstreamPromptConfig,
+    OutcomeConfig,
+    Profile,
+    PromptConfig,
+    SamplingConfig,
+    as_prompt_config,
+)
 from pluralbench.downstream.candidates import SYSTEM, resolve_policy, user_turns
 from pluralbench.downstream.curves import curve_numbers
 from pluralbench.downstream.outcomes import aspect_titles, outcome_judge
@@ -36,7 +44,7 @@ def best_of_n(
     *,
     benchmark: str = "personalized",
     data: str | Path | DataConfig | None = None,
-    prompt: PromptConfig | None = None,
+    prompt: Profile | PromptConfig | None = None,
     sampling: SamplingConfig | None = None,
     scoring: ScoringConfig | None = None,
     outcome: OutcomeConfig | None = None,
@@ -82,7 +90,7 @@ def best_of_n(
         UserError: An argument, the data, the policy, a reward model or the judge cannot be used.
     """
     prompt, sampling, outcome = (
-        prompt or DownstreamPromptConfig(),
+        as_prompt_config(prompt or DownstreamPromptConfig()),
         sampling or SamplingConfig(),
         outcome or OutcomeConfig(),
     )

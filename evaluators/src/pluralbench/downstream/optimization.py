@@ -10,7 +10,15 @@ from pluralbench_policies.config import OptimizeConfig, Task
 from pluralbench_rewards import ScoringConfig
 from pluralbench_runs import Output, digest
 
-from pluralbench.config import DataConfig, DownstreamPromptConfig, OutcomeConfig, PromptConfig, SamplingConfig
+from pluralbench.config import (
+    DataConfig,
+    DownstreamPromptConfig,
+    OutcomeConfig,
+    Profile,
+    PromptConfig,
+    SamplingConfig,
+    as_prompt_config,
+)
 from pluralbench.downstream.candidates import SYSTEM, initial_threads, resolve_policy, user_turns
 from pluralbench.downstream.curves import level_numbers
 from pluralbench.downstream.outcomes import aspect_titles, outcome_judge
@@ -44,7 +52,7 @@ def optimize(
     benchmark: str = "personalized",
     data: str | Path | DataConfig | None = None,
     train: str | Path | DataConfig | None = None,
-    prompt: PromptConfig | None = None,
+    prompt: Profile | PromptConfig | None = None,
     options: OptimizeConfig | None = None,
     sampling: SamplingConfig | None = None,
     scoring: ScoringConfig | None = None,
@@ -89,7 +97,7 @@ def optimize(
     Raises:
         UserError: An argument, the data, the policy, the reward model or the judge cannot be used.
     """
-    prompt, options = prompt or DownstreamPromptConfig(), options or OptimizeConfig()
+    prompt, options = as_prompt_config(prompt or DownstreamPromptConfig()), options or OptimizeConfig()
     sampling, outcome, scoring = sampling or ONE, outcome or OutcomeConfig(), scoring or ScoringConfig()
     loaded = load_benchmark(benchmark, data, prompt, prompts_only=True)
     trained = loaded if train is None else load_benchmark(benchmark, train, prompt, prompts_only=True)

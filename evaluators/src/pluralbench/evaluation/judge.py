@@ -11,7 +11,7 @@ from pluralbench_measures.bootstrap import Estimate
 from pluralbench_rewards.judge import Judge
 from pluralbench_rewards.judge_prompts import prompts_digest
 
-from pluralbench.config import DataConfig, JudgeConfig, PersonaJudgeConfig, PromptConfig, SynthesizeConfig
+from pluralbench.config import DataConfig, JudgeConfig, PersonaJudgeConfig, Profile, PromptConfig, SynthesizeConfig
 from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.judged_items import SIDES, JudgeContexts, check_protocol, judge_items
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark, run_directory
@@ -29,7 +29,7 @@ def judge(
     *,
     benchmark: str | None = None,
     data: str | Path | DataConfig | None = None,
-    prompt: PromptConfig | None = None,
+    prompt: Profile | PromptConfig | None = None,
     judging: JudgeConfig | None = None,
     connection: ConnectionConfig | None = None,
     seed: int = 0,
@@ -48,7 +48,7 @@ def judge(
             that the manifest of `data` names, or "personalized" if there is none.
         data: Directory, file, or ORG/NAME[@REVISION] on the Hub; "sample" is a few bundled rows. A `DataConfig` also
             selects configs, columns and a limit, or draws items. Default: the benchmark's dataset on the Hub.
-        prompt: User context that the judge sees. Default: none.
+        prompt: User context that the judge sees, such as "raw", or a `PromptConfig`. Default: none.
         judging: The judge's question and reply: orders, criterion, oracle, reply format, sampling. Default:
             `JudgeConfig()`. Benchmarks with legacy rules for rankings (`legacy=True`) are judged in one order.
         connection: Endpoint, rate limits and maximum cost. Default: `ConnectionConfig()`, which is OpenAI's API.

@@ -10,7 +10,7 @@ from pluralbench_release import manifest_at
 from pluralbench_rewards import Group
 from pluralbench_runs import Output, did_you_mean, digest, log_status, output_directory, step
 
-from pluralbench.config import DataConfig, PromptConfig
+from pluralbench.config import DataConfig, Profile, PromptConfig, as_data_config, as_prompt_config
 from pluralbench.data.benchmarks import Benchmark, find_benchmark, known_benchmarks
 from pluralbench.data.items import Items, load_items
 from pluralbench.data.personas import personas_digest
@@ -114,15 +114,10 @@ class LoadedBenchmark(NamedTuple):
         )
 
 
-def as_data_config(data: str | Path | DataConfig | None) -> DataConfig:
-    """Convert a location to a `DataConfig`."""
-    return data if isinstance(data, DataConfig) else DataConfig(location=None if data is None else str(data))
-
-
 def load_benchmark(
     benchmark: str | None,
     data: str | Path | DataConfig | None,
-    prompt: PromptConfig | None,
+    prompt: Profile | PromptConfig | None,
     *,
     prompts_only: bool = False,
     for_training: bool = False,
@@ -134,7 +129,7 @@ def load_benchmark(
     Args:
         benchmark: Name or TOML file. Default: the benchmark that the manifest of `data` names, or `DEFAULT`.
         data: Where the items are. Default: the benchmark's dataset on the Hub.
-        prompt: User context in the prompt. Default: none.
+        prompt: User context in the prompt, or its kind. Default: none.
         prompts_only: Read only the prompts, since a policy writes the responses.
         for_training: Read the column of training pairs and the training split.
         with_draw: Allow `items` in `data`. False where numbers do not weight the drawn items.
@@ -150,7 +145,7 @@ def load_benchmark(
     if data.items is not None and data.limit is not None:
         raise DataError(f"`items={data.items}` and `limit={data.limit}` exclude each other; pass one of them.")
     benchmark = benchmark or _benchmark_of(data.location) or DEFAULT
-    prompt = prompt or PromptConfig()
+    prompt = as_prompt_config(prompt)
     entry = find_benchmark(benchmark, data.columns, data.labels, legacy=data.legacy, for_training=for_training)
     if entry.prompts_only and not prompts_only:
         raise BenchmarkError(

@@ -8,7 +8,7 @@ import polars as pl
 from pluralbench_rewards import Group, ModelRecord, RewardModel, Scored, ScoringConfig
 from pluralbench_runs import ClusterConfig, FrozenModel, Output, log_status
 
-from pluralbench.config import DataConfig, PromptConfig
+from pluralbench.config import DataConfig, Profile, PromptConfig
 from pluralbench.evaluation.folders import file_name, run_folder
 from pluralbench.evaluation.journal import open_journal
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark, run_directory
@@ -25,7 +25,7 @@ def score(
     *,
     benchmark: str | None = None,
     data: str | Path | DataConfig | None = None,
-    prompt: PromptConfig | None = None,
+    prompt: Profile | PromptConfig | None = None,
     scoring: ScoringConfig | None = None,
     cluster: ClusterConfig | None = None,
     shard: str | None = None,
@@ -44,7 +44,7 @@ def score(
             that the manifest of `data` names, or "personalized" if there is none.
         data: Directory, file, or ORG/NAME[@REVISION] on the Hub; "sample" is a few bundled rows. A `DataConfig` also
             selects configs, columns and a limit, or draws items. Default: the benchmark's dataset on the Hub.
-        prompt: User context in the prompt. Default: none.
+        prompt: User context in the prompt, such as "raw", or a `PromptConfig`. Default: none.
         scoring: How the model runs in this process: mode, maximum length, overflow, token budget. Default:
             `ScoringConfig()`; models that bring their own code take no other.
         cluster: Ray cluster that loads the model and scores. Default: this process.

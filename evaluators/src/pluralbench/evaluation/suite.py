@@ -21,7 +21,7 @@ from pluralbench_runs import (
     write_recipe,
 )
 
-from pluralbench.config import OF_ONE_BENCHMARK, DataConfig, PromptConfig
+from pluralbench.config import OF_ONE_BENCHMARK, DataConfig, Profile, PromptConfig, as_prompt_config
 from pluralbench.data.benchmarks import find_benchmark
 from pluralbench.data.samples import SAMPLE
 from pluralbench.data.shards import parse_shard
@@ -45,7 +45,7 @@ def suite(
     only: Sequence[str] = (),
     data: str | Mapping[str, str] | None = None,
     options: DataConfig | None = None,
-    prompt: PromptConfig | None = None,
+    prompt: Profile | PromptConfig | None = None,
     scoring: ScoringConfig | None = None,
     cluster: ClusterConfig | None = None,
     shard: str | None = None,
@@ -64,7 +64,8 @@ def suite(
         data: "sample" for the bundled rows of every benchmark, or the location of the data by benchmark; the key ""
             stands for all other benchmarks. Default: the locations that the suite names.
         options: Selection of items of every benchmark, such as a limit. Default: that of the suite.
-        prompt: User context in the prompts of benchmarks whose items have some. Default: none.
+        prompt: User context in the prompts of benchmarks whose items have some, such as "raw", or a `PromptConfig`.
+            Default: none.
         scoring: How the model runs, as for `score`.
         cluster: Ray cluster that loads the model and scores. Default: this process.
         shard: Score one shard of each benchmark, such as "2/8"; `merge` joins the shards. Default: all items.
@@ -83,6 +84,7 @@ def suite(
     benchmarks = _select(chosen, only)
     locations = _locations(data, benchmarks)
     scoring, model = scoring or ScoringConfig(), model_config(model)
+    prompt = None if prompt is None else as_prompt_config(prompt)
     model_record, open_model = resolve_model(model, scoring, cluster)
     record = SuiteRecord(suite=chosen, model=model_record)
     words = [SAMPLE] if SAMPLE in locations.values() else []

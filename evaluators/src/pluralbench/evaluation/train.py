@@ -9,7 +9,7 @@ from pluralbench_local import LocalModel, Ranking, Trained, TrainingConfig
 from pluralbench_local import train as train_on
 from pluralbench_runs import rng_for
 
-from pluralbench.config import DataConfig, PromptConfig
+from pluralbench.config import DataConfig, Profile, PromptConfig
 from pluralbench.errors import DataError
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark
 from pluralbench.evaluation.models import base_model_path
@@ -23,7 +23,7 @@ def train(
     *,
     data: str | Path | DataConfig | None = None,
     benchmark: str = "pairs",
-    prompt: PromptConfig | None = None,
+    prompt: Profile | PromptConfig | None = None,
     held_out: float | str | Path | None = None,
     label_noise: float = 0.0,
     options: TrainingConfig | None = None,
@@ -41,7 +41,7 @@ def train(
         data: Directory, file, or ORG/NAME[@REVISION] on the Hub; "sample" is a few bundled rows. A `DataConfig` also
             selects configs, columns and a limit. Default: the benchmark's dataset on the Hub, if it has one.
         benchmark: Name of a benchmark (`known_benchmarks`), or a TOML file that describes the data's columns.
-        prompt: User context in the prompt. Default: none.
+        prompt: User context in the prompt, such as "raw", or a `PromptConfig`. Default: none.
         held_out: Items to measure accuracy on: a fraction of the clusters (prompts or users) between 0 and 1, drawn by
             the seed, or the location of other items of the same shape. Default: none.
         label_noise: Fraction of the training rankings, from 0 to 1, whose order is reversed, drawn by the seed.

@@ -13,10 +13,10 @@ from pluralbench_local.personal.options import PersonalConfig
 from pluralbench_rewards import ScoringConfig, model_digest
 from pluralbench_runs import FrozenModel, Output, log_status, write_text
 
-from pluralbench.config import DataConfig, PersonalizeConfig, PromptConfig
+from pluralbench.config import DataConfig, PersonalizeConfig, PromptConfig, as_data_config
 from pluralbench.errors import DataError
 from pluralbench.evaluation.folders import file_name, run_folder
-from pluralbench.evaluation.loading import as_data_config, run_directory
+from pluralbench.evaluation.loading import run_directory
 from pluralbench.evaluation.models import base_model_path
 from pluralbench.evaluation.timing import stopwatch
 from pluralbench.metrics.personalize import method_numbers

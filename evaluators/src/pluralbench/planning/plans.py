@@ -15,11 +15,11 @@ from pluralbench_rewards import model_digest
 from pluralbench_runs import Output
 from pluralbench_tables import parse_json, read_text
 
-from pluralbench.config import AspectMatchingConfig, DataConfig, PlanConfig
+from pluralbench.config import AspectMatchingConfig, DataConfig, PlanConfig, as_data_config
 from pluralbench.downstream.candidates import Policy, answer_fields, resolve_policy
 from pluralbench.errors import DataError, EvaluationError
 from pluralbench.evaluation.folders import file_name, run_folder
-from pluralbench.evaluation.loading import LoadedBenchmark, as_data_config, run_directory
+from pluralbench.evaluation.loading import LoadedBenchmark, run_directory
 from pluralbench.evaluation.timing import cost_of_calls, stopwatch
 from pluralbench.planning.aspects import (
     EMBEDDINGS,

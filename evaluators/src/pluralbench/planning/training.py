@@ -7,10 +7,10 @@ from pluralbench_local import LocalModel
 from pluralbench_policies.planner_options import PlanExample, PlannerConfig
 from pluralbench_policies.planner_prompts import plan_text
 
-from pluralbench.config import DataConfig
+from pluralbench.config import DataConfig, as_data_config
 from pluralbench.data.benchmarks import benchmark_entries
 from pluralbench.errors import DataError
-from pluralbench.evaluation.loading import LoadedBenchmark, as_data_config
+from pluralbench.evaluation.loading import LoadedBenchmark
 from pluralbench.evaluation.models import base_model_path
 from pluralbench.evaluation.train import item_clusters, split_by_cluster
 from pluralbench.planning.prompts import LEARNED, item_fingerprints, load_planner_items, planner_prompts

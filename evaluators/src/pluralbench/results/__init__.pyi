@@ -1,3 +1,4 @@
 from .runs import Downstream, Personalized, Plans, Run, Synthesis
+from .summary import results
 
-__all__ = ["Downstream", "Personalized", "Plans", "Run", "Synthesis"]
+__all__ = ["Downstream", "Personalized", "Plans", "Run", "Synthesis", "results"]

@@ -40,6 +40,32 @@ class FoundRuns(NamedTuple):
     studies: Sequence[Path] = ()
 
 
+RunLike = str | Path | Run[Any, Any] | SuiteRun
+"""A run or a suite, or the directory of runs."""
+
+
+def as_found(runs: RunLike | Iterable[RunLike]) -> FoundRuns:
+    """Sort runs by kind; directories are read.
+
+    Raises:
+        RunError: A directory has no run, or a run has no numbers, such as a shard.
+    """
+    given = [runs] if isinstance(runs, str | Path | Run | SuiteRun) else [*runs]
+    every: list[Any] = []
+    suites: list[SuiteRun] = []
+    for one in given:
+        found = find_runs([Path(one)]) if isinstance(one, str | Path) else None
+        suites += [one] if isinstance(one, SuiteRun) else found.suites if found else []
+        every += [*found.runs, *found.downstream, *found.personalized] if found else []
+        every += one.runs.values() if isinstance(one, SuiteRun) else [one] if isinstance(one, Run) else []
+    return FoundRuns(
+        [run for run in every if isinstance(run.config, EvaluationRunConfig)],
+        [run for run in every if isinstance(run.config, DownstreamRunConfig)],
+        [run for run in every if isinstance(run.config, PersonalizeRunConfig)],
+        suites,
+    )
+
+
 def find_runs(paths: Sequence[Path]) -> FoundRuns:
     """Find the runs at some paths and in the directories below them, each once.
 

@@ -4,7 +4,6 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from html import escape
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar, Union, overload
 
@@ -99,7 +98,7 @@ _EVERY: Any = Annotated[Union[*FILES.values()], Discriminator("verb")]
 ANY_FILE: TypeAdapter[RunFile] = TypeAdapter(_EVERY)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run(Generic[Config_co, Result_co]):
     """A finished run. Without type parameters, a run of `score`, `judge` or `judge-personas`.
 
@@ -117,7 +116,7 @@ class Run(Generic[Config_co, Result_co]):
     result: Result_co
     provenance: ProvenanceRecord
     metrics: pl.DataFrame
-    frames: dict[str, pl.DataFrame] = field(default_factory=dict, repr=False)
+    frames: dict[str, pl.DataFrame] = field(default_factory=dict)
 
     @property
     def verb(self) -> str:
@@ -215,12 +214,25 @@ class Run(Generic[Config_co, Result_co]):
             for row in self.metrics.iter_rows(named=True)
         }
 
-    def _repr_html_(self: "Run") -> str:
-        shown = self.metrics.filter(pl.col("group").is_in(["overall", "config", "excluded", "section"]))
-        with pl.Config(tbl_rows=-1, fmt_str_lengths=80, tbl_hide_column_data_types=True, tbl_hide_dataframe_shape=True):
-            table = shown.drop("subset")._repr_html_()
-        title = f"{self.name}: {self.config.benchmark.title}, {self.size} ({self.path})"
-        return f"<p>{escape(title)}</p>{table}"
+    def summary(self) -> pl.DataFrame:
+        """Return the overall number with its interval and counts as a row; see `pluralbench.results`.
+
+        Raises:
+            RunError: The run has no overall number, because it is of a command other than `score` and the judges.
+        """
+        from pluralbench.results.summary import summary  # noqa: PLC0415 - it imports this module
+
+        return summary(self)
+
+    def __repr__(self) -> str:
+        from pluralbench.results.summary import one_line  # noqa: PLC0415 - it imports this module
+
+        return one_line(self)
+
+    def _repr_html_(self) -> str:
+        from pluralbench.results.summary import run_html  # noqa: PLC0415 - it imports this module
+
+        return run_html(self)
 
 
 Downstream = Run[DownstreamRunConfig, DownstreamResult]

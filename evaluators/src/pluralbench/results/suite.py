@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+import polars as pl
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_measures.independent import independent_mean
 from pluralbench_rewards import ModelRecord
@@ -45,7 +46,7 @@ class Mean(NamedTuple):
     total: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SuiteRun:
     """Runs of one model on the benchmarks of a suite.
 
@@ -99,6 +100,22 @@ class SuiteRun:
         ]
         estimate = independent_mean([one for one, _ in headlines], [weight for _, weight in headlines])
         return Mean(estimate, len(present), len(self.suite.columns))
+
+    def summary(self) -> pl.DataFrame:
+        """Return a row for each finished run, in the suite's order; see `pluralbench.results`."""
+        from pluralbench.results.summary import suite_summary  # noqa: PLC0415 - it imports this module
+
+        return suite_summary(self)
+
+    def __repr__(self) -> str:
+        from pluralbench.results.summary import suite_line  # noqa: PLC0415 - it imports this module
+
+        return suite_line(self)
+
+    def _repr_html_(self) -> str:
+        from pluralbench.results.summary import suite_html  # noqa: PLC0415 - it imports this module
+
+        return suite_html(self)
 
 
 def load_suite(path: str | Path) -> SuiteRun:
