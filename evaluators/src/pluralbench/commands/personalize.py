@@ -65,7 +65,7 @@ def personalize(
 
     pluralbench personalize ORG/ENCODER --data pairs.parquet --held-out 0.2 --methods bt,gpo,vpl,pal --profile all
     """
-    log_status(f"Training on {model}...")
+    log_status(f"Training on {model.name}...")
     from pluralbench.commands.console_output import print_personalized  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.personalizing.run import personalize as run_personalize  # noqa: PLC0415 - the same
 
