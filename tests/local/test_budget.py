@@ -1,5 +1,7 @@
 """Batches keep to a budget of tokens, which shrinks when memory runs out; the scores stay what they are."""
 
+import re
+import weakref
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -22,6 +24,10 @@ FAULTS = [
 ]
 IDS = ["cuda", "cpu", "windows", "python"]
 CLOSE = 1e-4
+
+
+def stderr(capsys: pytest.CaptureFixture[str]) -> str:
+    return " ".join(capsys.readouterr().err.split())
 
 
 @pytest.fixture
@@ -92,7 +98,11 @@ def test_groups_whose_scores_are_known_are_not_computed_again(llama: Classifier)
 @pytest.mark.parametrize("fault", FAULTS, ids=IDS)
 @pytest.mark.parametrize("mode", ["fast", "exact"])
 def test_when_memory_runs_out_the_budget_is_halved_and_all_is_scored(
-    llama: Classifier, memory: Callable[..., list[int]], fault: BaseException, mode: Mode
+    llama: Classifier,
+    memory: Callable[..., list[int]],
+    fault: BaseException,
+    mode: Mode,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     groups, reported = make_groups(1), list[int]()
     whole = score(llama, groups, mode=mode)
@@ -104,6 +114,31 @@ def test_when_memory_runs_out_the_budget_is_halved_and_all_is_scored(
     assert 0 < work_of(scored).token_budget <= most
     assert work_of(scored).batches == len(taken) > 1
     assert work_of(scored).computed_tokens == sum(taken)
+    assert work_of(whole).out_of_memory == 0
+    lines = re.findall(
+        r"A batch of [\d,]+ tokens ran out of memory; continuing with ([\d,]+) a batch\.", stderr(capsys)
+    )
+    assert work_of(scored).out_of_memory == len(lines) > 0
+    assert int(lines[-1].replace(",", "")) == work_of(scored).token_budget
+
+
+def test_the_tensors_of_a_failed_batch_are_freed_before_the_next(
+    llama: Classifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups, forward = make_groups(1), llama.network.body.forward
+    tensors, alive = list[weakref.ref[torch.Tensor]](), list[bool]()
+
+    def failing(*args: Any, **options: Any) -> Any:
+        if not tensors:
+            states = torch.zeros(8)
+            tensors.append(weakref.ref(states))
+            raise torch.OutOfMemoryError("CUDA out of memory.")  # a new one: an old one holds old frames
+        return forward(*args, **options)
+
+    monkeypatch.setattr(llama.network.body, "forward", failing)
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: alive.append(tensors[0]() is not None))
+    score(llama, groups)
+    assert alive == [False]
 
 
 @pytest.mark.parametrize("name", ["bert", "implicit"])

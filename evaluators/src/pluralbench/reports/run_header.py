@@ -21,6 +21,10 @@ def run_header(run: Run) -> list[str]:
             f"Mode {run.config.scoring.mode}: {work.computed_tokens:,} tokens computed, {ratio:.2f} per unique token, "
             f"in {work.seconds:.1f} s; {differ}."
         )
+        if work.out_of_memory:
+            lines.append(
+                f"{work.out_of_memory:,} batches ran out of memory; the token budget ended at {work.token_budget:,}."
+            )
     if data.ignored_columns:
         lines.append(f"Ignored columns: {', '.join(data.ignored_columns)}.")
     if data.left_out:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import torch
 from pluralbench_rewards import Group, Mode, OnScored, Overflow, Scored, Work
-from pluralbench_runs import progress
+from pluralbench_runs import log_status, progress
 from torch import Tensor
 
 from pluralbench_local.conversations import Template, Tokenized, count_bos, identical_renderings, tokenize
@@ -111,18 +111,18 @@ def in_batches(
     Raises:
         DeviceError: If one conversation does not fit into memory.
     """
-    for group, places in remaining.items():
-        conversations = tokenized[group].conversations
-        work.conversations += len(conversations)
-        work.unique_tokens += _cost([conversations[place] for place in places], "fast")
+    work.conversations += sum(len(tokenized[group].conversations) for group in remaining)
+    work.unique_tokens += tokens_to_compute(tokenized, remaining, "fast")
     batches = _plan_batches(tokenized, remaining, work)
     while batches:
-        batch = batches.pop()
+        batch, values = batches.pop(), None
         try:
             with torch.inference_mode():
                 values, computed = compute([unit.conversations for unit in batch], _reader(work))
         except (RuntimeError, MemoryError) as error:
-            work.token_budget = _halved_budget(error, batch, work, ids)
+            _halve_budget(error, batch, work, ids)
+        if values is None:
+            torch.cuda.empty_cache()  # only now: the error held the tensors of the failed batch
             batches = _plan_batches(tokenized, remaining, work)
             continue
         work.batches += 1
@@ -131,6 +131,18 @@ def in_batches(
         for unit in batch:
             remaining[unit.group] = [place for place in remaining[unit.group] if place not in unit.places]
             yield unit.group, dict(zip(unit.places, islice(following, len(unit.places)), strict=True))
+
+
+def tokens_to_compute(tokenized: Sequence[Tokenized], remaining: Mapping[int, Sequence[int]], strategy: str) -> int:
+    """Count the tokens of conversations; in strategy "fast", the prefix that those of a group share counts once.
+
+    Args:
+        tokenized: The tokens of all groups.
+        remaining: Indices of the conversations, by index of the group.
+        strategy: See `Work`.
+    """
+    parts = ([tokenized[group].conversations[place] for place in places] for group, places in remaining.items())
+    return sum(_cost(part, strategy) for part in parts)
 
 
 def _duplicates(tokenized: Tokenized) -> dict[int, list[int]]:
@@ -214,15 +226,19 @@ def _reader(work: Work) -> Read:
     return lambda network, groups: read_packed(network, groups, mode)
 
 
-def _halved_budget(error: Exception, batch: Sequence[_Unit], work: Work, ids: Sequence[str]) -> int:
-    """Half the tokens of a batch. Raises `DeviceError` for a single response, and errors that are not about memory."""
+def _halve_budget(error: Exception, batch: Sequence[_Unit], work: Work, ids: Sequence[str]) -> None:
+    """Halve the tokens of a batch, and count that it did not fit.
+
+    Raises `DeviceError` for a single response, and errors that are not about memory.
+    """
     if not is_out_of_memory(error):
         raise error
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
     if len(batch) == 1 and len(batch[0].places) == 1:
         raise DeviceError(
             f"A conversation of {batch[0].cost:,} tokens (id {ids[batch[0].group]}) does not fit into memory; lower "
             "`max_length=...` and set `on_overflow=...`, or choose a smaller `dtype=...`."
         ) from None
-    return max(1, min(work.token_budget, sum(unit.cost for unit in batch)) // 2)
+    tokens = sum(unit.cost for unit in batch)
+    work.token_budget = max(1, min(work.token_budget, tokens) // 2)
+    work.out_of_memory += 1
+    log_status(f"A batch of {tokens:,} tokens ran out of memory; continuing with {work.token_budget:,} a batch.")

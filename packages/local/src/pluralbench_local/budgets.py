@@ -10,8 +10,8 @@ from pluralbench_local.attention import packed_attention
 from pluralbench_local.autotune import cached_choice, fastest, seconds
 from pluralbench_local.network import ReadableNetwork
 from pluralbench_local.packing import Packed
+from pluralbench_local.planning import DEFAULT_BUDGETS, fitting_budget
 
-DEFAULT_BUDGETS = {"cpu": 2048, "cuda": 32768}
 # On a CPU: from what fits into a core's cache to what its matrix units handle best. A group that exceeds a batch has
 # its prompt computed again, so mode fast has no small candidates.
 CANDIDATE_BUDGETS: dict[Mode, tuple[int, ...]] = {"exact": (512, 2048, 8192), "fast": (2048, 8192)}
@@ -20,11 +20,16 @@ MAX_PROBE_SECONDS = 0.01  # a model that needs longer for `PROBE_ROWS` rows take
 
 
 def default_budget(network: ReadableNetwork, strategy: str) -> int:
-    """Return the tokens of a batch; on a CPU the fastest number, measured on a feed-forward block of the model."""
+    """Return the tokens of a batch.
+
+    On a CPU it is the fastest number, measured on a feed-forward block of the model; on a GPU the largest that fits.
+    """
     kind = network.device.type
+    if kind == "cuda":
+        return fitting_budget(network)
     layers = getattr(network.body, "layers", None)
     if strategy == "padded" or kind != "cpu" or not isinstance(layers, nn.ModuleList) or len(layers) < 2:
-        return DEFAULT_BUDGETS.get(kind, DEFAULT_BUDGETS["cpu"])
+        return DEFAULT_BUDGETS["cpu"]
     norm, block = (getattr(layers[0], name, None) for name in ("input_layernorm", "mlp"))
     if norm is None or block is None:
         return DEFAULT_BUDGETS["cpu"]

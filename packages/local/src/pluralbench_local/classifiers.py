@@ -12,10 +12,10 @@ from pluralbench_local.conversations import Template
 from pluralbench_local.errors import ModelError
 from pluralbench_local.network import AGREEMENT, ReadableNetwork, using_default_attention
 from pluralbench_local.packing import Tokens
+from pluralbench_local.planning import VOCABULARY_ROWS
 from pluralbench_local.scoring import RunOptions, record_of, score_locally, tolerance, unmeasured
 
 RULE = re.compile(r"^(logit|softmax):(-?\d+)$")
-VOCABULARY_ROWS = 256  # hidden states projected to the vocabulary at a time, to bound memory
 
 
 @dataclass(frozen=True)

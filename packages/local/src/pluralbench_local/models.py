@@ -1,7 +1,6 @@
 """Load networks, tokenizers and configurations with transformers."""
 
 import json
-import math
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -13,7 +12,6 @@ from typing import Any, cast
 
 import torch
 from pluralbench_runs import check_model_folder, config_error, one_line
-from safetensors import SafetensorError, safe_open
 from torch import nn
 from transformers import (
     AutoConfig,
@@ -30,6 +28,7 @@ from transformers.utils import logging
 from pluralbench_local.config import LocalModel
 from pluralbench_local.errors import DeviceError, ModelError
 from pluralbench_local.network import ReadableNetwork, network_of
+from pluralbench_local.planning import check_before_loading, saved_parameters
 
 transformers_logging: Any = logging  # untyped
 
@@ -215,13 +214,7 @@ def describe_weights(model: LocalModel) -> str:
 
     The size is known before loading if the weights are safetensors files in a folder.
     """
-    folder = Path(model.name)
-    size = 0
-    if folder.is_dir():
-        with suppress(OSError, SafetensorError):
-            for path in folder.glob("*.safetensors"):
-                with safe_open(path, "pt") as weights:
-                    size += sum(math.prod(weights.get_slice(key).get_shape()) for key in weights.keys())  # noqa: SIM118
+    folder, size = Path(model.name), saved_parameters(model.name)
     devices = {"cpu": "CPU", "auto": "GPU" if torch.cuda.is_available() else "CPU"}
     facts = [f"{size / 1e6:,.0f} M parameters"] if size >= MILLION else []
     return f"{folder.name or model.name} ({', '.join([*facts, devices.get(model.device, model.device)])})"
@@ -231,6 +224,8 @@ def _load_model(kind: Any, source: LocalModel) -> PreTrainedModel:
     spread = source.device == "spread"
     device = None if spread else resolve_device(source.device)
     placement: dict[str, Any] = {"device_map": "auto"} if spread else {}
+    if device is not None:
+        check_before_loading(kind, source, load_config, device)
     model, info = load_weights(kind, source, dtype=source.dtype, **placement)
     reward_heads = [name for name in info["unexpected_keys"] if name.split(".")[0] in REWARD_HEADS]
     if reward_heads and kind is AutoModelForCausalLM:

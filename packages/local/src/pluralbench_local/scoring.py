@@ -22,17 +22,18 @@ from pluralbench_rewards import (
     Work,
     measured_tolerance,
 )
-from pluralbench_runs import digest
+from pluralbench_runs import digest, log_status
 from torch import Tensor
 from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
-from pluralbench_local.batches import Read, ScoreTable, in_batches
+from pluralbench_local.batches import Read, ScoreTable, in_batches, tokens_to_compute
 from pluralbench_local.budgets import default_budget
 from pluralbench_local.config import LocalModel
 from pluralbench_local.conversations import Template, tokenize
 from pluralbench_local.errors import ConversationError
 from pluralbench_local.network import ReadableNetwork, max_positions, read_padded, using_default_attention
 from pluralbench_local.packing import Tokens
+from pluralbench_local.planning import describe_needs
 
 UNLIMITED = 10**9  # tokenizers without a limit report a much larger number
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
@@ -155,6 +156,9 @@ def score_locally(
     work = work_of(model, limit)
     started = time.perf_counter()
     remaining = {index: list(duplicates) for index, duplicates in table.duplicates.items()}
+    if model.networks[0].device.type == "cuda":
+        tokens = tokens_to_compute(table.tokenized, remaining, work.strategy)
+        log_status(describe_needs(model.networks[0], tokens, work.token_budget))
     ids = [group.id for group in groups]
     with table.recording(on_scored) as record:
         for index, values in in_batches(model.rewards, table.tokenized, remaining, work, ids):

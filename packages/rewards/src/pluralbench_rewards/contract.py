@@ -136,6 +136,7 @@ class Work:
         computed_tokens: Computed tokens, including padding; for an implicit reward those of the policy. Smaller than
             `unique_tokens` if several groups of a batch share a prefix.
         batches: Number of forward passes.
+        out_of_memory: Number of batches that ran out of memory; each halved the token budget.
         seconds: Duration.
     """
 
@@ -148,6 +149,7 @@ class Work:
     unique_tokens: int = 0
     computed_tokens: int = 0
     batches: int = 0
+    out_of_memory: int = 0
     seconds: float = 0.0
 
 
@@ -155,7 +157,7 @@ def sum_work(works: Sequence[Work]) -> Work | None:
     """Add up the work of several parts; the token budget is the smallest. None without any part."""
     if not works:
         return None
-    sums = ("conversations", "unique_tokens", "computed_tokens", "batches", "seconds")
+    sums = ("conversations", "unique_tokens", "computed_tokens", "batches", "out_of_memory", "seconds")
     return replace(
         works[0],
         **{name: sum(getattr(work, name) for work in works) for name in sums},

@@ -1,0 +1,256 @@
+"""What scoring on a GPU needs: memory and time, by arithmetic from a configuration, before anything is loaded."""
+
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from transformers import PretrainedConfig
+
+from pluralbench_local.config import LocalModel
+from pluralbench_local.errors import DeviceError
+from pluralbench_local.network import ReadableNetwork
+
+DEFAULT_BUDGETS = {"cpu": 2048, "cuda": 32768}
+SMALLEST_BUDGET = 512  # tokens of a batch; a GPU without room for them is refused
+VOCABULARY_ROWS = 256  # hidden states projected to the vocabulary at a time, to bound memory
+BYTES_OF_A_LOGIT = 12  # float32, together with its scaled copy and its logarithm
+RESERVE = 0.5e9  # bytes for workspaces of the kernels and for fragments
+GB = 1e9
+# Peak of dense matrix products in half precision, by a part of the GPU's name; the first match counts.
+PEAK_FLOPS = {
+    "B200": 2250e12,
+    "H200": 989e12,
+    "GH200": 989e12,
+    "H100 PCIe": 756e12,
+    "H100 NVL": 835e12,
+    "H100": 989e12,
+    "A100": 312e12,
+    "L40S": 362e12,
+    "RTX 6000 Ada": 364e12,
+    "RTX 4090": 165e12,
+    "RTX A6000": 155e12,
+    "A40": 150e12,
+    "A10": 125e12,
+    "L4": 121e12,
+    "V100": 125e12,
+    "T4": 65e12,
+}
+
+
+@dataclass(frozen=True)
+class Needs:
+    """Memory of scoring, in bytes.
+
+    Attributes:
+        weights: Weights that are not loaded yet.
+        activations: Intermediate results of one batch.
+        prefixes: Keys and values of prefixes that are kept between batches.
+        logits: Hidden states that are projected at a time, as rewards or as log-probabilities of the vocabulary.
+        token_budget: Tokens of a batch.
+    """
+
+    weights: int
+    activations: int
+    prefixes: int
+    logits: int
+    token_budget: int
+
+    @property
+    def total(self) -> float:
+        """All of it, with a reserve for what arithmetic does not know."""
+        return self.weights + 1.1 * self.activations + self.prefixes + self.logits + RESERVE
+
+
+def needs_of(
+    config: PretrainedConfig,
+    token_budget: int,
+    *,
+    itemsize: int,
+    num_logits: int,
+    weights: int = 0,
+    prefix_tokens: int = 0,
+) -> Needs:
+    """Return the memory that scoring with a decoder needs.
+
+    The activations are largest in the gated feed-forward block: the embedded tokens, the residual stream, its norm, the
+    block's result and the states that are read (5 vectors of the hidden size), the gate, the other factor and their
+    product (3 of the inner size), and the rotations. Encoders need less.
+
+    Args:
+        config: Configuration of the model.
+        token_budget: Tokens of a batch.
+        itemsize: Bytes of an activation.
+        num_logits: Number of labels, or size of the vocabulary.
+        weights: Bytes of the weights that are not loaded yet.
+        prefix_tokens: Tokens of prefixes whose keys and values are kept between batches.
+    """
+    text = config.get_text_config()
+    _, key_heads, width = _heads(text)
+    vectors = 5 * text.hidden_size + 3 * _inner_size(text) + 2 * width
+    return Needs(
+        weights=weights,
+        activations=token_budget * vectors * itemsize,
+        prefixes=prefix_tokens * text.num_hidden_layers * 2 * key_heads * width * itemsize,
+        logits=VOCABULARY_ROWS * num_logits * BYTES_OF_A_LOGIT,
+        token_budget=token_budget,
+    )
+
+
+def largest_fitting(needs: Callable[[int], Needs], free: float, token_budget: int = DEFAULT_BUDGETS["cuda"]) -> Needs:
+    """Return the needs with the largest budget that fits, halved from `token_budget` down to `SMALLEST_BUDGET`.
+
+    Args:
+        needs: The needs by token budget.
+        free: Free memory in bytes.
+        token_budget: Largest token budget.
+    """
+    planned = needs(token_budget)
+    while planned.total > free and planned.token_budget > SMALLEST_BUDGET:
+        planned = needs(max(SMALLEST_BUDGET, planned.token_budget // 2))
+    return planned
+
+
+def check_memory(name: str, planned: Needs, free: float, device: str) -> None:
+    """Raise `DeviceError` if the needs of a model exceed the free memory of a device.
+
+    Args:
+        name: Name of the model.
+        planned: Its needs with the smallest budget that is worth trying.
+        free: Free memory in bytes.
+        device: Name of the device.
+    """
+    if planned.total > free:
+        raise DeviceError(
+            f"{name} needs about {planned.total / GB:.1f} GB ({planned.weights / GB:.1f} GB of weights, the rest for "
+            f"batches of {planned.token_budget:,} tokens), and {device} has {free / GB:.1f} GB free; set "
+            '`device="spread"`, or choose a smaller `dtype=...` or model.'
+        )
+
+
+def forward_flops(config: PretrainedConfig, tokens: int, pairs: int = 0) -> float:
+    """Return the floating-point operations of the matrix products of a forward pass, without the head.
+
+    Args:
+        config: Configuration of a decoder with gated feed-forward blocks.
+        tokens: Computed tokens.
+        pairs: Pairs of a token and one that it attends to.
+    """
+    text = config.get_text_config()
+    heads, key_heads, width = _heads(text)
+    projections = text.hidden_size * width * 2 * (heads + key_heads)
+    layer = 2 * tokens * (projections + 3 * text.hidden_size * _inner_size(text)) + 4 * pairs * heads * width
+    return float(text.num_hidden_layers * layer)
+
+
+def peak_flops(device_name: str) -> float | None:
+    """Return the peak of a GPU in half precision, in operations a second; None for an unknown name."""
+    return next((peak for name, peak in PEAK_FLOPS.items() if name in device_name), None)
+
+
+def free_memory(device: torch.device) -> float | None:
+    """Return the bytes of a GPU that are free or cached by this process; None for other devices."""
+    if device.type != "cuda":
+        return None
+    cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return float(torch.cuda.mem_get_info(device)[0] + cached)
+
+
+def saved_parameters(name: str) -> int:
+    """Return the number of parameters in the safetensors files of a folder; 0 if there are none to be read."""
+    size = 0
+    if Path(name).is_dir():
+        with suppress(OSError, SafetensorError):
+            for path in Path(name).glob("*.safetensors"):
+                with safe_open(path, "pt") as weights:
+                    size += sum(math.prod(weights.get_slice(key).get_shape()) for key in weights.keys())  # noqa: SIM118
+    return size
+
+
+def check_before_loading(
+    kind: Any, model: LocalModel, load_config: Callable[[LocalModel], PretrainedConfig], device: torch.device
+) -> None:
+    """Raise `DeviceError` if a model and a small batch do not fit into a GPU.
+
+    Args:
+        kind: Class that loads the model.
+        model: The model.
+        load_config: Loads its configuration.
+        device: The device. Only GPUs are checked.
+    """
+    free = free_memory(device)
+    if free is None:
+        return
+    config = load_config(model)
+    if not _is_plannable(config):
+        return
+    saved = config.dtype if model.dtype == "auto" else getattr(torch, model.dtype)
+    itemsize = saved.itemsize if isinstance(saved, torch.dtype) else torch.float32.itemsize
+    weights = itemsize * (saved_parameters(model.name) or _parameters(kind, config))
+    num_logits = config.get_text_config().vocab_size if "CausalLM" in kind.__name__ else config.num_labels or 1
+    needs = partial(needs_of, config, itemsize=itemsize, num_logits=num_logits, weights=weights)
+    check_memory(model.name, largest_fitting(needs, free), free, str(device))
+
+
+def fitting_budget(network: ReadableNetwork) -> int:
+    """Return the tokens of a batch for a network on a GPU: the default, or fewer if memory is short."""
+    free = free_memory(network.device)
+    return DEFAULT_BUDGETS["cuda"] if free is None else _network_needs(network, free).token_budget
+
+
+def describe_needs(network: ReadableNetwork, tokens: int, token_budget: int) -> str:
+    """Describe in one sentence what scoring on a GPU needs.
+
+    Args:
+        network: The network.
+        tokens: Tokens to compute.
+        token_budget: Tokens of a batch.
+    """
+    sentence = f"{tokens:,} tokens to compute in batches of at most {token_budget:,}"
+    free, config = free_memory(network.device), network.model.config
+    if free is None or not _is_plannable(config):
+        return f"{sentence}."
+    needs = _network_needs(network, math.inf, token_budget)
+    name = torch.cuda.get_device_name(network.device)
+    peak = peak_flops(name)
+    least = "" if peak is None else f", and at least {forward_flops(config, tokens) / peak:.0f} s at the peak of {name}"
+    return f"{sentence}: about {needs.total / GB:.1f} GB beside the weights ({free / GB:.1f} GB are free){least}."
+
+
+def _network_needs(network: ReadableNetwork, free: float, token_budget: int = DEFAULT_BUDGETS["cuda"]) -> Needs:
+    weight = getattr(network.head, "weight", None)
+    num_logits = 1 if weight is None else len(weight)
+    needs = partial(needs_of, network.model.config, itemsize=network.dtype.itemsize, num_logits=num_logits)
+    if not _is_plannable(network.model.config):
+        return Needs(0, 0, 0, 0, token_budget)
+    return largest_fitting(needs, free, token_budget)
+
+
+def _parameters(kind: Any, config: PretrainedConfig) -> int:
+    """Count the parameters of a model by building it without memory."""
+    with torch.device("meta"):
+        model = kind.from_config(config)
+    return sum(weights.numel() for weights in model.parameters())
+
+
+def _is_plannable(config: PretrainedConfig) -> bool:
+    """Return whether a configuration has the sizes that the arithmetic needs; those of some models' own code do not."""
+    text = config.get_text_config()
+    sizes = ("hidden_size", "num_attention_heads", "num_hidden_layers", "vocab_size")
+    return all(isinstance(getattr(text, name, None), int) for name in sizes)
+
+
+def _heads(text: PretrainedConfig) -> tuple[int, int, int]:
+    """Return the numbers of heads and of key heads, and the width of a head."""
+    heads = text.num_attention_heads
+    width = getattr(text, "head_dim", None) or text.hidden_size // heads
+    return heads, getattr(text, "num_key_value_heads", None) or heads, width
+
+
+def _inner_size(text: PretrainedConfig) -> int:
+    return int(getattr(text, "intermediate_size", None) or 4 * text.hidden_size)
