@@ -19,7 +19,8 @@ from transformers import AttentionInterface, AttentionMaskInterface
 
 from pluralbench_local.autotune import fastest
 from pluralbench_local.packing import Packed, Segment, Tokens, pack
-from pluralbench_local.varlen import varlen_attention
+from pluralbench_local.transfer import to_device
+from pluralbench_local.varlen import has_varlen_kernel, varlen_attention
 
 PACKED = "pluralbench_packed"
 QUERY_BLOCK = 128  # rows of attention scores at a time: they fit into the cache, and later keys are left out
@@ -93,7 +94,7 @@ def attention(
     last = getattr(module, "layer_idx", None) == getattr(getattr(module, "config", None), "num_hidden_layers", 0) - 1
     if window or softcap:
         output = _attend_blocked(packed, query, key, value, scale, last=last, window=window, cap=softcap)
-    elif query.is_cuda and query.element_size() == 2:
+    elif has_varlen_kernel(query, value):
         output = varlen_attention(packed, query, key, value, scale)
     elif packed.mode == "exact":
         output = _attend_per_segment(packed, query, key, value, scale)
@@ -247,6 +248,22 @@ AttentionInterface.register(PACKED, attention)
 AttentionMaskInterface.register(PACKED, _make_no_mask)
 
 
+def read_index(packed: Packed, device: torch.device, *, at_least: int = 0) -> Tensor:
+    """Return the rows that are read as an index, copied to a device once.
+
+    Args:
+        packed: The batch.
+        device: The device.
+        at_least: Number of rows below which the last one is repeated.
+    """
+    cached = (f"{at_least} rows", device)
+    if cached not in packed.on_device:
+        rows = packed.read_rows
+        packed.on_device[cached] = to_device(rows + rows[-1:] * (at_least - len(rows)), device)
+    index: Tensor = packed.on_device[cached]
+    return index
+
+
 def read_only_last_rows(layer: nn.Module) -> list[RemovableHandle]:
     """Restrict the last layer's queries, attention outputs and feed-forward block to the rows that are read.
 
@@ -258,15 +275,14 @@ def read_only_last_rows(layer: nn.Module) -> list[RemovableHandle]:
         packed = _current.get()
         if packed is None:
             return None
-        rows = packed.read_rows
-        return (inputs[0][:, rows + rows[-1:] * (MIN_ROWS - len(rows))], *inputs[1:])
+        return (inputs[0][:, read_index(packed, inputs[0].device, at_least=MIN_ROWS)], *inputs[1:])
 
     def scatter(_: nn.Module, __: object, output: Tensor) -> Tensor | None:
         packed = _current.get()
         if packed is None:
             return None
         all_rows = output.new_zeros(output.shape[0], len(packed.ids), output.shape[2])
-        all_rows[:, packed.read_rows] = output[:, : len(packed.read_rows)]
+        all_rows[:, read_index(packed, output.device)] = output[:, : len(packed.read_rows)]
         return all_rows
 
     blocks = [block for name, block in layer.named_modules() if name in READ_ROWS_MODULES]

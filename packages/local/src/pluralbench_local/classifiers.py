@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,6 +15,7 @@ from pluralbench_local.network import AGREEMENT, ReadableNetwork, using_default_
 from pluralbench_local.packing import Tokens
 from pluralbench_local.planning import VOCABULARY_ROWS
 from pluralbench_local.scoring import RunOptions, record_of, score_locally, tolerance, unmeasured
+from pluralbench_local.transfer import to_device
 
 RULE = re.compile(r"^(logit|softmax):(-?\d+)$")
 
@@ -52,7 +54,7 @@ class Classifier:
     def rewards(self, groups: Sequence[Sequence[Tokens]], read: Read) -> tuple[list[float], int]:
         """Compute the reward of each conversation, in order, and return the number of tokens computed too."""
         states, rows, computed = read(self.network, groups)
-        last = states[[indices[-1] for indices in rows]]
+        last = states[to_device([indices[-1] for indices in rows], states.device)]
         if self.network.head is None:
             logits = last
         elif self.options.mode == "fast":
@@ -163,20 +165,23 @@ def _log_probabilities(network: ReadableNetwork, groups: Sequence[Sequence[Token
     """Sum the log-probabilities of the tokens after each read position, by conversation, in float64."""
     states, rows, computed = read(network, groups)
     conversations = [tokens for group in groups for tokens in group]
-    owner = torch.tensor([number for number, indices in enumerate(rows) for _ in indices], device=states.device)
-    index = torch.tensor([index for indices in rows for index in indices], device=states.device)
-    next_tokens = [tokens.ids[position + 1] for tokens in conversations for position in tokens.reads]
-    target = torch.tensor(next_tokens, device=states.device)
+    owner = to_device([number for number, indices in enumerate(rows) for _ in indices], states.device)
+    target = to_device([tokens.ids[place + 1] for tokens in conversations for place in tokens.reads], states.device)
     # Responses that share a prompt share the state that predicts their first token: project each state once.
-    unique, index = torch.unique(index, return_inverse=True)
-    order = index.argsort(stable=True)
-    bounds = torch.searchsorted(index[order], torch.arange(0, len(unique) + VOCABULARY_ROWS, VOCABULARY_ROWS).to(index))
+    read_rows = np.array([index for indices in rows for index in indices], dtype=np.int64)
+    distinct, numbers = np.unique(read_rows, return_inverse=True)
+    by_number = numbers.argsort(kind="stable")
+    starts = range(0, len(distinct), VOCABULARY_ROWS)
+    ends = [int(end) for end in np.searchsorted(numbers[by_number], [start + VOCABULARY_ROWS for start in starts])]
+    unique, inverse, order = (
+        to_device(torch.from_numpy(each), states.device) for each in (distinct, numbers, by_number)
+    )
     sums = torch.zeros(len(conversations), dtype=torch.float64, device=states.device)
-    for number, start in enumerate(range(0, len(unique), VOCABULARY_ROWS)):
+    for start, begin, end in zip(starts, [0, *ends], ends, strict=False):
         logits = _language_model_logits(network, states[unique[start : start + VOCABULARY_ROWS]])
-        chunk = order[bounds[number] : bounds[number + 1]]
-        chunk_rows = index[chunk] - start
-        values = logits.log_softmax(-1)[chunk_rows, target[chunk]]  # `logsumexp` takes up to four times as long
+        chunk = order[begin:end]
+        # `logsumexp` takes up to four times as long.
+        values = logits.log_softmax(-1)[inverse[chunk] - start, target[chunk]]
         sums.index_add_(0, owner[chunk], values.double())
     return sums, computed
 

@@ -10,9 +10,10 @@ from pluralbench_rewards import Mode
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from pluralbench_local.attention import PACKED, NotPackable, packed_attention, read_only_last_rows
+from pluralbench_local.attention import PACKED, NotPackable, packed_attention, read_index, read_only_last_rows
 from pluralbench_local.gates import fuse_gated_mlps
 from pluralbench_local.packing import Packed, Tokens, pack
+from pluralbench_local.transfer import to_device
 
 PACKABLE_LAYERS = {"full_attention", "sliding_attention"}
 # Largest difference of two ways to compute the same, relative to the largest number.
@@ -108,12 +109,12 @@ def read_packed(
     packed = pack(groups, mode)
     states = _packed_states(network.body, packed, network.device)
     index = {row: number for number, row in enumerate(packed.read_rows)}
-    return states[packed.read_rows], [[index[row] for row in rows] for rows in packed.rows], len(packed.ids)
+    read = states[read_index(packed, states.device)]
+    return read, [[index[row] for row in rows] for rows in packed.rows], len(packed.ids)
 
 
 def _packed_states(body: nn.Module, packed: Packed, device: torch.device) -> Tensor:
-    ids = torch.tensor([packed.ids], device=device)
-    positions = torch.tensor([packed.positions], device=device)
+    ids, positions = to_device([packed.ids], device), to_device([packed.positions], device)
     with packed_attention(packed):
         states: Tensor = body(input_ids=ids, position_ids=positions, use_cache=False).last_hidden_state[0]
     return states
@@ -131,7 +132,7 @@ def read_padded(network: ReadableNetwork, conversations: Sequence[Tokens]) -> tu
     for row, tokens in enumerate(conversations):
         ids[row, : len(tokens.ids)] = torch.tensor(tokens.ids)
         mask[row, : len(tokens.ids)] = 1
-    ids, mask = ids.to(network.device), mask.to(network.device)
+    ids, mask = to_device(ids, network.device), to_device(mask, network.device)
     if network.head is None:
         logits: Tensor = network.model(input_ids=ids, attention_mask=mask).logits
         return logits, [[row] for row in range(len(conversations))], ids.numel()

@@ -79,7 +79,7 @@ class Packed:
         segments: Segments, in the order of their rows.
         rows: Rows that are read, by conversation.
         attended_layers: Number of layers whose attention has been computed.
-        levels: Cache of `pluralbench_local.varlen`, by device.
+        on_device: Cache of the tensors of the batch on a device, by what they are and the device.
     """
 
     mode: Mode
@@ -88,7 +88,7 @@ class Packed:
     segments: list[Segment]
     rows: list[list[int]]
     attended_layers: int = 0
-    levels: dict[Any, list[Any]] = field(default_factory=dict)
+    on_device: dict[tuple[str, Any], Any] = field(default_factory=dict)
 
     @cached_property
     def read_rows(self) -> list[int]:

@@ -7,6 +7,7 @@ checkpoints and resuming.
 import math
 import time
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -39,6 +40,7 @@ from pluralbench_local.training_job import (
 from pluralbench_local.training_model import TrainableModel, finalize, load_trainee, set_pad_token
 from pluralbench_local.training_options import TrainingConfig
 from pluralbench_local.training_rewards import Rewards, evaluating, head_rewards, model_rewards
+from pluralbench_local.transfer import to_device
 
 HELD_OUT = "held-out rankings"
 REWARD = Kind(TRAINING_FILE, "pluralbench-local", ("transformers", "tokenizers", "peft"))
@@ -189,7 +191,7 @@ def ranking_loss(rewards: Tensor, pairs: Sequence[tuple[int, int]], weight: floa
     Returns:
         The loss and the regularizer, both scalars.
     """
-    better, worse = torch.tensor(pairs, device=rewards.device).T
+    better, worse = to_device(pairs, rewards.device).T
     regularizer = rewards.square().mean()
     loss = -logsigmoid(rewards[better] - rewards[worse]).mean()
     return loss + weight * regularizer, regularizer
@@ -261,20 +263,25 @@ def _step(
 ) -> dict[str, Any]:
     """Accumulate the gradients of a step's batches, and return its line of the log."""
     started = time.perf_counter()
-    sums = {"loss": 0.0, "regulariser": 0.0}
-    right = 0
+    computed = []
     for batch in step:
         rewards = rewards_of(data, batch.members)
         loss, regularizer = ranking_loss(rewards, batch.pairs, options.center_rewards_coefficient)
         accelerator.backward(loss / len(step))
-        values = rewards.tolist()
-        right += sum(values[better] > values[worse] for better, worse in batch.pairs)
-        sums["loss"] += loss.item() / len(step)
-        sums["regulariser"] += regularizer.item() / len(step)
+        computed.append((rewards.detach(), loss.detach(), regularizer.detach()))
     norm = accelerator.clip_grad_norm_(trained, options.max_grad_norm)
+    # Read after all batches: each reading waits for a GPU.
+    rewards_by_batch, losses, regularizers = zip(*computed, strict=True)
+    values = iter(torch.cat(rewards_by_batch).tolist())
+    right = 0
+    for batch in step:
+        own = list(islice(values, len(batch.members)))
+        right += sum(own[better] > own[worse] for better, worse in batch.pairs)
     pairs, responses = sum(len(batch.pairs) for batch in step), sum(len(batch.members) for batch in step)
     seconds = time.perf_counter() - started
-    return sums | {
+    return {
+        "loss": sum(value / len(step) for value in torch.stack(losses).tolist()),
+        "regulariser": sum(value / len(step) for value in torch.stack(regularizers).tolist()),
         "gradient_norm": 0.0 if norm is None else float(norm),
         "pairs": pairs,
         "accuracy": right / pairs,

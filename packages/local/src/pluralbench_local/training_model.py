@@ -18,6 +18,7 @@ from pluralbench_local.models import REWARD_HEADS, load_weights, resolve_device
 from pluralbench_local.network import ReadableNetwork, read_padded
 from pluralbench_local.packing import Tokens
 from pluralbench_local.training_options import LoraOptions
+from pluralbench_local.transfer import to_device
 
 SMALL_HEAD_STD = 0.02  # transformers' standard deviation of a new head
 # Tokens of a forward pass. On a CPU small batches are fastest (measured), as they pad least; for a GPU it is a guess.
@@ -142,8 +143,9 @@ def states_of(
     for part in parts:
         with precision():
             states, rows, _ = read_padded(network, [conversations[index] for index in part])
-        last.append(states[[indices[-1] for indices in rows]])
-    return torch.cat(last)[torch.tensor(order, device=network.device).argsort()]
+        last.append(states[to_device([indices[-1] for indices in rows], states.device)])
+    place = {index: number for number, index in enumerate(order)}
+    return torch.cat(last)[to_device([place[index] for index in range(len(order))], network.device)]
 
 
 def apply_head(trainee: TrainableModel, states: Tensor) -> Tensor:

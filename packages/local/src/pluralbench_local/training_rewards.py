@@ -17,6 +17,7 @@ from pluralbench_local.packing import Tokens
 from pluralbench_local.scoring import RunOptions, work_of
 from pluralbench_local.training_batches import Data
 from pluralbench_local.training_model import TrainableModel, apply_head, rewards_of
+from pluralbench_local.transfer import to_device
 
 Rewards = Callable[[Data, Sequence[tuple[int, int]]], Tensor]
 """From data and (ranking, response) indices to the rewards, of shape (indices,), in float32, with gradients."""
@@ -80,7 +81,7 @@ def _encode(reader: Classifier, parts: Sequence[Data]) -> dict[bytes, Tensor]:
 
     def compute(groups: Sequence[Sequence[Tokens]], read: Read) -> tuple[Sequence[Tensor], int]:
         computed, rows, tokens = read(reader.network, groups)
-        return list(computed[[indices[-1] for indices in rows]]), tokens
+        return list(computed[to_device([indices[-1] for indices in rows], computed.device)]), tokens
 
     work = work_of(reader, max(len(tokens.ids) for group in tokenized for tokens in group.conversations))
     names = [ranking.id for data in parts for ranking in data.rankings]

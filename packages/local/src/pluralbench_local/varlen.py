@@ -2,13 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from functools import cache
+from inspect import signature
+from itertools import accumulate, groupby
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from pluralbench_local.packing import Packed, Segment
+from pluralbench_local.transfer import to_device
+
+AMPERE = (8, 0)  # oldest compute capability that the kernel is built for
+MAX_WIDTH = 256  # largest width of a head
 
 
 @dataclass(frozen=True)
@@ -30,6 +36,34 @@ class Level:
     key_starts: Tensor
     longest_query: int
     longest_key: int
+
+
+def has_varlen_kernel(query: Tensor, value: Tensor) -> bool:
+    """Return whether the kernel computes these heads: 16-bit numbers on an NVIDIA GPU from Ampere on.
+
+    Args:
+        query: Shape (1, heads, rows, width).
+        value: Shape (1, key heads, rows, width).
+    """
+    width = query.shape[3]
+    return (
+        query.is_cuda
+        and query.dtype in {torch.float16, torch.bfloat16}
+        and value.shape[3] == width <= MAX_WIDTH
+        and width % 8 == 0
+        and torch.cuda.get_device_capability(query.device) >= AMPERE
+        and _torch_has_kernel()
+    )
+
+
+@cache
+def _torch_has_kernel() -> bool:
+    """Whether this torch has the kernel with fewer key heads than query heads; torch before 2.12 does not."""
+    try:
+        from torch.nn.attention.varlen import varlen_attn  # noqa: PLC0415 - torch 2.9 does not have it
+    except ImportError:
+        return False
+    return "enable_gqa" in signature(varlen_attn).parameters
 
 
 def varlen_attention(packed: Packed, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
@@ -74,13 +108,15 @@ def varlen_attention(packed: Packed, query: Tensor, key: Tensor, value: Tensor, 
 
 def _levels(packed: Packed, device: torch.device) -> list[Level]:
     """First all segments over themselves, then by depth those that are continued; cached by device."""
-    if device not in packed.levels:
+    cached = ("levels", device)
+    if cached not in packed.on_device:
         continued = [segment for segment in packed.segments if segment.subtree_end > segment.end]
         continued.sort(key=_depth)
         runs = [range(segment.start, segment.end) for segment in packed.segments]
         depths = [list(segments) for _, segments in groupby(continued, key=_depth)]
-        packed.levels[device] = [_level(runs, runs, device), *(_level(*_runs(depth), device) for depth in depths)]
-    return packed.levels[device]
+        packed.on_device[cached] = [_level(runs, runs, device), *(_level(*_runs(depth), device) for depth in depths)]
+    levels: list[Level] = packed.on_device[cached]
+    return levels
 
 
 def _depth(segment: Segment) -> int:
@@ -96,10 +132,10 @@ def _runs(segments: Sequence[Segment]) -> tuple[list[range], list[range]]:
 
 def _level(queries: Sequence[range], keys: Sequence[range], device: torch.device) -> Level:
     def starts(runs: Sequence[range]) -> Tensor:
-        return torch.tensor([0, *map(len, runs)], device=device, dtype=torch.int32).cumsum(0, dtype=torch.int32)
+        return to_device(torch.tensor([0, *accumulate(map(len, runs))], dtype=torch.int32), device)
 
     def rows(runs: Sequence[range]) -> Tensor:
-        return torch.tensor([row for run in runs for row in run], device=device, dtype=torch.long)
+        return to_device([row for run in runs for row in run], device)
 
     return Level(
         rows=rows(queries),

@@ -30,6 +30,7 @@ from pluralbench_local.personal.contract import Backbone, BackboneRecord, key_of
 from pluralbench_local.personal.encoders import load_encoder
 from pluralbench_local.personal.texts import Remaining, Texts, TokenizedTexts, context_tokens
 from pluralbench_local.scoring import RunOptions, length_limit, loaded_fields, work_of
+from pluralbench_local.transfer import to_device
 
 # Contents alone, with a blank line between them and before an answer.
 PLAIN_TEMPLATE = (
@@ -103,7 +104,7 @@ class Decoder:
 
     def _states(self, groups: Sequence[Sequence[Tokens]], read: Read) -> tuple[Sequence[Tensor], int]:
         states, rows, computed = read(self.network, groups)
-        return list(states[[indices[-1] for indices in rows]].cpu()), computed
+        return list(states[to_device([indices[-1] for indices in rows], states.device)].cpu()), computed
 
 
 def load_backbone(model: str | Path | LocalModel, *, scoring: ScoringConfig | None = None) -> Backbone:
