@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from pluralbench_local.network import AGREEMENT
+from pluralbench_local.transfer import to_device
 from torch import Tensor
 from transformers import PreTrainedModel, TemperatureLogitsWarper, TopPLogitsWarper
 from transformers.cache_utils import DynamicCache, DynamicLayer
@@ -48,7 +49,7 @@ def sample_tokens(logits: Tensor, sampling: DecodingParams, uniform: Sequence[fl
     if sampling.top_p is not None and sampling.top_p < 1:
         scores = TopPLogitsWarper(sampling.top_p)(no_ids, scores)
     cumulative = scores.softmax(-1, dtype=torch.float64).cumsum(-1)
-    places = torch.tensor(uniform, dtype=torch.float64, device=logits.device) * cumulative[:, -1]
+    places = to_device(torch.tensor(uniform, dtype=torch.float64), logits.device) * cumulative[:, -1]
     # `right=True` never draws a token of probability 0.
     return torch.searchsorted(cumulative, places.unsqueeze(-1), right=True)[:, 0]
 
@@ -58,7 +59,7 @@ class _BatchedSamples:
 
     def __init__(self, model: Any, cache: Any, samples: int) -> None:
         self._model, self._cache = model, cache
-        cache.reorder_cache(torch.zeros(samples, dtype=torch.long))
+        cache.reorder_cache(torch.zeros(samples, dtype=torch.long, device=model.device))
 
     def step(self, tokens: Tensor) -> Tensor:
         """Append a token to each sample (shape (samples,)); return the next logits, shape (samples, vocabulary)."""
@@ -78,14 +79,14 @@ class _PackedSamples:
 
     def __init__(self, model: Any, caches: Sequence[Any], owners: Sequence[int]) -> None:
         self._model, self._cache = model, caches[0]
-        lengths = torch.tensor([cache.get_seq_length() for cache in caches])
+        lengths = [cache.get_seq_length() for cache in caches]
         for layer, *others in zip(*(cache.layers for cache in caches), strict=True):
             layer.keys = torch.cat([layer.keys, *(other.keys for other in others)], dim=-2)
             layer.values = torch.cat([layer.values, *(other.values for other in others)], dim=-2)
-        owner = torch.tensor(owners)
-        self._positions = lengths[owner].to(model.device)
-        belongs = torch.arange(len(caches)).repeat_interleave(lengths)
-        self._mask = (owner.unsqueeze(1) == belongs.unsqueeze(0)).to(model.device)
+        self._positions = to_device([lengths[owner] for owner in owners], model.device)
+        belongs = [number for number, length in enumerate(lengths) for _ in range(length)]
+        owner, prompt = to_device(owners, model.device), to_device(belongs, model.device)
+        self._mask = owner.unsqueeze(1) == prompt.unsqueeze(0)
 
     def step(self, tokens: Tensor) -> Tensor:
         own = torch.eye(len(tokens), dtype=torch.bool, device=self._mask.device)
@@ -102,7 +103,7 @@ class _PackedSamples:
 
     def keep(self, places: Tensor) -> None:
         self._mask, self._positions = self._mask[places], self._positions[places]
-        used = self._mask.any(0)
+        used = self._mask.any(0).nonzero().flatten()  # indices, since each layer would search a mask again
         self._mask = self._mask[:, used]
         for layer in self._cache.layers:
             layer.keys, layer.values = layer.keys[:, :, used], layer.values[:, :, used]
@@ -113,7 +114,7 @@ class Decoder:
 
     def __init__(self, model: PreTrainedModel, ends: Sequence[int]) -> None:
         self.model: Any = model
-        self._ends = torch.tensor(sorted(ends), device=model.device)
+        self._ends = frozenset(ends)
         self.packing = self._supports_packing()
 
     @torch.inference_mode()
@@ -146,26 +147,26 @@ class Decoder:
                     yield own[place], tokens_drawn, end
             return
         first, rows = self._prefill_all(prompts, owners, max(max_tokens))
-        logits = first[torch.tensor(owners, device=first.device)]
+        logits = first[to_device(owners, first.device)]
         random = [np.random.default_rng(seed) for seed in seeds]
         drawn: list[list[int]] = [[] for _ in owners]
         batch = list(range(len(owners)))  # the sample in each row
         running = set(batch)
         while running:
             tokens = sample_tokens(logits, sampling, [random[place].random() for place in batch])
-            ended = torch.isin(tokens, self._ends).tolist()
-            for row, (place, token) in enumerate(zip(batch, tokens.tolist(), strict=True)):
+            for place, token in zip(batch, tokens.tolist(), strict=True):
                 if place not in running:
                     continue
-                if not ended[row]:
+                ended = token in self._ends
+                if not ended:
                     drawn[place].append(token)
-                if ended[row] or len(drawn[place]) > last_place[place]:
+                if ended or len(drawn[place]) > last_place[place]:
                     running.discard(place)
-                    yield place, drawn[place], ended[row]
+                    yield place, drawn[place], ended
             if running and len(running) <= COMPACT_BELOW * len(batch):
                 running_rows = [row for row, place in enumerate(batch) if place in running]
                 batch = [batch[row] for row in running_rows]
-                places = torch.tensor(running_rows, device=tokens.device)
+                places = to_device(running_rows, tokens.device)
                 rows.keep(places)
                 tokens = tokens[places]
             if running:
@@ -186,7 +187,7 @@ class Decoder:
     def _prefill(self, prompt: Sequence[int]) -> tuple[Tensor, Any]:
         cache = DynamicCache(config=self.model.config)
         last = {"logits_to_keep": 1} if "logits_to_keep" in signature(self.model.forward).parameters else {}
-        ids = torch.tensor([list(prompt)], device=self.model.device)
+        ids = to_device([list(prompt)], self.model.device)
         output = self.model(ids, past_key_values=cache, use_cache=True, **last)
         return output.logits[0, -1], output.past_key_values
 

@@ -10,6 +10,8 @@ Unlike verl, the critic's head is initialized with 0.
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from operator import mul, truediv
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +103,12 @@ class SampledStep:
     values: Tensor
     advantages: Tensor
     returns: Tensor
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """Number of tokens to train on, by row. Reading it waits for a GPU, so it is read once."""
+        sizes: list[int] = self.counts.sum(1).tolist()
+        return sizes
 
 
 def optimize_by_ppo(
@@ -257,7 +265,8 @@ def losses(
     Returns:
         `loss_objective`, `loss_critic` and `clip_fraction`.
     """
-    counts = drawn.counts[part]
+    size = sum(drawn.sizes[part])
+    counts = torch.nonzero_static(drawn.counts[part], size=size).unbind(1)
     tokens = {
         "logits": logits[counts],
         "action": drawn.rows.part(part).completions[counts],
@@ -267,8 +276,8 @@ def losses(
         "state_value": drawn.values[part][counts][:, None],
         "new_value": values[counts][:, None],
     }
-    loss_values = module(TensorDict(tokens, batch_size=[int(counts.sum())]))
-    objective, advantage = loss_values["loss_objective"], drawn.advantages[part][counts]
+    loss_values = module(TensorDict(tokens, batch_size=[size]))
+    objective, advantage = loss_values["loss_objective"], tokens["advantage"].squeeze(1)
     objective = torch.where(advantage < 0, torch.minimum(objective, -dual_clip * advantage), objective)
     return {
         "loss_objective": objective.sum(),
@@ -280,27 +289,38 @@ def losses(
 def _update(learner: PPOState, drawn: SampledStep, options: OptimizeConfig) -> dict[str, float]:
     """Update the weights for a step; return the means of its updates for the log."""
     module = loss_module(options).to(drawn.rows.ids.device)
-    sums = {"loss": 0.0, "value_loss": 0.0, "clipped": 0.0, "gradient_norm": 0.0}
+    computed, norms = [], []
     for begin in range(0, len(drawn.counts), options.update_size):
-        tokens = int(drawn.counts[begin : begin + options.update_size].sum())
+        tokens = sum(drawn.sizes[begin : begin + options.update_size])
         if not tokens:
             continue
         for first in range(begin, begin + options.update_size, options.part):
             part = slice(first, first + options.part)
-            share = int(drawn.counts[part].sum()) / tokens
+            share = sum(drawn.sizes[part]) / tokens
             if not share:
                 continue
             rows = drawn.rows.part(part)
             logits, values = logits_of(learner.policy, rows, options), learner.critic(rows)
             loss_values = losses(module, drawn, part, logits, values, options.dual_clip)
             ((loss_values["loss_objective"] + loss_values["loss_critic"]) / tokens).backward()
-            sums["loss"] += float(loss_values["loss_objective"].detach()) / tokens / options.updates
-            sums["value_loss"] += float(loss_values["loss_critic"].detach()) / tokens / options.updates
-            sums["clipped"] += float(loss_values["clip_fraction"]) * share / options.updates
+            computed.append(({name: value.detach() for name, value in loss_values.items()}, tokens, share))
         for trained, optimizer in zip((learner.policy, learner.critic), learner.optimizers, strict=True):
             norm = nn.utils.clip_grad_norm_(trained.parameters(), options.max_grad_norm)
             if trained is learner.policy:
-                sums["gradient_norm"] += float(norm) / options.updates
+                norms.append(norm)
             optimizer.step()
             optimizer.zero_grad()
-    return sums
+
+    def values_of(name: str) -> list[float]:
+        values: list[float] = torch.stack([loss_values[name] for loss_values, _, _ in computed]).tolist()
+        return values
+
+    # Read after all updates: each reading waits for a GPU.
+    tokens_of, shares = [tokens for _, tokens, _ in computed], [share for _, _, share in computed]
+    sums = {
+        "loss": sum(map(truediv, values_of("loss_objective"), tokens_of)),
+        "value_loss": sum(map(truediv, values_of("loss_critic"), tokens_of)),
+        "clipped": sum(map(mul, values_of("clip_fraction"), shares)),
+        "gradient_norm": sum(torch.stack(norms).tolist()),
+    }
+    return {name: value / options.updates for name, value in sums.items()}

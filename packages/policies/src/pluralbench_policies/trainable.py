@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from pluralbench_local import LocalModel, ModelError
 from pluralbench_local.models import load_weights, silence_transformers
+from pluralbench_local.transfer import to_device
 from pluralbench_rewards import Message
 from torch import Tensor, nn
 from transformers import AutoModel, AutoModelForCausalLM, GenerationConfig
@@ -91,7 +92,7 @@ def make_rows(prompts: Sequence[Sequence[int]], completions: Sequence[Sequence[i
         begin, end = left - len(prompt), left + len(completion)
         ids[row, begin:end] = torch.tensor([*prompt, *completion])
         mask[row, begin:end] = 1
-    return Rows(ids.to(device), mask.to(device), mask[:, left:].bool().to(device))
+    return Rows(*(to_device(tensor, device) for tensor in (ids, mask, mask[:, left:].bool())))
 
 
 @torch.no_grad()
@@ -158,9 +159,11 @@ def divergence(model: Any, start: Any, rows: Rows, options: OptimizeConfig) -> f
 
     It is the exact divergence of the distributions at each token, not an estimate from the sampled tokens.
     """
-    total = 0.0
+    totals = []
     for begin in range(0, len(rows.ids), options.part):
         part = rows.part(slice(begin, begin + options.part))
-        current, initial = (logits_of(each, part, options)[part.tokens].log_softmax(-1) for each in (model, start))
-        total += float((current.exp() * (current - initial)).sum())
+        tokens = part.tokens.nonzero(as_tuple=True)
+        current, initial = (logits_of(each, part, options)[tokens].log_softmax(-1) for each in (model, start))
+        totals.append((current.exp() * (current - initial)).sum())
+    total: float = sum(torch.stack(totals).tolist())
     return total / int(rows.tokens.sum())
