@@ -154,6 +154,9 @@ def test_an_answer_that_is_too_long_is_told_from_one_at_the_token_limit(tmp_path
         {"prompt_tokens": "many", "completion_tokens": [3]},
         {"prompt_tokens": True, "completion_tokens": {}},
         {"completion_tokens": None},
+        {"prompt_tokens_details": {"cached_tokens": -1}},
+        {"prompt_tokens_details": {"cached_tokens": 7}},
+        {"prompt_tokens_details": "all"},
         {},
         None,
         [],
@@ -164,7 +167,8 @@ def test_an_answer_that_is_too_long_is_told_from_one_at_the_token_limit(tmp_path
 def test_numbers_of_tokens_that_are_missing_or_cannot_be_are_recorded_as_none(tmp_path: Path, usage: object) -> None:
     with serve_raw(always(http(completion(usage=usage)))) as server:
         answer = asked(server, tmp_path)
-    assert (answer.outcome, answer.prompt_tokens, answer.completion_tokens) == ("answer", 0, 0)
+    assert answer.outcome == "answer"
+    assert (answer.prompt_tokens, answer.completion_tokens, answer.cached_tokens) == (0, 0, 0)
 
 
 def test_a_reply_without_choices_is_empty_and_stops_nothing(tmp_path: Path) -> None:

@@ -47,9 +47,8 @@ Write = Callable[..., Path]
 )
 @settings(max_examples=30)
 def test_sqlite_to_parquet_and_back_keeps_every_field(texts: list[str], tokens: int) -> None:
-    answers = [
-        answer(text, to=text, model=text, finish_reason=text, prompt_tokens=tokens, outcome="refusal") for text in texts
-    ]
+    counts = {"prompt_tokens": tokens, "cached_tokens": tokens // 2}
+    answers = [answer(text, to=text, model=text, finish_reason=text, outcome="refusal", **counts) for text in texts]
     with tempfile.TemporaryDirectory() as folder:
         first, second, parquet = (Path(folder) / name for name in ("a", "b", "c.parquet"))
         with Ledger(first) as ledger:

@@ -3,6 +3,7 @@
 import asyncio
 import sqlite3
 import tempfile
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -232,19 +233,21 @@ def test_a_text_that_a_content_filter_rejects_is_no_wrong_request(tmp_path: Path
     assert {answer.outcome for answer in answers} == {"content_filter"}
 
 
-def without_column(path: Path) -> None:
-    """The ledger as it was written before answers said how their request was adapted."""
+def without_columns(path: Path, names: Sequence[str]) -> None:
+    """The ledger as it was written before answers had these columns."""
     with closing(sqlite3.connect(path)) as database:
-        database.execute("ALTER TABLE calls DROP COLUMN adapted")
+        for name in names:
+            database.execute(f"ALTER TABLE calls DROP COLUMN {name}")
 
 
-def test_a_ledger_of_before_is_read_taken_and_written_to(tmp_path: Path) -> None:
+@pytest.mark.parametrize("names", [["cached_tokens"], ["adapted", "cached_tokens"]], ids="+".join)
+def test_a_ledger_of_before_is_read_taken_and_written_to(tmp_path: Path, names: list[str]) -> None:
     with serve(reasoning) as server:
         with Ledger(tmp_path / "old") as ledger:
             ask([question("a")], ledger, OpenAIChat(server.base_url))
             ledger.export(tmp_path / "old.parquet")
             expected = ledger.frame()
-        without_column(tmp_path / "old")
+        without_columns(tmp_path / "old", names)
         assert read_ledger(tmp_path / "old").equals(expected)
         assert read_ledger(tmp_path / "old.parquet").equals(expected)
         with Ledger(tmp_path / "new") as ledger:
@@ -260,5 +263,5 @@ def test_a_published_ledger_has_the_column_only_where_it_says_something(tmp_path
         answers = ask([question("a"), question("b", max_tokens=3)], ledger, OpenAIChat(server.base_url))
         for answer in answers:
             ledger.export(tmp_path / f"{answer.adapted or 'plain'}.parquet", [answer.key])
-    assert "adapted" not in pl.read_parquet_schema(tmp_path / "plain.parquet")
+    assert {"adapted", "cached_tokens"}.isdisjoint(pl.read_parquet_schema(tmp_path / "plain.parquet"))
     assert len([path for path in tmp_path.glob("*.parquet") if "adapted" in pl.read_parquet_schema(path)]) == 1

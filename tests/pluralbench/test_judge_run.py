@@ -256,14 +256,16 @@ def test_texts_of_all_scripts_are_judged(tmp_path: Path) -> None:
 
 
 def test_a_run_keeps_its_calls_and_says_what_they_took(data: Path, tmp_path: Path) -> None:
-    run, requests = judged(says("[[B]]"), data, tmp_path / "run", temperature=0.3, top_p=0.9, max_tokens=99, seed=4)
+    run, requests = judged(
+        lambda *_: Reply("[[B]]", cached=4), data, tmp_path / "run", temperature=0.3, top_p=0.9, max_tokens=99, seed=4
+    )
     names = sorted(path.name for path in run.path.iterdir())
     assert names == ["items.parquet", "ledger.parquet", "metrics.json", "run.json"]
     assert not (tmp_path / "run.work").exists()
     assert pl.read_parquet(run.path / "ledger.parquet").height == len(requests) == 32
     result, config = judging(run), run.config
     assert isinstance(config, JudgeRunConfig)
-    assert (result.calls, result.prompt_tokens, result.completion_tokens) == (32, 320, 160)
+    assert (result.calls, result.prompt_tokens, result.completion_tokens, result.cached_tokens) == (32, 320, 160, 128)
     assert [config.judge_setting(name) for name in ("temperature", "top_p", "max_tokens", "attempts")] == [
         0.3,
         0.9,

@@ -257,9 +257,15 @@ def test_what_a_run_took_is_told_and_an_older_run_says_nothing() -> None:
     assert "\nCost: under 1 s." in text_of([changed(run, cost=CostRecord(seconds=0.2512))])
     assert "Cost: 1,234 s." in text_of([changed(run, cost=CostRecord(seconds=1234))], detail=True)
     (row,) = rows_of([changed(run, cost=CostRecord(seconds=0.25))])
-    assert row["cost"] == dict.fromkeys(["seconds", "calls", "prompt_tokens", "completion_tokens", "dollars"]) | {
-        "seconds": 0.25
-    }
+    names = ["seconds", "calls", "prompt_tokens", "completion_tokens", "cached_tokens", "dollars"]
+    assert row["cost"] == dict.fromkeys(names) | {"seconds": 0.25}
+    usage = {"calls": 4, "prompt_tokens": 1_500, "completion_tokens": 100}
+    judged, cached = (for_persons(run, **usage, **counts) for counts in ({}, {"cached_tokens": 600}))
+    assert "Cost: 4 calls, 1,600 tokens." in text_of([judged])
+    assert "Cost: 4 calls, 1,600 tokens (40% of the prompts cached by the server)." in " ".join(
+        text_of([cached]).split()
+    )
+    assert rows_of([cached])[0]["cost"]["cached_tokens"] == 600
 
 
 def test_a_command_that_made_a_run_says_where_it_lies() -> None:

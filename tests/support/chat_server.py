@@ -25,6 +25,7 @@ class Reply:
     refusal: str | None = None
     model: str = "model-2026-01-01"
     tokens: tuple[int, int] = (10, 5)
+    cached: int = 0
     headers: dict[str, str] = field(default_factory=dict)
     error: dict[str, Any] = field(default_factory=dict)
     delay: float = 0.0
@@ -116,5 +117,6 @@ def completion(reply: Reply) -> dict[str, Any]:
             "prompt_tokens": reply.tokens[0],
             "completion_tokens": reply.tokens[1],
             "total_tokens": sum(reply.tokens),
+            "prompt_tokens_details": {"cached_tokens": reply.cached},
         },
     }

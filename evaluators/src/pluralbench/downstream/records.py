@@ -140,6 +140,7 @@ def outcome_record(setup: RolloutSetup, outcomes: pl.DataFrame | None) -> Outcom
         calls=0 if own is None else own.height,
         prompt_tokens=0 if own is None else int(own["prompt_tokens"].sum()),
         completion_tokens=0 if own is None else int(own["completion_tokens"].sum()),
+        cached_tokens=0 if own is None else int(own["cached_tokens"].sum()),
     )
 
 

@@ -182,6 +182,7 @@ def _join(
     if isinstance(result, JudgeResult):
         calls, prompt_tokens, completion_tokens = _ledger(output, shards)
         changes |= {"calls": calls.height, "prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens}
+        changes["cached_tokens"] = int(calls["cached_tokens"].sum())
     if isinstance(config, PersonaJudgeRunConfig):
         metrics = compute_persona_metrics(config, frame, items, output.work)
         changes["without_persona"] = without_persona(frame, config.judging.variables)

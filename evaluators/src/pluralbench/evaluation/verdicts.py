@@ -22,11 +22,12 @@ SWAPPED = {"A": "B", "B": "A", "C": "C"}
 
 
 class TokenUsage(NamedTuple):
-    """Calls and tokens of a judge."""
+    """Calls and tokens of a judge; fields as in `JudgeResult`."""
 
     calls: int
     prompt_tokens: int
     completion_tokens: int
+    cached_tokens: int
 
 
 def record_replies(
@@ -96,7 +97,7 @@ def export_calls(judge: Judge, output: Output) -> TokenUsage:
     """Write a judge's calls to the run's ledger, and count them."""
     with working_ledger(judge.ledger) as ledger:
         ledger.export(output.work / LEDGER_FILE)
-        return TokenUsage(len(ledger), *ledger.usage())
+        return TokenUsage(len(ledger), *ledger.usage(), ledger.cached_tokens())
 
 
 def judge_result(

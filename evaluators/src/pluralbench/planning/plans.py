@@ -109,7 +109,7 @@ def plan(
         if output is not None:
             with stopwatch(output.work) as seconds, working_ledger(output.work / "ledger.sqlite") as ledger:
                 plans = _write_plans(loaded, policy, ledger, seed)
-                usage = ledger.usage()
+                usage, cached_tokens = ledger.usage(), ledger.cached_tokens()
                 matches = _match_true_aspects(loaded.items.frame, plans, matching, ledger)
                 ledger.export(output.work / LEDGER_FILE, ledger.used)
                 result = PlanResult(
@@ -119,6 +119,7 @@ def plan(
                     calls=plans.height,
                     prompt_tokens=usage[0],
                     completion_tokens=usage[1],
+                    cached_tokens=cached_tokens,
                     cost=cost_of_calls(seconds(), connection, *usage),
                 )
             _save(output, config, result, plans, matches)

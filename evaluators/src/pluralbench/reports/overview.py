@@ -121,5 +121,6 @@ def _cost(run: Run) -> dict[str, float | int | None]:
         "calls": None if judging is None else judging.calls,
         "prompt_tokens": None if judging is None else judging.prompt_tokens,
         "completion_tokens": None if judging is None else judging.completion_tokens,
+        "cached_tokens": None if judging is None else judging.cached_tokens,
         "dollars": None if cost is None else cost.dollars,
     }

@@ -88,8 +88,7 @@ def plan_notes(plans: Plans) -> Iterator[str]:
     if not record.checked:
         yield "The planner does not record its training data, so it may have been trained on these items."
     yield from _numbers(plans)
-    tokens = record.prompt_tokens + record.completion_tokens
-    yield f"Cost: {cost_text(record.calls, tokens, [record.cost] if record.cost else [])}."
+    yield f"Cost: {cost_text([record], [record.cost] if record.cost else [])}."
 
 
 def _numbers(plans: Plans) -> Iterator[str]:

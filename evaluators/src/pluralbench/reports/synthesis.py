@@ -27,5 +27,4 @@ def synthesis_notes(synthesis: Synthesis) -> Iterator[str]:
             f"With {record.demonstrations:,} demonstrations in total, the judge's accuracy on the held-out pairs was "
             f"{100 * record.accuracy:.1f}% (mean over users)."
         )
-    tokens = record.prompt_tokens + record.completion_tokens
-    yield f"Cost: {cost_text(record.calls, tokens, [record.cost] if record.cost else [])}."
+    yield f"Cost: {cost_text([record], [record.cost] if record.cost else [])}."

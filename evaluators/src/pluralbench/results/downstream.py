@@ -148,6 +148,7 @@ class OutcomeRecord(FrozenModel):
         calls: Number of calls.
         prompt_tokens: Number of prompt tokens of all calls.
         completion_tokens: Number of generated tokens of all calls.
+        cached_tokens: Number of the prompt tokens that servers took from their prefix caches, as far as they report it.
     """
 
     judge: ModelRecord
@@ -158,6 +159,7 @@ class OutcomeRecord(FrozenModel):
     calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    cached_tokens: int = 0
 
 
 class DownstreamResult(RunResult):

@@ -59,6 +59,7 @@ class PlanResult(RunResult):
         calls: Number of calls.
         prompt_tokens: Number of prompt tokens of all calls.
         completion_tokens: Number of generated tokens of all calls.
+        cached_tokens: Number of the prompt tokens that servers took from their prefix caches, as far as they report it.
     """
 
     planner: ModelRecord
@@ -72,6 +73,7 @@ class PlanResult(RunResult):
     calls: int
     prompt_tokens: int
     completion_tokens: int
+    cached_tokens: int = 0
 
 
 class SynthesizeRunConfig(RunConfig):
@@ -106,6 +108,7 @@ class SynthesizeResult(RunResult):
         calls: Number of calls.
         prompt_tokens: Number of prompt tokens of all calls.
         completion_tokens: Number of generated tokens of all calls.
+        cached_tokens: Number of the prompt tokens that servers took from their prefix caches, as far as they report it.
     """
 
     model: ModelRecord
@@ -120,3 +123,4 @@ class SynthesizeResult(RunResult):
     calls: int
     prompt_tokens: int
     completion_tokens: int
+    cached_tokens: int = 0

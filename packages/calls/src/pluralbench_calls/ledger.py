@@ -11,11 +11,11 @@ from pluralbench_runs import UserError
 
 from pluralbench_calls.errors import CallsError, LedgerError
 from pluralbench_calls.ledger_files import (
-    ADAPTED,
     CHUNK_ROWS,
     COLUMNS,
     FORMAT,
     FORMAT_KEY,
+    OPTIONAL,
     OUTCOMES,
     Row,
     check_sqlite,
@@ -69,8 +69,11 @@ class Ledger:
         columns = ", ".join(f"{name} {'INTEGER' if kind is int else 'TEXT'} NOT NULL" for name, kind in COLUMNS.items())
         with self._transaction():
             self._database.execute(f"CREATE TABLE IF NOT EXISTS calls ({columns}, PRIMARY KEY (key)) WITHOUT ROWID")
-            if ADAPTED not in {row[1] for row in self._database.execute("PRAGMA table_info(calls)")}:
-                self._database.execute(f"ALTER TABLE calls ADD COLUMN {ADAPTED} TEXT NOT NULL DEFAULT ''")
+            present = {row[1] for row in self._database.execute("PRAGMA table_info(calls)")}
+            for name, default in OPTIONAL.items():
+                if name not in present:
+                    kind = "INTEGER" if COLUMNS[name] is int else "TEXT"
+                    self._database.execute(f"ALTER TABLE calls ADD COLUMN {name} {kind} NOT NULL DEFAULT {default!r}")
             self._database.execute(f"PRAGMA user_version = {FORMAT}")
 
     def _rows(self, query: str, values: Sequence[object] = ()) -> list[Row]:
@@ -157,6 +160,10 @@ class Ledger:
         prompts, completions = self._rows("SELECT total(prompt_tokens), total(completion_tokens) FROM calls")[0]
         return int(prompts), int(completions)
 
+    def cached_tokens(self) -> int:
+        """Sum the prompt tokens from the servers' prefix caches."""
+        return int(self._rows("SELECT total(cached_tokens) FROM calls")[0][0])
+
     def frame(self, keys: Iterable[str] | None = None) -> "pl.DataFrame":
         """Return the recorded answers (default: all) as a frame, sorted by key."""
         import polars as pl  # noqa: PLC0415 - slow to import for --help
@@ -170,9 +177,7 @@ class Ledger:
 
         wanted = None if keys is None else set(keys)
         with translate_sqlite_errors(self.path):
-            adapted = self._database.execute(f"SELECT key FROM calls WHERE {ADAPTED} <> ''")  # noqa: S608 - the same
-            is_adapted = any(wanted is None or key in wanted for (key,) in adapted)
-        names = [name for name in COLUMNS if is_adapted or name != ADAPTED]
+            names = [name for name in COLUMNS if name not in OPTIONAL or self._has_values(name, wanted)]
         failed: list[LedgerError] = []
 
         def parts(*_: object) -> "Iterator[pl.DataFrame]":
@@ -185,6 +190,11 @@ class Ledger:
         source.sink_parquet(path, metadata={FORMAT_KEY: str(FORMAT)})
         if failed:
             raise failed[0]
+
+    def _has_values(self, name: str, wanted: set[str] | None) -> bool:
+        """Whether a wanted call has a value in an optional column."""
+        query = f"SELECT key FROM calls WHERE {name} <> {OPTIONAL[name]!r}"  # noqa: S608 - the same
+        return any(wanted is None or key in wanted for (key,) in self._database.execute(query))
 
     def _parts(self, keys: Iterable[str] | None) -> "Iterator[pl.DataFrame]":
         """Yield the recorded answers (default: all) sorted by key, `CHUNK_ROWS` at a time."""

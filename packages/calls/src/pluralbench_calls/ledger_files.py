@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 FORMAT = 1
 FORMAT_KEY = "pluralbench_ledger_format"
 COLUMNS = {item.name: int if item.type is int else str for item in fields(Answer)}
-# A column that old ledgers lack. It is empty unless a model refuses a parameter. A published ledger omits the column if
-# it is empty, so that old and new builds give the same file.
-ADAPTED = "adapted"
+# Columns that old ledgers lack, with the value of a call to which they do not apply. A published ledger omits such a
+# column if no call has another value, so that old and new builds give the same file.
+OPTIONAL: dict[str, str | int] = {item.name: item.default for item in fields(Answer) if item.default is not MISSING}
 OUTCOMES = frozenset(get_args(Outcome))
 MAX_TEXT_LENGTH = 10_000_000  # characters; far more than is read of an answer
 MAX_TOKENS = 2**53
@@ -68,14 +68,15 @@ def _is_sqlite(path: Path) -> bool:
 
 
 def _sqlite_rows(path: Path) -> Iterator[list[Row]]:
-    columns = check_sqlite(path)
-    if not columns:
+    present = check_sqlite(path)
+    if not present:
         return
+    columns = [name if name in present else f"{OPTIONAL[name]!r} AS {name}" for name in COLUMNS]
     with translate_sqlite_errors(path), closing(_open(path, "ro")) as database:
-        # `check_sqlite` returns only names of `COLUMNS`.
+        # Only names and defaults of `Answer`.
         cursor = database.execute(f"SELECT {', '.join(columns)} FROM calls ORDER BY key COLLATE BINARY")  # noqa: S608
         while rows := cursor.fetchmany(CHUNK_ROWS):
-            yield validate_rows(rows if ADAPTED in columns else [(*row, "") for row in rows], path)
+            yield validate_rows(rows, path)
 
 
 def _parquet_parts(path: Path) -> "Iterator[pl.DataFrame]":
@@ -88,11 +89,16 @@ def _parquet_parts(path: Path) -> "Iterator[pl.DataFrame]":
         raise LedgerError(f"{path} is not a ledger: it is neither SQLite nor Parquet.") from None
     _check_format(path, version)
     for part in iter_parquet(path, error=LedgerError):
-        frame = part if ADAPTED in part.columns else part.with_columns(pl.lit("").alias(ADAPTED))
+        absent = {
+            name: pl.lit(default, pl.Schema(COLUMNS)[name])
+            for name, default in OPTIONAL.items()
+            if name not in part.columns
+        }
+        frame = part.with_columns(**absent)
         if dict(frame.schema) != dict(pl.Schema(COLUMNS)) or any(frame.null_count().row(0)):
             raise LedgerError(f"{path} is not a ledger: its columns are not those of a ledger.")
         _check_values(frame, path)
-        yield frame
+        yield frame.select(*COLUMNS)
 
 
 def validate_rows(rows: list[Row], path: Path) -> list[Row]:
@@ -176,7 +182,7 @@ def check_sqlite(path: Path) -> list[str]:
     if not tables:
         return []
     _check_format(path, str(version) if "calls" in tables else None)
-    if tables != {"calls"} or not COLUMNS.keys() - {ADAPTED} <= columns <= COLUMNS.keys():
+    if tables != {"calls"} or not COLUMNS.keys() - OPTIONAL.keys() <= columns <= COLUMNS.keys():
         raise LedgerError(f"{path} is not a ledger: its columns are not those of a ledger.")
     return [name for name in COLUMNS if name in columns]
 

@@ -69,6 +69,8 @@ class Answer:
         completion_tokens: Number of completion tokens; 0 if the server does not report it.
         recorded_at: Time in UTC, ISO 8601.
         adapted: How the request was changed because the model refuses a parameter, such as "without temperature".
+        cached_tokens: Number of the prompt tokens that the server took from its prefix cache; 0 if it does not report
+            it.
     """
 
     key: str
@@ -83,6 +85,7 @@ class Answer:
     completion_tokens: int
     recorded_at: str
     adapted: str = ""
+    cached_tokens: int = 0
 
     @classmethod
     def to(
@@ -94,6 +97,7 @@ class Answer:
         model: str | None = None,
         finish_reason: str = "",
         tokens: tuple[int, int] = (0, 0),
+        cached_tokens: int = 0,
         adapted: str = "",
         secrets: Sequence[str] = (),
     ) -> Self:
@@ -108,6 +112,7 @@ class Answer:
             model: Model name from the server. None: that of the request.
             finish_reason: Finish reason from the server.
             tokens: Number of prompt tokens and of completion tokens.
+            cached_tokens: Number of the prompt tokens from the server's prefix cache.
             adapted: How the request was changed for the model.
             secrets: Further environment variables with secrets; see `pluralbench_runs.secrets`.
         """
@@ -128,6 +133,7 @@ class Answer:
             completion_tokens=tokens[1],
             recorded_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
             adapted=adapted,
+            cached_tokens=cached_tokens,
         )
 
 

@@ -29,6 +29,7 @@ class CompletionReply(NamedTuple):
         finish_reason: Finish reason from the server.
         model: Model name from the server; None if it sends none.
         tokens: Number of prompt tokens and of completion tokens; 0 if the server sends no plausible number.
+        cached_tokens: Number of the prompt tokens from the server's prefix cache; 0 likewise.
     """
 
     outcome: Outcome
@@ -36,6 +37,7 @@ class CompletionReply(NamedTuple):
     finish_reason: str
     model: str | None = None
     tokens: tuple[int, int] = (0, 0)
+    cached_tokens: int = 0
 
     def answer(self, request: Request, refused: Collection[str], secrets: Sequence[str] = ()) -> Answer:
         """Create the answer to a request.
@@ -52,6 +54,7 @@ class CompletionReply(NamedTuple):
             model=self.model,
             finish_reason=self.finish_reason,
             tokens=self.tokens,
+            cached_tokens=self.cached_tokens,
             adapted=describe_adaptation(request, refused),
             secrets=secrets,
         )
@@ -71,12 +74,15 @@ def parse_completion(completion: Any) -> CompletionReply | None:
         return None
     refusal, reason = _text(getattr(message, "refusal", None)), _text(getattr(choice, "finish_reason", None))
     usage = getattr(completion, "usage", None)
+    details = getattr(usage, "prompt_tokens_details", None)
+    prompt_tokens = _count(getattr(usage, "prompt_tokens", None))
     return CompletionReply(
         outcome=_outcome(content or "", refusal, reason),
         text=content or refusal,
         finish_reason=reason,
         model=_text(getattr(completion, "model", None)) or None,
-        tokens=(_count(getattr(usage, "prompt_tokens", None)), _count(getattr(usage, "completion_tokens", None))),
+        tokens=(prompt_tokens, _count(getattr(usage, "completion_tokens", None))),
+        cached_tokens=min(prompt_tokens, _count(getattr(details, "cached_tokens", None))),
     )
 
 
