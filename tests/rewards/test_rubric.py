@@ -73,8 +73,9 @@ def test_the_judge_sees_question_answer_and_numbered_aspects_and_no_more(tmp_pat
     system, asked = body["messages"]
     assert (system["role"], asked["role"]) == ("system", "user")
     assert asked["content"] == (
-        "<question>\nWhat should I cook?\n</question>\n\n<answer>\nLentils, they are cheap.\n</answer>\n\n"
-        "<aspects>\n1. a small purse\n2. no meat\n3. little time\n</aspects>"
+        "<question>\nWhat should I cook?\n</question>\n\n"
+        "<aspects>\n1. a small purse\n2. no meat\n3. little time\n</aspects>\n\n"
+        "<answer>\nLentils, they are cheap.\n</answer>"
     )
     [scores] = body["response_format"]["json_schema"]["schema"]["properties"].values()
     assert (scores["minItems"], scores["maxItems"]) == (3, 3)

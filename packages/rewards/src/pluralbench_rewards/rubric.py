@@ -20,8 +20,8 @@ from pluralbench_rewards.judge_prompts import SECTION, ReplySchema
 
 MAX_SCORE = 2  # of an aspect
 SYSTEM = """\
-You check how far an answer gives a person what they expect of it. You see their question, the answer, and a numbered \
-list of aspects that this person expects. Judge each aspect by itself and by the answer alone:
+You check how far an answer gives a person what they expect of it. You see their question, a numbered list of aspects \
+that this person expects, and the answer. Judge each aspect by itself and by the answer alone:
 0: the answer does not cover it;
 1: the answer covers it in part, or in passing;
 2: the answer covers it fully and to the point.
@@ -55,7 +55,8 @@ def score_aspects(judge: Judge, cases: Sequence[RubricCase]) -> list[ParsedReply
     def request(case: RubricCase, attempt: int) -> Request:
         count = len(case.aspects)
         aspects = "\n".join(f"{number}. {aspect}" for number, aspect in enumerate(case.aspects, start=1))
-        sections = {"question": case.question, "answer": case.answer, "aspects": aspects}
+        # The answer is last, because other answers to the question follow the same beginning.
+        sections = {"question": case.question, "aspects": aspects, "answer": case.answer}
         scores = {"type": "array", "items": {"type": "integer", "minimum": 0, "maximum": MAX_SCORE}}
         schema = ReplySchema("scores", {"scores": scores | {"minItems": count, "maxItems": count}})
         return judge.request(
