@@ -30,6 +30,17 @@ def test_answers_come_in_the_order_of_the_requests(tmp_path: Path) -> None:
     assert [answer.text for answer in answers] == [f"re: {text}" for text in texts]
 
 
+@pytest.mark.parametrize("workers", [1, 3])
+def test_prompts_that_begin_alike_are_sent_one_after_the_other(tmp_path: Path, workers: int) -> None:
+    texts = [f"{user} question {number}" for number in range(4) for user in ("鼓", "user", "سؤال")]
+    with serve(lambda *_: Reply(delay=0.02)) as server, Ledger(tmp_path / "ledger") as ledger:
+        ask([question(text) for text in texts], ledger, chat_at(server.base_url), limits=Limits(concurrency=workers))
+    assert server.most_at_once == workers
+    sent = [body["messages"][0]["content"] for body in server.requests]
+    assert sorted(sent[:workers]) == sorted(texts)[:workers]
+    assert sent == sorted(texts) or workers > 1
+
+
 def test_nothing_to_ask_is_nothing_done(tmp_path: Path) -> None:
     with Ledger(tmp_path / "ledger") as ledger:
         assert ask([], ledger, OpenAIChat("http://127.0.0.1:9/v1")) == []

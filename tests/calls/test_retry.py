@@ -117,7 +117,7 @@ def test_limits_and_label_reach_each_round(tmp_path: Path) -> None:
 
 
 def test_a_replay_answers_from_the_ledger_and_names_what_is_missing(tmp_path: Path) -> None:
-    known, missing, other = (question(item, 0) for item in ("known", "缺", "other"))
+    known, missing, other = (question(item, 0) for item in ("known", "缺", "鼓"))
     with serve(lambda *_: Reply()) as server, Ledger(tmp_path / "ledger") as ledger:
         recorded = ask([known], ledger, OpenAIChat(server.base_url))
         assert ask([known, known], ledger, Replay()) == recorded * 2

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from asked_judges import shared_beginning
 from hypothesis import given
 from hypothesis import strategies as st
 from persona_tables import item, persona
@@ -36,6 +37,10 @@ def test_each_setting_asks_for_what_it_takes(task: str, setting: Setting, style:
         marks = set(re.findall(r"\[\[(.*?)\]\]", system))
         assert marks == {"A", "B"} | ({"C"} if setting == "tie" else {"number"} if setting == "certainty" else set())
     assert ("reasons in at most" in system) == (style == "reasoned")
+    shared = shared_beginning(
+        *(persona_messages(item(task, 1), "all", setting, style, swapped=swapped) for swapped in (False, True))
+    )
+    assert shared[shared.rindex("<") :].startswith("<option_a>\n"), "both orders share all that precedes the options"
     wanted = reply_schema(setting).properties
     assert wanted["verdict"]["enum"] == (["A", "B", "C"] if setting == "tie" else ["A", "B"])
     assert [*wanted] == ["verdict", *(["certainty"] if setting == "certainty" else [])]

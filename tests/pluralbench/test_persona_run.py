@@ -72,10 +72,10 @@ def test_who_knows_what_is_right_gets_all_of_it_in_each_setting(judged: Callable
 
 
 def test_the_table_of_verdicts_is_what_judge_metrics_reads(judged: Callable[..., Judged]) -> None:
-    run, _ = judged(lambda body, number: Reply(f"[[{knows(body)}]] [[{75 + number}]]"))
+    run, _ = judged(lambda body, number: Reply(f"[[{knows(body)}]] [[{79 + number}]]"))
     assert (run.path / "verdicts.csv").read_text(encoding="utf-8").splitlines()[:2] == [
         COLUMNS,
-        "opinion_qa,judge-1,certainty,all,0,A,75,A,opinion_qa-0,u0",
+        "opinion_qa,judge-1,certainty,all,0,A,85,A,opinion_qa-0,u0",
     ]
     measured = verdict_rows(read_verdicts(str(run.path / "verdicts.csv")))
     assert [(row["task"], row["n"], row["correct"], row["clustered_by"]) for row in measured] == [
@@ -187,7 +187,7 @@ def test_without_a_persona_nobody_is_described_and_equal_prompts_are_draws_of_th
 def test_a_person_of_whom_nothing_is_told_is_judged_and_named(judged: Callable[..., Judged], tmp_path: Path) -> None:
     table_ = [item("prism", 0), item("prism", 1, persona=persona(age=None, job=None)), item("prism", 2, persona=[])]
     run, requests = judged(right(" 50"), data=str(release(tmp_path / "bare", prism=table_)))
-    assert ["about_the_person" in shown(body) for body in requests] == [True, False, False]
+    assert sorted("about_the_person" in shown(body) for body in requests) == [False, False, True]
     assert without(run) == WithoutPersona(items=2, ids=("prism-1", "prism-2"))
     assert "Judged without a persona: ids prism-1, prism-2." in details([run]).notes
     assert run.items["sentences"].to_list() == [3, 0, 0]

@@ -1,12 +1,13 @@
 """Judges: what they are asked, what is recorded, and what becomes of replies that say nothing."""
 
 import math
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
-from asked_judges import ONE_BY_ONE, always, judge
+from asked_judges import ONE_BY_ONE, always, judge, shared_beginning
 from chat_server import Reply, refused_by_reasoning, serve
 from pluralbench_calls import (
     LOCAL_MODEL,
@@ -17,7 +18,7 @@ from pluralbench_calls import (
     Ledger,
     Rule,
 )
-from pluralbench_rewards import Comparison, Group
+from pluralbench_rewards import Comparison, Group, RubricCase, score_aspects
 from pluralbench_rewards.judge import Judge
 from pluralbench_rewards.judge_prompts import Criterion, prompts_digest
 
@@ -45,6 +46,23 @@ def test_both_responses_are_in_one_prompt_after_the_instructions(tmp_path: Path)
     assert {key: body[key] for key in body if key != "messages"} == {
         "model": "judge-1", "temperature": 0.0, "max_tokens": 512,
     }  # fmt: skip
+
+
+def test_all_that_two_requests_share_comes_before_the_responses(tmp_path: Path) -> None:
+    swapped = replace(PAIR, first=PAIR.second, second=PAIR.first)
+    group = Group("q1", PAIR.prompt, [PAIR.first, PAIR.second])
+    with serve(always("[[1]]")) as server:
+        one = judge(server, tmp_path, connection=ONE_BY_ONE, attempts=1)
+        one.compare([replace(pair, context="Likes paper.", language="English.") for pair in (PAIR, swapped)])
+        one.rate([group], ["Likes paper."], ["English."])
+        one.pick([group, replace(group, responses=group.responses[::-1])], ["Likes paper."] * 2, ["English."] * 2)
+        score_aspects(one, [RubricCase("q1", "Name a hobby.", text, ["quiet"]) for text in group.responses])
+    sent = [body["messages"] for body in server.requests]
+    shared = [shared_beginning(*sent[start : start + 2]) for start in range(0, len(sent), 2)]
+    names = ["response_a", "response", "response_1", "answer"]
+    assert [text[-len(name) - 3 :] for text, name in zip(shared, names, strict=True)] == [
+        f"<{name}>\n" for name in names
+    ]
 
 
 def test_a_conversation_is_shown_turn_by_turn(tmp_path: Path) -> None:
@@ -257,7 +275,7 @@ def test_a_pick_is_one_call_over_all_responses_of_a_group(tmp_path: Path) -> Non
         assert [pick.value for pick in one.pick(groups, ["Likes paper.", ""])] == [3, 2]
     assert [pick.value for pick in picks] == [3, 2]
     assert len(server.requests) == 2, "recorded picks are not asked again"
-    first, second = [body["messages"] for body in server.requests]
+    second, first = [body["messages"] for body in server.requests]  # in the order of the prompts: "2 answers" first
     assert first[1]["content"] == (
         "<about_the_person>\nLikes paper.\n</about_the_person>\n\n<question>\nHobby?\n</question>\n\n"
         "<response_1>\nOrigami\n</response_1>\n\n<response_2>\nDrumming 鼓\n</response_2>\n\n"

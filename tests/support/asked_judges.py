@@ -1,6 +1,7 @@
 """Judges that ask a `ChatServer`, and replies for it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,12 @@ def judge(
     chat = ChatModel.model_validate({"provider": "127.0.0.1", "model": "judge-1", "temperature": 0.0, **(model or {})})
     reached = ConnectionConfig.model_validate({"base_url": server.base_url, **(connection or {})})
     return Judge(chat, reached, folder / "ledger", **options)
+
+
+def shared_beginning(first: Sequence[Mapping[str, str]], second: Sequence[Mapping[str, str]]) -> str:
+    """The text with which the messages of both requests begin."""
+    texts = ("\n".join(message["content"] for message in messages) for messages in (first, second))
+    return "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False)))
 
 
 def always(text: str, **reply: Any) -> Callable[[dict[str, Any], int], Reply]:

@@ -14,7 +14,7 @@ from pluralbench_calls.batches.store import BatchStore
 from pluralbench_calls.errors import CallsError, Interrupted, MaxCostReached, RequestsRejected
 from pluralbench_calls.ledger import Ledger
 from pluralbench_calls.loops import run
-from pluralbench_calls.records import Answer, Backend, PackingBackend, Request, max_prompt_tokens
+from pluralbench_calls.records import Answer, Backend, PackingBackend, Request, max_prompt_tokens, prompt_texts
 
 BYTES_PER_TOKEN = 4  # on average, for rate limits; the spending ceiling assumes one byte per token
 MAX_MESSAGE_LENGTH = 300  # characters of a server's message
@@ -68,10 +68,11 @@ def ask(
 ) -> list[Answer]:
     """Answer requests from the ledger, and send those without a recorded answer to a backend.
 
-    Equal requests are sent once. Each new answer is recorded before the next message of its worker is sent. After an
-    error that concerns every request, such as a wrong key, the requests in flight are finished and recorded, and the
-    error is raised. The same happens if the first requests are all rejected. Inside a running event loop, such as a
-    notebook's, the work runs in its own thread.
+    Equal requests are sent once. Requests whose prompts begin alike are sent one after the other, so that a server with
+    a prefix cache computes their common beginning once. Each new answer is recorded before the next message of its
+    worker is sent. After an error that concerns every request, such as a wrong key, the requests in flight are finished
+    and recorded, and the error is raised. The same happens if the first requests are all rejected. Inside a running
+    event loop, such as a notebook's, the work runs in its own thread.
 
     Args:
         requests: The requests. If the backend packs several into a message, each still has its own key and answer.
@@ -91,7 +92,7 @@ def ask(
     """
     unique = {request.key: request for request in requests}
     outcomes = ledger.outcomes(unique)
-    missing = [request for key, request in unique.items() if key not in outcomes]
+    missing = sorted((request for key, request in unique.items() if key not in outcomes), key=prompt_texts)
     if missing:
         try:
             with progress(label, len(unique), done=len(unique) - len(missing)) as meter:

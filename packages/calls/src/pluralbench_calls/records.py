@@ -180,6 +180,12 @@ class PackingBackend(Backend, Protocol):
         return answer
 
 
+def prompt_texts(request: Request) -> list[str]:
+    """Return the texts of a chat request's messages, in order; empty for other requests."""
+    messages = request.body.get("messages")
+    return [str(message.get("content")) for message in messages] if isinstance(messages, list) else []
+
+
 def max_prompt_tokens(request: Request) -> int:
     """Bound the number of prompt tokens of a chat request: no token is shorter than a byte."""
     return len(canonical_json(request.body)) + TEMPLATE_TOKENS
