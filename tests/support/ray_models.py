@@ -1,4 +1,4 @@
-"""Reward models that a worker of a Ray cluster has in a moment, without torch."""
+"""Reward models that a worker, of a Ray cluster or of this machine, has in a moment, without torch."""
 
 import os
 import signal
@@ -6,9 +6,9 @@ import time
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from pluralbench_rewards import Group, ModelRecord, RewardsError, ScoringConfig
+from pluralbench_rewards import FunctionModel, Group, ModelRecord, RewardsError, ScoringConfig
 from pluralbench_runs import FrozenModel
 
 NOWHERE = "There is no model in ./nowhere; give its folder."
@@ -64,3 +64,8 @@ def by_bytes(log: Path, *, deadly: str = "", pause: float = 0.0) -> Callable[[Se
         return found
 
     return scores
+
+
+def load_by_bytes(log: Path, **options: Any) -> FunctionModel:
+    """Load the model of `by_bytes` in a process that imports this module."""
+    return FunctionModel(by_bytes(log, **options))

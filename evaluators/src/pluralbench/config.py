@@ -266,7 +266,9 @@ class DownstreamPromptConfig(PromptConfig):
 class RuntimeConfig(FrozenModel):
     """Hardware and precision of models in this process."""
 
-    device: str = Field("auto", description="auto, cpu, cuda, cuda:1, or spread over all GPUs.")
+    device: str = Field(
+        "auto", description="auto, cpu, cuda, cuda:1, spread over all GPUs, or all: scored by a process on each GPU."
+    )
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         "auto", description="Dtype of the weights; auto: as saved."
     )

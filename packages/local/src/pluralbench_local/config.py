@@ -40,7 +40,9 @@ class LocalModel(FrozenModel):
     )
     revision: str | None = Field(None, description="Revision of the model on the Hub.")
     chat_template: Path | None = Field(None, description="Jinja file to use instead of the tokenizer's chat template.")
-    device: str = Field("auto", description="auto, cpu, cuda, cuda:1, or spread over all GPUs.")
+    device: str = Field(
+        "auto", description="auto, cpu, cuda, cuda:1, spread over all GPUs, or all: scored by a process on each GPU."
+    )
     dtype: Dtype = Field("auto", description="Dtype of the weights; auto: as saved.")
     trust_remote_code: bool = Field(
         default=False, description="Run Python code that comes with a model, with your permissions."

@@ -1,10 +1,12 @@
 """Load reward models into this process."""
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pluralbench_rewards import ScoringConfig
+from pluralbench_rewards import RewardModel, ScoringConfig
+from pluralbench_rewards.cluster import DevicesModel
 from pluralbench_runs import step
 
 from pluralbench_local.classifiers import Classifier, Implicit, check_label, check_vocabulary, logits_of
@@ -12,6 +14,8 @@ from pluralbench_local.config import LocalModel, described
 from pluralbench_local.conversations import Template
 from pluralbench_local.errors import ModelError
 from pluralbench_local.models import (
+    ALL_GPUS,
+    all_gpus,
     appended_tokens,
     describe_weights,
     load_classifier,
@@ -67,8 +71,16 @@ def template_of(model: LocalModel, scoring: ScoringConfig) -> tuple[Template, in
     return template, scoring.max_length or token_limit(tokenizer, configs)
 
 
-def load_to_score(model: LocalModel, scoring: ScoringConfig) -> AnyModel:
-    """Load a model for a run, in which it also measures the tolerance of its scores. Raises as `load`."""
+def load_to_score(model: LocalModel, scoring: ScoringConfig) -> RewardModel:
+    """Load a model for a run, in which it also measures the tolerance of its scores. Raises as `load`.
+
+    With the device "all", a process for each GPU loads it.
+    """
+    if model.device == ALL_GPUS:
+        models = {device: model.model_copy(update={"device": device}) for device in all_gpus()}
+        return DevicesModel(
+            {device: partial(load_to_score, one, scoring) for device, one in models.items()}, model.record()
+        )
     loaded = load(model, scoring=scoring)
     return replace(loaded, options=replace(loaded.options, measure_tolerance=True))
 

@@ -36,6 +36,8 @@ transformers_logging: Any = logging  # untyped
 # Limits of the child process that tries a tokenizer on a short conversation.
 PROBE_SECONDS, PROBE_BYTES, PROBE_CHARACTERS, PROBE_TIMEOUT = 2, 2 * 10**9, 200_000, 120.0
 MILLION = 10**6
+ALL_GPUS = "all"
+NO_GPU = 'The device {device} needs a GPU, and this machine has none; set `device="cpu"`.'
 REWARD_HEADS = {"score", "classifier", "v_head"}
 
 
@@ -199,14 +201,24 @@ def resolve_device(name: str) -> torch.device:
     """
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if name == ALL_GPUS:
+        raise DeviceError("The device all is for runs that score items; choose one device, such as cuda:0, for this.")
     try:
         device = torch.device(name)
         if device.type == "cuda" and not torch.cuda.is_available():
-            raise DeviceError(f'The device {name} needs a GPU, and this machine has none; set `device="cpu"`.')
+            raise DeviceError(NO_GPU.format(device=name))
         torch.ones(1, device=device).item()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise DeviceError(f"The device {name} cannot be used: {one_line(error, 300)}.") from None
     return device
+
+
+def all_gpus() -> list[str]:
+    """Return the names of all GPUs. Raises `DeviceError` if there are none."""
+    gpus = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
+    if not gpus:
+        raise DeviceError(NO_GPU.format(device=ALL_GPUS))
+    return gpus
 
 
 def describe_weights(model: LocalModel) -> str:

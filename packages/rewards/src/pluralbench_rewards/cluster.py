@@ -1,12 +1,14 @@
-"""Reward models on a Ray cluster: each worker loads the model and scores whole groups."""
+"""Reward models on a Ray cluster, or on the devices of this machine: each worker loads the model and scores groups."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pkgutil import resolve_name
+from typing import Any, Protocol, Self
 
 from pluralbench_runs import progress
 from pluralbench_runs.cluster import ClusterConfig, Workers
+from pluralbench_runs.workers import NamedWorkers
 
 from pluralbench_rewards.contract import (
     Group,
@@ -63,28 +65,43 @@ class ClusterModel:
         Raises:
             ClusterError: The cluster or a worker fails.
         """
-        cached = cached or {}
-        size = max(1, min(GROUPS_PER_CALL, -(-len(groups) // (MIN_CALLS * self.cluster.workers))))
-        parts = [range(start, min(start + size, len(groups))) for start in range(0, len(groups), size)]
-        result = Scored([[] for _ in groups], tokens_cut=[0] * len(groups))
-        # Cached groups are sent too: the model reports how many of their tokens it cuts.
-        calls = [([groups[index] for index in part], _cached_in(cached, part)) for part in parts]
-        with (
-            Workers(self.cluster, partial(Scorer, self.load)) as workers,
-            progress("scoring", len(groups), done=len(cached)) as meter,
-        ):
-            for number, scored in workers.results("score", calls):
-                _add_part(result, scored, parts[number])
-                for index in parts[number]:
-                    if index in cached:
-                        continue
-                    meter.advance()
-                    if on_scored is not None and index not in result.dropped:
-                        on_scored(index, result.scores[index])
-            sample = tolerance_sample(result)
-            sampled = Scored([result.scores[index] for index in sample], work=result.work)
-            finished = workers.results("finish", [([groups[index] for index in sample], sampled)])
-            [(_, (self.model_record, result.tolerance))] = finished
+        workers: Workers[Scorer] = Workers(self.cluster, partial(Scorer, self.load))
+        count = self.cluster.workers
+        result, self.model_record = _score_in_parts(workers, count, groups, cached or {}, on_scored)
+        return result
+
+
+@dataclass
+class DevicesModel:
+    """A reward model that a process for each device of this machine loads once. Scores are those of `ClusterModel`.
+
+    Attributes:
+        loads: By the name of a device: loads the model on it, and can be pickled.
+        model_record: Record of the model before loading, replaced by a worker's record after scoring.
+    """
+
+    loads: Mapping[str, Callable[[], RewardModel]]
+    model_record: ModelRecord
+
+    def record(self) -> ModelRecord:
+        """Return the record of the model; complete after scoring."""
+        return self.model_record
+
+    def score(
+        self,
+        groups: Sequence[Group],
+        *,
+        cached: Mapping[int, list[float]] | None = None,
+        on_scored: OnScored | None = None,
+    ) -> Scored:
+        """Score every group; see `RewardModel.score`. `work.seconds` is the sum over all workers.
+
+        Raises:
+            WorkerLost: All workers are lost.
+        """
+        workers = NamedWorkers({device: partial(Scorer, load) for device, load in self.loads.items()})
+        result, record = _score_in_parts(workers, len(self.loads), groups, cached or {}, on_scored)
+        self.model_record = record.model_copy(update={"device": ", ".join(self.loads)})
         return result
 
 
@@ -122,18 +139,74 @@ def load_checked(description: ModelConfig, scoring: ScoringConfig, expected: Mod
     return model
 
 
-def _cached_in(cached: Mapping[int, list[float]], part: range) -> dict[int, list[float]]:
-    return {index - part.start: cached[index] for index in part if index in cached}
+class _Pool(Protocol):
+    """Workers with a `Scorer` each: those of a cluster, or processes of this machine."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exc: object) -> None: ...
+
+    def results(self, method: str, parts: Sequence[tuple[Any, ...]], /) -> Iterator[tuple[int, Any]]: ...
 
 
-def _add_part(result: Scored, scored: Scored, part: range) -> None:
-    start = part.start
-    result.scores[start : part.stop] = scored.scores
-    result.tokens_cut[start : part.stop] = scored.tokens_cut or [0] * len(part)
+def _score_in_parts(
+    pool: _Pool,
+    num_workers: int,
+    groups: Sequence[Group],
+    cached: Mapping[int, list[float]],
+    on_scored: OnScored | None,
+) -> tuple[Scored, ModelRecord]:
+    """Score groups by workers, and return the model's record too."""
+    parts = _parts(groups, num_workers)
+    result = Scored([[] for _ in groups], tokens_cut=[0] * len(groups))
+    # Cached groups are sent too: the model reports how many of their tokens it cuts.
+    calls = [([groups[index] for index in part], _cached_in(cached, part)) for part in parts]
+    with pool as workers, progress("scoring", len(groups), done=len(cached)) as meter:
+        for number, scored in workers.results("score", calls):
+            _add_part(result, scored, parts[number])
+            for index in parts[number]:
+                if index in cached:
+                    continue
+                meter.advance()
+                if on_scored is not None and index not in result.dropped:
+                    on_scored(index, result.scores[index])
+        sample = tolerance_sample(result)
+        sampled = Scored([result.scores[index] for index in sample], work=result.work)
+        finished = workers.results("finish", [([groups[index] for index in sample], sampled)])
+        [(_, (record, result.tolerance))] = finished
+    return result, record
+
+
+def _parts(groups: Sequence[Group], num_workers: int) -> list[list[int]]:
+    """Divide groups among workers; those with the same prompt go to the same one, which computes it once."""
+    size = max(1, min(GROUPS_PER_CALL, -(-len(groups) // (MIN_CALLS * num_workers))))
+    by_prompt: dict[str, list[int]] = {}
+    for index, group in enumerate(groups):
+        by_prompt.setdefault(repr(group.messages), []).append(index)
+    parts: list[list[int]] = []
+    for same in by_prompt.values():
+        for start in range(0, len(same), GROUPS_PER_CALL):
+            together = same[start : start + GROUPS_PER_CALL]
+            if parts and len(parts[-1]) + len(together) <= size:
+                parts[-1] += together
+            else:
+                parts.append(together)
+    return parts
+
+
+def _cached_in(cached: Mapping[int, list[float]], part: Sequence[int]) -> dict[int, list[float]]:
+    return {place: cached[index] for place, index in enumerate(part) if index in cached}
+
+
+def _add_part(result: Scored, scored: Scored, part: Sequence[int]) -> None:
     if scored.tokens:
         result.tokens = result.tokens or [[] for _ in result.scores]
-        result.tokens[start : part.stop] = scored.tokens
-    result.dropped |= {start + index: reason for index, reason in scored.dropped.items()}
+    for place, index in enumerate(part):
+        result.scores[index] = scored.scores[place]
+        result.tokens_cut[index] = scored.tokens_cut[place] if scored.tokens_cut else 0
+        if scored.tokens:
+            result.tokens[index] = scored.tokens[place]
+    result.dropped |= {part[place]: reason for place, reason in scored.dropped.items()}
     result.reasons += scored.reasons
     result.rendered_identically += scored.rendered_identically
     if scored.inputs_with_two_bos is not None and scored.inputs_without_bos is not None:

@@ -2,23 +2,28 @@
 
 import os
 import signal
+import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
-from multiprocessing import get_context, parent_process
-from typing import Protocol, TypeVar
+from multiprocessing import active_children, get_context, parent_process
+from pathlib import Path
+from typing import Any, Protocol, Self, TypeVar
 
 from pluralbench_runs.cluster import ClusterConfig, Workers
 from pluralbench_runs.errors import UserError
+from pluralbench_runs.progress import log_status
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 PREFETCH = 1  # items that are submitted ahead, so that no worker waits for the next
+
+_objects: list[Any] = []  # that of this process, if it is one of `NamedWorkers`
 
 
 class WorkerLost(UserError):
@@ -129,3 +134,94 @@ def _end_with_parent() -> None:
     if parent is not None:
         parent.join()
         os._exit(1)
+
+
+class NamedWorkers:
+    """Worker processes of this machine by name, each with an object of its own, such as a model on a device.
+
+    A context manager, which ends the processes at once. The part of a lost worker goes to the others; errors of an
+    object are raised in this process. Python output of the workers is discarded.
+
+    Args:
+        make: Creates the object of each worker, by its name. It, and the arguments and results of methods, are pickled.
+    """
+
+    def __init__(self, make: Mapping[str, Callable[[], Any]]) -> None:
+        self._make = make
+        self._pools: dict[str, ProcessPoolExecutor] = {}
+        self._processes: list[Any] = []
+        self._starting: dict[Future[Any], str] = {}
+
+    def __enter__(self) -> Self:
+        """Start the workers."""
+        for name, make in self._make.items():
+            before = set(active_children())
+            pool = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=_initialize_worker)
+            self._starting[_submit(pool, _make_object, make)] = name
+            self._pools[name] = pool
+            self._processes += set(active_children()) - before
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """End the workers."""
+        for process in self._processes:
+            process.kill()
+        for pool in self._pools.values():
+            pool.shutdown(cancel_futures=True)
+        self._pools, self._processes, self._starting = {}, [], {}
+
+    def results(self, method: str, parts: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
+        """Call a method with each part of the work, and yield the results as they arrive.
+
+        Args:
+            method: Name of the method.
+            parts: The arguments of each call.
+
+        Yields:
+            The index of a part and its result.
+
+        Raises:
+            WorkerLost: All workers are lost.
+        """
+        pending = deque(range(len(parts)))
+        running: dict[Future[Any], tuple[str, int]] = {}
+        while pending or running:
+            for name, pool in self._pools.items():
+                busy = name in self._starting.values()
+                for _ in range(0 if busy else 1 + PREFETCH - [worker for worker, _ in running.values()].count(name)):
+                    if pending:
+                        index = pending.popleft()
+                        running[_submit(pool, partial(_call_object, method), parts[index])] = name, index
+            if not running and not self._starting:
+                raise WorkerLost(
+                    f"All workers were killed ({', '.join(self._make)}), perhaps because memory ran out; free some "
+                    "memory. Earlier results are kept."
+                )
+            done, _ = wait([*running, *self._starting], return_when=FIRST_COMPLETED)
+            for future in done:
+                name, part = running.pop(future, None) or (self._starting.pop(future), None)
+                try:
+                    value = future.result()
+                except BrokenProcessPool:
+                    self._lose(name)
+                    pending.extendleft([] if part is None else [part])
+                    continue
+                if part is not None:
+                    yield part, value
+
+    def _lose(self, name: str) -> None:
+        """Report a lost worker, once."""
+        pool = self._pools.pop(name, None)
+        if pool is not None:
+            pool.shutdown(wait=False, cancel_futures=True)
+            log_status(f"The worker on {name} was killed, perhaps because memory ran out; its work goes to the others.")
+
+
+def _make_object(make: Callable[[], Any]) -> None:
+    """Create the object of this worker, whose progress would be drawn over that of the parent process."""
+    sys.stdout = sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until it ends
+    _objects.append(make())
+
+
+def _call_object(method: str, arguments: tuple[Any, ...]) -> Any:
+    return getattr(_objects[0], method)(*arguments)

@@ -1,0 +1,66 @@
+"""`--device all`: a process for each device, and the files of one process."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pluralbench
+import pytest
+from pluralbench import LocalModel
+from pluralbench.config import ScoringConfig
+from pluralbench_local import DeviceError, loading
+from written_tables import write
+
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture
+def one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """In every process: with more, how a sum is rounded depends on what else is in a batch."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    yield
+    torch.set_num_threads(threads)
+
+
+def test_without_a_gpu_it_is_refused(
+    classifiers: Callable[..., str], pairs: Callable[..., Rows], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
+    data = write(tmp_path / "pairs.jsonl", pairs(4))
+    with pytest.raises(DeviceError) as failed:
+        pluralbench.score(
+            LocalModel(name=classifiers(), device="all"), benchmark="pairs", data=data, out=tmp_path / "r"
+        )
+    assert str(failed.value) == 'The device all needs a GPU, and this machine has none; set `device="cpu"`.'
+    with pytest.raises(DeviceError, match=r"^The device all is for runs that score items; choose one device"):
+        loading.load(classifiers(), device="all")
+
+
+@pytest.mark.heavy
+@pytest.mark.usefixtures("one_thread")
+def test_the_files_of_a_run_are_those_of_one_process(
+    classifiers: Callable[..., str], pairs: Callable[..., Rows], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two processes on the CPU, each under a name of its own, stand for two GPUs."""
+    monkeypatch.setattr(loading, "all_gpus", lambda: ["cpu:0", "cpu:1"])
+    data = write(tmp_path / "pairs.jsonl", pairs(40))
+    given: dict[str, Any] = {"benchmark": "pairs", "data": data, "scoring": ScoringConfig(mode="exact")}
+    runs = {
+        device: pluralbench.score(
+            LocalModel(name=classifiers(), device=device, dtype="float32"), out=tmp_path / device, **given
+        )
+        for device in ("cpu:0", "all")
+    }
+    for file in ("items.parquet", "metrics.json"):
+        here, there = ((tmp_path / device / file).read_bytes() for device in runs)
+        assert here == there
+    one, all_of_them = (run.result for run in runs.values())
+    assert all_of_them.model.device == "cpu:0, cpu:1"
+    assert all_of_them.model.model_copy(update={"device": one.model.device}) == one.model
+    assert all_of_them.tolerance == one.tolerance
+    works = [(r.work.conversations, r.work.unique_tokens, r.work.computed_tokens) for r in (one, all_of_them) if r.work]
+    assert works[0] == works[1]
