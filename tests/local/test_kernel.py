@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from pluralbench_local.attention import attention, packed_attention
-from pluralbench_local.packing import Tokens, pack
+from pluralbench_local.packing import Kept, Tokens, pack, plan
 from pluralbench_local.varlen import varlen_attention
 from pluralbench_rewards import Mode
 from torch import Tensor, nn
@@ -61,13 +61,18 @@ def test_a_kernel_for_runs_of_any_length_computes_the_same(
         [[1, 2, 3], [1, 2, 4, 5]],
     ]
     groups = [[Tokens(array("i", ids), range(len(ids) - 1, len(ids))) for ids in group] for group in texts]
-    packed = pack(groups, mode)
+    conversations = [tokens for group in groups for tokens in group]
+    batches = [pack(groups, mode)] + [packed for packed, _ in plan(conversations, 8) if mode == "fast"]
+    assert (mode == "fast") == any(packed.inherited for packed in batches)
     torch.manual_seed(0)
-    rows = len(packed.ids)
-    query, key, value = (torch.randn(1, heads, rows, 8) for heads in (4, key_heads, key_heads))
     module: Any = nn.Module()
     module.is_causal = True
-    with packed_attention(packed):
-        expected, _ = attention(module, query, key, value, None)
-    computed = varlen_attention(packed, query, key, value, 8**-0.5)
-    assert torch.allclose(computed, expected, atol=1e-5)
+    for packed in batches:
+        inherited, rows = packed.num_inherited, len(packed.ids)
+        query, key, value = (torch.randn(1, heads, inherited + rows, 8) for heads in (4, key_heads, key_heads))
+        query = query[:, :, inherited:]
+        packed.kept = Kept([(key[:, :, :inherited], value[:, :, :inherited])])
+        with packed_attention(packed):
+            expected, _ = attention(module, query, key[:, :, inherited:], value[:, :, inherited:], None)
+        computed = varlen_attention(packed, query, key, value, 8**-0.5)
+        assert torch.allclose(computed, expected, atol=1e-5)

@@ -1,6 +1,7 @@
 """However conversations are batched, they are scored as each would be alone."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -21,6 +22,19 @@ from reward_models import (
     work_of,
 )
 from transformers import AutoModelForSequenceClassification
+
+Tree = str | list[tuple[str, Any]]
+WORDS_OF_A_LEAF = st.text("ab ", min_size=1, max_size=20)
+TREES = st.recursive(
+    WORDS_OF_A_LEAF, lambda below: st.lists(st.tuples(WORDS_OF_A_LEAF, below), min_size=1, max_size=3), max_leaves=8
+)
+SIZES = st.sampled_from([1, 30, 60, 200])
+
+
+def texts(tree: Tree) -> list[str]:
+    """The ways from the root of a tree to its leaves."""
+    return [tree] if isinstance(tree, str) else [text + rest for text, below in tree for rest in texts(below)]
+
 
 PACKED = ["llama", "qwen3", "gemma2", "mistral", "mixtral", "gpt2"]
 PADDED = ["bert", "bloom", "gpt-oss", "qwen3-next"]
@@ -130,6 +144,26 @@ def test_fast_computes_each_token_once_and_exact_each_conversation(llama: Classi
     conversations = [conversation_ids(llama.template.tokenizer, group, response) for response in group.responses]
     assert exact.computed_tokens == sum(map(len, conversations))
     assert fast.computed_tokens == fast.unique_tokens == exact.unique_tokens < exact.computed_tokens / 2
+
+
+@pytest.mark.parametrize("architecture", ["llama", "gemma2"])
+def test_what_several_questions_share_is_computed_once_whatever_the_batches(
+    classifiers: Folders, architecture: str
+) -> None:
+    model = load_classifier(classifiers(architecture))
+
+    @settings(max_examples=6)
+    @given(TREES, SIZES)
+    def same_scores(tree: Tree, budget: int) -> None:
+        groups = [Group(str(number), user(text), ["origami", "drumming"]) for number, text in enumerate(texts(tree))]
+        whole, parts = score(model, groups, mode="exact"), score(model, groups, token_budget=budget)
+        assert max(differences(parts.scores, whole.scores), default=0) < CLOSE
+        once = work_of(score(model, groups, token_budget=10**6)).computed_tokens
+        if budget >= max(count for counts in parts.tokens for count in counts):
+            assert work_of(parts).computed_tokens == once
+        assert once <= work_of(parts).computed_tokens
+
+    same_scores()
 
 
 def test_scores_are_finite_numbers_that_spread(llama: Classifier) -> None:

@@ -4,7 +4,7 @@ from array import array
 
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_local.packing import Packed, Segment, Tokens, common_prefix, pack
+from pluralbench_local.packing import KEPT_BUDGETS, Packed, Segment, Tokens, common_prefix, pack, plan
 from pluralbench_rewards import Mode
 from reward_models import same_beginning
 
@@ -112,6 +112,41 @@ def test_what_is_not_worth_merging_is_computed_again() -> None:
     texts = [[7, *range(number, number + 300)] for number in (100, 500)]
     given_in = [[Tokens(array("i", ids), range(300, 301))] for ids in texts]
     assert [segment.prefix for segment in pack(given_in, "fast").segments] == [(), ()]
+
+
+@given(GROUPS, st.integers(1, 30))
+def test_batches_of_a_tree_complete_every_conversation_and_compute_what_is_shared_once(
+    groups: list[list[Tokens]], budget: int
+) -> None:
+    given_in = [tokens for group in groups for tokens in group]
+    longest = max(len(tokens.ids) for tokens in given_in)
+    inherited, completed, computed = list[tuple[int, int]](), list[int](), 0  # an id and its position by row
+    for packed, numbers in plan(given_in, budget):
+        rows = [*inherited, *zip(packed.ids, packed.positions, strict=True)]
+        assert len(inherited) == packed.num_inherited <= min(KEPT_BUDGETS * budget, longest)
+        assert len(packed.ids) <= max(budget, longest)
+        ends = {segment.end: segment for segment in packed.segments}
+        for number, reads in zip(numbers, packed.rows, strict=True):
+            tokens = given_in[number]
+            assert [rows[row + len(inherited)] for row in reads] == [(tokens.ids[at], at) for at in tokens.reads]
+            ways = [rows_of(packed, segment) for segment in ends.values() if segment.num_keys == len(tokens.ids)]
+            assert list(enumerate(tokens.ids)) in [[rows[row + len(inherited)][::-1] for row in way] for way in ways]
+        for segment in (*packed.inherited, *packed.segments):
+            run = range(segment.start, segment.end)
+            continuing = [row for one in packed.segments if run in one.prefix for row in range(one.start, one.end)]
+            assert continuing == list(segment.continued_by)
+        inherited = [rows[row + len(inherited)] for run in packed.passed_on for row in run]
+        completed += numbers
+        computed += len(packed.ids)
+    assert sorted(completed) == list(range(len(given_in)))
+    assert computed >= len(pack(groups, "fast").ids)
+    if KEPT_BUDGETS * budget >= longest:
+        assert computed == len(pack(groups, "fast").ids)
+
+
+def test_a_chain_of_a_thousand_turns_has_no_limit_of_depth() -> None:
+    chain = [Tokens(array("i", range(1, length)), range(length - 2, length - 1)) for length in range(2, 2000, 2)]
+    assert len(pack([chain], "fast").ids) < sum(len(tokens.ids) for tokens in chain) / 10
 
 
 @given(st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=8), min_size=2, max_size=5))

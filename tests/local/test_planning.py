@@ -11,7 +11,7 @@ import torch
 from pluralbench_local import DeviceError, load, models, planning
 from pluralbench_local.attention import PACKED, read_only_last_rows
 from pluralbench_local.network import ReadableNetwork, read_packed
-from pluralbench_local.packing import Tokens
+from pluralbench_local.packing import Tokens, pack
 from pluralbench_local.planning import check_memory, forward_flops, largest_fitting, needs_of, peak_flops
 from reward_models import Folders
 from torch._subclasses.fake_tensor import FakeTensorMode
@@ -122,7 +122,7 @@ def test_activations_are_those_that_torch_holds_at_once(monkeypatch: pytest.Monk
         tracker = MemTracker()
         tracker.track_external(model)
         with tracker:
-            _, _, computed = read_packed(network, groups, "exact")
+            _, _, computed = read_packed(network, pack(groups, "exact"))
     peak: Any = tracker.get_tracker_snapshot("peak")[torch.device("cuda:0")]
     held = next(size for what, size in peak.items() if str(what).endswith("ACT"))
     needed = needs_of(config, computed, itemsize=2, num_logits=1).activations

@@ -80,9 +80,9 @@ def test_each_conversation_is_encoded_once_for_all_epochs(
 ) -> None:
     encoded: list[int] = []
 
-    def counted(network: Any, groups: Any, mode: Any) -> Any:
-        encoded.append(sum(map(len, groups)))
-        return read_packed(network, groups, mode)
+    def counted(network: Any, packed: Any, kept: Any) -> Any:
+        encoded.append(len(packed.rows))
+        return read_packed(network, packed, kept)
 
     monkeypatch.setattr(batches, "read_packed", counted)
     twice = [*RANKINGS, *(replace(one, id=f"{one.id}, again") for one in RANKINGS)]

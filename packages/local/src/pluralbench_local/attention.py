@@ -2,11 +2,12 @@
 
 Transformers calls it through its attention interface: `attention` is registered under the name `PACKED` together with
 a mask function that makes no mask, and `position_ids` are those of the conversations. In the last layer only the rows
-that are read (the last token, for a classifier) go through attention and the feed-forward block.
+that are read (the last token, for a classifier) go through attention and the feed-forward block. Keys and values of
+inherited rows come before those of the batch.
 """
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
@@ -88,6 +89,7 @@ def attention(
     unsupported = any(kwargs.get(name) is not None for name in ("s_aux", "position_bias", "head_mask"))
     if packed is None or attention_mask is not None or unsupported or not getattr(module, "is_causal", False):
         raise NotPackable("its attention is not plain causal self-attention")
+    key, value = _with_inherited(packed, key, value)
     packed.attended_layers += 1
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     window = sliding_window if any(segment.num_keys > (sliding_window or 0) for segment in packed.segments) else None
@@ -103,6 +105,16 @@ def attention(
     else:
         output = KERNELS[_fastest_kernel(packed, query, key)](packed, query, key, value, scale, last=last)
     return output, None
+
+
+def _with_inherited(packed: Packed, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+    """Put the inherited keys and values of a layer before those of the batch, and keep what the next batch inherits."""
+    layers, layer = packed.kept.layers, packed.attended_layers
+    if packed.inherited:
+        key, value = (torch.cat(pair, 2) for pair in zip(layers[layer], (key, value), strict=True))
+    if packed.passed_on and packed.passes_on_more:
+        layers[layer : layer + 1] = [(packed.pass_on(key, 2), packed.pass_on(value, 2))]
+    return key, value
 
 
 def _rows(segment: Segment, last: bool) -> range:
@@ -129,7 +141,7 @@ def _attend_fused(packed: Packed, query: Tensor, key: Tensor, value: Tensor, sca
     by_head = output.transpose(1, 2)
     norms = query.new_zeros(query.shape[:3], dtype=torch.float32)
     for segment in packed.segments:
-        rows, own = _rows(segment, last), slice(segment.start, segment.end)
+        rows, own = _rows(segment, last), packed.keys_of(segment)
         if not rows:
             continue
         # The last row alone attends to all keys without a causal mask; several rows start at the segment's first.
@@ -139,14 +151,15 @@ def _attend_fused(packed: Packed, query: Tensor, key: Tensor, value: Tensor, sca
         )
         by_head[:, :, rows.start : rows.stop] = attended[:, :, rows.start - begin :]
         norms[:, :, rows.start : rows.stop] = norm[:, :, rows.start - begin :]
-    for segment in packed.segments:
-        rows_after: Any = slice(segment.end, segment.subtree_end)
+    for segment in (*packed.inherited, *packed.segments):
+        after = segment.continued_by
+        rows_after: Any = slice(after.start, after.stop)
         if last:
-            rows_after = [row for row in packed.read_rows if segment.end <= row < segment.subtree_end]
+            rows_after = [row for row in packed.read_rows if row in after]
         queries = query[:, :, rows_after]
         if not queries.shape[2]:
             continue
-        own = slice(segment.start, segment.end)
+        own = packed.keys_of(segment)
         attended, norm = kernel(queries, key[:, :, own], value[:, :, own], 0.0, False, scale=scale)
         previous = norms[:, :, rows_after]
         weight = torch.sigmoid(norm - previous).unsqueeze(-1).to(attended.dtype)
@@ -173,7 +186,8 @@ def _attend_blocked(
     output = v.new_zeros(v.shape[0], q.shape[1], v.shape[2])
     for segment in packed.segments:
         if rows := _rows(segment, last):
-            _attend_segment_blocks(output, q, k, v, segment, rows, scale, window, cap)
+            keys = [packed.keys_of(run) for run in (*segment.prefix, range(segment.start, segment.end))]
+            _attend_segment_blocks(output, q, k, v, segment, keys, rows, scale, window, cap)
     return output.transpose(0, 1).unsqueeze(0)
 
 
@@ -183,6 +197,7 @@ def _attend_segment_blocks(
     k: Tensor,
     v: Tensor,
     segment: Segment,
+    runs: Sequence[slice],
     rows: range,
     scale: float,
     window: int | None,
@@ -190,8 +205,7 @@ def _attend_segment_blocks(
 ) -> None:
     """Write the attention of a segment's rows to `output` (shape (heads, rows, width), like q, k and v)."""
     prefix_length = sum(map(len, segment.prefix))
-    runs = [*segment.prefix, range(segment.start, segment.end)]
-    keys, values = (torch.cat([heads[:, run.start : run.stop] for run in runs], 1) for heads in (k, v))
+    keys, values = (torch.cat([heads[:, run] for run in runs], 1) for heads in (k, v))
     keys = keys.transpose(1, 2)
     first_row = segment.start - prefix_length  # row of key 0 if the prefix stood right before the segment
     for start in range(rows.start, rows.stop, QUERY_BLOCK):

@@ -1,20 +1,20 @@
 """Batches of conversations within a budget of tokens, which shrinks when memory runs out."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, TypeVar
 
 import torch
-from pluralbench_rewards import Group, Mode, OnScored, Overflow, Scored, Work
+from pluralbench_rewards import Group, OnScored, Overflow, Scored, Work
 from pluralbench_runs import log_status, progress
 from torch import Tensor
 
 from pluralbench_local.conversations import Template, Tokenized, count_bos, identical_renderings, tokenize
 from pluralbench_local.errors import DeviceError
 from pluralbench_local.network import ReadableNetwork, read_packed, read_padded
-from pluralbench_local.packing import ROWS_FOR_A_TOKEN, Tokens, common_prefix
+from pluralbench_local.packing import Kept, Packed, Tokens, common_prefix, pack, plan
 
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 Read = Callable[[ReadableNetwork, Sequence[Sequence[Tokens]]], tuple[Tensor, list[list[int]], int]]
@@ -84,13 +84,20 @@ def _in_order(values: Mapping[int, float]) -> list[float]:
 
 
 @dataclass(frozen=True)
-class _Unit:
-    """Conversations of one group that go into the same batch; `cost` is the number of tokens to compute."""
+class _Batch:
+    """Conversations of a forward pass.
 
-    group: int
-    places: list[int]
+    Attributes:
+        members: Index of the group and of the conversation in it.
+        conversations: Their tokens.
+        tokens: Number of tokens to compute.
+        read: Reads a network.
+    """
+
+    members: list[tuple[int, int]]
     conversations: list[Tokens]
-    cost: int
+    tokens: int
+    read: Read
 
 
 def in_batches(
@@ -114,23 +121,26 @@ def in_batches(
     work.conversations += sum(len(tokenized[group].conversations) for group in remaining)
     work.unique_tokens += tokens_to_compute(tokenized, remaining, "fast")
     batches = _plan_batches(tokenized, remaining, work)
-    while batches:
-        batch, values = batches.pop(), None
+    while (batch := next(batches, None)) is not None:
+        values = None
         try:
             with torch.inference_mode():
-                values, computed = compute([unit.conversations for unit in batch], _reader(work))
+                values, computed = compute([batch.conversations], batch.read)
         except (RuntimeError, MemoryError) as error:
             _halve_budget(error, batch, work, ids)
         if values is None:
-            torch.cuda.empty_cache()  # only now: the error held the tensors of the failed batch
+            del batch
             batches = _plan_batches(tokenized, remaining, work)
+            torch.cuda.empty_cache()  # only now: the error and the batches held the tensors of the failed one
             continue
         work.batches += 1
         work.computed_tokens += computed
-        following = iter(values)
-        for unit in batch:
-            remaining[unit.group] = [place for place in remaining[unit.group] if place not in unit.places]
-            yield unit.group, dict(zip(unit.places, islice(following, len(unit.places)), strict=True))
+        by_group: dict[int, dict[int, T]] = defaultdict(dict)
+        for (group, place), value in zip(batch.members, values, strict=True):
+            by_group[group][place] = value
+        for group, computed_values in by_group.items():
+            remaining[group] = [place for place in remaining[group] if place not in computed_values]
+            yield group, computed_values
 
 
 def tokens_to_compute(tokenized: Sequence[Tokenized], remaining: Mapping[int, Sequence[int]], strategy: str) -> int:
@@ -141,8 +151,11 @@ def tokens_to_compute(tokenized: Sequence[Tokenized], remaining: Mapping[int, Se
         remaining: Indices of the conversations, by index of the group.
         strategy: See `Work`.
     """
-    parts = ([tokenized[group].conversations[place] for place in places] for group, places in remaining.items())
-    return sum(_cost(part, strategy) for part in parts)
+    total = 0
+    for group, places in remaining.items():
+        ids = [tokenized[group].conversations[place].ids for place in places]
+        total += sum(map(len, ids)) - ((len(ids) - 1) * common_prefix(ids) if strategy == "fast" else 0)
+    return total
 
 
 def _duplicates(tokenized: Tokenized) -> dict[int, list[int]]:
@@ -154,64 +167,51 @@ def _duplicates(tokenized: Tokenized) -> dict[int, list[int]]:
     return duplicates
 
 
-def _plan_batches(tokenized: Sequence[Tokenized], remaining: dict[int, list[int]], work: Work) -> list[list[_Unit]]:
-    """Batches of at most `token_budget` tokens (or of one response); the most expensive come last and run first."""
-    units = [
-        unit for group, responses in remaining.items() for unit in _units(tokenized[group], group, responses, work)
-    ]
-    if work.strategy != "fast":
-        return [batch for _, batch in _fill_batches(sorted(units, key=lambda unit: unit.cost), work)]
-    # Prompts with a common prefix become neighbors, so that a batch computes it once.
-    units.sort(key=lambda unit: unit.conversations[0].ids.tobytes())
-    return [batch for _, batch in sorted(_fill_batches(units, work), key=lambda costed: costed[0])]
+def _plan_batches(tokenized: Sequence[Tokenized], remaining: dict[int, list[int]], work: Work) -> Iterator[_Batch]:
+    """Batches of at most `token_budget` tokens (or of one conversation)."""
+    if work.strategy == "fast":
+        return _sharing_batches(tokenized, remaining, work)
+    return _separate_batches(tokenized, remaining, work)
 
 
-def _fill_batches(units: Sequence[_Unit], work: Work) -> list[tuple[int, list[_Unit]]]:
-    """Batches in the order of their units, each with its cost in tokens."""
-    batches: list[tuple[int, list[_Unit]]] = []
-    for unit in units:
+def _sharing_batches(tokenized: Sequence[Tokenized], remaining: dict[int, list[int]], work: Work) -> Iterator[_Batch]:
+    """Batches that compute each prefix once for all groups."""
+    members = [(group, place) for group, places in remaining.items() for place in places]
+    conversations = [tokenized[group].conversations[place] for group, place in members]
+    kept: dict[int, Kept] = defaultdict(Kept)  # by network: a model may have two
+    for packed, numbers in plan(conversations, work.token_budget):
+
+        def read(network: ReadableNetwork, _: Any, packed: Packed = packed) -> tuple[Tensor, list[list[int]], int]:
+            return read_packed(network, packed, kept[id(network)])
+
+        completed = [conversations[number] for number in numbers]
+        yield _Batch([members[number] for number in numbers], completed, len(packed.ids), read)
+
+
+def _separate_batches(tokenized: Sequence[Tokenized], remaining: dict[int, list[int]], work: Work) -> Iterator[_Batch]:
+    """Batches that share nothing; the most expensive come first. A group is split only if it exceeds the budget."""
+    padded = work.strategy == "padded"
+    units: list[tuple[int, list[tuple[int, int]]]] = []
+    for group, places in remaining.items():
+        for number, place in enumerate(places):
+            length = len(tokenized[group].conversations[place].ids)
+            if number and not padded and units[-1][0] + length <= work.token_budget:
+                units[-1] = (units[-1][0] + length, [*units[-1][1], (group, place)])
+            else:
+                units.append((length, [(group, place)]))
+    batches: list[tuple[int, list[tuple[int, int]]]] = []
+    for cost, unit in sorted(units, key=lambda costed: costed[0]):
         used, batch = batches[-1] if batches else (0, [])
         # Padding makes each row as expensive as the longest, which in ascending order is the newest.
-        cost = unit.cost * (len(batch) + 1) if work.strategy == "padded" else used + _added_cost(unit, batch, work)
-        if not batch or cost > work.token_budget:
-            batches.append((unit.cost, [unit]))
+        total = cost * (len(batch) + 1) if padded else used + cost
+        if not batch or total > work.token_budget:
+            batches.append((cost, unit))
         else:
-            batches[-1] = (cost, [*batch, unit])
-    return batches
-
-
-def _added_cost(unit: _Unit, batch: Sequence[_Unit], work: Work) -> int:
-    """Tokens that a unit adds to a batch, without the prefix that `pack` shares with the last unit."""
-    if work.strategy != "fast" or not batch:
-        return unit.cost
-    shared = common_prefix([batch[-1].conversations[0].ids, unit.conversations[0].ids])
-    return unit.cost - shared if shared * ROWS_FOR_A_TOKEN >= unit.cost else unit.cost
-
-
-def _units(tokenized: Tokenized, group: int, responses: list[int], work: Work) -> list[_Unit]:
-    """Split the responses of a group into units that fit the budget; one response each if rows are padded."""
-    conversations = tokenized.conversations
-    parts: list[list[int]] = []
-    for response in responses:
-        extended = [*parts[-1], response] if parts else []
-        if (
-            not extended
-            or work.strategy == "padded"
-            or _cost([conversations[r] for r in extended], work.strategy) > work.token_budget
-        ):
-            parts.append([response])
-        else:
-            parts[-1] = extended
-    return [
-        _Unit(group, part, members := [conversations[r] for r in part], _cost(members, work.strategy)) for part in parts
-    ]
-
-
-def _cost(conversations: Sequence[Tokens], strategy: str) -> int:
-    total = sum(len(tokens.ids) for tokens in conversations)
-    if strategy != "fast" or len(conversations) == 1:
-        return total
-    return total - (len(conversations) - 1) * common_prefix([tokens.ids for tokens in conversations])
+            batches[-1] = (total, [*batch, *unit])
+    read = _read_padded if padded else _read_exactly
+    for cost, members in reversed(batches):
+        conversations = [tokenized[group].conversations[place] for group, place in members]
+        yield _Batch(members, conversations, cost, read)
 
 
 def is_out_of_memory(error: Exception) -> bool:
@@ -219,26 +219,27 @@ def is_out_of_memory(error: Exception) -> bool:
     return isinstance(error, MemoryError) or any(words in str(error) for words in OUT_OF_MEMORY)
 
 
-def _reader(work: Work) -> Read:
-    if work.strategy == "padded":
-        return lambda network, groups: read_padded(network, [tokens for group in groups for tokens in group])
-    mode: Mode = "fast" if work.strategy == "fast" else "exact"
-    return lambda network, groups: read_packed(network, groups, mode)
+def _read_padded(network: ReadableNetwork, groups: Sequence[Sequence[Tokens]]) -> tuple[Tensor, list[list[int]], int]:
+    return read_padded(network, [tokens for group in groups for tokens in group])
 
 
-def _halve_budget(error: Exception, batch: Sequence[_Unit], work: Work, ids: Sequence[str]) -> None:
+def _read_exactly(network: ReadableNetwork, groups: Sequence[Sequence[Tokens]]) -> tuple[Tensor, list[list[int]], int]:
+    return read_packed(network, pack(groups, "exact"))
+
+
+def _halve_budget(error: Exception, batch: _Batch, work: Work, ids: Sequence[str]) -> None:
     """Halve the tokens of a batch, and count that it did not fit.
 
     Raises `DeviceError` for a single response, and errors that are not about memory.
     """
     if not is_out_of_memory(error):
         raise error
-    if len(batch) == 1 and len(batch[0].places) == 1:
+    # A batch of one conversation may inherit its beginning, or begin another: a smaller budget helps.
+    if len(batch.members) == 1 and batch.tokens == len(batch.conversations[0].ids):
         raise DeviceError(
-            f"A conversation of {batch[0].cost:,} tokens (id {ids[batch[0].group]}) does not fit into memory; lower "
-            "`max_length=...` and set `on_overflow=...`, or choose a smaller `dtype=...`."
+            f"A conversation of {batch.tokens:,} tokens (id {ids[batch.members[0][0]]}) does not fit into memory; "
+            "lower `max_length=...` and set `on_overflow=...`, or choose a smaller `dtype=...`."
         ) from None
-    tokens = sum(unit.cost for unit in batch)
-    work.token_budget = max(1, min(work.token_budget, tokens) // 2)
+    work.token_budget = max(1, min(work.token_budget, batch.tokens) // 2)
     work.out_of_memory += 1
-    log_status(f"A batch of {tokens:,} tokens ran out of memory; continuing with {work.token_budget:,} a batch.")
+    log_status(f"A batch of {batch.tokens:,} tokens ran out of memory; continuing with {work.token_budget:,} a batch.")

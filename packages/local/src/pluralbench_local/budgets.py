@@ -12,8 +12,8 @@ from pluralbench_local.network import ReadableNetwork
 from pluralbench_local.packing import Packed
 from pluralbench_local.planning import DEFAULT_BUDGETS, fitting_budget
 
-# On a CPU: from what fits into a core's cache to what its matrix units handle best. A group that exceeds a batch has
-# its prompt computed again, so mode fast has no small candidates.
+# On a CPU: from what fits into a core's cache to what its matrix units handle best. Each batch reads and writes the
+# keys of the prefix that it continues, so mode fast has no small candidates.
 CANDIDATE_BUDGETS: dict[Mode, tuple[int, ...]] = {"exact": (512, 2048, 8192), "fast": (2048, 8192)}
 PROBE_ROWS = 512
 MAX_PROBE_SECONDS = 0.01  # a model that needs longer for `PROBE_ROWS` rows takes the default budget

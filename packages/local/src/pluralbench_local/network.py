@@ -6,13 +6,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import torch
-from pluralbench_rewards import Mode
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
-from pluralbench_local.attention import PACKED, NotPackable, packed_attention, read_index, read_only_last_rows
+from pluralbench_local.attention import PACKED, NotPackable, packed_attention, read_only_last_rows
 from pluralbench_local.gates import fuse_gated_mlps
-from pluralbench_local.packing import Packed, Tokens, pack
+from pluralbench_local.packing import Kept, Packed, Tokens, pack
 from pluralbench_local.transfer import to_device
 
 PACKABLE_LAYERS = {"full_attention", "sliding_attention"}
@@ -98,18 +97,29 @@ def using_default_attention(network: ReadableNetwork) -> Iterator[None]:
 
 
 def read_packed(
-    network: ReadableNetwork, groups: Sequence[Sequence[Tokens]], mode: Mode
+    network: ReadableNetwork, packed: Packed, kept: Kept | None = None
 ) -> tuple[Tensor, list[list[int]], int]:
     """Compute the last hidden states of a packed batch.
+
+    Args:
+        network: The network.
+        packed: The batch.
+        kept: What this network has kept of the batch before; replaced by what it keeps of this one.
 
     Returns:
         The states that are read, of shape (n, width); for each conversation the indices of its states; and the number
         of tokens computed.
     """
-    packed = pack(groups, mode)
+    packed = replace(packed, kept=kept or Kept(), attended_layers=0)
     states = _packed_states(network.body, packed, network.device)
-    index = {row: number for number, row in enumerate(packed.read_rows)}
-    read = states[read_index(packed, states.device)]
+    if packed.inherited and packed.kept.states is not None:
+        states = torch.cat((packed.kept.states, states))
+    packed.kept.states = packed.pass_on(states, 0) if packed.passed_on else None
+    if not packed.passed_on:
+        packed.kept.layers.clear()
+    rows = sorted({row for rows in packed.rows for row in rows})
+    index = {row: number for number, row in enumerate(rows)}
+    read = states[to_device([row + packed.num_inherited for row in rows], states.device)]
     return read, [[index[row] for row in rows] for rows in packed.rows], len(packed.ids)
 
 

@@ -23,7 +23,7 @@ class Level:
 
     Attributes:
         rows: Rows of the batch in the runs of queries.
-        key_rows: Rows of the batch in the runs of keys.
+        key_rows: Rows of the batch in the runs of keys, counted from the first inherited one.
         query_starts: Offsets of the runs within `rows`, and the end of the last.
         key_starts: Offsets of the runs within `key_rows`, and the end of the last.
         longest_query: Rows of the longest run of queries.
@@ -75,8 +75,8 @@ def varlen_attention(packed: Packed, query: Tensor, key: Tensor, value: Tensor, 
     Args:
         packed: The batch.
         query: Shape (1, heads, rows, width).
-        key: Shape (1, key heads, rows, width).
-        value: Shape (1, key heads, rows, width).
+        key: Shape (1, key heads, inherited and computed rows, width).
+        value: Shape (1, key heads, inherited and computed rows, width).
         scale: Factor of the attention scores.
 
     Returns:
@@ -86,13 +86,16 @@ def varlen_attention(packed: Packed, query: Tensor, key: Tensor, value: Tensor, 
 
     own_level, *levels = _levels(packed, query.device)
     q, k, v = (heads[0].transpose(0, 1).contiguous() for heads in (query, key, value))
+    own = slice(packed.num_inherited, None)
     options: dict[str, Any] = {
         "scale": scale,
         "enable_gqa": q.shape[1] != k.shape[1],
         "return_aux": AuxRequest(lse=True),
     }
     starts, longest = own_level.query_starts, own_level.longest_query
-    output, output_norm = varlen_attn(q, k, v, starts, starts, longest, longest, window_size=(-1, 0), **options)
+    output, output_norm = varlen_attn(
+        q, k[own], v[own], starts, starts, longest, longest, window_size=(-1, 0), **options
+    )
     for level in levels:
         rows, key_rows = level.rows, level.key_rows
         shared, norm = varlen_attn(
@@ -110,11 +113,11 @@ def _levels(packed: Packed, device: torch.device) -> list[Level]:
     """First all segments over themselves, then by depth those that are continued; cached by device."""
     cached = ("levels", device)
     if cached not in packed.on_device:
-        continued = [segment for segment in packed.segments if segment.subtree_end > segment.end]
+        continued = [segment for segment in (*packed.inherited, *packed.segments) if segment.continued_by]
         continued.sort(key=_depth)
         runs = [range(segment.start, segment.end) for segment in packed.segments]
-        depths = [list(segments) for _, segments in groupby(continued, key=_depth)]
-        packed.on_device[cached] = [_level(runs, runs, device), *(_level(*_runs(depth), device) for depth in depths)]
+        depths = [_runs(packed, list(segments)) for _, segments in groupby(continued, key=_depth)]
+        packed.on_device[cached] = [_level(runs, runs, device), *(_level(*depth, device) for depth in depths)]
     levels: list[Level] = packed.on_device[cached]
     return levels
 
@@ -123,11 +126,9 @@ def _depth(segment: Segment) -> int:
     return len(segment.prefix)
 
 
-def _runs(segments: Sequence[Segment]) -> tuple[list[range], list[range]]:
-    return (
-        [range(segment.end, segment.subtree_end) for segment in segments],
-        [range(segment.start, segment.end) for segment in segments],
-    )
+def _runs(packed: Packed, segments: Sequence[Segment]) -> tuple[list[range], list[range]]:
+    keys = [packed.keys_of(segment) for segment in segments]
+    return [segment.continued_by for segment in segments], [range(run.start, run.stop) for run in keys]
 
 
 def _level(queries: Sequence[range], keys: Sequence[range], device: torch.device) -> Level:

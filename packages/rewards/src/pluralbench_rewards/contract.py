@@ -134,7 +134,7 @@ class Work:
         unique_tokens: Tokens if the longest common prefix of each group and the rest of each distinct response are
             counted once.
         computed_tokens: Computed tokens, including padding; for an implicit reward those of the policy. Smaller than
-            `unique_tokens` if several groups of a batch share a prefix.
+            `unique_tokens` if several groups share a prefix.
         batches: Number of forward passes.
         out_of_memory: Number of batches that ran out of memory; each halved the token budget.
         seconds: Duration.
