@@ -15,6 +15,7 @@ from collections import defaultdict
 from contextlib import ExitStack
 from dataclasses import asdict
 from enum import StrEnum
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -51,14 +52,16 @@ CLASSIFYING = [FAST, EXACT, LOOP, REWARD_BENCH, ONE_AT_A_TIME, LIMIT]
 IMPLICITLY = [IMPLICIT, FULL_LOGITS]
 BEST_OF_4 = [FAST, EXACT, REWARD_BENCH_2, ONE_AT_A_TIME]
 STYLES = [FAST, EXACT, REWARD_BENCH, ONE_AT_A_TIME]
-BEST_OF_32 = [FAST, EXACT, LOOP, ONE_AT_A_TIME]
+BY_LOOP = [FAST, EXACT, LOOP, ONE_AT_A_TIME]
 # Each workload's texts and strategies.
 WORKLOADS = {
     **{name: (name, CLASSIFYING) for name in SHAPES},
     "implicit": ("pairs", IMPLICITLY),
     "best-of-4": ("best-of-4", BEST_OF_4),
     "3x3": ("3x3", STYLES),
-    "best-of-32": ("best-of-32", BEST_OF_32),
+    "best-of-32": ("best-of-32", BY_LOOP),
+    "users": ("users", BY_LOOP),
+    "earlier-pairs": ("earlier-pairs", BY_LOOP),
 }
 
 Workload = StrEnum("Workload", list(WORKLOADS))  # type: ignore[misc]
@@ -201,11 +204,13 @@ def _wanted(name: str, size: float) -> tuple[str, int]:
 def _unique_tokens(texts: dict[str, list[Conversations]], folder: Path) -> dict[str, int]:
     tokenizer = AutoTokenizer.from_pretrained(folder)
 
-    def unique(group: Conversations) -> int:
-        shared, rests = shared_and_rests(tokenizer(rendered(tokenizer, group))["input_ids"])
-        return shared + sum(rests)
+    def unique(made: list[Conversations]) -> int:
+        conversations = (text for group in made for text in rendered(tokenizer, group))
+        ids = sorted(tokenizer(list(conversations))["input_ids"])
+        shared = (shared_and_rests(pair)[0] for pair in pairwise(ids))  # neighbors share the most
+        return sum(map(len, ids)) - sum(shared)
 
-    return {name: sum(unique(group) for group in made) for name, made in texts.items()}
+    return {name: unique(made) for name, made in texts.items()}
 
 
 def _reward_bench_python(folder: Path) -> Path:

@@ -15,6 +15,7 @@ ONSETS = ["b", "br", "d", "f", "g", "gl", "h", "k", "kr", "l", "m", "n", "p", "r
 NUCLEI = ["a", "ai", "e", "ee", "i", "o", "oa", "ou", "u"]
 CODAS = ["", "", "", "l", "m", "n", "nd", "r", "s", "st"]  # codespell:ignore nd
 LEXICON = 40_000
+QUESTIONS = 5  # of a user with a profile
 LONGEST = 5_000  # words, below the limit of 8,192 tokens of other strategies
 
 
@@ -32,6 +33,7 @@ class Shape:
     prompt: tuple[float, float]
     response: tuple[float, float]
     benchmark: str | None = None  # whose rows may replace the made ones
+    profile: tuple[float, float] | None = None  # begins the prompts of each user's questions
 
 
 SHAPES = {
@@ -42,6 +44,10 @@ SHAPES = {
     "best-of-4": Shape("best-of-4 (RewardBench 2)", 16, 4, (50, 1.0), (100, 0.7), "reward-bench-2"),
     "3x3": Shape("3 x 3 responses (RM-Bench)", 8, 6, (13, 1.0), (150, 1.0), "rm-bench"),
     "best-of-32": Shape("best-of-32 (PPE correctness)", 2, 32, (160, 0.5), (100, 0.5)),
+    "users": Shape("5 questions with one profile", 20, 2, (40, 0.75), (100, 0.6), profile=(600, 0.4)),
+    "earlier-pairs": Shape(
+        "5 questions with 5 to 15 earlier pairs", 10, 2, (40, 0.75), (100, 0.6), profile=(2_300, 0.4)
+    ),
 }
 
 
@@ -70,11 +76,15 @@ def groups(shape: Shape, *, size: float, writer: Writer, seed: int) -> list[Conv
     count = max(1, round(shape.groups * size))
     prompts = _lengths(count, shape.prompt, rng_for(seed, shape.title, "prompts"))
     responses = iter(_lengths(count * shape.responses, shape.response, rng_for(seed, shape.title, "responses")))
+    users = math.ceil(count / QUESTIONS)
+    lengths = _lengths(users, shape.profile, rng_for(seed, shape.title, "profiles")) if shape.profile else []
+    profiles = [writer.text(words, rng_for(seed, shape.title, "profile", user)) for user, words in enumerate(lengths)]
     made = []
     for number, prompt in enumerate(prompts):
         draw = rng_for(seed, shape.title, number)
         answers = [writer.text(next(responses), draw) for _ in range(shape.responses)]
-        made.append(Conversations(writer.text(prompt, draw), answers))
+        blocks = [*profiles[number // QUESTIONS : number // QUESTIONS + 1], writer.text(prompt, draw)]
+        made.append(Conversations("\n\n".join(blocks), answers))
     return made
 
 
