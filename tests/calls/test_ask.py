@@ -1,12 +1,18 @@
 """Asking: order, what is sent and what is not, what comes of each reply, and when it is recorded."""
 
+import asyncio
+from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from asking import question
 from chat_server import Reply, serve
-from pluralbench_calls import AccessDenied, Ledger, Limits, OpenAIChat, ask, read_ledger
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pluralbench_calls import AccessDenied, Answer, Backend, Ledger, Limits, OpenAIChat, Request, ask, read_ledger
+from pluralbench_calls.records import prompt_texts
 
 ONE_BY_ONE = Limits(concurrency=1)
 
@@ -30,15 +36,62 @@ def test_answers_come_in_the_order_of_the_requests(tmp_path: Path) -> None:
     assert [answer.text for answer in answers] == [f"re: {text}" for text in texts]
 
 
-@pytest.mark.parametrize("workers", [1, 3])
-def test_prompts_that_begin_alike_are_sent_one_after_the_other(tmp_path: Path, workers: int) -> None:
-    texts = [f"{user} question {number}" for number in range(4) for user in ("鼓", "user", "سؤال")]
-    with serve(lambda *_: Reply(delay=0.02)) as server, Ledger(tmp_path / "ledger") as ledger:
-        ask([question(text) for text in texts], ledger, chat_at(server.base_url), limits=Limits(concurrency=workers))
-    assert server.most_at_once == workers
-    sent = [body["messages"][0]["content"] for body in server.requests]
-    assert sorted(sent[:workers]) == sorted(texts)[:workers]
-    assert sent == sorted(texts) or workers > 1
+class Uneven(Backend):
+    """Takes a number of steps for each request, by its sample.
+
+    started: texts in the order in which they were sent. together: those in flight with each, itself among them.
+    """
+
+    concurrency = None
+
+    def __init__(self, steps: Sequence[int]) -> None:
+        self.steps = steps
+        self.started: list[str] = []
+        self.together: list[set[str]] = []
+        self._in_flight: set[str] = set()
+
+    async def send(self, request: Request) -> Answer:
+        [text] = prompt_texts(request)
+        self._in_flight.add(text)
+        self.started.append(text)
+        self.together.append({*self._in_flight})
+        for _ in range(self.steps[request.sample]):
+            await asyncio.sleep(0)
+        self._in_flight.remove(text)
+        return Answer.to(request, "answer", "fine")
+
+
+users = st.lists(st.sampled_from(["鼓", "user", "سؤال", "使"]), min_size=1, max_size=30)
+
+
+@given(users, st.integers(1, 5), st.data())
+@settings(max_examples=60)
+def test_a_prompt_waits_for_the_first_with_its_beginning_but_no_worker_does(
+    users: list[str], workers: int, data: st.DataObject
+) -> None:
+    texts = [f"Profile of {user}. Question {number}" for number, user in enumerate(users)]
+    backend = Uneven(data.draw(st.lists(st.integers(0, 3), min_size=len(texts), max_size=len(texts))))
+    requests = [question(text, sample=number) for number, text in enumerate(texts)]
+    with TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger") as ledger:
+        answers = ask(requests, ledger, backend, limits=Limits(concurrency=workers))
+    assert [answer.key for answer in answers] == [request.key for request in requests]
+    assert sorted(backend.started) == sorted(texts), "each is sent once"
+    if workers == 1:
+        assert backend.started == sorted(texts)
+    begun = [text.split(".")[0] for text in backend.started]
+    firsts = {profile: begun.index(profile) for profile in begun}
+    for place, (profile, together) in enumerate(zip(begun, backend.together, strict=True)):
+        if place != firsts[profile] and backend.started[firsts[profile]] in together:
+            assert set(begun[:place]) == set(begun), "all other profiles were sent before"
+
+
+def test_as_many_prompts_are_in_flight_as_may_be(tmp_path: Path) -> None:
+    backend = Uneven([2] * 12)
+    requests = [question(f"the same beginning {number}", sample=number) for number in range(12)]
+    with Ledger(tmp_path / "ledger") as ledger:
+        ask(requests, ledger, backend, limits=Limits(concurrency=4))
+    assert max(map(len, backend.together)) == 4
+    assert len(backend.together[3]) == 4, "no worker waits for the first answer"
 
 
 def test_nothing_to_ask_is_nothing_done(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from pluralbench_calls.batches.store import BatchStore
 from pluralbench_calls.errors import CallsError, Interrupted, MaxCostReached, RequestsRejected
 from pluralbench_calls.ledger import Ledger
 from pluralbench_calls.loops import run
+from pluralbench_calls.prefixes import PrefixQueue
 from pluralbench_calls.records import Answer, Backend, PackingBackend, Request, max_prompt_tokens, prompt_texts
 
 BYTES_PER_TOKEN = 4  # on average, for rate limits; the spending ceiling assumes one byte per token
@@ -68,11 +69,11 @@ def ask(
 ) -> list[Answer]:
     """Answer requests from the ledger, and send those without a recorded answer to a backend.
 
-    Equal requests are sent once. Requests whose prompts begin alike are sent one after the other, so that a server with
-    a prefix cache computes their common beginning once. Each new answer is recorded before the next message of its
-    worker is sent. After an error that concerns every request, such as a wrong key, the requests in flight are finished
-    and recorded, and the error is raised. The same happens if the first requests are all rejected. Inside a running
-    event loop, such as a notebook's, the work runs in its own thread.
+    Equal requests are sent once, in an order in which a server's prefix cache computes the beginnings that prompts
+    share only once (see `PrefixQueue`). Each new answer is recorded before the next message of its worker is sent.
+    After an error that concerns every request, such as a wrong key, the requests in flight are finished and recorded,
+    and the error is raised. The same happens if the first requests are all rejected. Inside a running event loop, such
+    as a notebook's, the work runs in its own thread.
 
     Args:
         requests: The requests. If the backend packs several into a message, each still has its own key and answer.
@@ -197,10 +198,10 @@ async def _send_all(
 
     messages = backend.pack(missing) if isinstance(backend, PackingBackend) else [[request] for request in missing]
     workers = min(limits.concurrency, backend.concurrency or limits.concurrency, len(messages))
-    queue = iter(messages)
+    queue = iter(messages) if isinstance(backend, PackingBackend) else PrefixQueue(messages)
     async with backend:
         try:
-            await asyncio.gather(*(work(queue) for _ in range(workers)))
+            await asyncio.gather(*(work(iter(queue)) for _ in range(workers)))
         except asyncio.CancelledError:
             interrupted = next((error for error in failures if isinstance(error, Interrupted)), None)
             if interrupted is None:
