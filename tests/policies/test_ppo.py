@@ -28,11 +28,11 @@ OPTIONS = quick("ppo", gamma=0.9, gae_lambda=0.5, clip_range=0.2, value_clip_ran
 
 def drawn(tokens: Tensor, **given: Tensor) -> SampledStep:
     """A step of completions without prompts; what is not given is 0."""
-    rows = Rows(torch.zeros_like(tokens, dtype=torch.long), tokens.long(), tokens)
+    rows = Rows(torch.zeros_like(tokens, dtype=torch.long), tokens.long(), tokens, tokens.sum(1).tolist())
     names = ("log_probs", "values", "advantages", "returns")
-    return SampledStep(
-        rows, given.get("counts", tokens), *(given.get(name, torch.zeros(tokens.shape)) for name in names)
-    )
+    counts = given.get("counts", tokens)
+    log_probs, values, advantages, returns = (given.get(name, torch.zeros(tokens.shape)) for name in names)
+    return SampledStep(rows, counts, log_probs, values, advantages, returns, counts.sum(1).tolist())
 
 
 # Advantages

@@ -178,9 +178,10 @@ def _packing_problem(model: PreTrainedModel, body: nn.Module, default_attention:
     packed = pack([group, group[:1]], "fast")
     try:
         model.set_attn_implementation(PACKED)
-        packed_states = _packed_states(body, packed, device)[[rows[-1] for rows in packed.rows]].float()
+        last = to_device([rows[-1] for rows in packed.rows], device)
+        packed_states = _packed_states(body, packed, device)[last].float()
         model.set_attn_implementation(default_attention)
-        outputs = [body(input_ids=torch.tensor([list(run)], device=device), use_cache=False) for run in [*ids, ids[0]]]
+        outputs = [body(input_ids=to_device([list(run)], device), use_cache=False) for run in [*ids, ids[0]]]
         model.set_attn_implementation(PACKED)
     except NotPackable as reason:
         return str(reason)

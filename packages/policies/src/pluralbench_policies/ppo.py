@@ -10,7 +10,6 @@ Unlike verl, the critic's head is initialized with 0.
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from operator import mul, truediv
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import torch
 from pluralbench_local import LocalModel
 from pluralbench_local.training_job import accelerator_of, restore, save_checkpoint
 from pluralbench_local.training_model import checkpoint_activations
+from pluralbench_local.transfer import to_device
 from tensordict import TensorDict
 from tensordict.nn import ProbabilisticTensorDictModule, TensorDictModule
 from torch import Tensor, nn
@@ -39,6 +39,7 @@ from pluralbench_policies.trainable import (
     load_policy,
     logits_of,
     make_rows,
+    places_of,
     sample,
 )
 
@@ -95,6 +96,7 @@ class SampledStep:
         values: Predictions of the critic before the updates.
         advantages: Standardized advantages.
         returns: Targets of the critic.
+        sizes: Number of tokens to train on, by row.
     """
 
     rows: Rows
@@ -103,12 +105,7 @@ class SampledStep:
     values: Tensor
     advantages: Tensor
     returns: Tensor
-
-    @cached_property
-    def sizes(self) -> list[int]:
-        """Number of tokens to train on, by row. Reading it waits for a GPU, so it is read once."""
-        sizes: list[int] = self.counts.sum(1).tolist()
-        return sizes
+    sizes: Sequence[int]
 
 
 def optimize_by_ppo(
@@ -160,7 +157,7 @@ def optimize_by_ppo(
             line: dict[str, Any] = {**scorer.line, **lengths(drawn, ends)}
             if options.kl_steps and number % options.kl_steps == 0:
                 line["kl"] = divergence(model, start, rows, options)
-            step, line["entropy"] = prepare_step(learner, rows, torch.tensor(rewards, device=rows.ids.device), options)
+            step, line["entropy"] = prepare_step(learner, rows, torch.tensor(rewards), options)
             line |= _update(learner, step, options)
             write(line | {"seconds": time.perf_counter() - began})
             if number % options.save_steps == 0 and number < len(steps):
@@ -175,7 +172,7 @@ def prepare_step(learner: PPOState, rows: Rows, rewards: Tensor, options: Optimi
     Args:
         learner: Policy, critic and initial policy.
         rows: Prompts and completions.
-        rewards: Shape (rows,). A completion with a NaN reward is ignored.
+        rewards: Shape (rows,), on the CPU. A completion with a NaN reward is ignored.
         options: Hyperparameters.
 
     Returns:
@@ -193,13 +190,15 @@ def prepare_step(learner: PPOState, rows: Rows, rewards: Tensor, options: Optimi
             penalty = options.kl_coef * (log_probs - initial.log_prob(part.completions))
         parts.append((log_probs, policy.entropy(), penalty, learner.critic(part)))
     log_probs, entropy, penalty, values = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
+    sizes = [length if finite else 0 for length, finite in zip(rows.lengths, rewards.isfinite().tolist(), strict=True)]
+    rewards = to_device(rewards, rows.ids.device)
     counts = rows.tokens & rewards.isfinite()[:, None]
     by_token = torch.where(counts, -penalty, 0.0)
     last = rows.tokens.sum(1, keepdim=True) - 1
     by_token.scatter_add_(1, last, rewards.nan_to_num(nan=0.0)[:, None])
     advantages, returns = advantages_of(by_token, values, rows.tokens, options)
-    drawn = SampledStep(rows, counts, log_probs, values, whiten(advantages, counts), returns)
-    return drawn, float(entropy[rows.tokens].mean())
+    drawn = SampledStep(rows, counts, log_probs, values, whiten(advantages, counts), returns, sizes)
+    return drawn, float(entropy[places_of(rows.tokens, sum(rows.lengths))].mean())
 
 
 def advantages_of(rewards: Tensor, values: Tensor, tokens: Tensor, options: OptimizeConfig) -> tuple[Tensor, Tensor]:
@@ -266,7 +265,7 @@ def losses(
         `loss_objective`, `loss_critic` and `clip_fraction`.
     """
     size = sum(drawn.sizes[part])
-    counts = torch.nonzero_static(drawn.counts[part], size=size).unbind(1)
+    counts = places_of(drawn.counts[part], size)
     tokens = {
         "logits": logits[counts],
         "action": drawn.rows.part(part).completions[counts],

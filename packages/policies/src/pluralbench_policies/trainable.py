@@ -26,20 +26,22 @@ class Rows:
         ids: Token ids, shape (rows, prompt + completion tokens).
         mask: Attention mask of the same shape.
         tokens: True for tokens of a completion, shape (rows, completion tokens).
+        lengths: Number of tokens of each completion, known without waiting for a GPU.
     """
 
     ids: Tensor
     mask: Tensor
     tokens: Tensor
+    lengths: Sequence[int]
 
     @property
     def completions(self) -> Tensor:
         """Token ids of the completions, shape (rows, completion tokens)."""
         return self.ids[:, -self.tokens.shape[1] :]
 
-    def part(self, chosen: slice | Tensor) -> "Rows":
+    def part(self, chosen: slice) -> "Rows":
         """Return some of the rows."""
-        return Rows(self.ids[chosen], self.mask[chosen], self.tokens[chosen])
+        return Rows(self.ids[chosen], self.mask[chosen], self.tokens[chosen], self.lengths[chosen])
 
 
 def load_policy(source: LocalModel, device: torch.device) -> Any:
@@ -92,7 +94,20 @@ def make_rows(prompts: Sequence[Sequence[int]], completions: Sequence[Sequence[i
         begin, end = left - len(prompt), left + len(completion)
         ids[row, begin:end] = torch.tensor([*prompt, *completion])
         mask[row, begin:end] = 1
-    return Rows(*(to_device(tensor, device) for tensor in (ids, mask, mask[:, left:].bool())))
+    tokens = mask[:, left:].bool()
+    lengths = [*map(len, completions)]
+    return Rows(to_device(ids, device), to_device(mask, device), to_device(tokens, device), lengths)
+
+
+def places_of(mask: Tensor, number: int) -> tuple[Tensor, Tensor]:
+    """Return the rows and the columns at which a mask is true. As their number is given, a GPU need not search first.
+
+    Args:
+        mask: Shape (rows, columns).
+        number: How often it is true.
+    """
+    rows, columns = torch.nonzero_static(mask, size=number).unbind(1)
+    return rows, columns
 
 
 @torch.no_grad()
@@ -162,8 +177,8 @@ def divergence(model: Any, start: Any, rows: Rows, options: OptimizeConfig) -> f
     totals = []
     for begin in range(0, len(rows.ids), options.part):
         part = rows.part(slice(begin, begin + options.part))
-        tokens = part.tokens.nonzero(as_tuple=True)
+        tokens = places_of(part.tokens, sum(part.lengths))
         current, initial = (logits_of(each, part, options)[tokens].log_softmax(-1) for each in (model, start))
         totals.append((current.exp() * (current - initial)).sum())
     total: float = sum(torch.stack(totals).tolist())
-    return total / int(rows.tokens.sum())
+    return total / sum(rows.lengths)
