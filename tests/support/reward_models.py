@@ -55,16 +55,19 @@ LINEAR = {
 }
 MAMBA = {"num_hidden_layers": 2, "mamba_d_ssm": 64, "mamba_n_heads": 4, "mamba_d_head": 16, "mamba_d_state": 16}
 GPT2_SIZES = {"n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": POSITIONS, "initializer_range": 0.1}
+BERT_SIZES = {name: size for name, size in SIZES.items() if name not in {"num_key_value_heads", "head_dim"}}
 ARCHITECTURES: dict[str, tuple[str, dict[str, Any]]] = {
     "llama": ("llama", SIZES),
     "qwen3": ("qwen3", SIZES),
     "gemma2": ("gemma2", SIZES | {"sliding_window": 16, "query_pre_attn_scalar": 16}),
+    "gemma3": ("gemma3_text", SIZES | {"sliding_window": 16, "query_pre_attn_scalar": 16}),
     "mistral": ("mistral", SIZES | {"sliding_window": 16}),
     "mixtral": ("mixtral", SIZES | {"num_local_experts": 4, "sliding_window": None}),
     "cohere": ("cohere", SIZES | {"logit_scale": 0.25}),
     "granite": ("granite", SIZES | {"logits_scaling": 4.0, "attention_multiplier": 0.2}),
     "gpt2": ("gpt2", GPT2_SIZES),
     "bert": ("bert", SIZES),
+    "modernbert": ("modernbert", BERT_SIZES | {"local_attention": 16, "cls_token_id": 0, "sep_token_id": 1}),
     "bloom": ("bloom", {"hidden_size": 64, "n_layer": 2, "n_head": 4, "initializer_range": 0.1}),
     "gpt-oss": ("gpt_oss", SIZES | {"num_local_experts": 4, "sliding_window": 16, "rope_parameters": ROPE}),
     "falcon-h1": ("falcon_h1", SIZES | {"lm_head_multiplier": 2.0} | MAMBA),

@@ -1,0 +1,143 @@
+"""Scoring rehearsed on a card that computes no numbers: devices, dtypes, shapes, kernels, and waits for the card.
+
+A card says little about itself here: not how fast a kernel is, nor what it computes. What it would refuse fails, and
+each place where the processor waits for it is in `WAITS`, with the reason why it stays.
+"""
+
+from array import array
+from typing import Any
+
+import pytest
+import torch
+from pluralbench_local import Classifier, autotune, load, score
+from pluralbench_local.config import described
+from pluralbench_local.network import read_packed
+from pluralbench_local.packing import Tokens, pack
+from pluralbench_local.personal.backbones import load_backbone
+from pluralbench_local.personal.embedding import embed
+from pluralbench_rewards import Mode
+from pretended_card import CARD, Card, pretended_card
+from reward_models import Folders, make_groups, work_of
+
+pytestmark = pytest.mark.heavy
+
+GROUPS = make_groups(1, number=3)
+PACKABLE = ("llama", "qwen3", "gemma2", "gemma3", "mistral")
+CAPPED_OR_WINDOWED = {"gemma2", "gemma3", "mistral"}
+OF_A_BATCH = "the rewards of a batch are its result; an error of the card shows here, too"
+WAITS = {
+    "classifier": {"classifiers.Classifier.rewards: to the CPU": OF_A_BATCH},
+    "implicit": {"classifiers.Implicit.rewards: to the CPU": OF_A_BATCH},
+    "embed": {"backbones.Decoder._states: to the CPU": "the vectors of a batch are its result, kept on the CPU"},
+    "load": {
+        "models.resolve_device: number": "an unusable device is refused before anything is loaded",
+        "models._load_model, module.Module.to.convert: to the card": "the weights",
+        "network._packing_problem: number": "decides once whether the model can be packed",
+    },
+}
+"""By path: each place where the processor waits for the card, and why. None is in a forward pass."""
+
+
+def check_waits(card: Card, *paths: str) -> None:
+    """The processor waited where the table says, and nowhere else."""
+    assert set(card.waits) == {place for path in paths for place in WAITS[path]}
+    assert not card.in_layers
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("architecture", [*PACKABLE, "bert", "modernbert"])
+def test_a_classifier_scores(folders: Folders, architecture: str, dtype: Any) -> None:
+    modes: tuple[Mode, ...] = ("fast", "exact")
+    with pretended_card() as card:
+        model = load(folders(architecture), device="cuda", dtype=dtype)
+        for mode in modes:
+            card.forget()
+            scored = score(model, GROUPS, mode=mode)
+            check_waits(card, "classifier")
+            assert card.waits.total() == work_of(scored).batches
+            assert work_of(scored).strategy == (mode if architecture in PACKABLE else "padded")
+            assert [len(values) for values in scored.scores] == [len(group.responses) for group in GROUPS]
+            assert bool(card.kernels["varlen"]) == (architecture in {"llama", "qwen3"})
+
+
+@pytest.mark.parametrize("capability", [(7, 5), (8, 0), (12, 0)])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_the_kernel_is_chosen_by_capability(folders: Folders, capability: tuple[int, int], dtype: Any) -> None:
+    with pretended_card(capability) as card:
+        model = load(folders(), device="cuda:0", dtype=dtype)
+        card.forget()
+        scored = score(model, GROUPS)
+        check_waits(card, "classifier")
+    assert work_of(scored).strategy == "fast"
+    assert bool(card.kernels["varlen"]) == (capability >= (8, 0))
+
+
+def conversations(*texts: list[int]) -> list[Tokens]:
+    return [Tokens(array("i", ids), range(len(ids) - 1, len(ids))) for ids in texts]
+
+
+def test_each_level_of_shared_prefixes_is_a_call_of_the_kernel(folders: Folders) -> None:
+    rules, prompt, part = [7] * 40, [8] * 40, [9] * 40
+    answers = [[*rules, *prompt, *part, end] for end in (10, 11)] + [[*rules, *prompt, 12, 13], [*rules, 14]]
+    groups = [conversations(*answers)]
+    depth = max(len(segment.prefix) for segment in pack(groups, "fast").segments)
+    assert depth == 3
+    with pretended_card() as card, torch.inference_mode():
+        model = load(folders(), device="cuda", dtype="bfloat16")
+        assert isinstance(model, Classifier)
+        network = model.network
+        card.forget()
+        states, rows, tokens = read_packed(network, groups, "fast")
+        assert card.kernels["varlen"] == (1 + depth) * network.model.config.num_hidden_layers
+        assert not card.waits
+    assert (states.shape, states.dtype, states.device) == ((len(answers), 64), torch.bfloat16, CARD)
+    assert sorted(index for indices in rows for index in indices) == list(range(len(answers)))
+    assert tokens == 3 * 40 + 2 + 2 + 1
+
+
+@pytest.mark.parametrize("mode", ["fast", "exact"])
+@pytest.mark.parametrize("capability", [(7, 5), (9, 0)])
+def test_single_precision_takes_no_16_bit_kernel(
+    folders: Folders, mode: Mode, capability: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(autotune, "seconds", lambda _: pytest.fail("a card's kernel is not measured on the CPU"))
+    with pretended_card(capability) as card:
+        model = load(folders(), device="cuda", dtype="float32")
+        card.forget()
+        score(model, GROUPS, mode=mode)
+        check_waits(card, "classifier")
+        assert not card.kernels
+
+
+@pytest.mark.parametrize("architecture", ["llama", "gemma2", "gemma3"])
+def test_implicit_rewards(folders: Folders, architecture: str) -> None:
+    with pretended_card() as card:
+        name, reference = folders(architecture, "implicit"), folders(architecture, "implicit", seed=1)
+        model = load(name, kind="implicit", reference=reference, device="cuda", dtype="bfloat16")
+        card.forget()
+        scored = score(model, GROUPS)
+        check_waits(card, "implicit")
+        assert card.waits.total() == work_of(scored).batches
+
+
+def test_embeddings(folders: Folders) -> None:
+    with pretended_card() as card:
+        backbone = load_backbone(described(folders("llama", "implicit"), device="cuda", dtype="bfloat16"))
+        card.forget()
+        corpus = embed(GROUPS, [[0] * len(group.responses) for group in GROUPS], backbone, posts=1)
+        check_waits(card, "embed")
+    assert corpus.vectors.device.type == "cpu"
+    assert corpus.vectors.shape[1] == 64
+
+
+def test_loading_waits_before_the_first_batch_only(folders: Folders) -> None:
+    with pretended_card() as card:
+        load(folders(), device="cuda", dtype="bfloat16")
+        assert set(WAITS["load"]) == set(card.waits)
+
+
+def test_the_tolerance_is_measured(folders: Folders) -> None:
+    with pretended_card():
+        model = load(folders(), device="cuda", dtype="bfloat16")
+        scored = score(model, GROUPS, measure_tolerance=True)
+    assert scored.tolerance is not None
