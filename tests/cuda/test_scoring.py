@@ -5,6 +5,7 @@ each place where the processor waits for it is in `WAITS`, with the reason why i
 """
 
 from array import array
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -80,14 +81,15 @@ def test_each_level_of_shared_prefixes_is_a_call_of_the_kernel(folders: Folders)
     rules, prompt, part = [7] * 40, [8] * 40, [9] * 40
     answers = [[*rules, *prompt, *part, end] for end in (10, 11)] + [[*rules, *prompt, 12, 13], [*rules, 14]]
     groups = [conversations(*answers)]
-    depth = max(len(segment.prefix) for segment in pack(groups, "fast").segments)
+    packed = pack(groups, "fast")
+    depth = max(len(segment.prefix) for segment in packed.segments)
     assert depth == 3
     with pretended_card() as card, torch.inference_mode():
         model = load(folders(), device="cuda", dtype="bfloat16")
         assert isinstance(model, Classifier)
         network = model.network
         card.forget()
-        states, rows, tokens = read_packed(network, groups, "fast")
+        states, rows, tokens = read_packed(network, packed)
         assert card.kernels["varlen"] == (1 + depth) * network.model.config.num_hidden_layers
         assert not card.waits
     assert (states.shape, states.dtype, states.device) == ((len(answers), 64), torch.bfloat16, CARD)
@@ -141,3 +143,15 @@ def test_the_tolerance_is_measured(folders: Folders) -> None:
         model = load(folders(), device="cuda", dtype="bfloat16")
         scored = score(model, GROUPS, measure_tolerance=True)
     assert scored.tolerance is not None
+
+
+@pytest.mark.parametrize("architecture", ["llama", "gemma3"])
+def test_batches_inherit_a_prefix_without_waiting(folders: Folders, architecture: str) -> None:
+    rules = [{"role": "system", "content": "Answer as a friend would, and say where you are not sure. " * 9}]
+    groups = [replace(group, prompt=[*rules, *group.prompt]) for group in make_groups(2, number=4)[:4]]
+    with pretended_card() as card:
+        model = load(folders(architecture), device="cuda", dtype="bfloat16")
+        card.forget()
+        work = work_of(score(model, groups, token_budget=400))
+        check_waits(card, "classifier")
+        assert card.waits.total() == work.batches > 1
