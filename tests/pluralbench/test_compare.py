@@ -109,7 +109,7 @@ def test_rows_of_one_cluster_are_no_independent_evidence() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("wl"), st.sampled_from("wl")), min_size=1, max_size=30))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_interval_p_value_and_sentence_agree(pairs: list[tuple[str, str]]) -> None:
     words = {"w": "win", "l": "loss"}
     runs = [

@@ -322,8 +322,8 @@ def test_show_and_the_page_have_one_reply_for_the_whole_list(data: Path, tmp_pat
     page = tmp_path / "page.html"
     assert run("report", made.path, "--html", page)[0] == 0
     order = made.items.filter(id="q2").sort("position")["response"]
-    title = "Pick from " + ", ".join(f"{place}: {name}" for place, name in enumerate(order, 1))
+    title = "Picked from the list " + ", ".join(f"{place}: {name}" for place, name in enumerate(order, 1))
     read = Read(page.read_text(encoding="utf-8"))
     blocks = "".join(json.dumps(read.block(key)) for attributes, _ in read.scripts if (key := attributes.get("id")))
     assert title in blocks
-    assert blocks.count("Pick from") == 12
+    assert blocks.count("Picked from the list") == 12
