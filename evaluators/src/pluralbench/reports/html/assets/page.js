@@ -65,7 +65,8 @@
 
   // Following a link into a collapsed element opens it.
   const unfold = () => {
-    let target = location.hash.length > 1 ? document.getElementById(decodeURIComponent(location.hash.slice(1))) : null;
+    let target = null;
+    try { target = document.getElementById(decodeURIComponent(location.hash.slice(1))); } catch { /* no id has a bare % */ }
     const goal = target;
     while (target) { if (target.tagName === "DETAILS") target.open = true; target = target.parentElement; }
     if (goal) goal.scrollIntoView();
