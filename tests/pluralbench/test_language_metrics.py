@@ -9,11 +9,11 @@ import pytest
 from made_runs import decision, run_of
 from pluralbench import find_benchmark
 from pluralbench.reports.detail import details
-from pluralbench.reports.numbers import number, points
 from pluralbench.reports.report import render
 from pluralbench.reports.writing import texts_of
 from pluralbench.results import Run
 from pluralbench.results.decisions import DECISIONS
+from pluralbench.results.numbers import number, points
 from pluralbench_schemas import LANGUAGES
 
 BENCHMARK = find_benchmark("multilingual")

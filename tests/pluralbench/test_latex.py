@@ -11,10 +11,10 @@ import pytest
 from figure_runs import benchmark_run, with_references
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench.reports.numbers import three_digits
 from pluralbench.reports.report import render
 from pluralbench.reports.tables import Column, Row, Table
 from pluralbench.reports.writing import Report, format_report
+from pluralbench.results.numbers import three_digits
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_schemas import LANGUAGES
 

@@ -25,10 +25,10 @@ from pluralbench.metrics.accuracy import (
     resampled_accuracies,
 )
 from pluralbench.metrics.credits import COUNTED
-from pluralbench.reports.names import row_names
-from pluralbench.reports.numbers import p_value, points
 from pluralbench.results.decisions import BASE, decisions_of
 from pluralbench.results.metrics_frame import METRICS, PLACE, Place
+from pluralbench.results.names import row_names
+from pluralbench.results.numbers import p_value, points
 from pluralbench.results.runs import Run
 
 KEYS = ["config", "id", "chosen", "rejected", "repeat"]

@@ -24,8 +24,8 @@ from pluralbench_runs import check_path_name, file_digest
 
 from pluralbench.errors import RunError
 from pluralbench.reports.detail import report_frame
-from pluralbench.reports.numbers import with_interval
 from pluralbench.results.finding import find_runs
+from pluralbench.results.numbers import with_interval
 from pluralbench.results.runs import Run
 
 RUNS, CARD, METRICS_CONFIG = "runs", "README.md", "metrics"

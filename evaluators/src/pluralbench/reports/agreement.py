@@ -7,9 +7,9 @@ import polars as pl
 from pluralbench.data.texts import first_ids
 from pluralbench.evaluation.agree import Agreement, Side
 from pluralbench.evaluation.causes import Diagnosis
-from pluralbench.reports.numbers import four_digits
 from pluralbench.reports.tables import Column, Row, Table
 from pluralbench.reports.writing import Report
+from pluralbench.results.numbers import four_digits
 
 THREE_DIGITS = "{:.3g}".format
 ROUGHLY = 0.1  # of the largest difference: by how much scores may change when they are scored again

@@ -7,8 +7,8 @@ import polars as pl
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 
 from pluralbench.evaluation.compare import MIN_TESTED, RunComparison
-from pluralbench.reports.numbers import p_value, points
 from pluralbench.reports.tables import Column, Row, Table
+from pluralbench.results.numbers import p_value, points
 
 METRICS = {"exact_match": "exact match"}
 COLUMNS = (

@@ -10,11 +10,11 @@ from pluralbench.data.training_texts import PARTS, Part
 from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.contamination import ITEM, ComparedBenchmark, Contamination
 from pluralbench.evaluation.without import ItemList, WithoutItems, without_items
-from pluralbench.reports.numbers import points
 from pluralbench.reports.sheets import sheets_of
 from pluralbench.reports.tables import Column, Row, Table
 from pluralbench.reports.writing import Report
 from pluralbench.results.metrics_frame import NUMBERS
+from pluralbench.results.numbers import points
 from pluralbench.results.runs import Run
 
 GROUPS: dict[Part | None, str] = {"prompt": "Prompts", "response": "Responses", None: "Prompts or responses"}

@@ -7,8 +7,8 @@ from pluralbench_measures.correlation import PAPER, PERSISTENCE, STANDARD
 from pluralbench_measures.rank_intervals import MIN_MODELS, Difference, min_models
 
 from pluralbench.downstream.correlate import Baseline, Correlation, Statistic
-from pluralbench.reports.numbers import change, p_value, three_digits
 from pluralbench.reports.tables import Column, Row, Table
+from pluralbench.results.numbers import change, p_value, three_digits
 
 LABELS = {
     "ndcg": "NDCG",

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from pluralbench.results.runs import Run, items_text
+from pluralbench.results.runs import Run
+from pluralbench.results.summary import items_text
 
 NAMED = 5  # names or ids in a note
 

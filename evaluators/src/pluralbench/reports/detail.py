@@ -7,11 +7,11 @@ import polars as pl
 from pluralbench_measures.bootstrap import Estimate
 
 from pluralbench.reports.notes import notes
-from pluralbench.reports.numbers import percent, points, three_digits, two_digits
 from pluralbench.reports.sheets import BEST_OF_K, OUTCOMES, RIGHT_OR_WRONG, levels_of, sheets_of
 from pluralbench.reports.tables import Column, Row, Table, Value
 from pluralbench.reports.writing import Report
 from pluralbench.results.metrics_frame import METRICS
+from pluralbench.results.numbers import percent, points, three_digits, two_digits
 from pluralbench.results.runs import Run
 
 ABOUT = ("run", "model", "kind", "benchmark", "profile", "setting", "variables")

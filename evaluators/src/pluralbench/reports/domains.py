@@ -8,9 +8,9 @@ from pluralbench_measures.bootstrap import Estimate
 
 from pluralbench.reports.downstream import KEYS, line_of, people_notes
 from pluralbench.reports.layout import first_words
-from pluralbench.reports.numbers import four_digits
 from pluralbench.reports.tables import Column, Row, Table
 from pluralbench.reports.writing import Report, long_frame
+from pluralbench.results.numbers import four_digits
 from pluralbench.results.runs import Downstream, policy_number
 
 RANKED = "Ranks ignore the intervals; reward models with overlapping intervals may not differ."

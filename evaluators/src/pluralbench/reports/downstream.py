@@ -9,7 +9,8 @@ from pluralbench_release import counted
 
 from pluralbench.reports.data_notes import NAMED
 from pluralbench.reports.notes import list_ids
-from pluralbench.reports.numbers import (
+from pluralbench.reports.tables import Column, Row, Table
+from pluralbench.results.numbers import (
     DASH,
     change,
     number,
@@ -19,7 +20,6 @@ from pluralbench.reports.numbers import (
     whole_percent,
     with_interval,
 )
-from pluralbench.reports.tables import Column, Row, Table
 from pluralbench.results.runs import Downstream, policy_number
 
 KEYS = {"rubric": "rubric score", "rating": "rating", "win": "win rate"}

@@ -8,8 +8,8 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from pluralbench.reports.numbers import with_interval
 from pluralbench.results.examples import outcomes_of, question_of
+from pluralbench.results.numbers import with_interval
 from pluralbench.results.runs import Run
 
 Row = Mapping[str, Any]

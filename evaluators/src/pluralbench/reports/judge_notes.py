@@ -1,6 +1,7 @@
 """Notes on a judge's verdicts in both orders and on its picks from lists."""
 
-from pluralbench.results.runs import Run, items_text
+from pluralbench.results.runs import Run
+from pluralbench.results.summary import items_text
 
 VOTES = {
     "signed": "a right verdict with a tie or an invalid one is right (signed vote)",

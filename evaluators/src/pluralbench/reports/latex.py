@@ -7,8 +7,8 @@ from pluralbench_measures.bootstrap import CONFIDENCE
 from rich.cells import cell_len
 
 from pluralbench.reports.figures.fonts import folded
-from pluralbench.reports.numbers import DAGGER, DASH
 from pluralbench.reports.tables import Table, marks_in
+from pluralbench.results.numbers import DAGGER, DASH
 
 PACKAGES = "% Needs \\usepackage{booktabs,graphicx}."
 SCRIPTS = " Names in other scripts need LuaLaTeX or XeLaTeX, and a font that has them."

@@ -12,8 +12,8 @@ from rich.style import Style
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from pluralbench.reports.numbers import Number
 from pluralbench.reports.tables import Table
+from pluralbench.results.numbers import Number
 
 WIDTH = 80  # columns of a terminal
 LEAST = 16  # columns that row names keep at least

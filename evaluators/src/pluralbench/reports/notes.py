@@ -17,11 +17,12 @@ from pluralbench.reports import data_notes, input_notes, judge_notes
 from pluralbench.reports.costs import cost_summary
 from pluralbench.reports.data_notes import NAMED
 from pluralbench.reports.layout import clean, shortened
-from pluralbench.reports.numbers import DASH, three_digits, with_interval
 from pluralbench.reports.sheets import Row, Sheet
 from pluralbench.results.decisions import decisions_of
 from pluralbench.results.evaluations import PersonaJudgeResult
-from pluralbench.results.runs import Run, items_text
+from pluralbench.results.numbers import DASH, three_digits, with_interval
+from pluralbench.results.runs import Run
+from pluralbench.results.summary import items_text
 
 MAX_TITLES = 2  # of benchmarks with one rule in a note; more are "the others"
 LONGEST = 44  # columns of a name in a sentence

@@ -12,9 +12,9 @@ from pluralbench_release import counted
 
 from pluralbench.metrics.personalize import COMPARED
 from pluralbench.reports.layout import first_words
-from pluralbench.reports.numbers import p_value, percent, points, with_interval
 from pluralbench.reports.tables import Column, Row, Table, Value
 from pluralbench.reports.writing import Report, format_report, long_frame
+from pluralbench.results.numbers import p_value, percent, points, with_interval
 from pluralbench.results.personalize import KNOWN, NEW, PersonalizeResult, SetRecord
 from pluralbench.results.runs import Personalized, method_number
 

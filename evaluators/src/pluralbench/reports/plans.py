@@ -7,9 +7,9 @@ from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 
 from pluralbench.planning.aspects import EMBEDDINGS, WORDS
 from pluralbench.reports.costs import cost_text
-from pluralbench.reports.numbers import DASH, with_interval
 from pluralbench.reports.tables import Column, Row, Table
 from pluralbench.reports.writing import Report, long_frame
+from pluralbench.results.numbers import DASH, with_interval
 from pluralbench.results.plans import PLANS_FILE
 from pluralbench.results.runs import ITEMS_FILE, METRICS_FILE, RUN_FILE, Plans
 

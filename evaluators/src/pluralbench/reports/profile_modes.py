@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 
 from pluralbench.evaluation.compare import Difference, compare
-from pluralbench.reports.names import OTHER_SETTINGS, applied_overflow, row_names
-from pluralbench.reports.numbers import p_value, points
 from pluralbench.reports.sheets import Sheet
 from pluralbench.reports.tables import Column, Row, Table, Value
 from pluralbench.results.evaluations import ScoreRunConfig
+from pluralbench.results.names import OTHER_SETTINGS, applied_overflow, row_names
+from pluralbench.results.numbers import p_value, points
 from pluralbench.results.runs import Run
 
 NONE = "none"

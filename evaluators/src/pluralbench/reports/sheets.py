@@ -12,10 +12,11 @@ from pluralbench_measures.bootstrap import Estimate
 
 from pluralbench.data.benchmarks import Benchmark, legacy_sections
 from pluralbench.metrics.responses import LEVELS
-from pluralbench.reports.names import differing_prompt_settings, row_names
-from pluralbench.reports.numbers import Kind, percent, points, three_digits, two_digits
 from pluralbench.results.metrics_frame import Place
-from pluralbench.results.runs import MISSING, Run, items_text
+from pluralbench.results.names import differing_prompt_settings, row_names
+from pluralbench.results.numbers import Kind, percent, points, three_digits, two_digits
+from pluralbench.results.runs import MISSING, Run
+from pluralbench.results.summary import items_text
 
 REFERENCES = {"coin": "coin", "longer": "longer answer", "shorter": "shorter answer"}
 """Baselines on the same items, by the key of their metrics; the values are their names in reports."""

@@ -17,11 +17,11 @@ from pluralbench.reports.downstream import downstream_notes, level_note, of_rewa
 from pluralbench.reports.figures.axis import draw_axis
 from pluralbench.reports.figures.best_of_n import draw_best_of_n
 from pluralbench.reports.figures.correlation import draw_correlation
-from pluralbench.reports.numbers import three_digits
 from pluralbench.reports.tables import Column, Row, Table
 from pluralbench.reports.writing import in_markdown
 from pluralbench.results.downstream import POLICY_FOLDER
 from pluralbench.results.finding import STUDY_FILE
+from pluralbench.results.numbers import three_digits
 from pluralbench.results.runs import policy_number
 
 FIGURES, CORRELATIONS_FILE, SCORES_FILE = "figures", "correlations.json", "scores.csv"

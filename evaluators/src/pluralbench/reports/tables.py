@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from pluralbench_measures.bootstrap import Estimate
 
-from pluralbench.reports.numbers import Kind, Number, mark_notes, number, percent
+from pluralbench.results.numbers import Kind, Number, mark_notes, number, percent
 
 Value = Estimate | float | int | str | None
 

@@ -9,9 +9,9 @@ from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 from pluralbench.data.verdict_tables import GROUP
 from pluralbench.metrics.certainty import THRESHOLD, against_none, all_verdict_metrics
 from pluralbench.metrics.third_person import compare_with_people
-from pluralbench.reports.numbers import number, percent, points
 from pluralbench.reports.tables import Column, Row, Table, Value
 from pluralbench.reports.writing import Report
+from pluralbench.results.numbers import number, percent, points
 
 NAMED = 5  # groups in a note
 Rows = Sequence[Mapping[str, Any]]

@@ -20,11 +20,11 @@ class _Results(ModuleType):
     """Lets the package be called, since `pluralbench.results` names it as well as the function."""
 
     def __call__(self, folder: str | Path) -> "pl.DataFrame":
-        from pluralbench.results.summary import results  # noqa: PLC0415 - importing the package stays fast
+        from pluralbench.results.finding import results  # noqa: PLC0415 - importing the package stays fast
 
         return results(folder)
 
-    __call__.__doc__ = "See `pluralbench.results.summary.results`."
+    __call__.__doc__ = "See `pluralbench.results.finding.results`."
 
 
 sys.modules[__name__].__class__ = _Results

@@ -1,4 +1,4 @@
+from .finding import results
 from .runs import Downstream, Personalized, Plans, Run, Synthesis
-from .summary import results
 
 __all__ = ["Downstream", "Personalized", "Plans", "Run", "Synthesis", "results"]

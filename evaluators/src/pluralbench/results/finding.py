@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import polars as pl
 from pluralbench_runs import log_status
 
 from pluralbench.errors import RunError
@@ -14,6 +15,7 @@ from pluralbench.results.personalize import PersonalizeRunConfig
 from pluralbench.results.plans import PlanRunConfig
 from pluralbench.results.runs import RUN_FILE, Downstream, Personalized, Plans, Run, load_run
 from pluralbench.results.suite import SUITE_FILE, SuiteRun, load_suite
+from pluralbench.results.summary import SUMMARY
 
 UNFINISHED = ".work"
 STUDY_FILE = "study.toml"
@@ -63,6 +65,33 @@ def as_found(runs: RunLike | Iterable[RunLike]) -> FoundRuns:
         [run for run in every if isinstance(run.config, DownstreamRunConfig)],
         [run for run in every if isinstance(run.config, PersonalizeRunConfig)],
         suites,
+    )
+
+
+def results(folder: str | Path) -> pl.DataFrame:
+    """Read the numbers of all benchmark runs in a directory, the best run of a benchmark first.
+
+    Runs of other commands have no overall number; a message on standard error counts them.
+
+    Args:
+        folder: Run directory, or a directory that contains some.
+
+    Returns:
+        A row for each run: `model`, `benchmark`, `profile` (the user context), `overall` with the 95% interval from
+        `low` to `high`, as shares from 0 to 1, `n` and `clusters` (the numbers of items and of prompts or users behind
+        it), `coin` (a coin on the same items), the counts `ties`, `invalid`, `dropped`, `equal` and `truncated`, and
+        `run`, the directory.
+
+    Raises:
+        RunError: The directory has no run, or only shards.
+    """
+    found = find_runs([Path(folder)])
+    others = len(found.downstream) + len(found.personalized)
+    if others:
+        log_status(f"{others:,} runs in {folder} have no overall number and no row; read them by `load_run`.")
+    frames = [run.summary() for run in found.runs]
+    return pl.concat(frames or [pl.DataFrame(schema=SUMMARY)]).sort(
+        "benchmark", "overall", descending=[False, True], nulls_last=True, maintain_order=True
     )
 
 

@@ -1,9 +1,10 @@
 """Read and write run directories: `run.json` with config and result, `metrics.json`, and frames as Parquet files."""
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, TypeVar, Union, overload
 
@@ -45,12 +46,16 @@ from pluralbench.results.metrics_frame import (
 from pluralbench.results.personalize import PERSONALIZE_ITEMS, PersonalizeResult, PersonalizeRunConfig
 from pluralbench.results.plans import PlanResult, PlanRunConfig, SynthesizeResult, SynthesizeRunConfig
 from pluralbench.results.record import ProvenanceRecord, RunConfig, RunResult, provenance, shown_name
+from pluralbench.results.summary import COUNTS, SUMMARY, items_text, number_text, table_html
 
 SCHEMA_VERSION: Literal[2] = 2
 RUN_SCHEMA: Literal["urn:pluralbench:run:2"] = "urn:pluralbench:run:2"
 ITEMS_FILE, METRICS_FILE, RUN_FILE = "items.parquet", "metrics.json", "run.json"
 LEDGER_FILE, VERDICTS_FILE = "ledger.parquet", "verdicts.csv"
 MISSING = Estimate(None)
+BASELINES = {"coin": "coin", "longer": "longer answer", "shorter": "shorter answer"}
+MAX_PARTS = 10
+"""Largest number of parts in the HTML table of a run."""
 VERBS: Mapping[str, tuple[type[RunConfig], type[RunResult]]] = {
     config.verb: (config, result)
     for config, result in (
@@ -214,25 +219,58 @@ class Run(Generic[Config_co, Result_co]):
             for row in self.metrics.iter_rows(named=True)
         }
 
-    def summary(self) -> pl.DataFrame:
+    def summary(self: "Run[Any, Any]") -> pl.DataFrame:
         """Return the overall number with its interval and counts as a row; see `pluralbench.results`.
 
         Raises:
             RunError: The run has no overall number, because it is of a command other than `score` and the judges.
         """
-        from pluralbench.results.summary import summary  # noqa: PLC0415 - it imports this module
+        if not isinstance(self.config, EvaluationRunConfig):
+            raise RunError(f"{self.path} is a run of `{self.verb}`, which has no overall number; read its `metrics`.")
+        number = self.headline
+        row = {
+            "model": self.name,
+            "benchmark": self.config.benchmark.name,
+            "profile": self.config.prompt.profile,
+            "overall": number.value,
+            "low": number.low,
+            "high": number.high,
+            "n": self.items_counted,
+            "clusters": number.clusters,
+            "coin": self.estimate("overall_of_coin", "overall").value,
+            **{name: self.count(name) for name in COUNTS},
+            "run": str(self.path),
+        }
+        return pl.DataFrame([row], schema=SUMMARY)
 
-        return summary(self)
+    def __repr__(self: "Run[Any, Any]") -> str:
+        if not isinstance(self.config, EvaluationRunConfig):
+            return f"<Run of {self.verb}: {self.path}>"
+        title = self.config.benchmark.title
+        return f"<Run of {self.verb}: {self.name} on {title}, {number_text(self.headline)}, {self.size}, {self.path}>"
 
-    def __repr__(self) -> str:
-        from pluralbench.results.summary import one_line  # noqa: PLC0415 - it imports this module
+    def _repr_html_(self: "Run[Any, Any]") -> str:
+        """Return the table of the run: the overall number, its parts and the baselines on the same items."""
+        if not isinstance(self.config, EvaluationRunConfig):
+            return f"<p>{escape(repr(self).strip('<>'))}; its numbers are in <code>metrics</code>.</p>"
+        parts = [*self._parts()]
+        left = len(parts) - MAX_PARTS
+        baselines = [(name, self.estimate(f"overall_of_{key}", "overall")) for key, name in BASELINES.items()]
+        numbers = [("overall", self.headline), *parts[:MAX_PARTS]]
+        numbers += [(name, number) for name, number in baselines if number.value is not None]
+        counts = [f"{name.capitalize()}: {self.count(name):,}" for name in COUNTS if self.count(name)]
+        counts += [f"Further parts, in `metrics`: {left:,}"] if left > 0 else []
+        title = f"{self.name}: {self.config.benchmark.title}, {self.size} ({self.path})"
+        return table_html(title, numbers, ". ".join(["Accuracy in %", *counts]) + ".")
 
-        return one_line(self)
-
-    def _repr_html_(self) -> str:
-        from pluralbench.results.summary import run_html  # noqa: PLC0415 - it imports this module
-
-        return run_html(self)
+    def _parts(self) -> Iterator[tuple[str, Estimate]]:
+        """Yield the numbers of the configs; of a single config those of its sections."""
+        configs = [*self.names("config", "config"), *self.names("excluded", "config")]
+        if len(configs) > 1:
+            yield from ((config, self.of(config)) for config in configs)
+        for config in configs if len(configs) == 1 else ():
+            for section in self.names("section", "section", config=config):
+                yield section, self.estimate("accuracy", "section", config=config, section=section)
 
 
 Downstream = Run[DownstreamRunConfig, DownstreamResult]
@@ -285,18 +323,6 @@ def method_number(
         The number; all fields are None if it is missing.
     """
     return run.estimate(metric, group, config=config, section=method, subset=condition)
-
-
-def items_text(counted: Sequence[int], total: int) -> str:
-    """Describe the number of items, such as "24 items", or "1 of 805 items" if not all are counted.
-
-    Args:
-        counted: Number of counted items behind each of some numbers.
-        total: Number of items.
-    """
-    least, most = min(counted), max(counted)
-    part = "" if least == total else f"{least:,} of " if least == most else f"{least:,} to {most:,} of "
-    return f"{part}{total:,} item{'' if total == 1 else 's'}"
 
 
 @overload

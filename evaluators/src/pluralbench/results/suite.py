@@ -16,6 +16,7 @@ from pluralbench.errors import RunError
 from pluralbench.results.evaluations import ScoreRunConfig
 from pluralbench.results.record import shown_name
 from pluralbench.results.runs import MISSING, RUN_FILE, Run, load_run
+from pluralbench.results.summary import SUMMARY, number_text, table_html
 
 SUITE_FILE = "suite.json"
 
@@ -103,19 +104,23 @@ class SuiteRun:
 
     def summary(self) -> pl.DataFrame:
         """Return a row for each finished run, in the suite's order; see `pluralbench.results`."""
-        from pluralbench.results.summary import suite_summary  # noqa: PLC0415 - it imports this module
-
-        return suite_summary(self)
+        frames = [self.runs[one.key].summary() for one in self.suite.benchmarks if one.key in self.runs]
+        return pl.concat(frames or [pl.DataFrame(schema=SUMMARY)])
 
     def __repr__(self) -> str:
-        from pluralbench.results.summary import suite_line  # noqa: PLC0415 - it imports this module
-
-        return suite_line(self)
+        benchmarks = f"{len(self.runs)} of {len([*self.suite.benchmarks])} benchmarks"
+        mean = self.mean
+        number = f"mean of {mean.columns} of {mean.total} columns {number_text(mean.estimate)}"
+        return f"<Suite {self.suite.title}: {self.model}, {number}, {benchmarks}, {self.path}>"
 
     def _repr_html_(self) -> str:
-        from pluralbench.results.summary import suite_html  # noqa: PLC0415 - it imports this module
-
-        return suite_html(self)
+        """Return the table of the suite: the number of each finished run, and their mean."""
+        mean = self.mean
+        numbers = [(key, run.headline) for key, run in self.runs.items()]
+        numbers.append((f"mean of {mean.columns} of {mean.total} columns", mean.estimate))
+        missing = len([*self.suite.benchmarks]) - len(self.runs)
+        note = f"Overall numbers in %. Benchmarks that are not finished: {missing:,}."
+        return table_html(f"{self.model}: {self.suite.title} ({self.path})", numbers, note)
 
 
 def load_suite(path: str | Path) -> SuiteRun:

@@ -7,7 +7,7 @@ from pluralbench.reports.figures import Axes, Figure, style
 from pluralbench.reports.figures.fonts import readable
 from pluralbench.reports.figures.series import RunSeries
 from pluralbench.reports.figures.style import LEAST, Point, dot, heading, point
-from pluralbench.reports.numbers import DASH
+from pluralbench.results.numbers import DASH
 
 NAMES = {
     "classifier": "Classifiers",

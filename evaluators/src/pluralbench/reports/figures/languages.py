@@ -15,7 +15,7 @@ from pluralbench.reports.figures.fonts import language_label, readable, short_na
 from pluralbench.reports.figures.series import RunSeries
 from pluralbench.reports.figures.style import LEAST, Column, Point, dot, heading, point
 from pluralbench.reports.figures.theme import INK, LINE, SOFT
-from pluralbench.reports.numbers import DASH
+from pluralbench.results.numbers import DASH
 from pluralbench.results.runs import Run
 
 MOST = 10  # models at most in the heat map of languages

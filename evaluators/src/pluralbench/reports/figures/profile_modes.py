@@ -17,10 +17,10 @@ from pluralbench.errors import EvaluationError
 from pluralbench.reports.figures import Axes, Figure, Make, style
 from pluralbench.reports.figures.fonts import folded, readable
 from pluralbench.reports.figures.theme import INK, SOFT
-from pluralbench.reports.numbers import DASH
 from pluralbench.reports.profile_modes import NONE, ModeRun, modes_of
 from pluralbench.reports.sheets import Sheet, sheets_of
 from pluralbench.results.metrics_frame import Place
+from pluralbench.results.numbers import DASH
 from pluralbench.results.runs import Run
 
 PLAN, RAW, PERSONA, *OTHERS = COLORS

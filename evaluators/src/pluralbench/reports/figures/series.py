@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pluralbench_release.palette import COLORS
 
 from pluralbench.reports.figures.fonts import readable
-from pluralbench.reports.names import differences
+from pluralbench.results.names import differences
 from pluralbench.results.runs import Run
 
 # 8 colors and 11 markers are coprime, so pairs repeat after 88.

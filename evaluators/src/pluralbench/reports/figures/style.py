@@ -17,9 +17,9 @@ from pluralbench.reports.figures import Axes, Axis, Figure
 from pluralbench.reports.figures.fonts import GENERIC, LETTERS, families, readable, set_fonts
 from pluralbench.reports.figures.series import RunSeries, Series
 from pluralbench.reports.figures.theme import BAND, INK, LINE, PAPER, SOFT
-from pluralbench.reports.numbers import DASH, FEW
 from pluralbench.reports.sheets import title_of
 from pluralbench.results.metrics_frame import Place
+from pluralbench.results.numbers import DASH, FEW
 from pluralbench.results.runs import Run
 
 MAP = "cividis"

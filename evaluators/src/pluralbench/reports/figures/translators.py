@@ -15,8 +15,8 @@ from pluralbench.reports.figures.kinds import by_kind, kind_name
 from pluralbench.reports.figures.series import MARKERS, RunSeries, shortened
 from pluralbench.reports.figures.style import LEAST, Point, dot, heading, point
 from pluralbench.reports.figures.theme import SOFT
-from pluralbench.reports.names import OTHER_SETTINGS, PROMPT_SETTINGS
 from pluralbench.results.metrics_frame import Place
+from pluralbench.results.names import OTHER_SETTINGS, PROMPT_SETTINGS
 from pluralbench.results.runs import Run
 
 OF_THE_DATA = "data {}"

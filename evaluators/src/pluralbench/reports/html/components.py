@@ -20,8 +20,8 @@ from pluralbench_measures.bootstrap import Estimate
 from pluralbench_runs import write_text
 
 from pluralbench.errors import EvaluationError
-from pluralbench.reports import numbers
-from pluralbench.reports.numbers import Kind, percent
+from pluralbench.results import numbers
+from pluralbench.results.numbers import Kind, percent
 
 NOTHING = Markup()
 ASSETS = ("page", "filters", "items")

@@ -11,9 +11,9 @@ from pluralbench.reports.html.board import FEW_ITEMS, Board, benchmark_key, plur
 from pluralbench.reports.html.components import Finding, details, findings, join, paragraph
 from pluralbench.reports.html.leaderboard import Standings
 from pluralbench.reports.layout import clean
-from pluralbench.reports.numbers import DASH, Kind, number, percent, points
 from pluralbench.reports.ranking import Ranking
 from pluralbench.reports.sheets import is_unreadable
+from pluralbench.results.numbers import DASH, Kind, number, percent, points
 from pluralbench.results.runs import Run
 
 NAMED = 3  # models that a sentence names

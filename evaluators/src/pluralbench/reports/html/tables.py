@@ -22,7 +22,6 @@ from pluralbench.reports.html.components import (
 from pluralbench.reports.html.sources import sources
 from pluralbench.reports.layout import clean
 from pluralbench.reports.notes import notes as notes_on
-from pluralbench.reports.numbers import change, mark, points
 from pluralbench.reports.overview import COUNTS, table_of
 from pluralbench.reports.profile_modes import MODES_NOTE, mode_table, modes_of
 from pluralbench.reports.ranking import RANKS
@@ -30,6 +29,7 @@ from pluralbench.reports.sheets import OUTCOMES, REFERENCES, UNREADABLE, Sheet, 
 from pluralbench.reports.suite import suite_rows
 from pluralbench.reports.tables import Column, Table, Value, format_value, marks_in
 from pluralbench.reports.tables import Row as TableRow
+from pluralbench.results.numbers import change, mark, points
 from pluralbench.results.runs import Run
 from pluralbench.results.suite import SuiteRun
 
