@@ -273,7 +273,10 @@ def test_what_is_not_given_is_the_methods_own() -> None:
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ({"method": "bpt"}, "`method` must be one of bt, gpo, vpl, pal, synthesizeme; it is `bpt`."),
+        (
+            {"method": "bpt"},
+            "`method` must be one of bt, gpo, vpl, pal, synthesizeme; it is `bpt` (did you mean `bt`?).",
+        ),
         ({"persona": True, "profile": False}, "`persona=True` needs `profile=True`."),
         (
             {"method": "gpo", "hidden_size": 30},

@@ -27,7 +27,7 @@ def test_a_run_says_what_it_found_and_judge_metrics_reads_it(run: Command, data:
         assert (status, error) == (0, "")
         assert {(body["temperature"], body["top_p"]) for body in server.requests} == {(0.7, 0.95)}
         assert len(server.requests) == 6
-        assert run(*words, "--limit", "3", "--out", out) == (0, said, ""), "the same again, unasked"
+        assert run(*words, "--limit", "3", "--out", out) == (0, said, "")
         assert len(server.requests) == 6
     assert f"{out}: items.parquet, metrics.json, run.json, verdicts.csv" in said
     assert "Persona judge (data), setting certainty, variables all, 6 of 8 items" in said

@@ -231,9 +231,10 @@ def test_sigterm_ends_the_work_as_an_interrupt_does(told: Told, *, interruptible
 
 
 INTERRUPTED = """
-import hashlib, pathlib, typer
+import hashlib, pathlib, signal, typer
 from pluralbench_runs import Recipe, output_directory, progress, run
 app = typer.Typer()
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 @app.command()
 def command() -> None:
     with output_directory(pathlib.Path("mine"), Recipe(), recipe_file="recipe.toml"), progress("scoring", 224, done=66):

@@ -52,7 +52,12 @@ def without_status(errors: str) -> str:
 
     They are such as "Reading runs...", "Loading my-model: 6 s so far" and "scoring: 3 of 9, 2.0/s, 3 s left".
     """
-    return re.sub(r"^(?!Error)[^\n]*(\.\.\.|: \d+ s so far|: \d+ of \d+[^\n]*)\n", "", errors, flags=re.MULTILINE)
+    return re.sub(
+        r"^(?!Error)[^\n]*(\.\.\.| is already complete\.|: \d+ s so far|: \d+ of \d+[^\n]*)\n",
+        "",
+        errors,
+        flags=re.MULTILINE,
+    )
 
 
 def in_process(

@@ -64,7 +64,7 @@ class Building:
             recipe=self.recipe,
             builder=self.builder,
             ledger=calls.extract,
-            load_path=self.output.target,
+            load_name=self.output.target.resolve().name,
         )
         self.output.publish(staged)
         return Built(manifest, contents.statistics, calls.new)

@@ -82,7 +82,7 @@ def card_configs(tables: list[TableEntry]) -> list[dict[str, Any]]:
 
 
 def write_card(
-    directory: Path, card: Card, manifest: Manifest, tables: Sequence[ReleaseTable], *, load_path: str
+    directory: Path, card: Card, manifest: Manifest, tables: Sequence[ReleaseTable], *, load_name: str
 ) -> None:
     """Write `README.md` for the tables of a release.
 
@@ -91,7 +91,7 @@ def write_card(
         card: The builder's part of the card.
         manifest: Manifest of the release.
         tables: Tables of the release.
-        load_path: Path with which the example of the card loads the dataset.
+        load_name: Name by which the example of the card loads the dataset.
     """
     rows = sum(table.rows for table in manifest.tables)
     licenses = sorted({source.license for source in manifest.sources})
@@ -112,7 +112,7 @@ def write_card(
         manifest=manifest,
         rows=rows,
         column_types=column_types,
-        example=load_call(load_path, manifest.tables[0]),
+        example=load_call(load_name, manifest.tables[0]),
         counted=counted,
         own_entry=release_entry(manifest, card.pretty_name),
         software_entry=software_entry(),

@@ -78,7 +78,7 @@ def write(
     recipe: ReleaseRecipe,
     builder: Builder,
     ledger: Path,
-    load_path: Path | None = None,
+    load_name: str | None = None,
 ) -> Manifest:
     """Write a release.
 
@@ -88,7 +88,7 @@ def write(
         recipe: Recipe of the release.
         builder: Builder of the release.
         ledger: Parquet file of the recorded calls that the rows depend on, which is copied.
-        load_path: Where the card's example loads the release from. Default: `directory`.
+        load_name: Name by which the card's example loads the release. Default: the name of the directory.
 
     Returns:
         The manifest of the release.
@@ -131,16 +131,10 @@ def write(
         software={package: installed(package) for package in ("polars", "pyarrow", "pluralbench-release")},
     )
     card = contents.card.model_copy(update={"pretty_name": recipe.display_title(contents.card.pretty_name)})
-    write_card(directory, card, manifest, contents.tables, load_path=_from_here(load_path or directory))
+    write_card(directory, card, manifest, contents.tables, load_name=load_name or directory.resolve().name)
     (directory / MANIFEST).write_text(manifest_text(manifest), encoding="utf-8")
     write_checksums(directory, manifest)
     return manifest
-
-
-def _from_here(path: Path) -> str:
-    """Return the path from the working directory. What is elsewhere has its name alone: cards name no other folder."""
-    path, here = path.resolve(), Path.cwd()
-    return path.relative_to(here).as_posix() if here in path.parents else path.name
 
 
 def _check_names(directory: Path, contents: Contents, records: Iterable[str]) -> None:
