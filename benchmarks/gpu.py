@@ -47,8 +47,8 @@ from transformers.utils import logging
 from transformers.utils.import_utils import is_flash_attn_2_available
 
 MODELS = {
-    "1B": {"hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16, "heads": 32, "repeat": 16},
-    "8B": {"hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32, "heads": 32, "repeat": 4},
+    "1b": {"hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16, "heads": 32, "repeat": 16},
+    "8b": {"hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32, "heads": 32, "repeat": 4},
 }
 """Llama-3.2-1B and Llama-3.1-8B, and how often a workload of `score.py` is repeated for them."""
 
@@ -175,7 +175,7 @@ def measure(name: str, scratch: Path, device: str, factor: float, rounds: int, d
     del made
     gc.collect()
     torch.cuda.empty_cache()
-    if name == "1B":  # full fine-tuning of 8B takes more than one GPU
+    if name == "1b":  # full fine-tuning of 8B takes more than one GPU
         rows.append(_training(name, folder, config, texts["best-of-4"], device, seed))
     if find_spec("vllm") and device != "cpu":
         counts = iter(tokens)

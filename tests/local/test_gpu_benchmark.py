@@ -19,7 +19,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_the_table_has_every_strategy(gpu: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report = tmp_path / "gpu.md"
-    gpu.command(rounds=1, model=["1B"], device="cpu", size=1e-4, minutes=1.0, report=report, seed=1)
+    gpu.command(rounds=1, model=["1b"], device="cpu", size=1e-4, minutes=1.0, report=report, seed=1)
     lines = report.read_text(encoding="utf-8").splitlines()
     assert capsys.readouterr().out.splitlines() == lines
     assert lines[0].startswith("CPU, float32, 0.0001 times the size; ")

@@ -20,6 +20,7 @@ DEFAULT_BUDGETS = {"cpu": 2048, "cuda": 32768}
 SMALLEST_BUDGET = 512  # tokens of a batch; a GPU without room for them is refused
 VOCABULARY_ROWS = 256  # hidden states projected to the vocabulary at a time, to bound memory
 BYTES_OF_A_LOGIT = 12  # float32, together with its scaled copy and its logarithm
+KEPT_TOKENS = 4096  # of the path of prefixes whose keys and values wait for the next batch; few prompts are longer
 RESERVE = 0.5e9  # bytes for workspaces of the kernels and for fragments
 GB = 1e9
 # Peak of dense matrix products in half precision, by a part of the GPU's name; the first match counts.
@@ -193,7 +194,9 @@ def check_before_loading(
     itemsize = saved.itemsize if isinstance(saved, torch.dtype) else torch.float32.itemsize
     weights = itemsize * (saved_parameters(model.name) or _parameters(kind, config))
     num_logits = config.get_text_config().vocab_size if "CausalLM" in kind.__name__ else config.num_labels or 1
-    needs = partial(needs_of, config, itemsize=itemsize, num_logits=num_logits, weights=weights)
+    needs = partial(
+        needs_of, config, itemsize=itemsize, num_logits=num_logits, weights=weights, prefix_tokens=KEPT_TOKENS
+    )
     check_memory(model.name, largest_fitting(needs, free), free, str(device))
 
 
@@ -225,7 +228,8 @@ def describe_needs(network: ReadableNetwork, tokens: int, token_budget: int) -> 
 def _network_needs(network: ReadableNetwork, free: float, token_budget: int = DEFAULT_BUDGETS["cuda"]) -> Needs:
     weight = getattr(network.head, "weight", None)
     num_logits = 1 if weight is None else len(weight)
-    needs = partial(needs_of, network.model.config, itemsize=network.dtype.itemsize, num_logits=num_logits)
+    sizes = {"itemsize": network.dtype.itemsize, "num_logits": num_logits, "prefix_tokens": KEPT_TOKENS}
+    needs = partial(needs_of, network.model.config, **sizes)
     if not _is_plannable(network.model.config):
         return Needs(0, 0, 0, 0, token_budget)
     return largest_fitting(needs, free, token_budget)
