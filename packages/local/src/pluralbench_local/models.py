@@ -281,11 +281,10 @@ def load_weights(kind: Any, source: LocalModel, **options: Any) -> tuple[Any, di
 
 @contextmanager
 def silence_transformers() -> Iterator[None]:
-    """Silence transformers' warnings within this context, and its progress bars unless stderr is a terminal."""
+    """Silence transformers' warnings and progress bars within this context."""
     verbosity, bars = transformers_logging.get_verbosity(), transformers_logging.is_progress_bar_enabled()
     transformers_logging.set_verbosity_error()
-    if not sys.stderr.isatty():
-        transformers_logging.disable_progress_bar()
+    transformers_logging.disable_progress_bar()
     try:
         yield
     finally:

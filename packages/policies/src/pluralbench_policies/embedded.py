@@ -1,10 +1,11 @@
 """Write the embedded model's weights as a folder for transformers."""
 
-import contextlib
 import importlib.util
-import io
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
@@ -13,7 +14,7 @@ import torch
 from filelock import FileLock
 from pluralbench_local.models import silence_transformers
 from pluralbench_runs import install_weights_command, make_readable, one_line
-from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM
+from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForCausalLM, modeling_gguf_pytorch_utils
 
 from pluralbench_policies.errors import PolicyError
 
@@ -63,8 +64,7 @@ def _check_folder(folder: Path, dtype: str) -> Path:
 
 def _write_model(folder: Path, dtype: torch.dtype) -> None:
     weights = _find_weights()
-    # The library prints a progress bar of this conversion even when it is silenced.
-    with silence_transformers(), contextlib.redirect_stderr(io.StringIO()):
+    with silence_transformers(), _without_bar():
         try:
             loaded = AutoModelForCausalLM.from_pretrained(weights.parent, gguf_file=weights.name)
             tokenizer = AutoTokenizer.from_pretrained(weights.parent, gguf_file=weights.name)
@@ -77,6 +77,18 @@ def _write_model(folder: Path, dtype: torch.dtype) -> None:
         model.load_state_dict(loaded.state_dict())
         model.to(dtype).save_pretrained(folder)
         tokenizer.save_pretrained(folder)
+
+
+@contextmanager
+def _without_bar() -> Iterator[None]:
+    """Hide the library's bar of the conversion, which no setting hides. Its lines would mix with those of `step`."""
+    library: Any = modeling_gguf_pytorch_utils
+    bar = library.tqdm
+    library.tqdm = partial(bar, disable=True)
+    try:
+        yield
+    finally:
+        library.tqdm = bar
 
 
 def _find_weights() -> Path:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from pluralbench_runs.console import PlainConsole, make_console
 
-LINE_SECONDS = (4.5, 15.0)  # between two lines: at first, and once work has taken LONG_SECONDS
+LINE_SECONDS = (3.5, 15.0)  # between two lines: at first, and once work has taken LONG_SECONDS
 LONG_SECONDS = 120.0
 STEP_SECONDS = 1.0  # shorter steps print nothing
 BATCH_SECONDS = 0.5  # items that finish within this time are one observation of the pace
