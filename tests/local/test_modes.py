@@ -37,7 +37,7 @@ def texts(tree: Tree) -> list[str]:
 
 
 PACKED = ["llama", "qwen3", "gemma2", "mistral", "mixtral", "gpt2"]
-PADDED = ["bert", "bloom", "gpt-oss", "qwen3-next"]
+PADDED = ["bert", "bloom", "gpt-oss", "longrope", "qwen3-next"]
 CLOSE = 1e-4
 MODES: list[Mode] = ["fast", "exact"]
 

@@ -42,6 +42,13 @@ SIZES: dict[str, Any] = {
     "initializer_range": 0.1,
 }
 ROPE = {"rope_type": "default", "rope_theta": 10_000.0}
+LONGROPE = {
+    "rope_type": "longrope",
+    "rope_theta": 10_000.0,
+    "short_factor": [1.0] * 8,
+    "long_factor": [4.0] * 8,
+    "original_max_position_embeddings": 32,
+}
 LINEAR = {
     "num_hidden_layers": 4,
     "linear_num_key_heads": 2,
@@ -70,6 +77,7 @@ ARCHITECTURES: dict[str, tuple[str, dict[str, Any]]] = {
     "modernbert": ("modernbert", BERT_SIZES | {"local_attention": 16, "cls_token_id": 0, "sep_token_id": 1}),
     "bloom": ("bloom", {"hidden_size": 64, "n_layer": 2, "n_head": 4, "initializer_range": 0.1}),
     "gpt-oss": ("gpt_oss", SIZES | {"num_local_experts": 4, "sliding_window": 16, "rope_parameters": ROPE}),
+    "longrope": ("phi3", SIZES | {"rope_parameters": LONGROPE}),
     "falcon-h1": ("falcon_h1", SIZES | {"lm_head_multiplier": 2.0} | MAMBA),
     "qwen3-next": ("qwen3_next", SIZES | {"layer_types": ["linear_attention", "full_attention"] * 2} | LINEAR),
 }

@@ -57,6 +57,16 @@ def max_positions(network: ReadableNetwork) -> int | None:
     return limit if limit and any(0 <= table.num_embeddings - limit <= 2 for table in tables) else None
 
 
+def varies_with_length(model: PreTrainedModel) -> bool:
+    """Return whether its rotary embedding depends on the longest conversation of a batch (dynamic NTK, LongRoPE).
+
+    Such a conversation gets the same score as alone only in a batch of its own.
+    """
+    given = [getattr(module, "rope_type", None) for module in model.modules()]
+    kinds = [kind for one in given for kind in (one.values() if isinstance(one, dict) else [one])]
+    return any(isinstance(kind, str) and ("dynamic" in kind or kind == "longrope") for kind in kinds)
+
+
 def _device(model: PreTrainedModel) -> torch.device:
     weight = model.get_input_embeddings().weight
     assert isinstance(weight, Tensor)  # noqa: S101 - for mypy: the library declares a wider type
@@ -153,6 +163,8 @@ def read_padded(network: ReadableNetwork, conversations: Sequence[Tokens]) -> tu
 
 def _unpackable_reason(model: PreTrainedModel, body: nn.Module, default_attention: str) -> str:
     config = model.config.get_text_config()
+    if varies_with_length(model):
+        return "its rotary embedding depends on the longest conversation of a batch"
     unsupported = set(getattr(config, "layer_types", None) or ()) - PACKABLE_LAYERS
     if unsupported:
         return f"its layers of {', '.join(sorted(unsupported))} cannot be packed"

@@ -31,7 +31,13 @@ from pluralbench_local.budgets import default_budget
 from pluralbench_local.config import LocalModel
 from pluralbench_local.conversations import Template, tokenize
 from pluralbench_local.errors import ConversationError
-from pluralbench_local.network import ReadableNetwork, max_positions, read_padded, using_default_attention
+from pluralbench_local.network import (
+    ReadableNetwork,
+    max_positions,
+    read_padded,
+    using_default_attention,
+    varies_with_length,
+)
 from pluralbench_local.packing import Tokens
 from pluralbench_local.planning import describe_needs
 
@@ -195,6 +201,8 @@ def work_of(model: Runnable, limit: int) -> Work:
     if network.device.type == "cpu":
         _keep_freed_memory()
     budget = model.options.token_budget or default_budget(network, strategy)
+    if any(varies_with_length(one.model) for one in model.networks):
+        budget = 1  # a conversation in each batch
     # Packed batches have their own attention; its name says so.
     attention = str(network.model.config._attn_implementation)  # noqa: SLF001 - it has no public name
     return Work(strategy, unpackable, budget, limit, attention)
