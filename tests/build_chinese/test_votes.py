@@ -116,10 +116,10 @@ def test_the_judge_sees_the_criteria_of_the_category_and_both_answers(taxonomy: 
     found = voted(rows, taxonomy, by)
     texts = {response["id"]: response["content"] for row in rows for response in row["responses"]}
     assert len(by.asked) == found.height == 20
-    for request, (prompt, first, second) in zip(
-        by.asked, found.select("prompt", "first", "second").iter_rows(), strict=True
-    ):
-        messages: Any = request.body["messages"]
+    everything: list[Any] = [request.body["messages"] for request in by.asked]
+    for prompt, first, second in found.select("prompt", "first", "second").iter_rows():
+        shown = f"【回答A开始】\n{texts[first]}\n【回答A结束】", f"【回答B开始】\n{texts[second]}\n【回答B结束】"
+        [messages] = [one for one in everything if all(part in one[1]["content"] for part in shown)]
         assert [message["role"] for message in messages] == ["system", "user"]
         asked = messages[1]["content"]
         criteria, other = (CRITERIA["knowledge"], "一看语句是否通顺自然，二看意思是否忠实于原文，三看篇幅是否合适。")[
@@ -128,8 +128,6 @@ def test_the_judge_sees_the_criteria_of_the_category_and_both_answers(taxonomy: 
         assert criteria in asked
         assert other not in asked
         assert f"【用户提问】\n{rows[prompt == 'n1']['input']}\n" in asked
-        assert f"【回答A开始】\n{texts[first]}\n【回答A结束】" in asked
-        assert f"【回答B开始】\n{texts[second]}\n【回答B结束】" in asked
         assert "secret" not in str(messages)
         assert first not in asked
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import grpc
 import pytest
-from commands import command, fails, refused_with
+from commands import command, fails, refused_with, without_status
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -204,7 +204,7 @@ main()
         result = command("python", "-c", code, "--recipe", asked, "--out", tmp_path / "out", env=env)
     assert server.requests == []
     fails(result)
-    assert result.stderr == (
+    assert without_status(result.stderr) == (
         "Error: Google Cloud credentials cannot be used (invalid_grant: Token has been expired or revoked); run "
         f"`gcloud auth application-default login` again. 0 of 3 texts in spa_Latn are recorded{GO_ON}\n"
     )

@@ -84,7 +84,7 @@ def ledger_of(kind: str) -> Callable[[Path, Path], None]:
     [
         (
             ledger_of("rank"),
-            ["has no answer for chosen answer for art-01, attempt 1", "a replay sends nothing", "0 of 24"],
+            ["has no answer for chosen answer for ", ", attempt 1", "a replay sends nothing", "0 of 24"],
         ),
         (ledger_of("chat"), ["has no answer for ranking of the posts of art-01"]),
         (lambda path, _: path.write_bytes(b""), ["is not a ledger"]),

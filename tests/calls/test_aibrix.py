@@ -99,7 +99,7 @@ def test_what_is_no_request_fails_the_batch_and_is_named(base_url: str, tmp_path
     asked = [*questions(3), Request("chat", "127.0.0.1", "SmolLM2", {"messages": "none"})]
     with (
         Ledger(tmp_path / "batch") as ledger,
-        pytest.raises(ModelNotServed, match=r"refuses the batch .* Line 4: 'messages'"),
+        pytest.raises(ModelNotServed, match=r"refuses the batch .* Line 1: 'messages'"),
     ):
         ask(asked, ledger, batches(base_url))
     assert not (tmp_path / "batch.batches").exists()

@@ -28,7 +28,8 @@ READMES = [member / "README.md" for member in MEMBERS]
 # Of uv, pip, zensical and sbatch, and those that every command has.
 OTHERS = {"--group", "--index-url", "--strict", "--array", "--help", "--install-completion"}
 OF_ENGINES = {"--block-size", "--dist-init-addr", "--nnodes", "--node-rank", "--parallel", "--pipeline-parallel-size"}
-OF_ENGINES |= {"--pooling", "--runner", "--tensor-parallel-size", "--tp"}
+OF_ENGINES |= {"--enable-cache-report", "--enable-prompt-tokens-details", "--pooling", "--runner"}
+OF_ENGINES |= {"--tensor-parallel-size", "--tp"}
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 LOADED = re.compile(
     r'<(?:script|img|iframe|link)\b[^>]*?\s(?:src|href)="((?:https?:)?//[^"]*)"|url\(["\']?((?:https?:)?//[^)]*)'

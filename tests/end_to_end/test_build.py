@@ -72,8 +72,8 @@ def test_the_example_of_a_card_loads_the_release(
     work.mkdir()
     monkeypatch.chdir(work)
     hub = {"HF_HOME": str(tmp_path / "hub"), "HF_HUB_OFFLINE": "1"}
-    # A path from the working directory, or the name of what is in another folder.
-    for out, place in ((Path('my data/in "quotes"'), work), (elsewhere / "release", elsewhere)):
+    # The name of the release, from the folder that contains it: another path would change the card's bytes.
+    for out, place in ((Path('my data/in "quotes"'), work / "my data"), (elsewhere / "release", elsewhere)):
         status, built = in_process("build-personalized", main, monkeypatch, capsys)("--out", out)
         assert status == 0, built
         example = (out / "README.md").read_text(encoding="utf-8").partition("```python\n")[2].partition("```")[0]

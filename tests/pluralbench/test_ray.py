@@ -22,7 +22,7 @@ from pluralbench.errors import EvaluationError
 from pluralbench.results import Run
 from pluralbench.results.record import ScoringRecord
 from pluralbench_rewards import FunctionError, FunctionModel, RewardsError
-from pluralbench_rewards.cluster import ClusterModel
+from pluralbench_rewards.cluster import on_cluster
 from pluralbench_runs import ClusterConfig, ClusterError
 from pluralbench_runs.workers import cluster_workers
 from ray_models import NOWHERE, Broken, Elsewhere, by_bytes
@@ -79,7 +79,7 @@ def scored_there(
         told[place] += 1
         came(told.total())
 
-    model = ClusterModel(cluster, lambda: FunctionModel(function), FunctionModel(function).record())
+    model = on_cluster(cluster, lambda: FunctionModel(function), FunctionModel(function).record())
     scores = model.score(groups, on_scored=on_scored).scores
     return scores, told
 
@@ -152,7 +152,7 @@ def test_what_brings_down_every_worker_ends_the_run_with_a_sentence(
 
     one = two.model_copy(update={"workers": 1})
     with pytest.raises(ClusterError, match=f"^A worker of the cluster ended 2 times {when}, "):
-        ClusterModel(one, load, FunctionModel(deadly).record()).score(groups[:1])
+        on_cluster(one, load, FunctionModel(deadly).record()).score(groups[:1])
 
 
 def test_what_a_model_or_a_function_refuses_is_said_as_in_one_process(two: ClusterConfig, groups: list[Group]) -> None:

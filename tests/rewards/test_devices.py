@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from pluralbench_rewards import FunctionModel, Group, RewardsError, ScoringConfig
-from pluralbench_rewards.cluster import DevicesModel
+from pluralbench_rewards.cluster import on_devices
 from pluralbench_runs.workers import WorkerLost
 from ray_models import NOWHERE, Broken, by_bytes, load_broken, load_by_bytes
 
@@ -22,7 +22,7 @@ import sys
 from functools import partial
 from pathlib import Path
 from pluralbench_rewards import Group
-from pluralbench_rewards.cluster import DevicesModel
+from pluralbench_rewards.cluster import on_devices
 from ray_models import Broken, load_by_bytes
 
 if __name__ == "__main__":
@@ -30,7 +30,7 @@ if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     loads = {name: partial(load_by_bytes, Path(sys.argv[1]), pause=0.2) for name in "ab"}
     groups = [Group(f"q{n}", [{"role": "user", "content": str(n)}], ["a"]) for n in range(40)]
-    DevicesModel(loads, Broken().record()).score(groups, on_scored=lambda *_: print("scored", flush=True))
+    on_devices(loads, Broken().record()).score(groups, on_scored=lambda *_: print("scored", flush=True))
 """
 
 
@@ -45,7 +45,7 @@ def test_a_killed_worker_is_named_and_the_other_does_its_work(
 ) -> None:
     load = partial(load_by_bytes, tmp_path / "log", deadly="q50")  # only the first that meets it is killed
     reported: Counter[int] = Counter()
-    model = DevicesModel({"cuda:0": load, "cuda:1": load}, RECORD)
+    model = on_devices({"cuda:0": load, "cuda:1": load}, RECORD)
     scored = model.score(groups(), on_scored=lambda index, _: reported.update([index]))
     assert scored.scores == by_bytes(tmp_path / "here")(groups())
     assert reported == dict.fromkeys(range(120), 1)
@@ -56,7 +56,7 @@ def test_a_killed_worker_is_named_and_the_other_does_its_work(
 
 def test_groups_of_one_prompt_go_to_one_worker(tmp_path: Path) -> None:
     loads = {name: partial(load_by_bytes, tmp_path / name, pause=0.005) for name in "ab"}
-    DevicesModel(loads, RECORD).score(groups())
+    on_devices(loads, RECORD).score(groups())
     scored = [(tmp_path / name).read_text(encoding="utf-8").split() for name in "ab"]
     prompts = [{int(name[1:]) % 40 for name in names} for names in scored]
     assert all(prompts), "both worked"
@@ -67,20 +67,20 @@ def test_groups_of_one_prompt_go_to_one_worker(tmp_path: Path) -> None:
 def test_without_any_worker_left_the_results_stay_for_a_resume(tmp_path: Path) -> None:
     load, kept = partial(load_by_bytes, tmp_path / "log", deadly="q100"), dict[int, list[float]]()
     with pytest.raises(WorkerLost) as failed:
-        DevicesModel({"cuda:0": load}, RECORD).score(groups(), on_scored=kept.__setitem__)
+        on_devices({"cuda:0": load}, RECORD).score(groups(), on_scored=kept.__setitem__)
     assert str(failed.value) == (
         "All workers were killed (cuda:0), perhaps because memory ran out; free some memory. Earlier results are kept."
     )
     assert 0 < len(kept) < 120
     before = dict(kept)
-    scored = DevicesModel({"cuda:0": load}, RECORD).score(groups(), cached=before, on_scored=kept.__setitem__)
+    scored = on_devices({"cuda:0": load}, RECORD).score(groups(), cached=before, on_scored=kept.__setitem__)
     assert scored.scores == by_bytes(tmp_path / "here")(groups()) == [kept[index] for index in range(120)]
 
 
 def test_the_error_of_a_load_is_raised_here() -> None:
     load = partial(load_broken, Broken(), ScoringConfig())
     with pytest.raises(RewardsError, match=f"^{re.escape(NOWHERE)}$"):
-        DevicesModel({"cuda:0": load}, RECORD).score(groups())  # type: ignore[dict-item]
+        on_devices({"cuda:0": load}, RECORD).score(groups())  # type: ignore[dict-item]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")

@@ -5,6 +5,7 @@ Rewards are recorded like any model output, so a build can be repeated without t
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from pluralbench_calls import Answer, Ledger, Replay, Request, ask
 from pluralbench_release.errors import BuildError, SourceError
 from pluralbench_release.recipe import RENAMED_KEYS
 from pluralbench_rewards import Group, RewardModel, ScoringConfig, model_digest
-from pluralbench_rewards.cluster import on_cluster
+from pluralbench_rewards.cluster import load_checked, on_cluster
 from pluralbench_runs import ClusterConfig, canonical_json, check_recipe, digest, file_digest, install_command
 
 from build_chinese.errors import TrainingDataError
@@ -271,11 +272,11 @@ def scores_of(
     from pluralbench_local import LocalModel, load  # noqa: PLC0415 - an extra
 
     local_model, scoring = LocalModel(name=str(folder)), ScoringConfig(on_overflow="truncate-prompt")
-    model: RewardModel = (
-        load(local_model, scoring=scoring)
-        if cluster is None or cluster.address is None
-        else on_cluster(cluster, local_model, scoring)
-    )
+    if cluster is None or cluster.address is None:
+        model: RewardModel = load(local_model, scoring=scoring)
+    else:
+        record = local_model.record()
+        model = on_cluster(cluster, partial(load_checked, local_model, scoring, record), record)
     scored = model.score(groups)
     scores: list[list[tuple[float | None, int]]] = [
         [(value, cut) for value in values] for values, cut in zip(scored.scores, scored.tokens_cut, strict=True)

@@ -9,7 +9,7 @@ from typing import Any, cast
 from pluralbench_calls.chat import LOCAL, ChatModel, ConnectionConfig, model_overrides
 from pluralbench_local import LocalModel, ServedModel
 from pluralbench_rewards import FunctionModel, ModelConfig, ModelRecord, RewardModel, ScoringConfig
-from pluralbench_rewards.cluster import ClusterModel, load_checked
+from pluralbench_rewards.cluster import load_checked, on_cluster
 from pluralbench_runs import ClusterConfig, check_recipe, step
 
 from pluralbench.config import RuntimeConfig
@@ -36,7 +36,7 @@ def resolve_model(
     """
     if cluster is not None and cluster.address is not None:
         record, load = _resolve_for_cluster(model, scoring)
-        return record, lambda: ClusterModel(cluster, load, record)
+        return record, lambda: on_cluster(cluster, load, record)
     model = model_config(model)
     if isinstance(model, ModelConfig):
         config = model

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pluralbench_rewards import RewardModel, ScoringConfig
-from pluralbench_rewards.cluster import DevicesModel
+from pluralbench_rewards.cluster import on_devices
 from pluralbench_runs import step
 
 from pluralbench_local.classifiers import Classifier, Implicit, check_label, check_vocabulary, logits_of
@@ -78,7 +78,7 @@ def load_to_score(model: LocalModel, scoring: ScoringConfig) -> RewardModel:
     """
     if model.device == ALL_GPUS:
         models = {device: model.model_copy(update={"device": device}) for device in all_gpus()}
-        return DevicesModel(
+        return on_devices(
             {device: partial(load_to_score, one, scoring) for device, one in models.items()}, model.record()
         )
     loaded = load(model, scoring=scoring)

@@ -33,82 +33,66 @@ DIFFERENT_MODEL = (
 
 
 @dataclass
-class ClusterModel:
-    """A reward model that each worker of a cluster loads once.
+class WorkersModel:
+    """A reward model that each of several workers loads once.
 
     Scores of mode "exact" do not depend on the number of workers (in float32 to the bit). Scores of mode "fast" lie
     within the tolerance of those of one process.
 
     Attributes:
+        start: Makes the workers, with a `Scorer` each.
+        num_workers: Number of workers.
+        model_record: Record of the model before loading, replaced by a worker's record after scoring.
+        devices: Names of all devices, for the record. Default: the device of the worker that finished.
+    """
+
+    start: Callable[[], "_Pool"]
+    num_workers: int
+    model_record: ModelRecord
+    devices: Sequence[str] = ()
+
+    def record(self) -> ModelRecord:
+        """Return the record of the model; complete after scoring."""
+        return self.model_record
+
+    def score(
+        self,
+        groups: Sequence[Group],
+        *,
+        cached: Mapping[int, list[float]] | None = None,
+        on_scored: OnScored | None = None,
+    ) -> Scored:
+        """Score every group; see `RewardModel.score`. `work.seconds` is the sum over all workers.
+
+        Raises:
+            ClusterError: The cluster or a worker of it fails.
+            WorkerLost: All workers of this machine are lost.
+        """
+        result, record = _score_in_parts(self.start(), self.num_workers, groups, cached or {}, on_scored)
+        self.model_record = record.model_copy(update={"device": ", ".join(self.devices)} if self.devices else {})
+        return result
+
+
+def on_devices(loads: Mapping[str, Callable[[], RewardModel]], record: ModelRecord) -> WorkersModel:
+    """Put a reward model on devices of this machine, a process each.
+
+    Args:
+        loads: By the name of a device: loads the model on it, and can be pickled.
+        record: Record of the model before loading.
+    """
+    start = partial(NamedWorkers, {device: partial(Scorer, load) for device, load in loads.items()})
+    return WorkersModel(start, len(loads), record, [*loads])
+
+
+def on_cluster(cluster: ClusterConfig, load: Callable[[], RewardModel], record: ModelRecord) -> WorkersModel:
+    """Put a reward model on a cluster.
+
+    Args:
         cluster: The cluster.
         load: Loads the model on a worker.
-        model_record: Record of the model before loading, replaced by a worker's record after scoring.
+        record: Record of the model before loading.
     """
-
-    cluster: ClusterConfig
-    load: Callable[[], RewardModel]
-    model_record: ModelRecord
-
-    def record(self) -> ModelRecord:
-        """Return the record of the model; complete after scoring."""
-        return self.model_record
-
-    def score(
-        self,
-        groups: Sequence[Group],
-        *,
-        cached: Mapping[int, list[float]] | None = None,
-        on_scored: OnScored | None = None,
-    ) -> Scored:
-        """Score every group; see `RewardModel.score`. `work.seconds` is the sum over all workers.
-
-        Raises:
-            ClusterError: The cluster or a worker fails.
-        """
-        workers: Workers[Scorer] = Workers(self.cluster, partial(Scorer, self.load))
-        count = self.cluster.workers
-        result, self.model_record = _score_in_parts(workers, count, groups, cached or {}, on_scored)
-        return result
-
-
-@dataclass
-class DevicesModel:
-    """A reward model that a process for each device of this machine loads once. Scores are those of `ClusterModel`.
-
-    Attributes:
-        loads: By the name of a device: loads the model on it, and can be pickled.
-        model_record: Record of the model before loading, replaced by a worker's record after scoring.
-    """
-
-    loads: Mapping[str, Callable[[], RewardModel]]
-    model_record: ModelRecord
-
-    def record(self) -> ModelRecord:
-        """Return the record of the model; complete after scoring."""
-        return self.model_record
-
-    def score(
-        self,
-        groups: Sequence[Group],
-        *,
-        cached: Mapping[int, list[float]] | None = None,
-        on_scored: OnScored | None = None,
-    ) -> Scored:
-        """Score every group; see `RewardModel.score`. `work.seconds` is the sum over all workers.
-
-        Raises:
-            WorkerLost: All workers are lost.
-        """
-        workers = NamedWorkers({device: partial(Scorer, load) for device, load in self.loads.items()})
-        result, record = _score_in_parts(workers, len(self.loads), groups, cached or {}, on_scored)
-        self.model_record = record.model_copy(update={"device": ", ".join(self.loads)})
-        return result
-
-
-def on_cluster(cluster: ClusterConfig, description: ModelConfig, scoring: ScoringConfig) -> ClusterModel:
-    """Put a configured reward model on a cluster."""
-    record = description.record()
-    return ClusterModel(cluster, partial(load_checked, description, scoring, record), record)
+    return WorkersModel(partial(Workers, cluster, partial(Scorer, load)), cluster.workers, record)
 
 
 class Scorer:
