@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pluralbench_runs import log_status
 from pluralbench_runs.options import AsJson
 
 
@@ -30,6 +31,7 @@ def compare(
 
     pluralbench compare runs/a runs/b --json > comparison.json
     """
+    log_status("Reading runs...")
     from pluralbench.commands.console_output import print_lines, print_tables  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.evaluation.compare import compare as compare_runs  # noqa: PLC0415 - the same
     from pluralbench.reports.comparison import (  # noqa: PLC0415 - the same

@@ -4,6 +4,7 @@ import shlex
 from typing import Annotated
 
 import typer
+from pluralbench_runs import log_status, step
 from pluralbench_runs.options import Fresh, Options, with_options
 
 from pluralbench.commands.options import DRAW, Benchmark
@@ -59,7 +60,9 @@ def train(
 
     pluralbench train ORG/NAME --benchmark personalized --profile raw --data dist/train --lora 16/32 --out my-model
     """
-    from pluralbench.evaluation.train import train as run_training  # noqa: PLC0415 - `--help` need not wait for it
+    log_status(f"Training {model.name}...")
+    with step("Importing the libraries of the model"):
+        from pluralbench.evaluation.train import train as run_training  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.reports.costs import format_seconds  # noqa: PLC0415 - the same
 
     done = run_training(
