@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pluralbench_runs.progress import current_progress, log_status
+from pluralbench_runs.progress import announcements, await_announcement, current_progress, log_status
 
 _kept_in: list[Path] = []  # working directories, the innermost last
 
@@ -22,6 +22,9 @@ def keeping_work(work: Path) -> Iterator[None]:
     _kept_in.append(work)
     try:
         yield
+    except KeyboardInterrupt:
+        await_announcement()
+        raise
     finally:
         _kept_in.remove(work)
 
@@ -35,6 +38,7 @@ def announced_interrupts() -> Iterator[list[str]]:
         return
     reader, writer = socket.socketpair()
     writer.setblocking(False)
+    said = threading.Event()
 
     def announce() -> None:
         while numbers := reader.recv(1):
@@ -42,13 +46,16 @@ def announced_interrupts() -> Iterator[list[str]]:
                 announced.append(interruption())
                 with suppress(OSError):  # standard error is closed
                     log_status(announced[0])
+                said.set()
 
     thread = threading.Thread(target=announce, daemon=True)
     thread.start()
     before = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+    announcements.append(said)
     try:
         yield announced
     finally:
+        announcements.remove(said)
         signal.set_wakeup_fd(before)
         writer.close()
         thread.join()

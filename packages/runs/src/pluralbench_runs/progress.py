@@ -18,6 +18,9 @@ LONG_SECONDS = 120.0
 STEP_SECONDS = 1.0  # shorter steps print nothing
 BATCH_SECONDS = 0.5  # items that finish within this time are one observation of the pace
 
+ANNOUNCEMENT_SECONDS = 0.5  # an interrupt without a signal is never announced
+
+announcements: list[threading.Event] = []  # set when an interrupt has been announced
 _meters: list["Meter"] = []  # those that run, the innermost last
 
 
@@ -210,9 +213,18 @@ def progress(label: str, total: int, console: Console | None = None, *, done: in
     try:
         with _repeating(meter.show_line, LINE_SECONDS[0]):
             yield meter
+    except KeyboardInterrupt:
+        await_announcement()
+        raise
     finally:
         _meters.remove(meter)
         meter.stop()
+
+
+def await_announcement() -> None:
+    """Wait until the thread that announces an interrupt has read what is interrupted, which ends with its context."""
+    for announcement in announcements:
+        announcement.wait(ANNOUNCEMENT_SECONDS)
 
 
 def current_progress() -> str:

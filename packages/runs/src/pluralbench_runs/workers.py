@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from functools import partial
 from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, Protocol, Self, TypeVar
 
 from pluralbench_runs.cluster import ClusterConfig, Workers
@@ -151,6 +152,7 @@ class NamedWorkers:
         self._pools: dict[str, ProcessPoolExecutor] = {}
         self._processes: list[Any] = []
         self._starting: dict[Future[Any], str] = {}
+        self._ended = False
 
     def __enter__(self) -> Self:
         """Start the workers."""
@@ -164,11 +166,11 @@ class NamedWorkers:
 
     def __exit__(self, *exc: object) -> None:
         """End the workers."""
+        self._ended = True
         for process in self._processes:
             process.kill()
-        for pool in self._pools.values():
+        for pool in [*self._pools.values()]:
             pool.shutdown(cancel_futures=True)
-        self._pools, self._processes, self._starting = {}, [], {}
 
     def results(self, method: str, parts: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
         """Call a method with each part of the work, and yield the results as they arrive.
@@ -183,9 +185,33 @@ class NamedWorkers:
         Raises:
             WorkerLost: All workers are lost.
         """
+        # Ctrl-C is raised in this thread. While it waits for futures, that could leave one of them locked, and the
+        # threads of its pool would never end; so another thread waits for them.
+        arrived: SimpleQueue[tuple[int, Any] | BaseException | None] = SimpleQueue()
+        threading.Thread(target=self._collect, args=(method, parts, arrived), daemon=True).start()
+        while isinstance(result := arrived.get(), tuple):
+            yield result
+        if result is not None:
+            raise result
+
+    def _collect(
+        self,
+        method: str,
+        parts: Sequence[tuple[Any, ...]],
+        arrived: "SimpleQueue[tuple[int, Any] | BaseException | None]",
+    ) -> None:
+        """Put every result, and then None or an error."""
+        try:
+            for result in self._results(method, parts):
+                arrived.put(result)
+            arrived.put(None)
+        except BaseException as error:  # noqa: BLE001 - it is raised by `results`
+            arrived.put(error)
+
+    def _results(self, method: str, parts: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
         pending = deque(range(len(parts)))
         running: dict[Future[Any], tuple[str, int]] = {}
-        while pending or running:
+        while (pending or running) and not self._ended:
             for name, pool in self._pools.items():
                 busy = name in self._starting.values()
                 for _ in range(0 if busy else 1 + PREFETCH - [worker for worker, _ in running.values()].count(name)):
@@ -211,7 +237,7 @@ class NamedWorkers:
 
     def _lose(self, name: str) -> None:
         """Report a lost worker, once."""
-        pool = self._pools.pop(name, None)
+        pool = None if self._ended else self._pools.pop(name, None)
         if pool is not None:
             pool.shutdown(wait=False, cancel_futures=True)
             log_status(f"The worker on {name} was killed, perhaps because memory ran out; its work goes to the others.")
