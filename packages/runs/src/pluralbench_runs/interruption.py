@@ -38,7 +38,7 @@ def announced_interrupts() -> Iterator[list[str]]:
         return
     reader, writer = socket.socketpair()
     writer.setblocking(False)
-    said = threading.Event()
+    announcement = threading.Event()
 
     def announce() -> None:
         while numbers := reader.recv(1):
@@ -46,16 +46,16 @@ def announced_interrupts() -> Iterator[list[str]]:
                 announced.append(interruption())
                 with suppress(OSError):  # standard error is closed
                     log_status(announced[0])
-                said.set()
+                announcement.set()
 
     thread = threading.Thread(target=announce, daemon=True)
     thread.start()
     before = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
-    announcements.append(said)
+    announcements.append(announcement)
     try:
         yield announced
     finally:
-        announcements.remove(said)
+        announcements.remove(announcement)
         signal.set_wakeup_fd(before)
         writer.close()
         thread.join()
