@@ -1,11 +1,11 @@
 """`pluralbench agree`."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 from pluralbench_runs import log_status
+from pluralbench_runs.console import terminal_json
 
 from pluralbench.commands.options import RESCORING, CurrentModel, DataNow, TrustRemoteCode
 from pluralbench.commands.terminal import console
@@ -93,6 +93,6 @@ def agree(
         recheck=Recheck(rescore, data, model, trust_remote_code),
     )
     if form == "json":
-        typer.echo(json.dumps(agreement.as_dict(), indent=2, ensure_ascii=False, allow_nan=False))
+        typer.echo(terminal_json(agreement.as_dict()))
         return
     print_report(report_agreement(agreement), form, width=console.width)

@@ -1,12 +1,12 @@
 """`pluralbench check`."""
 
-import json
 import random
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from pluralbench_runs import log_status, step
+from pluralbench_runs.console import terminal_json
 from pluralbench_runs.options import AsJson, Options, with_options
 
 from pluralbench.commands.options import RESCORING, CurrentModel, TrustRemoteCode
@@ -98,7 +98,7 @@ def check(
         with step(f"Checking {run.path}"):
             checked[run.path] = check_submission(run, loaded, files=files, rescoring=rescoring)
     if as_json:
-        typer.echo(json.dumps([check_summary(run, checked[run.path]) for run in loaded], indent=2, ensure_ascii=False))
+        typer.echo(terminal_json([check_summary(run, checked[run.path]) for run in loaded]))
     else:
         from pluralbench.leaderboard.findings import finding_lines  # noqa: PLC0415 - the same
 

@@ -1,11 +1,11 @@
 """`pluralbench compare`."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from pluralbench_runs import log_status
+from pluralbench_runs.console import terminal_json
 from pluralbench_runs.options import AsJson
 
 
@@ -46,7 +46,7 @@ def compare(
     runs = [load_run(path, EvaluationRunConfig) for path in (first, second)]
     comparison = compare_runs(*runs, differing_text=differing_text)
     if as_json:
-        typer.echo(json.dumps(comparison.as_dict(), indent=2, ensure_ascii=False, allow_nan=False))
+        typer.echo(terminal_json(comparison.as_dict()))
         return
     print_lines(heading_lines(comparison, title_of(runs)))
     print_tables([comparison_table(comparison)])

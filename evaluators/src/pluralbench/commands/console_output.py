@@ -6,7 +6,6 @@ from pathlib import Path
 
 import typer
 from pluralbench_runs import log_status, step, write_text
-from pluralbench_runs.console import sanitize
 
 from pluralbench.commands.terminal import console
 from pluralbench.errors import EvaluationError
@@ -145,7 +144,7 @@ def print_report(report: Report, form: Format = "table", out: Path | None = None
             raise EvaluationError(f"{out} cannot be written: {error.strerror}; choose another file.") from None
         console.print(f"Wrote {out}")
     elif isinstance(text, str):
-        typer.echo(sanitize(text.rstrip(), isolates=True))
+        typer.echo(text.rstrip())
     else:
         console.print(text)
 

@@ -1,11 +1,11 @@
 """`pluralbench correlate`."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from pluralbench_runs import log_status
+from pluralbench_runs.console import terminal_json
 from pluralbench_runs.options import AsJson
 
 from pluralbench.commands.options import Plots
@@ -73,7 +73,7 @@ def correlate(
         seed=seed,
     )
     if as_json:
-        typer.echo(json.dumps(correlation.as_dict(), indent=2, ensure_ascii=False, allow_nan=False))
+        typer.echo(terminal_json(correlation.as_dict()))
     else:
         for line in heading(correlation):
             console.print(line)

@@ -1,10 +1,10 @@
 """`pluralbench list`."""
 
-import json
 from textwrap import fill
 from typing import Annotated
 
 import typer
+from pluralbench_runs.console import terminal_json
 from pluralbench_runs.options import AsJson
 
 from pluralbench.commands.terminal import console
@@ -42,7 +42,7 @@ def list_(
     rows = benchmark_rows(benchmark_entries(others)) if others or not names else []
     rows += suite_rows(suites)
     if as_json:
-        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        typer.echo(terminal_json(rows))
         return
     for number, row in enumerate(rows):
         if number:

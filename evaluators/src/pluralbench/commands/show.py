@@ -1,11 +1,11 @@
 """`pluralbench show`."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from pluralbench_runs import log_status
+from pluralbench_runs.console import terminal_json
 from pluralbench_runs.options import AsJson
 
 from pluralbench.commands.options import DataNow
@@ -83,7 +83,7 @@ def show(
             "matches": len(matches),
             "items": shown,
         }
-        typer.echo(json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False))
+        typer.echo(terminal_json(values))
         return
     for line in overview(loaded):
         console.print(line)

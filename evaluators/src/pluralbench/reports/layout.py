@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import NamedTuple
 
+from pluralbench_runs.console import sanitize
 from rich import box
 from rich.cells import cell_len, split_graphemes
 from rich.console import Console, RenderableType
@@ -88,8 +89,8 @@ def wrapped(text: Text | str, width: int | None) -> Text:
 
 
 def clean(text: str) -> str:
-    """Return a text on one line, without control characters and direction marks."""
-    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+    """Return a text on one line, sanitized (see `pluralbench_runs.console`); lone surrogates are escaped."""
+    return " ".join(sanitize(text).encode(errors="backslashreplace").decode().split())
 
 
 def broken(text: str, width: int) -> str:

@@ -1,12 +1,12 @@
 """Write reports in each output format."""
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
 from pluralbench_release import markdown_table
+from pluralbench_runs.console import terminal_json
 from rich.console import Group, RenderableType
 from rich.text import Text
 
@@ -47,7 +47,7 @@ def format_report(report: Report, form: Format, width: int | None) -> str | Grou
     match form:
         case "json":
             rows = report.frame.to_dicts() if report.rows is None else report.rows
-            return json.dumps(rows, indent=1, ensure_ascii=False, allow_nan=False)
+            return terminal_json(rows)
         case "csv":
             texts = pl.col(pl.String)  # spreadsheets read texts with these first characters as formulas
             return report.frame.with_columns(

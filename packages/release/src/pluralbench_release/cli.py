@@ -1,6 +1,5 @@
 """The command `pluralbench-release`."""
 
-import json
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from pluralbench_runs import Program
-from pluralbench_runs.console import make_console
+from pluralbench_runs.console import make_console, terminal_json
 from pluralbench_runs.options import AsJson
 from pluralbench_schemas import TableError
 from rich.table import Table as Grid
@@ -81,7 +80,7 @@ def diff(
     with releases.release_at(a) as older, releases.release_at(b) as newer:
         differences = releases.diff(older, newer)
     if as_json:
-        typer.echo(json.dumps([asdict(table) for table in differences], ensure_ascii=False, indent=2))
+        typer.echo(terminal_json([asdict(table) for table in differences]))
     else:
         _print_differences(differences)
     if any(differences):

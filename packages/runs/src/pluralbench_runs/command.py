@@ -7,7 +7,8 @@ of each function's docstring from the source file.
 import ast
 import inspect
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property, wraps
 from importlib import import_module
 from importlib.metadata import version
@@ -20,6 +21,7 @@ from pydantic import ValidationError
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
+from pluralbench_runs.console import PlainConsole
 from pluralbench_runs.errors import RecipeError, UserError, did_you_mean, one_line
 from pluralbench_runs.guard import run_cli
 from pluralbench_runs.options import field_flags, name_options
@@ -28,6 +30,7 @@ from pluralbench_runs.toml_files import value_error
 MARKUP: Literal["rich"] = "rich"
 EXAMPLE = "Example"
 QUOTE = "'"
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]  # typer exports only this one of its kinds
 
 
 class Program(NamedTuple):
@@ -97,8 +100,30 @@ def command_of(program: Program) -> Any:
     return command
 
 
+@contextmanager
+def _plain_usage_errors() -> Iterator[None]:
+    """Let typer show a wrong use, which quotes words of the command line, with a console that sanitizes them."""
+    try:
+        yield
+    except UsageError:
+        rich_utils: Any = import_module("typer.rich_utils")  # imports for half a second
+        rich_utils.Console = PlainConsole
+        raise
+
+
 class _OwnSentences:
     """A command whose wrong values end in one sentence that names the value, instead of typer's box."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print --help, in colors that pass to the terminal."""
+        rich_utils: Any = import_module("typer.rich_utils")
+        rich_utils.Console = PlainConsole
+        super().format_help(ctx, formatter)  # type: ignore[misc]
+
+    def make_context(self, *args: Any, **extra: Any) -> Any:
+        """Parse the command line of this command."""
+        with _plain_usage_errors():
+            return super().make_context(*args, **extra)  # type: ignore[misc]
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
         """Parse the command line. Raises `RecipeError` for a value of a wrong type or out of bounds."""
@@ -154,7 +179,8 @@ class Verbs(_OwnSentences, TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the verb that the first argument names."""
-        name, verb, rest = super().resolve_command(ctx, args)
+        with _plain_usage_errors():
+            name, verb, rest = super().resolve_command(ctx, args)
         return name, verb.command if isinstance(verb, Listed) else verb, rest
 
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from urllib.parse import urlsplit
 
-from pluralbench_runs.console import make_console
+from pluralbench_runs.console import make_console, plain_streams
 from pluralbench_runs.errors import UserError, one_line
 from pluralbench_runs.interruption import announced_interrupts
 from pluralbench_runs.secrets import PROXY, redact
@@ -74,7 +74,7 @@ def run_cli(work: Callable[[], object], program: str, mistakes: tuple[type[Excep
         after Ctrl-C, 143 after SIGTERM, or the status of `SystemExit`.
     """
     _allow_any_character()
-    with announced_interrupts(), _sigterm_interrupts() as terminated:
+    with plain_streams(), announced_interrupts(), _sigterm_interrupts() as terminated:
         status = _status(work, program, mistakes)
         return TERMINATED if terminated and status == INTERRUPTED else status
 
