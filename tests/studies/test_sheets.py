@@ -12,7 +12,6 @@ from pluralbench_studies import (
     AssignmentError,
     Form,
     Question,
-    escape_formula,
     is_filled,
     preference,
     read_rows,
@@ -36,11 +35,6 @@ def shown(*rows: tuple[str, str, str], annotator: str = "an") -> pl.DataFrame:
 
 def fill(path: Path, **answers: str) -> None:
     read_rows(path).with_columns(pl.lit(text).alias(name) for name, text in answers.items()).write_csv(path)
-
-
-@pytest.mark.parametrize("text", ["\nFirst.", "\r\n\t1. First.", "\t\n", " a = b", "1 - 2"])
-def test_a_text_that_is_no_formula_shows_no_apostrophe(text: str) -> None:
-    assert escape_formula(text) == text
 
 
 @given(st.lists(st.tuples(texts, texts, texts), min_size=1, max_size=4))

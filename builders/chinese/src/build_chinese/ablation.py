@@ -15,8 +15,8 @@ from pluralbench_measures.rankings import ranking_metrics
 from pluralbench_release import LEDGER, RECIPE
 from pluralbench_release.errors import NothingLeft, SourceError
 from pluralbench_rewards import Group
-from pluralbench_runs import output_directory, progress, rng_for, write_recipe
-from pluralbench_tables import read_jsonl, write_jsonl
+from pluralbench_runs import output_directory, progress, rng_for, write_recipe, write_text
+from pluralbench_tables import csv_text, read_jsonl, unescape_formulas, write_jsonl
 
 from build_chinese import reward_model, source
 from build_chinese.preference_set import PreferenceSet, build_preference_set, pairs_by_row
@@ -92,7 +92,7 @@ def ablate(
                 rows.append({"variant": name} | _evaluate(training, benchmarks, table, output.work, recipe.seed))
                 write_jsonl(rows, path)
         staged = output.staging()
-        _frame(rows).write_csv(staged / TABLE_FILE)
+        write_text(staged / TABLE_FILE, csv_text(_frame(rows)))
         figures = json.dumps(rows, ensure_ascii=False, indent=2) + "\n"
         (staged / "ablation.json").write_text(figures, encoding="utf-8")
         (staged / RECIPE).parent.mkdir()
@@ -194,7 +194,7 @@ def _frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 
 def table(path: Path) -> pl.DataFrame:
     """Format the table of `ablate` for the terminal: accuracy, exact match and the overall number in percent."""
-    rows = pl.read_csv(path, glob=False).to_dicts()
+    rows = unescape_formulas(pl.read_csv(path, glob=False)).to_dicts()
     configs = [name.removesuffix(" accuracy") for name in rows[0] if name.endswith(" accuracy")]
     lines = []
     for row in rows:

@@ -7,6 +7,7 @@ import polars as pl
 from pluralbench_release.errors import BuildError
 from pluralbench_runs import rng_for, write_text
 from pluralbench_studies import AnswersError, draw, is_filled, read_rows, write_sheet
+from pluralbench_tables import csv_text
 
 FILLED = ("better", "decision", "reason")
 SHOWN = ("id", "language", "prompt_english", "prompt", "answer_1", "answer_2", "check")
@@ -86,6 +87,6 @@ def write_review_sheets(
         path = folder / f"{code}.csv"
         write_sheet(path, pl.DataFrame(sheet, schema=list(SHOWN), orient="row"), FILLED)
         names = ["id", "language", "answer_1", "answer_2"]
-        write_text(folder / "keys" / f"{code}.csv", pl.DataFrame(key, schema=names, orient="row").write_csv())
+        write_text(folder / "keys" / f"{code}.csv", csv_text(pl.DataFrame(key, schema=names, orient="row")))
         paths.append(path)
     return paths

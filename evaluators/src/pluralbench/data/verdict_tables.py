@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import polars as pl
 from pluralbench_release import read_tables
+from pluralbench_tables import unescape_formulas
 from polars.exceptions import PolarsError
 
 from pluralbench.errors import DataError
@@ -144,6 +145,7 @@ def texts(frame: pl.DataFrame, needed: Sequence[str], further: Sequence[str], wh
     Raises:
         DataError: If a required column is missing, a column is nested, or there are no rows.
     """
+    frame = unescape_formulas(frame)  # tables that commands wrote as CSV
     missing = [name for name in needed if name not in frame.columns]
     if missing:
         raise DataError(

@@ -17,7 +17,8 @@ from pluralbench_calls import Backend, Ledger, Message, ParsedReply, Request
 from pluralbench_calls.chat import ChatModel, ConnectionConfig
 from pluralbench_calls.verdicts import Verdict, parse_certain_choice, parse_choice, parse_verdict, require_single_marker
 from pluralbench_rewards.judge import Judge
-from pluralbench_runs import Output
+from pluralbench_runs import Output, write_text
+from pluralbench_tables import csv_text
 
 from pluralbench.config import PersonaDataConfig, PersonaJudgeConfig, Setting, Variables
 from pluralbench.data.benchmarks import PERSONA_JUDGE, known_benchmarks
@@ -276,7 +277,7 @@ def compute_persona_metrics(
         certainty=certainty.cast(pl.Int64) if (certainties == certainties.floor()).all() else certainty,
     ).select(*VERDICT_COLUMNS, "id", "user")
     if folder is not None:
-        verdicts.write_csv(folder / VERDICTS_FILE)
+        write_text(folder / VERDICTS_FILE, csv_text(verdicts))
     return measure_personas(config.benchmark.description, frame, check_verdicts(verdicts), items=items)
 
 

@@ -9,6 +9,7 @@ import polars as pl
 from pluralbench_local.config import TRAINING_FILE
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_runs import write_text
+from pluralbench_tables import csv_text
 
 from pluralbench.downstream.study import MODELS, PAGE_FILE, Study
 from pluralbench.reports.correlation import correlation_findings, correlation_notes, tables
@@ -35,7 +36,7 @@ def write_page(study: Study) -> Path:
         The path of the page.
     """
     figures = dict(_draw_figures(study))
-    write_text(study.path / SCORES_FILE, scores_of(study).write_csv())
+    write_text(study.path / SCORES_FILE, csv_text(scores_of(study)))
     if study.correlations:
         numbers = {name: correlation.as_dict() for name, correlation in study.correlations.items()}
         text = json.dumps(numbers, indent=2, ensure_ascii=False, allow_nan=False)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import polars as pl
 from pluralbench_release import markdown_table
 from pluralbench_runs.console import terminal_json
+from pluralbench_tables import csv_text
 from rich.console import Group, RenderableType
 from rich.text import Text
 
@@ -49,10 +50,7 @@ def format_report(report: Report, form: Format, width: int | None) -> str | Grou
             rows = report.frame.to_dicts() if report.rows is None else report.rows
             return terminal_json(rows)
         case "csv":
-            texts = pl.col(pl.String)  # spreadsheets read texts with these first characters as formulas
-            return report.frame.with_columns(
-                pl.when(texts.str.contains(r"^[=+@\t\r-]")).then("'" + texts).otherwise(texts).name.keep()
-            ).write_csv()
+            return csv_text(report.frame)
         case "markdown":
             tables = (f"**{clean(table.title)}**\n\n{in_markdown(table)}" for table in report.tables)
             return "\n\n".join([*tables, "\n".join(f"- {note}" for note in notes)])

@@ -15,7 +15,7 @@ from pluralbench_studies.errors import AnswersError, AssignmentError, StudyError
 from pluralbench_studies.forms import Form, Question, preference, score
 from pluralbench_studies.label_studio import label_studio_config, label_studio_tasks, read_export, write_label_studio
 from pluralbench_studies.reading import ANSWERS, Answers, problem_frame, read_answers, read_submissions, sort_by_item
-from pluralbench_studies.sheets import escape_formula, is_filled, read_rows, write_sheet, write_sheets
+from pluralbench_studies.sheets import is_filled, read_rows, write_sheet, write_sheets
 from pluralbench_studies.study import (
     ProportionRecord,
     Study,
@@ -50,7 +50,6 @@ __all__ = [
     "consensus",
     "consensus_counts",
     "draw",
-    "escape_formula",
     "first_answers",
     "is_filled",
     "label_studio_config",

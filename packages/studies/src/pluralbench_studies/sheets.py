@@ -1,20 +1,16 @@
 """Sheets for annotators: CSV that a spreadsheet opens without treating any text as a formula."""
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from unicodedata import normalize
 
 import polars as pl
-from pluralbench_runs import atomic_write
-from pluralbench_tables import read_csv
+from pluralbench_runs import write_text
+from pluralbench_tables import csv_text, read_csv, unescape_formulas
 
 from pluralbench_studies.answers import Submission, rows_as_submissions
 from pluralbench_studies.errors import AnswersError, AssignmentError
 from pluralbench_studies.forms import Form, split_by_annotator
-
-# Texts that a spreadsheet treats as a formula, also after spaces and line breaks, or that begin with the escape mark.
-FORMULA = re.compile(r"\s*[=+\-@＝＋－＠]|'")
 
 
 def write_sheets(folder: Path, shown: pl.DataFrame, form: Form) -> list[Path]:
@@ -39,23 +35,16 @@ def write_sheets(folder: Path, shown: pl.DataFrame, form: Form) -> list[Path]:
 
 
 def write_sheet(path: Path, rows: pl.DataFrame, answers: Sequence[str]) -> None:
-    """Write rows as a sheet, with an empty column for each of `answers`.
-
-    Texts that a spreadsheet would treat as a formula get an apostrophe in front.
-    """
-    texts = {column.name: [escape_formula(text) for text in column.cast(pl.String).fill_null("")] for column in rows}
-    empty = {name: [""] * rows.height for name in answers}
-    # Spreadsheets recognize UTF-8 by the byte order mark.
-    frame = pl.DataFrame(texts | empty, schema=dict.fromkeys([*texts, *empty], pl.String))
-    with atomic_write(path) as new:
-        frame.write_csv(new, include_bom=True)
+    """Write rows as a sheet, with an empty column for each of `answers`."""
+    texts = rows.with_columns(pl.all().cast(pl.String).fill_null(""), *(pl.lit("").alias(name) for name in answers))
+    write_text(path, "\ufeff" + csv_text(texts))  # by which spreadsheets recognize UTF-8
 
 
 def read_rows(path: Path) -> pl.DataFrame:
     """Read the cells of a sheet as texts, without escape marks; an empty cell is "". Raises `AnswersError`."""
     frame = read_csv(path, AnswersError)
     frame = frame.rename({name: normalize("NFKC", name).strip() for name in frame.columns})
-    return pl.DataFrame({column.name: [unescape_formula(text or "") for text in column] for column in frame})
+    return unescape_formulas(frame).fill_null("")
 
 
 def read_sheet(path: Path, form: Form, *, by_assignment: bool = False) -> list[Submission]:
@@ -95,13 +84,3 @@ def new_files(folder: Path, names: Sequence[str]) -> list[Path]:
         if path.exists():
             raise AssignmentError(f"{path} exists already; choose another folder, so that no answer is lost.")
     return paths
-
-
-def escape_formula(text: str) -> str:
-    """Return the text as a spreadsheet may have it: what looks like a formula gets an apostrophe in front."""
-    return f"'{text}" if FORMULA.match(text) else text
-
-
-def unescape_formula(text: str) -> str:
-    """Return the text as it was before `escape_formula`."""
-    return text.removeprefix("'")

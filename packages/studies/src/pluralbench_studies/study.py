@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 
 import polars as pl
-from pluralbench_runs import FrozenModel, Recipe, digest, output_directory, read_recipe, write_recipe
-from pluralbench_tables import read_csv
+from pluralbench_runs import FrozenModel, Recipe, digest, output_directory, read_recipe, write_recipe, write_text
+from pluralbench_tables import csv_text, read_csv, unescape_formulas
 from pydantic import Field
 
 from pluralbench_studies.agreement import first_answers
@@ -121,9 +121,9 @@ def write_study(
         write_label_studio(staged / LABEL_STUDIO, rows, form)
         for name in (SHEETS, LABEL_STUDIO):
             (staged / name / GUIDE).write_text(guide, encoding="utf-8")
-        assigned.write_csv(staged / ASSIGNED_FILE)
-        key.write_csv(staged / KEY_FILE)
-        completed = settings.model_copy(update={"key_digest": _digest(read_csv(staged / KEY_FILE, StudyError))})
+        write_text(staged / ASSIGNED_FILE, csv_text(assigned))
+        write_text(staged / KEY_FILE, csv_text(key))
+        completed = settings.model_copy(update={"key_digest": _digest(_read(staged / KEY_FILE))})
         write_recipe(completed, staged / SETTINGS)
         output.publish(staged)
     return True
@@ -162,12 +162,16 @@ def read_study(folder: Path, settings: type[R]) -> Study[R]:
                 f"{folder} is not a study: it has no {name}; give the folder that the sheets were written to."
             )
     recipe = read_recipe(settings, folder / SETTINGS)
-    assigned, key = (read_csv(folder / name, StudyError) for name in (ASSIGNED_FILE, KEY_FILE))
+    assigned, key = (_read(folder / name) for name in (ASSIGNED_FILE, KEY_FILE))
     unchanged = {ASSIGNED_FILE: assigned.columns == ASSIGNED.names(), KEY_FILE: _digest(key) == recipe.key_digest}
     for name, is_unchanged in unchanged.items():
         if not is_unchanged:
             raise StudyError(f"{folder / name} has been changed; restore the original file.")
     return Study(folder, recipe, assigned, key)
+
+
+def _read(path: Path) -> pl.DataFrame:
+    return unescape_formulas(read_csv(path, StudyError))
 
 
 def _digest(key: pl.DataFrame) -> str:

@@ -2,6 +2,7 @@ from .arrow_texts import check_texts
 from .csv_files import read_csv
 from .dialect import SPREADSHEET, Dialect, Quoting, Separator
 from .errors import TableFileError
+from .formulas import csv_text, escape_formula, unescape_formulas
 from .frames import frame_from_rows, typed_frame
 from .json_files import parse_json, read_json, read_jsonl, read_objects, write_jsonl
 from .parquet_files import iter_parquet, parquet_metadata, read_parquet, release_memory
@@ -14,6 +15,8 @@ __all__ = [
     "Separator",
     "TableFileError",
     "check_texts",
+    "csv_text",
+    "escape_formula",
     "frame_from_rows",
     "iter_parquet",
     "parquet_metadata",
@@ -26,5 +29,6 @@ __all__ = [
     "read_text",
     "release_memory",
     "typed_frame",
+    "unescape_formulas",
     "write_jsonl",
 ]

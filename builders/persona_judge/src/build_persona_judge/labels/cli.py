@@ -94,6 +94,7 @@ def _import(folder: Path, files: list[Path], account: list[str] | None, *, assig
 
     from pluralbench_release import print_table  # noqa: PLC0415 - the same
     from pluralbench_studies import read_returned, read_study  # noqa: PLC0415 - the same
+    from pluralbench_tables import csv_text  # noqa: PLC0415 - the same
 
     from build_persona_judge.labels import results  # noqa: PLC0415 - the same
     from build_persona_judge.labels.study import FORM, LabelRecipe  # noqa: PLC0415 - the same
@@ -102,7 +103,7 @@ def _import(folder: Path, files: list[Path], account: list[str] | None, *, assig
     returned = read_returned(study, files, FORM, accounts=parse_accounts(account), by_assignment=assigned)
     labels = results.labels_of(study, returned)
     figures = results.figures_of(labels)
-    write_text(folder / results.LABELS_FILE, labels.write_csv())
+    write_text(folder / results.LABELS_FILE, csv_text(labels))
     problems = [row for row in returned.problems.iter_rows(named=True) if row["kind"] != "missing"]
     values = {"format": "labels-1", "figures": [entry.model_dump() for entry in figures], "problems": problems}
     write_text(folder / RESULTS, json.dumps(values, ensure_ascii=False, indent=2) + "\n")
