@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench.reports.layout import CUT, WORD, broken, clean, lay_out, shortened
+from pluralbench.reports.layout import CUT, WORD, broken, lay_out, shortened
 from pluralbench.reports.tables import Column, Row, Table
 from pluralbench.results.numbers import number
 from pluralbench_measures.bootstrap import Estimate
+from pluralbench_runs.console import clean
 from rich.cells import cell_len
 from rich.console import Console
 

@@ -50,10 +50,11 @@ def leaderboard(
     pluralbench leaderboard ORG/our-results --site public     # for any static host
     """
     log_status("Reading runs...")
+    from pluralbench_runs.console import clean  # noqa: PLC0415 - the same
+
     from pluralbench.leaderboard.checks import parse_location_overrides, read_check_results  # noqa: PLC0415 - the same
     from pluralbench.leaderboard.findings import finding_lines  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.leaderboard.site import folder_of, write_site  # noqa: PLC0415 - the same
-    from pluralbench.reports.layout import clean  # noqa: PLC0415 - the same
 
     earlier_checks = None if checked is None else read_check_results(checked)
     done = write_site(

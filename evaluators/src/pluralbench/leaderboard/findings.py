@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator
 from typing import Literal, NamedTuple
 
-from pluralbench.reports.layout import clean
+from pluralbench_runs.console import clean
+
 from pluralbench.results.runs import Run
 
 Level = Literal["refused", "unusual"]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from pluralbench_release.commits import Head, address, commit, commit_with_retry, open_remote, text_at
+from pluralbench_release.markdown import escape_markdown
 from pluralbench_release.tables import HUB_REPOSITORY
 from pluralbench_runs import one_line, open_file, write_text
 from yaml import YAMLError
@@ -119,7 +120,8 @@ def with_results(card: str | None, results: Sequence[EvalResult], name: str, whe
         RunError: If the card's YAML cannot be read.
     """
     try:
-        model_card = ModelCard(card.removeprefix("\ufeff") if card is not None else f"---\n{{}}\n---\n\n# {name}\n")
+        new = f"---\n{{}}\n---\n\n# {escape_markdown(name)}\n"
+        model_card = ModelCard(new if card is None else card.removeprefix("\ufeff"))
     except (ValueError, TypeError, KeyError, AttributeError, YAMLError, RecursionError) as error:
         raise RunError(f"{where} cannot be read ({one_line(error, 200)}); fix its YAML.") from None
     data = cast("ModelCardData", model_card.data)

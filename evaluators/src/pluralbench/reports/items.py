@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pluralbench_runs.console import sanitize
+from pluralbench_runs.console import clean, sanitize
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
@@ -44,7 +44,7 @@ def item_page(example: Row, console: Console, *, full: bool = False) -> Iterator
         full: Do not cut long texts.
     """
     prompt = example["prompt"]
-    title = Text(question_of(prompt, LONG) or _one_line(example["id"]), style="bold")
+    title = Text(question_of(prompt, LONG) or clean(example["id"]), style="bold")
     shown = cell_len(title.plain) <= console.width and [one["content"].strip() for one in prompt] == [title.plain]
     title.truncate(console.width, overflow="ellipsis")
     yield title.append(f" {'─' * (console.width - cell_len(title.plain) - 1)}"[: console.width - cell_len(title.plain)])
@@ -85,11 +85,7 @@ def _facts(example: Row) -> str:
     place = example["config"] if example["subset"] is None else f"{example['config']}, {example['subset']}"
     english = f"; in English {OUTCOMES[example['english']]}" if "english" in example else ""
     credit = "" if example.get("credit") is None else f", credit {example['credit']:.3g}"
-    return _one_line(f"{example['id']} ({place}): {outcome_text}{_margin(first) if one else ''}{credit}{english}")
-
-
-def _one_line(text: str) -> str:
-    return " ".join(sanitize(text).split())
+    return clean(f"{example['id']} ({place}): {outcome_text}{_margin(first) if one else ''}{credit}{english}")
 
 
 def _margin(decision: Row) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import NamedTuple
 
-from pluralbench_runs.console import sanitize
+from pluralbench_runs.console import clean
 from rich import box
 from rich.cells import cell_len, split_graphemes
 from rich.console import Console, RenderableType
@@ -86,11 +86,6 @@ def wrapped(text: Text | str, width: int | None) -> Text:
     """Wrap a text to lines of `width` columns, since consoles that print paths do not wrap."""
     text = Text(text) if isinstance(text, str) else text
     return text if width is None else Text("\n").join(text.wrap(Console(), width))
-
-
-def clean(text: str) -> str:
-    """Return a text on one line, sanitized (see `pluralbench_runs.console`); lone surrogates are escaped."""
-    return " ".join(sanitize(text).encode(errors="backslashreplace").decode().split())
 
 
 def broken(text: str, width: int) -> str:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import polars as pl
 from pluralbench_measures.bootstrap import CONFIDENCE
+from pluralbench_runs.console import clean
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.fields import FurtherMetric
@@ -16,7 +17,7 @@ from pluralbench.metrics.credits import TIES_COUNT
 from pluralbench.reports import data_notes, input_notes, judge_notes
 from pluralbench.reports.costs import cost_summary
 from pluralbench.reports.data_notes import NAMED
-from pluralbench.reports.layout import clean, shortened
+from pluralbench.reports.layout import shortened
 from pluralbench.reports.sheets import Row, Sheet
 from pluralbench.results.decisions import decisions_of
 from pluralbench.results.evaluations import PersonaJudgeResult

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 from pluralbench_release import counted
+from pluralbench_release.markdown import escape_markdown
 
 from pluralbench.metrics.personalize import COMPARED
 from pluralbench.reports.layout import first_words
@@ -196,7 +197,7 @@ def page(run: Personalized, figures: Sequence[Path]) -> str:
     """
     pictures = "\n\n".join(f"![{path.stem.replace('_', ' ')}]({path.as_posix()})" for path in figures)
     parts = [
-        f"# Personalized reward models on {Path(run.config.backbone.name).name}",
+        f"# Personalized reward models on {escape_markdown(Path(run.config.backbone.name).name)}",
         str(format_report(report_personalized([run]), "markdown", None)),
         *([f"## By amount of user context\n\n{pictures}"] if pictures else []),
         "## How to reproduce it\n\n`run.json` has the settings and the software versions, `items.parquet` each "

@@ -1,13 +1,14 @@
 """The page of a study: results with confidence intervals, in Markdown, and its figures."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from urllib.parse import quote
 
 import polars as pl
 from pluralbench_local.config import TRAINING_FILE
 from pluralbench_measures.bootstrap import Estimate
+from pluralbench_release.markdown import escape_markdown
 from pluralbench_runs import write_text
 from pluralbench_tables import csv_text
 
@@ -81,13 +82,13 @@ def findings(study: Study) -> Iterator[str]:
 
 def _sections(study: Study, figures: dict[str, Path]) -> Iterator[str]:
     recipe = study.recipe
-    yield f"# {recipe.title}"
+    yield f"# {escape_markdown(recipe.title)}"
     if recipe.about:
         yield recipe.about.strip()
     sentences = list(findings(study))
     if sentences:
         yield "## Results"
-        yield "\n".join(f"- {sentence}" for sentence in sentences)
+        yield _listed(sentences)
     yield "## Scores"
     yield in_markdown(scores_table(study))
     yield from _benchmark_notes(study)
@@ -97,19 +98,19 @@ def _sections(study: Study, figures: dict[str, Path]) -> Iterator[str]:
         yield "## Best-of-N"
         yield from _picture(study, figures, "best_of_n", "Outcome by the number of candidates")
         yield from map(in_markdown, tables_of([study.best_of_n]))
-        yield "\n".join(f"- {note}" for note in downstream_notes(study.best_of_n))
+        yield _listed(downstream_notes(study.best_of_n))
     if study.optimized:
         yield "## Policy optimization"
         yield from map(in_markdown, tables_of([*study.optimized.values()]))
         yield "\n".join(_optimization_notes(study))
     for name, correlation in study.correlations.items():
-        yield f"## Does the ranking by {correlation.benchmark.source} predict {name}?"
+        yield f"## Does the ranking by {escape_markdown(correlation.benchmark.source)} predict {name}?"
         for table in tables(correlation):
-            yield from [table.title] if table.title else []
+            yield from [escape_markdown(table.title)] if table.title else []
             yield in_markdown(table)
         for stem, title in (("ranks", "Rank against rank"), ("scores", "Score against score")):
             yield from _picture(study, figures, f"{name}/{stem}", title)
-        yield "\n".join(f"- {note}" for note in correlation_notes(correlation))
+        yield _listed(correlation_notes(correlation))
     yield "## How to reproduce it"
     yield (
         f"`pluralbench study` repeats the study with the recipe next to this page (`{STUDY_FILE}`) and a new folder. "
@@ -124,9 +125,9 @@ def _benchmark_notes(study: Study) -> Iterator[str]:
         clusters = run.headline.clusters
         over = f"{run.headline.n:,} decisions" if run.headline.n is not None else "its items"
         among = "" if clusters is None else f" on {clusters:,} prompts or users"
-        notes.append(f"- {name}: {run.config.benchmark.title}, in percent; {run.config.benchmark.rule}; {over}{among}.")
+        notes.append(f"{name}: {run.config.benchmark.title}, in percent; {run.config.benchmark.rule}; {over}{among}.")
     if notes:
-        yield "\n".join([*notes, "- Brackets are 95% intervals over prompts or users."])
+        yield _listed([*notes, "Brackets are 95% intervals over prompts or users."])
 
 
 def _training_notes(study: Study) -> Iterator[str]:
@@ -135,20 +136,24 @@ def _training_notes(study: Study) -> Iterator[str]:
         path = study.path / MODELS / model.name / TRAINING_FILE
         if path.exists():
             data = json.loads(path.read_text(encoding="utf-8"))["data"]
-            notes.append(f"- {model.name}: trained on {data['pairs']:,} pairs of {data['rankings']:,} items.")
+            notes.append(f"{model.name}: trained on {data['pairs']:,} pairs of {data['rankings']:,} items.")
     if notes:
-        yield "\n".join(notes)
+        yield _listed(notes)
 
 
 def _optimization_notes(study: Study) -> Iterator[str]:
     for name, run in study.optimized.items():
         curves = run.path / POLICY_FOLDER / "curves.png"
-        yield f"- {name}: {level_note(run)} [Curves]({_link(study, curves)})"
+        yield f"- {escape_markdown(f'{name}: {level_note(run)}')} [Curves]({_link(study, curves)})"
 
 
 def _picture(study: Study, figures: dict[str, Path], name: str, title: str) -> Iterator[str]:
     if name in figures:
-        yield f"![{title}]({_link(study, figures[name])})"
+        yield f"![{escape_markdown(title)}]({_link(study, figures[name])})"
+
+
+def _listed(sentences: Iterable[str]) -> str:
+    return "\n".join(f"- {escape_markdown(sentence)}" for sentence in sentences)
 
 
 def _link(study: Study, path: Path) -> str:

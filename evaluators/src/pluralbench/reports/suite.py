@@ -6,9 +6,9 @@ from typing import Any
 
 import polars as pl
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
+from pluralbench_runs.console import clean
 
 from pluralbench.data.suites import SuiteColumn
-from pluralbench.reports.layout import clean
 from pluralbench.reports.notes import notes
 from pluralbench.reports.sheets import sheets_of
 from pluralbench.reports.tables import Column, Row, Table

@@ -6,14 +6,15 @@ from typing import Any, NamedTuple
 
 import polars as pl
 from pluralbench_release import markdown_table
-from pluralbench_runs.console import terminal_json
+from pluralbench_release.markdown import escape_markdown
+from pluralbench_runs.console import clean, terminal_json
 from pluralbench_tables import csv_text
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from pluralbench.reports import Format
 from pluralbench.reports.latex import Grid, in_latex
-from pluralbench.reports.layout import clean, lay_out, wrapped
+from pluralbench.reports.layout import lay_out, wrapped
 from pluralbench.reports.tables import Table, marks_in
 
 
@@ -52,8 +53,8 @@ def format_report(report: Report, form: Format, width: int | None) -> str | Grou
         case "csv":
             return csv_text(report.frame)
         case "markdown":
-            tables = (f"**{clean(table.title)}**\n\n{in_markdown(table)}" for table in report.tables)
-            return "\n\n".join([*tables, "\n".join(f"- {note}" for note in notes)])
+            tables = (f"**{escape_markdown(table.title)}**\n\n{in_markdown(table)}" for table in report.tables)
+            return "\n\n".join([*tables, "\n".join(f"- {escape_markdown(note)}" for note in notes)])
         case "latex":
             return in_latex([_grid(table) for table in report.tables], [clean(note) for note in report.notes])
         case "table":

@@ -16,6 +16,7 @@ from pluralbench_release.content import ReleaseTable
 from pluralbench_release.errors import ReleaseError
 from pluralbench_release.files import read_text
 from pluralbench_release.manifest import CARD, Entry, Manifest, TableEntry
+from pluralbench_release.markdown import escape_markdown, markdown_code
 
 TEMPLATE = Path(__file__).with_name("card.md.jinja")
 FRONT_MATTER = re.compile(r"---\n.*?\n---", re.DOTALL)
@@ -114,6 +115,8 @@ def write_card(
         column_types=column_types,
         example=load_call(load_name, manifest.tables[0]),
         counted=counted,
+        plain=escape_markdown,
+        code=markdown_code,
         own_entry=release_entry(manifest, card.pretty_name),
         software_entry=software_entry(),
     ).content
@@ -195,10 +198,9 @@ def counted(number: int, what: str) -> str:
 
 
 def markdown_table(frame: pl.DataFrame) -> str:
-    """Format a small frame as a Markdown table, with numbers unchanged, and bars and tags in texts escaped."""
-    escaped = {"|": r"\|", "<": "&lt;"}
-    frame = frame.with_columns(pl.col(pl.String).str.replace_many(escaped))
-    frame = frame.rename(lambda name: name.replace("|", r"\|").replace("<", "&lt;"))
+    """Format a small frame as a Markdown table, with numbers unchanged and texts escaped."""
+    texts = pl.col(pl.String).map_elements(escape_markdown, pl.String)
+    frame = frame.with_columns(texts).rename(escape_markdown)
     with pl.Config(
         tbl_formatting="ASCII_MARKDOWN",
         tbl_hide_column_data_types=True,

@@ -6,7 +6,7 @@ from pluralbench_release.card import counted
 from pluralbench_release.diff import TableDiff
 from pluralbench_release.files import printable
 from pluralbench_release.manifest import Manifest
-from pluralbench_release.markdown import parts
+from pluralbench_release.markdown import markdown_code, parts
 from pluralbench_release.versions import Version
 
 TITLE = "# Changelog\n\n"
@@ -21,7 +21,7 @@ def first_lines(manifest: Manifest) -> list[str]:
 
 def change_lines(differences: Sequence[TableDiff], before: Version) -> list[str]:
     """Describe the changes since the version `before`, one line per changed table."""
-    lines = [f"`{table.config}/{table.split}`: {_rows(table)}." for table in differences if table]
+    lines = [f"{markdown_code(f'{table.config}/{table.split}')}: {_rows(table)}." for table in differences if table]
     return lines or [f"The rows are those of {before}; only the card or the provenance changed."]
 
 
@@ -43,7 +43,7 @@ def _rows(table: TableDiff) -> str:
     kinds = {"added": table.added, "removed": table.removed}
     added_or_removed = [f"{counted(len(ids), 'row')} {kind} ({_ids(ids)})" for kind, ids in kinds.items() if ids]
     changed = [
-        f"`{printable(column)}` changed in {counted(len(ids), 'row')} ({_ids(ids)})"
+        f"{markdown_code(printable(column))} changed in {counted(len(ids), 'row')} ({_ids(ids)})"
         for column, ids in table.changed.items()
     ]
     return ", ".join(added_or_removed + changed)
@@ -51,4 +51,4 @@ def _rows(table: TableDiff) -> str:
 
 def _ids(ids: Sequence[str]) -> str:
     more = f" and {len(ids) - IDS_PER_LINE:,} more" if len(ids) > IDS_PER_LINE else ""
-    return ", ".join(f"`{printable(row_id)}`" for row_id in ids[:IDS_PER_LINE]) + more
+    return ", ".join(markdown_code(printable(row_id)) for row_id in ids[:IDS_PER_LINE]) + more

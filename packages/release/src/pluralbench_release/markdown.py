@@ -1,13 +1,33 @@
-"""Split Markdown texts into sections."""
+"""Write texts of unknown origin into Markdown, and split Markdown into sections."""
 
 import re
 from dataclasses import dataclass
 from itertools import pairwise
 
 from markdown_it import MarkdownIt
+from pluralbench_runs.console import clean
 
 # The line breaks of Markdown; `str.splitlines` also breaks at form feeds and U+2028.
 LINES = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")
+
+
+# What begins markup, with GitHub's links without brackets and formulas; underscores within words do not.
+MARKUP = re.compile(
+    r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])|&(?=[#\w])|:(?=//)|(?<=www)\.|(?<=\w)@|^(?:[>#]|[-+=](?!\d))"
+)
+NUMBERED = re.compile(r"^(\d+)(?=[.)](?: |$))")
+
+
+def escape_markdown(text: str) -> str:
+    """Return Markdown that shows a text on one line, unchanged and without markup."""
+    return NUMBERED.sub(r"\1\\", MARKUP.sub(r"\\\g<0>", clean(text))).replace("<", "&lt;")
+
+
+def markdown_code(text: str) -> str:
+    """Return Markdown that shows a text on one line as code."""
+    line = clean(text) or " "
+    fence = "`" * (1 + max(map(len, re.findall("`+", line)), default=0))
+    return f"{fence} {line} {fence}" if line.startswith("`") or line.endswith("`") else f"{fence}{line}{fence}"
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,11 @@ def sanitize(text: str, *, isolates: bool = False) -> str:
     return (NOT_ISOLATES if isolates else CONTROLS).sub("", text)
 
 
+def clean(text: str) -> str:
+    """Return a sanitized text on one line; lone surrogates are escaped."""
+    return " ".join(sanitize(text).encode(errors="backslashreplace").decode().split())
+
+
 def terminal_json(value: Any) -> str:
     """Format a value as JSON in which control characters and marks of text direction are escaped, so none is lost."""
     text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)

@@ -2,6 +2,7 @@
 
 import polars as pl
 from pluralbench_release import counted, markdown_table, share_text, text_table
+from pluralbench_release.markdown import escape_markdown
 
 from build_personalized.rating.form import DIMENSIONS, TITLES
 from build_personalized.rating.planning import PAPER_MAX, PAPER_MIN, PlanAssumptions
@@ -70,7 +71,7 @@ def report(results: RatingResults) -> str:
         f"for these raters. Equal general quality, within {settings.margin:g} points, is tested by two one-sided "
         "t-tests per dimension, the difference in the rubric by a paired t-test. The margin was fixed before the "
         "sheets were written.",
-        *(claim_text(results, claim) for claim in results.claims),
+        *(escape_markdown(claim_text(results, claim)) for claim in results.claims),
     ]
     sections += [f"## {title}\n\n{markdown_table(table)}" for title, table in result_tables(results).items()]
     return "\n\n".join(sections) + "\n"

@@ -6,9 +6,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from pluralbench_runs.console import clean
+
 from pluralbench.leaderboard.findings import STATES, CheckResult
 from pluralbench.reports.figures.kinds import kind_name
-from pluralbench.reports.layout import clean
 from pluralbench.reports.ranking import Ranking
 from pluralbench.reports.sheets import Sheet
 from pluralbench.results.runs import Run

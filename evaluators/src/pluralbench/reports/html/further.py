@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from markupsafe import Markup
+from pluralbench_runs.console import clean
 
 from pluralbench.downstream.correlate import Correlation
 from pluralbench.downstream.study import Study, load_study
@@ -23,7 +24,6 @@ from pluralbench.reports.html.components import NOTHING, details, items, page, p
 from pluralbench.reports.html.figures import inlined_figure
 from pluralbench.reports.html.sources import Facts, data_facts, provenance_of, software_facts
 from pluralbench.reports.html.tables import plain_table
-from pluralbench.reports.layout import clean
 from pluralbench.reports.personalize import findings as personalize_findings
 from pluralbench.reports.personalize import notes, tables_of
 from pluralbench.reports.plans import plan_findings, report_plans

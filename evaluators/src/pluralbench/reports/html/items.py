@@ -15,12 +15,11 @@ import numpy as np
 import polars as pl
 from markupsafe import Markup
 from numpy.typing import NDArray
-from pluralbench_runs.console import sanitize
+from pluralbench_runs.console import clean, sanitize
 
 from pluralbench.errors import DataError
 from pluralbench.reports.html.components import block, browser
 from pluralbench.reports.items import OUTCOMES, answer_name, cut, picked
-from pluralbench.reports.layout import clean
 from pluralbench.reports.sheets import Sheet
 from pluralbench.results.decisions import decisions_of
 from pluralbench.results.examples import (

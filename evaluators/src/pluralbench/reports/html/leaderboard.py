@@ -8,6 +8,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 from pluralbench_measures.ranks import mean_of_independent
+from pluralbench_runs.console import clean
 
 from pluralbench.reports.html.board import FEW_ITEMS, Board, plural, table_key
 from pluralbench.reports.html.components import (
@@ -23,7 +24,6 @@ from pluralbench.reports.html.components import (
 )
 from pluralbench.reports.html.sources import sources
 from pluralbench.reports.html.tables import ABSENT, MODEL, headline_cell, rank_cell
-from pluralbench.reports.layout import clean
 from pluralbench.reports.ranking import RANKS, Ranking, ranks_of_rows
 from pluralbench.reports.sheets import Sheet, is_unreadable
 from pluralbench.results.runs import MISSING, Run

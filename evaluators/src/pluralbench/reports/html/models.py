@@ -6,6 +6,7 @@ from pathlib import Path
 import polars as pl
 from markupsafe import Markup
 from pluralbench_measures.bootstrap import CONFIDENCE
+from pluralbench_runs.console import clean
 from pluralbench_schemas.languages import LANGUAGES
 
 from pluralbench.leaderboard.findings import CheckResult, State
@@ -25,7 +26,6 @@ from pluralbench.reports.html.components import (
 )
 from pluralbench.reports.html.runs import benchmarks_table
 from pluralbench.reports.html.sources import sources
-from pluralbench.reports.layout import clean
 from pluralbench.reports.sheets import Row as Line
 from pluralbench.reports.sheets import Sheet, is_unreadable
 from pluralbench.results.runs import MISSING, Run

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 from pluralbench_measures.bootstrap import CONFIDENCE
+from pluralbench_runs.console import clean
 from pluralbench_runs.progress import progress
 
 from pluralbench.errors import EvaluationError
@@ -38,7 +39,6 @@ from pluralbench.reports.html.models import profiles
 from pluralbench.reports.html.runs import benchmarks_table, rejected_table, runs_table
 from pluralbench.reports.html.summary import summary
 from pluralbench.reports.html.tables import modes_table, sheet_table, suite_tables
-from pluralbench.reports.layout import clean
 from pluralbench.reports.ranking import rank_sheet
 from pluralbench.reports.sheets import is_unreadable, sheets_of, title_of
 from pluralbench.results.finding import FoundRuns

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 from pluralbench_measures.bootstrap import CONFIDENCE
+from pluralbench_runs.console import clean
 
 from pluralbench.reports.figures.kinds import kind_name
 from pluralbench.reports.html.board import (
@@ -20,7 +21,6 @@ from pluralbench.reports.html.board import (
 )
 from pluralbench.reports.html.components import Cell, Head, Row, details, join, number, scale_of, table
 from pluralbench.reports.html.tables import count_cells, counts_shown, headline_cell, rank_cell
-from pluralbench.reports.layout import clean
 from pluralbench.results.examples import MOVED
 
 

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
+from pluralbench_runs.console import clean
 
 from pluralbench.reports.html.board import FEW_ITEMS, Board, benchmark_key, plural
 from pluralbench.reports.html.components import Finding, details, findings, join, paragraph
 from pluralbench.reports.html.leaderboard import Standings
-from pluralbench.reports.layout import clean
 from pluralbench.reports.ranking import Ranking
 from pluralbench.reports.sheets import is_unreadable
 from pluralbench.results.numbers import DASH, Kind, number, percent, points

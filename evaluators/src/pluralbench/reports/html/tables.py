@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_measures.ranks import RankInterval
+from pluralbench_runs.console import clean
 
 from pluralbench.reports.html.board import FEW_ITEMS, Board, plural, table_key
 from pluralbench.reports.html.components import (
@@ -20,7 +21,6 @@ from pluralbench.reports.html.components import (
     table,
 )
 from pluralbench.reports.html.sources import sources
-from pluralbench.reports.layout import clean
 from pluralbench.reports.notes import notes as notes_on
 from pluralbench.reports.overview import COUNTS, table_of
 from pluralbench.reports.profile_modes import MODES_NOTE, mode_table, modes_of
