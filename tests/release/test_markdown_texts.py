@@ -18,6 +18,7 @@ PAYLOADS = [
     "![x](https://e.org/x.png)", "[x]: https://e.org", "https://e.org/x", "www.e.org", "me@e.org", "<https://e.org>",
     "# x", "1. x", "- x", "> x", "---", "===", "```x", "~~~", "~~x~~", "`x", "``x` y", "*x*", "__x__", "_x_ a_b_c",
     "a | b", "a\n\n# b", "a\r\n| b |", "&lt;b&gt; &#60; & x", "\\", "\\*x*\\", "a\\|b", "$x$", "\x1b[2J\u202ex", "",
+    "![1](x) [1][2] [1]: x", "- [ ] x", "[^1]", "[1]",
     "org/model_name-2.5 (v1, 95% [3, 4])", "-1.5", "+ 3", "\ud800", "👨‍👩‍👧 علی‌رضا",
 ]  # fmt: skip
 TEXTS = st.sampled_from(PAYLOADS) | st.lists(

@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
-from tqdm import tqdm
+from tqdm import tqdm  # type: ignore[import-untyped]
 
 HOSTILE = "a\x1b]0;title\x07b\x9b31mc\x1b[2Jd\u202ee\x85f\x07\u2066"
 

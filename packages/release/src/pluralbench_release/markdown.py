@@ -11,16 +11,19 @@ from pluralbench_runs.console import clean
 LINES = re.compile(r"(?<=\n)|(?<=\r)(?!\n)")
 
 
-# What begins markup, with GitHub's links without brackets and formulas; underscores within words do not.
+# Intervals, which are no links; and what begins markup, with GitHub's links without brackets and formulas. Underscores
+# within words do not.
 MARKUP = re.compile(
-    r"[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])|&(?=[#\w])|:(?=//)|(?<=www)\.|(?<=\w)@|^(?:[>#]|[-+=](?!\d))"
+    r"(\[[\d.,+−-][\d., +−-]*\](?![(\[:]))"
+    r"|[\\`*\[\]|~$]|(?<![^\W_])_|_(?![^\W_])|&(?=[#\w])|:(?=//)|(?<=www)\.|(?<=\w)@|^(?:[>#]|[-+=](?!\d))"
 )
 NUMBERED = re.compile(r"^(\d+)(?=[.)](?: |$))")
 
 
 def escape_markdown(text: str) -> str:
     """Return Markdown that shows a text on one line, unchanged and without markup."""
-    return NUMBERED.sub(r"\1\\", MARKUP.sub(r"\\\g<0>", clean(text))).replace("<", "&lt;")
+    line = MARKUP.sub(lambda match: match[1] or f"\\{match[0]}", clean(text))
+    return NUMBERED.sub(r"\1\\", line).replace("<", "&lt;")
 
 
 def markdown_code(text: str) -> str:

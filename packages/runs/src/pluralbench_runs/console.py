@@ -88,7 +88,8 @@ class PlainConsole(Console):
     def file(self) -> IO[str]:
         """The stream to which this console writes its styles."""
         file: Any = super().file
-        return file.stream if isinstance(file, PlainStream) else file
+        stream: IO[str] = file.stream if isinstance(file, PlainStream) else file
+        return stream
 
     @file.setter
     def file(self, new: IO[str]) -> None:
