@@ -7,6 +7,7 @@ import shlex
 import shutil
 import tomllib
 from collections.abc import Callable, Iterable
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 from random import Random
@@ -53,7 +54,7 @@ def test_hostile_texts(kind: Kind, tried: Tried, tmp_path_factory: pytest.TempPa
         if not files:
             continue
         file, text = draw.choice(files), draw.choice(HOSTILE)
-        FORMATS[file.suffix](file, lambda value, key, text=text, draw=draw: _hostile(value, key, text, draw))
+        FORMATS[file.suffix](file, partial(_hostile, text=text, draw=draw))
         before = {path for path in folder.rglob("*") if path.is_file()}
         words = [
             word.format(file=file.relative_to(folder), server=chat.base_url) for word in shlex.split(draw.choice(lines))

@@ -120,8 +120,8 @@ def with_results(card: str | None, results: Sequence[EvalResult], name: str, whe
         RunError: If the card's YAML cannot be read.
     """
     try:
-        new = f"---\n{{}}\n---\n\n# {escape_markdown(name)}\n"
-        model_card = ModelCard(new if card is None else card.removeprefix("\ufeff"))
+        empty = f"---\n{{}}\n---\n\n# {escape_markdown(name)}\n"
+        model_card = ModelCard(empty if card is None else card.removeprefix("\ufeff"))
     except (ValueError, TypeError, KeyError, AttributeError, YAMLError, RecursionError) as error:
         raise RunError(f"{where} cannot be read ({one_line(error, 200)}); fix its YAML.") from None
     data = cast("ModelCardData", model_card.data)
