@@ -6,6 +6,7 @@ from typing import cast
 
 import polars as pl
 import pytest
+import yaml
 from commands import in_process
 from full_disk import no_file_beyond
 from huggingface_hub import ModelCard, ModelCardData
@@ -245,6 +246,64 @@ def test_a_card_that_cannot_be_read_stays(
     status, shown = report("report", run_of("a").path, "--model-card", tmp_path)
     assert (status, said in shown) == (2, True), shown
     assert (tmp_path / "README.md").read_bytes() == card
+
+
+KEPT = """---
+# SPDX-License-Identifier: MIT
+license: mit  # ours
+license_name: null
+tags: &tags ['b', "a", 'b']
+"""
+KEPT_BELOW = """
+# Both are ours.
+datasets: *tags
+date: 2024-01-02
+---
+Text.
+
+---
+A rule.
+"""
+OTHERS = """model-index:
+- name: First
+  results:
+  - task: {type: text-classification}
+    dataset: {name: Tea, type: tea, more: kept}
+    metrics: [{type: accuracy, value: 0.5}]
+- name: Second
+  results: []  # none yet
+"""
+
+
+@pytest.mark.parametrize("line_break", ["\n", "\r\n"])
+@pytest.mark.parametrize("others", ["", OTHERS])
+def test_all_that_is_no_result_stays_byte_for_byte(
+    run_of: Callable[..., Run], tmp_path: Path, others: str, line_break: str
+) -> None:
+    run, path = run_of("a"), tmp_path / "README.md"
+    keys, rule, text = KEPT_BELOW.partition("---\n")
+    parts = (KEPT, others, keys + rule + text) if others else (KEPT + keys, "", rule + text)
+    above, index, below = (part.replace("\n", line_break) for part in parts)
+    path.write_text(above + index + below, encoding="utf-8", newline="")
+    for _ in range(2):
+        write_model_card([run], str(tmp_path))
+        card = path.read_bytes().decode()
+        assert card.startswith(above + "model-index:")
+        assert card.endswith(below)
+    values = yaml.safe_load(card.split("---" + line_break)[1])["model-index"]
+    assert [model["name"] for model in values] == (["First", "Second"] if others else [tmp_path.name])
+    assert sum("more" in result["dataset"] for result in values[0]["results"]) == bool(others)
+
+
+@pytest.mark.parametrize(
+    "front", ["{license: mit}", "  license: mit", "a: 1\n...", OTHERS + OTHERS, OTHERS.replace("[]", "&a []") + "b: *a"]
+)
+def test_a_card_that_would_lose_something_stays(run_of: Callable[..., Run], tmp_path: Path, front: str) -> None:
+    card = f"---\n{front}\n---\nText.\n"
+    (tmp_path / "README.md").write_text(card, encoding="utf-8")
+    with pytest.raises(RunError, match=r"cannot be added to the YAML of .*README\.md; write it with one `key: value`"):
+        write_model_card([run_of("a")], str(tmp_path))
+    assert (tmp_path / "README.md").read_text(encoding="utf-8") == card
 
 
 def test_runs_are_found_once_and_only_below_the_folder(run_of: Callable[..., Run], tmp_path: Path) -> None:

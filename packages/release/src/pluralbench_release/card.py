@@ -143,14 +143,28 @@ def parse_card_yaml(text: str) -> CardData:
         ReleaseError: The YAML is too long, merges mappings, or is not valid.
     """
     front = FRONT_MATTER.match(text)
-    if front is not None and len(front[0]) > LONGEST_YAML:
-        raise ReleaseError(f"The YAML of {CARD} is longer than {LONGEST_YAML // 2**20} MB; shorten it.")
-    if front is not None and YAML_MERGE.search(front[0]):
-        raise ReleaseError(f"The YAML of {CARD} merges mappings (`<<:`), which is not supported; remove that.")
+    if front is not None:
+        check_yaml(front[0], CARD)
     try:
         return DatasetCard(text, ignore_metadata_errors=True).data
     except (ValueError, TypeError, AttributeError, RecursionError, YAMLError) as error:
         raise ReleaseError(f"The YAML of {CARD} cannot be read ({one_line(error, 120)}).") from None
+
+
+def check_yaml(front: str, card: str) -> None:
+    """Check that the YAML of a card can be parsed in seconds.
+
+    Args:
+        front: The YAML.
+        card: Name of the card in errors.
+
+    Raises:
+        ReleaseError: The YAML is too long, or merges mappings.
+    """
+    if len(front) > LONGEST_YAML:
+        raise ReleaseError(f"The YAML of {card} is longer than {LONGEST_YAML // 2**20} MB; shorten it.")
+    if YAML_MERGE.search(front):
+        raise ReleaseError(f"The YAML of {card} merges mappings (`<<:`), which is not supported; remove that.")
 
 
 def read_card_configs(directory: Path) -> dict[tuple[str, str], str]:
