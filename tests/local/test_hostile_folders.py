@@ -49,6 +49,7 @@ def configured(**values: Any) -> Callable[[Path], object]:
 
 
 def kernel_below(folder: Path) -> None:
+    (folder / "modules.json").write_text("[]", encoding="utf-8")  # a sentence encoder
     (folder / "0_Transformer").mkdir()
     (folder / "0_Transformer" / "config.json").write_text('{"text_config": {"attn_implementation": "a/b"}}', "utf-8")
 

@@ -12,10 +12,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
-from pluralbench_runs import UserError, check_model_folder, install_command, one_line, public_location
+from pluralbench_runs import UserError, install_command, one_line, public_location
 
 from pluralbench_calls.ask import Limits, ask
 from pluralbench_calls.ledger import Ledger
+from pluralbench_calls.model_checks import check_model
 from pluralbench_calls.records import Answer, Backend, Request
 
 CONTRIEVER = "facebook/contriever-msmarco"
@@ -63,7 +64,9 @@ class Retriever(Backend):
     def _scorer(self) -> Scorer:
         try:
             return self._load(self._path)
-        except (OSError, ValueError) as error:
+        except UserError:
+            raise
+        except Exception as error:  # noqa: BLE001 - several libraries read the files and raise their own errors
             reason = one_line(error)
             hint = HINT.format(self.provider)
             raise RetrievalError(f"The retrieval model {self._path} cannot be loaded ({reason}); {hint}.") from None
@@ -150,11 +153,12 @@ def bm25_scores(query: str, documents: Sequence[str]) -> list[float]:
 def _contriever(model: str) -> Scorer:
     """Load Contriever: mean of the last hidden states under the attention mask, dot product, no normalization."""
     local = _is_local(model, "contriever", "torch", "transformers")
+    check_model(model, RetrievalError, local=local)
     import torch  # noqa: PLC0415 - an extra
     from transformers import AutoModel, AutoTokenizer  # noqa: PLC0415 - an extra
 
-    tokenizer = AutoTokenizer.from_pretrained(model, local_files_only=local)
-    encoder = AutoModel.from_pretrained(model, local_files_only=local)
+    tokenizer = AutoTokenizer.from_pretrained(model, local_files_only=local, trust_remote_code=False)
+    encoder = AutoModel.from_pretrained(model, local_files_only=local, trust_remote_code=False)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     encoder.to(device).eval()
 
@@ -179,6 +183,7 @@ def _contriever(model: str) -> Scorer:
 def _sentence_transformers(model: str) -> Scorer:
     """Load a sentence-transformers model, with the prompts and the similarity of its configuration."""
     local = _is_local(model, "sentence-transformers", "sentence_transformers")
+    check_model(model, RetrievalError, local=local)
     from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - an extra
 
     encoder = SentenceTransformer(model, local_files_only=local)
@@ -201,7 +206,6 @@ def _is_local(model: str, extra: str, *libraries: str) -> bool:
         command = install_command("pluralbench-calls", extra)
         raise MissingExtra(f"The retriever `{extra}` needs an extra: {command}.")
     if Path(model).is_dir():
-        check_model_folder(Path(model), RetrievalError)
         return True
     from huggingface_hub import HfApi, errors, try_to_load_from_cache  # noqa: PLC0415 - of the extras
 

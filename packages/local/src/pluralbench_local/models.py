@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
-from pluralbench_runs import check_model_folder, config_error, one_line
+from pluralbench_calls.model_checks import check_model
+from pluralbench_runs import UserError, one_line
 from torch import nn
 from transformers import (
     AutoConfig,
@@ -309,9 +310,10 @@ def load_or_raise(what: str, source: LocalModel, load: Callable[[], Any]) -> Any
     elif Path(source.name).exists() or source.name.count("/") != 1 or source.name.startswith((".", "/", "~")):
         raise ModelError(f"{source.name} is not a model folder; give a folder, or ORG/NAME on the Hub.")
     try:
-        problem = "" if Path(source.name).is_dir() else config_error(_hub_config(source.name, source.revision))
-        if not problem:
-            return load()
+        check_model(source.name, ModelError, revision=source.revision)
+        return load()
+    except UserError:
+        raise
     except Exception as error:  # noqa: BLE001 - transformers may raise anything
         message = one_line(error, 300)
         if "trust_remote_code" in str(error):
@@ -320,18 +322,11 @@ def load_or_raise(what: str, source: LocalModel, load: Callable[[], Any]) -> Any
                 "set `trust_remote_code=True`."
             ) from None
         raise ModelError(f"The {what} of {source.name} cannot be loaded: {message}.") from None
-    raise ModelError(f"The configuration of {source.name} {problem}.")
-
-
-@cache
-def _hub_config(name: str, revision: str | None) -> dict[str, Any]:
-    return dict(PretrainedConfig.get_config_dict(name, revision=revision)[0])
 
 
 def _check_folder(folder: Path, what: str) -> None:
     if not (folder / "config.json").exists():
         raise ModelError(f"{folder} is not a model folder: it has no config.json.")
-    check_model_folder(folder, ModelError)
     if what == "model" and not [path for suffix in ("safetensors", "bin") for path in folder.glob(f"*.{suffix}")]:
         raise ModelError(f"{folder} has no weights (*.safetensors or *.bin).")
     if what == "tokenizer" and not [

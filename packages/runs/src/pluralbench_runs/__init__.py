@@ -7,7 +7,7 @@ from pluralbench_runs.command import Program, run
 from pluralbench_runs.errors import OutputError, RecipeError, UserError, did_you_mean, one_line
 from pluralbench_runs.install_hints import install_command, install_weights_command, shell_command
 from pluralbench_runs.locations import Location, public_location
-from pluralbench_runs.model_config import check_model_folder, config_error
+from pluralbench_runs.model_config import CONFIG_FILES, MODULES_FILE, check_model_folder
 from pluralbench_runs.names import PathName, RelativePath, SplitName, check_path_name, check_split_name, safe_join
 from pluralbench_runs.output import Output, make_readable, matches_recipe, output_directory, resolve_output_path
 from pluralbench_runs.progress import Meter, log_status, progress, step
@@ -31,6 +31,8 @@ from pluralbench_runs.software import versions
 from pluralbench_runs.toml_files import parse_toml, read_toml
 
 __all__ = [
+    "CONFIG_FILES",
+    "MODULES_FILE",
     "ClusterConfig",
     "ClusterError",
     "FrozenModel",
@@ -53,7 +55,6 @@ __all__ = [
     "check_path_name",
     "check_recipe",
     "check_split_name",
-    "config_error",
     "content_values",
     "describe_difference",
     "did_you_mean",

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any, Self
 
 from pluralbench_calls import Answer, Request
+from pluralbench_calls.model_checks import check_model
 from pluralbench_runs import Json, install_command, one_line, public_location
 from pluralbench_schemas import ENGLISH, LANGUAGES, Language
 
@@ -64,8 +65,13 @@ class Nllb(Translator):
                     f"NLLB needs an extra: {install_command('build-multilingual', 'nllb')}."
                 ) from None
             try:
-                self._tokenizer = AutoTokenizer.from_pretrained(self._location, src_lang=LANGUAGES[ENGLISH].nllb)
-                network = AutoModelForSeq2SeqLM.from_pretrained(self._location)
+                check_model(self._location, TranslatorError)
+                self._tokenizer = AutoTokenizer.from_pretrained(
+                    self._location, src_lang=LANGUAGES[ENGLISH].nllb, trust_remote_code=False
+                )
+                network = AutoModelForSeq2SeqLM.from_pretrained(self._location, trust_remote_code=False)
+            except TranslatorError:
+                raise
             except Exception as error:  # noqa: BLE001 - several libraries read the files and raise their own errors
                 raise TranslatorError(
                     f"The translation model {self._location} cannot be loaded: {one_line(error)}."

@@ -1,0 +1,77 @@
+"""What every way to a model refuses before a library reads it: code of the Hub, pickles that run, other models."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from build_multilingual.recipe import ConnectionTable, TranslatorTable
+from build_multilingual.translators import translator
+from live_hub import Hub, live_hub, point_clients
+from pluralbench_calls.retrieval import retriever
+from pluralbench_local import LocalModel, load
+from pluralbench_local.models import load_language_model, load_tokenizer
+from pluralbench_local.personal.encoders import load_encoder
+from pluralbench_local.scoring import RunOptions
+from pluralbench_runs import UserError
+from reward_models import save_classifier
+
+
+async def translate(name: str) -> None:
+    async with translator(TranslatorTable(name="nllb", model=name), ConnectionTable()):
+        pass
+
+
+WAYS: dict[str, Callable[[str], Any]] = {
+    "classifier": lambda name: load(name, device="cpu"),
+    "language model": lambda name: load_language_model(LocalModel(name=name, device="cpu")),
+    "tokenizer": lambda name: load_tokenizer(LocalModel(name=name), None),
+    "encoder": lambda name: load_encoder(LocalModel(name=name, device="cpu"), RunOptions()),
+    "contriever": lambda name: retriever(f"contriever:{name}")._scorer,
+    "sentence-transformers": lambda name: retriever(f"sentence-transformers:{name}")._scorer,
+    "nllb": lambda name: asyncio.run(translate(name)),
+}
+KERNEL = {"attn_implementation": "acme/kernel"}
+BAD: dict[str, tuple[str, dict[str, Any], str]] = {
+    "kernel": ("config.json", KERNEL, "names code on the Hub (`attn_implementation`: 'acme/kernel'), which would run"),
+    "kernel of a module": ("0_Router/query_0/config.json", {"text_config": KERNEL}, "names code on the Hub"),
+    "kernel as argument": ("sentence_bert_config.json", {"model_args": KERNEL}, "names code on the Hub"),
+    "any kernel": ("sentence_bert_config.json", {"model_kwargs": {"use_kernels": True}}, "sets `use_kernels`, with"),
+    "pickle": ("sentence_bert_config.json", {"model_args": {"weights_only": False}}, "sets `weights_only`, with which"),
+    "adapter": ("adapter_config.json", {"base_model_name_or_path": "acme/other"}, "belongs to an adapter, which may"),
+}
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """A small model that all take in, and the list of modules of a sentence encoder."""
+    folder = Path(save_classifier(tmp_path_factory.mktemp("good") / "model"))
+    return {path.name: path.read_bytes() for path in folder.iterdir()} | {"modules.json": b"[]"}
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    with live_hub(tmp_path / "hub") as server:
+        point_clients(monkeypatch, server, tmp_path / "home")
+        yield server
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_a_model_that_could_run_code_is_loaded_in_no_way(
+    bad: str, files: dict[str, bytes], hub: Hub, tmp_path: Path
+) -> None:
+    file, values, said = BAD[bad]
+    content = json.loads(files.get(file, b"{}")) | values
+    changed = files | {file: json.dumps(content).encode()}
+    for path, text in changed.items():
+        (tmp_path / "model" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "model" / path).write_bytes(text)
+    repository = hub.create(f"org/{bad.replace(' ', '-')}", "models")
+    repository.commit(changed)
+    for name in (str(tmp_path / "model"), f"org/{bad.replace(' ', '-')}"):
+        for way, use in WAYS.items():
+            with pytest.raises(UserError) as caught:
+                use(name)
+            assert f"{name}/{file} {said}" in str(caught.value), way
