@@ -229,7 +229,11 @@ def test_fresh_starts_over_and_leaves_nothing_of_the_old_study(recipe: Path, tmp
         (out / name).parent.mkdir(parents=True, exist_ok=True)
         (out / name).write_text("of another study", encoding="utf-8")
     before = made_in(out)
+    (out / "notes").mkdir()
+    (out / "notes" / "mine.md").write_text("mine", encoding="utf-8")
     found = study(only_scores(recipe, tmp_path / "other.toml", seed=9), out=out, fresh=True)
+    assert (out / "notes" / "mine.md").read_text(encoding="utf-8") == "mine"
+    shutil.rmtree(out / "notes")
     assert {path.name for path in out.iterdir()} == {".lock", "study.toml", "README.md", "scores.csv", "benchmarks"}
     assert [path.name for path in (out / "benchmarks").iterdir()] == ["own pairs"]
     assert all(made_in(out)[name][0] > before[name][0] for name in made_in(out))

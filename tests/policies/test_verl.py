@@ -111,6 +111,13 @@ def test_too_few_tasks_and_none(base: str, reward: LocalModel, tmp_path: Path) -
     assert not list(tmp_path.iterdir())
 
 
+def test_a_reward_function_of_the_users_own_stays(base: str, reward: LocalModel, tmp_path: Path) -> None:
+    (tmp_path / "reward.py").write_text("mine", encoding="utf-8")
+    with pytest.raises(PolicyError, match=r"reward\.py is not of an earlier export to verl; choose another folder\.$"):
+        verl_files(base, reward, TOLD, tmp_path, options=OptimizeConfig(batch_size=1))
+    assert [path.read_text(encoding="utf-8") for path in tmp_path.iterdir()] == ["mine"]
+
+
 CHECK = """
 import json, sys
 from pathlib import Path

@@ -317,6 +317,7 @@ def test_a_kill_at_any_operation_loses_nothing_and_leaves_nothing(
         asked: list[str] = []
         if again:
             recorded(target, asked)
+            (target / "notes.md").write_text("mine", encoding="utf-8")
         with killed_at(number, monkeypatch) as killed:
             recorded(target, asked, fresh=again)
         before = len(asked)
@@ -324,10 +325,27 @@ def test_a_kill_at_any_operation_loses_nothing_and_leaves_nothing(
         assert newest or again, "the old result stays until the new one is in its place"
         assert len(asked) == max(before, 1), f"asked again after a kill at operation {number}"
         if newest:
-            assert [path.name for path in target.parent.iterdir()] == ["out"], f"left by a kill at operation {number}"
+            left = sorted({path.name.partition("kept-")[0] for path in target.parent.iterdir()})
+            assert left == ["out", "out."][: 1 + again], f"left by a kill at operation {number}"
+        assert [path.read_text("utf-8") for path in target.parent.rglob("notes.md")] == ["mine"] * again
         if not killed():
             break
     assert number > 10
+
+
+def test_what_others_put_into_a_directory_is_kept_beside_its_new_version(
+    target: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    build(target)
+    (target / ".git").mkdir()
+    (target / ".git" / "config").write_text("mine", encoding="utf-8")
+    build(target, TWO, fresh=True)
+    [kept] = target.parent.glob("out.kept-*")
+    assert (kept / ".git" / "config").read_text(encoding="utf-8") == "mine"
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"The old {target} had files that the new one has not (.git); they are in {kept} now." in said
+    build(target, ONE, fresh=True)
+    assert [*target.parent.glob("out.kept-*")] == [kept]
 
 
 def test_the_work_of_a_fresh_start_survives_a_call_that_returns_the_old_result(target: Path) -> None:

@@ -45,6 +45,10 @@ from pluralbench.results.runs import Downstream, Run, load_run
 PAGE_FILE, LOCK = "README.md", ".lock"
 BENCHMARKS, BEST_OF_N, OPTIMIZATION, MODELS = "benchmarks", "best-of-n", "optimization", "models"
 PAIRS_FILE = "pairs.jsonl"
+SAMPLES, FIGURES, CORRELATIONS_FILE, SCORES_FILE = "samples", "figures", "correlations.json", "scores.csv"
+# What a study writes into its directory beside the recipe and the lock.
+OWN = (BENCHMARKS, BEST_OF_N, f"{BEST_OF_N}.work", OPTIMIZATION, MODELS, SAMPLES, FIGURES)
+OWN_FILES = (PAGE_FILE, CORRELATIONS_FILE, SCORES_FILE)
 
 
 @dataclass
@@ -138,12 +142,12 @@ def _locked_directory(target: Path, recipe: StudyRecipe, *, fresh: bool) -> Iter
     except Timeout:
         raise OutputError(f"Another process is writing to {target}; wait until it has finished.") from None
     try:
-        if fresh:  # keep the lock, and the recipe, which marks the directory as a study
-            for path in target.iterdir():
-                if path.is_dir():
-                    shutil.rmtree(path)
-                elif path.name not in {LOCK, STUDY_FILE}:
-                    path.unlink()
+        if fresh:  # the recipe stays, since it marks the directory as a study
+            for name in OWN:
+                if (target / name).exists():
+                    shutil.rmtree(target / name)
+            for name in OWN_FILES:
+                (target / name).unlink(missing_ok=True)
         elif recipe_file.exists():
             differs = describe_difference(recipe, read_recipe(StudyRecipe, recipe_file))
             if differs:
@@ -264,10 +268,10 @@ class _StudySteps:
         """Return benchmark, data and prompt as arguments; sample the pairs first if the items are a sample."""
         if items.sample is None:
             return items.arguments
-        path = self._target / "samples" / items.sample / PAIRS_FILE
+        path = self._target / SAMPLES / items.sample / PAIRS_FILE
         if not path.exists():
             sample = self._recipe.samples[items.sample]
-            run = self._sample(f"samples/{items.sample}/candidates", sample.items, {})
+            run = self._sample(f"{SAMPLES}/{items.sample}/candidates", sample.items, {})
             loaded = load_benchmark(**sample.items.arguments, prompts_only=True)
             keys = loaded.items.frame.select("config", "id").iter_rows()
             prompts = {key: group.messages for key, group in zip(keys, loaded.groups(), strict=True)}

@@ -12,7 +12,7 @@ from pluralbench_release.markdown import escape_markdown
 from pluralbench_runs import write_text
 from pluralbench_tables import csv_text
 
-from pluralbench.downstream.study import MODELS, PAGE_FILE, Study
+from pluralbench.downstream.study import CORRELATIONS_FILE, FIGURES, MODELS, PAGE_FILE, SCORES_FILE, Study
 from pluralbench.reports.correlation import correlation_findings, correlation_notes, tables
 from pluralbench.reports.domains import tables_of
 from pluralbench.reports.downstream import downstream_notes, level_note, of_rewards
@@ -26,7 +26,6 @@ from pluralbench.results.finding import STUDY_FILE
 from pluralbench.results.numbers import three_digits
 from pluralbench.results.runs import policy_number
 
-FIGURES, CORRELATIONS_FILE, SCORES_FILE = "figures", "correlations.json", "scores.csv"
 TITLES = {"best-of-n": "Best-of-N", "optimization": "Policy optimization"}
 
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from pluralbench_runs import write_text
 from pydantic import TypeAdapter
 
 from pluralbench.results.metrics_frame import METRICS_SCHEMA, MetricsFile
@@ -30,4 +31,4 @@ def json_schemas() -> dict[str, str]:
 
 if __name__ == "__main__":
     for file, text in json_schemas().items():
-        Path(sys.argv[1], file).write_text(text, encoding="utf-8")
+        write_text(Path(sys.argv[1], file), text)

@@ -76,7 +76,7 @@ def verl_files(
         The folder.
 
     Raises:
-        PolicyError: There are too few tasks.
+        PolicyError: There are too few tasks, or the folder has files of these names that are not of `verl_files`.
     """
     options, verl, scoring = options or OptimizeConfig(), verl or VerlConfig(), scoring or ScoringConfig()
     base = described(policy, **fields)
@@ -87,13 +87,16 @@ def verl_files(
             f"{len(tasks):,} prompts are too few for a step of {options.batch_size:,}; "
             "lower `batch_size=...` or add tasks."
         )
+    others = [name for name in (TASKS, FUNCTION, CONFIG) if (folder / name).exists()]
+    if others and not (folder / REWARD).exists():
+        raise PolicyError(f"{folder / others[0]} is not of an earlier export to verl; choose another folder.")
     folder.mkdir(parents=True, exist_ok=True)
-    _write_tasks(tasks, folder / TASKS)
     kind = type(reward)
     description: Any = reward
     model = {"description": f"{kind.__module__}:{kind.__qualname__}", "values": description.model_dump(mode="json")}
     described_reward = model | {"scoring": scoring.model_dump(mode="json"), "divisor": options.reward_divisor}
-    write_text(folder / REWARD, json.dumps(described_reward, indent=2) + "\n")
+    write_text(folder / REWARD, json.dumps(described_reward, indent=2) + "\n")  # first: it marks the folder
+    _write_tasks(tasks, folder / TASKS)
     write_text(folder / FUNCTION, FUNCTION_TEXT.format(reward=REWARD))
     config = verl_config(base, folder.resolve(), options, verl)
     if cluster is not None and cluster.address not in {None, DEFAULT_CLUSTER}:

@@ -1,8 +1,10 @@
 """Output directories of commands: replaced atomically, resumable, and made by one recipe at a time."""
 
 import errno
+import os
 import re
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +14,7 @@ from filelock import FileLock, Timeout
 
 from pluralbench_runs.errors import OutputError, RecipeError
 from pluralbench_runs.interruption import keeping_work
+from pluralbench_runs.progress import log_status
 from pluralbench_runs.recipe import (
     Recipe,
     check_no_secrets,
@@ -55,6 +58,9 @@ class Output:
     def publish(self, staged: Path) -> None:
         """Move `staged`, a directory from `staging`, to `target`.
 
+        What the old directory has at its top and the new one has not, such as notes or `.git`, is moved to a new
+        directory beside it, `TARGET.kept-...`, and named.
+
         If the process is killed meanwhile, the next call that opens `target` restores the old directory or finishes
         the move.
         """
@@ -63,6 +69,7 @@ class Output:
         if self.target.exists():
             self.target.rename(self.work / PREVIOUS)
         staged.rename(self.target)
+        _move_others(self.target, self.work)
         _clear(self.work)
         # The recipe is removed last: it marks the directory as a working directory.
         for name in (*RECIPES, LOCK):
@@ -156,6 +163,20 @@ def _clear(work: Path) -> None:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
+def _move_others(target: Path, work: Path) -> None:
+    """Move what only the replaced directory has to a new directory beside it: a user may have put it there."""
+    previous = work / PREVIOUS
+    others = (
+        [path for path in previous.iterdir() if not os.path.lexists(target / path.name)] if previous.exists() else []
+    )
+    if others:
+        kept = Path(tempfile.mkdtemp(prefix=f"{target.name}.kept-", dir=target.parent))
+        for path in others:
+            path.rename(kept / path.name)
+        names = ", ".join(sorted(path.name for path in others)[:3]) + (", ..." if len(others) > 3 else "")
+        log_status(f"The old {target} had files that the new one has not ({names}); they are in {kept} now.")
+
+
 def _is_idle(work: Path) -> bool:
     return work.exists() and all(NO_WORK.fullmatch(path.name) for path in work.iterdir())
 
@@ -172,6 +193,7 @@ def _recover(target: Path, work: Path) -> None:
     if previous.exists() and not target.exists():
         previous.rename(target)
     elif publishing.exists() and target.exists() and not (work / STAGED).exists():
+        _move_others(target, work)
         _clear(work)  # the new directory is in place
     publishing.unlink(missing_ok=True)
     if _is_idle(work):
