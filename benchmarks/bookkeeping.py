@@ -22,6 +22,7 @@ from typing import Annotated
 import typer
 from keeping.protocol import FACTS, OTHER, PHASES, REPORT, RESUMED, SCORE, STOPPED, Job, Made, Report, Settings
 from machine import describe_machine
+from pluralbench_runs import write_text
 from translating.process import Cores, cores, main, measure, note
 from translating.protocol import Measured
 
@@ -81,7 +82,7 @@ def command(
             name: {step: [asdict(entry) for entry in entries] for step, entries in rounds.items()}
             for name, rounds in every.items()
         }
-        json_file.write_text(json.dumps({"machine": ran_on, "rounds": figures}, indent=1) + "\n", "utf-8")
+        write_text(json_file, json.dumps({"machine": ran_on, "rounds": figures}, indent=1) + "\n")
 
 
 def _generate(settings: Settings) -> dict[str, Made]:

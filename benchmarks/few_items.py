@@ -45,7 +45,7 @@ from pluralbench.metrics.accuracy import (
     stratum_weights,
 )
 from pluralbench_measures.bootstrap import Array
-from pluralbench_runs import run
+from pluralbench_runs import run, write_text
 from pluralbench_tables import read_jsonl
 from scipy.stats import kendalltau
 
@@ -128,7 +128,7 @@ def command(
     print(_interval_table(pl.DataFrame(covered)))
     print(_compared_table(pl.DataFrame(compared), sizes))
     if out is not None:
-        out.write_text(json.dumps({"errors": errors, "intervals": covered, "compared": compared}), encoding="utf-8")
+        write_text(out, json.dumps({"errors": errors, "intervals": covered, "compared": compared}))
 
 
 def read_recorded(results: Path, items: Path, benchmark: Benchmark) -> Recorded:

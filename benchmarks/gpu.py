@@ -34,7 +34,7 @@ from pluralbench_local.personal.contract import BackboneRecord
 from pluralbench_local.planning import GB, forward_flops, peak_flops
 from pluralbench_local.scoring import RunOptions
 from pluralbench_rewards import Group
-from pluralbench_runs import UserError, rng_for, run
+from pluralbench_runs import UserError, rng_for, run, write_text
 from scoring.models import BEGIN, PAD, STOP, byte_level, save_tokenizer
 from scoring.workloads import SHAPES, Writer, groups
 from transformers import (
@@ -144,7 +144,7 @@ def command(
     lines = [describe(device, factor), "", *table(made, device)]
     print("\n".join(lines))
     if report is not None:
-        report.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        write_text(report, "\n".join(lines) + "\n")
 
 
 def main() -> None:

@@ -22,6 +22,7 @@ from typing import Annotated
 
 import typer
 from machine import describe_machine
+from pluralbench_runs import write_text
 from translating.process import Cores, cores, main, measure, note
 from translating.protocol import FACTS, LEDGER, RECIPE, SQLITE, Measured, Packing, Peer, Prepared, Settings
 
@@ -78,7 +79,7 @@ def command(
     if json_file:
         measured_rounds = {name: [asdict(entry) for entry in entries] for name, entries in rounds.items()}
         figures = {"machine": ran_on, "prepared": asdict(prepared), "rounds": measured_rounds}
-        json_file.write_text(json.dumps(figures | {"verify": asdict(verified)}, indent=1) + "\n", "utf-8")
+        write_text(json_file, json.dumps(figures | {"verify": asdict(verified)}, indent=1) + "\n")
 
 
 def _prepared(settings: Settings) -> Prepared:

@@ -19,6 +19,7 @@ from typing import Annotated
 
 import typer
 from machine import describe_machine
+from pluralbench_runs import write_text
 from resolving.protocol import FACTS, REPORT, Job, Made, Report
 from translating.process import Cores, cores, main, measure, note
 from translating.protocol import Measured
@@ -84,9 +85,7 @@ def command(
         print(f"\n{_comparison_table(rounds)}")
     if json_file:
         figures = {name: [asdict(entry) for entry in entries] for name, entries in rounds.items()}
-        json_file.write_text(
-            json.dumps({"machine": ran_on, "made": asdict(made), "rounds": figures}, indent=1), "utf-8"
-        )
+        write_text(json_file, json.dumps({"machine": ran_on, "made": asdict(made), "rounds": figures}, indent=1))
 
 
 def _generate(folder: Path, prompts: int, seed: int, where: Cores) -> Made:

@@ -20,6 +20,7 @@ from typing import Annotated
 
 import typer
 from machine import describe_machine
+from pluralbench_runs import write_text
 from scaling.protocol import STEPS, Job, Took
 from translating.process import Cores, cores, main, measure, note
 
@@ -80,7 +81,7 @@ def command(
     print(f"{ran_on}\n\nPairs of about {characters:,} characters.\n\n{table(taken)}\n\n{verdict(taken)}")
     if json_file:
         figures = {name: {many: asdict(took) for many, took in own.items()} for name, own in taken.items()}
-        json_file.write_text(json.dumps({"machine": ran_on, "steps": figures}, indent=1) + "\n", "utf-8")
+        write_text(json_file, json.dumps({"machine": ran_on, "steps": figures}, indent=1) + "\n")
 
 
 def _generate(folder: Path, many: int, characters: int, seed: int, where: Cores) -> None:

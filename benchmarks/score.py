@@ -21,7 +21,7 @@ from typing import Annotated, Any
 
 import torch
 import typer
-from pluralbench_runs import UserError, rng_for, run
+from pluralbench_runs import UserError, rng_for, run, write_text
 from scoring import reward_bench
 from scoring.models import make_models
 from scoring.peers import rendered
@@ -136,7 +136,7 @@ def command(
             name: {s: [asdict(a) for a in entries] for s, entries in answers[name].items()} for name in selected
         }
         everything = {"machine": measured_on, "size": size, "seed": seed, "figures": figures, "rounds": measured}
-        json_file.write_text(json.dumps(everything, indent=1) + "\n", "utf-8")
+        write_text(json_file, json.dumps(everything, indent=1) + "\n")
 
 
 def main() -> None:

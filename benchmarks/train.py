@@ -23,7 +23,7 @@ import typer
 from machine import offline_environment
 from pluralbench_local import load, score
 from pluralbench_rewards import Group
-from pluralbench_runs import UserError, rng_for, run
+from pluralbench_runs import UserError, rng_for, run, write_text
 from scoring.report import machine
 from training import trl_trainer
 from training.made import make_base, read, split, synthetic
@@ -111,7 +111,7 @@ def command(
         everything = {s: [asdict(answer) for answer in entries] for s, entries in answers.items()} | {
             "accuracy": accuracy
         }
-        json_file.write_text(json.dumps(everything, indent=1) + "\n", "utf-8")
+        write_text(json_file, json.dumps(everything, indent=1) + "\n")
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,24 @@ def test_a_name_at_the_limit_and_a_pipe_can_be_written(tmp_path: Path) -> None:
     assert os.read(reader, 100) == b"through"
     os.close(reader)
     assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a file away")
+def test_the_owner_stays(tmp_path: Path) -> None:
+    path = tmp_path / "theirs.txt"
+    path.write_text("old", encoding="utf-8")
+    os.chown(path, 1234, 5678)
+    write_text(path, "new")
+    assert (path.stat().st_uid, path.stat().st_gid, path.read_text("utf-8")) == (1234, 5678, "new")
+
+
+def test_threads_that_write_one_file_leave_what_one_of_them_wrote(tmp_path: Path) -> None:
+    path = tmp_path / "cache.json"
+    texts = [str(number) * 9000 for number in range(4)]
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda text: [write_text(path, text) for _ in range(30)], texts))
+    assert path.read_text("utf-8") in texts
+    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")

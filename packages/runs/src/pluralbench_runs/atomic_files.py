@@ -3,8 +3,9 @@
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import get_native_id
 
 from pluralbench_runs.errors import one_line
 
@@ -13,8 +14,9 @@ from pluralbench_runs.errors import one_line
 def atomic_write(path: Path) -> Iterator[Path]:
     """Yield the path of a temporary file that replaces `path` when the block ends without an error.
 
-    If anything fails, such as a full disk, `path` stays as it was. An old file keeps its permissions, a new one gets
-    those of the umask, and a symbolic link still points to the replaced file. A device or a pipe is written directly.
+    If anything fails, such as a full disk, `path` stays as it was. An old file keeps its permissions and owner, a new
+    one gets those of the umask, and a symbolic link still points to the replaced file. A device or a pipe is written
+    directly.
 
     Raises:
         OSError: The file cannot be written, or the old one is read-only. The error names `path`.
@@ -24,18 +26,20 @@ def atomic_write(path: Path) -> Iterator[Path]:
         yield path
         return
     # A name at the limit of the file system has no room for a suffix, so it is shortened.
-    new = target.with_name(f"{target.name[:50]}.{os.getpid()}.new")
+    new = target.with_name(f"{target.name[:50]}.{os.getpid()}{get_native_id()}.new")
     try:
-        old_mode = stat.S_IMODE(target.stat().st_mode) if target.exists() else None
-        if old_mode is not None:
+        old = target.stat() if target.exists() else None
+        if old is not None:
             with target.open("r+b"):  # raises for a read-only file, which a rename would replace
                 pass
             new.touch(0o600)
         yield new
         with new.open("r+b") as file:
             os.fsync(file.fileno())
-        if old_mode is not None:
-            new.chmod(old_mode)
+        if old is not None:
+            with suppress(OSError):  # only root may give a file away; others may change the group
+                os.chown(new, old.st_uid, old.st_gid)
+            new.chmod(stat.S_IMODE(old.st_mode))
         new.replace(target)
     except BaseException as error:
         new.unlink(missing_ok=True)
