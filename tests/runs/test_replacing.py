@@ -68,7 +68,7 @@ def test_threads_that_write_one_file_leave_what_one_of_them_wrote(tmp_path: Path
     path = tmp_path / "cache.json"
     texts = [str(number) * 9000 for number in range(4)]
     with ThreadPoolExecutor(4) as threads:
-        list(threads.map(lambda text: [write_text(path, text) for _ in range(30)], texts))
+        list(threads.map(lambda text: write_text(path, text), texts * 30))
     assert path.read_text("utf-8") in texts
     assert list(tmp_path.iterdir()) == [path]
 

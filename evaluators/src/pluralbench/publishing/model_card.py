@@ -187,23 +187,28 @@ def _place(front: str) -> tuple[int, int]:
     for event in yaml.parse(front):
         if isinstance(event, yaml.CollectionEndEvent):
             # The end of a collection without brackets is where the next one begins, after comments.
-            stop = event.end_mark.index if levels.pop() else stop
+            stop = _offset(event.end_mark) if levels.pop() else stop
         elif isinstance(event, yaml.NodeEvent):
             if len(levels) == 1:
                 if start >= 0 and names % 2 == 0:
                     break
                 if names % 2 == 0 and getattr(event, "value", None) == INDEX:
-                    start = event.start_mark.index
+                    start = _offset(event.start_mark)
                 names += 1
             if isinstance(event, yaml.CollectionStartEvent):
                 levels.append(bool(event.flow_style))
             else:
-                stop = event.end_mark.index
+                stop = _offset(event.end_mark)
     if start < 0:
         return len(front), len(front)
     while stop < len(front) and front[stop - 1] not in "\r\n":
         stop += 1
     return start, stop + (front[stop - 1 : stop + 1] == "\r\n")
+
+
+def _offset(mark: Any) -> int:
+    """Return the place of a mark in the text; the type of yaml allows none, which `parse` never gives."""
+    return int(mark.index)
 
 
 def _has_gained(front: str, before: dict[object, object], index: list[dict[str, Any]]) -> bool:

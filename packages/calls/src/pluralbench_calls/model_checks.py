@@ -2,6 +2,7 @@
 
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 from pluralbench_runs import CONFIG_FILES, MODULES_FILE, UserError, check_model_folder
 
@@ -29,10 +30,10 @@ def check_model(model: str, error: type[UserError], *, revision: str | None = No
 def _hub_configs(model: str, revision: str | None, local: bool) -> Path:
     """The folder of the Hub's cache with the configuration files of a model."""
     from huggingface_hub import snapshot_download  # noqa: PLC0415 - of the extras
-    from huggingface_hub.utils import tqdm  # noqa: PLC0415 - as above
+    from huggingface_hub.utils.tqdm import tqdm  # noqa: PLC0415 - as above
 
     patterns = [CONFIG_FILES, MODULES_FILE]
-    bar = partial(tqdm, disable=True)  # a few small files need none
+    bar: Any = partial(tqdm, disable=True)  # a few small files need none
     return Path(
         snapshot_download(model, revision=revision, local_files_only=local, allow_patterns=patterns, tqdm_class=bar)
     )
