@@ -5,7 +5,7 @@ import re
 import sentencex
 
 LETTER = re.compile(r"[^\W\d_]")
-QUOTED_LINES = re.compile(r"^\s*(?:(?:[-*+]|\d+[.)])\s+)*>.*$", re.MULTILINE)
+QUOTED_LINES = re.compile(r"^[^\S\n]*(?:(?:[-*+]|\d+[.)])[^\S\n]+)*>.*$", re.MULTILINE)
 END = ".!?"
 
 

@@ -16,7 +16,7 @@ COLUMN, PAGE = 50, 125  # letters that a column and a page have room for, the la
 BETWEEN = 2.4  # letters between columns
 ROWS = 36  # of one line on a page
 HEAD, NAME = 20, 44  # letters in a line of a heading and of a name
-INTERVAL = re.compile(r"\d \[.+\]")
+INTERVAL = re.compile(r"\d \[[^\[\]]+\]")
 SIGNS = str.maketrans(
     {sign: f"\\{sign}" for sign in "&%$#_{}"}
     | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}"}

@@ -33,25 +33,31 @@ class CertainChoice(NamedTuple):
     certainty: int
 
 
+# Replies may be made to hang a parser: repeats that overlap are possessive, and the time is linear in the length.
 # Under the strict rule the verdict is alone in the last line, so a marker that is only quoted or discussed is not one.
 _VERDICT = (
-    r"^[\s*_#>`]*(?:(?:final )?(?:verdict|result|answer|choice)\b|(?:最终)?(?:结论|结果|判断))?[\s:：*=\-–—.]*"
+    r"^[\s*_#>`]*+(?:(?:final )?(?:verdict|result|answer|choice)\b|(?:最终)?(?:结论|结果|判断))?[\s:：*=\-–—.]*+"
     r"\[\[\s*([ABC])\s*\]\]"
 )
 CHOICE = re.compile(_VERDICT + r"[\s*.!。]*$", re.IGNORECASE)
 # A dash or a point before a digit may belong to the number, so it is not a separator.
 _SEPARATOR = r"(?:[\s*_:：,，;；。|]|[.\-–—](?!\s*[0-9]))*"
 CERTAIN = re.compile(
-    _VERDICT + _SEPARATOR + r"(?:(?:certainty|confidence)\b" + _SEPARATOR + r")?(.*?)[\s*_.!。]*$", re.IGNORECASE
+    _VERDICT
+    + _SEPARATOR
+    + r"(?:(?:certainty|confidence)\b"
+    + _SEPARATOR
+    + r")?((?:[\s*_.!。]*+[^\s*_.!。]++)*+)[\s*_.!。]*$",
+    re.IGNORECASE,
 )
-CERTAINTY = re.compile(r"(?:\[\[\s*([0-9]+)\s*(?:%|/\s*100)?\s*\]\]|([0-9]+)\s*(?:%|/\s*100)?)")
+CERTAINTY = re.compile(r"(?:\[\[\s*([0-9]+)\s*+(?:(?:%|/\s*100)\s*+)?\]\]|([0-9]+)\s*(?:%|/\s*100)?)")
 MARKERS = (re.compile(r"\[\[\s*([ABC])\s*\]\]", re.IGNORECASE), re.compile(r"\[\[\s*([0-9]+)\s*\]\]"))
 RATING = re.compile(
-    r"^[\s*_#>`]*(?:(?:final )?(?:rating|score)\b)?[\s:*=\-–—.]*\[\[\s*(\d{1,3})\s*(?:/\s*10\s*)?\]\][\s*.!]*$",
+    r"^[\s*_#>`]*+(?:(?:final )?(?:rating|score)\b)?[\s:*=\-–—.]*+\[\[\s*(\d{1,3})\s*(?:/\s*10\s*)?\]\][\s*.!]*$",
     re.IGNORECASE,
 )
 PICK = re.compile(
-    r"^[\s*_#>`]*(?:(?:final )?(?:verdict|result|answer|choice|response|pick)\b)?[\s:*=\-–—.]*"
+    r"^[\s*_#>`]*+(?:(?:final )?(?:verdict|result|answer|choice|response|pick)\b)?[\s:*=\-–—.]*+"
     r"\[\[\s*(\d{1,4})\s*\]\][\s*.!]*$",
     re.IGNORECASE,
 )
@@ -106,7 +112,7 @@ def parse_rating(reply: str, rule: Rule = "strict") -> float:
     if rule == "strict":
         text = _strict_marker(reply, RATING, "rating")
     else:
-        text = re.sub(r"\s*/\s*10$", "", _lenient_marker(reply, NUMBER, "rating") or "")
+        text = re.sub(r"(?<!\s)\s*/\s*10$", "", _lenient_marker(reply, NUMBER, "rating") or "")
     if text is None or not re.fullmatch(r"\d{1,3}", text):
         raise InvalidAnswer(NO_RATING if rule == "strict" else "no rating")
     if not 1 <= int(text) <= MAX_RATING:
@@ -186,7 +192,9 @@ def parse_certain_choice(reply: str, rule: Rule = "strict") -> CertainChoice:
         except InvalidAnswer:
             choice = parse_choice(reply, rule)
             certainty = _lenient_marker(reply, NUMBER, "certainty")
-            return CertainChoice(choice, _parse_certainty(certainty and re.sub(r"\s*(?:%|/\s*100)$", "", certainty)))
+            return CertainChoice(
+                choice, _parse_certainty(certainty and re.sub(r"(?<!\s)\s*(?:%|/\s*100)$", "", certainty))
+            )
     text = strip_thinking(require_single_marker(reply)).strip()
     if text.startswith("{"):
         return CertainChoice(parse_choice(text), _parse_certainty(_parse_json(text).get("certainty")))
@@ -235,7 +243,7 @@ def _parse_json(text: str) -> dict[str, Any]:
 
     try:
         value = json.loads(text, object_pairs_hook=unique_keys)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InvalidAnswer(NO_VERDICT) from None
     return value if isinstance(value, dict) else {}
 
@@ -273,6 +281,6 @@ def _lenient_marker(reply: str, marker: re.Pattern[str], key: str) -> str | None
 def _json_value(text: str, key: str) -> str | None:
     try:
         value = json.loads(text)[key]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
     return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else None

@@ -20,7 +20,7 @@ USER = "Their earlier posts:\n{posts}\n\nTheir question:\n{question}"
 INTRODUCTION = "This person expects an answer that covers the following:"
 WORDINGS = {"system": SYSTEM, "asked": USER, "introduction": INTRODUCTION}
 
-BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,2}[.)])\s+(?P<title>.*\S)\s*$")
+BULLET = re.compile(r"^\s*(?:[-*•–]|\d{1,2}[.)])\s+(?P<title>\S.*)")
 MARKS = re.compile(r"\*\*|__")
 
 

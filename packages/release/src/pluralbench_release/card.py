@@ -19,9 +19,9 @@ from pluralbench_release.manifest import CARD, Entry, Manifest, TableEntry
 from pluralbench_release.markdown import escape_markdown, markdown_code
 
 TEMPLATE = Path(__file__).with_name("card.md.jinja")
-FRONT_MATTER = re.compile(r"---\n.*?\n---", re.DOTALL)
+FRONT_MATTER = re.compile(r"\A---\n.*?\n---", re.DOTALL)
 LONGEST_YAML = 2**20  # bytes; PyYAML reads some 100 kB a second
-YAML_MERGE = re.compile(r"<<\s*(#.*)?\s*:|[!:]merge")  # a few lines of it can expand to any number of values
+YAML_MERGE = re.compile(r"<<\s*[#:]|[!:]merge")  # a few lines of it can expand to any number of values
 SIZES = [(1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M")]
 
 

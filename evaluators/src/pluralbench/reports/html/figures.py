@@ -12,7 +12,7 @@ from pluralbench.reports.html.components import figure
 
 SVG, XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 DROPPED = {f"{{{SVG}}}metadata", f"{{{SVG}}}style"}  # the page's own style covers all figures
-TO_ID = re.compile(r"url\(#([^)]+)\)")
+TO_ID = re.compile(r"url\(#([^()]+)\)")
 PER_POINT = 4 / 3  # of a page's pixels
 
 
