@@ -97,6 +97,11 @@ def test_what_lies_beside_a_ledger_is_no_traceback(path: Path, use: Use, beside:
     path.with_name(f"{path.name}-{beside}").write_bytes(bytes(range(256)) * 99)
     with contextlib.suppress(LedgerError):
         use(path)
+    path.with_name(f"{path.name}-{beside}").unlink(missing_ok=True)
+    os.mkfifo(path.with_name(f"{path.name}-{beside}"))
+    if path.read_bytes().startswith(b"SQLite"):
+        with pytest.raises(LedgerError, match=f"-{beside} is not a regular file"):
+            use(path)
 
 
 @pytest.mark.parametrize(

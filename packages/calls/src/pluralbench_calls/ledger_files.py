@@ -25,6 +25,7 @@ OUTCOMES = frozenset(get_args(Outcome))
 MAX_TEXT_LENGTH = 10_000_000  # characters; far more than is read of an answer
 MAX_TOKENS = 2**53
 MAGIC = b"SQLite format 3"
+BESIDE = ("-journal", "-wal", "-shm")  # ends of the names of files that SQLite reads with a database
 CHUNK_ROWS = 10_000  # rows that are Python objects at a time
 Row = tuple[Any, ...]
 
@@ -165,8 +166,9 @@ def check_sqlite(path: Path) -> list[str]:
     Raises:
         LedgerError: The file is not a ledger of this format version, or is damaged.
     """
-    if not path.is_file():  # opening a pipe would block
-        raise LedgerError(f"{path} is not a ledger: it is not a file.")
+    for file in (path, *(path.with_name(path.name + end) for end in BESIDE)):
+        if not file.is_file() and (file == path or file.exists()):  # opening a pipe would block
+            raise LedgerError(f"{path} is not a ledger: {file} is not a regular file.")
     try:
         version, tables, columns = _version_and_columns(path, "ro")
     except (sqlite3.Error, UnicodeDecodeError) as error:
