@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,10 @@ from typing import Any
 import pytest
 from pluralbench_local import Classifier, ConversationError, ModelError, load, models, score
 from pluralbench_local.conversations import Template
+from pluralbench_local.personal.store import EmbeddingStore
+from pluralbench_local.served.weights import load_head
 from pluralbench_rewards import Group
+from pluralbench_runs import regular_files
 from reward_models import TEMPLATE, change_config, load_classifier, make_groups, make_tokenizer, save_classifier, user
 from tokenizers import normalizers
 
@@ -40,8 +44,22 @@ def doubling(folder: Path) -> None:
     tokenizer.save_pretrained(folder)
 
 
-def piped(folder: Path) -> None:
-    os.mkfifo(folder / "tokenizer.model")
+def piped(name: str) -> Callable[[Path], object]:
+    def change(folder: Path) -> None:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        os.mkfifo(path)
+
+    return change
+
+
+def linked_to_all(folder: Path) -> None:
+    """A link back into the folder is followed once, and one to everything is not followed to the end."""
+    (folder / "back").symlink_to(".")
+    for number in range(12):
+        (folder / f"deeper/{number}").mkdir(parents=True)
+    (folder / "all").symlink_to("deeper")
 
 
 def configured(**values: Any) -> Callable[[Path], object]:
@@ -67,9 +85,18 @@ def kernel_below(folder: Path) -> None:
             r"its chat template makes [\d,]+ characters of \d+; fix it, or give another `chat_template=\.\.\.`\.",
         ),
         (doubling, "its chat template or its normalizer needs more than 1 s or 1 GB for two short messages; fix it"),
-        (piped, r"tokenizer\.model is not a regular file; remove it from the model's folder\."),
-        (configured(num_hidden_layers=1_000_000), "sets `num_hidden_layers` to 1,000,000; the maximum is 10,000"),
-        (configured(num_labels=10**9), "sets `num_labels` to 1,000,000,000; the maximum is 10,000"),
+        *(
+            (piped(name), rf"{re.escape(name)} is not a regular file; remove it\.")
+            for name in ("tokenizer.model", "model.safetensors", "additional_chat_templates/a.jinja", "a/b/config.json")
+        ),
+        (linked_to_all, "has more than 10 folders; give one with the model alone"),
+        (configured(num_hidden_layers=1_000_000), "sets `num_hidden_layers` to 1,000,000; the maximum is 2,000"),
+        (configured(num_labels=10**9), "sets `num_labels` to 1,000,000,000; the maximum is 2,000"),
+        (
+            configured(id2label=dict.fromkeys(map(str, range(100_000)), "x")),
+            "config.json has more than 100,000 values; ",
+        ),
+        (configured(id2label={"0": "x" * 10**7}), "config.json has more than 10,000,000 bytes; shorten it"),
         (
             configured(_attn_implementation="kernels-community/flash-attn"),
             r"config\.json names code on the Hub \(`_attn_implementation`: 'kernels-community/flash-attn'\), which",
@@ -83,9 +110,26 @@ def test_what_would_hang_grow_or_run_is_not_loaded(
 ) -> None:
     monkeypatch.setattr(models, "PROBE_SECONDS", 1)
     monkeypatch.setattr(models, "PROBE_BYTES", 10**9)
+    monkeypatch.setattr(regular_files, "MAX_FOLDERS", 10)
     change(folder)
     with pytest.raises(ModelError, match=said):
         load(str(folder), device="cpu")
+
+
+def test_a_pipe_in_place_of_weights_that_are_read_alone_is_named(folder: Path) -> None:
+    piped("model.safetensors")(folder)
+    with pytest.raises(ModelError, match=r"model\.safetensors is not a regular file; remove it\."):
+        load_head(models.LocalModel(name=str(folder)), "http://127.0.0.1:9")
+    backbone: Any = None  # is not reached
+    with pytest.raises(ModelError, match="it is not a regular file"):
+        EmbeddingStore(folder, backbone)
+
+
+def test_files_that_are_links_into_a_cache_are_read(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "blobs").mkdir()
+    for path in sorted(folder.iterdir()):
+        path.symlink_to(path.rename(tmp_path / "blobs" / path.name))
+    assert load(str(folder), device="cpu")
 
 
 def test_templates_with_blocks_of_transformers_are_tried_as_well(folder: Path) -> None:

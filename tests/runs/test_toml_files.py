@@ -97,7 +97,7 @@ def test_what_is_no_readable_file_is_named(tmp_path: Path) -> None:
         "": f"The taxonomy {tmp_path} is a folder; give a file.",
         "none.toml": f"There is no taxonomy {tmp_path}/none.toml.",
         "gbk.toml": f"The taxonomy {tmp_path}/gbk.toml is not UTF-8 (line 2); save it as UTF-8.",
-        "pipe.toml": f"The taxonomy {tmp_path}/pipe.toml cannot be read: it is not a regular file.",
+        "pipe.toml": f"The taxonomy {tmp_path}/pipe.toml cannot be read: it is not a regular file; save its",
         "loop.toml": "Too many levels of symbolic links",
         "a\0b": "embedded null byte",
         "x" * 300: "File name too long",

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import polars as pl
@@ -10,9 +11,10 @@ from pluralbench_local.config import TRAINING_FILE
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_release.markdown import escape_markdown
 from pluralbench_runs import write_text
-from pluralbench_tables import csv_text
+from pluralbench_tables import csv_text, read_json
 
 from pluralbench.downstream.study import CORRELATIONS_FILE, FIGURES, MODELS, PAGE_FILE, SCORES_FILE, Study
+from pluralbench.errors import RunError
 from pluralbench.reports.correlation import correlation_findings, correlation_notes, tables
 from pluralbench.reports.domains import tables_of
 from pluralbench.reports.downstream import downstream_notes, level_note, of_rewards
@@ -134,7 +136,8 @@ def _training_notes(study: Study) -> Iterator[str]:
     for model in study.recipe.models:
         path = study.path / MODELS / model.name / TRAINING_FILE
         if path.exists():
-            data = json.loads(path.read_text(encoding="utf-8"))["data"]
+            training: Any = read_json(path, RunError)
+            data = training["data"]
             notes.append(f"{model.name}: trained on {data['pairs']:,} pairs of {data['rankings']:,} items.")
     if notes:
         yield _listed(notes)

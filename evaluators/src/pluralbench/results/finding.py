@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 from pluralbench_runs import log_status
+from pluralbench_runs.regular_files import walk
 
 from pluralbench.errors import RunError
 from pluralbench.results.downstream import DownstreamRunConfig
@@ -168,24 +169,18 @@ def _load(path: Path, *, explicit: bool) -> Run[Any, Any] | None:
 
 
 def _below(path: Path) -> Iterator[Path]:
-    seen = {path.resolve()}
-    for folder, inside, files in os.walk(path, followlinks=True):
+    for folder, inside, files in walk(path, follow_links=True):
         if RUN_FILE in files:
-            yield Path(folder)
+            yield folder
             inside.clear()
-        inside[:] = [
-            name for name in sorted(inside) if not name.endswith(UNFINISHED) and _is_new(Path(folder, name), path, seen)
-        ]
+        inside[:] = [name for name in inside if not name.endswith(UNFINISHED) and _is_entered(folder / name, path)]
 
 
-def _is_new(folder: Path, top: Path, seen: set[Path]) -> bool:
-    """Return whether to enter a directory: each once, and one outside `top` only if it is a run itself."""
-    place = folder.resolve()
-    is_run = (place / RUN_FILE).is_file()
-    if place in seen or not (is_run or place.is_relative_to(top.resolve())):
-        return False
-    seen.add(place)
-    return True
+def _is_entered(folder: Path, top: Path) -> bool:
+    """Return whether to enter a directory: a link that leads out of `top` only if it leads to a run itself."""
+    if not os.path.islink(folder):  # noqa: PTH114 - `Path.is_symlink` raises for a folder that nobody can enter
+        return True
+    return folder.resolve().is_relative_to(top.resolve()) or (folder / RUN_FILE).is_file()
 
 
 def _no_run_message(path: Path) -> str:

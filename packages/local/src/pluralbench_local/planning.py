@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from pluralbench_runs import check_file
 from safetensors import SafetensorError, safe_open
 from transformers import PretrainedConfig
 
@@ -168,6 +169,7 @@ def saved_parameters(name: str) -> int:
     if Path(name).is_dir():
         with suppress(OSError, SafetensorError):
             for path in Path(name).glob("*.safetensors"):
+                check_file(path)
                 with safe_open(path, "pt") as weights:
                     size += sum(math.prod(weights.get_slice(key).get_shape()) for key in weights.keys())  # noqa: SIM118
     return size

@@ -1,10 +1,10 @@
 """List and read the files of a release directory without following links out of it."""
 
-import os
 import stat
 from pathlib import Path
 
 from pluralbench_runs import UserError, file_digest, open_file, safe_join
+from pluralbench_runs.regular_files import walk
 
 from pluralbench_release.errors import ReleaseError
 
@@ -25,15 +25,15 @@ def directory_contents(directory: Path) -> tuple[list[str], list[str]]:
     files: list[str] = []
     problems: list[str] = []
 
-    def relative(name: str) -> str:
+    def relative(name: str | Path) -> str:
         path = Path(name).relative_to(directory).as_posix()
         return "" if path == "." else path
 
     def report_unreadable(error: OSError) -> None:
         problems.append(f"{printable(relative(error.filename)) or directory} cannot be listed: {error.strerror}.")
 
-    for folder, folders, others in os.walk(directory, onerror=report_unreadable):
-        for path in (relative(os.path.join(folder, name)) for name in (*folders, *others)):  # noqa: PTH118 - a string
+    for folder, folders, others in walk(directory, onerror=report_unreadable):
+        for path in (relative(folder / name) for name in (*folders, *others)):
             kind = kind_of(directory / path)
             if kind == "link":
                 problems.append(f"{printable(path)} is a link; replace it with the file itself.")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from pluralbench_runs import environment_secrets, redact
+from pluralbench_runs import environment_secrets, open_file, redact
 from pluralbench_runs.toml_files import leaves
 from pluralbench_tables import TableFileError, iter_parquet
 
@@ -43,7 +43,7 @@ def leaks(directory: Path, files: Sequence[str], recipe: Mapping[str, Any]) -> l
 def _texts(directory: Path, path: str) -> Iterator[str]:
     """Yield a file's bytes as text, then the strings of a Parquet file, in chunks to save memory."""
     file = existing_file(directory, path)
-    with file.open("rb") as opened:
+    with open_file(file) as opened:
         overlap = b""
         while chunk := opened.read(CHUNK):
             yield (overlap + chunk).decode("utf-8", "replace")

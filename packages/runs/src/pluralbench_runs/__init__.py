@@ -25,7 +25,7 @@ from pluralbench_runs.recipe import (
     recipe_values,
     write_recipe,
 )
-from pluralbench_runs.regular_files import open_file
+from pluralbench_runs.regular_files import check_file, open_file
 from pluralbench_runs.secrets import environment_secrets, redact
 from pluralbench_runs.software import versions
 from pluralbench_runs.toml_files import parse_toml, read_toml
@@ -50,6 +50,7 @@ __all__ = [
     "UserError",
     "atomic_write",
     "canonical_json",
+    "check_file",
     "check_model_folder",
     "check_no_secrets",
     "check_path_name",

@@ -1,17 +1,17 @@
 """Checks of a model's configuration files before a library acts on them."""
 
 import json
-import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from pluralbench_runs.errors import UserError, one_line
-from pluralbench_runs.regular_files import open_file
+from pluralbench_runs.regular_files import open_file, walk_files
 
 COUNT = re.compile(r"(layers?|labels|heads|experts)$")
-MAX_COUNT = 10_000  # layers and so on; each takes time or memory before any weights are read
+MAX_COUNT = 2_000  # layers and so on; each takes time or memory before any weights are read
+MAX_VALUES = 100_000  # a library copies and compares all values several times
+MAX_BYTES = 10_000_000
 CONFIG_FILES = "*config*.json"
 MODULES_FILE = "modules.json"  # of a sentence encoder, with the folders of its modules
 ADAPTER_FILE = "adapter_config.json"
@@ -25,14 +25,18 @@ def config_error(config: Any) -> str:
 
     Three things are refused: code on the Hub (an attention or experts implementation of the form ORG/NAME, which the
     library `kernels` would download and run), arguments that run code or write files (`UNSAFE_ARGUMENTS`), and counts
-    that would take endless time and memory.
+    and lists that would take endless time and memory.
 
     Returns:
         The end of a sentence that begins with the configuration's name; "" if nothing is wrong.
     """
     stack: list[tuple[str, Any]] = [("", config)]
+    values = 0
     while stack:
         key, value = stack.pop()
+        values += 1
+        if values > MAX_VALUES:
+            return f"has more than {MAX_VALUES:,} values; shorten it"
         if key in UNSAFE_ARGUMENTS:
             return f"sets `{key}`, with which a model could run code or write files on this machine; remove that key"
         if isinstance(value, dict):
@@ -47,7 +51,7 @@ def config_error(config: Any) -> str:
 
 
 def check_model_folder(folder: Path, error: type[UserError], *, name: str | None = None) -> None:
-    """Check a model's folder before it is loaded: the folder itself and, of a sentence encoder, all below it.
+    """Check a model's folder before it is loaded.
 
     Args:
         folder: The folder of the model.
@@ -55,38 +59,31 @@ def check_model_folder(folder: Path, error: type[UserError], *, name: str | None
         name: What errors call the folder. Default: its path.
 
     Raises:
-        UserError: Of the type `error`: the folder has a pipe or a device, an adapter without its model, or a
+        UserError: Of the type `error`: the folder has a pipe or a device at any depth (see `walk_files`); or there is,
+            in the folder itself or, of a sentence encoder, anywhere below it, an adapter without its model or a
             configuration file that is not JSON or has a `config_error`.
     """
-    for path in sorted(_files(folder)):
+    is_encoder = (folder / MODULES_FILE).exists()
+    for path in walk_files(folder, error):
+        if path.parent != folder and not is_encoder:
+            continue
         place = f"{name or folder}/{path.relative_to(folder).as_posix()}"
-        if not path.is_file():
-            raise error(f"{place} is not a regular file; remove it from the model's folder.")
         if path.name == ADAPTER_FILE:
             raise error(
                 f"{place} belongs to an adapter, which may load another model; merge the adapter into its model "
                 "(PEFT's `merge_and_unload`) and give that."
             )
-        if path.match(CONFIG_FILES):
-            try:
-                with open_file(path) as file:
-                    problem = config_error(json.loads(file.read()))
-            except (OSError, ValueError, RecursionError) as cause:
-                raise error(f"{place} is not valid JSON: {one_line(cause)}.") from None
-            if problem:
-                raise error(f"{place} {problem}.")
+        if path.match(CONFIG_FILES) and (problem := _file_error(path)):
+            raise error(f"{place} {problem}.")
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    """Everything in a folder that a library may open, and no folder twice, where links lead to others."""
-    waiting, seen, is_encoder = [folder], set(), (folder / MODULES_FILE).exists()
-    while waiting:
-        here = waiting.pop()
-        if (real := os.path.realpath(here)) in seen:
-            continue
-        seen.add(real)
-        for path in here.iterdir():
-            if not path.is_dir():
-                yield path
-            elif is_encoder:
-                waiting.append(path)
+def _file_error(path: Path) -> str:
+    """Return the `config_error` of a file, or why it cannot be read."""
+    try:
+        with open_file(path) as file:
+            text = file.read(MAX_BYTES + 1)
+        if len(text) > MAX_BYTES:
+            return f"has more than {MAX_BYTES:,} bytes; shorten it"
+        return config_error(json.loads(text))
+    except (OSError, ValueError, RecursionError) as error:
+        return f"is not valid JSON: {one_line(error)}"

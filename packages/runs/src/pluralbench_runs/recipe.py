@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pluralbench_runs.atomic_files import write_text
 from pluralbench_runs.errors import ConfigError, RecipeError, did_you_mean, one_line
+from pluralbench_runs.regular_files import open_file
 from pluralbench_runs.secrets import first_secret
 from pluralbench_runs.toml_files import format_key, leaves, read_toml, value_error
 
@@ -98,7 +99,8 @@ def _rename_keys(value: Any, renamed: Mapping[str, str]) -> Any:
 
 def _read_config(path: Path) -> dict[str, Any]:
     try:
-        values = json.loads(path.read_bytes())[CONFIG]
+        with open_file(path) as file:
+            values = json.loads(file.read())[CONFIG]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise RecipeError(f"Recipe {path}: it cannot be read ({one_line(error, 200)}).") from None
     if not isinstance(values, dict):

@@ -1,10 +1,16 @@
-"""Opening of files of unknown origin."""
+"""Opening of files, and listing of folders, of unknown origin."""
 
 import errno
 import io
 import os
 import stat
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+from pluralbench_runs.errors import UserError
+
+IRREGULAR = "it is not a regular file; save its contents to one"  # such as a pipe that a shell makes for `<(...)`
+MAX_FOLDERS = 10_000  # below one that is read by a library
 
 
 def open_file(path: Path) -> io.BufferedReader:
@@ -14,11 +20,81 @@ def open_file(path: Path) -> io.BufferedReader:
         OSError: As `open` raises it, and for a pipe, a device or a socket, which could block or never end.
         ValueError: The path has a NUL character.
     """
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except OSError as error:
+        if error.errno != errno.ENXIO:  # of a socket
+            raise
+        raise OSError(errno.EINVAL, IRREGULAR, str(path)) from None
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):
         return open(descriptor, "rb")  # noqa: PTH123 - a file descriptor
     os.close(descriptor)
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+    raise OSError(errno.EINVAL, IRREGULAR, str(path))
+
+
+def check_file(path: Path) -> None:
+    """Check that a file is regular and can be read, before a library opens it by its path. Raises as `open_file`."""
+    open_file(path).close()
+
+
+def walk(
+    folder: Path, *, follow_links: bool = False, onerror: Callable[[OSError], object] = lambda error: None
+) -> Iterator[tuple[Path, list[str], list[str]]]:
+    """Walk down a folder like `os.walk`, which before Python 3.12 fails at a depth of some 1,000 folders.
+
+    Args:
+        folder: The folder.
+        follow_links: Enter each folder that a link leads to, too. No folder is entered twice.
+        onerror: Called with the error of a folder that cannot be listed.
+
+    Yields:
+        Each folder, and the sorted names of the folders and of the other files in it. Folders that the caller removes
+        from the list are not entered.
+    """
+    waiting, entered = [folder], set()
+    while waiting:
+        place = waiting.pop()
+        try:
+            status = place.stat()
+            with os.scandir(place) as listed:
+                entries = sorted(listed, key=lambda entry: entry.name)
+        except OSError as error:
+            onerror(error)
+            continue
+        if (status.st_dev, status.st_ino) in entered:
+            continue
+        entered.add((status.st_dev, status.st_ino))
+        inside = [entry.name for entry in entries if _is_folder(entry)]
+        links = {entry.name for entry in entries if entry.is_symlink()}
+        yield place, inside, [entry.name for entry in entries if not _is_folder(entry)]
+        waiting += [place / name for name in reversed(inside) if follow_links or name not in links]
+
+
+def _is_folder(entry: "os.DirEntry[str]") -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to where this user may not look
+        return False
+
+
+def walk_files(folder: Path, error: type[UserError]) -> Iterator[Path]:
+    """Yield the files of a folder at any depth for a library that reads the folder. Links are followed.
+
+    Args:
+        folder: The folder.
+        error: The type of the errors.
+
+    Raises:
+        UserError: Of the type `error`: there is a pipe, a device, a socket or a link to nothing, or there are more
+            than `MAX_FOLDERS` folders.
+    """
+    for number, (place, _, files) in enumerate(walk(folder, follow_links=True)):
+        if number == MAX_FOLDERS:
+            raise error(f"{folder} has more than {MAX_FOLDERS:,} folders; give one with the model alone.")
+        for path in (place / name for name in files):
+            if not path.is_file():
+                raise error(f"{path} is not a regular file; remove it.")
+            yield path

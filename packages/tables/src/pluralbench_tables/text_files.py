@@ -3,6 +3,7 @@
 import codecs
 import gzip
 import io
+import os
 import shlex
 import zlib
 from pathlib import Path
@@ -52,15 +53,14 @@ def read_text(path: Path, error: type[UserError] = TableFileError) -> str:
 def check_size(path: Path, error: type[UserError], *, any_size: bool = False) -> None:
     """Raise `error` for a path that is not a file, and without `any_size` for one larger than `limits.FILE_BYTES`."""
     try:
-        status = path.stat()
+        with open_file(path) as file:
+            size = os.fstat(file.fileno()).st_size
+    except IsADirectoryError:
+        raise error(f"{path} cannot be read: it is a folder; give a file.") from None
     except (OSError, ValueError) as cause:
         raise error(f"{path} cannot be read: {getattr(cause, 'strerror', None) or cause}.") from None
-    if path.is_dir():
-        raise error(f"{path} cannot be read: it is a folder; give a file.")
-    if not path.is_file():
-        raise error(f"{path} cannot be read: it is not a regular file.")
-    if status.st_size > FILE_BYTES and not any_size:
-        raise error(f"{path} has {status.st_size:,} bytes; the maximum is {FILE_BYTES:,}; split it.")
+    if size > FILE_BYTES and not any_size:
+        raise error(f"{path} has {size:,} bytes; the maximum is {FILE_BYTES:,}; split it.")
 
 
 def _read_bytes(path: Path, error: type[UserError]) -> bytes:

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import numpy as np
 import torch
-from pluralbench_runs import atomic_write, one_line
+from pluralbench_runs import atomic_write, check_file, one_line
 from pydantic import ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
@@ -84,6 +84,7 @@ class EmbeddingStore:
 def _keys(path: Path, backbone: BackboneRecord) -> list[bytes]:
     """The keys of a shard. Raises `ModelError`."""
     try:
+        check_file(path)
         with safe_open(path, framework="np") as shard:
             made_by = BackboneRecord.model_validate_json((shard.metadata() or {})[BACKBONE])
             keys = shard.get_tensor(KEYS)

@@ -8,6 +8,7 @@ import torch
 from huggingface_hub import snapshot_download
 from huggingface_hub.errors import LocalEntryNotFoundError
 from pluralbench_rewards.served import ServerError
+from pluralbench_runs import check_model_folder
 from safetensors import safe_open
 
 from pluralbench_local.config import LocalModel
@@ -19,13 +20,18 @@ MEMORY_FACTOR = 1.5  # memory for a few forward passes, as a multiple of the wei
 
 
 def weight_files(name: str, revision: str | None = None) -> list[Path]:
-    """Return a model's weight files on this machine: those of a folder, or of the Hub's cache."""
+    """Return a model's weight files on this machine: those of a folder, or of the Hub's cache.
+
+    Raises:
+        ModelError: If the folder is not safe to read.
+    """
     folder = Path(name)
     if not folder.is_dir():
         try:
             folder = Path(snapshot_download(name, revision=revision, local_files_only=True))
         except (LocalEntryNotFoundError, ValueError, OSError):  # not in the cache, or not a name on the Hub
             return []
+    check_model_folder(folder, ModelError)
     return next((files for pattern in WEIGHTS if (files := sorted(folder.glob(pattern)))), [])
 
 
