@@ -54,14 +54,15 @@ TOKENS = [
     b"PAR1",
     b'<!DOCTYPE a [<!ENTITY b "' + b"c" * 999 + b'"><!ENTITY d "' + b"&b;" * 999 + b'">]>',
 ]  # fmt: skip
-SPECIAL = ["gone", "empty", "folder", "loop", "dangling", "fifo", "endless", "gzip", "utf-16", "latin-1"]
+IRREGULAR = ["folder", "loop", "dangling", "fifo", "endless", "terminal"]
+SPECIAL = ["gone", "empty", *IRREGULAR, "gzip", "utf-16", "latin-1"]
 
 
 def mutate(path: Path, draw: random.Random) -> str:
     """Change the file one to three times, and say how."""
     if draw.random() < 0.08:
         kind = draw.choice(SPECIAL)
-        _replace(path, kind)
+        replace_file(path, kind)
         return kind
     said = []
     for _ in range(draw.choice([1, 1, 1, 2, 3])):
@@ -88,7 +89,7 @@ def change_bytes(data: bytes, draw: random.Random) -> bytes:
     return data[:begin] + draw.choice(kept)
 
 
-def _replace(path: Path, kind: str) -> None:
+def replace_file(path: Path, kind: str) -> None:
     data = path.read_bytes()
     path.unlink()
     match kind:
@@ -104,6 +105,8 @@ def _replace(path: Path, kind: str) -> None:
             os.mkfifo(path)
         case "endless":
             path.symlink_to("/dev/zero")
+        case "terminal":
+            path.symlink_to("/dev/tty")
         case "gzip":
             path.write_bytes(gzip.compress(data))
         case "utf-16" | "latin-1":
