@@ -178,7 +178,7 @@ def _below(path: Path) -> Iterator[Path]:
 
 def _is_entered(folder: Path, top: Path) -> bool:
     """Return whether to enter a directory: a link that leads out of `top` only if it leads to a run itself."""
-    if not os.path.islink(folder):  # noqa: PTH114 - `Path.is_symlink` raises for a folder that nobody can enter
+    if not os.path.islink(folder):  # noqa: PTH114 - `Path.is_symlink` raises for a folder without permission
         return True
     return folder.resolve().is_relative_to(top.resolve()) or (folder / RUN_FILE).is_file()
 
