@@ -50,6 +50,31 @@ def test_lines_and_values_have_limits(tmp_path: Path, monkeypatch: pytest.Monkey
     assert refused("[" + "," * 300) == "x.json: this has more than 300 values, the maximum."
 
 
+@pytest.mark.parametrize(
+    ("name", "unit"),
+    [
+        ("rows.jsonl", "{}\n"),
+        ("rows.json", "{},"),
+        ("rows.jsonl", '{"a":[[]]}\n'),
+        ("rows.json", '{"a":"b"},'),
+        ("rows.json", '{"a":["b","b"]},'),
+    ],
+)
+def test_the_memory_of_all_rows_of_a_file_together_has_a_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, unit: str
+) -> None:
+    limit = 1_000_000
+    monkeypatch.setattr("pluralbench_tables.json_files.JSON_MEMORY_BYTES", limit)
+    path = tmp_path / name
+    row = unit.rstrip(",\n")
+    texts = {number: f"[{unit * number}{row}]" if name == "rows.json" else unit * number for number in (50, 10_000)}
+    path.write_text(texts[50], encoding="utf-8")
+    assert len(read_objects(path)) in {50, 51}
+    path.write_text(texts[10_000], encoding="utf-8")
+    with pytest.raises(TableFileError, match=r"the values take more than 1,000,000 bytes of memory; split the file\.$"):
+        read_objects(path)
+
+
 def test_the_row_of_an_array_is_named(tmp_path: Path) -> None:
     path = tmp_path / "rows.json"
     path.write_text('[{"a": 1},\n {"a": 1e999}]', encoding="utf-8")

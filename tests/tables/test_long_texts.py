@@ -109,7 +109,7 @@ def test_a_repeated_text_is_measured_before_it_is_unpacked(tmp_path: Path, *, ke
 
     with pytest.raises(TableFileError, match=r"row 1: `said` has a text of 5,000,001 characters"):
         read_parquet(written(TEXT_CHARACTERS + 1, 1024))
-    with pytest.raises(TableFileError, match=r"unpacks to more than 4,000,000,000 bytes"):
+    with pytest.raises(TableFileError, match=r"unpacks to more than 3,000,000,000 bytes"):
         read_parquet(written(TEXT_CHARACTERS, 1024))
     found = read_parquet(written(100_000, 30))
     assert found["said"].cast(pl.String).to_list() == ["x" * 100_000] * 30

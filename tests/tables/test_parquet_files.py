@@ -2,6 +2,7 @@
 
 import datetime as dt
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -142,3 +143,41 @@ def test_what_is_no_parquet(tmp_path: Path, data: bytes) -> None:
     path.write_bytes(data)
     assert refused(path).startswith("rows.parquet cannot be read: ")
     assert refused(tmp_path).endswith("cannot be read: it is a folder; give a file.")
+
+
+def values_of_a_row(path: Path, number: int) -> None:
+    """One row, whose list holds one number so many times."""
+    values = pa.array([0] * number, pa.int64())
+    pq.write_table(pa.table({"a": pa.ListArray.from_arrays([0, number], values)}), path, store_schema=False)
+
+
+def values_of_one_length(path: Path, number: int) -> None:
+    """So many values of a fixed length, of which the file holds one."""
+    pq.write_table(pa.table({"a": pa.array([b"x" * 1_000] * number, pa.binary(1_000))}), path, store_schema=False)
+
+
+@pytest.mark.parametrize("read", [read_parquet, lambda path: next(iter_parquet(path))], ids=["whole", "in parts"])
+@pytest.mark.parametrize(
+    ("write", "number", "said"),
+    [
+        (values_of_a_row, 100_001, "has 100,001 values in its lists; the maximum is 100,000; split it."),
+        (values_of_one_length, 90_000, "unpacks to more than 50,000,000 bytes, the maximum; split it."),
+    ],
+)
+def test_what_one_row_or_one_length_hides_is_counted_before_it_is_unpacked(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    write: Callable[[Path, int], None],
+    number: int,
+    said: str,
+    read: Callable[[Path], object],
+) -> None:
+    monkeypatch.setattr("pluralbench_tables.parquet_files.MEMORY_BYTES", 50_000_000)
+    monkeypatch.setattr("pluralbench_tables.parquet_files.CELLS", 100_000)
+    monkeypatch.setattr("pyarrow.parquet.ParquetFile.iter_batches", lambda *_, **__: pytest.fail("was unpacked"))
+    path = tmp_path / "rows.parquet"
+    write(path, number)
+    assert path.stat().st_size < 20_000
+    with pytest.raises(TableFileError) as caught:
+        read(path)
+    assert str(caught.value) == f"{path} {said}"

@@ -41,16 +41,20 @@ def parse_json(text: str, where: str, error: type[UserError] = TableFileError) -
             a number that is too large, a lone surrogate, a string longer than `limits.TEXT_CHARACTERS`, or values
             nested deeper than `limits.DEPTH`.
     """
+    _check_size(text, where, error)
     value = _parse(text, where, error)
     _check(value, where, error)
     return value
 
 
-def _parse(text: str, where: str, error: type[UserError]) -> Json:
+def _check_size(text: str, where: str, error: type[UserError]) -> None:
     if sum(map(text.count, ",[{")) > CELLS:
         raise error(f"{where}: this has more than {CELLS:,} values, the maximum.")
     if estimate_parsed_bytes(text) > JSON_MEMORY_BYTES:
         raise error(f"{where}: the values take more than {JSON_MEMORY_BYTES:,} bytes of memory; split the file.")
+
+
+def _parse(text: str, where: str, error: type[UserError]) -> Json:
     try:
         value: Json = json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_reject_constant)
     except json.JSONDecodeError as cause:
@@ -113,6 +117,7 @@ def read_objects(path: Path, error: type[UserError] = TableFileError) -> list[di
     if not text.lstrip().startswith("["):
         return _non_empty([row for _, row in _lines(path, text, error)], path, error)
     rows: list[dict[str, Any]] = []
+    _check_size(text, str(path), error)
     values = _parse(text, str(path), error)
     for number, row in enumerate(values if isinstance(values, list) else [values], start=1):
         if not isinstance(row, dict):
@@ -130,6 +135,7 @@ def write_jsonl(rows: Iterable[Mapping[str, Any]], path: Path) -> None:
 
 
 def _lines(path: Path, text: str, error: type[UserError]) -> Iterator[tuple[int, dict[str, Any]]]:
+    _check_size(text, str(path), error)  # of all lines together
     # Only "\n" ends a line: str.splitlines would also split at separators that JSON allows in a string.
     for number, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
@@ -140,7 +146,8 @@ def _lines(path: Path, text: str, error: type[UserError]) -> Iterator[tuple[int,
                 f"{where} has {len(line):,} characters; the maximum is {LINE_CHARACTERS:,}; shorten its texts, or "
                 "remove it."
             )
-        row = parse_json(line, where, error)
+        row = _parse(line, where, error)
+        _check(row, where, error)
         if not isinstance(row, dict):
             raise error(f"{where}: this is not a JSON object.")
         yield number, row

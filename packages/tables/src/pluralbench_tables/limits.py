@@ -5,19 +5,20 @@ LINE_CHARACTERS = 100_000_000  # of a line of a text file
 # Of one text: a cell, a message, a post. "War and Peace" has 3 million, a server's answer at most 4 million. Tokenizing
 # or comparing texts takes about 200 bytes of memory per character.
 TEXT_CHARACTERS = 5_000_000
-CELLS = 50_000_000  # of a file
-MEMORY_BYTES = 4_000_000_000  # of a Parquet file, unpacked
+CELLS = 50_000_000  # of a file; values of lists count too
+MEMORY_BYTES = 3_000_000_000  # of a Parquet file, unpacked; its table takes up to 4 GB
 # Maximum ratio of a Parquet file's unpacked to its packed size if it is read in parts. Texts of models, with digests of
 # calls, are far below it; a file beyond it is made to fill a disk.
 GROWTH = 100
 COLUMNS = 10_000
-JSON_MEMORY_BYTES = 8_000_000_000  # of a parsed JSON text; see `estimate_parsed_bytes`
+# Of a parsed JSON text; see `estimate_parsed_bytes`. A million pairs have 1.7 GB; a table takes up to twice the values.
+JSON_MEMORY_BYTES = 2_000_000_000
 DEPTH = 50  # of nested lists and objects
 
 
 def estimate_parsed_bytes(text: str) -> int:
-    """Estimate the memory of a parsed JSON text without its strings: about 240 bytes per object, and so on."""
-    return 240 * text.count("{") + 64 * text.count("[") + 32 * text.count(",")
+    """Estimate the memory of a parsed JSON text without the characters of its strings, half of which are keys."""
+    return 240 * text.count("{") + 250 * text.count("[") + 40 * text.count(",") + 25 * text.count('"')
 
 
 def length_error(characters: int | None = None) -> str:

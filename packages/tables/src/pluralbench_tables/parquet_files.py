@@ -4,7 +4,7 @@ It uses pyarrow, which validates what it reads, and refuses a schema that is so 
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,7 +56,7 @@ def read_parquet(
     with _opened(path, columns, CELLS, error) as file:
         import pyarrow as pa  # noqa: PLC0415 - as above
 
-        batches = list(_batches(path, file, columns, MEMORY_BYTES, error))
+        batches = list(_batches(path, file, columns, CELLS, MEMORY_BYTES, error))
         table = pa.Table.from_batches(batches) if batches else file.schema_arrow.empty_table()
         return _frame(table if columns is None else table.select(columns))
 
@@ -78,8 +78,9 @@ def iter_parquet(
     """
     check_size(path, error, any_size=True)
     size = path.stat().st_size
-    with _opened(path, columns, max(CELLS, size), error) as file:
-        batches = _batches(path, file, columns, max(MEMORY_BYTES, GROWTH * size), error)
+    max_cells = max(CELLS, size)
+    with _opened(path, columns, max_cells, error) as file:
+        batches = _batches(path, file, columns, max_cells, max(MEMORY_BYTES, GROWTH * size), error)
         for batch in batches if file.metadata.num_rows else [file.schema_arrow.empty_table()]:
             yield _frame(batch if columns is None else batch.select(columns))
 
@@ -136,7 +137,12 @@ def _check_metadata(file: "ParquetFile", columns: Sequence[str] | None, max_cell
 
 
 def _batches(
-    path: Path, file: "ParquetFile", columns: Sequence[str] | None, max_bytes: int, error: type[UserError]
+    path: Path,
+    file: "ParquetFile",
+    columns: Sequence[str] | None,
+    max_cells: int,
+    max_bytes: int,
+    error: type[UserError],
 ) -> "Iterator[pa.RecordBatch]":
     """Yield rows in batches. About `BATCH_BYTES` are unpacked before their texts are checked."""
     from pluralbench_tables.arrow_texts import check_texts  # noqa: PLC0415 - as above
@@ -146,6 +152,9 @@ def _batches(
             raise _Refused(f"unpacks to more than {max_bytes:,} bytes, the maximum; split it")
 
     groups = [_chunks(file, number, columns) for number in range(file.num_row_groups)]
+    values = sum(chunk.num_values for chunks in groups for chunk in chunks)
+    if values > max_cells:  # a row may have any number of them
+        raise _Refused(f"has {values:,} values in its lists; the maximum is {max_cells:,}; split it")
     sizes = _sizes(path, groups, error)
     check_memory(sum(sizes))
     rows, size = 0, 0
@@ -176,15 +185,19 @@ def _sizes(path: Path, groups: "Sequence[list[ColumnChunkMetaData]]", error: typ
     """Compute how many bytes each row group unpacks to.
 
     A repeated text may be stored once. A column that could unpack to more than `BATCH_BYTES` this way is first read as
-    a dictionary, which is small.
+    a dictionary, which is small. A repeated value of fixed length has that length each time.
     """
     from pyarrow.parquet import ParquetFile  # noqa: PLC0415 - as above
 
     from pluralbench_tables.arrow_texts import check_texts, text_bytes  # noqa: PLC0415 - as above
 
     dictionaries = [[chunk.path_in_schema for chunk in chunks if _may_repeat(chunk)] for chunks in groups]
-    sizes = [sum(chunk.total_uncompressed_size for chunk in chunks) for chunks in groups]
     with ParquetFile(path, read_dictionary=sorted({name for names in dictionaries for name in names})) as file:
+        lengths = {column.path: column.length for column in map(file.schema.column, range(len(file.schema)))}
+        sizes = [
+            sum(max(chunk.total_uncompressed_size, _fixed_bytes(chunk, lengths)) for chunk in chunks)
+            for chunks in groups
+        ]
         rows = 0
         for number, names in enumerate(dictionaries):
             for name in names:
@@ -193,6 +206,12 @@ def _sizes(path: Path, groups: "Sequence[list[ColumnChunkMetaData]]", error: typ
                 sizes[number] += sum(text_bytes(array) for column in table.columns for array in column.chunks)
             rows += file.metadata.row_group(number).num_rows
     return sizes
+
+
+def _fixed_bytes(chunk: "ColumnChunkMetaData", lengths: Mapping[str, int]) -> int:
+    """Compute how many bytes the values of a chunk have if they are of a fixed length; otherwise 0."""
+    is_fixed = chunk.physical_type == "FIXED_LEN_BYTE_ARRAY"
+    return int(chunk.num_values) * lengths[chunk.path_in_schema] if is_fixed else 0
 
 
 def _may_repeat(chunk: "ColumnChunkMetaData") -> bool:
