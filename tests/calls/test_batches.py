@@ -3,10 +3,11 @@
 import asyncio
 import json
 import os
-from collections.abc import Iterator
-from itertools import count
+from collections.abc import Callable, Iterable, Iterator
+from gzip import compress
+from itertools import chain, count, repeat
 from pathlib import Path
-from types import SimpleNamespace
+from time import sleep
 from typing import Any
 
 import pytest
@@ -27,10 +28,12 @@ from pluralbench_calls import (
     ask,
 )
 from pluralbench_calls.backends import bounded
+from pluralbench_calls.backends.endpoint import Endpoint
 from pluralbench_calls.batches import service
 from pluralbench_calls.batches.backend import OpenAIBatches
 from pluralbench_calls.batches.file_backend import FileBackend
 from pluralbench_calls.batches.store import BatchStore
+from raw_server import http, serve_raw
 
 CALLS = 5
 GONE = Fault(404, text="Batch not found")
@@ -308,19 +311,60 @@ def test_a_file_that_breaks_off_is_fetched_again(tmp_path: Path) -> None:
         asked(server, tmp_path / "always")
 
 
-def test_results_are_fetched_within_limits_of_size_and_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_are_fetched_within_a_limit_of_size(tmp_path: Path) -> None:
     long = at("GET /files/ID", Fault(200, text="x" * 2_000_000))
     with (
         serve_batches(fault=long) as server,
         pytest.raises(ConnectionFailed, match=r"sends more than 660,000 bytes as the file batch_0-output_file_id"),
     ):
         asked(server, tmp_path, max_answer_bytes=10_000)
-    monkeypatch.setattr(service, "time", SimpleNamespace(monotonic=count(step=10_000).__next__))
+
+
+def _dripping(body: Iterable[bytes], *headers: str) -> Callable[[int], Iterator[bytes]]:
+    def answering(_: int) -> Iterator[bytes]:
+        yield http(b"", *headers, length=10**6)
+        for part in body:
+            yield part
+            sleep(0.02)
+
+    return answering
+
+
+@pytest.mark.parametrize(
+    "answering",
+    [
+        _dripping(repeat(b"x")),
+        _dripping(chain([compress(b"")[:10]], repeat(b"\0\0\0\xff\xff")), "Content-Encoding: gzip"),
+    ],
+    ids=["a byte at a time", "compressed, without content"],
+)
+def test_results_that_hardly_come_are_not_waited_for(
+    tmp_path: Path, answering: Callable[[int], Iterable[bytes]]
+) -> None:
+    async def download(url: str) -> None:
+        async with Endpoint(url, timeout=0.5, max_retries=0) as endpoint:
+            await service.BatchService(endpoint, 0.001, 0.002).download("f", tmp_path / "f", 10**9)
+
     with (
-        serve_batches(fault=long) as server,
-        pytest.raises(ConnectionFailed, match=r"output_file_id at less than 1,000 bytes per second; rerun the same"),
+        serve_raw(answering) as server,
+        pytest.raises(ConnectionFailed, match=r"sends the file f at less than 1,000 bytes per second; rerun the same"),
     ):
-        asked(server, tmp_path / "slow")
+        asyncio.run(asyncio.wait_for(download(server.base_url), 30))
+
+
+def test_a_list_of_batches_without_end_is_not_read_to_its_end(tmp_path: Path) -> None:
+    page = {"object": "list", "data": [{"id": "b", "object": "batch", "input_file_id": "other"}], "has_more": True}
+
+    async def find(url: str) -> str | None:
+        async with Endpoint(url, max_retries=0) as endpoint:
+            return await service.BatchService(endpoint, 0.001, 0.002).find("f", tmp_path / "state")
+
+    with (
+        serve_raw(lambda _: [http(json.dumps(page).encode(), "Connection: close")]) as server,
+        pytest.raises(ModelNotServed, match="does not list its batches, so the batch of the file f may or"),
+    ):
+        asyncio.run(asyncio.wait_for(find(server.base_url), 60))
+    assert len(server.requests) <= service.MAX_PAGES + 1
 
 
 @pytest.mark.parametrize(("text", "shown"), [("<html>hi</html>", "<html>hi</html>"), ("so", "FileObject.*")])

@@ -1,7 +1,6 @@
 """The requests of a Batch API: upload, create, poll, download."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Iterator
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +16,7 @@ from pluralbench_calls.errors import BatchRejected, CallsError, ConnectionFailed
 WINDOW: Literal["24h"] = "24h"  # completion window of a batch, the only value that OpenAI accepts
 MIN_SPEED = 1_000  # bytes per second of a download, after the first `timeout`
 PAGE_SIZE = 100  # batches in a page of the list
+MAX_PAGES = 100  # of the list, from its newest batch; the one that is looked for was just made
 NO_BATCHES = (
     "has no Batch API at this base URL; write the calls to a file with `connection.pending=...`, run them, for example "
     "with vLLM's run_batch, and read the results with `connection.results=...`"
@@ -105,7 +105,9 @@ class BatchService:
         """Return the ID of a file's batch, or None. Raises `ModelNotServed` if the endpoint does not list batches."""
         try:
             page = await self._endpoint.client.batches.list(limit=PAGE_SIZE, extra_headers=self._endpoint.headers)
-            while isinstance(getattr(page, "data", None), list):
+            for _ in range(MAX_PAGES):
+                if not isinstance(getattr(page, "data", None), list):
+                    break
                 for batch in page.data:
                     if batch.input_file_id == file:
                         return self._id_of(batch, "batch")
@@ -152,20 +154,23 @@ class BatchService:
         for number, pause in enumerate(self.pauses()):
             try:
                 async with files.content(file, extra_headers=self._endpoint.headers) as response:
-                    began = time.monotonic()
-                    with path.open("wb") as output:
-                        async for part in response.iter_bytes():
-                            output.write(part)
-                            if output.tell() > max_bytes:
-                                raise ConnectionFailed(
-                                    f"{self._endpoint.host} sends more than {max_bytes:,} bytes as the file {file}, "
-                                    "more than its calls can have as answers."
-                                )
-                            if time.monotonic() - began > self._endpoint.timeout + output.tell() / MIN_SPEED:
-                                raise ConnectionFailed(
-                                    f"{self._endpoint.host} sends the file {file} at less than {MIN_SPEED:,} bytes per "
-                                    "second; rerun the same command."
-                                )
+                    # The deadline also ends a compressed body without content, which gives no parts.
+                    async with asyncio.timeout(self._endpoint.timeout) as limit:
+                        began = asyncio.get_running_loop().time()
+                        with path.open("wb") as output:
+                            async for part in response.iter_bytes():
+                                output.write(part)
+                                if output.tell() > max_bytes:
+                                    raise ConnectionFailed(
+                                        f"{self._endpoint.host} sends more than {max_bytes:,} bytes as the file "
+                                        f"{file}, more than its calls can have as answers."
+                                    )
+                                limit.reschedule(began + self._endpoint.timeout + output.tell() / MIN_SPEED)
+            except TimeoutError:
+                raise ConnectionFailed(
+                    f"{self._endpoint.host} sends the file {file} at less than {MIN_SPEED:,} bytes per second; rerun "
+                    "the same command."
+                ) from None
             except openai.APIError as error:
                 raise self._failure(error, f"has no file {file}") from None
             except httpx2.HTTPError as error:
