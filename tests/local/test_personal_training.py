@@ -240,6 +240,10 @@ def test_a_model_with_a_profile_wants_to_be_told(bt: Path) -> None:
         ),
         (lambda folder: _changed(folder, backbone={"name": "simulated", "width": 9}), "cannot be read ("),
         (lambda folder: _changed(folder, options={"method": "magic"}), "cannot be read ("),
+        (lambda folder: _changed(folder, backbone={"name": "simulated", "width": 10**12}), "size mismatch"),
+        (lambda folder: _changed(folder, options={"method": "bt", "hidden_size": 60_000}), "size mismatch"),
+        (lambda folder: _changed(folder, options={"method": "bt", "hidden_size": 10**9}), "less than or equal to"),
+        (lambda folder: _changed(folder, options={"method": "gpo", "num_layers": 10**9}), "less than or equal to"),
     ],
 )
 def test_what_cannot_be_read_is_said(

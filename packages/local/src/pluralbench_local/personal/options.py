@@ -10,6 +10,7 @@ METHODS: tuple[Method, ...] = get_args(Method)
 
 READS_PAIRS = frozenset({"gpo", "vpl"})  # the others read vectors of the user context alone
 HEADS = 4  # of GPO's attention
+MAX_SIZE = 65_536  # of a layer: four times the vectors of the largest models, and 17 GB if two such layers meet
 
 ContextSource = Literal["about", "persona"]
 
@@ -58,9 +59,9 @@ class PersonalConfig(FrozenModel):
     )
     weight_decay: float | None = Field(None, ge=0, description="AdamW's weight decay.")
     warmup_ratio: float | None = Field(None, ge=0, lt=1, description="Fraction of the steps that warm up from rate 0.")
-    hidden_size: int | None = Field(None, ge=1, description="Width of the hidden layers.")
-    num_layers: int = Field(6, ge=1, description="gpo: transformer layers.")
-    latent_size: int = Field(512, ge=1, description="vpl: dimension of the latent.")
+    hidden_size: int | None = Field(None, ge=1, le=MAX_SIZE, description="Width of the hidden layers.")
+    num_layers: int = Field(6, ge=1, le=1000, description="gpo: transformer layers.")
+    latent_size: int = Field(512, ge=1, le=MAX_SIZE, description="vpl: dimension of the latent.")
     kl_weight: float = Field(1e-4, ge=0, description="vpl: highest weight of the divergence from the prior.")
     num_prototypes: int = Field(2, ge=1, le=1000, description="pal: preference prototypes that a user mixes.")
     mixture_learning_rate: float = Field(5e-3, gt=0, description="pal: learning rate of the mixture weights.")

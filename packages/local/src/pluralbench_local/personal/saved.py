@@ -69,8 +69,9 @@ def read_personal(folder: Path | str) -> SavedPersonal:
         with open_file(folder / WEIGHTS_FILE) as file:
             weights = load(file.read())
         mean, deviation = weights.pop(MEAN), weights.pop(DEVIATION)
-        network = new_network(backbone.width, options)
-        network.load_state_dict(weights)
+        with torch.device("meta"):  # takes no memory, whatever sizes the file names; the weights have theirs
+            network = new_network(backbone.width, options)
+        network.load_state_dict({name: tensor.float() for name, tensor in weights.items()}, assign=True)
     except FileNotFoundError as error:
         raise ModelError(
             f"{folder} has no personalized reward model: there is no {Path(error.filename or WEIGHTS_FILE).name}; give "
