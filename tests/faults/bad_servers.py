@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
+from gzip import compress
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
@@ -51,6 +53,26 @@ def _drip(connection: socket.socket) -> None:
             time.sleep(0.1)
 
 
+def _endless(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while True:
+            connection.sendall(b"x" * 65_536)
+
+
+def _nothing(connection: socket.socket) -> None:
+    """Blocks of a gzip stream that hold nothing."""
+    with contextlib.suppress(OSError):
+        for _ in range(600):
+            connection.sendall(b"\0\0\0\xff\xff")
+            time.sleep(0.1)
+
+
+@cache
+def _bomb() -> bytes:
+    """A gigabyte in a few kilobytes."""
+    return compress(compress(bytes(10**9), 9), 9)
+
+
 def _changed(path: str, value: Any) -> Make:
     """The good answer with another value at a dotted path."""
 
@@ -74,6 +96,11 @@ def _refused(status: int, said: str) -> Make:
 FAULTS: dict[str, Make] = {
     "drip": lambda good: Sent(good[:1], length=len(good), after=_drip),
     "huge": lambda _: Sent(b'{"id": "' + b"x" * 12_000_000 + b'"}'),
+    "endless": lambda _: Sent(b'{"id": "', length=10**11, after=_endless),
+    "bomb": lambda _: Sent(_bomb(), headers={"Content-Encoding": "gzip, gzip"}),
+    "compressed nothing": lambda _: Sent(
+        compress(b"")[:10], headers={"Content-Encoding": "gzip"}, length=10**9, after=_nothing
+    ),
     "html": lambda _: Sent(HTML, kind="text/html"),
     "html as json": lambda _: Sent(HTML, 502),
     "half": lambda good: Sent(good[: len(good) // 2], length=len(good)),

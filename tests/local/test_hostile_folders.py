@@ -66,6 +66,11 @@ def configured(**values: Any) -> Callable[[Path], object]:
     return lambda folder: change_config(str(folder), **values)
 
 
+def padded(folder: Path) -> None:
+    with (folder / "config.json").open("a", encoding="utf-8") as file:
+        file.write(" " * 2**24)
+
+
 def kernel_below(folder: Path) -> None:
     (folder / "modules.json").write_text("[]", encoding="utf-8")  # a sentence encoder
     (folder / "0_Transformer").mkdir()
@@ -102,6 +107,7 @@ def kernel_below(folder: Path) -> None:
             r"config\.json names code on the Hub \(`_attn_implementation`: 'kernels-community/flash-attn'\), which",
         ),
         (configured(_attn_implementation={"text_config": "paged|a/b"}), "names code on the Hub"),
+        (padded, r"config\.json is not valid JSON: .*it has more than 16,777,216 bytes, the maximum"),
         (kernel_below, r"0_Transformer/config\.json names code on the Hub \(`attn_implementation`: 'a/b'\)"),
     ],
 )

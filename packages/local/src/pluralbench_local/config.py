@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pluralbench_rewards import ModelRecord, model_commit, model_digest
-from pluralbench_runs import FrozenModel, check_recipe, digest, one_line, open_file, public_location
+from pluralbench_runs import FrozenModel, check_recipe, digest, one_line, public_location, read_small
 from pydantic import Field
 
 from pluralbench_local.errors import ModelError
@@ -87,8 +87,7 @@ class LocalModel(FrozenModel):
                     f"{self.name} is a personalized reward model, which has no {option}; leave out `{option}=...`."
                 )
         try:
-            with open_file(path) as file:
-                record: dict[str, Any] = json.loads(file.read())
+            record: dict[str, Any] = json.loads(read_small(path))
             _settings(record)
         except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
             raise ModelError(f"{path} cannot be read ({one_line(error)}); train the model again.") from None
@@ -99,8 +98,7 @@ class LocalModel(FrozenModel):
         if self.chat_template is None:
             return None
         try:
-            with open_file(self.chat_template) as file:
-                return file.read().decode()
+            return read_small(self.chat_template).decode()
         except (OSError, UnicodeDecodeError) as error:
             raise ModelError(f"The chat template {self.chat_template} cannot be read: {error}.") from None
 

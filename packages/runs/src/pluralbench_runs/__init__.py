@@ -25,7 +25,7 @@ from pluralbench_runs.recipe import (
     recipe_values,
     write_recipe,
 )
-from pluralbench_runs.regular_files import check_file, open_file
+from pluralbench_runs.regular_files import check_file, open_file, read_small
 from pluralbench_runs.secrets import environment_secrets, redact
 from pluralbench_runs.software import versions
 from pluralbench_runs.toml_files import parse_toml, read_toml
@@ -71,6 +71,7 @@ __all__ = [
     "matches_recipe",
     "one_line",
     "open_file",
+    "read_small",
     "output_directory",
     "parse_toml",
     "progress",

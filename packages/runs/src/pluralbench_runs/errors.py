@@ -4,16 +4,23 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 
+HEAD, TAIL = 1_200, 300  # characters of a long message that are kept: what is wrong and where, and the fix
+
+
 class UserError(Exception):
     """Base class of errors that the user can fix.
 
     The message is one sentence that names the problem, its place and the fix. Commands print it without a traceback.
+    What it quotes of a file may be of any length, so a long message is shortened in its middle.
 
     Attributes:
         exit_status: Exit status of a command with this error.
     """
 
     exit_status = 2
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(shorten(str(message)))
 
 
 class RecipeError(UserError):
@@ -36,6 +43,11 @@ def one_line(error: object, limit: int = 200) -> str:
         limit: Maximum number of characters.
     """
     return " ".join(str(error).split())[:limit].rstrip(". ")
+
+
+def shorten(message: str) -> str:
+    """Leave out the middle of a message that is longer than `HEAD` and `TAIL` together."""
+    return message if len(message) <= HEAD + TAIL else f"{message[:HEAD]} … {message[-TAIL:]}"
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -15,7 +15,7 @@ from types import FrameType
 from urllib.parse import urlsplit
 
 from pluralbench_runs.console import make_console, plain_streams
-from pluralbench_runs.errors import UserError, one_line
+from pluralbench_runs.errors import UserError, one_line, shorten
 from pluralbench_runs.interruption import announced_interrupts
 from pluralbench_runs.secrets import PROXY, redact
 
@@ -146,7 +146,7 @@ def _error_sentence(error: BaseException, program: str, mistakes: tuple[type[Exc
     if isinstance(error, UserError):
         return str(error), error.exit_status
     if isinstance(error, mistakes):
-        return str(error), USER_ERROR
+        return shorten(str(error)), USER_ERROR
     message = _proxy_message(error) or _encoding_message(error) or _ledger_message(error) or _system_message(error)
     if message:
         return message, USER_ERROR

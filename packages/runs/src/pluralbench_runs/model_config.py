@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from pluralbench_runs.errors import UserError, one_line
-from pluralbench_runs.regular_files import open_file, walk_files
+from pluralbench_runs.regular_files import read_small, walk_files
 
 COUNT = re.compile(r"(layers?|labels|heads|experts)$")
 MAX_COUNT = 2_000  # layers and so on; each takes time or memory before any weights are read
 MAX_VALUES = 100_000  # a library copies and compares all values several times
-MAX_BYTES = 10_000_000
 CONFIG_FILES = "*config*.json"
 MODULES_FILE = "modules.json"  # of a sentence encoder, with the folders of its modules
 ADAPTER_FILE = "adapter_config.json"
@@ -80,10 +79,8 @@ def check_model_folder(folder: Path, error: type[UserError], *, name: str | None
 def _file_error(path: Path) -> str:
     """Return the `config_error` of a file, or why it cannot be read."""
     try:
-        with open_file(path) as file:
-            text = file.read(MAX_BYTES + 1)
-        if len(text) > MAX_BYTES:
-            return f"has more than {MAX_BYTES:,} bytes; shorten it"
-        return config_error(json.loads(text))
-    except (OSError, ValueError, RecursionError) as error:
+        return config_error(json.loads(read_small(path)))
+    except OSError as error:
+        return f"cannot be read: {one_line(error.strerror)}"
+    except (ValueError, RecursionError) as error:
         return f"is not valid JSON: {one_line(error)}"

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pluralbench_runs.atomic_files import write_text
 from pluralbench_runs.errors import ConfigError, RecipeError, did_you_mean, one_line
-from pluralbench_runs.regular_files import open_file
+from pluralbench_runs.regular_files import read_small
 from pluralbench_runs.secrets import first_secret
 from pluralbench_runs.toml_files import format_key, leaves, read_toml, value_error
 
@@ -99,8 +99,7 @@ def _rename_keys(value: Any, renamed: Mapping[str, str]) -> Any:
 
 def _read_config(path: Path) -> dict[str, Any]:
     try:
-        with open_file(path) as file:
-            values = json.loads(file.read())[CONFIG]
+        values = json.loads(read_small(path))[CONFIG]
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise RecipeError(f"Recipe {path}: it cannot be read ({one_line(error, 200)}).") from None
     if not isinstance(values, dict):

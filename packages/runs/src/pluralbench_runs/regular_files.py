@@ -11,6 +11,9 @@ from pluralbench_runs.errors import UserError
 
 IRREGULAR = "it is not a regular file; save its contents to one"  # such as a pipe that a shell makes for `<(...)`
 MAX_FOLDERS = 10_000  # below one that is read by a library
+# Of a file that is read whole because it is small: settings, records, a chat template. The parsed JSON of 16 MiB takes
+# at most 1 GB; the largest configurations of models have less than 1 MB.
+SMALL_BYTES = 16 * 2**20
 
 
 def open_file(path: Path) -> io.BufferedReader:
@@ -38,6 +41,15 @@ def open_file(path: Path) -> io.BufferedReader:
 def check_file(path: Path) -> None:
     """Check that a file is regular and can be read, before a library opens it by its path. Raises as `open_file`."""
     open_file(path).close()
+
+
+def read_small(path: Path) -> bytes:
+    """Read a regular file of at most `SMALL_BYTES`. Raises as `open_file`, and `OSError` for a larger file."""
+    with open_file(path) as file:
+        data = file.read(SMALL_BYTES + 1)
+    if len(data) > SMALL_BYTES:
+        raise OSError(errno.EINVAL, f"it has more than {SMALL_BYTES:,} bytes, the maximum", str(path))
+    return data
 
 
 def walk(

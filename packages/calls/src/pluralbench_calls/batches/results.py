@@ -26,6 +26,8 @@ from pluralbench_calls.records import Answer, Request
 MAX_LINE_BYTES = 64 * 2**20  # a longer line is not parsed
 MAX_LINE_MEMORY = 10**9  # bytes of a parsed line
 REJECTED = {400, 413, 422}  # HTTP statuses that concern a single request, as in `OpenAIChat`
+MAX_UNKNOWN = 10_000_000  # results of other calls; their keys take about 150 bytes each
+KEY_LENGTH = 64  # of a call; of a longer ID only the beginning is kept
 PART_SIZE = 1_000  # answers that are recorded together
 UNKNOWN = "not a pending call"
 
@@ -78,7 +80,7 @@ def read_results(
             row = _parse_row(line, where)
             key = row["custom_id"]
             if key not in pending:
-                yield BatchResult(key, None, UNKNOWN)
+                yield BatchResult(key[: KEY_LENGTH + 1], None, UNKNOWN)
                 continue
             request = pending[key]
             without = frozenset((refused or {}).get(request.model, ()))
@@ -105,13 +107,18 @@ class Tally:
     refused: dict[str, set[str]] = field(default_factory=dict)
 
     def add(self, results: Iterable[BatchResult], pending: Mapping[str, Request]) -> None:
-        """Add results of `read_results`."""
+        """Add results of `read_results`. Raises `BatchFileError` for more than `MAX_UNKNOWN` of other calls."""
         for result in results:
             if result.answer is not None:
                 self.answered.add(result.key)
                 self.reasons.pop(result.key, None)
             elif result.reason == UNKNOWN:
                 self.unknown.add(result.key)
+                if len(self.unknown) > MAX_UNKNOWN:
+                    raise BatchFileError(
+                        f"More than {MAX_UNKNOWN:,} results belong to other calls, the maximum; give only the results "
+                        "of this command's calls."
+                    )
             elif result.key not in self.answered:
                 self.reasons[result.key] = result.reason
             if result.refused:

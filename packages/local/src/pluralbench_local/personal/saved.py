@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from pluralbench_runs import one_line, open_file
+from pluralbench_runs import one_line, open_file, read_small
 from pydantic import ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load, save_file
@@ -57,8 +57,7 @@ def read_personal(folder: Path | str) -> SavedPersonal:
     """
     folder = Path(folder)
     try:
-        with open_file(folder / PERSONAL_FILE) as file:
-            record = json.loads(file.read())
+        record = json.loads(read_small(folder / PERSONAL_FILE))
         if record["format"] != FORMAT:
             raise ModelError(
                 f"{folder / PERSONAL_FILE} has the format {one_line(record['format'], 20)}, and this version reads "
