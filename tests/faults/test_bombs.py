@@ -1,15 +1,14 @@
 """A file that would take all memory, in place of each file that a stranger may hand in: a short sentence instead."""
 
-import resource
 import shutil
 
-import psutil
 import pytest
 from bombs import ANY, BOMBS
 from chat_server import ChatServer
 from children import ended
 from conftest import Tried
 from inputs import KINDS, Kind
+from killed_child import limit_memory
 from pluralbench_runs.guard import NO_MEMORY
 from test_inputs import _files, _forget, _given
 
@@ -30,20 +29,14 @@ def test_bombs(kind: Kind, tried: Tried, tmp_path_factory: pytest.TempPathFactor
         place = file.relative_to(folder)
         draw.choice(BOMBS.get(file.suffix, []) + ANY)(file)
         given = _given(draw.choice(kind.commands), chat, place)
-        result = ended(given, folder, patience=PATIENCE, before=limit_memory)
+        result = ended(given, folder, patience=PATIENCE, before=limit_memory, arguments=(MEMORY,))
         also = f"[{' '.join(given)}; {place}]"
         if not tried.end(number, result, also):
             continue
         error = result.said.rpartition("Error: ")[2]
-        if NO_MEMORY in result.said or "memory" in result.last_line and "allocate" in result.last_line:
-            tried.failure(number, "memory", f"{result.last_line[:300]} {also}")
+        if NO_MEMORY in result.said or ("memory" in result.last_line and "allocate" in result.last_line):
+            tried.failure(number, "death", f"out of memory: {result.last_line[:300]} {also}")
         elif len(error) > LONGEST:
             tried.failure(number, "terminal", f"{len(error):,} characters of an error {also}")
         else:
             _forget(folder)
-
-
-def limit_memory() -> None:
-    """Let this process take as much memory more."""
-    limit = psutil.Process().memory_info().vms + MEMORY
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-
 HEAD, TAIL = 1_200, 300  # characters of a long message that are kept: what is wrong and where, and the fix
 
 
