@@ -1,6 +1,7 @@
 """An option means one thing in all commands: one explanation, one type, one placeholder."""
 
-from command_options import options
+from command_options import commands, options
+from pluralbench_runs.canonical import MAX_SEED
 
 DIFFERENT = {
     "--batch-size": "a step of a personalized reward model has pairs, a batch of another one responses",
@@ -48,3 +49,17 @@ def test_a_flag_is_never_also_a_switch() -> None:
 def test_every_option_is_explained() -> None:
     unexplained = {flag for flag, kinds in options().items() if any(not what[0] for what in kinds)}
     assert unexplained == set()
+
+
+def test_every_seed_has_the_same_bounds() -> None:
+    bounds = {
+        f"{words} {option.opts[0]}": (
+            option.type_descriptor.parameter_info.min,
+            option.type_descriptor.parameter_info.max,
+        )
+        for words, command in commands()
+        for option in command.params
+        if option.opts[0] in {"--seed", "--items-seed"}
+    }
+    assert {name for name, found in bounds.items() if found != (0, MAX_SEED)} == set()
+    assert len(bounds) > 20

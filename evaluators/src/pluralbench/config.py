@@ -16,7 +16,7 @@ from pluralbench_policies.planner_options import PlannerConfig
 from pluralbench_rewards import ScoringConfig
 from pluralbench_rewards.served.serving import ServingConfig
 from pluralbench_rewards.synthesize_me import SynthesisConfig
-from pluralbench_runs import ClusterConfig, FrozenModel, did_you_mean
+from pluralbench_runs import ClusterConfig, FrozenModel, Seed, did_you_mean
 from pydantic import Field, field_validator, model_validator
 
 __all__ = [
@@ -113,7 +113,7 @@ class DataConfig(FrozenModel):
         ge=1,
         description="Number of items to draw, stratified by subset; all if there are fewer. Default: all.",
     )
-    items_seed: int = Field(0, ge=0, description="Seed of the draw of --items.")
+    items_seed: Seed = Field(0, description="Seed of the draw of --items.")
     on_empty: OnEmpty | None = Field(
         None,
         description="How to handle empty prompts or responses. Default: the benchmark's choice; error for your data.",
@@ -385,7 +385,7 @@ class PersonalizeConfig(FrozenModel):
         default=False,
         description="Also train models that read the user's persona beside the posts.",
     )
-    seeds: int = Field(3, ge=1, description="Models per method, with the seeds 0, 1, ...")
+    seeds: int = Field(3, ge=1, le=1000, description="Models per method, with the seeds 0, 1, ...")
 
     _names: ClassVar[Any] = field_validator("methods", mode="before")(_split)
 

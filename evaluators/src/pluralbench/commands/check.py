@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 from pluralbench_runs import log_status, step
+from pluralbench_runs.canonical import MAX_SEED
 from pluralbench_runs.console import terminal_json
 from pluralbench_runs.options import AsJson, Options, with_options
 
@@ -49,7 +50,12 @@ def check(
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(help="Seed of the random items. Default: different items each time.", rich_help_panel=RESCORING),
+        typer.Option(
+            help="Seed of the random items. Default: different items each time.",
+            min=0,
+            max=MAX_SEED,
+            rich_help_panel=RESCORING,
+        ),
     ] = None,
     model: CurrentModel = None,
     trust_remote_code: TrustRemoteCode = False,

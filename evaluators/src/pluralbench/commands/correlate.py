@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from pluralbench_runs import log_status
 from pluralbench_runs.console import terminal_json
-from pluralbench_runs.options import AsJson
+from pluralbench_runs.options import AsJson, Seed
 
 from pluralbench.commands.options import Plots
 from pluralbench.commands.terminal import console, errors
@@ -37,7 +37,7 @@ def correlate(
         Path | None,
         typer.Option(metavar="FILE", help="Write a self-contained HTML page with tables, figures and items."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of every draw.", min=0)] = 0,
+    seed: Seed = 0,
     *,
     as_json: AsJson = False,
 ) -> None:

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 import typer
 from pluralbench_runs import log_status
+from pluralbench_runs.options import Seed
 
 from pluralbench.commands.options import Plots
 from pluralbench.commands.terminal import console, errors
@@ -30,7 +31,7 @@ def judge_metrics(
     form: Annotated[
         Literal["table", "markdown", "latex", "json"], typer.Option("--format", help="Output format.")
     ] = "table",
-    seed: Annotated[int, typer.Option(help="Seed of every draw.")] = 0,
+    seed: Seed = 0,
 ) -> None:
     """Measure verdicts with certainty: accuracy, calibration, and accuracy above a threshold of certainty.
 

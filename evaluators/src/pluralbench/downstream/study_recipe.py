@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pluralbench_calls.chat import ConnectionConfig
 from pluralbench_policies.config import OptimizeConfig
-from pluralbench_runs import FrozenModel, Recipe, check_recipe, read_recipe, recipe_path
+from pluralbench_runs import FrozenModel, Recipe, Seed, check_recipe, read_recipe, recipe_path
 from pydantic import Field, field_validator, model_validator
 
 from pluralbench.config import (
@@ -164,7 +164,7 @@ class StudyRecipe(Recipe):
 
     title: str
     about: str = ""
-    seed: int = 0
+    seed: Seed = 0
     policy: str | None = None
     models: tuple[Model, ...] = Field(min_length=1)
     benchmarks: dict[Name, Items] = Field(default_factory=dict)

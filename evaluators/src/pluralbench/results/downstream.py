@@ -5,7 +5,7 @@ from typing import Any
 from pluralbench_calls import ChatModel
 from pluralbench_policies.config import OptimizeConfig
 from pluralbench_rewards import ModelRecord, ScoringConfig
-from pluralbench_runs import FrozenModel
+from pluralbench_runs import FrozenModel, Seed
 from pydantic import Field
 
 from pluralbench.config import OutcomeConfig, SamplingConfig
@@ -60,7 +60,7 @@ class DownstreamRunConfig(RunConfig):
     judge: ChatModel | None = None
     prompts_digest: str | None = None
     system_digest: str
-    seed: int
+    seed: Seed
 
 
 class BestOfNRunConfig(DownstreamRunConfig):

@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from pluralbench_calls import ChatModel, ConnectionConfig
 from pluralbench_rewards import ModelRecord, ScoringConfig
-from pluralbench_runs import FrozenModel
+from pluralbench_runs import FrozenModel, Seed
 from pydantic import Field
 
 from pluralbench.config import JudgeConfig, PersonaJudgeConfig
@@ -59,7 +59,7 @@ class JudgeRunConfig(EvaluationRunConfig):
     model: ChatModel
     prompts_digest: str
     judging: JudgeConfig
-    seed: int
+    seed: Seed
     connection: ConnectionConfig = ConnectionConfig()
 
 
@@ -73,7 +73,7 @@ class PersonaJudgeRunConfig(EvaluationRunConfig):
     prompts_version: str
     prompts_digest: str
     judging: PersonaJudgeConfig
-    seed: int
+    seed: Seed
     connection: ConnectionConfig = ConnectionConfig()
 
 

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pluralbench_local.personal.options import Method, PersonalConfig
 from pluralbench_rewards import ModelRecord, ScoringConfig
-from pluralbench_runs import FrozenModel
+from pluralbench_runs import FrozenModel, Seed
 from pydantic import Field
 
 from pluralbench.config import PersonalizeConfig
@@ -87,7 +87,7 @@ class TrainedRecord(FrozenModel):
 
     method: Method
     condition: Condition
-    seed: int
+    seed: Seed
     user_context: ContextSource
     folder: str
     digest: str | None = None

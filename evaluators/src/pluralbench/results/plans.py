@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from pluralbench_calls import ChatModel, ConnectionConfig
 from pluralbench_rewards import ModelRecord
+from pluralbench_runs import Seed
 from pydantic import Field
 
 from pluralbench.config import AspectMatchingConfig, PlanConfig, SynthesizeConfig
@@ -40,7 +41,7 @@ class PlanRunConfig(RunConfig):
     matching: AspectMatchingConfig
     encoder: str | None = None
     prompts_digest: str
-    seed: int
+    seed: Seed
     connection: ConnectionConfig = ConnectionConfig()
 
 
@@ -88,7 +89,7 @@ class SynthesizeRunConfig(RunConfig):
     benchmark: BenchmarkRecord
     data: DataRecord
     synthesizing: SynthesizeConfig
-    seed: int
+    seed: Seed
     connection: ConnectionConfig = ConnectionConfig()
 
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from pluralbench_calls import Price
 from pluralbench_rewards import ServedRecord, Work
-from pluralbench_runs import FrozenModel, Recipe, versions
+from pluralbench_runs import FrozenModel, Recipe, Seed, versions
 from pydantic import Field
 
 from pluralbench.config import OnEmpty, Profile
@@ -141,7 +141,7 @@ class DataRecord(FrozenModel):
     split: str | None = None
     limit: int | None = Field(None, ge=1)
     items: int | None = Field(None, ge=1)
-    items_seed: int = 0
+    items_seed: Seed = 0
     clusters: Clusters | None = None
     history: EarlierRecord | None = None
     left_out: dict[str, int] = Field(default_factory=dict, exclude_if=operator.not_)

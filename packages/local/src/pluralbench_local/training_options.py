@@ -2,7 +2,7 @@
 
 from typing import Literal, Self
 
-from pluralbench_runs import FrozenModel
+from pluralbench_runs import FrozenModel, Seed
 from pydantic import Field, field_validator, model_validator
 
 
@@ -67,7 +67,7 @@ class TrainingConfig(FrozenModel):
     )
     eval_steps: int = Field(50, ge=1, description="Steps between two evaluations on held-out data.")
     save_steps: int = Field(50, ge=1, description="Steps between two checkpoints.")
-    seed: int = Field(0, description="Random seed.")
+    seed: Seed = Field(0, description="Random seed.")
 
     @field_validator("lora", mode="before")
     @classmethod

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal, Self
 
 from pluralbench_rewards import Group, Message, ModelRecord
-from pluralbench_runs import FrozenModel, Recipe, digest
+from pluralbench_runs import FrozenModel, Recipe, Seed, digest
 from pydantic import Field, model_validator
 
 Algorithm = Literal["ppo", "rloo", "grpo"]
@@ -63,7 +63,7 @@ class OptimizeConfig(FrozenModel):
     gradient_checkpointing: bool = Field(default=False, description="Use less memory and a third more time.")
     kl_steps: int = Field(5, ge=0, description="Steps between two measurements of the KL divergence; 0: never.")
     save_steps: int = Field(50, ge=1, description="Steps between two checkpoints.")
-    seed: int = Field(0, description="Random seed.")
+    seed: Seed = Field(0, description="Random seed.")
 
     @property
     def completions(self) -> int:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, Self
 
 from pluralbench_rewards import Message, ModelRecord
-from pluralbench_runs import FrozenModel, Recipe, digest
+from pluralbench_runs import FrozenModel, Recipe, Seed, digest
 from pydantic import Field, model_validator
 
 PLANNER_FILE = "planner.json"
@@ -62,7 +62,7 @@ class PlannerConfig(FrozenModel):
     gradient_checkpointing: bool = Field(default=False, description="Use less memory and a third more time.")
     eval_steps: int = Field(250, ge=1, description="Steps between two evaluations on held-out data.")
     save_steps: int = Field(250, ge=1, description="Steps between two checkpoints.")
-    seed: int = Field(0, description="Random seed.")
+    seed: Seed = Field(0, description="Random seed.")
 
     @property
     def accumulation(self) -> int:

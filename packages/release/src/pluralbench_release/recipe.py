@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
 
-from pluralbench_runs import FrozenModel, PathName, Recipe, read_recipe
+from pluralbench_runs import FrozenModel, PathName, Recipe, Seed, read_recipe
 from pydantic import Field
 
 # Keys that recipes and manifests of earlier releases have, and what they are called now.
@@ -42,7 +42,7 @@ class ReleaseRecipe(Recipe):
 
     name: ReleaseName = Field(description="What the dataset is called, as dist/NAME and on its card.")
     version: str = Field("0.1.0", pattern=r"^\d+\.\d+\.\d+$")
-    seed: int = Field(42, description="Seed of every draw.")
+    seed: Seed = Field(42, description="Seed of every draw.")
     title: str | None = Field(
         None,
         pattern=r"^[^\n]*\S[^\n]*$",

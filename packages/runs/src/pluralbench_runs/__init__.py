@@ -1,7 +1,7 @@
 """Building blocks of PluralBench commands: recipes, output directories that resume, progress bars and errors."""
 
 from pluralbench_runs.atomic_files import atomic_write, write_text
-from pluralbench_runs.canonical import Json, canonical_json, digest, file_digest, rng_for
+from pluralbench_runs.canonical import Json, Seed, canonical_json, digest, file_digest, rng_for
 from pluralbench_runs.cluster import ClusterConfig, ClusterError
 from pluralbench_runs.command import Program, run
 from pluralbench_runs.errors import OutputError, RecipeError, UserError, did_you_mean, one_line
@@ -46,6 +46,7 @@ __all__ = [
     "Recipe",
     "RecipeError",
     "RelativePath",
+    "Seed",
     "SplitName",
     "UserError",
     "atomic_write",

@@ -4,14 +4,20 @@ import hashlib
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Annotated
 
 import orjson
 import rfc8785
+from pydantic import Field
 
 from pluralbench_runs.errors import RecipeError, one_line
 from pluralbench_runs.regular_files import open_file
 
 SCALARS = frozenset((str, int, bool, type(None)))  # not float, which orjson writes in another form
+
+MAX_SEED = 2**32 - 1  # of NumPy's older generator, which MinHash and the trainers of transformers seed
+Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
+"""A seed in a recipe or a configuration."""
 
 Json = None | bool | int | float | str | Sequence["Json"] | Mapping[str, "Json"]
 

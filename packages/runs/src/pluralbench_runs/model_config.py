@@ -9,6 +9,7 @@ from pluralbench_runs.errors import UserError, one_line
 from pluralbench_runs.regular_files import read_small, walk_files
 
 COUNT = re.compile(r"(layers?|labels|heads|experts)$")
+LAYERS = {"num_hidden_layers", "n_layer", "n_layers"}  # other counts may be 0, such as those of experts
 MAX_COUNT = 2_000  # layers and so on; each takes time or memory before any weights are read
 MAX_VALUES = 100_000  # a library copies and compares all values several times
 CONFIG_FILES = "*config*.json"
@@ -22,9 +23,9 @@ UNSAFE_ARGUMENTS = {"weights_only", "use_kernels", "kernel_config", "allow_all_k
 def config_error(config: Any) -> str:
     """Explain why a model's configuration must not be loaded.
 
-    Three things are refused: code on the Hub (an attention or experts implementation of the form ORG/NAME, which the
-    library `kernels` would download and run), arguments that run code or write files (`UNSAFE_ARGUMENTS`), and counts
-    and lists that would take endless time and memory.
+    Refused are code on the Hub (an attention or experts implementation of the form ORG/NAME, which the library
+    `kernels` would download and run), arguments that run code or write files (`UNSAFE_ARGUMENTS`), counts and lists
+    that would take endless time and memory, and a model without layers.
 
     Returns:
         The end of a sentence that begins with the configuration's name; "" if nothing is wrong.
@@ -46,6 +47,8 @@ def config_error(config: Any) -> str:
             return f"names code on the Hub (`{key}`: {value!r:.80}), which would run on this machine; remove that key"
         elif COUNT.search(key) and isinstance(value, int | float) and value > MAX_COUNT:
             return f"sets `{key}` to {value:,}; the maximum is {MAX_COUNT:,}"
+        elif key in LAYERS and isinstance(value, int | float) and value < 1:
+            return f"sets `{key}` to {value:,}; a model has at least one"
     return ""
 
 

@@ -23,6 +23,7 @@ import typer
 from pydantic import BaseModel, Field, ValidationError
 from pydantic.fields import FieldInfo
 
+from pluralbench_runs.canonical import MAX_SEED
 from pluralbench_runs.errors import RecipeError
 from pluralbench_runs.recipe import FrozenModel, Recipe, models_in
 
@@ -31,7 +32,7 @@ MAX_SHOWN = 3  # values of a list in --help
 # A keyword argument in an error message, such as `on_empty="drop"`.
 ARGUMENT = re.compile(r"`(?P<name>[a-z_][\w.]*)=(?P<value>[^`]+)`")
 
-Seed = Annotated[int, typer.Option(help="Random seed.", rich_help_panel=RESULT)]
+Seed = Annotated[int, typer.Option(help="Random seed.", min=0, max=MAX_SEED, rich_help_panel=RESULT)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Fresh = Annotated[
     bool, typer.Option("--fresh", help="Start over, and replace existing output.", rich_help_panel=RESULT)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import ClassVar, Generic, TypeVar
 
 import polars as pl
-from pluralbench_runs import FrozenModel, Recipe, digest, output_directory, read_recipe, write_recipe, write_text
+from pluralbench_runs import FrozenModel, Recipe, Seed, digest, output_directory, read_recipe, write_recipe, write_text
 from pluralbench_tables import csv_text, read_csv, unescape_formulas
 from pydantic import Field
 
@@ -45,7 +45,7 @@ class StudyRecipe(Recipe):
 
     annotators: list[str] = Field(min_length=1)
     annotators_per_item: int = Field(ge=1)
-    seed: int = 0
+    seed: Seed = 0
     key_digest: str = ""
 
 

@@ -2,7 +2,7 @@
 
 from typing import Literal, NamedTuple, Self, get_args
 
-from pluralbench_runs import FrozenModel
+from pluralbench_runs import FrozenModel, Seed
 from pydantic import Field, model_validator
 
 Method = Literal["bt", "gpo", "vpl", "pal", "synthesizeme"]
@@ -66,7 +66,7 @@ class PersonalConfig(FrozenModel):
     num_prototypes: int = Field(2, ge=1, le=1000, description="pal: preference prototypes that a user mixes.")
     mixture_learning_rate: float = Field(5e-3, gt=0, description="pal: learning rate of the mixture weights.")
     temperature_learning_rate: float = Field(1e-1, gt=0, description="pal: learning rate of the temperature.")
-    seed: int = Field(0, description="Random seed.")
+    seed: Seed = Field(0, description="Random seed.")
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
