@@ -12,7 +12,9 @@ from persona_tables import release
 from persona_tables import rows as persona_rows
 from pluralbench import DataConfig, JudgeConfig, LocalModel, PromptConfig, load_run
 from pluralbench.config import ScoringConfig
+from pluralbench.errors import RunError
 from pluralbench.evaluation.folders import run_folder
+from pluralbench.results.finding import find_runs
 from pluralbench_rewards import FunctionModel
 from pluralbench_runs import Recipe
 from verbs import by_text
@@ -115,3 +117,24 @@ def test_judges_have_folders_likewise(pairs: Callable[..., Rows]) -> None:
         "persona-judge-j-certainty-key",
     ]
     assert len(names) == 7
+
+
+@pytest.mark.parametrize("place", [".", "/", "..", ""])
+def test_a_directory_without_a_name_of_its_own_is_not_a_run(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(RunError, match=r"is not a finished run; it has no run\.json"):
+        load_run(place)
+
+
+def test_the_current_directory_may_be_that_of_an_unfinished_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("here", "here.work"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    for read in (load_run, lambda place: find_runs([Path(place)])):
+        with pytest.raises(RunError, match=r"is not (a )?finished"):
+            read(".")

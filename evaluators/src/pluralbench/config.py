@@ -73,6 +73,7 @@ PERSONAS = (
     "Output of `synthesize`, or JSON Lines with persona and the id of an item or a user. Default: the data's personas."
 )
 PROFILE = "User context in the prompt: none, posts (raw), inferred aspects (plan) or a description (persona)."
+MAX_ATTEMPTS = 100
 ATTEMPTS = "Maximum number of requests per item until a reply can be parsed."
 MAX_TOKENS = "Maximum tokens per reply."
 ORDERS = "both: judge both response orders; one: a single order, drawn by the seed or as in the data."
@@ -227,7 +228,7 @@ class JudgeConfig(ReplyConfig):
     temperature: float = Field(0.0, ge=0, description=TEMPERATURE)
     top_p: float | None = Field(None, gt=0, le=1, description=TOP_P)
     max_tokens: int = Field(512, ge=1, description=MAX_TOKENS)
-    attempts: int = Field(4, ge=1, description=ATTEMPTS)
+    attempts: int = Field(4, ge=1, le=MAX_ATTEMPTS, description=ATTEMPTS)
 
 
 class SynthesizeConfig(ReplyConfig, SynthesisConfig):
@@ -236,7 +237,7 @@ class SynthesizeConfig(ReplyConfig, SynthesisConfig):
     temperature: float = Field(0.0, ge=0, description=TEMPERATURE)
     top_p: float | None = Field(None, gt=0, le=1, description=TOP_P)
     max_tokens: int = Field(512, ge=1, description=MAX_TOKENS)
-    attempts: int = Field(4, ge=1, description=ATTEMPTS)
+    attempts: int = Field(4, ge=1, le=MAX_ATTEMPTS, description=ATTEMPTS)
 
 
 class PersonaJudgeConfig(ReplyConfig):
@@ -254,7 +255,7 @@ class PersonaJudgeConfig(ReplyConfig):
     temperature: float = Field(0.7, ge=0, description=TEMPERATURE)
     top_p: float | None = Field(0.95, gt=0, le=1, description=TOP_P)
     max_tokens: int = Field(512, ge=1, description=MAX_TOKENS)
-    attempts: int = Field(4, ge=1, description=ATTEMPTS)
+    attempts: int = Field(4, ge=1, le=MAX_ATTEMPTS, description=ATTEMPTS)
 
 
 class DownstreamPromptConfig(PromptConfig):
@@ -363,7 +364,7 @@ class OutcomeConfig(FrozenModel):
         json_schema_extra={"flag": "--judged"},
     )
     max_tokens: int = Field(512, ge=1, description=MAX_TOKENS)
-    attempts: int = Field(4, ge=1, description=ATTEMPTS)
+    attempts: int = Field(4, ge=1, le=MAX_ATTEMPTS, description=ATTEMPTS)
 
 
 class PersonalizeConfig(FrozenModel):

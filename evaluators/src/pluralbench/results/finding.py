@@ -14,11 +14,10 @@ from pluralbench.results.downstream import DownstreamRunConfig
 from pluralbench.results.evaluations import EvaluationRunConfig
 from pluralbench.results.personalize import PersonalizeRunConfig
 from pluralbench.results.plans import PlanRunConfig
-from pluralbench.results.runs import RUN_FILE, Downstream, Personalized, Plans, Run, load_run
+from pluralbench.results.runs import RUN_FILE, UNFINISHED, Downstream, Personalized, Plans, Run, load_run
 from pluralbench.results.suite import SUITE_FILE, SuiteRun, load_suite
 from pluralbench.results.summary import SUMMARY
 
-UNFINISHED = ".work"
 STUDY_FILE = "study.toml"
 """Recipe in the directory of a study."""
 
@@ -188,6 +187,6 @@ def _no_run_message(path: Path) -> str:
         return f"{path} is a file; give a run directory, or a directory that contains some."
     if path.is_dir() and any(inside.suffix == UNFINISHED for inside in path.iterdir()):
         return f"{path} contains no finished run; to resume the unfinished ones, run their commands again."
-    if path.with_name(path.name + UNFINISHED).exists():
+    if Path(f"{path.absolute()}{UNFINISHED}").exists():
         return f"{path} is not finished; to resume the run, run its command again."
     return f"{path} contains no run." if path.is_dir() else f"The directory {path} does not exist."

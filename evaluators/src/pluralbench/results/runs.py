@@ -51,6 +51,7 @@ from pluralbench.results.summary import COUNTS, SUMMARY, items_text, number_text
 SCHEMA_VERSION: Literal[2] = 2
 RUN_SCHEMA: Literal["urn:pluralbench:run:2"] = "urn:pluralbench:run:2"
 ITEMS_FILE, METRICS_FILE, RUN_FILE = "items.parquet", "metrics.json", "run.json"
+UNFINISHED = ".work"
 LEDGER_FILE, VERDICTS_FILE = "ledger.parquet", "verdicts.csv"
 MISSING = Estimate(None)
 BASELINES = {"coin": "coin", "longer": "longer answer", "shorter": "shorter answer"}
@@ -345,7 +346,7 @@ def load_run(path: str | Path, of: type[RunConfig] = RunConfig, *, part: bool = 
     """
     path = Path(path)
     if not (path / RUN_FILE).is_file():
-        unfinished = path.with_name(path.name + ".work").exists()
+        unfinished = Path(f"{path.absolute()}{UNFINISHED}").exists()
         hint = "to resume it, run its command again" if unfinished else f"it has no {RUN_FILE}"
         raise RunError(f"{path} is not a finished run; {hint}.")
     file = read_file(path / RUN_FILE, ANY_FILE, SCHEMA_VERSION)

@@ -31,7 +31,7 @@ class TrainingConfig(FrozenModel):
     variance ("large"). Rewards of a small head start near 0, so a few steps teach more.
     """
 
-    epochs: int = Field(2, ge=1, description="Passes over the training data.")
+    epochs: int = Field(2, ge=1, le=10_000, description="Passes over the training data.")
     batch_size: int = Field(16, ge=2, description="Responses per batch; only pairs within a batch are compared.")
     gradient_accumulation_steps: int = Field(16, ge=1, description="Batches per optimizer step, equally weighted.")
     learning_rate: float = Field(

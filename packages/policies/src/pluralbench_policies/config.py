@@ -35,7 +35,7 @@ class OptimizeConfig(FrozenModel):
     algorithm: Algorithm = Field(
         "ppo", description="ppo trains a critic; rloo and grpo compare completions of a prompt."
     )
-    epochs: int = Field(1, ge=1, description="Passes over the training data.")
+    epochs: int = Field(1, ge=1, le=10_000, description="Passes over the training data.")
     max_steps: int | None = Field(None, ge=1, description="Number of steps. Default: by the epochs.")
     batch_size: int = Field(128, ge=1, description="Prompts per step.")
     num_generations: int | None = Field(

@@ -80,7 +80,7 @@ class FunctionModel:
                 )
         try:
             return [[float(value) for value in row] for row in rows]
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise FunctionError(f"{self._title} returned a score that is not a number ({error}).") from None
 
     @property

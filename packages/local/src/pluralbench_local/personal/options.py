@@ -52,7 +52,7 @@ class PersonalConfig(FrozenModel):
     history_size: int = Field(
         10, ge=0, description="gpo, vpl: maximum number of earlier pairs per user, the latest first."
     )
-    epochs: int | None = Field(None, ge=1, description="Passes over the training data.")
+    epochs: int | None = Field(None, ge=1, le=10_000, description="Passes over the training data.")
     batch_size: int | None = Field(None, ge=1, description="Pairs per step.")
     learning_rate: float | None = Field(
         None, gt=0, description="Peak learning rate, followed by cosine decay to 0; for pal that of the projectors."
