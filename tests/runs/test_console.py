@@ -114,3 +114,12 @@ def test_whatever_a_command_writes_is_text(
     assert not set(written) & set("\x07\x9b\x85\u202e\u2066")
     assert not set(written.split("\x1b")[1:]) & {"]0;title", "]8;;http://e.x", "[2Jd"}
     assert "http" not in written
+
+
+def test_no_columns_are_as_many_as_by_default(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "0")
+    console = make_console()
+    console.print("all of this")
+    assert (console.width, capsys.readouterr().out) == (80, "all of this\n")

@@ -23,6 +23,7 @@ CONTROLS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 # neighbors.
 NOT_ISOLATES = re.compile(CONTROLS.pattern.replace("\u2069", "\u2067"))
 UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+DEFAULT_WIDTH = 80
 
 
 def sanitize(text: str, *, isolates: bool = False) -> str:
@@ -108,4 +109,7 @@ def _unlinked(style: Style | None) -> Style | None:
 
 def make_console(**options: Any) -> PlainConsole:
     """Create a console that prints text unchanged, without markup, highlighting or wrapping."""
-    return PlainConsole(**{"highlight": False, "markup": False, "emoji": False, "soft_wrap": True} | options)
+    console = PlainConsole(**{"highlight": False, "markup": False, "emoji": False, "soft_wrap": True} | options)
+    if console.width < 1:  # COLUMNS=0, with which nothing would be printed
+        console.width = DEFAULT_WIDTH
+    return console
