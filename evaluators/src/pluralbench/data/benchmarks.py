@@ -4,6 +4,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -220,6 +221,7 @@ def benchmark_entries(names: Sequence[str] = ()) -> dict[str, BenchmarkEntry]:
     return {name: _find_entry(name, builtin) for name in names or builtin}
 
 
+@cache
 def _builtin_entries() -> dict[str, BenchmarkEntry]:
     text = files("pluralbench.data").joinpath("benchmarks.toml").read_text(encoding="utf-8")
     return {name: BenchmarkEntry.model_validate(values) for name, values in tomllib.loads(text).items()}
