@@ -26,14 +26,14 @@ def _one_quiet_thread() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
-    """`folders("gemma2", "implicit")`: the folder of a tiny model, made once."""
+    """`folders("gemma2", "implicit")`: the folder of a tiny model of two layers, made once; each layer is the same code."""
     root, made = tmp_path_factory.mktemp("models"), dict[str, str]()
 
     def folder(architecture: str = "llama", kind: str = "classifier", **settings: Any) -> str:
         name = f"{architecture} {kind} {sorted(settings.items())}"
         if name not in made:
             save = save_classifier if kind == "classifier" else save_language_model
-            made[name] = save(Path(root / str(len(made))), architecture, **settings)
+            made[name] = save(Path(root / str(len(made))), architecture, **({"num_hidden_layers": 2} | settings))
         return made[name]
 
     return folder

@@ -23,7 +23,7 @@ from pluralbench_rewards import Group
 for kind, folder in zip(sys.argv[1::2], sys.argv[2::2]):
     model = load(folder, kind=kind, device="cpu")
     for mode in ("fast", "exact"):
-        for length in (3, 2000):
+        for length in (3, 500):
             group = Group("q", [{"role": "user", "content": "a quiet hobby " * length}], ["origami", ""])
             score(model, [group], mode=mode, on_overflow="truncate-left")
 print("done")
@@ -35,7 +35,7 @@ def stderr_of(folders: dict[str, str], tmp_path: Path) -> str:
     words = [word for folder, kind in folders.items() for word in (kind, folder)]
     result = subprocess.run(
         [sys.executable, "-W", "always", "-c", RUN, *words],
-        env=environment({"HF_MODULES_CACHE": str(tmp_path), "OMP_NUM_THREADS": "2"}),
+        env=environment({"HF_MODULES_CACHE": str(tmp_path)}),
         capture_output=True,
         encoding="utf-8",
         timeout=120,

@@ -266,12 +266,11 @@ def test_a_coin_has_the_chance_of_each_rule() -> None:
     for rule in ("best-of-n", "best-of-n-shared", "mean-of-pairs", "pairs"):
         benchmark = Benchmark(title="t", credit={"*": rule})
         for name, (right, wrong) in sizes.items():
-            drawn: list[Any] = []
-            for _ in range(300):
-                scores = rng.random(right + wrong).tolist()
-                items, listed = items_of({name: (scores[:right], scores[right:])}, "s")
-                decisions = decide(items, listed)
-                drawn.append(item_credits(benchmark, decisions)["credit"].mean())
+            scores = {f"{name} {number}": rng.random(right + wrong).tolist() for number in range(300)}
+            items, listed = items_of({own: (of[:right], of[right:]) for own, of in scores.items()}, "s")
+            decisions = decide(items, listed)
+            drawn = item_credits(benchmark, decisions)["credit"].to_list()
+            assert len(drawn) % 300 == 0
             assert chance_credits(benchmark, decisions)["credit"].mean() == pytest.approx(np.mean(drawn), abs=0.07)
 
 

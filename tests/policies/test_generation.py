@@ -297,11 +297,11 @@ def test_the_embedded_model_answers(tmp_path: Path) -> None:
     folder = language_model()
     assert embedded_folder(folder, dtype="float32") == folder
     question = user("What is the capital of France? Answer in one sentence.")
-    greedy = chat_model_of(folder, temperature=0.0, max_tokens=32)
+    greedy = chat_model_of(folder, temperature=0.0, max_tokens=16)
     [answer] = answered(tmp_path, requests_for(greedy, [question], 1), Generation(folder))
     assert "Paris" in answer.text
-    assert answer.text == greedily(str(folder), question, 32)
-    requests = requests_for(chat_model_of(folder, temperature=0.7, top_p=0.9, max_tokens=40), [question], 8)
+    assert answer.text == greedily(str(folder), question, 16)
+    requests = requests_for(chat_model_of(folder, temperature=0.7, top_p=0.9, max_tokens=16), [question], 4)
     samples = answered(tmp_path, requests, Generation(folder))
     assert len({sample.text for sample in samples}) > 1
     assert {sample.outcome for sample in samples} <= {"answer", "length"}
