@@ -26,7 +26,7 @@ def _one_quiet_thread() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
-    """`folders("gemma2", "implicit")`: the folder of a tiny model of two layers, made once; each layer is the same code."""
+    """`folders("gemma2", "implicit")`: the folder of a tiny model, made once. Two layers run the code of more."""
     root, made = tmp_path_factory.mktemp("models"), dict[str, str]()
 
     def folder(architecture: str = "llama", kind: str = "classifier", **settings: Any) -> str:

@@ -50,7 +50,7 @@ def test_a_process_that_loads_and_scores_says_nothing(
     tmp_path: Path, classifiers: Folders, language_models: Folders
 ) -> None:
     folders = {classifiers(name): "classifier" for name in ("llama", "mistral", "bert", "gpt-oss")}
-    assert stderr_of(folders | {language_models(): "implicit"}, tmp_path) == ""
+    assert without_status(stderr_of(folders | {language_models(): "implicit"}, tmp_path)) == ""
 
 
 def test_a_model_that_takes_no_other_attention_says_nothing_either(classifiers: Folders) -> None:

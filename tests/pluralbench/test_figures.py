@@ -42,7 +42,7 @@ def of_runs(models: int, folder: Path) -> Makes:
     runs += [persona_run(n, folder, name) for n in range(models) for name in ("all", "none")] if models < 12 else []
     runs += chinese_runs(models, renamed=LONG_CATEGORIES)
     runs += [places_run("last", 0.3), places_run("even", 0.5)]
-    return dict(figures_of(runs)) | dict(figures_of(translated_runs()) if models > 1 else ())
+    return dict(figures_of(runs))
 
 
 def of_one_model(folder: Path) -> Makes:
@@ -51,6 +51,10 @@ def of_one_model(folder: Path) -> Makes:
     for stem, make in of_runs(1, folder).items():
         first.setdefault(getattr(make, "func", stem), (stem, make))
     return dict(first.values())
+
+
+def of_translations(_: Path) -> Makes:
+    return dict(figures_of(translated_runs()))
 
 
 def of_scripts(_: Path) -> Makes:
@@ -88,6 +92,7 @@ FIGURES: dict[str, Callable[[Path], Makes]] = {
     "one model": partial(of_runs, 1),
     "four models": partial(of_runs, 4),
     "twelve models": partial(of_runs, 12),
+    "translations": of_translations,
     "all languages": of_scripts,
     "one judge": partial(of_verdicts, 1, 1, ("none", "least", "all", "key")),
     "five judges": partial(of_verdicts, 5, 4, ("key", "all")),

@@ -272,7 +272,7 @@ def test_a_model_on_the_embedded_one_is_scored_and_selects_answers(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(session_folder(CACHE)))
     status, said, error = run(
-        "personalize", "local", "--data", "sample", "--limit", "4", "--methods", "bt", "--seeds", "1", "--epochs", "1",
+        "personalize", "local", "--data", "sample", "--limit", "10", "--methods", "bt", "--seeds", "1", "--epochs", "1",
         "--profile-size", "1", "--out", tmp_path / "out",
     )  # fmt: skip
     assert status == 0, error

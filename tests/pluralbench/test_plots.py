@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from statistics import fmean
 
@@ -30,8 +31,8 @@ from pluralbench_measures.bootstrap import Estimate
 from pluralbench_schemas import ENGLISH, LANGUAGES
 
 SECTIONS = ("Chat", "Chat Hard", "Safety", "Reasoning")
-ALL = [code for code in LANGUAGES if code != ENGLISH]
-SOME = ["arb_Arab", "spa_Latn", "zho_Hans"]
+ALL = tuple(code for code in LANGUAGES if code != ENGLISH)
+SOME = ("arb_Arab", "spa_Latn", "zho_Hans")
 NAMES = ("org/Reward-V2-Llama-3.2-1B", "org/Nemotron-70B-Reward-with-a-very-long-name-v0.2", "gpt-5-mini", "org/aya-8b")
 ENGLISH_ONLY = ["Hindi", "Japanese", "Korean", "Chinese (simplified)", "Chinese (traditional)"]
 needs_noto = pytest.mark.skipif(bool(unrendered(LANGUAGES)), reason="fonts-noto-core and -cjk are not installed")
@@ -41,7 +42,8 @@ WIN, LOSS = pl.lit("win"), pl.lit("loss")
 ITEMS = 40  # in each language
 
 
-def a_run(number: int, codes: Sequence[str], *, english: bool = True, model: str | None = None) -> Run:
+@cache
+def a_run(number: int, codes: tuple[str, ...], *, english: bool = True, model: str | None = None) -> Run:
     """A run on the same items in these languages, and on translations."""
     draw_ = random.Random(number)
     places = [(code, SUBSETS[n % 4], f"q{n}") for code in (*[ENGLISH] * english, *codes) for n in range(ITEMS)]
@@ -56,7 +58,7 @@ def a_run(number: int, codes: Sequence[str], *, english: bool = True, model: str
     return run_of(rows, "multilingual", model=name, path=f"runs/{number}")
 
 
-def several(models: int, codes: Sequence[str] = ALL, *, english: bool = True) -> list[Run]:
+def several(models: int, codes: tuple[str, ...] = ALL, *, english: bool = True) -> list[Run]:
     return [a_run(number, codes, english=english) for number in range(models)]
 
 
@@ -223,7 +225,7 @@ def test_every_language_is_also_named_in_its_own_script() -> None:
 def test_a_language_that_no_font_has_is_named_in_english(no_more_fonts: None, tmp_path: Path) -> None:
     assert unrendered(ALL) == ENGLISH_ONLY
     assert unrendered(["arb_Arab", "xyz_Xyzz", ENGLISH]) == []
-    runs = several(1, ["hin_Deva", "jpn_Jpan", "kor_Hang", "zho_Hans", "zho_Hant", "arb_Arab"])
+    runs = several(1, ("hin_Deva", "jpn_Jpan", "kor_Hang", "zho_Hans", "zho_Hant", "arb_Arab"))
     draw(runs, tmp_path)  # a glyph that is missing would be a warning, and so an error
     labels = [label.get_text() for label in drawn(runs, "consistency").axes[0].get_yticklabels()]
     assert set(ENGLISH_ONLY) <= set(labels)

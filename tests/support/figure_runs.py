@@ -46,6 +46,7 @@ def name_of(number: int) -> str:
     return NAMES[number] if number < len(NAMES) else f"org/model-{number}"
 
 
+@cache
 def benchmark_run(number: int, benchmark: str, *, items: int = 20) -> Run:
     """A run of a model on a benchmark."""
     draws = random.Random(f"{number} {benchmark}")
