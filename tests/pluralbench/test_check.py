@@ -19,6 +19,8 @@ from made_personalize import made_items, made_personalized
 from made_runs import decision, run_of
 from pluralbench import ConnectionConfig, load_run
 from pluralbench.contract import Group
+from pluralbench.data.benchmarks import Benchmark, known_benchmarks
+from pluralbench.evaluation.loading import benchmark_record
 from pluralbench.leaderboard.checks import check_submission
 from pluralbench.leaderboard.findings import CheckResult
 from pluralbench.leaderboard.reproduction import RunInputs
@@ -27,6 +29,7 @@ from pluralbench.leaderboard.unusual import check_margins
 from pluralbench.results import Run
 from pluralbench.results.evaluations import ScoreResult
 from pluralbench.results.runs import ITEMS_FILE, LEDGER_FILE, METRICS_FILE, RUN_FILE
+from pluralbench_runs import digest
 from written_tables import write
 
 Command = Callable[..., tuple[int, str, str]]
@@ -188,7 +191,7 @@ def as_scores(run: Run) -> Run:
     run = rewritten(run, run.items.drop("calls_chosen", "calls_rejected"))
     model = run.result.model.model_copy(update={"kind": "classifier", "provider": None})
     config = made_runs.config_of(run.config.benchmark.description, run.config.benchmark.name, {}, model=run.name)
-    of = {"data": run.config.data, "prompt": run.config.prompt, "model": model}
+    of = {"benchmark": run.config.benchmark, "data": run.config.data, "prompt": run.config.prompt, "model": model}
     values = json.loads((run.path / RUN_FILE).read_text(encoding="utf-8"))
     values |= {"verb": "score", "config": config.model_copy(update=of).model_dump(mode="json")}
     values["result"] = ScoreResult(model=model).model_dump(mode="json")
@@ -247,6 +250,52 @@ def test_a_forged_run_is_refused_set_apart_or_remarked_upon(
     checked = check_submission(forge(made.copy(kind, tmp_path)))
     assert checked.state == state, checked
     assert sentence in said(checked, "refused" if state == "refused" else "unusual"), checked
+
+
+def described(run: Run, **changes: Any) -> Run:
+    """The run with another description of its benchmark, and with what follows from it in its config."""
+    description = Benchmark.model_validate(run.config.benchmark.description.model_dump() | changes)
+    of = run.config.data
+    record = benchmark_record(run.config.benchmark.name, description, of.location, of.revision)
+    change_config(run, benchmark=record.model_dump(mode="json"))
+    return change_config(run, data={"benchmark_digest": digest(description.model_dump(mode="json"))})
+
+
+CHINESE = known_benchmarks()["chinese"].columns
+ANOTHER, DATA = "another `{}` than follows from its calls", "records another `{}` of the data"
+RECORDS: list[tuple[str, Callable[..., Run], Row, str]] = [
+    ("score", change_config, {"benchmark": {"title": "Pairs"}}, "records the title Pairs, but its data gives Pairs (p"),
+    ("score", change_config, {"benchmark": {"rule": "luck"}}, "records the rule luck, but"),
+    ("score", change_config, {"data": {"license": "MIT"}}, DATA.format("license")),
+    ("score", change_config, {"data": {"ignored_columns": ["x"]}}, DATA.format("ignored_columns")),
+    ("score", change_config, {"data": {"answered": ["q1"]}}, DATA.format("answered")),
+    ("score", change_config, {"model": {"parameters": 7}}, "two different values of the parameters: 7 and None"),
+    ("score", change_config, {"model": {"commit": "c"}}, "two different values of the commit: c and None"),
+    ("score", change_config, {"prompt": {"profile": None}}, "does not record the user context"),
+    ("score", change_config, {"prompt": {"profile": "raw"}}, "user context in its prompts was not checked."),
+    ("score", change_config, {"prompt": {"wordings_digest": "d"}}, "Its prompts differ from those of this version"),
+    ("score", change_record, {"items_dropped": 1}, "records 1 items dropped, but items.parquet has 0."),
+    ("score", change_record, {"tolerance": 9.0}, "records no decisions within tolerance, but items.parquet has 30."),
+    ("judge", change_record, {"model": {"kind": "classifier"}}, ANOTHER.format("model")),
+    ("judge", change_record, {"prompt_tokens": 1}, ANOTHER.format("prompt_tokens")),
+    ("judge", change_record, {"readings": {"strict": 1}}, ANOTHER.format("readings")),
+    ("judge", change_record, {"invalid_reasons": {"x": 1}}, ANOTHER.format("invalid_reasons")),
+    ("judge", change_record, {"cost": {"dollars": 0.01}}, ANOTHER.format("cost")),
+    ("personas", change_record, {"ties_excluded": {"prism": 0}}, ANOTHER.format("ties_excluded")),
+    ("personas", change_record, {"without_persona": {"items": 1}}, ANOTHER.format("without_persona")),
+    ("score", described, {"title": "RewardBench"}, "Its rules differ from those of `pairs`: title."),
+    ("score", described, {"data": "org/mine"}, "Its rules differ from those of `pairs`: data."),
+    ("score", described, {"sample": "chinese"}, "Its rules differ from those of `pairs`: sample."),
+    ("rankings", described, {"columns": CHINESE.model_dump() | {"subset": None}}, "It reads other columns than the"),
+]
+
+
+@pytest.mark.parametrize(("kind", "change", "parts", "sentence"), RECORDS)
+def test_a_record_that_data_and_calls_do_not_give_is_seen(
+    made: Made, tmp_path: Path, kind: str, change: Callable[..., Run], parts: Row, sentence: str
+) -> None:
+    checked = check_submission(change(made.copy(kind, tmp_path), **parts))
+    assert sentence in " ".join(found.text for found in checked.findings), checked
 
 
 LOST = pl.when(pl.col("outcome") == "loss")
@@ -341,8 +390,9 @@ def test_replies_that_a_judge_does_not_give_are_seen_by_asking_again(made: Made,
 
 
 def test_data_that_cannot_be_read_is_a_state_of_its_own(made: Made, tmp_path: Path) -> None:
-    invented = {"location": str(tmp_path / "nowhere"), "revision": "f" * 40}
-    checked = check_submission(change_config(made.copy("score", tmp_path), data=invented))
+    nowhere = str(tmp_path / "nowhere")
+    invented = {"data": {"location": nowhere, "revision": "f" * 40}, "benchmark": {"title": f"Pairs ({nowhere})"}}
+    checked = check_submission(change_config(made.copy("score", tmp_path), **invented))
     assert (checked.state, said(checked)) == ("consistent", "")
     assert "contains no texts, and its data cannot be read" in said(checked, "unusual")
 

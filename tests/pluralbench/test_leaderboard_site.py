@@ -57,7 +57,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     metrics["rows"][0]["value"] = 0.99
     (forged.path / METRICS_FILE).write_text(json.dumps(metrics), encoding="utf-8")
     unread = kept(folder, "unread", "org/unread", "pairs", 1.0, 0.1)
-    change_config(unread, data={"location": "nowhere.jsonl"})
+    change_config(unread, data={"location": "nowhere.jsonl"}, benchmark={"title": "Pairs (nowhere.jsonl)"})
     return folder
 
 

@@ -12,7 +12,7 @@ from pluralbench.data.benchmarks import Benchmark, find_benchmark
 from pluralbench.data.clusters import Clusters
 from pluralbench.data.items import load_items
 from pluralbench.data.prompts import prompts_digest
-from pluralbench.evaluation.loading import run_directory
+from pluralbench.evaluation.loading import benchmark_record, run_directory
 from pluralbench.metrics import measure
 from pluralbench.metrics.accuracy import overall_rule
 from pluralbench.results.decisions import DECISIONS, decide, score_items
@@ -112,8 +112,9 @@ def scored(benchmark: str, data: Path, out: Path, by: Scores = by_length, *, mod
     config = config_of(described, benchmark, counts, model=model)
     asked = {name: options.get(name) for name in ("split", "limit")}
     of = DataRecord.model_validate(items.source | asked | {"benchmark_digest": config.data.benchmark_digest})
+    record = benchmark_record(benchmark, described, items.location, items.revision)
     metrics = measure(described, decisions, items.frame)
-    return keep(made(out, config.model_copy(update={"data": of}), frame, metrics))
+    return keep(made(out, config.model_copy(update={"data": of, "benchmark": record}), frame, metrics))
 
 
 def changed(run: Run, **changes: Any) -> Run:

@@ -139,17 +139,6 @@ class Benchmark(FrozenModel):
         fitted = sections if inside else {}
         return self if fitted == self.sections else self.model_copy(update={"sections": fitted})
 
-    def title_for(self, location: str, revision: str | None = None) -> str:
-        """Return the title for a run on this data; it names data that is not the published dataset.
-
-        Args:
-            location: Location of the data.
-            revision: Commit of a dataset on the Hub. Default: the data is not on the Hub.
-        """
-        if location == (self.data or "").partition("@")[0]:
-            return self.title
-        return f"{self.title} ({location if revision is not None else Path(location).resolve().name})"
-
     def columns_of(self, config: str) -> Columns:
         """Return the columns of a config."""
         return self.columns.model_copy(update=self.excluded_configs.get(config, {}))
@@ -202,9 +191,46 @@ def known_benchmarks() -> dict[str, Benchmark]:
     return {name: entry.benchmark() for name, entry in _builtin_entries().items()}
 
 
+def is_published_data(name: str, benchmark: Benchmark, location: str, revision: str | None) -> bool:
+    """Return whether data is the dataset on the Hub that a benchmark names.
+
+    A description of a user can have the title or the name of a built-in benchmark. Only the built-in one says which
+    data is published under them, and a folder of that name on this machine is not.
+
+    Args:
+        name: Name of the benchmark.
+        benchmark: Description of the benchmark.
+        location: Location of the data.
+        revision: Commit of a dataset on the Hub; None for other data.
+    """
+    known = known_benchmarks()
+    if name not in known and benchmark.title in {one.title for one in known.values()}:
+        return False
+    published = known.get(name, benchmark).data or ""
+    return revision is not None and location == published.partition("@")[0]
+
+
+def title_for(name: str, benchmark: Benchmark, location: str, revision: str | None = None) -> str:
+    """Return the title for a run on some data; it names data that is not published.
+
+    Args:
+        name: Name of the benchmark.
+        benchmark: Description of the benchmark.
+        location: Location of the data.
+        revision: Commit of a dataset on the Hub. Default: the data is not on the Hub.
+    """
+    if is_published_data(name, benchmark, location, revision):
+        return benchmark.title
+    return f"{benchmark.title} ({location if revision is not None else Path(location).resolve().name})"
+
+
 def legacy_sections(name: str) -> dict[str, dict[str, float]]:
-    """Return the weights that a built-in benchmark has for `legacy=True`."""
-    entry = _builtin_entries()[name]
+    """Return the weights that a built-in benchmark has for `legacy=True`.
+
+    Raises:
+        BenchmarkError: There is no such benchmark.
+    """
+    entry = _find_entry(name, _builtin_entries())
     return entry.sections | entry.legacy_sections
 
 

@@ -79,6 +79,13 @@ class Columns(FrozenModel):
     persona: str | None = Field(None, exclude_if=is_unset)
     explicit: tuple[str, ...] = ()
 
+    @model_validator(mode="after")
+    def _fields(self) -> Self:
+        unknown = next((name for name in self.explicit if name not in type(self).model_fields), None)
+        if unknown is not None:
+            raise ValueError(f"`explicit` names `{unknown}`, which is not a field")
+        return self
+
 
 class Reference(FrozenModel):
     """The items in the language from which a benchmark was translated.

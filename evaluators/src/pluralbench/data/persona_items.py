@@ -41,6 +41,18 @@ class PersonaItemSet:
     digest: str
     ignored: list[str]
 
+    @property
+    def source(self) -> dict[str, Any]:
+        """Fields of `DataRecord` that describe the items."""
+        return {
+            "location": self.location,
+            "revision": self.revision,
+            "digest": self.digest,
+            "license": self.license,
+            "rows": dict(self.frame["config"].value_counts(sort=False).sort("config").iter_rows()),
+            "ignored_columns": tuple(self.ignored),
+        }
+
 
 @dataclass(frozen=True)
 class SampledItems:

@@ -12,7 +12,7 @@ from pluralbench_runs import UserError, atomic_write, progress
 from pluralbench_tables import write_jsonl
 
 from pluralbench.config import DataConfig
-from pluralbench.data.benchmarks import benchmark_entries, find_benchmark, known_benchmarks
+from pluralbench.data.benchmarks import benchmark_entries, find_benchmark, known_benchmarks, title_for
 from pluralbench.data.items import load_items
 from pluralbench.data.overlap import KINDS, NGRAM, Kind, TextIndex, normalize
 from pluralbench.data.training_texts import PARTS, Part, table_texts, text_columns
@@ -225,7 +225,7 @@ def _read_items(name: str, data: Mapping[str, str]) -> tuple[ComparedBenchmark, 
     benchmark = find_benchmark(name)
     location = data.get(name, data.get("") if name not in data else None)
     items = load_items(benchmark, DataConfig(location=location, on_empty="keep"))
-    title = benchmark.title_for(items.location, items.revision)
+    title = title_for(Path(name).stem, benchmark, items.location, items.revision)
     own = ComparedBenchmark(Path(name).stem, title, items.location, items.revision, items.frame.height, 0, 0)
     return own, items.frame
 

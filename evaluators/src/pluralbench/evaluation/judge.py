@@ -13,11 +13,11 @@ from pluralbench_rewards.judge_prompts import prompts_digest
 
 from pluralbench.config import DataConfig, JudgeConfig, PersonaJudgeConfig, Profile, PromptConfig, SynthesizeConfig
 from pluralbench.evaluation.folders import run_folder
-from pluralbench.evaluation.judged_items import SIDES, JudgeContexts, check_protocol, judge_items
+from pluralbench.evaluation.judged_items import SIDES, JudgeContexts, JudgeVerdicts, check_protocol, judge_items
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark, run_directory
 from pluralbench.evaluation.models import resolve_chat_model
 from pluralbench.evaluation.timing import stopwatch
-from pluralbench.evaluation.verdicts import export_calls, judge_result
+from pluralbench.evaluation.verdicts import TokenUsage, export_calls, judge_result
 from pluralbench.results.decisions import decisions_of
 from pluralbench.results.evaluations import JudgeResult, JudgeRunConfig
 from pluralbench.results.metrics_frame import Place, metrics_frame
@@ -97,11 +97,7 @@ def judge(
             with stopwatch(output.work) as seconds:
                 verdicts = judge_items(the_judge, loaded, contexts, judging, seed)
                 usage = export_calls(the_judge, output)
-                result = JudgeResult(
-                    **judge_result(config, usage, seconds()),
-                    invalid_reasons=dict(sorted(Counter(verdicts.reasons).items())),
-                    readings=verdicts.readings,
-                )
+                result = result_of_verdicts(config, verdicts, usage, seconds())
                 metrics = compute_judge_metrics(loaded, verdicts.frame, read_ledger(output.work / LEDGER_FILE))
                 write_run(output, config, result, metrics, {"items": verdicts.frame})
     return load_run(target, JudgeRunConfig, part=True)
@@ -117,6 +113,17 @@ def judge_chat_model(
     """Resolve a judge's chat model and connection, with the judge's sampling options; see `resolve_chat_model`."""
     sampling = {name: getattr(judging, name) for name in ("temperature", "top_p", "max_tokens")}
     return resolve_chat_model(model, connection, sampling, "judge", seeded=seeded)
+
+
+def result_of_verdicts(
+    config: JudgeRunConfig, verdicts: JudgeVerdicts, usage: TokenUsage, seconds: float
+) -> JudgeResult:
+    """Return the result of a run from the judge's verdicts and calls, and the duration in seconds."""
+    return JudgeResult(
+        **judge_result(config, usage, seconds),
+        invalid_reasons=dict(sorted(Counter(verdicts.reasons).items())),
+        readings=verdicts.readings,
+    )
 
 
 def compute_judge_metrics(loaded: LoadedBenchmark, frame: pl.DataFrame, ledger: pl.DataFrame) -> pl.DataFrame:

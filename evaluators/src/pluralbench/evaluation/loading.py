@@ -11,7 +11,7 @@ from pluralbench_rewards import Group
 from pluralbench_runs import Output, did_you_mean, digest, log_status, output_directory, step
 
 from pluralbench.config import DataConfig, Profile, PromptConfig, as_data_config, as_prompt_config
-from pluralbench.data.benchmarks import Benchmark, find_benchmark, known_benchmarks
+from pluralbench.data.benchmarks import Benchmark, find_benchmark, known_benchmarks, title_for
 from pluralbench.data.items import Items, load_items
 from pluralbench.data.personas import personas_digest
 from pluralbench.data.prompts import UserContext, items_to_groups, load_plans, load_user_personas, prompts_digest
@@ -91,9 +91,7 @@ class LoadedBenchmark(NamedTuple):
 
     def benchmark_record(self) -> BenchmarkRecord:
         """Return the record of the benchmark for a run's configuration."""
-        benchmark, items = self.benchmark, self.items
-        title = benchmark.title_for(items.location, items.revision)
-        return BenchmarkRecord(name=self.name, title=title, rule=overall_rule(benchmark), description=benchmark)
+        return benchmark_record(self.name, self.benchmark, self.items.location, self.items.revision)
 
     def data_record(self) -> DataRecord:
         """Return the record of the data for a run's configuration; a shard's describes all items too."""
@@ -112,6 +110,12 @@ class LoadedBenchmark(NamedTuple):
             personas_digest=personas_digest(context.personas),
             wordings_digest=prompts_digest(context.prompt.profile),
         )
+
+
+def benchmark_record(name: str, benchmark: Benchmark, location: str, revision: str | None) -> BenchmarkRecord:
+    """Return the record of a benchmark on some data; `revision` is its commit on the Hub."""
+    title = title_for(name, benchmark, location, revision)
+    return BenchmarkRecord(name=name, title=title, rule=overall_rule(benchmark), description=benchmark)
 
 
 def load_benchmark(

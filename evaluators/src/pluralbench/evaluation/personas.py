@@ -29,23 +29,23 @@ from pluralbench.data.verdict_tables import COLUMNS as VERDICT_COLUMNS
 from pluralbench.data.verdict_tables import check_verdicts
 from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.judge import judge_chat_model
-from pluralbench.evaluation.loading import run_directory
+from pluralbench.evaluation.loading import benchmark_record, run_directory
 from pluralbench.evaluation.timing import stopwatch
 from pluralbench.evaluation.verdicts import (
     CHANGED,
     INVALID,
     Columns,
+    TokenUsage,
     combined_verdict,
     export_calls,
     judge_result,
     record_replies,
 )
 from pluralbench.metrics import measure_personas
-from pluralbench.metrics.accuracy import overall_rule
 from pluralbench.results.decisions import JUDGED_PERSONAS
 from pluralbench.results.evaluations import PersonaJudgeResult, PersonaJudgeRunConfig, WithoutPersona
 from pluralbench.results.metrics_frame import metrics_frame
-from pluralbench.results.record import BenchmarkRecord, DataRecord
+from pluralbench.results.record import DataRecord
 from pluralbench.results.runs import VERDICTS_FILE, Run, load_run, write_run
 
 MAX_IDS = 20  # recorded ids of items without a persona
@@ -126,19 +126,9 @@ def judge_personas(
     personas = load_personas(data.location, configs=data.configs or None, split=data.split)
     benchmark = known_benchmarks()[PERSONA_JUDGE]
     config = PersonaJudgeRunConfig(
-        benchmark=BenchmarkRecord(
-            name=PERSONA_JUDGE,
-            title=benchmark.title_for(personas.location, personas.revision),
-            rule=overall_rule(benchmark),
-            description=benchmark,
-        ),
+        benchmark=benchmark_record(PERSONA_JUDGE, benchmark, personas.location, personas.revision),
         data=DataRecord(
-            location=personas.location,
-            revision=personas.revision,
-            digest=personas.digest,
-            license=personas.license,
-            rows=dict(personas.frame["config"].value_counts(sort=False).sort("config").iter_rows()),
-            ignored_columns=tuple(personas.ignored),
+            **personas.source,
             configs=data.configs,
             split=data.split,
             shard=None if part is None else str(part),
@@ -175,14 +165,21 @@ def _judge(
     frame = judge_persona_items(the_judge, config.judging, drawn.frame, in_shard)
     usage = export_calls(the_judge, output)
     metrics = metrics_frame(()) if part is not None else compute_persona_metrics(config, frame, items, output.work)
-    result = PersonaJudgeResult(
-        **judge_result(config, usage, seconds()),
+    result = result_of_personas(config, drawn, frame, usage, seconds())
+    write_run(output, config, result, metrics, {"items": frame})
+
+
+def result_of_personas(
+    config: PersonaJudgeRunConfig, drawn: SampledItems, frame: pl.DataFrame, usage: TokenUsage, seconds: float
+) -> PersonaJudgeResult:
+    """Return the result of a run from its drawn items, its rows, the judge's calls, and the duration in seconds."""
+    return PersonaJudgeResult(
+        **judge_result(config, usage, seconds),
         invalid_reasons=dict(sorted(Counter(frame["reason"].drop_nulls()).items())),
         ties_excluded=drawn.ties,
         tasks_excluded=drawn.skipped,
         without_persona=without_persona(frame, config.judging.variables),
     )
-    write_run(output, config, result, metrics, {"items": frame})
 
 
 def draw_run_items(config: PersonaJudgeRunConfig, personas: PersonaItemSet) -> SampledItems:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from pluralbench_calls import ParsedReply, working_ledger
+from pluralbench_calls import Ledger, ParsedReply, working_ledger
 from pluralbench_rewards import ModelRecord
 from pluralbench_rewards.judge import Judge
 from pluralbench_runs import Output
@@ -97,7 +97,12 @@ def export_calls(judge: Judge, output: Output) -> TokenUsage:
     """Write a judge's calls to the run's ledger, and count them."""
     with working_ledger(judge.ledger) as ledger:
         ledger.export(output.work / LEDGER_FILE)
-        return TokenUsage(len(ledger), *ledger.usage(), ledger.cached_tokens())
+        return usage_of(ledger)
+
+
+def usage_of(ledger: Ledger) -> TokenUsage:
+    """Count the calls and tokens of a ledger."""
+    return TokenUsage(len(ledger), *ledger.usage(), ledger.cached_tokens())
 
 
 def judge_result(

@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pluralbench_calls import CallsError
 from pluralbench_runs import UserError, digest, file_digest
 from pluralbench_tables import read_json
 
-from pluralbench.errors import DataError, RunError
+from pluralbench.errors import RunError
 from pluralbench.leaderboard.consistency import (
     check_columns,
     check_items,
@@ -15,8 +16,31 @@ from pluralbench.leaderboard.consistency import (
     check_record,
     check_replies,
 )
-from pluralbench.leaderboard.findings import UNREAD, CheckResult, Finding, State, is_refused, warning_finding
-from pluralbench.leaderboard.reproduction import DataCache, RunData, RunInputs, check_reproduced, run_data
+from pluralbench.leaderboard.findings import (
+    UNREAD,
+    CheckResult,
+    Finding,
+    State,
+    error_finding,
+    is_refused,
+    warning_finding,
+)
+from pluralbench.leaderboard.records import (
+    check_benchmark_record,
+    check_calls,
+    check_data_record,
+    check_score_counts,
+    check_score_prompts,
+)
+from pluralbench.leaderboard.reproduction import (
+    DataCache,
+    RunData,
+    RunInputs,
+    check_items_again,
+    check_rows,
+    reproduce_run,
+    run_data,
+)
 from pluralbench.leaderboard.rescoring import Rescoring, check_lengths, check_rescored
 from pluralbench.leaderboard.unusual import (
     check_benchmark_data,
@@ -28,9 +52,9 @@ from pluralbench.leaderboard.unusual import (
     check_software,
 )
 from pluralbench.results.finding import FoundRuns, find_runs
-from pluralbench.results.runs import Run
+from pluralbench.results.runs import LEDGER_FILE, Run
 
-CONSISTENCY_CHECKS = (check_items, check_record, check_replies)
+CONSISTENCY_CHECKS = (check_items, check_record, check_benchmark_record, check_score_counts, check_replies)
 REMARK_CHECKS = (check_benchmark_data, check_settings, check_model, check_software, check_outcomes, check_margins)
 
 
@@ -79,13 +103,15 @@ def check_submission(
     if findings := [*check_columns(run)]:
         return CheckResult("refused", findings)
     findings = [finding for check in CONSISTENCY_CHECKS for finding in check(run)]
+    files = files or RunInputs()
     if not findings:
         try:
-            source = run_data(run, files or RunInputs(), cache)
+            source = run_data(run, files, cache)
+            findings, state, rescored = _check_data(run, source, rescoring, moved=files.data is not None)
+        except CallsError as error:
+            findings = [error_finding("replies", f"{LEDGER_FILE} lacks calls that its data needs. {error}")]
         except UserError as error:
-            findings = [*check_metrics(run), warning_finding(UNREAD, f"The data was not read. {error}")]
-        else:
-            findings, state, rescored = _check_data(run, source, rescoring)
+            findings = [*check_metrics(run), warning_finding(UNREAD, f"It was not checked against its data. {error}")]
     if is_refused(findings):
         state, rescored = "refused", ""
     findings += [finding for check in REMARK_CHECKS for finding in check(run)]
@@ -93,28 +119,18 @@ def check_submission(
     return CheckResult(state, sorted(findings, key=lambda finding: finding.level), rescored)
 
 
-def _check_data(run: Run, source: RunData, rescoring: Rescoring | None) -> tuple[list[Finding], State, str]:
-    try:
-        findings, metrics = check_reproduced(run, source)
-    except DataError as error:
-        return (
-            [*check_metrics(run), warning_finding(UNREAD, f"The run was not reproduced from its data. {error}")],
-            "consistent",
-            "",
-        )
-    if metrics is not None:
-        findings += check_metrics(run, metrics)
-    if is_refused(findings):
-        return findings, "refused", ""
-    try:
+def _check_data(
+    run: Run, source: RunData, rescoring: Rescoring | None, *, moved: bool
+) -> tuple[list[Finding], State, str]:
+    """Check a run against its data. Raises a `UserError` if that is impossible."""
+    findings = [*check_rows(run, source), *check_data_record(run, source, moved=moved)]
+    if not findings:
+        again = reproduce_run(run, source)
+        findings += [*check_items_again(run, again.items, source.place), *check_metrics(run, again.metrics)]
+        findings += [*check_calls(run, again), *check_score_prompts(run, source)]
+    if not is_refused(findings):
         findings += check_lengths(run, source)
-    except UserError as error:
-        return (
-            [*findings, warning_finding(UNREAD, f"Truncated and dropped items were not checked. {error}")],
-            "consistent",
-            "",
-        )
-    if rescoring is None:
+    if is_refused(findings) or rescoring is None:
         return findings, "checked", ""
     more_findings, rescored = check_rescored(run, source, rescoring)
     return [*findings, *more_findings], "verified" if rescored else "checked", rescored

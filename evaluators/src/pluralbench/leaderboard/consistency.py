@@ -26,6 +26,9 @@ from pluralbench.results.metrics_frame import PLACE
 from pluralbench.results.runs import ITEMS_FILE, LEDGER_FILE, METRICS_FILE, RUN_FILE, Run
 
 Findings = Iterator[Finding]
+LOADED = {"device", "dtype", "settings"}
+"""Fields of a model's record that loading the model may change."""
+
 SAME = 1e-9
 """Absolute and relative tolerance between two computations of a number."""
 
@@ -111,7 +114,8 @@ def check_metrics(run: Run, again: pl.DataFrame | None = None) -> Findings:
         return
     both = run.metrics.join(again, on=PLACE, how="full", suffix="_again", nulls_equal=True, coalesce=False)
     recorded, computed = pl.col("group").is_not_null(), pl.col("group_again").is_not_null()
-    differs = ~pl.all_horizontal(*map(_equal, ("value", "low", "high", "n", "clusters")))
+    same_method = pl.col("method").eq_missing(pl.col("method_again"))
+    differs = ~pl.all_horizontal(*map(_equal, ("value", "low", "high", "n", "clusters")), same_method)
     unknown = recorded & ~computed & ~pl.col("metric").is_in(unchecked)
     for wrong, what in (
         (both.filter(recorded & computed & differs), "numbers or intervals that do not follow from {}, such as"),
@@ -157,20 +161,16 @@ def check_record(run: Run) -> Findings:
             "record",
             f"{RUN_FILE} records {sum(rows.values()):,} items, but {ITEMS_FILE} has {sum(counts.values()):,}.",
         )
-    if run.scored is not None and "truncated" in items.columns:
-        cut = items.filter("truncated").select("config", "id").n_unique() if items["truncated"].any() else 0
-        if cut != run.scored.items_truncated:
-            yield error_finding(
-                "record",
-                f"{RUN_FILE} records {run.scored.items_truncated:,} truncated items, but {ITEMS_FILE} has {cut:,}.",
-            )
+    if run.verb != "judge-personas" and None in {config.prompt.profile, config.prompt.profile_size}:
+        yield error_finding("settings", f"{RUN_FILE} does not record the user context in the prompts.")
     pairs: dict[str, tuple[Any, Any]] = {
         "benchmark": (config.data.benchmark_digest, digest(config.benchmark.description.model_dump(mode="json")))
     }
     if isinstance(config, ScoreRunConfig):
-        pairs |= {
-            name: (getattr(config.model, name), getattr(result.model, name)) for name in ("name", "kind", "digest")
-        }
+        before, after = config.model, result.model
+        # Loading adds fields; it changes none but those of the machine.
+        known = {name for name, value in before if value is not None or name in {"name", "kind", "digest"}}
+        pairs |= {name: (getattr(before, name), getattr(after, name)) for name in sorted(known - LOADED)}
     elif isinstance(config, JudgeRunConfig | PersonaJudgeRunConfig):
         pairs |= {"name": (config.model.model, result.model.name)}
         pairs |= {"provider": (config.model.provider, result.model.provider)}

@@ -12,12 +12,12 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import polars as pl
-from pluralbench_calls import Backend, CallsError, Ledger, Replay
+from pluralbench_calls import Backend, Ledger, Replay
 from pluralbench_calls.chat import ConnectionConfig
 from pluralbench_rewards import Scored
 from pluralbench_rewards.judge import Judge
 from pluralbench_rewards.judge_prompts import prompts_digest
-from pluralbench_runs import FrozenModel, UserError, digest
+from pluralbench_runs import UserError, digest
 
 from pluralbench.config import DataConfig, PromptConfig
 from pluralbench.data.items import Items
@@ -27,20 +27,22 @@ from pluralbench.data.personas import read_personas
 from pluralbench.data.prompts import UserContext, read_plans
 from pluralbench.data.texts import first_ids
 from pluralbench.errors import DataError
-from pluralbench.evaluation.judge import compute_judge_metrics
-from pluralbench.evaluation.judged_items import JudgeContexts, judge_items
+from pluralbench.evaluation.judge import compute_judge_metrics, result_of_verdicts
+from pluralbench.evaluation.judged_items import JudgeContexts, JudgeVerdicts, judge_items
 from pluralbench.evaluation.loading import SELECTION, LoadedBenchmark
 from pluralbench.evaluation.personas import (
     compute_persona_metrics,
     draw_run_items,
     judge_persona_items,
     make_persona_judge,
+    result_of_personas,
 )
+from pluralbench.evaluation.verdicts import usage_of
 from pluralbench.leaderboard.findings import Finding, error_finding
 from pluralbench.results.decisions import decide, score_items
-from pluralbench.results.evaluations import EvaluationRunConfig, JudgeRunConfig, PersonaJudgeRunConfig
+from pluralbench.results.evaluations import EvaluationRunConfig, JudgeResult, JudgeRunConfig, PersonaJudgeRunConfig
 from pluralbench.results.examples import data_location, reload_items
-from pluralbench.results.runs import ITEMS_FILE, LEDGER_FILE, RUN_FILE, Run
+from pluralbench.results.runs import ITEMS_FILE, LEDGER_FILE, Run
 
 DIFFERENT_PROMPTS = "The judge's prompts differ from those of this version of pluralbench."
 
@@ -130,7 +132,7 @@ def run_data(run: Run, files: RunInputs, cache: DataCache | None = None) -> RunD
 
 
 def check_rows(run: Run, source: RunData) -> list[Finding]:
-    """Check that the run has exactly the items of its data, and that its data record is right."""
+    """Check that the run has exactly the items of its data."""
     findings: list[Finding] = []
     key = ["config", "id", "digest"]
     ours, theirs = run.items.select(key).unique(maintain_order=True), source.items.select(key)
@@ -141,50 +143,57 @@ def check_rows(run: Run, source: RunData) -> list[Finding]:
         ids = rows.join(other, on=key, how="anti", maintain_order="left")["id"].to_list()
         if ids:
             findings.append(error_finding("data", problem.format(f"{len(ids):,} items (ids {first_ids(ids)})")))
-    data = run.config.data
-    record: dict[str, Any] = {"digest": source.read.digest}
-    if isinstance(source.read, Items):
-        record |= {name: source.read.source[name] for name in ("rows", "empty", "on_empty", "clusters", "history")}
-    else:
-        record["rows"] = dict(source.read.frame["config"].value_counts().iter_rows())
-    plain = {name: value.model_dump() if isinstance(value, FrozenModel) else value for name, value in record.items()}
-    again = data.model_validate(data.model_dump() | plain)
-    findings += [
-        error_finding("data", f"{RUN_FILE} records another `{name}` of the data than {source.place} has.")
-        for name in record
-        if getattr(again, name) != getattr(data, name)
-    ]
-    if isinstance(source.read, Items) and source.read.strata != run.config.benchmark.description.strata:
-        findings.append(
-            error_finding("data", f"{RUN_FILE} records other strata of the drawn items than {source.place}.")
-        )
     return findings
 
 
-def reproduce_run(run: Run, source: RunData) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Recompute items and metrics of a run whose rows passed `check_rows`.
+class Reproduced(NamedTuple):
+    """A run recomputed from its data.
 
-    Returns:
-        The frames of items and metrics.
+    Attributes:
+        items: The frame of items.
+        metrics: The frame of metrics.
+        result: The result of a judge, without shards; None for `score`.
+        unused: Number of recorded calls that no verdict needs.
+    """
+
+    items: pl.DataFrame
+    metrics: pl.DataFrame
+    result: JudgeResult | None = None
+    unused: int = 0
+
+
+def reproduce_run(run: Run, source: RunData) -> Reproduced:
+    """Recompute a run whose rows passed `check_rows`.
 
     Raises:
         CallsError: The ledger lacks a call.
         DataError: The prompts cannot be reproduced.
     """
     if run.judged is not None:
-        with TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger.sqlite") as ledger:
-            ledger.add_from(run.path / LEDGER_FILE)
-            items = judge_from_ledger(run, source, ledger, Replay())
-            if isinstance(run.config, PersonaJudgeRunConfig):
-                return items, compute_persona_metrics(run.config, items, source.items)
-            assert source.loaded is not None  # noqa: S101 - only the persona judge has none
-            return items, compute_judge_metrics(source.loaded, items, ledger.frame())
+        return _reproduce_judge(run, source)
     assert source.loaded is not None  # noqa: S101 - only the persona judge has none
     loaded = source.loaded
     scored = recorded_scores(run, loaded.frame)
     decisions = decide(loaded.frame, scored.scores, scored.tokens_cut)
     rows = score_items(loaded.benchmark, loaded.frame, scored, decisions)
-    return rows, loaded.compute_metrics(decisions, rows)
+    return Reproduced(rows, loaded.compute_metrics(decisions, rows))
+
+
+def _reproduce_judge(run: Run, source: RunData) -> Reproduced:
+    config, seconds = run.config, 0.0 if run.result.cost is None else run.result.cost.seconds
+    with TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger.sqlite") as ledger:
+        ledger.add_from(run.path / LEDGER_FILE)
+        verdicts = judge_from_ledger(run, source, ledger, Replay())
+        usage, unused, calls = usage_of(ledger), len(ledger) - len(ledger.used), ledger.frame()
+    if isinstance(config, PersonaJudgeRunConfig):
+        assert source.drawn is not None  # noqa: S101 - the persona judge has them
+        metrics = compute_persona_metrics(config, verdicts.frame, source.items)
+        result: JudgeResult = result_of_personas(config, source.drawn, verdicts.frame, usage, seconds)
+    else:
+        assert source.loaded is not None and isinstance(config, JudgeRunConfig)  # noqa: S101, PT018 - the same
+        metrics = compute_judge_metrics(source.loaded, verdicts.frame, calls)
+        result = result_of_verdicts(config, verdicts, usage, seconds)
+    return Reproduced(verdicts.frame, metrics, result, unused)
 
 
 def check_prompts(config: EvaluationRunConfig, source: RunData) -> LoadedBenchmark:
@@ -214,7 +223,7 @@ def judge_from_ledger(
     *,
     places: Sequence[int] | None = None,
     connection: ConnectionConfig | None = None,
-) -> pl.DataFrame:
+) -> JudgeVerdicts:
     """Judge the items of a run with replies from a backend.
 
     Args:
@@ -226,7 +235,7 @@ def judge_from_ledger(
         connection: Endpoint of the judge. Default: the one that the run records.
 
     Returns:
-        Rows as in the run's items.
+        The verdicts, with rows as in the run's items.
 
     Raises:
         CallsError: The ledger lacks a call, or the endpoint fails.
@@ -240,7 +249,8 @@ def judge_from_ledger(
         selected = [chosen is None or place in chosen for place in range(frame.height)]
         endpoint = connection or config.connection
         persona_judge = make_persona_judge(config.model, endpoint, ledger, config.judging, config.seed, backend)
-        return judge_persona_items(persona_judge, config.judging, frame, selected)
+        rows = judge_persona_items(persona_judge, config.judging, frame, selected)
+        return JudgeVerdicts(rows, rows["reason"].drop_nulls().to_list(), {})
     assert isinstance(config, JudgeRunConfig)  # noqa: S101 - `score` has no ledger
     if config.prompts_digest != prompts_digest(listwise=config.judging.protocol == "listwise"):
         raise DataError(DIFFERENT_PROMPTS)
@@ -258,7 +268,7 @@ def judge_from_ledger(
         judging.verdict_parsing,
         backend=backend,
     )
-    return judge_items(judge, loaded, JudgeContexts.for_items(loaded, judging), judging, config.seed).frame
+    return judge_items(judge, loaded, JudgeContexts.for_items(loaded, judging), judging, config.seed)
 
 
 def recorded_scores(run: Run, items: pl.DataFrame) -> Scored:
@@ -326,15 +336,3 @@ def check_items_again(run: Run, again: pl.DataFrame, place: str) -> list[Finding
 
 def _is_nan(value: Any) -> bool:
     return isinstance(value, float) and math.isnan(value)
-
-
-def check_reproduced(run: Run, source: RunData) -> tuple[list[Finding], pl.DataFrame | None]:
-    """Check a run's rows against its data, scores and recorded replies; also return the recomputed metrics."""
-    findings = check_rows(run, source)
-    if findings:
-        return findings, None
-    try:
-        items, metrics = reproduce_run(run, source)
-    except CallsError as error:
-        return [error_finding("replies", f"{LEDGER_FILE} lacks calls that {source.place} needs. {error}")], None
-    return check_items_again(run, items, source.place), metrics

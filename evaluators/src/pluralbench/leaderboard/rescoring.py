@@ -219,7 +219,7 @@ def _rejudge(run: Run, source: RunData, rescoring: Rescoring, places: Sequence[i
     )
     with TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger.sqlite") as ledger:
         backend = chat_backend(config.model, connection)
-        again = judge_from_ledger(run, source, ledger, backend, places=places, connection=connection)
+        again = judge_from_ledger(run, source, ledger, backend, places=places, connection=connection).frame
     key = row_key(again)
     columns = next([name, "outcome"] for name in ("verdict", "margin", "score") if name in again.columns)
     both = again.select(*key, *columns).join(

@@ -9,6 +9,7 @@ from pluralbench_release.tables import HUB_REPOSITORY
 from pluralbench_runs import Recipe, output_directory
 from pluralbench_runs.progress import progress
 
+from pluralbench.data.benchmarks import is_published_data
 from pluralbench.errors import RunError
 from pluralbench.leaderboard.checks import check_submission, files_digest, find_benchmark_runs, location_override
 from pluralbench.leaderboard.findings import UNREAD, CheckResult
@@ -108,8 +109,8 @@ def write_site(
 
 def is_published(run: Run) -> bool:
     """Return whether a run uses the published data of its benchmark."""
-    data, benchmark = run.config.data, run.config.benchmark.description
-    return benchmark.title_for(data.location, data.revision) == benchmark.title
+    data, benchmark = run.config.data, run.config.benchmark
+    return is_published_data(benchmark.name, benchmark.description, data.location, data.revision)
 
 
 def check_runs(

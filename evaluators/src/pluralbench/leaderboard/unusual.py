@@ -10,7 +10,7 @@ from pluralbench_rewards import ScoringConfig
 from pluralbench_runs import FrozenModel, UserError
 
 from pluralbench.config import ReplyConfig
-from pluralbench.data.benchmarks import Benchmark, known_benchmarks
+from pluralbench.data.benchmarks import Benchmark, benchmark_entries, is_published_data, known_benchmarks
 from pluralbench.data.samples import SAMPLE
 from pluralbench.data.texts import first_ids
 from pluralbench.leaderboard.findings import Finding, warning_finding
@@ -38,23 +38,8 @@ RARE = 0.001
 """Significance level for margins near 0 that are right more often than a coin. Of 20 reward models with published
 scores, on four benchmarks, the smallest p-value was 0.018."""
 
-RULES = (
-    "overall",
-    "excluded_configs",
-    "labels",
-    "multiple_responses",
-    "groups",
-    "join_configs",
-    "rows",
-    "credit",
-    "metrics",
-    "group_by_prompt",
-    "ties_break_exact_match",
-    "reference",
-    "history",
-    "vote",
-)
-"""Fields of a benchmark's description that determine its numbers."""
+OF_THE_ITEMS = {"columns", "sections", "strata", "train_split"}
+"""Fields of a benchmark's description that follow from the items or are compared by themselves."""
 
 
 def check_benchmark_data(run: Run) -> Findings:
@@ -85,7 +70,8 @@ def check_benchmark_data(run: Run) -> Findings:
         )
         return
     yield from _other_data(run, registered)
-    other = [name for name in RULES if getattr(registered, name) != getattr(benchmark.description, name)]
+    rules = [name for name in Benchmark.model_fields if name not in OF_THE_ITEMS]
+    other = [name for name in rules if getattr(registered, name) != getattr(benchmark.description, name)]
     # The description of data without sections has none: its items are averaged without weights.
     subsets = run.items.select("config", "id", "subset").unique()["subset"]
     if benchmark.description.sections not in ({}, registered.fit_to(subsets).sections):
@@ -100,13 +86,15 @@ def check_benchmark_data(run: Run) -> Findings:
 
 def _other_data(run: Run, registered: Benchmark) -> Findings:
     """Yield remarks on a run that does not read the benchmark's own data and columns."""
-    data, columns = run.config.data, run.config.benchmark.description.columns
+    data, benchmark = run.config.data, run.config.benchmark
+    own = {"explicit": (), "pairs": registered.columns.pairs}
+    is_shape = registered.data is None and benchmark_entries([benchmark.name])[benchmark.name].card.items is None
+    if not is_shape and benchmark.description.columns.model_copy(update=own) != registered.columns:
+        yield warning_finding("columns", "It reads other columns than the benchmark does.")
     if registered.data is None or data.location == SAMPLE:
         return
-    if data.location != registered.data:
+    if not is_published_data(benchmark.name, benchmark.description, data.location, data.revision):
         yield warning_finding("data", f"Its data is {data.location}; the benchmark's is {registered.data}.")
-    if columns.model_copy(update={"explicit": ()}) != registered.columns:
-        yield warning_finding("columns", "It reads other columns than the benchmark does.")
 
 
 def check_settings(run: Run) -> Findings:

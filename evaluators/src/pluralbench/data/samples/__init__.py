@@ -40,7 +40,7 @@ def read_data(
         raise DataError(NO_DEFAULT_DATA.format(title=title))
     if location != SAMPLE:
         return read_tables(location, split=split, configs=configs)
-    if sample is None or not (FOLDER / sample).is_dir():
+    if sample is None or sample not in {folder.name for folder in FOLDER.iterdir() if folder.is_dir()}:
         raise DataError(f"{title} has no sample; pass its data with `data=...` (`./sample` is a folder of that name).")
     folder = str(FOLDER / sample)
     try:
