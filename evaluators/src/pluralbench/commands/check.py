@@ -13,6 +13,7 @@ from pluralbench_runs.options import AsJson, Options, with_options
 from pluralbench.commands.options import RESCORING, CurrentModel, TrustRemoteCode
 from pluralbench.commands.terminal import console
 from pluralbench.config import PERSONAS, PLANS, ConnectionConfig, ServingConfig
+from pluralbench.errors import RunError
 
 SERVING: tuple[str, ...] = ("verify_items", "batch_size", "concurrency", "timeout", "max_retries", "api_key_env")
 CONNECTION: tuple[str, ...] = (
@@ -84,14 +85,20 @@ def check(
     from pluralbench.leaderboard.checks import (  # noqa: PLC0415 - the same
         check_submission,
         check_summary,
-        find_benchmark_runs,
         location_override,
         parse_location_overrides,
     )
+    from pluralbench.leaderboard.downstream import check_downstream, check_personalized  # noqa: PLC0415 - the same
     from pluralbench.leaderboard.reproduction import RunInputs  # noqa: PLC0415 - `--help` need not wait for the metrics
     from pluralbench.leaderboard.rescoring import Rescoring  # noqa: PLC0415 - the same
+    from pluralbench.results.downstream import DownstreamRunConfig  # noqa: PLC0415 - the same
+    from pluralbench.results.finding import find_runs  # noqa: PLC0415 - the same
+    from pluralbench.results.personalize import PersonalizeRunConfig  # noqa: PLC0415 - the same
 
-    loaded = find_benchmark_runs(runs).runs
+    found = find_runs(runs)
+    loaded = [*found.runs, *found.downstream, *found.personalized]
+    if not loaded:
+        raise RunError(f"{', '.join(map(str, runs))} contains only plans, which have nothing to check.")
     places = parse_location_overrides(data or ())
     rescoring = None
     if rescore is not None:
@@ -102,7 +109,12 @@ def check(
     for run in loaded:
         files = RunInputs(location_override(places, run), plans, personas)
         with step(f"Checking {run.path}"):
-            checked[run.path] = check_submission(run, loaded, files=files, rescoring=rescoring)
+            if isinstance(run.config, PersonalizeRunConfig):
+                checked[run.path] = check_personalized(run)
+            elif isinstance(run.config, DownstreamRunConfig):
+                checked[run.path] = check_downstream(run, files)
+            else:
+                checked[run.path] = check_submission(run, found.runs, files=files, rescoring=rescoring)
     if as_json:
         typer.echo(terminal_json([check_summary(run, checked[run.path]) for run in loaded]))
     else:

@@ -204,10 +204,10 @@ def is_published_data(name: str, benchmark: Benchmark, location: str, revision: 
         revision: Commit of a dataset on the Hub; None for other data.
     """
     known = known_benchmarks()
-    if name not in known and benchmark.title in {one.title for one in known.values()}:
+    is_known = name in known
+    if (is_known and revision is None) or (not is_known and benchmark.title in {one.title for one in known.values()}):
         return False
-    published = known.get(name, benchmark).data or ""
-    return revision is not None and location == published.partition("@")[0]
+    return location == (known.get(name, benchmark).data or "").partition("@")[0]
 
 
 def title_for(name: str, benchmark: Benchmark, location: str, revision: str | None = None) -> str:

@@ -51,8 +51,9 @@ from pluralbench.leaderboard.unusual import (
     check_settings,
     check_software,
 )
+from pluralbench.results.evaluations import EvaluationRunConfig
 from pluralbench.results.finding import FoundRuns, find_runs
-from pluralbench.results.runs import LEDGER_FILE, Run
+from pluralbench.results.runs import LEDGER_FILE, Downstream, Personalized, Run
 
 CONSISTENCY_CHECKS = (check_items, check_record, check_benchmark_record, check_score_counts, check_replies)
 REMARK_CHECKS = (check_benchmark_data, check_settings, check_model, check_software, check_outcomes, check_margins)
@@ -141,7 +142,7 @@ def files_digest(path: Path) -> str:
     return digest({file.name: file_digest(file) for file in sorted(path.iterdir()) if file.is_file()})
 
 
-def location_override(locations: Mapping[str, str], run: Run) -> str | None:
+def location_override(locations: Mapping[str, str], run: Run | Downstream | Personalized) -> str | None:
     """Return where a run's data is now, if it has moved.
 
     Args:
@@ -157,18 +158,18 @@ def parse_location_overrides(arguments: Sequence[str]) -> dict[str, str]:
     return {name: location for name, _, location in split}
 
 
-def check_summary(run: Run, checked: CheckResult) -> dict[str, Any]:
-    """Return a checked run as plain JSON values."""
-    findings = [finding._asdict() for finding in checked.findings]
+def check_summary(run: Run[Any, Any], checked: CheckResult) -> dict[str, Any]:
+    """Return a checked run as plain JSON values; only a run on a benchmark has numbers of items."""
+    is_counted = isinstance(run.config, EvaluationRunConfig)
     return {
         "run": str(run.path),
         "digest": files_digest(run.path),
         "state": checked.state,
         "accepted": checked.accepted,
         "rescored": checked.rescored,
-        "items_counted": run.items_counted,
-        "items": run.items_total,
-        "findings": findings,
+        "items_counted": run.items_counted if is_counted else None,
+        "items": run.items_total if is_counted else None,
+        "findings": [finding._asdict() for finding in checked.findings],
     }
 
 

@@ -21,11 +21,12 @@ from pluralbench.leaderboard.reproduction import row_key
 from pluralbench.metrics import measure
 from pluralbench.metrics.references import REFERENCES
 from pluralbench.results.decisions import decisions_of, item_columns
-from pluralbench.results.evaluations import JudgeRunConfig, PersonaJudgeRunConfig, ScoreRunConfig
+from pluralbench.results.evaluations import EvaluationRunConfig, JudgeRunConfig, PersonaJudgeRunConfig, ScoreRunConfig
 from pluralbench.results.metrics_frame import PLACE
-from pluralbench.results.runs import ITEMS_FILE, LEDGER_FILE, METRICS_FILE, RUN_FILE, Run
+from pluralbench.results.runs import ITEMS_FILE, LEDGER_FILE, METRICS_FILE, RUN_FILE, Downstream, Personalized, Run
 
 Findings = Iterator[Finding]
+AnyRun = Run | Downstream | Personalized
 LOADED = {"device", "dtype", "settings"}
 """Fields of a model's record that loading the model may change."""
 
@@ -96,21 +97,25 @@ def _contradicts_verdicts(vote: Vote, row: Mapping[str, Any]) -> bool:
     return (row["verdict"], row["outcome"]) != expected
 
 
-def check_metrics(run: Run, again: pl.DataFrame | None = None) -> Findings:
+def check_metrics(run: AnyRun, again: pl.DataFrame | None = None, source: str = ITEMS_FILE) -> Findings:
     """Check the metrics and their intervals against the items.
 
     Args:
         run: Run to check.
-        again: Metrics recomputed from the data. Default: recompute from the items, without the metrics of texts.
+        again: Metrics recomputed from the data. Default: recompute from the items of a run on a benchmark, without the
+            metrics of texts.
+        source: Where the metrics follow from.
     """
     unchecked = set() if again is not None else TEXT_METRICS
+    config = run.config
     try:
-        if again is None and isinstance(run.config, PersonaJudgeRunConfig):
-            again = compute_persona_metrics(run.config, run.items)
+        if again is None and isinstance(config, PersonaJudgeRunConfig):
+            again = compute_persona_metrics(config, run.items)
         elif again is None:
-            again = measure(run.config.benchmark.description, decisions_of(run.items), responses=run.items)
+            assert isinstance(config, EvaluationRunConfig)  # noqa: S101 - callers compute those of other runs
+            again = measure(config.benchmark.description, decisions_of(run.items), responses=run.items)
     except UserError as error:
-        yield error_finding("metrics", f"The metrics cannot be computed from {ITEMS_FILE}: {error}")
+        yield error_finding("metrics", f"The metrics cannot be computed from {source}: {error}")
         return
     both = run.metrics.join(again, on=PLACE, how="full", suffix="_again", nulls_equal=True, coalesce=False)
     recorded, computed = pl.col("group").is_not_null(), pl.col("group_again").is_not_null()
@@ -125,7 +130,7 @@ def check_metrics(run: Run, again: pl.DataFrame | None = None) -> Findings:
             row = wrong.row(0, named=True)
             numbers = f": {_number(row, '')} instead of {_number(row, '_again')}" if row["group_again"] else ""
             yield error_finding(
-                "metrics", f"{METRICS_FILE} has {wrong.height:,} {what.format(ITEMS_FILE)} {_place(row)}{numbers}."
+                "metrics", f"{METRICS_FILE} has {wrong.height:,} {what.format(source)} {_place(row)}{numbers}."
             )
     missing = both.filter(computed & ~recorded)
     if missing.height:

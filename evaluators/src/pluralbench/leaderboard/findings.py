@@ -1,11 +1,12 @@
 """Findings of the checks of a run, the state of the check, and both as lines for a terminal."""
 
 from collections.abc import Iterable, Iterator
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from pluralbench_runs.console import clean
 
-from pluralbench.results.runs import Run
+from pluralbench.results.evaluations import EvaluationRunConfig
+from pluralbench.results.runs import Downstream, Personalized, Run
 
 Level = Literal["refused", "unusual"]
 State = Literal["refused", "consistent", "checked", "verified"]
@@ -87,12 +88,18 @@ def is_refused(findings: Iterable[Finding]) -> bool:
     return any(finding.level == "refused" for finding in findings)
 
 
-def finding_lines(run: Run, checked: CheckResult) -> Iterator[str]:
+def finding_lines(run: Run | Downstream | Personalized, checked: CheckResult) -> Iterator[str]:
     """Yield a line with run, number and state, and one for each finding."""
-    headline = run.headline.value
-    number = "no overall number" if headline is None else f"{headline:.1%}"
-    yield f"{run.path}: {clean(run.name)} on {run.config.benchmark.title}, {run.size}, {number}: {checked.summary}"
+    yield f"{run.path}: {_summary(run)}: {checked.summary}"
     if checked.rescored:
         yield f"  {checked.rescored}"
     for finding in checked.findings:
         yield f"  {LEVELS[finding.level]}: {clean(finding.text)}"
+
+
+def _summary(run: Run[Any, Any]) -> str:
+    if not isinstance(run.config, EvaluationRunConfig):
+        return f"{run.verb} on {clean(run.config.benchmark.title)}"
+    headline = run.headline.value
+    number = "no overall number" if headline is None else f"{headline:.1%}"
+    return f"{clean(run.name)} on {run.config.benchmark.title}, {run.size}, {number}"

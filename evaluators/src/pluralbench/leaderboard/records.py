@@ -11,13 +11,13 @@ from pluralbench.evaluation.score import count_within_tolerance
 from pluralbench.leaderboard.findings import Finding, error_finding, warning_finding
 from pluralbench.leaderboard.reproduction import Reproduced, RunData, check_prompts
 from pluralbench.results.decisions import decisions_of
-from pluralbench.results.runs import ITEMS_FILE, LEDGER_FILE, RUN_FILE, Run
+from pluralbench.results.runs import ITEMS_FILE, LEDGER_FILE, RUN_FILE, Downstream, Run
 
 OF_THE_PLACE = ("location", "revision", "license", "reference", "ignored_columns")
 """Fields of a data record that a copy of the data elsewhere need not share."""
 
 
-def check_data_record(run: Run, source: RunData, *, moved: bool) -> Iterator[Finding]:
+def check_data_record(run: Run | Downstream, source: RunData, *, moved: bool) -> Iterator[Finding]:
     """Check that the data record is that of the data.
 
     Args:
@@ -37,7 +37,7 @@ def check_data_record(run: Run, source: RunData, *, moved: bool) -> Iterator[Fin
         yield error_finding("data", f"{RUN_FILE} records other strata of the drawn items than {source.place}.")
 
 
-def check_benchmark_record(run: Run) -> Iterator[Finding]:
+def check_benchmark_record(run: Run | Downstream) -> Iterator[Finding]:
     """Check that title and rule of the benchmark are those of its description and of the data's location."""
     benchmark, data = run.config.benchmark, run.config.data
     again = benchmark_record(benchmark.name, benchmark.description, data.location, data.revision)

@@ -40,9 +40,10 @@ from pluralbench.evaluation.personas import (
 from pluralbench.evaluation.verdicts import usage_of
 from pluralbench.leaderboard.findings import Finding, error_finding
 from pluralbench.results.decisions import decide, score_items
+from pluralbench.results.downstream import DownstreamRunConfig
 from pluralbench.results.evaluations import EvaluationRunConfig, JudgeResult, JudgeRunConfig, PersonaJudgeRunConfig
 from pluralbench.results.examples import data_location, reload_items
-from pluralbench.results.runs import ITEMS_FILE, LEDGER_FILE, Run
+from pluralbench.results.runs import ITEMS_FILE, LEDGER_FILE, Downstream, Run
 
 DIFFERENT_PROMPTS = "The judge's prompts differ from those of this version of pluralbench."
 
@@ -86,7 +87,7 @@ DataCache = dict[str, Items | PersonaItemSet | UserError]
 """The data read last, or the error, for consecutive runs on the same data."""
 
 
-def _read(run: Run, data: str | None, cache: DataCache) -> Items | PersonaItemSet:
+def _read(run: Run | Downstream, data: str | None, cache: DataCache) -> Items | PersonaItemSet:
     """Read the items of a run's data; see `reload_items`. Raises a `UserError` if the data cannot be read."""
     selection = run.config.data.model_dump(mode="json", include={*SELECTION, "on_empty", "reference"})
     description = run.config.benchmark.description.model_dump(mode="json")
@@ -103,7 +104,7 @@ def _read(run: Run, data: str | None, cache: DataCache) -> Items | PersonaItemSe
     return cached
 
 
-def run_data(run: Run, files: RunInputs, cache: DataCache | None = None) -> RunData:
+def run_data(run: Run | Downstream, files: RunInputs, cache: DataCache | None = None) -> RunData:
     """Read the data of a run, with the user context of its prompts.
 
     Args:
@@ -196,7 +197,7 @@ def _reproduce_judge(run: Run, source: RunData) -> Reproduced:
     return Reproduced(verdicts.frame, metrics, result, unused)
 
 
-def check_prompts(config: EvaluationRunConfig, source: RunData) -> LoadedBenchmark:
+def check_prompts(config: EvaluationRunConfig | DownstreamRunConfig, source: RunData) -> LoadedBenchmark:
     """Return the items with their user context.
 
     Raises:
