@@ -117,6 +117,11 @@ def test_items_and_metrics_of_another_shape_are_refused(tmp_path: Path) -> None:
             r"the column `tokens_chosen` is of type Duration",
         ),
         (run.items.with_columns(outcome=None), "the column `outcome` is empty in some rows"),
+        (run.items.with_columns(cluster=None), "the column `cluster` is empty in some rows"),
+        (run.items.with_columns(digest=None), "the column `digest` is empty in some rows"),
+        (run.items.with_columns(chosen=None), "the column `chosen` is empty in some rows that are not equal"),
+        (run.items.with_columns(margin=pl.lit(float("inf"))), "a margin is not a finite number"),
+        (run.items.with_columns(id=pl.lit("q0"), subset=pl.col("id")), "the rows of id q0 differ in cluster, subset"),
         (run.items.with_columns(outcome=pl.lit("won")), "the outcome 'won' is not one of win, loss, tie, invalid, "),
         (run.items.clear(), "the table has no rows"),
     ):

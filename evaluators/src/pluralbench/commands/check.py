@@ -2,7 +2,7 @@
 
 import random
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from pluralbench_runs import log_status, step
@@ -14,6 +14,9 @@ from pluralbench.commands.options import RESCORING, CurrentModel, TrustRemoteCod
 from pluralbench.commands.terminal import console
 from pluralbench.config import PERSONAS, PLANS, ConnectionConfig, ServingConfig
 from pluralbench.errors import RunError
+
+if TYPE_CHECKING:
+    from pluralbench.results.runs import Run
 
 SERVING: tuple[str, ...] = ("verify_items", "batch_size", "concurrency", "timeout", "max_retries", "api_key_env")
 CONNECTION: tuple[str, ...] = (
@@ -66,10 +69,11 @@ def check(
 ) -> None:
     """Check runs as a leaderboard does: recompute their files from the data, and report anything unusual.
 
-    The check reads the data again and recomputes items, outcomes, metrics, intervals and calls from the scores and the
-    recorded replies. A run whose data cannot be read is not checked. Only --rescore verifies that the scores or replies
-    come from the model: swapped scores, or labels used as scores, pass every other check. The exit status is 1 if a run
-    is rejected or was not checked.
+    The check reads the data again and recomputes items, outcomes, metrics, intervals, calls and records from the scores
+    and the recorded replies; of best-of-n also candidates and selections. A run whose data cannot be read is not
+    checked, nor is one of optimize or personalize, of which only the numbers are recomputed. Only --rescore verifies
+    that the scores or replies come from the model: swapped scores, labels used as scores, and other replies under a
+    call's key pass every other check. The exit status is 1 if a run is rejected or was not checked.
 
     Examples:
 
@@ -96,7 +100,7 @@ def check(
     from pluralbench.results.personalize import PersonalizeRunConfig  # noqa: PLC0415 - the same
 
     found = find_runs(runs)
-    loaded = [*found.runs, *found.downstream, *found.personalized]
+    loaded: list["Run[Any, Any]"] = [*found.runs, *found.downstream, *found.personalized]
     if not loaded:
         raise RunError(f"{', '.join(map(str, runs))} contains only plans, which have nothing to check.")
     places = parse_location_overrides(data or ())

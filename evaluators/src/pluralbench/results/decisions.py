@@ -23,6 +23,9 @@ long. equal: the benchmark calls the responses equally good, so no outcome is ri
 BASE = ("config", "id", "cluster", "subset", "digest")
 """Columns that a decision takes from its item."""
 
+FILLED = ("config", "id", "cluster", "digest", "outcome")
+"""Columns without empty values in every run."""
+
 DECISIONS = schema_of(*BASE[:-1], "chosen", "rejected", "outcome", "margin", "truncated", "digest")
 _VERDICTS = ("verdict", "verdict_chosen_first", "verdict_rejected_first", "attempts", "reason")
 JUDGED = schema_of(*DECISIONS, *_VERDICTS, "calls_chosen_first", "calls_rejected_first")
@@ -199,8 +202,8 @@ def check_items(items: pl.DataFrame, config: EvaluationRunConfig, where: str = "
         where: Name of the frame, for error messages.
 
     Raises:
-        RunError: A column is missing or has another type, a required value is empty, an outcome is unknown, or there
-            are no rows.
+        RunError: A column is missing or has another type, a required value is empty, an outcome or a margin is not
+            valid, the rows of an item differ in what it has once, or there are no rows.
     """
     kinds = DECISIONS | item_columns(config)
     judged = [name for name in kinds if not name.startswith(("calls", "verdict_"))]
@@ -208,9 +211,18 @@ def check_items(items: pl.DataFrame, config: EvaluationRunConfig, where: str = "
     items = cast_columns(items, RANKED | PAIRED | kinds | schema_of("compared"), where, needed)
     if items.is_empty() and config.data.shard is None:
         raise RunError(f"{where}: the table has no rows.")
-    for name in ("config", "id", "outcome", *(("response", "rank") if "rank" in needed else ())):
+    for name in (*FILLED, *(("response", "rank") if "rank" in needed else ())):
         if items[name].has_nulls():
             raise RunError(f"{where}: the column `{name}` is empty in some rows.")
+    for name in ("chosen", "rejected"):
+        if name in items.columns and items.filter(pl.col("outcome") != "equal")[name].has_nulls():
+            raise RunError(f"{where}: the column `{name}` is empty in some rows that are not equal.")
+    if "margin" in items.columns and not items["margin"].drop_nulls().is_finite().all():
+        raise RunError(f"{where}: a margin is not a finite number.")
+    of_items = items.select(BASE).unique(maintain_order=True)
+    mixed = of_items.filter(of_items.select("config", "id").is_duplicated())["id"]
+    if len(mixed):
+        raise RunError(f"{where}: the rows of id {mixed[0]} differ in cluster, subset or digest.")
     known = (*OUTCOMES, SCORED) if "rank" in needed else OUTCOMES
     unknown = items.filter(~pl.col("outcome").is_in(known))["outcome"]
     if len(unknown):
