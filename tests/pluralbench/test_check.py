@@ -26,6 +26,7 @@ from pluralbench.leaderboard.findings import CheckResult
 from pluralbench.leaderboard.reproduction import RunInputs
 from pluralbench.leaderboard.rescoring import Rescoring
 from pluralbench.leaderboard.unusual import check_margins
+from pluralbench.reports.sheets import sheets_of
 from pluralbench.results import Run
 from pluralbench.results.evaluations import ScoreResult
 from pluralbench.results.runs import ITEMS_FILE, LEDGER_FILE, METRICS_FILE, RUN_FILE
@@ -261,6 +262,16 @@ def described(run: Run, **changes: Any) -> Run:
     return change_config(run, data={"benchmark_digest": digest(description.model_dump(mode="json"))})
 
 
+def with_other_model(run: Run) -> Run:
+    with_ledger(run, pl.read_parquet(run.path / LEDGER_FILE).with_columns(model=pl.lit("gpt-other")))
+    return run
+
+
+def in_shards(run: Run) -> Run:
+    shard = {"shard": "1/1", "items": 7, "provenance": run.provenance.model_dump(mode="json")}
+    return change_record(run, shards=[shard])
+
+
 CHINESE = known_benchmarks()["chinese"].columns
 ANOTHER, DATA = "another `{}` than follows from its calls", "records another `{}` of the data"
 RECORDS: list[tuple[str, Callable[..., Run], Row, str]] = [
@@ -281,6 +292,9 @@ RECORDS: list[tuple[str, Callable[..., Run], Row, str]] = [
     ("judge", change_record, {"readings": {"strict": 1}}, ANOTHER.format("readings")),
     ("judge", change_record, {"invalid_reasons": {"x": 1}}, ANOTHER.format("invalid_reasons")),
     ("judge", change_record, {"cost": {"dollars": 0.01}}, ANOTHER.format("cost")),
+    ("judge", change_config, {"judging": {"temperature": 1.0}}, "two different values of the temperature: 1.0 and 0.0"),
+    ("judge", with_other_model, {}, "Its replies are of gpt-other; the model asked is judge-1."),
+    ("score", in_shards, {}, "records 7 items in shards, but items.parquet has 30."),
     ("personas", change_record, {"ties_excluded": {"prism": 0}}, ANOTHER.format("ties_excluded")),
     ("personas", change_record, {"without_persona": {"items": 1}}, ANOTHER.format("without_persona")),
     ("score", described, {"title": "RewardBench"}, "Its rules differ from those of `pairs`: title."),
@@ -296,6 +310,11 @@ def test_a_record_that_data_and_calls_do_not_give_is_seen(
 ) -> None:
     checked = check_submission(change(made.copy(kind, tmp_path), **parts))
     assert sentence in " ".join(found.text for found in checked.findings), checked
+
+
+def test_a_description_with_unknown_legacy_rules_ends_no_report(made: Made, tmp_path: Path) -> None:
+    run = described(made.copy("score", tmp_path), legacy="nowhere", overall="configs")
+    assert [sheet.qualifiers[-1] for sheet in sheets_of([made.runs["score"], run])] == ["its own rules"] * 2
 
 
 LOST = pl.when(pl.col("outcome") == "loss")

@@ -100,7 +100,7 @@ def check(
     from pluralbench.results.personalize import PersonalizeRunConfig  # noqa: PLC0415 - the same
 
     found = find_runs(runs)
-    loaded: list["Run[Any, Any]"] = [*found.runs, *found.downstream, *found.personalized]
+    loaded: list[Run[Any, Any]] = [*found.runs, *found.downstream, *found.personalized]
     if not loaded:
         raise RunError(f"{', '.join(map(str, runs))} contains only plans, which have nothing to check.")
     places = parse_location_overrides(data or ())

@@ -43,6 +43,7 @@ from pluralbench.leaderboard.reproduction import (
 )
 from pluralbench.leaderboard.rescoring import Rescoring, check_lengths, check_rescored
 from pluralbench.leaderboard.unusual import (
+    check_answering_model,
     check_benchmark_data,
     check_duplicates,
     check_margins,
@@ -56,7 +57,15 @@ from pluralbench.results.finding import FoundRuns, find_runs
 from pluralbench.results.runs import LEDGER_FILE, Downstream, Personalized, Run
 
 CONSISTENCY_CHECKS = (check_items, check_record, check_benchmark_record, check_score_counts, check_replies)
-REMARK_CHECKS = (check_benchmark_data, check_settings, check_model, check_software, check_outcomes, check_margins)
+REMARK_CHECKS = (
+    check_benchmark_data,
+    check_settings,
+    check_model,
+    check_answering_model,
+    check_software,
+    check_outcomes,
+    check_margins,
+)
 
 
 def find_benchmark_runs(paths: Sequence[Path]) -> FoundRuns:

@@ -26,6 +26,9 @@ from pluralbench.results.metrics_frame import PLACE
 from pluralbench.results.runs import ITEMS_FILE, LEDGER_FILE, METRICS_FILE, RUN_FILE, Downstream, Personalized, Run
 
 Findings = Iterator[Finding]
+SAMPLING = ("temperature", "top_p", "max_tokens")
+"""Settings of a judge that are also those of its requests."""
+
 AnyRun = Run | Downstream | Personalized
 LOADED = {"device", "dtype", "settings"}
 """Fields of a model's record that loading the model may change."""
@@ -166,6 +169,12 @@ def check_record(run: Run) -> Findings:
             "record",
             f"{RUN_FILE} records {sum(rows.values()):,} items, but {ITEMS_FILE} has {sum(counts.values()):,}.",
         )
+    in_shards = sum(shard.items for shard in result.shards)
+    if result.shards and in_shards != sum(counts.values()):
+        yield error_finding(
+            "record",
+            f"{RUN_FILE} records {in_shards:,} items in shards, but {ITEMS_FILE} has {sum(counts.values()):,}.",
+        )
     if run.verb != "judge-personas" and None in {config.prompt.profile, config.prompt.profile_size}:
         yield error_finding("settings", f"{RUN_FILE} does not record the user context in the prompts.")
     pairs: dict[str, tuple[Any, Any]] = {
@@ -179,6 +188,7 @@ def check_record(run: Run) -> Findings:
     elif isinstance(config, JudgeRunConfig | PersonaJudgeRunConfig):
         pairs |= {"name": (config.model.model, result.model.name)}
         pairs |= {"provider": (config.model.provider, result.model.provider)}
+        pairs |= {name: (getattr(config.judging, name), getattr(config.model, name)) for name in SAMPLING}
     for name, (configured, actual) in pairs.items():
         if configured != actual and not (name == "benchmark" and configured is None):
             yield error_finding(

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -134,6 +135,21 @@ def check_model(run: Run) -> Findings:
         yield warning_finding(
             "template", "The model has no chat template, so the messages of a conversation are joined as plain text."
         )
+
+
+def check_answering_model(run: Run) -> Findings:
+    """Yield a remark on replies of another model than the one that was asked, as servers name it."""
+    if run.judged is None:
+        return
+    try:
+        names = read_ledger(run.path / LEDGER_FILE)["model"].unique().sort().to_list()
+    except UserError:  # reported by `check_replies`
+        return
+    asked = Path(run.result.model.name).name.casefold()
+    # A server may add a date to a name, or leave out the organization.
+    others = [name for name in names if name and asked not in name.casefold()]
+    if others:
+        yield warning_finding("model", f"Its replies are of {first_ids(others)}; the model asked is {run.name}.")
 
 
 def check_software(run: Run) -> Findings:

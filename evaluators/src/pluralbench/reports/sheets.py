@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import polars as pl
 from pluralbench_measures.bootstrap import Estimate
 
-from pluralbench.data.benchmarks import Benchmark, legacy_sections
+from pluralbench.data.benchmarks import Benchmark, known_benchmarks, legacy_sections
 from pluralbench.metrics.responses import LEVELS
 from pluralbench.results.metrics_frame import Place
 from pluralbench.results.names import differing_prompt_settings, row_names
@@ -193,7 +193,7 @@ def _rule(run: Run) -> tuple[str, str]:
 
 
 def _is_legacy(benchmark: Benchmark) -> bool:
-    older = legacy_sections(benchmark.legacy) if benchmark.legacy else None
+    older = legacy_sections(benchmark.legacy) if benchmark.legacy in known_benchmarks() else None
     return not benchmark.ties_break_exact_match or benchmark.sections == older
 
 
