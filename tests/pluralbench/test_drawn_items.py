@@ -267,6 +267,12 @@ def test_a_number_that_cannot_be_drawn_is_refused(data: Path, options: dict[str,
         load_benchmark("pairs", DataConfig(location=str(data), columns=("subset=topic",), **options), None)
 
 
+def test_items_without_a_weight_cannot_be_drawn(tmp_path: Path) -> None:
+    rows = [{"id": "a", "prompt": "p", "chosen": ["a"], "rejected": ["b"], "subset": "Math"}]
+    with pytest.raises(DataError, match=r"`items=1` draws none, since no item has a weight in the overall number"):
+        load_benchmark("reward-bench-2", DataConfig(location=str(write(tmp_path / "a.jsonl", rows)), items=1), None)
+
+
 def test_of_fewer_items_than_asked_all_are_used(data: Path, tmp_path: Path) -> None:
     run = score(data, tmp_path / "run", items=124)
     assert run.items.height == 123

@@ -42,12 +42,17 @@ def draw_items(
         The drawn items of each config in the order of the data, and the strata.
 
     Raises:
-        DataError: If the number does not suffice for one unit of each stratum.
+        DataError: If the number does not suffice for one unit of each stratum, or no item has a weight.
     """
     units = _units_by_stratum(benchmark, configs)
     sizes = {leaf: sum(map(len, own)) for leaf, own in units.items()}
     weights = dict(zip(units, stratum_weights(benchmark, [*units], [*sizes.values()]).tolist(), strict=True))
     leaves = [leaf for leaf, weight in weights.items() if weight > 0]
+    if not leaves:
+        raise DataError(
+            f"`items={number}` draws none, since no item has a weight in the overall number of {benchmark.title}; "
+            "leave it out, or pass `limit`."
+        )
     shuffled = [sorted(units[leaf], key=partial(_key, seed, leaf)) for leaf in leaves]
     smallest = sum(len(own[0]) for own in shuffled)
     if number < smallest:
