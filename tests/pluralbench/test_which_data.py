@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from defusedxml import ElementTree
 from pluralbench import write_site
+from pluralbench.data.benchmarks import known_benchmarks, title_for
 from pluralbench.data.samples import FOLDER
 from pluralbench.errors import RunError
 from pluralbench.leaderboard.findings import CheckResult, finding_lines
@@ -79,3 +80,20 @@ def test_copies_of_the_same_items_are_one_table_under_both_names(score: Score, o
     others = str(render([copies[0], score("reward-bench", own)], "markdown"))
     assert "**RewardBench (sample), 12 items**" in others
     assert "**RewardBench (mine.jsonl), mine, 12 other items**" in others
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "location", "revision", "title"),
+    [
+        ("reward-bench", {}, "allenai/reward-bench", "a" * 40, "RewardBench"),
+        ("reward-bench", {}, "allenai/reward-bench", None, "RewardBench (reward-bench)"),
+        ("reward-bench", {"data": "other/copy"}, "other/copy", "a" * 40, "RewardBench (other/copy)"),
+        ("mine", {"data": "other/copy"}, "other/copy", "a" * 40, "RewardBench (other/copy)"),
+        ("mine", {"data": "other/copy", "title": "Mine"}, "other/copy", "a" * 40, "Mine"),
+    ],
+)
+def test_only_published_data_has_the_title_alone(
+    name: str, changes: dict[str, str], location: str, revision: str | None, title: str
+) -> None:
+    described = known_benchmarks()["reward-bench"].model_copy(update=changes)
+    assert title_for(name, described, location, revision) == title
