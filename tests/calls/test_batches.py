@@ -28,7 +28,6 @@ from pluralbench_calls import (
     ask,
 )
 from pluralbench_calls.backends import bounded
-from pluralbench_calls.backends.endpoint import Endpoint
 from pluralbench_calls.batches import service
 from pluralbench_calls.batches.backend import OpenAIBatches
 from pluralbench_calls.batches.file_backend import FileBackend
@@ -342,7 +341,7 @@ def test_results_that_hardly_come_are_not_waited_for(
     tmp_path: Path, answering: Callable[[int], Iterable[bytes]]
 ) -> None:
     async def download(url: str) -> None:
-        async with Endpoint(url, timeout=0.5, max_retries=0) as endpoint:
+        async with OpenAIChat(url, timeout=0.5, max_retries=0) as endpoint:
             await service.BatchService(endpoint, 0.001, 0.002).download("f", tmp_path / "f", 10**9)
 
     with (
@@ -356,7 +355,7 @@ def test_a_list_of_batches_without_end_is_not_read_to_its_end(tmp_path: Path) ->
     page = {"object": "list", "data": [{"id": "b", "object": "batch", "input_file_id": "other"}], "has_more": True}
 
     async def find(url: str) -> str | None:
-        async with Endpoint(url, max_retries=0) as endpoint:
+        async with OpenAIChat(url, max_retries=0) as endpoint:
             return await service.BatchService(endpoint, 0.001, 0.002).find("f", tmp_path / "state")
 
     with (

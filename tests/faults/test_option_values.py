@@ -29,9 +29,9 @@ def test_option_values(
 ) -> None:
     words = shlex.split(line.words.format(server=chat.base_url))
     folder = shutil.copytree(good, tmp_path_factory.mktemp("copied") / "case", symlinks=True)
-    for reader in (words, *map(shlex.split, line.readers)):
-        done = ended(reader, folder, patience=LONGER)
-        assert done.status == 0, (reader, done.said)
+    for given in (words, *map(shlex.split, line.readers)):
+        done = ended(given, folder, patience=LONGER)
+        assert done.status == 0, (given, done.said)
     for number, draw, folder in tried.cases(NUMBER):
         shutil.copytree(good, folder, dirs_exist_ok=True, symlinks=True)
         given = drawn_words(words, draw)

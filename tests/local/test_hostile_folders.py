@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from pluralbench_local import Classifier, ConversationError, ModelError, load, models, score
+from pluralbench_local.config import LocalModel
 from pluralbench_local.conversations import Template
 from pluralbench_local.personal.store import EmbeddingStore
 from pluralbench_local.served.weights import load_head
@@ -125,7 +126,7 @@ def test_what_would_hang_grow_or_run_is_not_loaded(
 def test_a_pipe_in_place_of_weights_that_are_read_alone_is_named(folder: Path) -> None:
     piped("model.safetensors")(folder)
     with pytest.raises(ModelError, match=r"model\.safetensors is not a regular file; remove it\."):
-        load_head(models.LocalModel(name=str(folder)), "http://127.0.0.1:9")
+        load_head(LocalModel(name=str(folder)), "http://127.0.0.1:9")
     backbone: Any = None  # is not reached
     with pytest.raises(ModelError, match="it is not a regular file"):
         EmbeddingStore(folder, backbone)

@@ -34,9 +34,8 @@ from pluralbench.results.evaluations import (
     ScoreResult,
 )
 from pluralbench.results.examples import data_location, reload_items
-from pluralbench.results.finding import UNFINISHED
 from pluralbench.results.record import ShardRecord
-from pluralbench.results.runs import LEDGER_FILE, Run, load_run, write_run
+from pluralbench.results.runs import LEDGER_FILE, UNFINISHED, Run, load_run, write_run
 
 KEY = ["config", "id"]
 MAXIMUM_FIELDS = {"tolerance", "largest_difference", "servers"}
