@@ -124,22 +124,7 @@ def judge_personas(
     chat, connection = judge_chat_model(model, judging, connection)
     the_judge = make_persona_judge(chat, connection, Path(), judging, seed)
     personas = load_personas(data.location, configs=data.configs or None, split=data.split)
-    benchmark = known_benchmarks()[PERSONA_JUDGE]
-    config = PersonaJudgeRunConfig(
-        benchmark=benchmark_record(PERSONA_JUDGE, benchmark, personas.location, personas.revision),
-        data=DataRecord(
-            **personas.source,
-            configs=data.configs,
-            split=data.split,
-            shard=None if part is None else str(part),
-        ),
-        model=chat,
-        prompts_version=VERSION,
-        prompts_digest=persona_digest(),
-        judging=judging,
-        seed=seed,
-        connection=connection,
-    )
+    config = persona_run_config(personas, data, chat, judging, seed, connection, part)
     drawn = draw_run_items(config, personas)
     name = f"{PERSONA_JUDGE}-{Path(chat.model).name}-{judging.setting}-{judging.variables}"
     in_name = ("setting", "variables")
@@ -150,6 +135,34 @@ def judge_personas(
                 the_judge = replace(the_judge, ledger=output.work / "ledger.sqlite")
                 _judge(output, config, the_judge, drawn, part, seconds)
     return load_run(target, PersonaJudgeRunConfig, part=True)
+
+
+def persona_run_config(
+    personas: PersonaItemSet,
+    selection: PersonaDataConfig | DataRecord,
+    model: ChatModel,
+    judging: PersonaJudgeConfig,
+    seed: int,
+    connection: ConnectionConfig,
+    part: Shard | None = None,
+) -> PersonaJudgeRunConfig:
+    """Return the configuration of a run on these items."""
+    benchmark = known_benchmarks()[PERSONA_JUDGE]
+    return PersonaJudgeRunConfig(
+        benchmark=benchmark_record(PERSONA_JUDGE, benchmark, personas.location, personas.revision),
+        data=DataRecord(
+            **personas.source,
+            configs=selection.configs,
+            split=selection.split,
+            shard=None if part is None else str(part),
+        ),
+        model=model,
+        prompts_version=VERSION,
+        prompts_digest=persona_digest(),
+        judging=judging,
+        seed=seed,
+        connection=connection,
+    )
 
 
 def _judge(

@@ -136,7 +136,24 @@ def _write(
     cost: CostRecord,
 ) -> None:
     decisions = decide(loaded.frame, scored.scores, scored.tokens_cut)
-    result = ScoreResult(
+    result = result_of_scores(model, scored, decisions, resumed, cost)
+    items = score_items(loaded.benchmark, loaded.frame, scored, decisions)
+    write_run(output, config, result, loaded.compute_metrics(decisions, items), {"items": items})
+
+
+def result_of_scores(
+    model: ModelRecord, scored: Scored, decisions: pl.DataFrame, resumed: int, cost: CostRecord | None
+) -> ScoreResult:
+    """Return the result of a run.
+
+    Args:
+        model: Record of the loaded model.
+        scored: The scores.
+        decisions: The decisions that follow from the scores.
+        resumed: Number of items that an earlier process scored.
+        cost: Duration of the run.
+    """
+    return ScoreResult(
         model=model,
         cost=cost,
         tolerance=scored.tolerance,
@@ -151,8 +168,6 @@ def _write(
         work=scored.work,
         served=scored.served,
     )
-    items = score_items(loaded.benchmark, loaded.frame, scored, decisions)
-    write_run(output, config, result, loaded.compute_metrics(decisions, items), {"items": items})
 
 
 def count_within_tolerance(decisions: pl.DataFrame, tolerance: float | None) -> int | None:

@@ -27,9 +27,9 @@ from pluralbench.leaderboard.findings import (
 )
 from pluralbench.leaderboard.records import (
     check_benchmark_record,
-    check_calls,
     check_data_record,
-    check_score_counts,
+    check_persona_config,
+    check_result,
     check_score_prompts,
 )
 from pluralbench.leaderboard.reproduction import (
@@ -56,7 +56,7 @@ from pluralbench.results.evaluations import EvaluationRunConfig
 from pluralbench.results.finding import FoundRuns, find_runs
 from pluralbench.results.runs import LEDGER_FILE, Downstream, Personalized, Run
 
-CONSISTENCY_CHECKS = (check_items, check_record, check_benchmark_record, check_score_counts, check_replies)
+CONSISTENCY_CHECKS = (check_items, check_record, check_benchmark_record, check_replies)
 REMARK_CHECKS = (
     check_benchmark_data,
     check_settings,
@@ -134,10 +134,11 @@ def _check_data(
 ) -> tuple[list[Finding], State, str]:
     """Check a run against its data. Raises a `UserError` if that is impossible."""
     findings = [*check_rows(run, source), *check_data_record(run, source, moved=moved)]
+    findings += check_persona_config(run, source)
     if not findings:
         again = reproduce_run(run, source)
         findings += [*check_items_again(run, again.items, source.place), *check_metrics(run, again.metrics)]
-        findings += [*check_calls(run, again), *check_score_prompts(run, source)]
+        findings += [*check_result(run, again), *check_score_prompts(run, source)]
     if not is_refused(findings):
         findings += check_lengths(run, source)
     if is_refused(findings) or rescoring is None:

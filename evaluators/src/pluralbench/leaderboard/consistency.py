@@ -29,8 +29,11 @@ Findings = Iterator[Finding]
 SAMPLING = ("temperature", "top_p", "max_tokens")
 """Settings of a judge that are also those of its requests."""
 
+STOPPED = {"length": "length", "too long": "length", "content_filter": "content_filter"}
+"""Outcome of a reply that was stopped, by finish reason and by itself."""
+
 AnyRun = Run | Downstream | Personalized
-LOADED = {"device", "dtype", "settings"}
+LOADED = {"device", "dtype"}
 """Fields of a model's record that loading the model may change."""
 
 SAME = 1e-9
@@ -183,8 +186,14 @@ def check_record(run: Run) -> Findings:
     if isinstance(config, ScoreRunConfig):
         before, after = config.model, result.model
         # Loading adds fields; it changes none but those of the machine.
-        known = {name for name, value in before if value is not None or name in {"name", "kind", "digest"}}
-        pairs |= {name: (getattr(before, name), getattr(after, name)) for name in sorted(known - LOADED)}
+        known = {
+            name
+            for name, value in before
+            if value is not None or name in {"name", "kind", "digest", "reference", "label"}
+        }
+        pairs |= {name: (getattr(before, name), getattr(after, name)) for name in sorted(known - LOADED - {"settings"})}
+        kept = {name: value for name, value in after.settings.items() if name in before.settings or name != "served"}
+        pairs["settings"] = (before.settings, kept)
     elif isinstance(config, JudgeRunConfig | PersonaJudgeRunConfig):
         pairs |= {"name": (config.model.model, result.model.name)}
         pairs |= {"provider": (config.model.provider, result.model.provider)}
@@ -210,6 +219,15 @@ def check_replies(run: Run) -> Findings:
             "replies",
             f"{RUN_FILE} records {run.judged.calls:,} calls, but {LEDGER_FILE} has {ledger.height:,}.",
         )
+    unlike = ledger.filter(_stopped(pl.col("finish_reason")).ne_missing(_stopped(pl.col("outcome")))).filter(
+        ~pl.col("outcome").is_in(["error", "refusal"])
+    )
+    if unlike.height:
+        yield error_finding(
+            "replies",
+            f"{LEDGER_FILE} has {unlike.height:,} replies whose outcome is not that of their finish reason "
+            f"({first_ids(unlike['finish_reason'].unique().sort().to_list())}).",
+        )
     replies = {key: (outcome, text) for key, outcome, text in ledger.select("key", "outcome", "text").iter_rows()}
     missing: list[str] = []
     different: list[str] = []
@@ -227,6 +245,11 @@ def check_replies(run: Run) -> Findings:
         yield error_finding(
             "replies", f"{len(different):,} verdicts do not follow from their replies (ids {first_ids(different)})."
         )
+
+
+def _stopped(name: pl.Expr) -> pl.Expr:
+    """Return why replies were stopped, from finish reason or outcome; null for replies that were not."""
+    return name.replace_strict(STOPPED, default=None)
 
 
 def _verdict_calls(run: Run, row: Mapping[str, Any]) -> Iterator[tuple[list[str], Any, Callable[[str], Any]]]:

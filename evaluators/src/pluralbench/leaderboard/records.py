@@ -1,17 +1,17 @@
-"""Records of `run.json` recomputed: data, prompts and a judge's counts, each compared as a whole."""
+"""Records of `run.json` recomputed: data, settings, prompts and result, each compared as a whole."""
 
 from collections.abc import Iterator
 
-from pluralbench_runs import FrozenModel
-
 from pluralbench.data.items import Items
+from pluralbench.data.persona_items import PersonaItemSet
 from pluralbench.errors import DataError
 from pluralbench.evaluation.loading import benchmark_record
-from pluralbench.evaluation.score import count_within_tolerance
+from pluralbench.evaluation.personas import persona_run_config
 from pluralbench.leaderboard.findings import Finding, error_finding, warning_finding
 from pluralbench.leaderboard.reproduction import Reproduced, RunData, check_prompts
-from pluralbench.results.decisions import decisions_of
-from pluralbench.results.runs import ITEMS_FILE, LEDGER_FILE, RUN_FILE, Downstream, Run
+from pluralbench.results.evaluations import PersonaJudgeRunConfig
+from pluralbench.results.record import DataRecord
+from pluralbench.results.runs import LEDGER_FILE, RUN_FILE, Downstream, Run
 
 OF_THE_PLACE = ("location", "revision", "license", "reference", "ignored_columns")
 """Fields of a data record that a copy of the data elsewhere need not share."""
@@ -25,16 +25,37 @@ def check_data_record(run: Run | Downstream, source: RunData, *, moved: bool) ->
         source: Its data.
         moved: The data was read from another location than the run's.
     """
-    data, read = run.config.data, source.read.source
-    again = data.model_validate(
-        data.model_dump()
-        | {name: value.model_dump() if isinstance(value, FrozenModel) else value for name, value in read.items()}
-    )
-    for name in read:
+    data, again = run.config.data, _data_record(run, source)
+    for name in type(data).model_fields:
         if not (moved and name in OF_THE_PLACE) and getattr(again, name) != getattr(data, name):
             yield error_finding("data", f"{RUN_FILE} records another `{name}` of the data than {source.place} has.")
     if isinstance(source.read, Items) and source.read.strata != run.config.benchmark.description.strata:
         yield error_finding("data", f"{RUN_FILE} records other strata of the drawn items than {source.place}.")
+
+
+def _data_record(run: Run | Downstream, source: RunData) -> DataRecord:
+    if source.loaded is not None:
+        return source.loaded.data_record()
+    return _persona_config(run, source).data
+
+
+def check_persona_config(run: Run, source: RunData) -> Iterator[Finding]:
+    """Check the fields of a persona judge's settings that no question shows."""
+    config = run.config
+    if not isinstance(config, PersonaJudgeRunConfig):
+        return
+    again = _persona_config(run, source)
+    if config.prompts_digest != again.prompts_digest:  # of another version of pluralbench
+        return
+    for name in type(config).model_fields.keys() - {"benchmark", "data"}:
+        if getattr(config, name) != getattr(again, name):
+            yield error_finding("settings", f"{RUN_FILE} records another `{name}` than `{run.verb}` has.")
+
+
+def _persona_config(run: Run | Downstream, source: RunData) -> PersonaJudgeRunConfig:
+    config, read = run.config, source.read
+    assert isinstance(config, PersonaJudgeRunConfig) and isinstance(read, PersonaItemSet)  # noqa: S101, PT018 - of one verb
+    return persona_run_config(read, config.data, config.model, config.judging, config.seed, config.connection)
 
 
 def check_benchmark_record(run: Run | Downstream) -> Iterator[Finding]:
@@ -52,39 +73,14 @@ def check_benchmark_record(run: Run | Downstream) -> Iterator[Finding]:
         )
 
 
-def check_score_counts(run: Run) -> Iterator[Finding]:
-    """Check the counts of `score` that follow from the items."""
-    scored, items = run.scored, run.items
-    if scored is None:
-        return
-    counts = {
-        f"items_{name}": items.filter(dropped).select("config", "id").n_unique()
-        for name, dropped in (("truncated", items["truncated"]), ("dropped", items["reason"].is_not_null()))
-    }
-    within = count_within_tolerance(decisions_of(items), scored.tolerance)
-    for name, count in (*counts.items(), ("decisions_within_tolerance", within)):
-        recorded = getattr(scored, name)
-        if recorded != count:
-            yield error_finding(
-                "record",
-                f"{RUN_FILE} records {_number(recorded)} {name.replace('_', ' ')}, but {ITEMS_FILE} has "
-                f"{_number(count)}.",
-            )
-
-
-def _number(count: int | None) -> str:
-    return "no" if count is None else f"{count:,}"
-
-
-def check_calls(run: Run, again: Reproduced) -> Iterator[Finding]:
-    """Check a judge's record and counts against those that its calls give, and that each call has a verdict."""
-    if again.result is None:
-        return
+def check_result(run: Run, again: Reproduced) -> Iterator[Finding]:
+    """Check the whole result against the one that scores or calls give, and that each call has a verdict."""
     # A call that two shards made was paid twice.
     compared = type(again.result).model_fields.keys() - {"shards", *(("cost",) if run.result.shards else ())}
+    source = "scores" if run.judged is None else "calls"
     for name in sorted(compared):
         if getattr(run.result, name) != getattr(again.result, name):
-            yield error_finding("record", f"{RUN_FILE} records another `{name}` than follows from its calls.")
+            yield error_finding("record", f"{RUN_FILE} records another `{name}` than follows from its {source}.")
     if again.unused:
         yield error_finding("replies", f"{LEDGER_FILE} has {again.unused:,} calls that no verdict needs.")
 

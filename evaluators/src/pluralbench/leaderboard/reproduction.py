@@ -5,8 +5,9 @@ true answers, outcomes, calls, metrics and baselines then follow from the data, 
 """
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -37,12 +38,20 @@ from pluralbench.evaluation.personas import (
     make_persona_judge,
     result_of_personas,
 )
+from pluralbench.evaluation.score import result_of_scores
 from pluralbench.evaluation.verdicts import usage_of
 from pluralbench.leaderboard.findings import Finding, error_finding
 from pluralbench.results.decisions import decide, score_items
 from pluralbench.results.downstream import DownstreamRunConfig
-from pluralbench.results.evaluations import EvaluationRunConfig, JudgeResult, JudgeRunConfig, PersonaJudgeRunConfig
+from pluralbench.results.evaluations import (
+    EvaluationResult,
+    EvaluationRunConfig,
+    JudgeResult,
+    JudgeRunConfig,
+    PersonaJudgeRunConfig,
+)
 from pluralbench.results.examples import data_location, reload_items
+from pluralbench.results.record import CostRecord
 from pluralbench.results.runs import ITEMS_FILE, LEDGER_FILE, Downstream, Run
 
 DIFFERENT_PROMPTS = "The judge's prompts differ from those of this version of pluralbench."
@@ -153,13 +162,13 @@ class Reproduced(NamedTuple):
     Attributes:
         items: The frame of items.
         metrics: The frame of metrics.
-        result: The result of a judge, without shards; None for `score`.
+        result: The result, without shards.
         unused: Number of recorded calls that no verdict needs.
     """
 
     items: pl.DataFrame
     metrics: pl.DataFrame
-    result: JudgeResult | None = None
+    result: EvaluationResult
     unused: int = 0
 
 
@@ -172,12 +181,14 @@ def reproduce_run(run: Run, source: RunData) -> Reproduced:
     """
     if run.judged is not None:
         return _reproduce_judge(run, source)
-    assert source.loaded is not None  # noqa: S101 - only the persona judge has none
+    assert source.loaded is not None and run.scored is not None  # noqa: S101, PT018 - only the persona judge has none
     loaded = source.loaded
     scored = recorded_scores(run, loaded.frame)
     decisions = decide(loaded.frame, scored.scores, scored.tokens_cut)
     rows = score_items(loaded.benchmark, loaded.frame, scored, decisions)
-    return Reproduced(rows, loaded.compute_metrics(decisions, rows))
+    cost = None if run.result.cost is None else CostRecord(seconds=run.result.cost.seconds)
+    result = result_of_scores(run.result.model, scored, decisions, run.scored.items_resumed, cost)
+    return Reproduced(rows, loaded.compute_metrics(decisions, rows), result)
 
 
 def _reproduce_judge(run: Run, source: RunData) -> Reproduced:
@@ -273,11 +284,14 @@ def judge_from_ledger(
 
 
 def recorded_scores(run: Run, items: pl.DataFrame) -> Scored:
-    """Return the scores in a run's items, in the order of its data. Raises `DataError` for a missing response."""
+    """Return the scores in a run's items, in the order of its data, with what only the model knows as recorded.
+
+    Raises `DataError` for a missing response.
+    """
     rows: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for row in run.items.iter_rows(named=True):
         rows[row["config"], row["id"]].append(row)
-    scored = Scored([])
+    scored = _scored_without_scores(run)
     for place, (config, item, names) in enumerate(items.select("config", "id", "response_ids").iter_rows()):
         own = rows[config, item]
         first = own[0]
@@ -294,7 +308,26 @@ def recorded_scores(run: Run, items: pl.DataFrame) -> Scored:
         scored.scores.append([] if dropped is not None else [math.nan if value is None else value for value in values])
         scored.tokens.append([] if None in tokens else list(tokens))
         scored.tokens_cut.append(first["tokens_cut"] or 0)
+    if run.scored is not None:
+        # Not every model gives a reason, but none gives more than one for a score.
+        most = sum(not math.isfinite(score) for scores in scored.scores for score in scores)
+        scored.reasons = [*islice(Counter(run.scored.invalid_reasons).elements(), most)]
     return scored
+
+
+def _scored_without_scores(run: Run) -> Scored:
+    recorded = run.scored
+    if recorded is None:
+        return Scored([])
+    return Scored(
+        [],
+        work=recorded.work,
+        tolerance=recorded.tolerance,
+        served=recorded.served,
+        rendered_identically=recorded.items_rendered_identically,
+        inputs_with_two_bos=recorded.inputs_with_two_bos,
+        inputs_without_bos=recorded.inputs_without_bos,
+    )
 
 
 def row_key(items: pl.DataFrame) -> list[str]:

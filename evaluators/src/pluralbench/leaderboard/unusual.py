@@ -10,7 +10,7 @@ from pluralbench_calls import read_ledger
 from pluralbench_rewards import ScoringConfig
 from pluralbench_runs import FrozenModel, UserError
 
-from pluralbench.config import ReplyConfig
+from pluralbench.config import PromptConfig, ReplyConfig
 from pluralbench.data.benchmarks import Benchmark, benchmark_entries, is_published_data, known_benchmarks
 from pluralbench.data.samples import SAMPLE
 from pluralbench.data.texts import first_ids
@@ -88,9 +88,11 @@ def check_benchmark_data(run: Run) -> Findings:
 def _other_data(run: Run, registered: Benchmark) -> Findings:
     """Yield remarks on a run that does not read the benchmark's own data and columns."""
     data, benchmark = run.config.data, run.config.benchmark
-    own = {"explicit": (), "pairs": registered.columns.pairs}
     is_shape = registered.data is None and benchmark_entries([benchmark.name])[benchmark.name].card.items is None
-    if not is_shape and benchmark.description.columns.model_copy(update=own) != registered.columns:
+    columns = benchmark.description.columns
+    named = ("pairs", *(columns.explicit if is_shape else ()))
+    own = {name: getattr(registered.columns, name) for name in named} | {"explicit": ()}
+    if columns.model_copy(update=own) != registered.columns:
         yield warning_finding("columns", "It reads other columns than the benchmark does.")
     if registered.data is None or data.location == SAMPLE:
         return
@@ -107,9 +109,19 @@ def check_settings(run: Run) -> Findings:
         if name == "reply_format" and isinstance(settings, ReplyConfig):
             default = settings.default_format
         if value is not None and value != default and name not in CONDITIONS | ScoringConfig.runtime_only:
-            yield warning_finding(
-                "settings", f"{name.replace('_', ' ')} is {_word(value)}; the default is {_word(default)}."
-            )
+            yield _setting(name, value, default)
+    for name, value, default in (
+        ("on_empty", config.data.on_empty, config.benchmark.description.on_empty),
+        ("items_seed", None if config.data.items else config.data.items_seed, 0),
+        ("profile_size", config.prompt.profile_size, PromptConfig().profile_size),
+        ("seed", getattr(config, "seed", 0), 0),
+    ):
+        if value is not None and value != default:
+            yield _setting(name, value, default)
+
+
+def _setting(name: str, value: Any, default: Any) -> Finding:
+    return warning_finding("settings", f"{name.replace('_', ' ')} is {_word(value)}; the default is {_word(default)}.")
 
 
 def _word(value: Any) -> str:
