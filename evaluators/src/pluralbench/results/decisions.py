@@ -214,7 +214,8 @@ def check_items(items: pl.DataFrame, config: EvaluationRunConfig, where: str = "
     for name in (*FILLED, *(("response", "rank") if "rank" in needed else ())):
         if items[name].has_nulls():
             raise RunError(f"{where}: the column `{name}` is empty in some rows.")
-    for name in ("chosen", "rejected"):
+    # A choice that was a tie rejects no option.
+    for name in ("chosen",) if "choice" in kinds else ("chosen", "rejected"):
         if name in items.columns and items.filter(pl.col("outcome") != "equal")[name].has_nulls():
             raise RunError(f"{where}: the column `{name}` is empty in some rows that are not equal.")
     if "margin" in items.columns and not items["margin"].drop_nulls().is_finite().all():
