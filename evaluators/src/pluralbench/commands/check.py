@@ -114,9 +114,9 @@ def check(
         files = RunInputs(location_override(places, run), plans, personas)
         with step(f"Checking {run.path}"):
             if isinstance(run.config, PersonalizeRunConfig):
-                checked[run.path] = check_personalized(run)
+                checked[run.path] = check_personalized(run, rescoring)
             elif isinstance(run.config, DownstreamRunConfig):
-                checked[run.path] = check_downstream(run, files)
+                checked[run.path] = check_downstream(run, files, rescoring)
             else:
                 checked[run.path] = check_submission(run, found.runs, files=files, rescoring=rescoring)
     if as_json:

@@ -49,6 +49,7 @@ from pluralbench.leaderboard.unusual import (
     check_margins,
     check_model,
     check_outcomes,
+    check_selection,
     check_settings,
     check_software,
 )
@@ -58,6 +59,7 @@ from pluralbench.results.runs import LEDGER_FILE, Downstream, Personalized, Run
 
 CONSISTENCY_CHECKS = (check_items, check_record, check_benchmark_record, check_replies)
 REMARK_CHECKS = (
+    check_selection,
     check_benchmark_data,
     check_settings,
     check_model,

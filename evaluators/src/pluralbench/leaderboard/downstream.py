@@ -1,6 +1,6 @@
 """Check the directories of `best-of-n`, `optimize` and `personalize`."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,10 +31,14 @@ from pluralbench.leaderboard.consistency import check_metrics
 from pluralbench.leaderboard.findings import UNREAD, CheckResult, Finding, error_finding, is_refused, warning_finding
 from pluralbench.leaderboard.records import check_benchmark_record, check_data_record
 from pluralbench.leaderboard.reproduction import RunData, RunInputs, check_prompts, run_data
+from pluralbench.leaderboard.rescoring import Rescoring
+from pluralbench.leaderboard.unusual import check_selection, check_settings, check_software
 from pluralbench.metrics.personalize import method_numbers
 from pluralbench.results.downstream import START, BestOfNRunConfig
 from pluralbench.results.metrics_frame import metrics_frame
 from pluralbench.results.runs import LEDGER_FILE, RUN_FILE, Downstream, Personalized
+
+REMARK_CHECKS = (check_selection, check_settings, check_software)
 
 NO_CONNECTION = ConnectionConfig(base_url="http://localhost")
 """Endpoint of a judge whose replies are recorded; nothing is sent to it."""
@@ -65,7 +69,9 @@ class RecordedRewards:
         return Scored(scores)
 
 
-def check_downstream(run: Downstream, files: RunInputs | None = None) -> CheckResult:
+def check_downstream(
+    run: Downstream, files: RunInputs | None = None, rescoring: Rescoring | None = None
+) -> CheckResult:
     """Check a run of `best-of-n` or `optimize`.
 
     A run of `best-of-n` is made again from its data, the recorded calls of policy and judge, and the recorded rewards,
@@ -75,30 +81,45 @@ def check_downstream(run: Downstream, files: RunInputs | None = None) -> CheckRe
     Args:
         run: Run to check.
         files: Location of the data, and the files of plans or personas. Default: the location that the run records.
+        rescoring: Not done for these runs; a remark says so. Default: not asked for.
 
     Returns:
         The state of the check and the findings, as for a run of a benchmark.
     """
-    files = files or RunInputs()
+    remarks = [remark for check in REMARK_CHECKS for remark in check(run)]
     findings = [*check_benchmark_record(run)]
-    if not isinstance(run.config, BestOfNRunConfig):
-        return _without_data(run, [*findings, *_computed(lambda: _check_levels(run))])
+    try:
+        if isinstance(run.config, BestOfNRunConfig):
+            findings += _check_best_of_n(run, files or RunInputs())
+        else:
+            findings += [*_check_levels(run), _only_numbers(run)]
+    except UserError as error:
+        findings.append(_file_error(error))
+    return _result(run, [*findings, *remarks], rescoring)
+
+
+def _check_best_of_n(run: Downstream, files: RunInputs) -> list[Finding]:
+    findings: list[Finding] = []
     try:
         source = run_data(run, files)
         findings += check_data_record(run, source, moved=files.data is not None)
         check_prompts(run.config, source)
     except UserError as error:
-        findings += _computed(lambda: _check_curves(run))
-        if not is_refused(findings):
-            findings.append(warning_finding(UNREAD, f"It was not checked against its data. {error}"))
-        return CheckResult("refused" if is_refused(findings) else "consistent", findings)
-    if not is_refused(findings):
-        findings += _computed(lambda: _check_rollout(run, source))
-    return CheckResult("refused" if is_refused(findings) else "checked", findings)
+        return [
+            *findings,
+            *_check_curves(run),
+            warning_finding(UNREAD, f"It was not checked against its data. {error}"),
+        ]
+    return findings if is_refused(findings) else [*_check_rollout(run, source)]
 
 
-def check_personalized(run: Personalized) -> CheckResult:
-    """Check that the numbers of a run of `personalize` follow from its decisions, and these from their margins."""
+def check_personalized(run: Personalized, rescoring: Rescoring | None = None) -> CheckResult:
+    """Check that the numbers of a run of `personalize` follow from its decisions, and these from their margins.
+
+    Args:
+        run: Run to check.
+        rescoring: Not done for these runs; a remark says so. Default: not asked for.
+    """
     findings = []
     items = run.items
     wrong = items.filter((pl.col("margin") > 0).fill_null(value=False) != pl.col("correct"))
@@ -110,24 +131,31 @@ def check_personalized(run: Personalized) -> CheckResult:
         findings.append(error_finding("record", f"{RUN_FILE} records other sets than items.parquet has."))
     else:
         findings += check_metrics(run, metrics_frame(method_numbers(items, by_config)))
-    return _without_data(run, findings)
+    return _result(run, [*findings, _only_numbers(run), *check_software(run)], rescoring)
 
 
-def _without_data(run: Downstream | Personalized, findings: list[Finding]) -> CheckResult:
+def _result(run: Downstream | Personalized, findings: Sequence[Finding], rescoring: Rescoring | None) -> CheckResult:
+    """Return the state that follows from the findings, with a remark if items were to be scored again."""
+    asked = (
+        [] if rescoring is None else [warning_finding("rescored", f"No item of a run of {run.verb} is scored again.")]
+    )
     if is_refused(findings):
-        return CheckResult("refused", findings)
+        unread = [finding for finding in findings if finding.about != UNREAD]
+        return CheckResult("refused", sorted([*unread, *asked], key=lambda finding: finding.level))
+    unread = [finding for finding in findings if finding.about == UNREAD]
+    return CheckResult("consistent" if unread else "checked", [*findings, *asked])
+
+
+def _only_numbers(run: Downstream | Personalized) -> Finding:
     text = f"Only the numbers of a run of {run.verb} are computed again; its data and its models are not read."
-    return CheckResult("consistent", [*findings, warning_finding(UNREAD, text)])
+    return warning_finding(UNREAD, text)
 
 
-def _computed(check: Callable[[], Iterator[Finding]]) -> list[Finding]:
-    """Run a check for which files may be damaged or calls be missing."""
-    try:
-        return [*check()]
-    except CallsError as error:
-        return [error_finding("replies", f"{LEDGER_FILE} lacks calls that the run needs. {error}")]
-    except UserError as error:
-        return [error_finding("files", str(error))]
+def _file_error(error: UserError) -> Finding:
+    """Return the finding of a check for which files are damaged or calls are missing."""
+    if isinstance(error, CallsError):
+        return error_finding("replies", f"{LEDGER_FILE} lacks calls that the run needs. {error}")
+    return error_finding("files", str(error))
 
 
 def _check_levels(run: Downstream) -> Iterator[Finding]:

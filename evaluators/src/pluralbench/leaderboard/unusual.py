@@ -16,8 +16,8 @@ from pluralbench.data.samples import SAMPLE
 from pluralbench.data.texts import first_ids
 from pluralbench.leaderboard.findings import Finding, warning_finding
 from pluralbench.results.decisions import decisions_of
-from pluralbench.results.evaluations import ScoreRunConfig
-from pluralbench.results.runs import LEDGER_FILE, Run
+from pluralbench.results.evaluations import EvaluationRunConfig
+from pluralbench.results.runs import LEDGER_FILE, Downstream, Run
 
 Findings = Iterator[Finding]
 CONDITIONS = {"setting", "variables", "verdict_parsing"}
@@ -43,17 +43,16 @@ OF_THE_ITEMS = {"columns", "sections", "strata", "train_split"}
 """Fields of a benchmark's description that follow from the items or are compared by themselves."""
 
 
-def check_benchmark_data(run: Run) -> Findings:
-    """Yield remarks on runs of other data, of some of the items, or with other rules than the benchmark's."""
+def check_selection(run: Run | Downstream) -> Findings:
+    """Yield remarks on runs of a sample or of some of the items."""
     data, benchmark = run.config.data, run.config.benchmark
     if data.location == SAMPLE:
         yield warning_finding("sample", "It uses the sample that comes with the package, which is not the benchmark.")
     if data.limit is not None:
         yield warning_finding("limit", f"It uses only the first {data.limit:,} items of each config.")
     if data.items is not None:
-        yield warning_finding("items", f"It uses {run.size}, drawn by seed {data.items_seed}.")
-    limit = run.config.judge_setting("limit")
-    if limit is not None:
+        yield warning_finding("items", f"It uses {data.items:,} items, drawn by seed {data.items_seed}.")
+    if isinstance(run.config, EvaluationRunConfig) and (limit := run.config.judge_setting("limit")) is not None:
         yield warning_finding("limit", f"It uses at most {limit:,} items of each task.")
     if data.configs:
         yield warning_finding("configs", f"It uses only the configs {', '.join(data.configs)}.")
@@ -64,6 +63,11 @@ def check_benchmark_data(run: Run) -> Findings:
     if data.empty:
         handling = "left out" if data.on_empty == "drop" else "scored as they are"
         yield warning_finding("empty", f"{len(data.empty):,} items with an empty prompt or response are {handling}.")
+
+
+def check_benchmark_data(run: Run) -> Findings:
+    """Yield remarks on runs of other data, or with other rules than the benchmark's."""
+    benchmark = run.config.benchmark
     registered = known_benchmarks().get(benchmark.name)
     if registered is None:
         yield warning_finding(
@@ -100,10 +104,10 @@ def _other_data(run: Run, registered: Benchmark) -> Findings:
         yield warning_finding("data", f"Its data is {data.location}; the benchmark's is {registered.data}.")
 
 
-def check_settings(run: Run) -> Findings:
+def check_settings(run: Run | Downstream) -> Findings:
     """Yield remarks on settings that differ from the defaults."""
     config = run.config
-    settings: FrozenModel = config.scoring if isinstance(config, ScoreRunConfig) else getattr(config, "judging")  # noqa: B009
+    settings: FrozenModel = getattr(config, "judging", None) or getattr(config, "scoring")  # noqa: B009
     for name, field in type(settings).model_fields.items():
         value, default = getattr(settings, name), field.default
         if name == "reply_format" and isinstance(settings, ReplyConfig):
@@ -164,7 +168,7 @@ def check_answering_model(run: Run) -> Findings:
         yield warning_finding("model", f"Its replies are of {first_ids(others)}; the model asked is {run.name}.")
 
 
-def check_software(run: Run) -> Findings:
+def check_software(run: Run[Any, Any]) -> Findings:
     """Yield remarks on runs with unreleased or modified software."""
     provenance = run.provenance
     if provenance.git is not None and provenance.git.changed:
