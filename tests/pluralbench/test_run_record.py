@@ -16,12 +16,19 @@ from pluralbench import load_run
 from pluralbench.errors import RunError
 from pluralbench.results.decisions import OUTCOMES
 from pluralbench.results.evaluations import WithoutPersona
-from pluralbench.results.metrics_frame import METRICS, MetricsFile, check_metrics, frame_of_rows, metrics_text
+from pluralbench.results.metrics_frame import (
+    MAX_NUMBER,
+    METRICS,
+    MetricsFile,
+    check_metrics,
+    frame_of_rows,
+    metrics_text,
+)
 from pluralbench.results.runs import ANY_FILE, FILES
 from pluralbench.results.schemas import json_schemas
 
 names = st.none() | st.text(min_size=1, max_size=8)
-numbers = st.none() | st.floats(allow_nan=False, allow_infinity=False)
+numbers = st.none() | st.floats(-MAX_NUMBER, MAX_NUMBER)
 sizes = st.none() | st.integers(0, 2**53)
 
 

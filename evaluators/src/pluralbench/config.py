@@ -16,7 +16,7 @@ from pluralbench_policies.planner_options import PlannerConfig
 from pluralbench_rewards import ScoringConfig
 from pluralbench_rewards.served.serving import ServingConfig
 from pluralbench_rewards.synthesize_me import SynthesisConfig
-from pluralbench_runs import ClusterConfig, FrozenModel, Seed, did_you_mean
+from pluralbench_runs import ClusterConfig, FrozenModel, PathText, Seed, did_you_mean
 from pydantic import Field, field_validator, model_validator
 
 __all__ = [
@@ -91,7 +91,7 @@ def _split(value: Any) -> Any:
 class DataConfig(FrozenModel):
     """The items of a benchmark to evaluate."""
 
-    location: str | None = Field(
+    location: PathText | None = Field(
         None,
         description=LOCATION,
         json_schema_extra={"flag": "--data", "metavar": PLACE},
@@ -161,7 +161,7 @@ def as_prompt_config(prompt: Profile | PromptConfig | None) -> PromptConfig:
 class PersonaDataConfig(FrozenModel):
     """The items of the persona judge to evaluate."""
 
-    location: str | None = Field(
+    location: PathText | None = Field(
         None,
         description=LOCATION,
         json_schema_extra={"flag": "--data", "metavar": PLACE},

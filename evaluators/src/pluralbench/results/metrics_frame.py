@@ -73,10 +73,11 @@ from typing import Literal, NamedTuple
 import polars as pl
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_runs import FrozenModel
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from pluralbench.errors import RunError
 from pluralbench.results.columns import schema_of
+from pluralbench.results.summary import COUNTS
 
 METRICS_SCHEMA: Literal["urn:pluralbench:metrics:1"] = "urn:pluralbench:metrics:1"
 PLACE = ("config", "section", "subset", "group", "metric")
@@ -98,6 +99,10 @@ Numbers = Iterator[tuple[Place, Estimate]]
 """Numbers with their places, as metrics yield them."""
 
 
+MAX_COUNT, MAX_NUMBER = 2**53, 1e100
+"""Largest count that every reader of JSON reads exactly, and largest number whose axis a figure can draw."""
+
+
 class MetricRow(FrozenModel):
     """A row of the metrics frame."""
 
@@ -108,12 +113,19 @@ class MetricRow(FrozenModel):
     subset: str | None = None
     group: str = Field(min_length=1)
     metric: str = Field(min_length=1)
-    value: float | None = None
-    low: float | None = None
-    high: float | None = None
-    n: int | None = Field(None, ge=0)
-    clusters: int | None = Field(None, ge=0)
+    value: float | None = Field(None, ge=-MAX_NUMBER, le=MAX_NUMBER)
+    low: float | None = Field(None, ge=-MAX_NUMBER, le=MAX_NUMBER)
+    high: float | None = Field(None, ge=-MAX_NUMBER, le=MAX_NUMBER)
+    n: int | None = Field(None, ge=0, le=MAX_COUNT)
+    clusters: int | None = Field(None, ge=0, le=MAX_COUNT)
     method: str | None = None
+
+    @field_validator("value")
+    @classmethod
+    def _check_count(cls, value: float | None, info: ValidationInfo) -> float | None:
+        if info.data.get("metric") in {"items", *COUNTS} and not 0 <= (value or 0) <= MAX_COUNT:
+            raise ValueError(f"a count is between 0 and {MAX_COUNT}")
+        return value
 
 
 class MetricsFile(FrozenModel):

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from pluralbench_calls import Price
 from pluralbench_rewards import ServedRecord, Work
-from pluralbench_runs import FrozenModel, Recipe, Seed, versions
+from pluralbench_runs import FrozenModel, PathText, Recipe, Seed, versions
 from pydantic import Field
 
 from pluralbench.config import OnEmpty, Profile
@@ -67,7 +67,7 @@ class BenchmarkRecord(FrozenModel):
 class ReferenceRecord(FrozenModel):
     """Source of the items in the original language, if not the data itself."""
 
-    location: str
+    location: PathText
     revision: str | None = None
     rows: int
 
@@ -126,7 +126,7 @@ class DataRecord(FrozenModel):
         }
     )
 
-    location: str
+    location: PathText
     revision: str | None = None
     digest: str
     benchmark_digest: str | None = None

@@ -6,7 +6,7 @@ from pluralbench_runs.cluster import ClusterConfig, ClusterError
 from pluralbench_runs.command import Program, run
 from pluralbench_runs.errors import OutputError, RecipeError, UserError, did_you_mean, one_line
 from pluralbench_runs.install_hints import install_command, install_weights_command, shell_command
-from pluralbench_runs.locations import Location, public_location
+from pluralbench_runs.locations import Location, PathText, public_location
 from pluralbench_runs.model_config import CONFIG_FILES, MODULES_FILE, check_model_folder
 from pluralbench_runs.names import PathName, RelativePath, SplitName, check_path_name, check_split_name, safe_join
 from pluralbench_runs.output import Output, make_readable, matches_recipe, output_directory, resolve_output_path
@@ -42,6 +42,7 @@ __all__ = [
     "Output",
     "OutputError",
     "PathName",
+    "PathText",
     "Program",
     "Recipe",
     "RecipeError",

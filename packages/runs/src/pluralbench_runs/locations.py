@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import PlainSerializer
+from pydantic import AfterValidator, PlainSerializer
 
 KIND = re.compile(r"[a-z][a-z-]+:")
 
@@ -21,5 +21,14 @@ def public_location(location: str) -> str:
     return f"{kind}{path.name}" if path.is_absolute() or ".." in path.parts else location
 
 
-Location = Annotated[str, PlainSerializer(public_location, when_used="json")]
+def _check_path_text(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("it has a null character, which no path or name has")
+    return text
+
+
+PathText = Annotated[str, AfterValidator(_check_path_text)]
+"""A path, or a name on the Hub, that the system can look up."""
+
+Location = Annotated[PathText, PlainSerializer(public_location, when_used="json")]
 """A location in a recipe, which is written with `public_location`."""
