@@ -6,6 +6,7 @@ from contextlib import suppress
 import polars as pl
 import pytest
 from build_chinese.language import is_option
+from build_personalized.screening import asks_back
 from build_personalized.sentences import own_sentences
 from pluralbench_calls import InvalidAnswer, parse_pick, parse_rating, parse_verdict
 from pluralbench_calls.verdicts import parse_certain_choice, require_single_marker
@@ -44,6 +45,7 @@ READERS: list[tuple[Callable[[str], object], list[str]]] = [
         )
     ),
     (own_sentences, ["\n" * LONG + "x", "-\n" * LONG + "x"]),
+    (lambda text: asks_back(text, "en"), ["?" * LONG + "x", "? " * LONG + "x"]),
     (read_plan, ["- " + "\t" * LONG]),
     (YAML_MERGE.search, ["<<#" * LONG, "<<" + " " * LONG]),
     (lambda text: merge_cards("---\na: 1\n---\nx", text, None), ["z---\n" * (LONG // 5)]),

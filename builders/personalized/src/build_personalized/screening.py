@@ -16,7 +16,8 @@ from build_personalized.sentences import split_sentences
 
 WORD = re.compile(r"\w+")
 ECHO_WORDS = 7  # consecutive words; no answer of the sample shares even three with the instructions
-QUESTION = re.compile(r"[?？؟]\W*$")
+# From the end of a sentence backwards: forwards, each of many question marks would look at all that follow it.
+QUESTION = re.compile(r"\W*?[?？؟]")
 REASONS: dict[Rule, str] = {"echo": "repeats the instructions", "asking back": "asks back"}
 
 
@@ -55,5 +56,5 @@ def asks_back(answer: str, language: str) -> bool:
     for sentence in split_sentences(answer, language):
         count = len(sentence.split())
         total += count
-        in_questions += count if QUESTION.search(sentence) else 0
+        in_questions += count if QUESTION.match(sentence[::-1]) else 0
     return 2 * in_questions > total
