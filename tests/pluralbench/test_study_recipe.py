@@ -1,5 +1,6 @@
 """What a study is asked to do: what contradicts itself is refused in a sentence, before anything is made."""
 
+import os
 import tomllib
 from collections.abc import Callable
 from copy import deepcopy
@@ -119,6 +120,14 @@ def test_a_study_of_the_package_is_shown_as_it_is(name: str, tmp_path: Path, run
     assert differing_keys(read_study(tmp_path / "study.toml"), built_in) == []
     assert built_in.title
     assert built_in.about
+
+
+@pytest.mark.timeout(30)
+def test_a_pipe_is_not_shown(tmp_path: Path, run: Command) -> None:
+    os.mkfifo(tmp_path / "mine.toml")
+    status, _, error = run("study", tmp_path / "mine.toml", "--show")
+    assert status == 2
+    assert "mine.toml cannot be read: it is not a regular file" in " ".join(error.split())
 
 
 def test_optimisation_has_the_seed_of_the_study_or_its_own() -> None:

@@ -39,8 +39,9 @@ def study(
 
     if show:
         from pluralbench_runs import recipe_path  # noqa: PLC0415 - the same
+        from pluralbench_tables import read_text  # noqa: PLC0415 - the same
 
-        typer.echo(recipe_path(recipe, FOLDER).read_text(encoding="utf-8").rstrip())
+        typer.echo(read_text(recipe_path(recipe, FOLDER)).rstrip())
         return
     log_status(f"Starting the study {recipe}...")
     from pluralbench.commands.console_output import print_tables  # noqa: PLC0415 - the same
