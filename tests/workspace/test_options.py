@@ -34,6 +34,22 @@ DIFFERENT = {
     "--source": "builders have sources of their own",
 }
 
+ENDED_OTHERWISE = {
+    "the data: no more is taken than there is": """
+        --check-items --closest --examples --history-size --items --limit --max-demonstrations --min-posts --ngram
+        --per-level --profile-size --rescore --respondents --review-rows --size --verify-items
+    """,
+    "the data: a part has no more rows than there are": "--batch-size --gradient-accumulation-steps --token-budget",
+    "the batch, of which it is a part": "--micro-batch-size --mini-batch-size",
+    "the number of steps, of which some are chosen": "--eval-steps --kl-steps --save-steps --warmup-steps",
+    "the model's context": "--max-length --max-prompt-tokens --max-tokens --judge-max-tokens --sample-max-tokens",
+    "the size of the server's reply": "--max-answer-bytes --judge-max-answer-bytes --policy-max-answer-bytes",
+    "the annotators, who are named": "--annotators-per-item",
+    "the machines, for which Ray waits": "--verl-gpus-per-node --verl-nodes",
+    "a number by which values are multiplied": "--lora-alpha",
+}
+"""Options that need no maximum, by what ends their work."""
+
 
 def test_an_option_means_one_thing_in_all_commands() -> None:
     differing = {flag: dict(kinds) for flag, kinds in options().items() if len(kinds) > 1}
@@ -51,12 +67,18 @@ def test_every_option_is_explained() -> None:
     assert unexplained == set()
 
 
-def test_seeds_and_counts_of_repetitions_are_bounded_alike() -> None:
-    bounds: dict[str, set[object]] = {"seed": set(), "attempts": set(), "epochs": set(), "seeds": set()}
+def test_what_repeats_work_or_takes_memory_has_a_maximum() -> None:
+    bounds: dict[str, set[tuple[object, object]]] = {}
     for _, command in commands():
         for option in command.params:
-            kind = option.opts[0].rpartition("-")[2]
-            if kind in bounds:
-                info = option.type_descriptor.parameter_info
-                bounds[kind].add((info.min, info.max))
-    assert bounds == {"seed": {(0, MAX_SEED)}, "attempts": {(1, 100)}, "epochs": {(1, 10_000)}, "seeds": {(1, 1_000)}}
+            info, kind = option.type_descriptor.parameter_info, option.type_descriptor.annotation
+            if kind is int and option.opts[0].startswith("-"):
+                bounds.setdefault(option.opts[0], set()).add((info.min, info.max))
+    unbounded = {flag for flag, own in bounds.items() if any(highest is None for _, highest in own)}
+    listed = [flag for flags in ENDED_OTHERWISE.values() for flag in flags.split()]
+    assert unbounded == set(listed), "give the field a maximum, or say what else ends it"
+    assert len(listed) == len(set(listed))
+    alike = {"seed": (0, MAX_SEED), "attempts": (1, 100), "epochs": (1, 10_000), "seeds": (1, 1_000)}
+    found = {flag: own for flag, own in bounds.items() if flag.rpartition("-")[2] in alike}
+    assert found == {flag: {alike[flag.rpartition("-")[2]]} for flag in found}
+    assert {flag.rpartition("-")[2] for flag in found} == alike.keys()

@@ -281,7 +281,7 @@ class RuntimeConfig(FrozenModel):
 class SamplingConfig(FrozenModel):
     """Sampling of candidates from a policy. Defaults: Personalized RewardBench's code."""
 
-    n: int = Field(16, ge=1, description="Candidates per prompt.")
+    n: int = Field(16, ge=1, le=100_000, description="Candidates per prompt.")
     k: tuple[int, ...] = Field(
         (),
         description="Sizes of best-of-k, such as 1,2,4. Default: the powers of 2 up to --n, and --n.",

@@ -49,6 +49,7 @@ def command(
         int | None,
         typer.Option(
             min=1,
+            max=1_000,
             help="Processes that check translations (default: one per core, at most 8).",
             rich_help_panel="Cluster",
         ),

@@ -72,7 +72,7 @@ def optimize(
     prompt: Annotated[DownstreamPromptConfig, Options("Data")],
     sampling: Annotated[SamplingConfig, Options("Judge", prefix="sample-", left_out=("n", "k"))],
     samples: Annotated[
-        int, typer.Option("--sample-n", help="Judged answers per prompt.", min=1, rich_help_panel="Judge")
+        int, typer.Option("--sample-n", help="Judged answers per prompt.", min=1, max=100_000, rich_help_panel="Judge")
     ] = 1,
     outcome: Annotated[OutcomeConfig, Options("Judge", prefix="judge-", left_out=("judged",))],
     running: Annotated[RuntimeConfig, Options("Models in this process")],

@@ -64,14 +64,14 @@ class ConnectionConfig(FrozenModel):
         120.0, gt=0, le=MAX_TIMEOUT, description="Timeout of a request in seconds, up to its last byte."
     )
     max_retries: int = Field(
-        6, ge=0, description="Retries of a failed request; at most 1 before the first connection succeeds."
+        6, ge=0, le=100, description="Retries of a failed request; at most 1 before the first connection succeeds."
     )
     max_answer_bytes: int = Field(
         MAX_ANSWER_BYTES,
         ge=1,
         description="Maximum size of a response in bytes; longer ones count as truncated.",
     )
-    concurrency: int = Field(8, ge=1, description="Concurrent requests.")
+    concurrency: int = Field(8, ge=1, le=10_000, description="Concurrent requests.")
     requests_per_minute: float | None = Field(None, gt=0, description="Rate limit in requests per minute.")
     tokens_per_minute: float | None = Field(
         None, gt=0, description="Rate limit in tokens per minute, prompts and replies together (estimated)."

@@ -36,10 +36,10 @@ class OptimizeConfig(FrozenModel):
         "ppo", description="ppo trains a critic; rloo and grpo compare completions of a prompt."
     )
     epochs: int = Field(1, ge=1, le=10_000, description="Passes over the training data.")
-    max_steps: int | None = Field(None, ge=1, description="Number of steps. Default: by the epochs.")
+    max_steps: int | None = Field(None, ge=1, le=100_000, description="Number of steps. Default: by the epochs.")
     batch_size: int = Field(128, ge=1, description="Prompts per step.")
     num_generations: int | None = Field(
-        None, ge=1, description="Completions per prompt. Default: 1 for ppo, 4 for rloo and grpo."
+        None, ge=1, le=1_000, description="Completions per prompt. Default: 1 for ppo, 4 for rloo and grpo."
     )
     mini_batch_size: int = Field(16, ge=1, description="Prompts per update of the weights, at most --batch-size.")
     micro_batch_size: int = Field(4, ge=1, description="Completions per forward pass; lower it to save memory.")

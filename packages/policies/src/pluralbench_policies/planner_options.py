@@ -41,8 +41,8 @@ class PlannerConfig(FrozenModel):
     learning rate rises linearly for `warmup_steps` steps and falls linearly to 0.
     """
 
-    max_steps: int = Field(2000, ge=1, description="Number of training steps.")
-    batch_size: int = Field(64, ge=1, description="Items per step.")
+    max_steps: int = Field(2000, ge=1, le=100_000, description="Number of training steps.")
+    batch_size: int = Field(64, ge=1, le=1_024, description="Items per step.")
     micro_batch_size: int = Field(1, ge=1, description="Items per forward pass; lower it to save memory.")
     learning_rate: float = Field(5e-5, gt=0, description="Peak learning rate, followed by linear decay to 0.")
     warmup_steps: int = Field(250, ge=0, description="Steps that warm up from rate 0.")
@@ -50,7 +50,7 @@ class PlannerConfig(FrozenModel):
     max_grad_norm: float = Field(1.0, gt=0, description="Gradients are clipped to this norm.")
     max_length: int = Field(8192, ge=1, description="Maximum tokens of a prompt with its plan.")
     on_overflow: Literal["drop", "error"] = Field("drop", description="How to handle longer items.")
-    lora_rank: int = Field(16, ge=1, description="Rank of the adapters.")
+    lora_rank: int = Field(16, ge=1, le=4_096, description="Rank of the adapters.")
     lora_alpha: int = Field(16, ge=1, description="Adapter outputs are scaled by alpha / rank.")
     lora_dropout: float = Field(0.05, ge=0, lt=1, description="Dropout probability of adapter inputs.")
     lora_target_modules: tuple[str, ...] = Field(

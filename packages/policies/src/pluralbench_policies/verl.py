@@ -43,7 +43,7 @@ class VerlConfig(FrozenModel):
     nodes: int = Field(1, ge=1, description="Machines of the Ray cluster.")
     rollout: str = Field("vllm", description="Inference engine for sampling: vllm or sglang.")
     gpu_memory_utilization: float = Field(0.4, gt=0, lt=1, description="Fraction of a GPU's memory for sampling.")
-    reward_workers: int = Field(1, ge=1, description="Scoring processes; each loads the reward model.")
+    reward_workers: int = Field(1, ge=1, le=1_000, description="Scoring processes; each loads the reward model.")
 
 
 def verl_files(

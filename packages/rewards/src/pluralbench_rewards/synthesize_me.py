@@ -82,7 +82,7 @@ def prompts_digest() -> str:
 class SynthesisConfig(FrozenModel):
     """Search for personas and demonstrations. Defaults: SynthesizeMe's code."""
 
-    num_candidates: int = Field(10, ge=1, description="Demonstration sets to try; the first one is empty.")
+    num_candidates: int = Field(10, ge=1, le=1_000, description="Demonstration sets to try; the first one is empty.")
     max_demonstrations: int = Field(4, ge=0, description="Maximum number of demonstrations per set.")
     train_fraction: float = Field(
         0.7,

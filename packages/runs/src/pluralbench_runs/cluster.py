@@ -85,7 +85,7 @@ class ClusterConfig(FrozenModel):
         "RAY_ADDRESS or of this machine, else a new local one.",
         json_schema_extra={"flag": "--cluster", "metavar": "ray|[ray://]HOST:PORT"},
     )
-    workers: int = Field(1, ge=1, description="Workers on the cluster; each loads the model.")
+    workers: int = Field(1, ge=1, le=1_000, description="Workers on the cluster; each loads the model.")
     gpus_per_worker: float = Field(
         0.0, ge=0, allow_inf_nan=False, description="GPUs per worker; with 0.5, two workers share one."
     )

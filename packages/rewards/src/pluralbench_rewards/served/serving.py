@@ -35,10 +35,10 @@ class ServingConfig(FrozenModel):
         description="Items to compare before scoring: with the local weights if available, else among the servers.",
     )
     batch_size: int = Field(32, ge=1, description="Conversations per request.")
-    concurrency: int = Field(8, ge=1, description="Concurrent requests.")
+    concurrency: int = Field(8, ge=1, le=10_000, description="Concurrent requests.")
     timeout: float = Field(120.0, gt=0, description="Timeout of a request in seconds, up to its last byte.")
     max_retries: int = Field(
-        6, ge=0, description="Retries of a failed request; at most 1 before the first connection succeeds."
+        6, ge=0, le=100, description="Retries of a failed request; at most 1 before the first connection succeeds."
     )
     api_key_env: str | None = Field(
         None,
