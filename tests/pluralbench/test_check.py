@@ -272,6 +272,10 @@ def in_shards(run: Run) -> Run:
     return change_record(run, shards=[shard])
 
 
+def lacking(run: Run) -> Run:
+    return rewritten(run, run.items[1:])
+
+
 CHINESE = known_benchmarks()["chinese"].columns
 ANOTHER, DATA = "another `{}` than follows from its calls", "records another `{}` of the data"
 RECORDS: list[tuple[str, Callable[..., Run], Row, str]] = [
@@ -283,7 +287,10 @@ RECORDS: list[tuple[str, Callable[..., Run], Row, str]] = [
     ("score", change_config, {"model": {"parameters": 7}}, "two different values of the parameters: 7 and None"),
     ("score", change_config, {"model": {"commit": "c"}}, "two different values of the commit: c and None"),
     ("score", change_config, {"prompt": {"profile": None}}, "does not record the user context"),
-    ("score", change_config, {"prompt": {"profile": "raw"}}, "user context in its prompts was not checked."),
+    ("score", change_config, {"prompt": {"profile": "raw"}}, "Its data does not have what its prompts show. The item"),
+    ("judge", change_config, {"prompt": {"profile": "raw"}}, "Its data does not have what its prompts show. The item"),
+    ("judge", change_config, {"judging": {"oracle": "titles"}}, "does not have what its prompts show. The item q0 has"),
+    ("rankings", lacking, {}, "does not have the responses of 1 items once each"),
     ("score", change_config, {"prompt": {"wordings_digest": "d"}}, "Its prompts differ from those of this version"),
     ("score", change_record, {"items_dropped": 1}, "another `items_dropped` than follows from its scores"),
     ("score", change_record, {"tolerance": 9.0}, "another `decisions_within_tolerance` than"),

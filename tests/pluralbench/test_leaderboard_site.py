@@ -51,7 +51,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         kept(folder, f"pairs-{place}", model, "pairs", *likes, kind=kind, parameters=3 * 10**9 if place else None)
     kept(folder, "deep/rankings-0", "org/good", "rankings", 1.0, 0.5, kind="classifier")
     told = kept(folder, "pairs-told", "org/good", "pairs", -1.0, 0.9, kind="classifier")
-    change_config(told, prompt={"profile": "raw"})
+    change_config(told, prompt={"profile": "raw", "plans_digest": "d" * 64})
     forged = kept(folder, "forged", "org/forger", "pairs", -1.0, 0.0)
     metrics = json.loads((forged.path / METRICS_FILE).read_text(encoding="utf-8"))
     metrics["rows"][0]["value"] = 0.99

@@ -8,7 +8,7 @@ from pluralbench_calls import CallsError
 from pluralbench_runs import UserError, digest, file_digest
 from pluralbench_tables import read_json
 
-from pluralbench.errors import RunError
+from pluralbench.errors import DataError, RunError
 from pluralbench.leaderboard.consistency import (
     check_columns,
     check_items,
@@ -31,9 +31,11 @@ from pluralbench.leaderboard.records import (
     check_persona_config,
     check_result,
     check_score_prompts,
+    missing_context,
 )
 from pluralbench.leaderboard.reproduction import (
     DataCache,
+    OtherPrompts,
     RunData,
     RunInputs,
     check_items_again,
@@ -137,8 +139,13 @@ def _check_data(
     """Check a run against its data. Raises a `UserError` if that is impossible."""
     findings = [*check_rows(run, source), *check_data_record(run, source, moved=moved)]
     findings += check_persona_config(run, source)
-    if not findings:
-        again = reproduce_run(run, source)
+    if not is_refused(findings):
+        try:
+            again = reproduce_run(run, source)
+        except OtherPrompts:
+            raise
+        except DataError as error:
+            return [*findings, missing_context(error)], "checked", ""
         findings += [*check_items_again(run, again.items, source.place), *check_metrics(run, again.metrics)]
         findings += [*check_result(run, again), *check_score_prompts(run, source)]
     if not is_refused(findings):

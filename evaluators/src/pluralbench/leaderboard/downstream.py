@@ -26,11 +26,18 @@ from pluralbench.downstream.records import (
     sampling_record,
 )
 from pluralbench.downstream.rollout import Rollout, RolloutSetup, rollout
-from pluralbench.errors import DataError, RunError
+from pluralbench.errors import DataError
 from pluralbench.leaderboard.consistency import check_metrics
 from pluralbench.leaderboard.findings import UNREAD, CheckResult, Finding, error_finding, is_refused, warning_finding
 from pluralbench.leaderboard.records import check_benchmark_record, check_data_record
-from pluralbench.leaderboard.reproduction import RunData, RunInputs, check_prompts, run_data
+from pluralbench.leaderboard.reproduction import (
+    DIFFERENT_PROMPTS,
+    OtherPrompts,
+    RunData,
+    RunInputs,
+    check_prompts,
+    run_data,
+)
 from pluralbench.leaderboard.rescoring import Rescoring
 from pluralbench.leaderboard.unusual import check_selection, check_settings, check_software
 from pluralbench.metrics.personalize import method_numbers
@@ -105,12 +112,17 @@ def _check_best_of_n(run: Downstream, files: RunInputs) -> list[Finding]:
         findings += check_data_record(run, source, moved=files.data is not None)
         check_prompts(run.config, source)
     except UserError as error:
-        return [
-            *findings,
-            *_check_curves(run),
-            warning_finding(UNREAD, f"It was not checked against its data. {error}"),
-        ]
-    return findings if is_refused(findings) else [*_check_rollout(run, source)]
+        return [*findings, *_check_curves(run), _unread(error)]
+    if is_refused(findings):
+        return findings
+    try:
+        return [*findings, *_check_rollout(run, source)]
+    except OtherPrompts as error:
+        return [*findings, *_check_curves(run), _unread(error)]
+
+
+def _unread(error: UserError) -> Finding:
+    return warning_finding(UNREAD, f"It was not checked against its data. {error}")
 
 
 def check_personalized(run: Personalized, rescoring: Rescoring | None = None) -> CheckResult:
@@ -236,7 +248,7 @@ def _recorded_judge(run: Downstream) -> OutcomeJudge | None:
     own = None if chat is None else Judge(chat, NO_CONNECTION, Path(), attempts=outcome.attempts, backend=backend)
     judge = OutcomeJudge(outcome, own)
     if judge.prompts_digest != run.config.prompts_digest:
-        raise RunError(f"{run.path}: the judge's prompts differ from those of this version of pluralbench.")
+        raise OtherPrompts(DIFFERENT_PROMPTS)
     return judge
 
 

@@ -8,7 +8,7 @@ from pluralbench.errors import DataError
 from pluralbench.evaluation.loading import benchmark_record
 from pluralbench.evaluation.personas import persona_run_config
 from pluralbench.leaderboard.findings import Finding, error_finding, warning_finding
-from pluralbench.leaderboard.reproduction import Reproduced, RunData, check_prompts
+from pluralbench.leaderboard.reproduction import OtherPrompts, Reproduced, RunData, check_prompts
 from pluralbench.results.evaluations import PersonaJudgeRunConfig
 from pluralbench.results.record import DataRecord
 from pluralbench.results.runs import LEDGER_FILE, RUN_FILE, Downstream, Run
@@ -29,6 +29,12 @@ def check_data_record(run: Run | Downstream, source: RunData, *, moved: bool) ->
     for name in type(data).model_fields:
         if not (moved and name in OF_THE_PLACE) and getattr(again, name) != getattr(data, name):
             yield error_finding("data", f"{RUN_FILE} records another `{name}` of the data than {source.place} has.")
+    if moved and data.revision is not None:
+        yield warning_finding(
+            "data",
+            f"It was checked against {source.place}; that its data is {data.location} at revision "
+            f"{data.revision[:12]} is only recorded.",
+        )
     if isinstance(source.read, Items) and source.read.strata != run.config.benchmark.description.strata:
         yield error_finding("data", f"{RUN_FILE} records other strata of the drawn items than {source.place}.")
 
@@ -93,5 +99,12 @@ def check_score_prompts(run: Run, source: RunData) -> Iterator[Finding]:
         loaded = check_prompts(run.config, source)
         if loaded.prompt.profile != "none":
             loaded.groups()
-    except DataError as error:
+    except OtherPrompts as error:
         yield warning_finding("prompts", f"The user context in its prompts was not checked. {error}")
+    except DataError as error:
+        yield missing_context(error)
+
+
+def missing_context(error: DataError) -> Finding:
+    """Return the finding of a run whose data lacks what its settings put into the prompts."""
+    return error_finding("settings", f"Its data does not have what its prompts show. {error}")

@@ -57,6 +57,10 @@ from pluralbench.results.runs import ITEMS_FILE, LEDGER_FILE, Downstream, Run
 DIFFERENT_PROMPTS = "The judge's prompts differ from those of this version of pluralbench."
 
 
+class OtherPrompts(DataError):
+    """Prompts of another version of pluralbench, or with a file that the run does not contain."""
+
+
 class RunInputs(NamedTuple):
     """Inputs of a run that its directory does not contain.
 
@@ -142,7 +146,7 @@ def run_data(run: Run | Downstream, files: RunInputs, cache: DataCache | None = 
 
 
 def check_rows(run: Run, source: RunData) -> list[Finding]:
-    """Check that the run has exactly the items of its data."""
+    """Check that the run has exactly the items and responses of its data."""
     findings: list[Finding] = []
     key = ["config", "id", "digest"]
     ours, theirs = run.items.select(key).unique(maintain_order=True), source.items.select(key)
@@ -153,6 +157,15 @@ def check_rows(run: Run, source: RunData) -> list[Finding]:
         ids = rows.join(other, on=key, how="anti", maintain_order="left")["id"].to_list()
         if ids:
             findings.append(error_finding("data", problem.format(f"{len(ids):,} items (ids {first_ids(ids)})")))
+    if not findings and "response" in run.items.columns:
+        own = run.items.group_by("config", "id").agg(pl.col("response").sort())
+        both = source.items.select("config", "id", "response_ids").join(own, on=["config", "id"], how="left")
+        wrong = both.filter(pl.col("response_ids").list.sort() != pl.col("response"))["id"].to_list()
+        if wrong:
+            text = (
+                f"{ITEMS_FILE} does not have the responses of {len(wrong):,} items once each (ids {first_ids(wrong)})."
+            )
+            findings.append(error_finding("data", text))
     return findings
 
 
@@ -177,7 +190,7 @@ def reproduce_run(run: Run, source: RunData) -> Reproduced:
 
     Raises:
         CallsError: The ledger lacks a call.
-        DataError: The prompts cannot be reproduced.
+        DataError: The data does not give the prompts; `OtherPrompts` if these cannot be reproduced here.
     """
     if run.judged is not None:
         return _reproduce_judge(run, source)
@@ -212,15 +225,15 @@ def check_prompts(config: EvaluationRunConfig | DownstreamRunConfig, source: Run
     """Return the items with their user context.
 
     Raises:
-        DataError: The run's prompts differ from those that this version makes from the data.
+        OtherPrompts: The run's prompts differ from those that this version makes from the data.
     """
     loaded = source.loaded
     assert loaded is not None  # noqa: S101 - only the persona judge has none
     current, recorded = loaded.prompt_record(), config.prompt
     if current.wordings_digest != recorded.wordings_digest:
-        raise DataError("Its prompts differ from those of this version of pluralbench.")
+        raise OtherPrompts("Its prompts differ from those of this version of pluralbench.")
     if current != recorded:
-        raise DataError(
+        raise OtherPrompts(
             "Its prompts use a file of plans or personas, which the run does not contain; give that file "
             "(`plans=...`, `personas=...`)."
         )
@@ -251,12 +264,12 @@ def judge_from_ledger(
 
     Raises:
         CallsError: The ledger lacks a call, or the endpoint fails.
-        DataError: The prompts cannot be reproduced.
+        DataError: The data does not give the prompts; `OtherPrompts` if these cannot be reproduced here.
     """
     config = run.config
     if isinstance(config, PersonaJudgeRunConfig):
         if config.prompts_digest != persona_digest():
-            raise DataError(DIFFERENT_PROMPTS)
+            raise OtherPrompts(DIFFERENT_PROMPTS)
         frame, chosen = source.items, None if places is None else set(places)
         selected = [chosen is None or place in chosen for place in range(frame.height)]
         endpoint = connection or config.connection
@@ -265,7 +278,7 @@ def judge_from_ledger(
         return JudgeVerdicts(rows, rows["reason"].drop_nulls().to_list(), {})
     assert isinstance(config, JudgeRunConfig)  # noqa: S101 - `score` has no ledger
     if config.prompts_digest != prompts_digest(listwise=config.judging.protocol == "listwise"):
-        raise DataError(DIFFERENT_PROMPTS)
+        raise OtherPrompts(DIFFERENT_PROMPTS)
     loaded = check_prompts(config, source)
     if places is not None:
         loaded = loaded._replace(frame=loaded.frame[list(places)])
