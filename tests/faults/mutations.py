@@ -11,6 +11,7 @@ import os
 import random
 import shutil
 import sqlite3
+import stat
 import tomllib
 from collections.abc import Callable
 from contextlib import closing
@@ -54,7 +55,7 @@ TOKENS = [
     b"PAR1",
     b'<!DOCTYPE a [<!ENTITY b "' + b"c" * 999 + b'"><!ENTITY d "' + b"&b;" * 999 + b'">]>',
 ]  # fmt: skip
-IRREGULAR = ["folder", "loop", "dangling", "fifo", "endless", "terminal"]
+IRREGULAR = ["folder", "loop", "dangling", "fifo", "socket", "endless", "terminal"]
 SPECIAL = ["gone", "empty", *IRREGULAR, "gzip", "utf-16", "latin-1"]
 
 
@@ -103,6 +104,8 @@ def replace_file(path: Path, kind: str) -> None:
             path.symlink_to("nowhere")
         case "fifo":
             os.mkfifo(path)
+        case "socket":
+            os.mknod(path, stat.S_IFSOCK | 0o600)
         case "endless":
             path.symlink_to("/dev/zero")
         case "terminal":
