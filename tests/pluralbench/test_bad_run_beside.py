@@ -156,3 +156,13 @@ def test_one_alone_is_refused_by_its_name(name: str, made: Path, monkeypatch: py
     monkeypatch.chdir(made)
     with pytest.raises(pluralbench.UserError, match=f"runs/{name}"):
         pluralbench.load_run(f"runs/{name}")
+
+
+def test_runs_are_compared_by_their_directories(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(made)
+    first, second = (pluralbench.load_run(f"runs/{name}") for name in GOOD[:2])
+    assert (
+        pluralbench.compare("runs/good-a", Path("runs/good-b")).headline == pluralbench.compare(first, second).headline
+    )
+    with pytest.raises(pluralbench.UserError, match="runs/huge"):
+        pluralbench.compare("runs/good-a", "runs/huge")

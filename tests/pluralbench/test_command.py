@@ -19,7 +19,7 @@ from pluralbench.commands.app import program
 from pluralbench.config import PersonaDataConfig, PersonaJudgeConfig, ScoringConfig
 from pluralbench_calls import Price
 from pluralbench_rewards import FunctionModel
-from pluralbench_runs import FrozenModel
+from pluralbench_runs import FrozenModel, PathText
 from verbs import by_text
 from written_tables import write
 
@@ -81,6 +81,7 @@ def words_and_value(annotation: Any) -> tuple[list[str], Any]:
         int: (["7"], 7),
         float: (["0.5"], 0.5),
         str: (["a"], "a"),
+        PathText: (["a"], "a"),
         Path: (["a"], Path("a")),
         Price: (["1/2"], Price(input=1, output=2)),
     }

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,10 +27,11 @@ from pluralbench.metrics.accuracy import (
 )
 from pluralbench.metrics.credits import COUNTED
 from pluralbench.results.decisions import BASE, decisions_of
+from pluralbench.results.evaluations import EvaluationRunConfig
 from pluralbench.results.metrics_frame import METRICS, PLACE, Place
 from pluralbench.results.names import row_names
 from pluralbench.results.numbers import p_value, points
-from pluralbench.results.runs import Run
+from pluralbench.results.runs import Run, load_run
 
 KEYS = ["config", "id", "chosen", "rejected", "repeat"]
 MIN_TESTED = 10
@@ -152,7 +154,7 @@ class RunComparison:
         return values | {"headline": asdict(self.headline), "parts": self.parts.to_dicts()}
 
 
-def compare(first: Run, second: Run, *, differing_text: bool = False) -> RunComparison:
+def compare(first: str | Path | Run, second: str | Path | Run, *, differing_text: bool = False) -> RunComparison:
     """Compare two runs of one benchmark by paired tests on the decisions they share.
 
     The overall number and its parts are recomputed on the shared decisions. Intervals are over the clusters'
@@ -160,7 +162,7 @@ def compare(first: Run, second: Run, *, differing_text: bool = False) -> RunComp
     agree. Parts with fewer than `MIN_TESTED` clusters are not tested.
 
     Args:
-        first: A run, as `load_run` returns it.
+        first: A run, as `load_run` returns it, or its directory.
         second: Another run of the same benchmark and items.
         differing_text: Allow items with the same id to have different texts, as two translations have.
 
@@ -170,6 +172,7 @@ def compare(first: Run, second: Run, *, differing_text: bool = False) -> RunComp
     Raises:
         RunError: If the runs differ in benchmark, overall number, clusters or item texts, or share no decision.
     """
+    first, second = (one if isinstance(one, Run) else load_run(one, EvaluationRunConfig) for one in (first, second))
     benchmark = shared_benchmark(first, second)
     ours, theirs = (counted_decisions(run) for run in (first, second))
     both = _shared_decisions(ours, theirs, first, second, differing_text=differing_text)
