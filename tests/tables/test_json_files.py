@@ -47,6 +47,9 @@ def test_lines_and_values_have_limits(tmp_path: Path, monkeypatch: pytest.Monkey
     path.write_text('{"a": 1}\n{"a": "' + "x" * 1000 + '"}\n', encoding="utf-8")
     with pytest.raises(TableFileError, match=r"line 2 has 1,009 characters; the maximum is 1,000; shorten its"):
         read_jsonl(path)
+    monkeypatch.setattr("pluralbench_tables.json_files.LIST_VALUES", 3)
+    assert parse_json("[1, 2, 3, [1, 2, 3]]", "x.json") == [1, 2, 3, [1, 2, 3]]
+    assert refused('{"a": [1, 2, 3, 4]}') == "x.json: a list has 4 values; the maximum is 3."
     assert refused("[" + "," * 300) == "x.json: this has more than 300 values, the maximum."
 
 

@@ -16,6 +16,7 @@ from pluralbench_tables.limits import (
     DEPTH,
     JSON_MEMORY_BYTES,
     LINE_CHARACTERS,
+    LIST_VALUES,
     TEXT_CHARACTERS,
     estimate_parsed_bytes,
     length_error,
@@ -73,6 +74,8 @@ def _check(value: Json, where: str, error: type[UserError]) -> None:
         for level in levels(value):
             for node in level:
                 _check_node(node)
+                if node is not value:  # a whole file may be a list of rows
+                    _check_list(node)
     except _LongText as cause:
         raise error(f"{where}{_locate(cause.text, value)} has a text of {length_error(len(cause.text))}.") from None
     except ValueError as cause:
@@ -183,6 +186,11 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _reject_constant(name: str) -> None:
     raise ValueError(f"{name} is not a JSON number; write null")
+
+
+def _check_list(value: object) -> None:
+    if isinstance(value, list) and len(value) > LIST_VALUES:
+        raise ValueError(f"a list has {len(value):,} values; the maximum is {LIST_VALUES:,}")
 
 
 def _check_node(value: object) -> None:

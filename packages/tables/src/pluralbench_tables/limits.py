@@ -14,6 +14,9 @@ COLUMNS = 10_000
 # Of a parsed JSON text; see `estimate_parsed_bytes`. A million pairs have 1.7 GB; a table takes up to twice the values.
 JSON_MEMORY_BYTES = 2_000_000_000
 DEPTH = 50  # of nested lists and objects
+# Of a list within a row; a table takes 150 bytes for each of them at once, and for rows much less. The longest honest
+# ones are embeddings and the posts of a person, some thousands.
+LIST_VALUES = 1_000_000
 
 
 def estimate_parsed_bytes(text: str) -> int:
