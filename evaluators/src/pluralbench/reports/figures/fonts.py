@@ -9,6 +9,7 @@ from contextlib import suppress
 from functools import cache, lru_cache
 from unicodedata import east_asian_width
 
+from pluralbench_runs.console import sanitize
 from pluralbench_schemas import CATEGORIES, LANGUAGES, language_of
 
 from pluralbench.reports.figures import Figure
@@ -40,7 +41,11 @@ def short_name(code: str) -> str:
 
 
 def readable(text: str) -> str:
-    """Replace characters that no installed font has by question marks."""
+    """Remove what `sanitize` removes, and replace characters that no installed font has by question marks.
+
+    Some fonts have boxes for control characters, with which an SVG cannot be read.
+    """
+    text = sanitize(text)
     missing = {sign for sign in _lacking(text) if _family(sign) is None}
     return "".join("?" if sign in missing else sign for sign in text)
 
@@ -62,6 +67,7 @@ def set_fonts(figure: Figure) -> None:
             axis.get_ticklabels()  # creates the texts
     for text in figure.findobj(Text):
         if isinstance(text, Text) and _lacking(text.get_text()):
+            text.set_text(sanitize(text.get_text()))
             text.set_fontfamily(families(text.get_text()))
 
 
