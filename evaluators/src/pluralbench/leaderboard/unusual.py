@@ -51,7 +51,7 @@ def check_selection(run: Run | Downstream) -> Findings:
     if data.limit is not None:
         yield warning_finding("limit", f"It uses only the first {data.limit:,} items of each config.")
     if data.items is not None:
-        yield warning_finding("items", f"It uses {data.items:,} items, drawn by seed {data.items_seed}.")
+        yield warning_finding("items", f"It uses {_size(run)}, drawn by seed {data.items_seed}.")
     if isinstance(run.config, EvaluationRunConfig) and (limit := run.config.judge_setting("limit")) is not None:
         yield warning_finding("limit", f"It uses at most {limit:,} items of each task.")
     if data.configs:
@@ -63,6 +63,10 @@ def check_selection(run: Run | Downstream) -> Findings:
     if data.empty:
         handling = "left out" if data.on_empty == "drop" else "scored as they are"
         yield warning_finding("empty", f"{len(data.empty):,} items with an empty prompt or response are {handling}.")
+
+
+def _size(run: Run | Downstream) -> str:
+    return run.size if isinstance(run.config, EvaluationRunConfig) else f"{run.config.data.items:,} items"
 
 
 def check_benchmark_data(run: Run) -> Findings:
