@@ -198,6 +198,8 @@ def test_an_address_that_is_no_proxys_is_named_by_its_variable(
 
 def test_an_interrupt_is_no_traceback(told: Told) -> None:
     assert told(raising(KeyboardInterrupt())) == (130, "")
+    while_polars_calls = pl.exceptions.PanicException("PyErr { type: <class 'KeyboardInterrupt'> }")
+    assert told(raising(while_polars_calls)) == (130, "")
 
 
 @pytest.mark.parametrize("interruptible", [True, False])
