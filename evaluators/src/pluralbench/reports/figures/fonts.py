@@ -41,12 +41,11 @@ def short_name(code: str) -> str:
 
 
 def readable(text: str) -> str:
-    """Remove what `sanitize` removes, and replace characters that no installed font has by question marks.
+    """Replace control characters and characters that no installed font has by question marks.
 
     Some fonts have boxes for control characters, with which an SVG cannot be read.
     """
-    text = sanitize(text)
-    missing = {sign for sign in _lacking(text) if _family(sign) is None}
+    missing = {sign for sign in _lacking(text) if _family(sign) is None or not sanitize(sign)}
     return "".join("?" if sign in missing else sign for sign in text)
 
 
