@@ -1,16 +1,26 @@
 """A reward model that brings its own code: run only when that is allowed, and read at the token that its code reads."""
 
-import json
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from pluralbench_local import ModelError, load, score
-from reward_models import Folders, classifier_alone, conversation_ids, differences, load_classifier, make_groups
+from reward_models import (
+    Folders,
+    change_config,
+    classifier_alone,
+    conversation_ids,
+    differences,
+    load_classifier,
+    make_groups,
+    work_of,
+)
 from safetensors.torch import load_file, save_file
-from transformers import AutoModel
+from transformers import AutoModel, AutoModelForSequenceClassification
 
 REWARD_TOKEN = 499
 CODE = """
@@ -47,32 +57,75 @@ class InternLM2ForRewardModel(LlamaPreTrainedModel):
         ids = torch.tensor([ids + [self.config.reward_token_id]])
         return self(ids, torch.ones_like(ids)).logits[0, 0].item()
 """
+POOLING = """
+import torch
+from transformers import LlamaModel, LlamaPreTrainedModel
+from transformers.modeling_outputs import SequenceClassifierOutputWithPast
+
+
+class PoolingRewardModel(LlamaPreTrainedModel):
+    def __init__(self, config):
+        super().__init__(config)
+        self.model = LlamaModel(config)
+        self.regression_layer = torch.nn.Linear(config.hidden_size, 1, bias=False)
+        self.post_init()
+
+    def forward(self, input_ids, attention_mask=None):
+        states = self.model(input_ids, attention_mask=attention_mask).last_hidden_state
+        pad = self.config.pad_token_id
+        if pad is None and len(input_ids) > 1:
+            raise ValueError("no padding token")
+        last = (input_ids == pad).int().argmax(-1) - 1 if pad is not None else torch.tensor([-1])
+        rewards = self.regression_layer(states)[torch.arange(len(states)), last % input_ids.shape[-1]]
+        return SequenceClassifierOutputWithPast(logits=rewards.squeeze(-1))
+"""
 
 
 @pytest.fixture
-def folder(tmp_path: Path, classifiers: Folders, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A model folder with code of its own, which the library copies into a folder of this test alone."""
+def saved(tmp_path: Path, classifiers: Folders, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """`saved(code, head, **config)`: a model with code of its own, which the library copies into this test's folder."""
     modules = str(tmp_path / "modules")
     monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", modules)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    folder = tmp_path / "model"
-    shutil.copytree(classifiers(), folder)
-    (folder / "tiny_reward.py").write_text(CODE, encoding="utf-8")
-    weights = load_file(folder / "model.safetensors")
-    save_file(
-        {name.replace("score.", "v_head."): weight for name, weight in weights.items()},
-        folder / "model.safetensors",
-        metadata={"format": "pt"},
+
+    def save(code: str, head: str, **config: Any) -> Path:
+        folder = tmp_path / "model"
+        shutil.copytree(classifiers(), folder)
+        (folder / "tiny_reward.py").write_text(code, encoding="utf-8")
+        weights = load_file(folder / "model.safetensors")
+        save_file(
+            {name.replace("score.", f"{head}."): weight for name, weight in weights.items()},
+            folder / "model.safetensors",
+            metadata={"format": "pt"},
+        )
+        change_config(str(folder), **config)
+        return folder
+
+    return save
+
+
+@pytest.fixture
+def folder(saved: Callable[..., Path]) -> Path:
+    """A model whose code appends a token to each conversation."""
+    return saved(
+        CODE,
+        "v_head",
+        architectures=["InternLM2ForRewardModel"],
+        model_type="internlm2",
+        reward_token_id=REWARD_TOKEN,
+        auto_map={"AutoConfig": "tiny_reward.TinyConfig", "AutoModel": "tiny_reward.InternLM2ForRewardModel"},
     )
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    config |= {
-        "architectures": ["InternLM2ForRewardModel"],
-        "model_type": "internlm2",
-        "reward_token_id": REWARD_TOKEN,
-        "auto_map": {"AutoConfig": "tiny_reward.TinyConfig", "AutoModel": "tiny_reward.InternLM2ForRewardModel"},
-    }
-    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    return folder
+
+
+@pytest.fixture
+def pooling(saved: Callable[..., Path]) -> Callable[..., Path]:
+    """`pooling(code=POOLING, **config)`: a model without a `score` head, which finds the last token as ArmoRM does."""
+
+    def save(code: str = POOLING, **config: Any) -> Path:
+        auto_map = {"AutoModelForSequenceClassification": "tiny_reward.PoolingRewardModel"}
+        return saved(code, "regression_layer", architectures=["PoolingRewardModel"], auto_map=auto_map, **config)
+
+    return save
 
 
 def test_code_of_the_models_own_is_not_run_unasked_and_the_option_that_runs_it_is_named(folder: Path) -> None:
@@ -117,3 +170,42 @@ def test_code_that_fails_is_said_in_a_sentence(folder: Path) -> None:
     with pytest.raises(ModelError, match=rf"^The \w+ of {folder} cannot be loaded: no luck\.$"):
         load(str(folder), device="cpu", trust_remote_code=True)
     assert torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize("mode", ["fast", "exact"])
+@pytest.mark.parametrize("pad", [2, REWARD_TOKEN, None])
+def test_a_model_that_finds_its_last_token_by_padding_is_scored_as_its_own_forward_pass_scores(
+    pooling: Callable[..., Path], pad: int | None, mode: str
+) -> None:
+    folder, groups = pooling(pad_token_id=pad, num_labels=3), make_groups(1)
+    model = load_classifier(str(folder), trust_remote_code=True)
+    scored = score(model, groups, mode=mode)
+    remote: Any = AutoModelForSequenceClassification.from_pretrained(str(folder), trust_remote_code=True).eval()
+    with torch.inference_mode():
+        own = [
+            [
+                remote(torch.tensor([conversation_ids(model.template.tokenizer, group, text)])).logits.item()
+                for text in group.responses
+            ]
+            for group in groups
+        ]
+    assert max(differences(scored.scores, own)) < 1e-4
+    work = work_of(scored)
+    alone = mode == "exact" or pad is None
+    distinct = sum(len(set(group.responses)) for group in groups)
+    assert work.batches == distinct if alone else work.batches < distinct / 4
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        (("logits=rewards.squeeze(-1)", "logits=states"), "logits of shape"),
+        (("last = ", "last = missing + "), "missing"),
+    ],
+)
+def test_logits_that_are_no_rewards_and_a_forward_pass_that_fails_are_said_in_a_sentence(
+    pooling: Callable[..., Path], changed: tuple[str, str], named: str
+) -> None:
+    model = load_classifier(str(pooling(POOLING.replace(*changed))), trust_remote_code=True)
+    with pytest.raises(ModelError, match=named):
+        score(model, make_groups(1))

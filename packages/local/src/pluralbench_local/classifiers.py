@@ -64,6 +64,7 @@ class Classifier:
             lengths = [len(tokens.ids) for group in groups for tokens in group]
             pairs = zip(last, lengths, strict=True)
             logits = torch.stack([self.network.head(state.expand(1, length, -1))[0, -1] for state, length in pairs])
+        check_label(self.name, logits.shape[1], self.label)
         return reward_of(logits.float(), self.label).tolist(), computed
 
 
@@ -106,12 +107,6 @@ class Implicit:
         if self.reference is not None:
             sums = sums - _log_probabilities(self.reference, groups, read)[0]
         return sums.tolist(), computed
-
-
-def logits_of(network: ReadableNetwork) -> int:
-    """Return the number of logits of a classifier's head."""
-    weight = getattr(network.head, "weight", None)
-    return weight.shape[0] if isinstance(weight, Tensor) else int(network.model.config.num_labels or 1)
 
 
 def check_label(name: str, logits: int, label: str | None) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 from pluralbench_rewards import RewardModel, ScoringConfig
 from pluralbench_rewards.cluster import on_devices
 from pluralbench_runs import step
+from torch import Tensor
 
-from pluralbench_local.classifiers import Classifier, Implicit, check_label, check_vocabulary, logits_of
+from pluralbench_local.classifiers import Classifier, Implicit, check_label, check_vocabulary
 from pluralbench_local.config import LocalModel, described
 from pluralbench_local.conversations import Template
 from pluralbench_local.errors import ModelError
@@ -90,7 +91,9 @@ def _classifier(model: LocalModel, options: RunOptions) -> Classifier:
         raise ModelError('A classifier has no reference model; leave out `reference=...`, or set `kind="implicit"`.')
     tokenizer = load_tokenizer(model, model.template())
     network, append = load_classifier(model)
-    check_label(model.name, logits_of(network), model.label)
+    weight = getattr(network.head, "weight", None)  # without it, the first batch tells the number of logits
+    if isinstance(weight, Tensor):
+        check_label(model.name, len(weight), model.label)
     template = Template(tokenizer, append, num_embeddings=num_embeddings(network.model))
     return Classifier(model.name, network, template, model.label, options)
 

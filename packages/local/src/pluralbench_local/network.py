@@ -6,10 +6,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import torch
+from pluralbench_runs import one_line
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from pluralbench_local.attention import PACKED, NotPackable, packed_attention, read_only_last_rows
+from pluralbench_local.errors import ModelError
 from pluralbench_local.gates import fuse_gated_mlps
 from pluralbench_local.packing import Kept, Packed, Tokens, pack
 from pluralbench_local.transfer import to_device
@@ -26,7 +28,7 @@ class ReadableNetwork:
     Attributes:
         model: The whole model.
         body: The part that returns last hidden states.
-        head: The part that reads them; None if the model pools by itself (encoders).
+        head: The part that reads them; None if the model pools by itself (encoders, and models with code of their own).
         default_attention: Name of the attention that it uses when nothing is packed.
         unpackable: Why conversations cannot be packed for it; empty if they can.
     """
@@ -140,25 +142,55 @@ def _packed_states(body: nn.Module, packed: Packed, device: torch.device) -> Ten
     return states
 
 
+def padding_id(network: ReadableNetwork) -> int | None:
+    """Return the token id that pads a batch; None if conversations must not be padded.
+
+    A mask hides padding from a body, so that any id will do. A model that pools by itself may look for the padding of
+    its configuration (as ArmoRM does).
+    """
+    if network.head is not None:
+        return 0
+    pad = network.model.config.get_text_config().pad_token_id
+    return pad if isinstance(pad, int) and pad >= 0 else None
+
+
 def read_padded(network: ReadableNetwork, conversations: Sequence[Tokens]) -> tuple[Tensor, list[list[int]], int]:
     """Compute the last hidden states of a right-padded batch; see `read_packed`.
 
     For a model that pools by itself, the states are its logits, of shape (conversations, labels).
+
+    Raises:
+        ModelError: If the forward pass of such a model fails, or returns something else.
     """
     longest = max(len(tokens.ids) for tokens in conversations)
-    # The attention mask hides padding, so any id will do.
-    ids = torch.zeros(len(conversations), longest, dtype=torch.long)
+    ids = torch.full((len(conversations), longest), padding_id(network) or 0)
     mask = torch.zeros_like(ids)
     for row, tokens in enumerate(conversations):
         ids[row, : len(tokens.ids)] = torch.tensor(tokens.ids)
         mask[row, : len(tokens.ids)] = 1
     ids, mask = to_device(ids, network.device), to_device(mask, network.device)
     if network.head is None:
-        logits: Tensor = network.model(input_ids=ids, attention_mask=mask).logits
-        return logits, [[row] for row in range(len(conversations))], ids.numel()
+        return _own_logits(network.model, ids, mask), [[row] for row in range(len(conversations))], ids.numel()
     states = network.body(input_ids=ids, attention_mask=mask, use_cache=False).last_hidden_state.flatten(0, 1)
     rows = [[row * longest + position for position in tokens.reads] for row, tokens in enumerate(conversations)]
     return states, rows, ids.numel()
+
+
+def _own_logits(model: PreTrainedModel, ids: Tensor, mask: Tensor) -> Tensor:
+    try:
+        logits: Tensor = model(input_ids=ids, attention_mask=mask).logits
+    except (TypeError, ValueError, LookupError, AttributeError, AssertionError, NameError) as error:
+        raise ModelError(
+            f"The forward pass of {model.name_or_path} fails on a conversation ({one_line(error, 200)})."
+        ) from None
+    if logits.shape == (len(ids),):  # as of ArmoRM
+        return logits.unsqueeze(1)
+    if logits.dim() != 2 or len(logits) != len(ids):
+        raise ModelError(
+            f"{model.name_or_path} returns logits of shape {tuple(logits.shape)} for {len(ids)} conversations, not a "
+            "row of each; it is not a sequence classifier."
+        )
+    return logits
 
 
 def _unpackable_reason(model: PreTrainedModel, body: nn.Module, default_attention: str) -> str:

@@ -34,6 +34,7 @@ from pluralbench_local.errors import ConversationError
 from pluralbench_local.network import (
     ReadableNetwork,
     max_positions,
+    padding_id,
     read_padded,
     using_default_attention,
     varies_with_length,
@@ -201,7 +202,8 @@ def work_of(model: Runnable, limit: int) -> Work:
     if network.device.type == "cpu":
         _keep_freed_memory()
     budget = model.options.token_budget or default_budget(network, strategy)
-    if any(varies_with_length(one.model) for one in model.networks):
+    unpaddable = any(varies_with_length(one.model) or padding_id(one) is None for one in model.networks)
+    if unpaddable or (unpackable and model.options.mode == "exact"):
         budget = 1  # a conversation in each batch
     # Packed batches have their own attention; its name says so.
     attention = str(network.model.config._attn_implementation)  # noqa: SLF001 - it has no public name

@@ -15,7 +15,7 @@ from pluralbench_local.config import LocalModel
 from pluralbench_local.conversations import Template
 from pluralbench_local.errors import DeviceError, ModelError
 from pluralbench_local.models import REWARD_HEADS, load_weights, resolve_device
-from pluralbench_local.network import ReadableNetwork, read_padded
+from pluralbench_local.network import ReadableNetwork, padding_id, read_padded
 from pluralbench_local.packing import Tokens
 from pluralbench_local.training_options import LoraOptions
 from pluralbench_local.transfer import to_device
@@ -133,10 +133,11 @@ def states_of(
     """
     network = trainee.network
     order = sorted(range(len(conversations)), key=lambda index: len(conversations[index].ids))
+    budget = 1 if padding_id(network) is None else trainee.budget
     parts: list[list[int]] = []
     for index in order:
         # In ascending order, each row is padded to the newest.
-        if not parts or len(conversations[index].ids) * (len(parts[-1]) + 1) > trainee.budget:
+        if not parts or len(conversations[index].ids) * (len(parts[-1]) + 1) > budget:
             parts.append([])
         parts[-1].append(index)
     last = []
