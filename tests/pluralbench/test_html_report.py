@@ -22,9 +22,9 @@ from pluralbench.reports.html.items import browse, decided_items, orders_of
 from pluralbench.reports.html.leaderboard import entries_of
 from pluralbench.reports.html.report import html_report, write_html
 from pluralbench.reports.html.tables import cells_of
-from pluralbench.reports.overview import overview, table_of
+from pluralbench.reports.overview import overview
 from pluralbench.reports.ranking import rank_sheet
-from pluralbench.reports.sheets import UNREADABLE, sheets_of
+from pluralbench.reports.sheets import UNREADABLE, sheets_of, table_of
 from pluralbench.results import Run
 from pluralbench.results.finding import FoundRuns, find_runs
 from pluralbench.results.numbers import change, percent, points, signed, two_digits, whole_percent

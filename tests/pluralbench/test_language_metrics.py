@@ -1,7 +1,9 @@
 """Across languages: the drop from English on the same ids, consistency, and groups of languages."""
 
+import io
 import json
 import random
+import statistics
 from collections import Counter
 
 import polars as pl
@@ -15,6 +17,7 @@ from pluralbench.results import Run
 from pluralbench.results.decisions import DECISIONS
 from pluralbench.results.numbers import number, points
 from pluralbench_schemas import LANGUAGES
+from rich.console import Console
 
 BENCHMARK = find_benchmark("multilingual")
 SUBSETS = [subset for weights in BENCHMARK.sections.values() for subset in weights]
@@ -141,7 +144,7 @@ def test_groups_are_means_over_their_languages() -> None:
 def test_a_report_shows_drop_and_consistency_and_keeps_sections_of_languages_for_files() -> None:
     run = measured(decisions(7, ["eng_Latn", "spa_Latn", "fra_Latn"]))
     report = details([run])
-    table = texts_of(report.tables[0])
+    table = texts_of(report.tables[-1])
     assert not [config for config in table["config"] if config.startswith("spa_Latn:")]
     assert [config for config in table["config"] if config.startswith("languages: ")] == [
         f"languages: {section}" for section in BENCHMARK.sections
@@ -155,13 +158,55 @@ def test_a_report_shows_drop_and_consistency_and_keeps_sections_of_languages_for
     without = measured(decisions(7, ["spa_Latn", "fra_Latn"]))
     report = details([without])
     assert "No English items, so no difference from English and no kappa." in report.notes
-    assert {"against English", "kappa"}.isdisjoint(texts_of(report.tables[0]).columns)
+    assert {"against English", "kappa"}.isdisjoint(texts_of(report.tables[-1]).columns)
     (row,) = json.loads(str(render([run], "json")))[:1]
     assert row["drop"]["value"] == run.estimate("drop", "overall").value
     assert row["kappa"]["value"] == run.estimate("kappa", "overall").value
     assert [*row["parts"]] == [*BENCHMARK.sections], "languages are not columns"
     (row,) = json.loads(str(render([without], "json")))[:1]
     assert {"drop", "kappa"}.isdisjoint(row)
+
+
+TRANSLATION = [f"translation-{way}-{level}" for way in ("de-en", "en-de") for level in ("easy", "hard")]
+
+
+def test_a_detailed_report_compares_models_by_language_section_and_translation_pair() -> None:
+    codes, frames = [*LANGUAGES], {}
+    for seed, model in enumerate(("first", "second")):
+        pairs = [
+            decision(number, "win" if number % (seed + 2) else "loss", config="translation", subset=subset)
+            for number, subset in enumerate(TRANSLATION * 3)
+        ]
+        frames[model] = pl.concat([decisions(seed, codes, 1), pl.DataFrame(pairs, schema=DECISIONS)])
+    runs = [run_of(frame, "multilingual", model=model) for model, frame in frames.items()]
+    tables = {table.title.partition(": ")[2]: texts_of(table) for table in details(runs).tables[:3]}
+    by_language, drops, translation = tables.values()
+    assert next(iter(tables)) == "accuracy by language"
+    assert by_language.height == drops.height == translation.height == 2
+    for model, frame in frames.items():
+        sections = {
+            code: [naive_section(frame.filter(config=code), section) for section in BENCHMARK.sections]
+            for code in codes
+        }
+        means = {code: 100 * sum(values) / 4 for code, values in sections.items() if code != "eng_Latn"}
+        row = by_language.row(by_predicate=pl.col("model") == model, named=True)
+        assert {code: row[code] for code in means} == {code: f"{mean:.1f}" for code, mean in means.items()}
+        assert row["overall"].startswith(f"{sum(means.values()) / len(means):.1f} [")
+        chinese = (means.pop("zho_Hans") + means.pop("zho_Hant")) / 2
+        assert row["variance (points²)"] == f"{statistics.variance([*means.values(), chinese]):.1f}"
+        row = drops.row(by_predicate=pl.col("model") == model, named=True)
+        for place, section in enumerate(BENCHMARK.sections):
+            others = [values[place] for code, values in sections.items() if code != "eng_Latn"]
+            assert row[section] == f"{100 * (sum(others) / len(others) - sections['eng_Latn'][place]):+.1f}"
+        row = translation.row(by_predicate=pl.col("model") == model, named=True)
+        for subset in TRANSLATION:
+            outcomes = frame.filter(config="translation", subset=subset)["outcome"].to_list()
+            assert row[subset] == f"{100 * outcomes.count('win') / len(outcomes):.1f}"
+    shown = Console(width=80, file=io.StringIO(), record=True)
+    shown.print(render(runs, "table", detail=True))
+    lines = shown.export_text().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert {word for line in lines for word in line.split()[:1]} >= {*codes}
 
 
 def test_pairs_of_other_subsets_are_averaged_plainly() -> None:

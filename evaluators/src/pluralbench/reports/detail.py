@@ -1,13 +1,17 @@
-"""The detailed report: a table for each run, with a row for every config, section and category."""
+"""The detailed report: a table for each run, with a row for every config, section and category.
+
+Benchmarks in many languages also have tables with a row for each model; see `sheets.language_tables`.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 import polars as pl
 from pluralbench_measures.bootstrap import Estimate
 
 from pluralbench.reports.notes import notes
-from pluralbench.reports.sheets import BEST_OF_K, OUTCOMES, RIGHT_OR_WRONG, levels_of, sheets_of
+from pluralbench.reports.sheets import BEST_OF_K, OUTCOMES, RIGHT_OR_WRONG, language_tables, levels_of, sheets_of
 from pluralbench.reports.tables import Column, Row, Table, Value
 from pluralbench.reports.writing import Report
 from pluralbench.results.metrics_frame import METRICS
@@ -35,7 +39,8 @@ def details(runs: Sequence[Run]) -> Report:
     """Report every number of the runs; JSON and CSV have the rows of `report_frame`."""
     frame = report_frame(runs)
     sheets = sheets_of(runs)
-    tables = [_table(run, sheet.qualifiers) for sheet in sheets for run in sheet.runs]
+    tables = [*chain.from_iterable(map(language_tables, sheets))]
+    tables += [_table(run, sheet.qualifiers) for sheet in sheets for run in sheet.runs]
     return Report(tables, notes(sheets, detail=True), frame)
 
 

@@ -6,14 +6,13 @@ from typing import Any
 import polars as pl
 from pluralbench_measures.bootstrap import Estimate
 
-from pluralbench.reports import tables
 from pluralbench.reports.detail import about_run
 from pluralbench.reports.notes import notes
 from pluralbench.reports.profile_modes import MODES_NOTE, mode_fields, mode_table, modes_of
-from pluralbench.reports.sheets import UNREADABLE, Column, Row, Sheet, is_unreadable, sheets_of
+from pluralbench.reports.sheets import Row, Sheet, sheets_of, table_of
 from pluralbench.reports.writing import Report
 from pluralbench.results.metrics_frame import NUMBERS
-from pluralbench.results.runs import MISSING, Run
+from pluralbench.results.runs import Run
 
 ABOUT = (
     "benchmark",
@@ -55,28 +54,6 @@ def overview(runs: Sequence[Run], *, wide: bool = False) -> Report:
         rows = [row | {"against_none": gains.get(row["run"])} for row in rows]
     texts = [*notes(sheets), *([MODES_NOTE] if modes else [])]
     return Report([*(table_of(sheet, wide=wide) for sheet in sheets), *modes], texts, _flat(rows), rows)
-
-
-def table_of(sheet: Sheet, *, wide: bool) -> tables.Table:
-    """Make the table of a sheet; with `wide` every number has its interval, otherwise only the overall one."""
-    columns = [
-        tables.Column(one.heading, one.kind, wide or not place, one.part) for place, one in enumerate(sheet.columns)
-    ]
-    rows = [
-        tables.Row(row.name, [_value(row, column) for column in sheet.columns], row.reference is not None)
-        for row in (*sheet.rows, *sheet.references)
-    ]
-    return tables.Table(sheet.heading, "model", columns, rows)
-
-
-def _value(row: Row, column: Column) -> tables.Value:
-    """A row's number in a column; empty if a baseline has none, a word if most of a run's verdicts are invalid."""
-    estimate = row.number(column)
-    if row.reference is not None:
-        return "" if estimate.value is None else estimate
-    if is_unreadable(row.run):
-        return MISSING if column.part or column.place.metric != "overall" else UNREADABLE
-    return estimate
 
 
 def _flat(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:

@@ -12,9 +12,10 @@ from pluralbench_measures.bootstrap import Estimate
 
 from pluralbench.data.benchmarks import Benchmark, known_benchmarks, legacy_sections
 from pluralbench.metrics.responses import LEVELS
+from pluralbench.reports import tables
 from pluralbench.results.metrics_frame import Place
 from pluralbench.results.names import differing_prompt_settings, row_names
-from pluralbench.results.numbers import Kind, percent, points, three_digits, two_digits
+from pluralbench.results.numbers import Kind, one_digit, percent, points, three_digits, two_digits
 from pluralbench.results.runs import MISSING, Run
 from pluralbench.results.summary import items_text
 
@@ -61,7 +62,7 @@ class Column(NamedTuple):
     @property
     def kind(self) -> Kind:
         """Format of its numbers."""
-        kinds: dict[str, Kind] = {"kappa": two_digits, "loss": three_digits}
+        kinds: dict[str, Kind] = {"kappa": two_digits, "loss": three_digits, "variance": one_digit}
         return points if self.shift else kinds.get(self.place.metric, percent)
 
 
@@ -213,6 +214,28 @@ def _sheet(runs: Sequence[Run], qualifiers: tuple[str, ...], *, other: bool) -> 
     )
 
 
+def table_of(sheet: Sheet, *, wide: bool) -> tables.Table:
+    """Make the table of a sheet; with `wide` every number has its interval, otherwise only the overall one."""
+    columns = [
+        tables.Column(one.heading, one.kind, wide or not place, one.part) for place, one in enumerate(sheet.columns)
+    ]
+    rows = [
+        tables.Row(row.name, [_value(row, column) for column in sheet.columns], row.reference is not None)
+        for row in (*sheet.rows, *sheet.references)
+    ]
+    return tables.Table(sheet.heading, "model", columns, rows)
+
+
+def _value(row: Row, column: Column) -> tables.Value:
+    """A row's number in a column; empty if a baseline has none, a word if most of a run's verdicts are invalid."""
+    estimate = row.number(column)
+    if row.reference is not None:
+        return "" if estimate.value is None else estimate
+    if is_unreadable(row.run):
+        return MISSING if column.part or column.place.metric != "overall" else UNREADABLE
+    return estimate
+
+
 def title_of(runs: Sequence[Run]) -> str:
     """Return the title of the runs' benchmark: the published one if all are on copies of its data, else their own."""
     published, titles = runs[0].config.benchmark.description.title, {run.config.benchmark.title for run in runs}
@@ -311,3 +334,32 @@ def _of_languages(run: Run) -> Iterator[Column]:
     if not benchmark.sections:
         for level in run.names("resource", "subset"):
             yield Column(f"{level} resource", Place("resource", "accuracy", subset=level), part=True)
+
+
+def language_tables(sheet: Sheet) -> Iterator[tables.Table]:
+    """Yield tables by language, of the difference from English by section, and by subset outside the overall number.
+
+    They have the layout of M-RewardBench's Tables 2 to 4. A benchmark in one language has none.
+    """
+    benchmark = sheet.runs[0].config.benchmark.description
+    if benchmark.reference is None:
+        return
+    languages = dict.fromkeys(code for run in sheet.runs for code in run.names("config", "config"))
+    every = {
+        "accuracy by language": [
+            Column("overall", Place("overall", "overall")),
+            Column("variance (points²)", Place("overall", "variance")),
+            *(Column(code, Place("config", "accuracy", code), part=True) for code in languages),
+        ],
+        "accuracy minus that in English, in points": [
+            Column("overall", Place("overall", "drop"), shift=True),
+            *(Column(name, Place("section", "drop", section=name), True, True) for name in benchmark.sections),
+        ],
+    }
+    for column in dict.fromkeys(column for run in sheet.runs for column in _of_apart(run)):
+        if (config := str(column.place.config)) != benchmark.reference.config:
+            every.setdefault(f"accuracy on {config}", []).append(column)
+    for title, columns in every.items():
+        if any(row.number(column).value is not None for row in sheet.rows for column in columns):
+            own = table_of(sheet._replace(columns=tuple(columns), references=()), wide=False)
+            yield own._replace(title=", ".join([f"{sheet.title}: {title}", *sheet.qualifiers]))

@@ -34,6 +34,7 @@ def p_value(value: float) -> str:
     return f"{value:.3f}" if value >= 0.001 else "<0.001"
 
 
+one_digit: Kind = "{:z.1f}".format
 two_digits: Kind = "{:z.2f}".format
 three_digits: Kind = "{:z.3f}".format
 four_digits: Kind = "{:z.4f}".format

@@ -22,10 +22,10 @@ from pluralbench.reports.html.components import (
 )
 from pluralbench.reports.html.sources import sources
 from pluralbench.reports.notes import notes as notes_on
-from pluralbench.reports.overview import COUNTS, table_of
+from pluralbench.reports.overview import COUNTS
 from pluralbench.reports.profile_modes import MODES_NOTE, mode_table, modes_of
 from pluralbench.reports.ranking import RANKS
-from pluralbench.reports.sheets import OUTCOMES, REFERENCES, UNREADABLE, Sheet, is_unreadable
+from pluralbench.reports.sheets import OUTCOMES, REFERENCES, UNREADABLE, Sheet, is_unreadable, table_of
 from pluralbench.reports.suite import suite_rows
 from pluralbench.reports.tables import Column, Table, Value, format_value, marks_in
 from pluralbench.reports.tables import Row as TableRow
