@@ -16,16 +16,13 @@ SINGLE, AGREED, DISCUSSED, KNOWN, OPEN = "one annotator", "agreement", "discussi
 MAJORITY = "majority"
 
 
-def agreement(
-    answers: pl.DataFrame, scale: Sequence[object], *, cluster: str = "item", seed: int = 0
-) -> dict[str, Any]:
+def agreement(answers: pl.DataFrame, scale: Sequence[object], *, cluster: str = "item") -> dict[str, Any]:
     """Measure the agreement of annotators. Outcomes of discussions are left out.
 
     Args:
         answers: The answers.
         scale: All possible answers, in order.
         cluster: Column of the clusters for intervals.
-        seed: Has no effect.
 
     Returns:
         Plain JSON values. `pairs`: `units` that more than one annotator answered, `compared` pairs of answers, those

@@ -10,20 +10,20 @@ VALUES = (-1, 0, 1)
 
 
 def mark_agreement(
-    marks: pl.DataFrame, checks: pl.DataFrame | None = None, *, thirds: pl.DataFrame | None = None, seed: int = 0
+    marks: pl.DataFrame, checks: pl.DataFrame | None = None, *, thirds: pl.DataFrame | None = None
 ) -> dict[str, Any]:
     """Compute agreement statistics of marks.
 
     A unit is a pair of responses that several annotators marked, in any task; if an annotator marked a pair in two
     tasks, the first mark counts. The scale is worse, same, better. Prompts are the clusters. Marks that come from a
-    discussion do not count.
+    discussion do not count. Neither of two responses is the first by itself, so alpha takes each pair both ways: a mark
+    is better from one side and worse from the other.
 
     Args:
         marks: Columns of `annotations.MARKS`.
         checks: Known answers of check items, columns of `annotations.CHECKS`.
         thirds: Result of `rounds.third_annotators`. Their marks exist only where others differ, so they do not enter
             the agreement.
-        seed: Seed of the bootstrap intervals.
 
     Returns:
         Plain JSON values. `pairs` and `alpha` are those of `pluralbench_studies.agreement`, and `opposite` in `pairs`
@@ -34,7 +34,9 @@ def mark_agreement(
     """
     marks = marks.filter(pl.col("annotator") != CONSENSUS)
     values = _values(marks if thirds is None else marks.join(thirds, on=thirds.columns, how="anti"))
-    statistics = agreement(values, VALUES, cluster="prompt", seed=seed)
+    statistics = agreement(values, VALUES, cluster="prompt")
+    reverse = values.with_columns(pl.col("pair").list.reverse(), -pl.col("answer"))
+    statistics["alpha"] = agreement(pl.concat([values, reverse]), VALUES, cluster="prompt")["alpha"]
     both = answer_pairs(values)
     opposite = both.filter(pl.col("answer") * pl.col("answer_other") == -1).height
     statistics["pairs"]["opposite"] = opposite / both.height if both.height else None

@@ -184,7 +184,7 @@ def compute_results(study: Study[RatingRecipe], returned: Answers) -> RatingResu
         means=[_mean(real, *place) for place in product(groups, SIDES, DIMENSIONS)],
         tests=tests,
         claims=[_claim(group, [test for test in tests if test.config == group]) for group in groups],
-        agreement=[_agreement(real, dimension, study.settings.seed) for dimension in DIMENSIONS],
+        agreement=[_agreement(real, dimension) for dimension in DIMENSIONS],
         spread=[_spread(differences.filter(question=dimension)) for dimension in DIMENSIONS],
         problems=[Problem(**row) for row in returned.problems.iter_rows(named=True) if row["kind"] != "missing"],
     )
@@ -267,9 +267,9 @@ def _all_hold(parts: Sequence[bool | None]) -> bool | None:
     return None if None in parts else True
 
 
-def _agreement(rated: pl.DataFrame, dimension: str, seed: int) -> Agreement:
+def _agreement(rated: pl.DataFrame, dimension: str) -> Agreement:
     ratings = rated.filter(question=dimension).select("item", "pair", "annotator", answer="rating")
-    figures = agreement(ratings, range(LOWEST, HIGHEST + 1), cluster="pair", seed=seed)
+    figures = agreement(ratings, range(LOWEST, HIGHEST + 1), cluster="pair")
     pairs, alpha = figures["pairs"], figures["alpha"]
     return Agreement(
         dimension=dimension,
