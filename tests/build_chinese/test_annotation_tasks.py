@@ -39,7 +39,9 @@ def test_the_sample_gets_its_own_tasks_each_for_another_annotator() -> None:
     assert tasks.schema == TASKS
     recorded = read_rows(SAMPLE / "annotations.jsonl")
     assert tasks["task"].to_list() == [row["task"] for row in recorded]
-    assert tasks["responses"].to_list() == [row["triple"] for row in recorded]
+    for ids in tasks.group_by("prompt").agg("responses")["responses"]:
+        assert set(Counter(response for triple in ids for response in triple).values()) == {3}
+        assert len({frozenset(pair) for triple in ids for pair in combinations(triple, 2)}) == 10
     assert tasks["prompt"].to_list() == [row["prompt"] for row in recorded]
     assert dict(tasks.select("prompt", "config").iter_rows()) == dict(PROMPTS.select("id", "config").iter_rows())
     assert set(tasks["kind"]) == {"first"}
@@ -68,6 +70,28 @@ def test_no_response_is_always_shown_first() -> None:
     assert 200 < places["a"] < 300  # of 600, a third of 300 and a half of 300
     assert 200 < places["b"] < 300
     assert 60 < places["c"] < 140
+
+
+def test_five_responses_are_shown_in_drawn_order_and_their_ring_is_drawn_too() -> None:
+    tasks = build_tasks(counted_prompts(*[5] * 300), SEVEN, Tasks(), seed=1)
+    shown = [[response[-1] for response in triple] for triple in tasks["responses"]]
+    first = Counter(min(pair) == pair[0] for triple in shown for pair in combinations(triple, 2))
+    assert abs(first[True] / 4500 - 0.5) < 0.03  # four standard deviations of 4,500 draws
+    twice = Counter(frozenset(pair) for triple in shown for pair in combinations(triple, 2))
+    assert len(twice) == 10
+    assert all(abs(count - 450) < 4 * 75**0.5 for count in twice.values())  # 300, and 150 of 300 once more
+
+
+@given(st.integers(2, 6), st.permutations(range(6)))
+@settings(max_examples=20)
+def test_a_prompt_is_shown_alike_whatever_the_order_of_its_responses_and_whatever_comes_with_it(
+    count: int, order: list[int]
+) -> None:
+    prompts = counted_prompts(count, 5)
+    usual = build_tasks(prompts[:1], SEVEN, Tasks(), seed=1).drop("annotator")
+    again = prompts[:1].with_columns(pl.col("responses").list.gather([place for place in order if place < count]))
+    other = build_tasks(pl.concat([prompts[1:], again]), SEVEN, Tasks(), seed=1).drop("annotator")
+    assert other.filter(prompt="p1").equals(usual)
 
 
 @given(st.permutations(range(40)), st.permutations(SEVEN))

@@ -102,14 +102,17 @@ def _built(recipe: ChineseRecipe, figures: dict[str, Any]) -> str:
 def _limits(recipe: ChineseRecipe) -> str:
     limits = [
         "- Responses of the same rank were on one cycle, or no annotation distinguishes them. The ranks also order "
-        "responses that were never compared; `order` does not."
+        "responses that were never compared; `order` does not.",
+        "- *first wins* is 50 % without position bias if the order was drawn, as `build-chinese tasks` and the judge's "
+        "votes draw it. Where the order is that of a file, such as best first, it measures the file.",
     ]
     if recipe.unlabeled is not None:
         agree = "a judge model and a reward model agree on" if _distant(recipe) else "a judge model prefers"
         limits.append(f"- What {agree} is not what people prefer; {'shared ' * _distant(recipe)}errors remain.")
     if recipe.annotated is not None and recipe.annotated.location == SAMPLE:
         limits.append(
-            "- This is the sample: texts, annotators and votes are invented"
+            "- This is the sample: texts, annotators and votes are invented, annotators saw responses in the order of "
+            "the file"
             + (", and the reward model knows almost no Chinese" if _distant(recipe) else "")
             + ". It shows that the pipeline works. Do not use it to evaluate or train a reward model."
         )

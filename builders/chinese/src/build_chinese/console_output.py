@@ -83,6 +83,10 @@ def print_annotated(console: Console, result: AnnotationResult, out: Path, repor
     ]
     names = ["annotator", "tasks", "agrees with others", "check items right", "prefers the first response"]
     print_table(console, "Annotators (95 % intervals)", text_table(names, rows))
+    console.print(
+        "Tasks show responses in a drawn order, unless they were assigned elsewhere. Half of the preferences "
+        "in a drawn order are for the first response if place does not matter."
+    )
     problems = result.annotations.problems.group_by("kind", maintain_order=True).len()
     if problems.height:
         print_table(console, f"Problems ({report})", text_table(["problem", "tasks"], problems.iter_rows()))

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 from pluralbench_runs import rng_for
-from pluralbench_studies import CONSENSUS, assign, check_annotators
+from pluralbench_studies import CONSENSUS, assign, check_annotators, draw
 from pluralbench_tables import read_jsonl, write_jsonl
 
 from build_chinese.errors import TasksError
@@ -27,7 +27,7 @@ TASKS = pl.Schema(
     ]
 )
 # As in the paper, five responses form a ring of five adjacent triples. Four triples would cover all pairs, but in the
-# ring each response is shown three times, once in each place.
+# ring each response is shown three times.
 RING: list[tuple[int, ...]] = [(0, 1, 2), (1, 2, 3), (2, 3, 4), (3, 4, 0), (4, 0, 1)]
 
 
@@ -44,8 +44,8 @@ def build_tasks(
     The tasks of a prompt are one group of the assignment.
 
     Args:
-        prompts: `id`, `config` and `responses` (structs with an `id`). Five responses are shown along the ring of their
-            order, any other number in random order.
+        prompts: `id`, `config` and `responses` (structs with an `id`). Which responses share a task, and the order in
+            which a task shows them, are drawn; the order of the responses changes nothing.
         annotators: Names of the annotators.
         options: Overlap, share of check items and the like.
         seed: Seed of the random order and of the assignment.
@@ -125,12 +125,10 @@ def _tasks(prompt: str, responses: Sequence[str], seed: int) -> dict[str, list[s
     if len(set(responses)) < len(responses):
         repeated = Counter(responses).most_common(1)[0][0]
         raise TasksError(f"The prompt {prompt} has the response {repeated} twice; remove one.")
-    tasks = {}
+    drawn, tasks = draw(responses, len(responses), seed, "ring", prompt), {}
     for number, block in enumerate(blocks_of(len(responses)), start=1):
-        ids = [responses[place] for place in block]
-        # Along the ring each response stands once in each place.
-        if len(responses) != 5:
-            rng_for(seed, "shown", prompt, number).shuffle(ids)
+        ids = [drawn[place] for place in block]
+        rng_for(seed, "shown", prompt, number).shuffle(ids)
         tasks[f"{prompt}-t{number}"] = ids
     return tasks
 
