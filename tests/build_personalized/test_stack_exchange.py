@@ -51,7 +51,10 @@ def test_newest_question_is_the_row_and_earlier_ones_are_the_profile(tmp_path: P
 def test_users_with_enough_questions_in_the_order_of_their_newest(tmp_path: Path) -> None:
     posts = [post(1, "late"), post(2, "early"), post(3, "early"), post(4, "once"), post(5, "late"), post(6, "late")]
     path = dump(tmp_path, posts)
-    assert people(path).questions["id"].to_list() == ["beer-3", "beer-6"]
+    loaded = people(path)
+    assert loaded.questions["id"].to_list() == ["beer-3", "beer-6"]
+    assert drops(loaded) == [("beer-user-once", "user with fewer than 2 questions")]
+    assert len(drops(people(path, min_questions=3))) == 2
     assert people(path, min_questions=3).questions["id"].to_list() == ["beer-6"]
     assert people(path, limit=1).questions["id"].to_list() == ["beer-3"]
     assert profile_ids(people(path, min_questions=3)) == ["beer-5", "beer-1"]

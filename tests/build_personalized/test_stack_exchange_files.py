@@ -136,6 +136,9 @@ def test_a_missing_dump_and_a_directory_are_refused(tmp_path: Path) -> None:
         ),
         ("<p>&gt; 5 %<br>&gt; 6 % &gt; 5 %</p>", "\\> 5 %  \n\\> 6 % > 5 %"),
         ("<p><img src='u.png' alt='a glass'></p><h2><img src='v'></h2>", "![a glass](u.png)\n\n## ![](v)"),
+        ("<p><img src='u.png' alt='enter image description here'></p>", "![](u.png)"),
+        ("<b>a</b><i>b</i><code>c</code> <b>d</b><strong>e</strong>", "**a** *b* `c` **d** **e**"),
+        ("un<b>believ</b>able <b><i>a</i></b><i>b</i>", "un**believ**able ***a*** *b*"),
         ("<p>a <a href='http://u.v'>link</a>, <a href='http://w'>http://w</a></p>", "a [link](http://u.v), <http://w>"),
         (
             "<pre><code>def f():\n    x = 1\n\n\n    return x\n</code></pre>",

@@ -12,6 +12,8 @@ PLAIN = re.compile(r"[\w.+−-]+")
 BACKTICKS = re.compile("`+")
 LANGUAGE = re.compile(r"lang(?:uage)?-(?!none$)([\w+#-]+)")
 ITEM_NUMBER = re.compile(r"[0-9]{1,9}")
+MARKED = ["b", "strong", "i", "em", "s", "strike", "del", "code", "kbd", "samp"]
+NO_DESCRIPTION = "enter image description here"  # what the sites' editor puts in for an author who writes none
 
 
 def to_markdown(html: str) -> str:
@@ -24,9 +26,14 @@ def to_markdown(html: str) -> str:
     """
     if html.count("<") > TAGS:
         raise ValueError(f"has more than {TAGS:,} tags, the limit")
+    if not html:
+        return ""
     # Beautiful Soup would warn about a text without a tag, which could be the name of a file.
-    text = CONVERTER.convert_soup(_Soup(f"<body>{html}</body>", "lxml")) if html else ""
-    return text.strip()
+    soup = _Soup(f"<body>{html}</body>", "lxml")
+    for element in soup.find_all(MARKED):
+        if isinstance(element.next_sibling, Tag) and element.next_sibling.name in MARKED:
+            element.insert_after(" ")  # `**a****b**` would be one bold text
+    return str(CONVERTER.convert_soup(soup)).strip()
 
 
 class _Soup(BeautifulSoup):
@@ -35,6 +42,8 @@ class _Soup(BeautifulSoup):
         if len(self.tagStack) > DEPTH:
             raise ValueError(f"has elements nested deeper than {DEPTH} levels, the limit")
         tag.attrs.pop("colspan", None)  # a large value makes a short table very long
+        if tag.get("alt") == NO_DESCRIPTION:
+            del tag["alt"]
         if not ITEM_NUMBER.fullmatch(str(tag.get("start", "1"))):
             del tag["start"]
 

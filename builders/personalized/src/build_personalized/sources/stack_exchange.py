@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from pluralbench_release import Source
+from pluralbench_release import Source, counted
 from pluralbench_release.errors import SourceError
 
 from build_personalized.recipe import SourceTable, public_source, site_of
-from build_personalized.sources.dump import first_tag, license_note, open_posts, post_text, profile_post
+from build_personalized.sources.dump import STEP, Drop, first_tag, license_note, open_posts, post_text, profile_post
 from build_personalized.sources.loaded import QUESTIONS, LoadedQuestions, drops_frame, rows_digest
 
 BATCH = 200  # users converted at a time; Python objects are several times larger than their rows
@@ -23,9 +23,9 @@ BATCH = 200  # users converted at a time; Python objects are several times large
 def load(paths: Sequence[Path], source: SourceTable, scratch: Path) -> LoadedQuestions:
     """Select the users with at least `source.min_questions` questions; ids are `SITE-POST`.
 
-    Dropped and counted are posts of deleted users and of the Community user, posts with an empty body, and posts whose
-    text was posted before in any of the dumps. Users are ordered by their newest questions, so a later version of a
-    dump adds rows at the end.
+    Dropped and counted are posts of deleted users and of the Community user, posts with an empty body, posts whose text
+    was posted before in any of the dumps, and users with fewer questions. Users are ordered by their newest questions,
+    so a later version of a dump adds rows at the end.
 
     Args:
         paths: Dumps, one per community.
@@ -36,9 +36,16 @@ def load(paths: Sequence[Path], source: SourceTable, scratch: Path) -> LoadedQue
         SourceError: A dump is missing, truncated or not XML, or no user has enough questions.
     """
     with open_posts(paths, scratch) as (posts, drops):
+        few = _users_with_few(posts, source.min_questions)
         parts = [_load_site(path, posts, source) for path in paths]
     questions = pl.concat([rows for rows, _ in parts])
-    return LoadedQuestions(questions, drops_frame(drops), [entry for _, entry in parts])
+    return LoadedQuestions(questions, drops_frame([*drops, *few]), [entry for _, entry in parts])
+
+
+def _users_with_few(posts: sqlite3.Connection, least: int) -> list[Drop]:
+    query = "SELECT site, user FROM post GROUP BY site, user HAVING count(*) < ?"
+    reason = f"user with fewer than {counted(least, 'question')}"
+    return [(site, STEP, reason, f"{site}-user-{user}") for site, user in posts.execute(query, (least,))]
 
 
 def _load_site(path: Path, posts: sqlite3.Connection, source: SourceTable) -> tuple[pl.DataFrame, Source]:
