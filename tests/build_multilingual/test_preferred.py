@@ -12,6 +12,7 @@ from build_multilingual.review import write_review_sheets
 from build_multilingual.translate import ROWS, SET_ASIDE
 from pluralbench_release import rebuild, verify
 from pluralbench_release.errors import SourceError
+from pluralbench_runs import UserError
 
 CODE = "spa_Latn"
 
@@ -118,6 +119,15 @@ def test_what_cannot_be_read_is_named(tmp_path: Path, name: str) -> None:
     with pytest.raises(SourceError) as caught:
         read_preferred([str(path)])
     assert str(caught.value) == sentence.replace("SHEET", str(path)).replace("KEY", str(key))
+
+
+def test_a_language_in_a_sheet_names_no_key_elsewhere(tmp_path: Path) -> None:
+    path = sheet(tmp_path)
+    answer(path, {0: "chosen"})
+    (path.parent / "keys" / path.name).rename(tmp_path / "elsewhere.csv")
+    path.write_text(path.read_text(encoding="utf-8").replace(CODE, "../../elsewhere"), encoding="utf-8")
+    with pytest.raises(UserError, match=r"row 1 \(id 0\): the language is named '\.\./\.\./elsewhere'"):
+        read_preferred([str(path)])
 
 
 def test_a_judge_of_another_shape_is_refused(tmp_path: Path) -> None:

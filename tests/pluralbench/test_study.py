@@ -222,7 +222,7 @@ def only_scores(recipe: Path, path: Path, **values: Any) -> Path:
     return write_study(path, given | values)
 
 
-def test_fresh_starts_over_and_leaves_nothing_of_the_old_study(recipe: Path, tmp_path: Path) -> None:
+def test_fresh_starts_over_and_moves_the_old_study_aside(recipe: Path, tmp_path: Path) -> None:
     out, plain = tmp_path / "out", only_scores(recipe, tmp_path / "plain.toml")
     study(plain, out=out)
     for name in ("correlations.json", "figures/axis.png", "benchmarks/gone/m/run.json"):
@@ -240,6 +240,9 @@ def test_fresh_starts_over_and_leaves_nothing_of_the_old_study(recipe: Path, tmp
     assert found.recipe.seed == 9
     assert found.correlations == {}
     assert "seed = 9" in (out / "study.toml").read_text(encoding="utf-8")
+    [kept] = tmp_path.glob("out.kept-*")
+    assert made_in(kept) == before
+    assert load_study(kept).recipe.seed != 9
 
 
 def test_a_study_of_benchmarks_alone_needs_no_policy(recipe: Path, tmp_path: Path, run: Command) -> None:

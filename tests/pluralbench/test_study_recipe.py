@@ -40,7 +40,8 @@ WRONG = {
     "both": (models({**B, "path": "./b"}), "`models.0`: the model b needs either a `path` or a table `train`."),
     "neither": (models({"name": "c"}), "`models.0`: the model c needs either a `path` or a table `train`."),
     "no models": (models(), "`models` is empty; it needs at least one value."),
-    "a path as a name": (models({"name": "org/m", "path": "."}), "`models.0.name`: String should match pattern"),
+    "a path as a name": (models({"name": "org/m", "path": "."}), "`models.0.name`: the name 'org/m' has '/'"),
+    "the folder above as a name": (models({"name": "..", "path": "."}), "`models.0.name`: the name '..' is the parent"),
     "sample": (
         {**WHOLE, "benchmarks": {"judged": {"sample": "chek"}}},
         "[samples] has no sample 'chek'.",
@@ -69,7 +70,7 @@ WRONG = {
         {**WHOLE, "benchmarks": {"optimization": ITEMS}},
         "a benchmark cannot be named optimization, which is a column of scores.csv.",
     ),
-    "a path as a benchmark": ({**WHOLE, "benchmarks": {"a/b": ITEMS}}, "String should match pattern"),
+    "a path as a benchmark": ({**WHOLE, "benchmarks": {"a/b": ITEMS}}, "the name 'a/b' has '/'"),
     "options": (
         {**WHOLE, "optimization": {"items": ITEMS, "options": {"algorithm": "rloo", "num_generations": 1}}},
         "rloo compares completions of a prompt; set `",

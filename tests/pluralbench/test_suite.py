@@ -18,7 +18,7 @@ from pluralbench.data.suites import Suite, find_suite, known_suites
 from pluralbench.errors import BenchmarkError, EvaluationError, RunError
 from pluralbench.results import Run
 from pluralbench.results.metrics_frame import Place, metrics_frame
-from pluralbench.results.suite import SuiteRecord, SuiteRun, load_suite
+from pluralbench.results.suite import SUITE_FILE, SuiteRecord, SuiteRun, load_suite
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_rewards import FunctionModel, ModelRecord, RewardModel
 from pluralbench_runs import OutputError, UserError
@@ -369,7 +369,9 @@ def test_all_data_that_cannot_be_read_are_named_before_a_model_is_loaded(
     assert not (tmp_path / "out").exists()
 
 
-def test_another_model_or_suite_in_a_directory_is_refused_by_name(small: Path, tmp_path: Path) -> None:
+def test_another_model_or_suite_in_a_directory_is_refused_by_name(
+    small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "out"
     pluralbench.suite(by_text, small, only=["a"], out=out)
     with pytest.raises(OutputError, match=r"model\.name by_text, now by_length"):
@@ -378,8 +380,43 @@ def test_another_model_or_suite_in_a_directory_is_refused_by_name(small: Path, t
         pluralbench.suite(by_text, "plural", data="sample", out=out)
     with pytest.raises(OutputError, match="is the run of a single benchmark"):
         pluralbench.suite(by_text, small, out=out / "a")
+    (out / "a" / "notes.txt").write_text("mine", encoding="utf-8")
     done = pluralbench.suite(by_length, small, out=out, fresh=True)
     assert {run.name for run in done.runs.values()} == {"by_length"}
+    [kept] = tmp_path.glob("out.kept-*")
+    assert f"The suite of by_text that was in {out} is in {kept} now." in " ".join(capsys.readouterr().err.split())
+    assert (kept / "a" / "notes.txt").read_text(encoding="utf-8") == "mine"
+    assert [*load_suite(kept).runs] == ["a"]
+
+
+@pytest.mark.parametrize("mistake", ["data", "model"])
+def test_a_mistake_replaces_nothing(
+    small: Path, folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mistake: str
+) -> None:
+    def unreadable(*_: Any) -> RewardModel:
+        raise UserError("the model cannot be loaded")
+
+    monkeypatch.setattr("pluralbench_local.loading.load_to_score", unreadable)
+    out = tmp_path / "out"
+    before = pluralbench.suite(by_text, small, out=out)
+    with pytest.raises(UserError):
+        pluralbench.suite(folder, small, data={"b": "typo"} if mistake == "data" else None, out=out, fresh=True)
+    assert [run.provenance for run in load_suite(out).runs.values()] == [run.provenance for run in before.runs.values()]
+    assert not [*tmp_path.glob("out.kept-*")]
+
+
+@pytest.mark.parametrize("name", ["..", "a/..", "...toml", "x/...toml", "../x.toml/..", ".work.toml"])
+def test_a_suite_from_elsewhere_names_no_folder_outside_its_own(small: Path, tmp_path: Path, name: str) -> None:
+    out = tmp_path / "v" / "out"
+    pluralbench.suite(by_text, small, only=["a"], out=out)
+    (tmp_path / "v" / "run.json").write_text("{}", encoding="utf-8")
+    record = json.loads((out / SUITE_FILE).read_text(encoding="utf-8"))
+    record["config"]["suite"]["columns"][1]["benchmarks"][0] = {"name": name}
+    (out / SUITE_FILE).write_text(json.dumps(record), encoding="utf-8")
+    with pytest.raises(RunError, match=r"suite\.columns\.1\.benchmarks\.0.*the name"):
+        load_suite(out)
+    pluralbench.suite(by_length, small, out=out, fresh=True)
+    assert {path.name for path in (tmp_path / "v").iterdir()} == {"out", "run.json"}
 
 
 def test_a_run_with_other_settings_is_refused_before_any_benchmark_is_scored(small: Path, tmp_path: Path) -> None:

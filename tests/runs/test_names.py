@@ -18,7 +18,7 @@ from pluralbench_runs import (
     check_recipe,
     safe_join,
 )
-from pluralbench_runs.names import MAX_NAME_BYTES, check_split_name
+from pluralbench_runs.names import MAX_NAME_BYTES, check_split_name, validate_folder_name
 
 WHATEVER = st.text(max_size=8) | st.text(st.sampled_from("ab.-_/\\:*?[]{}|<>~ \0\n中é"), max_size=8)
 PLAIN = st.text(st.sampled_from("aZ9_-.中é٣"), min_size=1, max_size=30)
@@ -29,6 +29,16 @@ class Named(FrozenModel):
 
     name: PathName = "a"
     split: SplitName = "test"
+
+
+@given(WHATEVER | PLAIN)
+def test_a_folder_name_that_passes_stays_below_its_parent(name: str) -> None:
+    try:
+        assert validate_folder_name(name) == name
+    except ValueError:
+        return
+    assert os.path.normpath(Path("folder") / name) == f"folder/{name}"
+    assert "/" not in name
 
 
 @given(WHATEVER | PLAIN)

@@ -168,11 +168,24 @@ def test_other_settings_are_refused_and_said_in_plain_words(target: Path) -> Non
 def test_fresh_forgets_and_replaces(target: Path) -> None:
     build(target)
     interrupted(target)
-    with opened(target, TWO, fresh=True) as output:
-        assert {path.name for path in output.work.iterdir()} == {"lock", "recipe.toml"}
-    assert data(target) == "data"
     build(target, TWO, "fresh", fresh=True)
     assert data(target) == "fresh"
+    assert not work_of(target).exists()
+
+
+def test_a_fresh_start_that_fails_before_any_work_leaves_the_interrupted_run(target: Path) -> None:
+    interrupted(target)
+    for _ in range(2):
+        with suppress(OutputError), opened(target, TWO, fresh=True) as output:
+            assert not (output.work / "calls").exists()
+            raise OutputError("a mistake in the sources")
+    with opened(target) as output:
+        assert (output.work / "calls").read_text(encoding="utf-8") == "one"
+    with suppress(KeyboardInterrupt), opened(target, TWO, fresh=True) as output:
+        (output.work / "calls").write_text("two", encoding="utf-8")
+        raise KeyboardInterrupt
+    with opened(target, TWO) as output:
+        assert (output.work / "calls").read_text(encoding="utf-8") == "two"
 
 
 @pytest.mark.parametrize("fresh", [False, True])

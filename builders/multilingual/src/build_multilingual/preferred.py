@@ -12,6 +12,7 @@ import polars as pl
 from pluralbench_measures.kappa import cohens_kappa
 from pluralbench_release import read_tables, share_text, text_table
 from pluralbench_release.errors import SourceError
+from pluralbench_runs import check_path_name
 from pluralbench_studies import AnswersError, agreement, preference, read_rows, share_over
 
 BETTER = preference("better", "answer 1", "answer 2")
@@ -148,7 +149,7 @@ def _read_sheet(path: Path) -> list[tuple[int, str, str]]:
         except ValueError as error:
             raise SourceError(f"{where}: {error}.") from None
         if language not in keys:
-            keys[language] = _read_key(path, language)
+            keys[language] = _read_key(path, check_path_name(language, f"{where}: the language"))
         sides = keys[language].get(row["id"])
         if sides is None:
             raise SourceError(f"{where}: its key has no such row; the key belongs to another or a newer sheet.")

@@ -7,7 +7,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Self
 
-from pluralbench_runs import FrozenModel, PathName, did_you_mean, first_validation_error, read_toml
+from pluralbench_runs import (
+    FrozenModel,
+    PathName,
+    did_you_mean,
+    first_validation_error,
+    read_toml,
+    validate_folder_name,
+)
 from pydantic import Field, ValidationError, model_validator
 
 from pluralbench.config import DataConfig, PromptConfig
@@ -27,6 +34,11 @@ class SuiteBenchmark(DataConfig):
     name: str = Field(min_length=1)
     run: PathName | None = None
     prompt: PromptConfig | None = None
+
+    @model_validator(mode="after")
+    def _is_folder(self) -> Self:
+        validate_folder_name(self.key)
+        return self
 
     @property
     def key(self) -> str:

@@ -19,6 +19,8 @@ from pluralbench_runs import (
     RecipeError,
     check_recipe,
     describe_difference,
+    log_status,
+    move_aside,
     read_recipe,
     rng_for,
     write_recipe,
@@ -47,8 +49,10 @@ BENCHMARKS, BEST_OF_N, OPTIMIZATION, MODELS = "benchmarks", "best-of-n", "optimi
 PAIRS_FILE = "pairs.jsonl"
 SAMPLES, FIGURES, CORRELATIONS_FILE, SCORES_FILE = "samples", "figures", "correlations.json", "scores.csv"
 # What a study writes into its directory beside the recipe and the lock.
-OWN = (BENCHMARKS, BEST_OF_N, f"{BEST_OF_N}.work", OPTIMIZATION, MODELS, SAMPLES, FIGURES)
-OWN_FILES = (PAGE_FILE, CORRELATIONS_FILE, SCORES_FILE)
+OWN = (
+    *(BENCHMARKS, BEST_OF_N, f"{BEST_OF_N}.work", OPTIMIZATION, MODELS, SAMPLES, FIGURES),
+    *(PAGE_FILE, CORRELATIONS_FILE, SCORES_FILE),
+)
 
 
 @dataclass
@@ -84,16 +88,16 @@ def run_study(
     Args:
         recipe: Name of a study of this package, path of a TOML file, or a recipe.
         out: Directory of the study. Default: `studies/NAME`.
-        fresh: Start over, and remove earlier results from the directory.
+        fresh: Start over, and move earlier results to a new directory beside `out`, `OUT.kept-...`.
 
     Raises:
         UserError: The recipe is not valid, the directory is in use or has another recipe, or a step fails.
     """
     loaded = recipe if isinstance(recipe, StudyRecipe) else read_study(recipe)
     target = Path(out or Path("studies") / (Path(recipe).stem if isinstance(recipe, str | Path) else "study"))
+    steps = _StudySteps(target, loaded)
+    steps.check()
     with _locked_directory(target, loaded, fresh=fresh):
-        steps = _StudySteps(target, loaded)
-        steps.check()
         study = Study(target, loaded)
         for name, items in loaded.benchmarks.items():
             study.runs[name] = {model.name: steps.score(model, name, items) for model in loaded.models}
@@ -142,13 +146,12 @@ def _locked_directory(target: Path, recipe: StudyRecipe, *, fresh: bool) -> Iter
     except Timeout:
         raise OutputError(f"Another process is writing to {target}; wait until it has finished.") from None
     try:
-        if fresh:  # the recipe stays, since it marks the directory as a study
-            for name in OWN:
-                if (target / name).exists():
-                    shutil.rmtree(target / name)
-            for name in OWN_FILES:
-                (target / name).unlink(missing_ok=True)
-        elif recipe_file.exists():
+        own = [target / name for name in OWN if (target / name).exists()]
+        if fresh and own:
+            kept = move_aside(own, target)
+            shutil.copyfile(recipe_file, kept / STUDY_FILE)  # not moved, since it marks the directory as a study
+            log_status(f"The results that were in {target} are in {kept} now.")
+        elif not fresh and recipe_file.exists():
             differs = describe_difference(recipe, read_recipe(StudyRecipe, recipe_file))
             if differs:
                 raise OutputError(

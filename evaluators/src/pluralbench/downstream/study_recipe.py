@@ -1,11 +1,11 @@
 """Recipes of studies: the policy, the reward models, the benchmarks and the downstream measurements."""
 
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from pluralbench_calls.chat import ConnectionConfig
 from pluralbench_policies.config import OptimizeConfig
-from pluralbench_runs import FrozenModel, Recipe, Seed, check_recipe, read_recipe, recipe_path
+from pluralbench_runs import FolderName, FrozenModel, Recipe, Seed, check_recipe, read_recipe, recipe_path
 from pydantic import Field, field_validator, model_validator
 
 from pluralbench.config import (
@@ -89,21 +89,17 @@ class Training(FrozenModel):
         return options
 
 
-Name = Annotated[str, Field(min_length=1, pattern=r"^[^/\\]+$")]
-"""A name that is also the name of a directory in the study."""
-
-
 class Model(FrozenModel):
     """A reward model of the study.
 
     Attributes:
-        name: Name in the results.
+        name: Name in the results, and of a folder of the study.
         path: Directory or ORG/NAME of an existing reward model.
         train: Settings of a reward model that the study trains, instead of `path`.
         position: Position on the study's `axis`.
     """
 
-    name: Name
+    name: FolderName
     path: str | None = None
     train: Training | None = None
     position: float | None = None
@@ -167,8 +163,8 @@ class StudyRecipe(Recipe):
     seed: Seed = 0
     policy: str | None = None
     models: tuple[Model, ...] = Field(min_length=1)
-    benchmarks: dict[Name, Items] = Field(default_factory=dict)
-    samples: dict[Name, Sample] = Field(default_factory=dict)
+    benchmarks: dict[FolderName, Items] = Field(default_factory=dict)
+    samples: dict[FolderName, Sample] = Field(default_factory=dict)
     best_of_n: BestOfN | None = None
     optimization: Optimization | None = None
     sampling: SamplingConfig = SamplingConfig()

@@ -1,6 +1,5 @@
 """`suite`: score a reward model on the benchmarks of a suite, with the model loaded once."""
 
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -15,6 +14,7 @@ from pluralbench_runs import (
     describe_difference,
     did_you_mean,
     log_status,
+    move_aside,
     output_directory,
     read_recipe,
     resolve_output_path,
@@ -71,7 +71,7 @@ def suite(
         shard: Score one shard of each benchmark, such as "2/8"; `merge` joins the shards. Default: all items.
         out: Directory of the suite. Default: `runs/NAME`, where NAME lists the suite, the model and all options that
             are not the default.
-        fresh: Start over and replace the runs in `out`.
+        fresh: Start over and replace the runs in `out`. Those of another suite or model move to `OUT.kept-...`.
 
     Returns:
         The finished runs in `out`, with the row of numbers.
@@ -91,7 +91,7 @@ def suite(
     folder = "-".join([name, model_file_name(model_record), *words])
     named_options = [shared, prompt or PromptConfig(), *model_options(model), scoring]
     target = resolve_output_path(Path(out or run_folder(folder, record, *named_options, recipe_file=SUITE_FILE)))
-    _check_directory(target, record, fresh=fresh)
+    replaced = _check_directory(target, record, fresh=fresh)
     loaded = _load(benchmarks, shared, locations, prompt, shard)
     suffix = "" if shard is None else parse_shard(shard).suffix
     steps = [
@@ -102,9 +102,12 @@ def suite(
     for step in () if fresh else steps:
         with output_directory(step.target, step.config, recipe_file=RUN_FILE):
             pass  # raises an error for a run with other settings, before any benchmark is scored
+    open_once = cache(open_model)
+    if replaced is not None:
+        open_once()  # a model that cannot be loaded replaces nothing
+        _move_runs(target, replaced)
     target.mkdir(parents=True, exist_ok=True)
     write_recipe(record, target / SUITE_FILE)
-    open_once = cache(open_model)
     runs: dict[str, Run] = {}
     for number, step in enumerate(steps, 1):
         finished = (step.target / RUN_FILE).is_file() and not fresh
@@ -193,32 +196,39 @@ def _check_names(names: Iterable[str], known: Sequence[str], argument: str) -> N
         )
 
 
-def _check_directory(target: Path, record: SuiteRecord, *, fresh: bool) -> None:
-    """Raise `OutputError` if the directory has another suite or model; with `fresh` remove its runs."""
+def _check_directory(target: Path, record: SuiteRecord, *, fresh: bool) -> SuiteRecord | None:
+    """Return the other suite, or suite of another model, that `fresh` replaces in a directory; None if there is none.
+
+    Raises:
+        OutputError: The directory has such a suite, and `fresh` is not set, or it is no directory for a suite.
+    """
     path = target / SUITE_FILE
     if target.exists() and not target.is_dir():
         raise OutputError(f"{target} is a file; choose another output directory.")
     if (target / RUN_FILE).exists():
         raise OutputError(f"{target} is the run of a single benchmark; choose another output directory.")
     if not path.exists():
-        return
+        return None
     try:
         earlier = read_recipe(SuiteRecord, path)
     except RecipeError:
         if fresh:
-            return
+            return None
         raise
     difference = describe_difference(record, earlier)
-    if not difference:
-        return
-    if not fresh:
+    if difference and not fresh:
         raise OutputError(
             f"The suite in {target} has other settings ({difference}); use the same settings to resume, choose another "
             "output directory, or start over with `fresh=True`."
         )
-    for benchmark in earlier.suite.benchmarks:
-        if (target / benchmark.key / RUN_FILE).exists():
-            shutil.rmtree(target / benchmark.key)
+    return earlier if difference else None
+
+
+def _move_runs(target: Path, suite: SuiteRecord) -> None:
+    """Move the runs of a suite, with what a user put beside them, to a new directory beside `target`."""
+    runs = [target / one.key for one in suite.suite.benchmarks if (target / one.key / RUN_FILE).is_file()]
+    kept = move_aside([*runs, target / SUITE_FILE], target)  # the file last: it names the runs to move
+    log_status(f"The suite of {suite.model.name} that was in {target} is in {kept} now.")
 
 
 def _load(

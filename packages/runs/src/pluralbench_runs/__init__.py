@@ -8,8 +8,24 @@ from pluralbench_runs.errors import OutputError, RecipeError, UserError, did_you
 from pluralbench_runs.install_hints import install_command, install_weights_command, shell_command
 from pluralbench_runs.locations import Location, PathText, public_location
 from pluralbench_runs.model_config import CONFIG_FILES, MODULES_FILE, check_model_folder
-from pluralbench_runs.names import PathName, RelativePath, SplitName, check_path_name, check_split_name, safe_join
-from pluralbench_runs.output import Output, make_readable, matches_recipe, output_directory, resolve_output_path
+from pluralbench_runs.names import (
+    FolderName,
+    PathName,
+    RelativePath,
+    SplitName,
+    check_path_name,
+    check_split_name,
+    safe_join,
+    validate_folder_name,
+)
+from pluralbench_runs.output import (
+    Output,
+    make_readable,
+    matches_recipe,
+    move_aside,
+    output_directory,
+    resolve_output_path,
+)
 from pluralbench_runs.progress import Meter, log_status, progress, step
 from pluralbench_runs.recipe import (
     FrozenModel,
@@ -35,6 +51,7 @@ __all__ = [
     "MODULES_FILE",
     "ClusterConfig",
     "ClusterError",
+    "FolderName",
     "FrozenModel",
     "Json",
     "Location",
@@ -71,6 +88,7 @@ __all__ = [
     "log_status",
     "make_readable",
     "matches_recipe",
+    "move_aside",
     "one_line",
     "open_file",
     "output_directory",
@@ -89,6 +107,7 @@ __all__ = [
     "safe_join",
     "shell_command",
     "step",
+    "validate_folder_name",
     "versions",
     "write_recipe",
     "write_text",

@@ -122,6 +122,18 @@ def _quote(name: str) -> str:
     return repr(name if len(name) <= SHOWN_CHARACTERS else f"{name[: SHOWN_CHARACTERS - 1]}…")
 
 
+def validate_folder_name(name: str) -> str:
+    """Return `name` if it can be a folder's: as `check_path_name`, but with any visible character except `/` and `\\`.
+
+    Raises:
+        ValueError: It cannot; the message is for a validator of pydantic.
+    """
+    plain = "".join("_" if one.isprintable() and one not in "/\\" and not _is_allowed(one) else one for one in name)
+    if problem := _name_problem(plain):
+        raise ValueError(f"the name {_quote(name)} {problem}; choose another")
+    return name
+
+
 def _name_validator(find_problem: Callable[[str], str]) -> AfterValidator:
     def validate(name: str) -> str:
         if problem := find_problem(name):
@@ -142,6 +154,9 @@ PathName = Annotated[str, _name_validator(_name_problem)]
 
 SplitName = Annotated[str, _name_validator(_split_problem)]
 """A name in a recipe or manifest that becomes a split; see `check_split_name`."""
+
+FolderName = Annotated[str, AfterValidator(validate_folder_name)]
+"""A name in a recipe or manifest that becomes a folder which `datasets` does not read; see `validate_folder_name`."""
 
 RelativePath = Annotated[str, Field(max_length=MAX_PATH_LENGTH), AfterValidator(_validate_relative_path)]
 """A relative path of a file in a manifest; see `safe_join`."""

@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,8 +30,9 @@ LOCK = "lock"
 RECIPES = ("recipe.toml", "recipe.json")  # a working directory has one of these, like the finished directory
 STAGED, PREVIOUS = "staged", "previous"
 PUBLISHING = "publishing"  # exists while `staged` is moved to the target and the working directory is cleared
+DISCARDED = "discarded"  # what `fresh` discards: removed at the end, and put back if no work was done until then
 # Files of a working directory in which no work was done.
-NO_WORK = re.compile(rf"{LOCK}|recipe\.(toml|json)(\.\d+\.new)?")
+NO_WORK = re.compile(rf"{LOCK}|{DISCARDED}|recipe\.(toml|json)(\.\d+\.new)?")
 
 
 @dataclass
@@ -98,7 +99,8 @@ def output_directory(target: Path, recipe: Recipe, *, recipe_file: str, fresh: b
         target: The output directory. It does not have to exist.
         recipe: The recipe of the run. An unfinished directory of the same recipe is resumed.
         recipe_file: Path of the recipe in a finished directory, relative to `target`; see `read_recipe`.
-        fresh: Discard the files of an interrupted run, and replace a directory that another recipe made.
+        fresh: Start over instead of resuming an interrupted run, and replace a directory that another recipe made. The
+            files of the interrupted run are removed with `Output.publish`, and stay if no work is done until an error.
 
     Raises:
         RecipeError: The recipe has a secret of the environment.
@@ -133,7 +135,9 @@ def output_directory(target: Path, recipe: Recipe, *, recipe_file: str, fresh: b
             yield output
     finally:
         if not output.published and _is_idle(work):
-            shutil.rmtree(work)  # no work was done, so the next run may use any recipe
+            _put_back(work)
+            if _is_idle(work):
+                shutil.rmtree(work)  # no work was done, so the next run may use any recipe
         lock.release()
 
 
@@ -170,11 +174,37 @@ def _move_others(target: Path, work: Path) -> None:
         [path for path in previous.iterdir() if not os.path.lexists(target / path.name)] if previous.exists() else []
     )
     if others:
-        kept = Path(tempfile.mkdtemp(prefix=f"{target.name}.kept-", dir=target.parent))
-        for path in others:
-            path.rename(kept / path.name)
+        kept = move_aside(others, target)
         names = ", ".join(sorted(path.name for path in others)[:3]) + (", ..." if len(others) > 3 else "")
         log_status(f"The old {target} had files that the new one has not ({names}); they are in {kept} now.")
+
+
+def move_aside(paths: Iterable[Path], target: Path) -> Path:
+    """Move files and folders, in this order, to a new directory beside `target`, and return it: `TARGET.kept-...`."""
+    kept = Path(tempfile.mkdtemp(prefix=f"{target.name}.kept-", dir=target.parent))
+    for path in paths:
+        path.rename(kept / path.name)
+    return kept
+
+
+def _discard(work: Path) -> None:
+    """Move the files of an interrupted run to a folder of the working directory."""
+    discarded = work / DISCARDED
+    old = [path for path in work.iterdir() if path.name not in {LOCK, DISCARDED}]
+    if any(not NO_WORK.fullmatch(path.name) for path in old):
+        shutil.rmtree(discarded, ignore_errors=True)
+        discarded.mkdir()
+        for path in old:
+            path.rename(discarded / path.name)
+
+
+def _put_back(work: Path) -> None:
+    """Undo `_discard`."""
+    discarded = work / DISCARDED
+    if discarded.exists():
+        for path in discarded.iterdir():
+            path.replace(work / path.name)
+        discarded.rmdir()
 
 
 def _is_idle(work: Path) -> bool:
@@ -208,7 +238,7 @@ def _check(target: Path, work: Path, recipe: Recipe, recipe_file: str, *, fresh:
     if target.is_dir() and any(target.iterdir()) and not finished.exists():
         raise OutputError(f"{target} has files that no build wrote; choose another output directory.")
     if fresh:
-        _clear(work)
+        _discard(work)
         return
     for path, subject in ((_work_recipe(work, recipe_file), "An unfinished run in "), (finished, "")):
         if path.exists():

@@ -43,7 +43,9 @@ def draw_personalized(run: Personalized, folder: Path) -> list[Path]:
     Raises:
         EvaluationError: The files cannot be written.
     """
-    return write({f"user_context_{name}": partial(context_figure, run, name) for name in drawn_sets(run)}, folder)
+    return write(
+        {style.stem("user_context", name): partial(context_figure, run, name) for name in drawn_sets(run)}, folder
+    )
 
 
 def drawn_sets(run: Personalized) -> list[str]:
