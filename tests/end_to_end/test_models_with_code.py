@@ -1,4 +1,4 @@
-"""What every way to a model refuses before a library reads it: code of the Hub, pickles that run, other models."""
+"""What every way to a model refuses before a library reads it: code of the Hub, pickles that run, other commits."""
 
 import asyncio
 import json
@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 from build_multilingual.recipe import ConnectionTable, TranslatorTable
 from build_multilingual.translators import translator
-from live_hub import Hub, live_hub, point_clients
+from live_hub import Fault, Hub, live_hub, point_clients
+from pluralbench_calls.model_checks import check_model
 from pluralbench_calls.retrieval import retriever
-from pluralbench_local import LocalModel, load
+from pluralbench_local import LocalModel, ModelError, load
 from pluralbench_local.models import load_language_model, load_tokenizer
 from pluralbench_local.personal.encoders import load_encoder
 from pluralbench_local.scoring import RunOptions
+from pluralbench_rewards import model_commit
 from pluralbench_runs import UserError
 from reward_models import save_classifier
 
@@ -75,3 +77,39 @@ def test_a_model_that_could_run_code_is_loaded_in_no_way(
             with pytest.raises(UserError) as caught:
                 use(name)
             assert f"{name}/{file} {said}" in str(caught.value), way
+
+
+@pytest.mark.parametrize("length", [40, 10])
+def test_a_model_of_another_commit_than_asked_for_is_loaded_in_no_way(
+    length: int, files: dict[str, bytes], hub: Hub
+) -> None:
+    repository = hub.create(f"org/behind-{length}", "models")
+    commit = repository.commit(files)
+    came = repository.commit({"more.txt": b"more"})
+    hub.serves = "main"
+    model = LocalModel(name=f"org/behind-{length}", revision=commit[:length], device="cpu")
+    uses: list[Callable[[], Any]] = [
+        lambda: load(model),
+        lambda: load_language_model(model),
+        lambda: load_tokenizer(model, None),
+        lambda: load_encoder(model, RunOptions()),
+    ]
+    for use in uses:
+        with pytest.raises(ModelError, match=f"commit {came[:12]} of {model.name}, not {commit[:12][:length]} "):
+            use()
+
+
+def test_a_branch_or_tag_is_of_any_commit(files: dict[str, bytes], hub: Hub) -> None:
+    repository = hub.create("org/tags", "models")
+    commit = repository.commit(files)
+    for tag in ("20261127", "deadbeef"):
+        repository.tag(tag, commit, "A tag.")
+    for revision in ("main", "20261127", "deadbeef", commit, commit[:10], None):
+        check_model("org/tags", ModelError, revision=revision)
+
+
+def test_a_hub_that_answers_without_a_model_is_an_error(hub: Hub) -> None:
+    hub.faults = [Fault("GET", "/api/models/org/none", 200, says="", times=9)]
+    with pytest.raises(ModelError, match="answer about org/none cannot be read"):
+        load(LocalModel(name="org/none", device="cpu"))
+    assert model_commit("org/none") is None

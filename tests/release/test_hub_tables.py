@@ -131,3 +131,15 @@ def test_what_the_hub_does_not_give_is_said_in_a_sentence(asked: tuple[str, str,
         assert said.startswith(sentence)
         assert said.endswith(".")
         assert "\n" not in said
+
+
+def test_a_dataset_of_another_commit_than_asked_for_is_not_read(
+    commits: tuple[Hub, str, str], asked: tuple[str, str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new, _ = asked
+    cardless = pinned(CARDLESS).partition("@")[2]
+    monkeypatch.setattr(commits[0], "serves", "main")
+    assert read(NAME) == read(f"{NAME}@main") == two(new, "new", "Zen", "Art")
+    for name, revision, came in ((NAME, old, new), (NAME, old[:10], new), (CARDLESS, BAD, cardless)):
+        with pytest.raises(TablesError, match=f"commit {came[:12]} of {name}, not {revision[:12]} "):
+            read_tables(f"{name}@{revision}")

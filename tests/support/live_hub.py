@@ -55,7 +55,11 @@ class Fault:
 
 @dataclass
 class Hub:
-    """A Hub that serves. tokens: the namespaces that each may write. asked: methods, paths and statuses."""
+    """A Hub that serves.
+
+    tokens: the namespaces that each may write. asked: methods, paths and statuses. serves: the revision that is served
+    whichever is asked for, as of a mirror that is behind.
+    """
 
     folder: Path
     url: str
@@ -63,6 +67,7 @@ class Hub:
     repositories: dict[tuple[str, str], Repository] = field(default_factory=dict)
     faults: list[Fault] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
+    serves: str | None = None
     lock: RLock = field(default_factory=RLock)
 
     def repository(self, name: str, kind: str = "datasets") -> Repository:
@@ -347,7 +352,7 @@ class Handler(QuietHandler):
         return 206, content[start:end], headers | {"Content-Range": f"bytes {start}-{end - 1}/{len(content)}"}
 
     def _commit(self, repository: Repository, revision: str) -> str:
-        found = repository.find(revision)
+        found = repository.find(self.hub.serves or revision)
         if found is None:
             raise Refused(404, f"Invalid rev id: {revision}", "RevisionNotFound")
         return found

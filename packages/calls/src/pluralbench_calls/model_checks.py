@@ -4,7 +4,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from pluralbench_runs import CONFIG_FILES, MODULES_FILE, UserError, check_model_folder
+from pluralbench_runs import CONFIG_FILES, MODULES_FILE, UserError, check_commit, check_model_folder
 
 
 def check_model(model: str, error: type[UserError], *, revision: str | None = None, local: bool = False) -> None:
@@ -17,23 +17,31 @@ def check_model(model: str, error: type[UserError], *, revision: str | None = No
         local: Read the Hub's cache alone.
 
     Raises:
-        UserError: Of the type `error`: the model is not safe to load.
+        UserError: Of the type `error`: the model is not safe to load, or the Hub serves another commit.
         OSError: There is no such model, or the Hub cannot be reached.
     """
     if Path(model).is_dir():
         check_model_folder(Path(model), error)
-    else:
-        check_model_folder(_hub_configs(model, revision, local), error, name=model)
+        return
+    try:
+        folder = _hub_configs(model, revision, local)
+    except (LookupError, TypeError, AttributeError) as unexpected:
+        raise error(f"The Hub's answer about {model} cannot be read ({unexpected!r:.200}).") from None
+    check_commit(model, revision, folder.name, error)
+    check_model_folder(folder, error, name=model)
 
 
 @cache
 def _hub_configs(model: str, revision: str | None, local: bool) -> Path:
     """The folder of the Hub's cache with the configuration files of a model."""
-    from huggingface_hub import snapshot_download  # noqa: PLC0415 - of the extras
+    from huggingface_hub import snapshot_download, try_to_load_from_cache  # noqa: PLC0415 - of the extras
     from huggingface_hub.utils.tqdm import tqdm  # noqa: PLC0415 - as above
 
     patterns = [CONFIG_FILES, MODULES_FILE]
     bar: Any = partial(tqdm, disable=True)  # a few small files need none
-    return Path(
-        snapshot_download(model, revision=revision, local_files_only=local, allow_patterns=patterns, tqdm_class=bar)
+    folder = snapshot_download(
+        model, revision=revision, local_files_only=local, allow_patterns=patterns, tqdm_class=bar
     )
+    # The client's folder of a commit stays empty if the files that came are of another.
+    config = try_to_load_from_cache(model, "config.json", revision=revision)
+    return Path(config).parent if isinstance(config, str) else Path(folder)

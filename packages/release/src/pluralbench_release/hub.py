@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 from huggingface_hub import CardData
-from pluralbench_runs import one_line, redact
+from pluralbench_runs import check_commit, one_line, redact
 from pluralbench_tables import check_texts, frame_from_rows
 
 from pluralbench_release.card import read_card
@@ -47,15 +47,17 @@ def commit_of(repo: str, revision: str | None) -> str:
 
     Args:
         repo: ORG/NAME.
-        revision: Branch or tag. None: the main branch.
+        revision: Branch, tag or beginning of a commit. None: the main branch.
 
     Raises:
-        TablesError: The dataset or the revision does not exist, or the Hub cannot be reached.
+        TablesError: The dataset or the revision does not exist, or the Hub cannot be reached or serves another commit.
     """
     with translate_read_errors(repo, revision, f"The Hub cannot be reached for {repo} ({{}}); {OFFLINE_FIX}."):
         from huggingface_hub import HfApi  # noqa: PLC0415 - reads its settings from the environment when imported
 
-        return HfApi().dataset_info(repo, revision=revision).sha or ""
+        commit = HfApi().dataset_info(repo, revision=revision).sha or ""
+        check_commit(repo, revision, commit, TablesError)
+        return commit
 
 
 def open_repository(repo: str, commit: str) -> Repository:
@@ -111,6 +113,8 @@ def _builder(repository: Repository, config: str) -> "DatasetBuilder":
         raise _not_cached(repo, commit) from None
     if builder.hash == commit:
         return builder
+    if not isinstance(builder, Cache):
+        check_commit(repo, commit, builder.hash or "", TablesError)
     # Offline, `datasets` uses the newest commit of its cache instead of the requested one.
     version = str(builder.config.version)
     cached = Cache(repo_id=repo, dataset_name=repo.split("/")[1], config_name=config, version=version, hash=commit)
@@ -129,20 +133,22 @@ def file_at(repo: str, commit: str, path: str) -> Path | None:
     """Download a file of a dataset, or take it from the Hub's cache; None if the dataset does not have it.
 
     Raises:
-        TablesError: The Hub cannot be reached, and the cache does not have the file.
+        TablesError: The Hub cannot be reached, and the cache does not have the file; or the Hub serves another commit.
     """
     from huggingface_hub import _CACHED_NO_EXIST, hf_hub_download, try_to_load_from_cache  # noqa: PLC0415 - as above
     from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError  # noqa: PLC0415 - the same
 
     with translate_read_errors(repo, commit):
         try:
-            return Path(hf_hub_download(repo, path, repo_type="dataset", revision=commit))
+            file = Path(hf_hub_download(repo, path, repo_type="dataset", revision=commit))
         except LocalEntryNotFoundError:
             if try_to_load_from_cache(repo, path, repo_type="dataset", revision=commit) is not _CACHED_NO_EXIST:
                 raise _not_cached(repo, commit) from None
             return None
         except EntryNotFoundError:
             return None
+        check_commit(repo, commit, file.parents[path.count("/")].name, TablesError)
+        return file
 
 
 def _name_of(repo: str, commit: str) -> str:
@@ -177,4 +183,5 @@ def translate_read_errors(repo: str, revision: str | None, template: str = "") -
         ) from None
     except Exception as error:  # noqa: BLE001 - clients raise the errors of many libraries
         template = template or f"{_name_of(repo, revision or '')} cannot be loaded: {{}}."
-        raise TablesError(template.format(one_line(redact(str(error)), 300))) from None
+        reason = f"its answer has no {error}" if isinstance(error, KeyError) else str(error)
+        raise TablesError(template.format(one_line(redact(reason), 300))) from None

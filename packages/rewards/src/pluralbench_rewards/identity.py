@@ -23,7 +23,7 @@ def model_commit(name: str | Path, revision: str | None = None) -> str | None:
 
     Returns:
         The commit; offline, that of the copy in the cache. None for a folder, or if neither is available; loading then
-        reports the problem.
+        reports the problem, as it does another commit than the revision.
     """
     if Path(name).exists() or str(name).count("/") != 1:
         return None
@@ -39,7 +39,7 @@ def model_commit(name: str | Path, revision: str | None = None) -> str | None:
 
     try:
         return HfApi().model_info(str(name), revision=revision, timeout=20).sha
-    except errors.HFValidationError:  # a missing path such as ./model
+    except (errors.HFValidationError, LookupError, TypeError):  # a missing path such as ./model; no answer of a Hub
         return None
     except unreachable:
         cached = try_to_load_from_cache(str(name), "config.json", revision=revision)

@@ -6,7 +6,7 @@ from pluralbench_runs.cluster import ClusterConfig, ClusterError
 from pluralbench_runs.command import Program, run
 from pluralbench_runs.errors import OutputError, RecipeError, UserError, did_you_mean, one_line
 from pluralbench_runs.install_hints import install_command, install_weights_command, shell_command
-from pluralbench_runs.locations import Location, PathText, public_location
+from pluralbench_runs.locations import Location, PathText, check_commit, public_location
 from pluralbench_runs.model_config import CONFIG_FILES, MODULES_FILE, check_model_folder
 from pluralbench_runs.names import (
     FolderName,
@@ -69,6 +69,7 @@ __all__ = [
     "UserError",
     "atomic_write",
     "canonical_json",
+    "check_commit",
     "check_file",
     "check_model_folder",
     "check_no_secrets",

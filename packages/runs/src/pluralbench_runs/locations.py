@@ -1,4 +1,4 @@
-"""Locations in recipes, without the private folders of a machine."""
+"""Locations in recipes, without the private folders of a machine, and revisions on the Hub."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,11 @@ from typing import Annotated
 
 from pydantic import AfterValidator, PlainSerializer
 
+from pluralbench_runs.errors import UserError
+
 KIND = re.compile(r"[a-z][a-z-]+:")
+# A commit or the beginning of one. Words and dates, which name branches and tags, do not mix letters and digits.
+COMMIT = re.compile(r"[0-9a-f]{40}|(?=.*[a-f])(?=.*[0-9])[0-9a-f]{7,39}")
 
 
 def public_location(location: str) -> str:
@@ -32,3 +36,22 @@ PathText = Annotated[str, AfterValidator(_check_path_text)]
 
 Location = Annotated[PathText, PlainSerializer(public_location, when_used="json")]
 """A location in a recipe, which is written with `public_location`."""
+
+
+def check_commit(repository: str, asked: str | None, came: str, error: type[UserError]) -> None:
+    """Check the commit that the Hub, or a mirror of it, serves against the revision that was asked for.
+
+    Args:
+        repository: ORG/NAME.
+        asked: Commit, the beginning of one, branch or tag. Of a name that is no commit, any commit is right.
+        came: Commit of what was served.
+        error: The type of the error.
+
+    Raises:
+        UserError: Of the type `error`: another commit came.
+    """
+    if asked and COMMIT.fullmatch(asked) and not came.startswith(asked):
+        raise error(
+            f"The Hub serves commit {came[:12] or '(none)'} of {repository}, not {asked[:12]} as asked for; check the "
+            "revision, and the mirror if `HF_ENDPOINT` names one."
+        )
