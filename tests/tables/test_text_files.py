@@ -1,6 +1,7 @@
 """Text files as people hand them in, and what is said of those that are not UTF-8 or not JSON."""
 
 import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -86,6 +87,55 @@ def test_gbk_is_told_with_the_command_that_converts_it(tmp_path: Path, encoding:
     )
 
 
+WESTERN = [
+    "Später",
+    "El niño",
+    "GRÖSSE",
+    "Größe",
+    "“Hello” — it’s",
+    "¡Éxito!",
+    "naïve",
+    "ÉCOLE",
+    "œuvre",
+    "Ærø",
+    "«oui»",
+]
+OTHERS = [
+    ("cp1251", ["Привет", "мир", "ПРИВЕТ", "как дела", "ЩЁЛК"]),
+    ("cp1253", ["Καλημέρα", "ΚΑΛΗΜΕΡΑ", "κόσμε"]),
+    ("euc_kr", ["안녕하세요", "세계", "여러분", "감사합니다"]),
+    ("shift_jis", ["こんにちは", "世界", "お元気ですか", "カタカナ"]),
+    ("big5", ["今天的天氣怎麼樣", "你好", "我們去公園吧", "謝謝"]),
+]
+SHOWN = {"cp1252": "Windows-1252", "cp1251": "Windows-1251", "euc_kr": "EUC-KR", "shift_jis": "Shift_JIS"}
+CHINESE = ["你好", "今天天气怎么样", "我们去公园吧", "“谢谢”", "大模型", "（一）", "为什么？"]
+
+
+@given(data=st.data())
+def test_text_that_is_not_chinese_is_never_called_gbk(data: st.DataObject, tmp_path_factory: Any) -> None:
+    encoding, words = data.draw(st.sampled_from([("cp1252", WESTERN), *OTHERS]))
+    chosen = data.draw(st.lists(st.sampled_from(words), min_size=1, max_size=9))
+    path = file(tmp_path_factory.getbasetemp(), b'{"input": "' + " ".join(chosen).encode(encoding) + b'"}\n')
+    said = refused(path)
+    assert "GBK" not in said
+    if encoding in SHOWN and len(chosen[0]) < 6:
+        assert re.search(f"`{re.escape(chosen[0].split()[-1])}[^`]*` in {SHOWN[encoding]}", said)
+
+
+@given(words=st.lists(st.sampled_from(CHINESE), min_size=3, unique=True), encoding=st.sampled_from(["gbk", "gb2312"]))
+def test_chinese_is_called_gbk_or_shown_as_it_reads(words: list[str], encoding: str, tmp_path_factory: Any) -> None:
+    said = refused(file(tmp_path_factory.getbasetemp(), " ".join(words).encode(encoding)))
+    assert "this is GBK and not UTF-8" in said or f"`{words[0][:7]}` in GB18030" in said
+
+
+def test_western_text_shows_how_each_encoding_reads_it(tmp_path: Path) -> None:
+    assert refused(file(tmp_path, '{"input": "Später"}'.encode("latin-1"))) == (
+        "prompts.jsonl, line 1: this is not UTF-8, but `Später` in Windows-1252, `Spдter` in Windows-1251, `Sp鋞er` in "
+        "GB18030, `Sp酹er` in Big5, `Sp舩er` in Shift_JIS; convert it with "
+        "`iconv -f ENCODING -t UTF-8 prompts.jsonl > prompts-utf8.jsonl`."
+    )
+
+
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
 def test_utf_16_is_told_with_the_command_that_converts_it(tmp_path: Path, encoding: str) -> None:
     path = file(tmp_path, ("\ufeff" * (encoding != "utf-16") + TEXT).encode(encoding))
@@ -109,8 +159,8 @@ def test_the_command_converts_it(tmp_path: Path, encoding: str, name: str) -> No
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
-        (b'{"input": "hello"}\n\n' + '{"input": "你好"}\n'.encode("gbk"), ", line 3: this is GBK and not UTF-8;"),
-        (b'{"a": 1}\n{"a": "\xff\xff"}\n', ", line 2: this is not UTF-8; save the file as UTF-8."),
+        (b'{"input": "hello"}\n\n' + '{"input": "你好，世界"}\n'.encode("gbk"), ", line 3: this is GBK and not UTF-8;"),
+        (b'{"a": 1}\n{"a": "\x98\x81\xff"}\n', ", line 2: this is not UTF-8; save the file as UTF-8."),
         ('{"input": "你'.encode()[:-1], " is truncated: it ends in the middle of a character; get it again."),
     ],
 )
