@@ -111,7 +111,7 @@ def test_a_table_without_rows_has_no_items(tmp_path: Path) -> None:
         ({"id": None}, "row 1 has no id"),
         ({"prompt": 7}, "7 in `prompt` is not text"),
         ({"prompt": [{"role": "user", "content": 7}]}, "7 in `prompt` is not text"),
-        ({"prompt": [{"role": None, "content": "x"}]}, "the role None of a message in `prompt` is not text"),
+        ({"prompt": [{"role": None, "content": "x"}]}, "the role None of a message in `prompt` is none of"),
         ({"prompt": [{"content": "no role"}]}, "an object in `prompt` has no `role`; it has content"),
     ],
 )
@@ -245,7 +245,6 @@ def test_a_column_that_is_two_things_is_refused(
             "at id q1: `chosen` is a list of 2 texts ('one', 'two') instead of one response; set "
             "`multiple_responses = true` in the benchmark's file if each is a response, or join them.",
         ),
-        ({"rejected": ["one"]}, "at id q1: `rejected` is a list of 1 texts ('one')"),
         (
             {"chosen": {"llm": "m", "answer": "x"}},
             "at id q1: an object in `chosen` has no `content`; it has llm, answer.",
@@ -256,18 +255,16 @@ def test_a_column_that_is_two_things_is_refused(
         ),
         ({"chosen": 7}, "at id q1: 7 in `chosen` is not text."),
         ({"chosen": {"role": "assistant", "content": None}}, "at id q1: None in `chosen` is not text."),
-        ({"prompt": ["x" * 50, "y"]}, None),
     ],
 )
 def test_a_response_that_is_no_text_is_refused(
-    pairs: Callable[..., Rows], tmp_path: Path, change: dict[str, Any], message: str | None
+    pairs: Callable[..., Rows], tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
-    path = write(tmp_path / "p.jsonl", [pairs(2)[1] | change])
-    if message is not None:
-        refused(path, message)
-        return
-    assert load_items(find_benchmark("pairs"), str(path)).frame["prompt"][0].struct["role"].to_list() == ["user"] * 2
-    joined = write(tmp_path / "j.jsonl", [pairs(2)[1] | change | {"more": "z"}])
+    refused(write(tmp_path / "p.jsonl", [pairs(2)[1] | change]), message)
+
+
+def test_a_list_is_not_joined_with_another_column(pairs: Callable[..., Rows], tmp_path: Path) -> None:
+    joined = write(tmp_path / "j.jsonl", [pairs(2)[1] | {"prompt": ["x" * 50, "y"], "more": "z"}])
     refused(joined, "at id q1: ", " in `prompt` is not text", columns=["prompt=prompt,more"])
 
 

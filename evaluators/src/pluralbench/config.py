@@ -4,6 +4,7 @@ Runs record them in `run.json`, and the commands make their options from the fie
 here, which keeps `--help` fast.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -17,6 +18,7 @@ from pluralbench_rewards import ScoringConfig
 from pluralbench_rewards.served.serving import ServingConfig
 from pluralbench_rewards.synthesize_me import SynthesisConfig
 from pluralbench_runs import ClusterConfig, FrozenModel, PathText, Seed, did_you_mean
+from pluralbench_tables import Dialect, Quoting, Separator
 from pydantic import Field, field_validator, model_validator
 
 __all__ = [
@@ -88,8 +90,19 @@ def _split(value: Any) -> Any:
     return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else value
 
 
+def _assignments(value: Any) -> Any:
+    """Convert a mapping, as in a benchmark file, to the options' form NAME=VALUE."""
+    if not isinstance(value, Mapping):
+        return value
+    lists = {name: [own] if isinstance(own, str | float) else own for name, own in value.items()}
+    return tuple(f"{name}={','.join(map(str, own))}" for name, own in lists.items())
+
+
 class DataConfig(FrozenModel):
-    """The items of a benchmark to evaluate."""
+    """The items of a benchmark to evaluate.
+
+    `columns` and `labels` also take a mapping, such as `columns={"prompt": "question"}`.
+    """
 
     location: PathText | None = Field(
         None,
@@ -98,6 +111,12 @@ class DataConfig(FrozenModel):
     )
     configs: tuple[str, ...] = Field((), description=CONFIG, json_schema_extra={"flag": "--config"})
     split: str | None = Field(None, description=SPLIT)
+    separator: Separator | None = Field(None, description="Separator of CSV and TSV files. Default: the header's.")
+    quoting: Quoting | None = Field(
+        None,
+        description="How CSV and TSV files write a quotation mark in a quoted cell: doubled, or after a backslash; "
+        "none: files without quoting. Default: doubled.",
+    )
     columns: tuple[str, ...] = Field(
         (),
         description="Name of a column in the data, such as prompt=text; repeatable.",
@@ -128,9 +147,18 @@ class DataConfig(FrozenModel):
         default=False, description="Compute metrics as the authors' code does (multilingual, chinese)."
     )
 
+    _mappings: ClassVar[Any] = field_validator("columns", "labels", mode="before")(_assignments)
 
-OF_ONE_BENCHMARK = ("location", "configs", "split", "columns", "labels", "on_empty", "english", "legacy")
-"""Fields of `DataConfig` that belong to a single benchmark of a suite; the others can be set for all."""
+    @property
+    def dialect(self) -> Dialect:
+        """Separator and quoting of CSV and TSV files."""
+        return Dialect(self.separator, self.quoting)
+
+
+FOR_ALL_BENCHMARKS = ("limit", "items", "items_seed")
+"""Fields of `DataConfig` that can be set for all benchmarks of a suite."""
+OF_ONE_BENCHMARK = tuple(name for name in DataConfig.model_fields if name not in FOR_ALL_BENCHMARKS)
+"""The other fields, which belong to a single benchmark."""
 
 
 class PromptConfig(FrozenModel):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from pluralbench_runs import FrozenModel, did_you_mean, first_validation_error, read_toml
+from pluralbench_tables import SPREADSHEET, Dialect, Quoting, Separator
 from pydantic import Field, ValidationError, model_validator
 
 from pluralbench.config import OnEmpty, Vote
@@ -44,6 +45,9 @@ class Benchmark(FrozenModel):
         sections: Weights of subsets, by section.
         groups: Sections whose subsets weigh by their number of items, as shell patterns of subsets. They become
             `sections` once the items are known.
+        user_turns: Whether a list of texts in the prompt has the user's turns. Otherwise it is refused.
+        separator: Separator of CSV and TSV files, see `pluralbench_tables.Dialect`.
+        quoting: Quoting of CSV and TSV files, see there.
         join_configs: Whether all tables of the data are one config, named "all".
         rows: Values of columns in the rows to keep; other rows are counted and left out.
         credit: How an item counts, by shell patterns of subsets; the first that matches decides. Default: each pair of
@@ -80,6 +84,9 @@ class Benchmark(FrozenModel):
     excluded_configs: dict[str, dict[str, str]] = Field(default_factory=dict)
     sections: dict[str, dict[str, float]] = Field(default_factory=dict)
     groups: dict[str, tuple[str, ...]] = Field(default_factory=dict, exclude_if=is_unset)
+    user_turns: bool = Field(default=False, exclude_if=is_unset)
+    separator: Separator | None = Field(None, exclude_if=is_unset)
+    quoting: Quoting | None = Field(None, exclude_if=is_unset)
     join_configs: bool = Field(default=False, exclude_if=is_unset)
     rows: dict[str, Values] = Field(default_factory=dict, exclude_if=is_unset)
     credit: dict[str, Credit] = Field(default_factory=dict, exclude_if=is_unset)
@@ -96,6 +103,11 @@ class Benchmark(FrozenModel):
     history: HistoryRows | None = Field(None, exclude_if=is_unset)
     strata: tuple[Stratum, ...] = Field((), exclude_if=is_unset)
     vote: Vote = Field("unanimous", exclude_if=_is_unanimous)
+
+    @property
+    def dialect(self) -> Dialect:
+        """Separator and quoting of CSV and TSV files."""
+        return Dialect(self.separator, self.quoting)
 
     @property
     def outside_overall(self) -> set[str]:
@@ -266,6 +278,7 @@ def find_benchmark(
     name: str,
     columns: Sequence[str] = (),
     labels: Sequence[str] = (),
+    dialect: Dialect = SPREADSHEET,
     *,
     legacy: bool = False,
     for_training: bool = False,
@@ -276,6 +289,7 @@ def find_benchmark(
         name: Name of a built-in benchmark (`known_benchmarks`), or a TOML file.
         columns: Changes to the benchmark's columns, such as "prompt=text".
         labels: Changes to the meaning of its labels, such as "first=A>B".
+        dialect: Separator and quoting of CSV and TSV files, where they differ from the benchmark's.
         legacy: Count as the authors' code does where it differs from the paper: RewardBench and M-RewardBench weight
             subsets by the constants of the former's code; CHEEMS's exact match counts ties of scores.
         for_training: Use the column of training pairs and the training split, which only `train` reads.
@@ -308,7 +322,10 @@ def find_benchmark(
             raise BenchmarkError(f"Only training reads `pairs`; leave out the column `{changes['pairs']}`.")
         named, split = named.model_copy(update={"pairs": None}), benchmark.split
     meanings = _parse_labels(benchmark.labels, labels)
-    return benchmark.model_copy(update={"columns": named, "labels": meanings, "split": split, "train_split": None})
+    changed = {name: value for name, value in dialect._asdict().items() if value is not None}
+    return benchmark.model_copy(
+        update=changed | {"columns": named, "labels": meanings, "split": split, "train_split": None}
+    )
 
 
 def _read_file(path: Path) -> BenchmarkEntry:

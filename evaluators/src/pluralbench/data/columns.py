@@ -18,6 +18,7 @@ LAYOUTS = (("responses", "rank"), ("first", "second", "labels"), ("chosen", "rej
 MIN_QUOTED_CHARACTERS = 50
 MAX_ANSWERED_PROMPTS = 10
 """Prompts that may contain the better response in any table, such as requests to improve a text."""
+LIST_AS_TEXT = r"""(?s)^\s*\[\s*["'{].*\]\s*$"""
 RIGHT_OR_WRONG = ("responses", "right")
 """Columns of responses that are right or wrong, if `Columns.right` is set."""
 Names = dict[str, tuple[str, ...]]
@@ -50,7 +51,7 @@ def check_columns(benchmark: Benchmark, columns: Columns, frame: pl.DataFrame, w
     Raises:
         DataError: If a required column is missing or is used twice, or a label is unknown.
     """
-    required = _required_columns(benchmark, columns, where)
+    required = _required_columns(benchmark, columns, where) | {"json_texts": columns.json_texts or ()}
     named = {field: getattr(columns, field) for field in columns.explicit if field not in LISTS}
     for field, names in ({field: (name,) for field, name in named.items() if name != ROW_NUMBER} | required).items():
         for name in names:
@@ -61,6 +62,7 @@ def check_columns(benchmark: Benchmark, columns: Columns, frame: pl.DataFrame, w
                 source = missing_source(frame, name)
                 needed = f"`{source}`" if source == name else f"`{source}`, which `{name}` needs"
                 raise DataError(f"{where} has no column {needed}; it has {', '.join(frame.columns)}: {fix}.")
+    _check_json_texts(benchmark, columns, required, frame, where)
     texts = {field: names for field, names in required.items() if field in {"prompt", *chain(*LAYOUTS)}}
     for name, count in Counter(chain(*texts.values())).items():
         if count > 1:
@@ -73,6 +75,26 @@ def check_columns(benchmark: Benchmark, columns: Columns, frame: pl.DataFrame, w
         _check_labels(benchmark.labels, columns, frame, where)
     if "right" in required:
         _check_right(benchmark.labels, columns, frame, where)
+
+
+def _check_json_texts(benchmark: Benchmark, columns: Columns, required: Names, frame: pl.DataFrame, where: str) -> None:
+    """Raise `DataError` for columns of texts of which each cell is a list written as text, and not named as JSON."""
+    if columns.json_texts == ():
+        return
+    sides = () if benchmark.multiple_responses else ("chosen", "rejected", "first", "second")
+    texts = chain(*(required.get(field, ()) for field in ("prompt", *sides)))
+    named = columns.json_texts or ()
+    lists = [name for name in texts if name not in named and _are_lists_as_texts(frame[name].drop_nulls())]
+    if lists:
+        raise DataError(
+            f"{where}: each cell of {' and of '.join(f'`{name}`' for name in lists)} is a list written as text; read "
+            f'it with `columns=["json_texts={",".join([*named, *lists])}"]`, or say in a benchmark file that it is the '
+            "text: `json_texts = []`."
+        )
+
+
+def _are_lists_as_texts(values: pl.Series) -> bool:
+    return values.dtype == pl.String and len(values) > 0 and values.str.contains(LIST_AS_TEXT).all()
 
 
 def _required_columns(benchmark: Benchmark, columns: Columns, where: str) -> Names:

@@ -2,14 +2,14 @@
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import polars as pl
 
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench.data.fields import Columns
-from pluralbench.data.texts import as_texts, first_ids, shortened
+from pluralbench.data.fields import LISTS, Columns
+from pluralbench.data.texts import MESSAGE_KEYS, as_texts, first_ids, shortened
 from pluralbench.errors import DataError
 
 NUMBERED, JOINED, PATH = "*", "+", "."
@@ -42,7 +42,7 @@ def with_derived_columns(frame: pl.DataFrame, names: Iterable[str], where: str) 
 
 def named_columns(benchmark: Benchmark, columns: Columns) -> list[str]:
     """Return all names of columns that a benchmark's description has for a config."""
-    single = columns.model_dump(exclude={"prompt", "labels", "explicit"}).values()
+    single = columns.model_dump(exclude={*LISTS, "explicit"}).values()
     history = benchmark.history.column if benchmark.history else None
     names = (*single, *columns.prompt, *columns.labels, *benchmark.rows, history)
     return list(dict.fromkeys(name for name in names if name))
@@ -86,7 +86,7 @@ def group_rows(frame: pl.DataFrame, columns: Columns, where: str) -> pl.DataFram
     if frame[key].null_count():
         row = frame[key].is_null().to_list().index(True) + 1
         raise DataError(f"{where}: row {row} has no `{key}`, which says which responses belong together; add it.")
-    lists = [name for name in (columns.responses, columns.right) if name in frame.columns and name != key]
+    lists = [name for name in (columns.responses, columns.right, columns.rank) if name in frame.columns and name != key]
     others = [name for name in frame.columns if name not in {*lists, key}]
     for prompt in (name for name in columns.prompt if name in others):
         several = frame.group_by(key, maintain_order=True).agg(n=pl.col(prompt).n_unique()).filter(pl.col("n") > 1)
@@ -125,15 +125,17 @@ def _check_numbered(frame: pl.DataFrame, name: str, sources: list[str], where: s
 
 def _value_at(values: pl.Series, keys: list[str], where: str) -> pl.Series:
     """Follow keys through objects, lists of objects, and objects that are JSON texts."""
-    for key in keys:
+    for place, key in enumerate(keys):
         listed = isinstance(values.dtype, pl.List)
         inner = values.dtype.inner if isinstance(values.dtype, pl.List) else values.dtype
         if not isinstance(inner, pl.Struct):
             rows = enumerate(values, start=1)
-            return pl.Series([_follow(value, keys[keys.index(key) :], f"{where}, row {row}") for row, value in rows])
+            return pl.Series([_follow(value, keys[place:], f"{where}, row {row}") for row, value in rows])
         names = [field.name for field in inner.fields]
         if key not in names:
             raise DataError(f"{where} has no key {key!r}; it has {first_ids(names)}.")
+        if listed:
+            _check_no_messages(names, key, where)
         field = pl.element().struct.field(key) if listed else pl.all().struct.field(key)
         values = values.to_frame().select(pl.all().list.eval(field) if listed else field).to_series()
     return values
@@ -147,8 +149,15 @@ def _follow(value: Any, keys: list[str], where: str) -> Any:
             raise DataError(f"{where} is a text and not an object: {shortened(value)}.") from None
     for place, key in enumerate(keys):
         if isinstance(value, list):
+            _check_no_messages({name for one in value if isinstance(one, dict) for name in one}, key, where)
             return [_follow(one, keys[place:], where) for one in value]
         if not isinstance(value, dict) or key not in value:
             raise DataError(f"{where} has no key {key!r}: {shortened(value)}.")
         value = value[key]
     return value
+
+
+def _check_no_messages(names: Collection[str], key: str, where: str) -> None:
+    """Raise `DataError` for a key of each message of a conversation, which would lose the roles."""
+    if any(set(keys) <= set(names) for keys in MESSAGE_KEYS):
+        raise DataError(f"{where} is a list of messages, whose roles `.{key}` would lose; name the list itself.")

@@ -6,7 +6,7 @@ from pluralbench_runs import FrozenModel
 from pydantic import Field, model_validator
 
 ROW_NUMBER = "#"
-LISTS = ("prompt", "labels")
+LISTS = ("prompt", "labels", "json_texts")
 
 Credit = Literal["pairs", "second-on-ties", "best-of-n", "best-of-n-shared", "mean-of-pairs", "ties"]
 """Rule by which an item counts; see `pluralbench.metrics.credits`."""
@@ -31,8 +31,8 @@ class Columns(FrozenModel):
 
     Attributes:
         id: Id of the row; "#" numbers the rows.
-        prompt: One or more columns, joined by an empty line. A text, a list of messages with `role` and `content`, or a
-            list of user messages.
+        prompt: One or more columns, joined by an empty line. A text, a list of messages (`role` and `content`, or
+            `from` and `value`), or with `Benchmark.user_turns` a list of the user's texts.
         chosen: Better response: a text, or a conversation that ends with it.
         rejected: Worse response.
         first: First response of a labeled pair.
@@ -42,7 +42,7 @@ class Columns(FrozenModel):
             `group`; a list of steps is one text with a line per step.
         right: Labels of the responses, which say whether a response is right (the meaning "first" of `Labels`) or wrong
             ("second"): a list as long as that of the responses.
-        group: Column that rows of one item share, if each row has one response with its value of `right`.
+        group: Column that rows of one item share, if each row has one response with its value of `right` or `rank`.
         compared: Pairs of responses that count, as a list of [position, position] from 0; a pair may repeat. Default:
             every right response with every wrong one.
         rank: Ranks of a ranking: a list of whole numbers or of {id, rank}, or a mapping by id. Lower is better; ties
@@ -55,6 +55,8 @@ class Columns(FrozenModel):
         profile: Posts of the user.
         aspects: Rubric aspects.
         persona: Persona of the user: a text or a list of sentences.
+        json_texts: Columns of prompts and responses whose cells are JSON. Another column of which each cell looks like
+            a list is refused, unless this is an empty list: then such cells are the texts themselves.
         explicit: Columns that the caller named, which must exist.
     """
 
@@ -77,6 +79,7 @@ class Columns(FrozenModel):
     profile: str | None = None
     aspects: str | None = None
     persona: str | None = Field(None, exclude_if=is_unset)
+    json_texts: tuple[str, ...] | None = Field(None, exclude_if=lambda value: value is None)
     explicit: tuple[str, ...] = ()
 
     @model_validator(mode="after")

@@ -219,10 +219,8 @@ def _read(benchmark: Benchmark, data: DataConfig) -> Tables:
     splits = [split.strip() for split in (data.split or benchmark.split).split(",")]
     location = data.location or benchmark.data
     configs = data.configs or (benchmark.configs if data.location is None else ()) or None
-    read = {
-        split: read_data(location, title=benchmark.title, sample=benchmark.sample, split=split, configs=configs)
-        for split in splits
-    }
+    how: dict[str, Any] = {"title": benchmark.title, "sample": benchmark.sample, "dialect": benchmark.dialect}
+    read = {split: read_data(location, split=split, configs=configs, **how) for split in splits}
     tables = read[splits[0]]
     if len(splits) > 1:
         frames, paths = {}, {}
@@ -296,7 +294,7 @@ def _content_digest(
 
 def _resolved(benchmark: str | Benchmark, data: DataConfig) -> tuple[Benchmark, DataConfig]:
     if isinstance(benchmark, str):
-        benchmark = find_benchmark(benchmark, data.columns, data.labels, legacy=data.legacy)
+        benchmark = find_benchmark(benchmark, data.columns, data.labels, data.dialect, legacy=data.legacy)
     return benchmark, data
 
 
@@ -316,7 +314,7 @@ def _with_reference(
         if data.limit is not None and place in frames and others:
             frames = frames | {place: _shared_rows(frames[place], others.values(), column, data.limit)}
         return frames, tables.paths, None
-    original = read_tables(data.english or reference.data, split=reference.split)
+    original = read_tables(data.english or reference.data, split=reference.split, dialect=benchmark.dialect)
     parts, where = list(original.frames.values()), next(iter(original.paths.values()))
     # The configs of a published original are its parts; those of a release are languages.
     if place in original.frames:

@@ -59,8 +59,9 @@ class SourceRows(NamedTuple):
     ids: Sequence[str]
 
     def text(self, *names: str | None) -> list[pl.Expr] | None:
-        """Return columns as texts, with "" for missing values; None unless all columns have the type text."""
-        plain = all(name is not None and self.frame.schema.get(name) == pl.String for name in names)
+        """Return columns as texts, with "" for missing values; None unless all columns have texts that are not JSON."""
+        as_json = self.columns.json_texts or ()
+        plain = all(name and self.frame.schema.get(name) == pl.String and name not in as_json for name in names)
         return [pl.col(name).fill_null("") for name in names if name] if plain else None
 
     def each(self, read: Callable[[Row], Any], *names: str | None) -> list[Any]:
@@ -105,7 +106,7 @@ def rows_to_items(benchmark: Benchmark, config: str, frame: pl.DataFrame, column
             "cluster": cluster,
             "person": cluster,
             "subset": _subsets(part, columns),
-            "prompt": _prompts(source),
+            "prompt": _prompts(source, user_turns=benchmark.user_turns),
             **_responses(benchmark, source),
             "profile": source.each(lambda row: parse_posts(row, columns.profile), columns.profile),
             "aspects": source.each(lambda row: parse_structs(row, columns.aspects, "aspect"), columns.aspects),
@@ -143,13 +144,15 @@ def _subsets(frame: pl.DataFrame, columns: Columns) -> pl.Series | None:
     return as_texts(values.list.first() if isinstance(values.dtype, pl.List) else values)
 
 
-def _prompts(source: SourceRows) -> pl.Series | list[Any]:
+def _prompts(source: SourceRows, *, user_turns: bool) -> pl.Series | list[Any]:
     """Return the prompts as messages; several text columns are joined to one message."""
     columns = source.columns
     system = columns.system if columns.system in source.frame.columns else None
     texts = source.text(*columns.prompt, *([system] if system else []))
     if texts is None:
-        return source.each(partial(parse_messages, columns=columns), *columns.prompt, columns.system)
+        return source.each(
+            partial(parse_messages, columns=columns, user_turns=user_turns), *columns.prompt, columns.system
+        )
     visible = [pl.when(text.str.contains(VISIBLE)).then(text) for text in texts[: len(columns.prompt)]]
     content = pl.concat_list(visible).list.drop_nulls().list.join("\n\n")
     messages = [pl.struct(role=pl.lit("user"), content=content)]

@@ -1,20 +1,28 @@
 """Read a row's prompt as messages, and its responses with their ranks, from the supported shapes."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
 from pluralbench.data.fields import Columns
-from pluralbench.data.labels import FIRST, SECOND, TIE, Labels
+from pluralbench.data.labels import FIRST, SECOND, TIE, Labels, label_key
 
 Row = Mapping[str, Any]
 Responses = tuple[list[str], list[str], list[int | None]]
 """Names, texts and ranks."""
 MAX_IDS = 5  # ids in a message
 MAX_CHARACTERS = 40  # characters of a value in an error
-NON_RESPONSE_ROLES = ("user", "human", "system")
+ROLES = {
+    **dict.fromkeys(("system", "developer"), "system"),
+    **dict.fromkeys(("user", "human", "prompter"), "user"),
+    **dict.fromkeys(("assistant", "gpt", "chatgpt", "bing", "bard", "model", "bot", "ai"), "assistant"),
+}
+"""Role of a message by its names in files of OpenAI, ShareGPT, Open-Assistant, Gemini and LangChain."""
+MESSAGE_KEYS = (("role", "content"), ("from", "value"))
+"""Keys of a message's role and text."""
 LETTERS = ("A", "B")
 RANKS = {TIE: (1, 1), FIRST: (1, 2), SECOND: (2, 1)}
 PAIR = 2
@@ -38,19 +46,29 @@ def as_texts(values: pl.Series) -> pl.Series:
     return pl.Series(values.name, [None if value is None else str(value) for value in values], pl.String)
 
 
-def parse_messages(row: Row, columns: Columns) -> list[dict[str, str]]:
+def parse_messages(row: Row, columns: Columns, *, user_turns: bool = False) -> list[dict[str, str]]:
     """Read the prompt of a row as messages.
+
+    Args:
+        row: The row.
+        columns: Columns of the table.
+        user_turns: Whether a list of texts has the user's turns.
 
     Raises:
         KeyError, TypeError, ValueError: If the row has another shape.
     """
-    parts = [(name, row[name]) for name in columns.prompt]
+    parts = [(name, _cell(row, name, columns)) for name in columns.prompt]
     name, first = parts[0]
     system_text = _plain_text(row.get(columns.system), columns.system) if columns.system else ""
     system = [{"role": "system", "content": system_text}] if system_text else []
     if len(parts) == 1 and isinstance(first, list):
         if not first:
             raise ValueError("the prompt has no message")
+        if len(first) > 1 and not user_turns and any(isinstance(part, str) for part in first):
+            raise TypeError(
+                f"`{name}` is a list of {len(first)} texts, which do not say whose they are; give messages, or set "
+                "`user_turns = true` in the benchmark's file if all are the user's"
+            )
         return [*system, *(_message(part, name) for part in first)]
     texts = [_plain_text(part, name) for name, part in parts]
     return [*system, {"role": "user", "content": "\n\n".join(text for text in texts if text.strip())}]
@@ -60,10 +78,24 @@ def _message(part: Any, column: str) -> dict[str, str]:
     """Read a message of a list; a text is a user message."""
     if isinstance(part, str):
         return {"role": "user", "content": part}
-    role = _value(part, "role", column)
-    if not isinstance(role, str):
-        raise TypeError(f"the role {shortened(role)} of a message in `{column}` is not text")
-    return {"role": role, "content": _plain_text(part, column)}
+    return {"role": _role(part, column), "content": _plain_text(part, column)}
+
+
+def _role(message: Any, column: str) -> str:
+    name = _value(message, _message_keys(message)[0], column)
+    role = ROLES.get(name.lower()) if isinstance(name, str) else None
+    if role is None:
+        raise ValueError(f"the role {shortened(name)} of a message in `{column}` is none of {', '.join(ROLES)}")
+    return role
+
+
+def _message_keys(message: Any) -> tuple[str, str]:
+    has = message if isinstance(message, Mapping) else {}
+    return next((keys for keys in MESSAGE_KEYS if has.get(keys[0]) is not None), MESSAGE_KEYS[0])
+
+
+def _cell(row: Row, name: str, columns: Columns) -> Any:
+    return parsed_value(row, name) if name in (columns.json_texts or ()) else row[name]
 
 
 def parse_responses(
@@ -88,19 +120,17 @@ def parse_responses(
         return _parse_right(row, columns, labels or Labels())
     if columns.responses:
         ranks = parsed_value(row, columns.rank or "rank")
-        return _parse_ranking(
-            parsed_value(row, columns.responses), ranks, columns.responses, partial=columns.pairs in row
-        )
+        return _parse_ranking(parsed_value(row, columns.responses), ranks, columns, partial=columns.pairs in row)
     if columns.first and columns.second:
         better = (labels or Labels()).majority(row[label] for label in columns.labels)
-        texts = [_response_text(row[name], name) for name in (columns.first, columns.second)]
+        texts = [_response_text(_cell(row, name, columns), name) for name in (columns.first, columns.second)]
         if in_place:
             return [*LETTERS], texts, list(RANKS[better])
         chosen, rejected = reversed(texts) if better == SECOND else texts
         return ["chosen", "rejected"], [chosen, rejected], [1, 1] if better == TIE else [1, 2]
     sides = (columns.chosen, columns.rejected)
     if not several:
-        return ["chosen", "rejected"], [_response_text(row[name], name) for name in sides], [1, 2]
+        return ["chosen", "rejected"], [_response_text(_cell(row, name, columns), name) for name in sides], [1, 2]
     names, texts, ranks = [], [], []
     single = [isinstance(row[name], str) for name in sides] in ([True, False], [False, True])
     for rank, (side, name) in enumerate(zip(("chosen", "rejected"), sides, strict=True), start=1):
@@ -206,16 +236,21 @@ def training_pairs(
     return [list(pair) for pair in pairs]
 
 
-def _parse_ranking(responses: Any, rank: Any, column: str, *, partial: bool) -> Responses:
+def _parse_ranking(responses: Any, rank: Any, columns: Columns, *, partial: bool) -> Responses:
+    column, rank_column = str(columns.responses), columns.rank or "rank"
     if not responses or rank is None:
         raise ValueError(f"it has no {'ranks' if responses else 'responses'}")
+    for name, value, kinds in ((column, responses, list), (rank_column, rank, list | Mapping)):
+        if not isinstance(value, kinds):
+            raise TypeError(f"`{name}` is not a list: {shortened(value)}")
     texts = [one if isinstance(one, str) else _value(one, "content", column) for one in responses]
     names = [str(number) if isinstance(r, str) else str(_value(r, "id", column)) for number, r in enumerate(responses)]
     if len(set(names)) < len(names):
         raise ValueError("two responses share an id")
     ranks = list(rank)
     if isinstance(rank, Mapping) or any(isinstance(one, Mapping) for one in ranks):
-        by_id = rank if isinstance(rank, Mapping) else {str(one["id"]): one["rank"] for one in ranks}
+        pairs = ([_value(one, key, rank_column) for key in ("id", "rank")] for one in ranks)
+        by_id = rank if isinstance(rank, Mapping) else {str(name): place for name, place in pairs}
         if len(by_id) < len(ranks):
             raise ValueError("two ranks share an id")
         unknown = [str(name) for name, place in by_id.items() if place is not None and name not in names]
@@ -227,14 +262,10 @@ def _parse_ranking(responses: Any, rank: Any, column: str, *, partial: bool) -> 
         ranks = [by_id.get(name) for name in names]
     if len(ranks) != len(texts):
         raise ValueError(f"{len(texts)} responses have {len(ranks)} ranks")
-    present = [place for place in ranks if place is not None or not partial]
-    if any(not isinstance(place, int | float) or place != int(place) for place in present):
-        raise ValueError(f"the ranks {ranks} are not whole numbers")
-    return (
-        names,
-        [_plain_text(text, column) for text in texts],
-        [None if place is None else int(place) for place in ranks],
-    )
+    keys = [label_key(place) for place in ranks]
+    if any(not re.fullmatch("-?[0-9]{1,15}", key) if key else not partial for key in keys):
+        raise ValueError(f"the ranks {shortened(ranks)} are not whole numbers")
+    return names, [_plain_text(text, column) for text in texts], [int(key) if key else None for key in keys]
 
 
 def parsed_value(row: Row, column: str) -> Any:
@@ -246,7 +277,7 @@ def parsed_value(row: Row, column: str) -> Any:
     value = row[column]
     try:
         return json.loads(value) if isinstance(value, str) else value
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ValueError(f"`{column}` is a text and not a list: {shortened(value)}") from None
 
 
@@ -255,14 +286,16 @@ def _response_text(value: Any, column: str) -> str:
     if isinstance(value, list):
         if not value:
             raise ValueError(f"`{column}` is an empty list")
-        if any(isinstance(part, str) for part in value):
+        if len(value) > 1 and any(isinstance(part, str) for part in value):
             raise TypeError(
                 f"`{column}` is a list of {len(value)} texts ({first_ids([*map(shortened, value)])}) instead of one "
                 "response; set `multiple_responses = true` in the benchmark's file if each is a response, or join them"
             )
         value = value[-1]
-    if isinstance(value, Mapping) and value.get("role") in NON_RESPONSE_ROLES:
-        raise ValueError(f"the last message in `{column}` has the role {value['role']}, so it is not a response")
+    if isinstance(value, Mapping) and value.get(_message_keys(value)[0]) is not None:
+        role = _role(value, column)
+        if role != "assistant":
+            raise ValueError(f"the last message in `{column}` has the role {role}, so it is not a response")
     return _plain_text(value, column)
 
 
@@ -271,7 +304,7 @@ def _plain_text(value: Any, column: str) -> str:
     if value is None:
         return ""
     if isinstance(value, Mapping):
-        value = _value(value, "content", column)
+        value = _value(value, _message_keys(value)[1], column)
     if not isinstance(value, str):
         raise TypeError(f"{shortened(value)} in `{column}` is not text")
     return value

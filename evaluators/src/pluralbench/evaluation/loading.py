@@ -150,7 +150,9 @@ def load_benchmark(
         raise DataError(f"`items={data.items}` and `limit={data.limit}` exclude each other; pass one of them.")
     benchmark = benchmark or _benchmark_of(data.location) or DEFAULT
     prompt = as_prompt_config(prompt)
-    entry = find_benchmark(benchmark, data.columns, data.labels, legacy=data.legacy, for_training=for_training)
+    entry = find_benchmark(
+        benchmark, data.columns, data.labels, data.dialect, legacy=data.legacy, for_training=for_training
+    )
     if entry.prompts_only and not prompts_only:
         raise BenchmarkError(
             f"The benchmark {benchmark} has prompts and no responses to score; let a policy answer them with "

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pluralbench_release import Tables, TablesError, read_tables
+from pluralbench_tables import SPREADSHEET, Dialect
 
 from pluralbench.errors import DataError
 
@@ -21,7 +22,13 @@ NO_DEFAULT_DATA = (
 
 
 def read_data(
-    location: str | None, *, title: str, sample: str | None, split: str, configs: Sequence[str] | None = None
+    location: str | None,
+    *,
+    title: str,
+    sample: str | None,
+    split: str,
+    configs: Sequence[str] | None = None,
+    dialect: Dialect = SPREADSHEET,
 ) -> Tables:
     """Read the tables at a location, or the bundled rows for the location "sample".
 
@@ -31,6 +38,7 @@ def read_data(
         sample: Directory of the benchmark's sample; None if it has none.
         split: Split to read; a sample has any split.
         configs: Configs to read. Default: all.
+        dialect: Separator and quoting of CSV and TSV files.
 
     Raises:
         DataError: If there is no location, or the benchmark has no sample.
@@ -39,7 +47,7 @@ def read_data(
     if location is None:
         raise DataError(NO_DEFAULT_DATA.format(title=title))
     if location != SAMPLE:
-        return read_tables(location, split=split, configs=configs)
+        return read_tables(location, split=split, configs=configs, dialect=dialect)
     if sample is None or sample not in {folder.name for folder in FOLDER.iterdir() if folder.is_dir()}:
         raise DataError(f"{title} has no sample; pass its data with `data=...` (`./sample` is a folder of that name).")
     folder = str(FOLDER / sample)
