@@ -241,3 +241,32 @@ def test_fields_of_other_names_are_named(tmp_path: Path) -> None:
     path = write(tmp_path / "s.jsonl", rows)
     columns = ["score_chosen=value.good", "score_rejected=value.bad"]
     assert right_first(read_published(str(path), columns=columns)) == {"a": (2.0, 1.0)}
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "said"),
+    [
+        ("num_correct", 1e300, "`num_correct` is not a whole number"),
+        ("num_correct", "x", "`num_correct` is not a number"),
+        ("num_correct", 0, "`num_correct` is 0, but 3 scores have right and wrong ones"),
+        ("num_correct", 3, "`num_correct` is 3, but 3 scores have right and wrong ones"),
+        ("rank", 1.5, "`rank` is not a whole number"),
+        ("rank", "1e300", "`rank` is not a whole number"),
+    ],
+)
+def test_an_absurd_number_of_right_responses_or_rank_is_refused(
+    tmp_path: Path, column: str, value: object, said: str
+) -> None:
+    right: list[Row] = [{"id": str(n), "scores": [2.0, 1.0, 0.5], "num_correct": 1} for n in range(4)]
+    ranks: list[Row] = [{"id": str(n // 2), "response": f"r{n}", "score": n / 2, "rank": n % 2 + 1} for n in range(4)]
+    rows = right if column == "num_correct" else ranks
+    path = write(tmp_path / "s.jsonl", [*rows[:1], rows[1] | {column: value}, *rows[2:]])
+    with pytest.raises(DataError, match=said):
+        read_published(str(path))
+
+
+def test_an_empty_number_of_right_responses_or_rank_is_none(tmp_path: Path) -> None:
+    rows: list[Row] = [{"id": "1", "scores": [2.0, 1.0], "num_correct": ""}]
+    assert read_published(str(write(tmp_path / "n.jsonl", rows))).items["rank"].to_list() == [[1, 2]]
+    rows = [{"id": "1", "response": f"r{n}", "score": n / 2, "rank": ["", 2][n]} for n in range(2)]
+    assert read_published(str(write(tmp_path / "r.csv", rows))).items["rank"].to_list() == [None]

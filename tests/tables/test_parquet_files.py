@@ -181,3 +181,17 @@ def test_what_one_row_or_one_length_hides_is_counted_before_it_is_unpacked(
     with pytest.raises(TableFileError) as caught:
         read(path)
     assert str(caught.value) == f"{path} {said}"
+
+
+@pytest.mark.parametrize("values", [["1.5"], [["1.5"]], [{"a": [{"b": "1.5"}]}]])
+def test_decimals_that_polars_does_not_read_are_refused_without_a_panic(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], values: list[Any]
+) -> None:
+    wide = pa.decimal256(50, 2)
+    kinds = {str: wide, list: pa.list_(wide), dict: pa.struct({"a": pa.list_(pa.struct({"b": wide}))})}
+    column = pa.array(values).cast(kinds[type(values[0])])
+    path = tmp_path / "d.parquet"
+    pq.write_table(pa.table({"id": ["1"], "price": column}), path)
+    assert "has decimals of 256 bits in `price`" in refused(path)
+    assert read_parquet(path, ["id"]).to_dicts() == [{"id": "1"}]
+    assert "panicked" not in capfd.readouterr().err

@@ -114,8 +114,8 @@ class DataConfig(FrozenModel):
     separator: Separator | None = Field(None, description="Separator of CSV and TSV files. Default: the header's.")
     quoting: Quoting | None = Field(
         None,
-        description="How CSV and TSV files write a quotation mark in a quoted cell: doubled, or after a backslash; "
-        "none: files without quoting. Default: doubled.",
+        description="How CSV and TSV files write a quotation mark in a quoted cell: doubled (the default) or after a "
+        "backslash; none: files that never quote, such as those of MQM and MLQE-PE.",
     )
     columns: tuple[str, ...] = Field(
         (),

@@ -63,12 +63,11 @@ class SourceTable(FrozenModel):
     columns: dict[str, str] = COLUMN_NAMES
     categories: dict[str, list[str]] = Field(default_factory=lambda: dict(CATEGORIES))
     prompt_only: list[str] = Field(default_factory=lambda: ["hep-*"])
-    separator: Separator | None = Field(
-        None, description="Separator of the cells in a CSV given by --source or --rated."
-    )
+    separator: Separator | None = Field(None, description="Separator of CSV and TSV files. Default: the header's.")
     quoting: Quoting | None = Field(
         None,
-        description="Quoting in such a CSV; `none` for the files of MQM and MLQE-PE.",
+        description="How CSV and TSV files write a quotation mark in a quoted cell: doubled (the default) or after a "
+        "backslash; none: files that never quote, such as those of MQM and MLQE-PE.",
     )
     name: str | None = SOURCE_NAME
     license: str | None = LICENSE

@@ -13,7 +13,7 @@ from pluralbench_tables import TableFileError, frame_from_rows, parse_json, read
 
 from pluralbench.data.benchmarks import Benchmark, find_benchmark
 from pluralbench.data.derived import with_derived_columns
-from pluralbench.data.labels import FIRST, SECOND, TIE, Labels
+from pluralbench.data.labels import FIRST, SECOND, TIE, Labels, label_key
 from pluralbench.data.texts import LETTERS, as_texts, first_ids, shortened
 from pluralbench.data.verdict_tables import read_single_table
 from pluralbench.errors import DataError
@@ -71,6 +71,8 @@ PREFERENCE = Labels(
 )
 GAME_SCORES = (("score_A", "score_B"), ("score1", "score2"))
 Row = Mapping[str, Any]
+MAX_WHOLE = 1_000_000_000
+"""Largest rank and number of right responses."""
 
 
 class ItemScores(NamedTuple):
@@ -277,11 +279,8 @@ def _item(shape: str, row: Row, where: str) -> dict[str, Any]:
             item["scores"] = [value for values in lists for value in values]
         case "responses":
             item["response_ids"] = [str(name) for name in row["response"]]
-            item["rank"] = (
-                None
-                if row.get("rank") is None or None in row["rank"]
-                else [int(_number(rank, "rank", where)) for rank in row["rank"]]
-            )
+            ranks = [label_key(rank) for rank in row.get("rank") or ()]
+            item["rank"] = [_whole(rank, "rank", where) for rank in ranks] if ranks and None not in ranks else None
             item["scores"] = [_number(score, "score", where) for score in row["score"]]
         case "scores" | "score":
             item |= _listed(_numbers(row[shape], shape, where), row, where)
@@ -296,12 +295,14 @@ def _item(shape: str, row: Row, where: str) -> dict[str, Any]:
 
 def _listed(scores: list[float], row: Row, where: str) -> dict[str, Any]:
     """Scores in a list: the right responses first, as many as `num_correct`; one, except in the subset Ties."""
-    right = row.get("num_correct")
+    right = label_key(row.get("num_correct"))
     if right is None and str(row.get("subset")).lower() != "ties":
         right = 1
     ranks = None
     if right is not None and len(scores) > 1:
-        count = int(_number(right, "num_correct", where))
+        count = _whole(right, "num_correct", where)
+        if not 0 < count < len(scores):
+            raise DataError(f"{where}: `num_correct` is {count}, but {len(scores)} scores have right and wrong ones.")
         ranks = [1 if place < count else 2 for place in range(len(scores))]
     if len(scores) == 1:
         ranks = [1]
@@ -360,6 +361,13 @@ def _vote(games: Sequence[Row], better: int, where: str) -> str:
         votes.append(0 if TIE in (swapped, better) else 1 if swapped == better else -1)
     total = sum(votes)
     return WINS[(total > 0) - (total < 0)] if votes else "invalid"
+
+
+def _whole(value: Any, column: str, where: str) -> int:
+    number = _number(value, column, where)
+    if not number.is_integer() or abs(number) > MAX_WHOLE:
+        raise DataError(f"{where}: `{column}` is not a whole number: {shortened(value)}.")
+    return int(number)
 
 
 def _numbers(value: Any, column: str, where: str) -> list[float]:

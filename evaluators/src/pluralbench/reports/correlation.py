@@ -19,7 +19,7 @@ LABELS = {
     "scipy_weightedtau": "weighted tau of SciPy",
     "kendall_tau_b": "Kendall's tau-b",
 }
-GROUPS = {"Personalized RewardBench": PAPER, "Standard forms": STANDARD}
+GROUPS = {"Forms of the paper": PAPER, "Standard forms": STANDARD}
 SMALL = 0.05
 
 

@@ -129,11 +129,23 @@ def _check_metadata(file: "ParquetFile", columns: Sequence[str] | None, max_cell
     name, times = Counter(names).most_common(1)[0] if metadata.num_columns else ("", 1)
     if times > 1:
         raise _Refused(f"has the column `{name}` {times} times; use unique names")
+    # polars would print a Rust panic before it refuses them.
+    read = [field for field in file.schema_arrow if field.name in (names if columns is None else columns)]
+    wide = next((field.name for field in read if _is_wide(field.type)), None)
+    if wide is not None:
+        raise _Refused(f"has decimals of 256 bits in `{wide}`; write them with at most 38 digits, or as text")
     if metadata.num_rows * metadata.num_columns > max_cells:
         raise _Refused(
             f"has {metadata.num_rows:,} rows of {metadata.num_columns:,} columns; the maximum is {max_cells:,} cells; "
             "split it"
         )
+
+
+def _is_wide(kind: "pa.DataType") -> bool:
+    """Whether a type has decimals of 256 bits, at any depth."""
+    from pyarrow.types import is_decimal256  # noqa: PLC0415 - as above
+
+    return is_decimal256(kind) or any(_is_wide(kind.field(place).type) for place in range(kind.num_fields))
 
 
 def _batches(
