@@ -69,7 +69,7 @@ def test_the_table_fits_a_terminal_and_says_what_its_numbers_are(metrics: Comman
         "Valid answers without a certainty: drinks, ada-1, certainty, all (4).",
         "Excluded rows, which exist only with or only without a persona: drinks, ada-1, certainty, all (8).",
         "Single labels are correct in 7 of 10, two annotators agree in ",
-        "1,000 draws of 4 items), 1 open (excluded, no majority), 1 labeled items without a verdict: ",
+        " over draws of 4 items), 1 open (excluded, no majority), 1 labeled items without a verdict: ",
     ):
         assert part in out, part
     assert out.endswith("drinks, ben-2, certainty, all; drinks, ada-1, certainty, none.")

@@ -4,7 +4,6 @@ from typing import Annotated, Literal
 
 import typer
 from pluralbench_runs import log_status
-from pluralbench_runs.options import Seed
 
 from pluralbench.commands.options import Plots
 from pluralbench.commands.terminal import console, errors
@@ -31,7 +30,6 @@ def judge_metrics(
     form: Annotated[
         Literal["table", "markdown", "latex", "json"], typer.Option("--format", help="Output format.")
     ] = "table",
-    seed: Seed = 0,
 ) -> None:
     """Measure verdicts with certainty: accuracy, calibration, and accuracy above a threshold of certainty.
 
@@ -50,7 +48,7 @@ def judge_metrics(
     from pluralbench.reports.verdicts import report_verdicts, verdict_rows  # noqa: PLC0415 - the same
 
     table = read_verdicts(verdicts)
-    rows = verdict_rows(table, threshold=threshold, seed=seed, labels=None if labels is None else read_labels(labels))
+    rows = verdict_rows(table, threshold=threshold, labels=None if labels is None else read_labels(labels))
     print_report(report_verdicts(rows), form, width=console.width)
     for note in answer_notes(table):
         (console if form == "table" else errors).print(note)

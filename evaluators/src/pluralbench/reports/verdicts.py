@@ -18,14 +18,13 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def verdict_rows(
-    verdicts: pl.DataFrame, *, threshold: float = THRESHOLD, seed: int = 0, labels: pl.DataFrame | None = None
+    verdicts: pl.DataFrame, *, threshold: float = THRESHOLD, labels: pl.DataFrame | None = None
 ) -> list[dict[str, Any]]:
     """Compute the metrics of each task, setting, set of persona variables and judge.
 
     Args:
         verdicts: As `check_verdicts` returns them.
         threshold: Certainty from which a verdict counts as certain.
-        seed: Seed of the draws for the agreement of annotators.
         labels: Human labels, as `check_labels` returns them. Default: no comparison with people.
 
     Returns:
@@ -34,7 +33,7 @@ def verdict_rows(
     """
     rows = all_verdict_metrics(verdicts, threshold=threshold)
     persona = against_none(verdicts)
-    people = [] if labels is None else compare_with_people(verdicts, labels, threshold=threshold, seed=seed)
+    people = [] if labels is None else compare_with_people(verdicts, labels, threshold=threshold)
     for name, parts in (("against_none", persona), ("human", people)):
         own = {_names(part): {key: value for key, value in part.items() if key not in GROUP} for part in parts}
         for row in rows:
@@ -168,8 +167,8 @@ def _people_note(comparison: Mapping[str, Any]) -> str:
     parts = [f"Single labels are correct in {single['correct']:,} of {single['n']:,}"]
     if between:
         parts.append(
-            f"two annotators agree in {between['mean']:.1%} (sd {100 * between['sd']:.1f}, "
-            f"{agreement['draws']:,} draws of {between['size']} items)"
+            f"two annotators agree in {between['mean']:.1%} (sd {100 * between['sd']:.1f} over draws of "
+            f"{between['size']} items)"
         )
     excluded = {
         "open (excluded, no majority)": comparison["no_majority"],
