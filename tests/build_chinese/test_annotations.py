@@ -144,25 +144,25 @@ def test_marks_count_before_an_order_and_an_order_before_scores(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        (P1 | {"annotator": "ann-9", "order": "A>B>C"}, "{}, row 1: there is no annotator 'ann-9'; map the "
+        (P1 | {"annotator": "ann-9", "order": "A>B>C"}, "{}, row 2: there is no annotator 'ann-9'; map the "
          "account to an annotator, or fix the name."),
-        (P1 | {"task": "p-t9", "order": "A>B>C"}, "{}, row 1: there is no task 'p-t9'; give the sheets of "
+        (P1 | {"task": "p-t9", "order": "A>B>C"}, "{}, row 2: there is no task 'p-t9'; give the sheets of "
          "this study, whose tasks are others."),
-        (P1 | {"A_B": "x"}, "{}, row 1 (task p-t1): the mark 'x' on A and B is not g (the first is better), b "
+        (P1 | {"A_B": "x"}, "{}, row 2 (task p-t1): the mark 'x' on A and B is not g (the first is better), b "
          "or s."),
-        (P1 | {"order": "A>B"}, "{}, row 1 (task p-t1): the order 'A>B' does not have each response once."),
-        (P1 | {"order": "A>B>B"}, "{}, row 1 (task p-t1): the order 'A>B>B' has B twice."),
-        (P1 | {"order": "A>C>p-b=B"}, "{}, row 1 (task p-t1): the order 'A>C>p-b=B' does not have each response once."),
-        (P1 | {"order": "A>>B"}, "{}, row 1 (task p-t1): 'A>>B' is not an order such as A>C=B."),
-        (P1 | {"order": "A>B>D"}, "{}, row 1 (task p-t1): 'D' is not a response of the prompt p; the task shows p-c, "
+        (P1 | {"order": "A>B"}, "{}, row 2 (task p-t1): the order 'A>B' does not have each response once."),
+        (P1 | {"order": "A>B>B"}, "{}, row 2 (task p-t1): the order 'A>B>B' has B twice."),
+        (P1 | {"order": "A>C>p-b=B"}, "{}, row 2 (task p-t1): the order 'A>C>p-b=B' does not have each response once."),
+        (P1 | {"order": "A>>B"}, "{}, row 2 (task p-t1): 'A>>B' is not an order such as A>C=B."),
+        (P1 | {"order": "A>B>D"}, "{}, row 2 (task p-t1): 'D' is not a response of the prompt p; the task shows p-c, "
          "p-a, p-b."),
-        (P1 | {"order": "p-d>p-a>p-b"}, "{}, row 1 (task p-t1): 'p-d' is not shown in this task; the task shows p-c, "
+        (P1 | {"order": "p-d>p-a>p-b"}, "{}, row 2 (task p-t1): 'p-d' is not shown in this task; the task shows p-c, "
          "p-a, p-b."),
-        (P1 | {"score_A": "6"}, "{}, row 1 (task p-t1): the score '6' is not a number from 0 to 5."),
-        (P1 | {"score_A": "-1"}, "{}, row 1 (task p-t1): the score '-1' is not a number from 0 to 5."),
-        (P1 | {"score_A": "nan"}, "{}, row 1 (task p-t1): the score 'nan' is not a number from 0 to 5."),
-        (P1 | {"score_A": "优"}, "{}, row 1 (task p-t1): the score '优' is not a number from 0 to 5."),
-        ({"task": "p-t2", "annotator": "ann-2", "A_C": "g"}, "{}, row 1 (task p-t2): 'C' is not a response of the "
+        (P1 | {"score_A": "6"}, "{}, row 2 (task p-t1): the score '6' is not a number from 0 to 5."),
+        (P1 | {"score_A": "-1"}, "{}, row 2 (task p-t1): the score '-1' is not a number from 0 to 5."),
+        (P1 | {"score_A": "nan"}, "{}, row 2 (task p-t1): the score 'nan' is not a number from 0 to 5."),
+        (P1 | {"score_A": "优"}, "{}, row 2 (task p-t1): the score '优' is not a number from 0 to 5."),
+        ({"task": "p-t2", "annotator": "ann-2", "A_C": "g"}, "{}, row 2 (task p-t2): 'C' is not a response of the "
          "prompt p; the task shows p-d, p-a."),
         ({"annotator": "ann-1", "A_B": "g"}, "{} has no column `task`; it has annotator, A_B."),
         (P1 | {"better": "A"}, "{} has no column of answers, such as A_B, A_C, B_C, order, score_A, score_B, "
@@ -200,6 +200,15 @@ def test_lines_that_are_refused(tmp_path: Path, row: Row, message: str) -> None:
 def test_a_remark_is_kept_as_it_was_written(tmp_path: Path) -> None:
     found = read_annotations([sheet(tmp_path, [P1 | {"order": "A>B=C", "remark": "答得不错"}])], TASKS_GIVEN)
     assert found.remarks["remark"].to_list() == ["答得不错"]
+
+
+def test_every_cell_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    rows = [P1 | {"A_B": "x", "B_C": "g", "score_A": "9"}, {"task": "p-t2", "annotator": "ann-2", "order": "A>A"}]
+    first, second, third = refused(sheet(tmp_path, rows)).splitlines()[1:]
+    path = tmp_path / "sheet.csv"
+    assert first.startswith(f"{path}, row 2 (task p-t1): the mark 'x'")
+    assert second.startswith(f"{path}, row 2 (task p-t1): the score '9'")
+    assert third.startswith(f"{path}, row 3 (task p-t2): the order 'A>A'")
 
 
 @given(st.text(st.sampled_from("ABCDE>=＞＝﹥ 》"), max_size=9))

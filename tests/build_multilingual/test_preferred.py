@@ -96,13 +96,13 @@ SPOILED: dict[str, tuple[Callable[[Path, Path], object], str]] = {
     ),
     "another answer": (
         lambda path, _: answer(path, {1: "3"}),
-        "SHEET, row 2 (id 1): the answer '3' to better is not one of 1, 2, s.",
+        "SHEET, row 3 (id 1): the answer '3' to better is not one of 1, 2, s.",
     ),
     "another review": (
         lambda _, key: pl.read_csv(key)[1:].write_csv(key),
-        "SHEET, row 1 (id 0): its key has no such row; the key belongs to another or a newer sheet.",
+        "SHEET, row 2 (id 0): its key has no such row; the key belongs to another or a newer sheet.",
     ),
-    "a row twice": (named_twice, "SHEET, row 13 (id 0) occurs twice; keep one of the rows."),
+    "a row twice": (named_twice, "SHEET, row 14 (id 0) occurs twice; keep one of the rows."),
     "a changed key": (
         lambda _, key: key.write_text(key.read_text(encoding="utf-8").replace("rejected", "other"), encoding="utf-8"),
         "KEY is not a key of review sheets; restore the file as it was written.",
@@ -126,7 +126,7 @@ def test_a_language_in_a_sheet_names_no_key_elsewhere(tmp_path: Path) -> None:
     answer(path, {0: "chosen"})
     (path.parent / "keys" / path.name).rename(tmp_path / "elsewhere.csv")
     path.write_text(path.read_text(encoding="utf-8").replace(CODE, "../../elsewhere"), encoding="utf-8")
-    with pytest.raises(UserError, match=r"row 1 \(id 0\): the language is named '\.\./\.\./elsewhere'"):
+    with pytest.raises(UserError, match=r"row 2 \(id 0\): the language is named '\.\./\.\./elsewhere'"):
         read_preferred([str(path)])
 
 

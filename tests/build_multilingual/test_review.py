@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from build_multilingual.preferred import BETTER
 from build_multilingual.review import SHEET, write_review_sheets
 from build_multilingual.translate import ROWS, SET_ASIDE
 from pluralbench_release.errors import BuildError
@@ -60,6 +61,9 @@ def test_a_sheet_and_a_key_for_each_language(tmp_path: Path) -> None:
         "keys/spa_Latn.csv",
         "spa_Latn.csv",
     ]
+    guide = (tmp_path / "review/guide.md").read_text(encoding="utf-8")
+    assert all(f"`{name}`: {values}" in guide for name, values in (("better", "1 if"), ("decision", "drop if")))
+    assert all(BETTER.answer(value) == value for value in ("1", "2", "s"))
     for path in written:
         code = path.stem
         assert path.read_bytes().startswith(b"\xef\xbb\xbf")  # by which a spreadsheet knows UTF-8

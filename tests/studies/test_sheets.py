@@ -68,7 +68,7 @@ def test_what_was_filled_in_is_read_and_not_written_over(tmp_path: Path) -> None
     fill(path, better=" １ ", why="短い、\n「はい」")
     assert is_filled(path, FORM.names)
     (one,) = read_sheet(path, FORM)
-    assert (one.where, one.item, one.annotator) == (f"{path}, row 1", "i0", "an")
+    assert (one.where, one.item, one.annotator) == (f"{path}, row 2", "i0", "an")
     assert one.answers == {"better": "１", "why": "短い、\n「はい」"}
     with pytest.raises(AssignmentError) as caught:
         write_sheets(tmp_path, shown(("p", "=1", "2")), FORM)

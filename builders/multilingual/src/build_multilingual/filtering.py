@@ -11,6 +11,7 @@ import polars as pl
 from pluralbench_release import content_digest, read_tables
 from pluralbench_release.errors import SourceError
 from pluralbench_schemas import ENGLISH, LANGUAGES, similar_languages
+from pluralbench_studies import check_cells
 from polars.exceptions import PolarsError
 
 from build_multilingual.recipe import FilterTable
@@ -64,18 +65,22 @@ def _read_file(path: str) -> pl.DataFrame:
     except PolarsError:
         raise SourceError(f"{path}: a decision, id, language or reason is not a text.") from None
     rows = rows.with_columns(pl.col("decision").str.to_lowercase(), pl.col("language").replace("", ALL_LANGUAGES))
-    for row in rows.iter_rows(named=True):
-        if not row["id"]:
-            raise SourceError(f"{path}: a decision has no id.")
-        if row["decision"] not in {"drop", "keep"}:
-            raise SourceError(f"{path}: the decision {row['decision']!r} on id {row['id']} is neither drop nor keep.")
-        if row["language"] not in {ALL_LANGUAGES, *LANGUAGES}:
-            near = similar_languages(row["language"])
-            hint = f"; did you mean {' or '.join(near)}?" if near else "."
-            raise SourceError(f"{path}: unknown language {row['language']!r} (id {row['id']}){hint}")
-        if not INTEGER.fullmatch(row["id"]):
-            raise SourceError(f"{path}: the id {row['id']!r} is not a whole number.")
+    problems = map(_problem, rows.iter_rows(named=True))
+    check_cells([f"{path}: {problem}" for problem in problems if problem], SourceError)
     return rows.cast({"id": pl.Int64})
+
+
+def _problem(row: Mapping[str, str]) -> str | None:
+    """Say what is wrong with a decision."""
+    if not row["id"]:
+        return "a decision has no id."
+    if row["decision"] not in {"drop", "keep"}:
+        return f"the decision {row['decision']!r} on id {row['id']} is neither drop nor keep."
+    if row["language"] not in {ALL_LANGUAGES, *LANGUAGES}:
+        near = similar_languages(row["language"])
+        hint = f"; did you mean {' or '.join(near)}?" if near else "."
+        return f"unknown language {row['language']!r} (id {row['id']}){hint}"
+    return None if INTEGER.fullmatch(row["id"]) else f"the id {row['id']!r} is not a whole number."
 
 
 def decisions_digest(decisions: pl.DataFrame) -> str:

@@ -13,7 +13,7 @@ from pluralbench_measures.kappa import cohens_kappa
 from pluralbench_release import read_tables, share_text, text_table
 from pluralbench_release.errors import SourceError
 from pluralbench_runs import check_path_name
-from pluralbench_studies import AnswersError, agreement, preference, read_rows, share_over
+from pluralbench_studies import AnswersError, agreement, check_cells, preference, read_rows, share_over
 
 BETTER = preference("better", "answer 1", "answer 2")
 SAME = "same"
@@ -140,14 +140,16 @@ def _read_sheet(path: Path) -> list[tuple[int, str, str]]:
         return []
     keys: dict[str, dict[str, tuple[str, str]]] = {}
     preferred: dict[tuple[int, str], str] = {}
-    for number, row in enumerate(sheet.iter_rows(named=True), start=1):
+    unreadable = []
+    for number, row in enumerate(sheet.iter_rows(named=True), start=2):  # as a spreadsheet counts, with the header
         if not row["better"].strip():
             continue
         where, language = f"{path}, row {number:,} (id {row['id']})", row["language"]
         try:
             answer = BETTER.answer(row["better"])
         except ValueError as error:
-            raise SourceError(f"{where}: {error}.") from None
+            unreadable.append(f"{where}: {error}.")
+            continue
         if language not in keys:
             keys[language] = _read_key(path, check_path_name(language, f"{where}: the language"))
         sides = keys[language].get(row["id"])
@@ -157,6 +159,7 @@ def _read_sheet(path: Path) -> list[tuple[int, str, str]]:
         if row_key in preferred:
             raise SourceError(f"{where} occurs twice; keep one of the rows.")
         preferred[row_key] = SAME if answer == "s" else sides[int(answer) - 1]
+    check_cells(unreadable, SourceError)
     return [(*row_key, side) for row_key, side in preferred.items()]
 
 

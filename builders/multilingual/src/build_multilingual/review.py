@@ -12,6 +12,19 @@ from pluralbench_tables import csv_text
 FILLED = ("better", "decision", "reason")
 SHOWN = ("id", "language", "prompt_english", "prompt", "answer_1", "answer_2", "check")
 SHEET = (*SHOWN, *FILLED)
+GUIDE_FILE = "guide.md"
+GUIDE = """\
+# How to review
+
+Each row shows a prompt in English and in your language, and two answers to it in your language. Work alone. A column
+may stay empty.
+
+- `better`: 1 if answer 1 is better, 2 if answer 2 is better, s if both are equally good.
+- `decision`: drop if a text is so wrong that the row cannot be used, keep to keep a row with a remark under `check`.
+- `reason`: why, in your words.
+
+Leave the other columns as they are, and save the sheet as CSV in UTF-8.
+"""
 
 
 def check_folder(folder: Path) -> None:
@@ -22,7 +35,8 @@ def check_folder(folder: Path) -> None:
     """
     if not folder.exists():
         return
-    if not folder.is_dir() or any(path.suffix != ".csv" and path.name != "keys" for path in folder.iterdir()):
+    own = {"keys", GUIDE_FILE}
+    if not folder.is_dir() or any(path.suffix != ".csv" and path.name not in own for path in folder.iterdir()):
         raise BuildError(f"{folder} has files that are not review sheets; choose another `export_review=...`.")
     for path in sorted(folder.glob("*.csv")):
         try:
@@ -44,11 +58,10 @@ def write_review_sheets(
     rows: int | None,
     seed: int,
 ) -> list[Path]:
-    """Write `LANGUAGE.csv` and `keys/LANGUAGE.csv` for each language.
+    """Write `LANGUAGE.csv` and `keys/LANGUAGE.csv` for each language, and `guide.md` with what reviewers fill in.
 
     The order of the answers is random for each row and language, and a sheet shows neither the models nor the subset.
-    The reviewer fills in `better` (1, 2 or empty), `decision` (drop, keep or empty) and `reason`. A filled-in sheet is
-    a file of decisions for the recipe.
+    A filled-in sheet is a file of decisions for the recipe.
 
     Args:
         folder: Folder for the sheets.
@@ -66,6 +79,7 @@ def write_review_sheets(
     """
     check_folder(folder)
     (folder / "keys").mkdir(parents=True, exist_ok=True)
+    write_text(folder / GUIDE_FILE, GUIDE)
     prompts = dict(english.select("id", "prompt").iter_rows())
     paths = []
     for code, frame in frames.items():

@@ -9,7 +9,7 @@ from pluralbench_studies.agreement import (
     majority,
     share_over,
 )
-from pluralbench_studies.answers import CONSENSUS, Submission, check_received
+from pluralbench_studies.answers import CONSENSUS, Submission, check_cells, check_received
 from pluralbench_studies.assignment import ASSIGNED, assign, check_annotators, draw
 from pluralbench_studies.errors import AnswersError, AssignmentError, StudyError
 from pluralbench_studies.forms import Form, Question, preference, score
@@ -46,6 +46,7 @@ __all__ = [
     "answer_pairs",
     "assign",
     "check_annotators",
+    "check_cells",
     "check_received",
     "consensus",
     "consensus_counts",

@@ -2,8 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import polars as pl
+from pluralbench_runs import UserError
+from pluralbench_runs.errors import HEAD
 
 from pluralbench_studies.errors import AnswersError
 from pluralbench_studies.forms import Form
@@ -87,6 +90,22 @@ def check_received(submissions: Sequence[Submission], assigned: pl.DataFrame, it
     problems += [(MISSING, *key, "nothing was submitted") for key in assignments - last.keys()]
     unassigned = [key for key in last.keys() - assignments if key[1] != CONSENSUS]
     return problems + [(NOT_ASSIGNED, *key, last[key].where) for key in unassigned]
+
+
+def check_cells(problems: Sequence[str], error: type[UserError] = AnswersError) -> None:
+    """Raise an error with a line for each cell that cannot be read, as many as an error shows, and the number of all.
+
+    Args:
+        problems: A sentence for each cell.
+        error: Class of the error.
+    """
+    if not problems:
+        return
+    lengths = accumulate(len(problem) + 1 for problem in problems)
+    shown = max(1, sum(length < HEAD for length in lengths))
+    lines = [f"{len(problems):,} cells cannot be read:"] * (len(problems) > 1) + [*problems[:shown]]
+    more = len(problems) - shown
+    raise error("\n".join([*lines, *[f"and {more:,} more."] * (more > 0)]))
 
 
 def _check_names(what: str, submissions: Sequence[Submission], names: Sequence[str], known: set[str], fix: str) -> None:

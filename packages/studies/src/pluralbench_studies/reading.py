@@ -18,6 +18,7 @@ from pluralbench_studies.answers import (
     TWICE,
     Problem,
     Submission,
+    check_cells,
     check_received,
     rows_as_submissions,
 )
@@ -73,11 +74,15 @@ def read_answers(
     submissions = [one for one in submissions if any(name in one.answers for name in required)]
     problems = check_received(submissions, assigned, form.item)
     last: dict[tuple[str, str], dict[str, str]] = {}
+    unreadable = []
     for one in submissions:
-        try:
-            last[one.item, one.annotator] = {name: questions[name].answer(text) for name, text in one.answers.items()}
-        except ValueError as error:
-            raise AnswersError(f"{one.where} ({form.item} {one.item}): {error}.") from None
+        answers = last[one.item, one.annotator] = {}
+        for name, text in one.answers.items():
+            try:
+                answers[name] = questions[name].answer(text)
+            except ValueError as error:
+                unreadable.append(f"{one.where} ({form.item} {one.item}): {error}.")
+    check_cells(unreadable)
     for key, answers in last.items():
         missing = [name for name in required if name not in answers]
         if missing and key[1] != CONSENSUS:

@@ -65,7 +65,7 @@ def read_sheet(path: Path, form: Form, *, by_assignment: bool = False) -> list[S
             raise AnswersError(f"{path} has no column `{name}`; it has {columns}.")
     if not set(form.names) & set(frame.columns):
         raise AnswersError(f"{path} has no column of answers, such as {', '.join(form.names)}.")
-    numbered = enumerate(frame.iter_rows(named=True), start=1)
+    numbered = enumerate(frame.iter_rows(named=True), start=2)  # as a spreadsheet counts, with the header
     rows = [(f"{path}, row {number:,}", row) for number, row in numbered]
     return rows_as_submissions(rows, form, by_assignment=by_assignment)
 

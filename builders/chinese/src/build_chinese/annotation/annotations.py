@@ -4,7 +4,8 @@ An annotator answers a task with marks on pairs, a full order, or scores from 0 
 order, and an order over scores; the others are checked for contradictions. Full-width characters are normalized (NFKC).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -12,7 +13,15 @@ from typing import Literal
 from unicodedata import normalize
 
 import polars as pl
-from pluralbench_studies import CONSENSUS, check_received, consensus, problem_frame, read_submissions, sort_by_item
+from pluralbench_studies import (
+    CONSENSUS,
+    check_cells,
+    check_received,
+    consensus,
+    problem_frame,
+    read_submissions,
+    sort_by_item,
+)
 from pluralbench_studies.answers import INCOMPLETE
 from pluralbench_studies.reading import PROBLEM_KINDS
 from pluralbench_tables import read_jsonl
@@ -93,12 +102,14 @@ def read_annotations(
     raw = [entry for path in paths for entry in _read_file(path, assignments, accounts or {}, by_assignment=assigned)]
     raw = [entry for entry in raw if not entry.is_blank]
     problems = check_received([entry.sent for entry in raw], assignments, SHEET.item)
+    unreadable: list[str] = []
     last = {
         (entry.sent.item, entry.sent.annotator): _parse(
-            entry, shown[entry.sent.item], of_prompt[prompt_of[entry.sent.item]], prompt_of[entry.sent.item]
+            entry, shown[entry.sent.item], of_prompt[prompt_of[entry.sent.item]], prompt_of[entry.sent.item], unreadable
         )
         for entry in raw
     }
+    check_cells(unreadable, AnnotationsError)
     marks, scores, remarks = [], [], []
     for key, answers in last.items():
         responses, place = shown[key[0]], (prompt_of[key[0]], *key)
@@ -160,7 +171,7 @@ def read_checks(path: Path, tasks: pl.DataFrame) -> pl.DataFrame:
         AnnotationsError: A task is unknown or repeated, or a mark is invalid.
     """
     shown = dict(tasks.select("task", "responses").iter_rows())
-    rows = []
+    rows, unreadable = [], list[str]()
     for entry in read_lines(path):
         task = entry.sent.item
         if task not in shown:
@@ -170,8 +181,9 @@ def read_checks(path: Path, tasks: pl.DataFrame) -> pl.DataFrame:
         responses = shown[task]
         rows += [
             (task, responses[a], responses[b], mark)
-            for (a, b), mark in _parse(entry, responses, (), task).marks.items()
+            for (a, b), mark in _parse(entry, responses, (), task, unreadable).marks.items()
         ]
+    check_cells(unreadable, AnnotationsError)
     frame = pl.DataFrame(rows, schema=CHECKS, orient="row")
     if frame.select("task", "first", "second").is_duplicated().any():
         raise AnnotationsError(f"{path} has the answers to a task more than once; keep one of them.")
@@ -197,7 +209,10 @@ def _read_file(
     ]
 
 
-def _parse(entry: RawAnnotation, responses: Sequence[str], of_prompt: Iterable[str], prompt: str) -> _Answers:
+def _parse(
+    entry: RawAnnotation, responses: Sequence[str], of_prompt: Iterable[str], prompt: str, unreadable: list[str]
+) -> _Answers:
+    """Parse an annotation; add a sentence to `unreadable` for each answer that cannot be read, and leave that out."""
     where = f"{entry.sent.where} (task {entry.sent.item})"
     if entry.responses is not None and list(entry.responses) != list(responses):
         raise AnnotationsError(f"{where} is on {', '.join(entry.responses)}; the task shows {', '.join(responses)}.")
@@ -212,9 +227,15 @@ def _parse(entry: RawAnnotation, responses: Sequence[str], of_prompt: Iterable[s
             raise AnnotationsError(f"{where}: {name!r} {reason}; the task shows {', '.join(responses)}.")
         return place
 
-    by_mark = _parse_marks(entry, place_of, where)
-    order = _order_places(entry.order, place_of, len(responses), where)
-    scores = {place_of(name): _parse_score(text, where) for name, text in entry.scores.items()}
+    by_mark, scores, order = dict[Pair, Mark](), dict[int, float](), list[list[int]]()
+    for names in entry.marks:
+        with _collect(unreadable):
+            _add_mark(by_mark, *names, place_of, where)
+    with _collect(unreadable):
+        order = _order_places(entry.order, place_of, len(responses), where)
+    for name, text in entry.scores.items():
+        with _collect(unreadable):
+            scores[place_of(name)] = _parse_score(text, where)
     by_order = _compare_values({place: -level for level, tie in enumerate(order) for place in tie})
     by_score = _compare_values(scores)
     pairs = list(combinations(range(len(responses)), 2))
@@ -233,22 +254,29 @@ def _normalize(text: str) -> str:
     return normalize("NFKC", text).strip().casefold()
 
 
-def _parse_marks(entry: RawAnnotation, place_of: Callable[[str], int], where: str) -> dict[Pair, Mark]:
-    marks: dict[Pair, Mark] = {}
-    for first_name, second_name, text in entry.marks:
-        first, second = place_of(first_name), place_of(second_name)
-        if first == second:
-            raise AnnotationsError(f"{where} compares the response {first_name} with itself.")
-        mark = AS_MARKS.get(_normalize(text))
-        if mark is None:
-            raise AnnotationsError(
-                f"{where}: the mark {text!r} on {first_name} and {second_name} is not g (the first is better), b or s."
-            )
-        if first > second:
-            first, second, mark = second, first, _reverse(mark)
-        if marks.setdefault((first, second), mark) != mark:
-            raise AnnotationsError(f"{where} has two different marks on {first_name} and {second_name}.")
-    return marks
+@contextmanager
+def _collect(unreadable: list[str]) -> Iterator[None]:
+    try:
+        yield
+    except AnnotationsError as error:
+        unreadable.append(str(error))
+
+
+def _add_mark(
+    marks: dict[Pair, Mark], first_name: str, second_name: str, text: str, place_of: Callable[[str], int], where: str
+) -> None:
+    first, second = place_of(first_name), place_of(second_name)
+    if first == second:
+        raise AnnotationsError(f"{where} compares the response {first_name} with itself.")
+    mark = AS_MARKS.get(_normalize(text))
+    if mark is None:
+        raise AnnotationsError(
+            f"{where}: the mark {text!r} on {first_name} and {second_name} is not g (the first is better), b or s."
+        )
+    if first > second:
+        first, second, mark = second, first, _reverse(mark)
+    if marks.setdefault((first, second), mark) != mark:
+        raise AnnotationsError(f"{where} has two different marks on {first_name} and {second_name}.")
 
 
 def parse_order(text: str) -> list[list[str]]:

@@ -9,11 +9,11 @@ from pluralbench_release.errors import SourceError
 from pluralbench_runs import FrozenModel
 from pluralbench_studies import (
     Answers,
-    AnswersError,
     ProportionRecord,
     Study,
     agreement,
     annotator_progress,
+    check_cells,
     first_answers,
     majority,
     share_over,
@@ -77,11 +77,12 @@ def labels_of(study: Study[LabelRecipe], returned: Answers) -> pl.DataFrame:
     certainties = own.filter(question="certainty").select("item", "annotator", certainty="answer")
     number = pl.col("certainty").str.strip_chars().str.strip_suffix("%").cast(pl.Float64, strict=False)
     wrong = certainties.filter(~(number.is_between(LEAST, MOST) & (number % 1 == 0)).fill_null(False))
-    if wrong.height:
-        item, annotator, text = wrong.row(0)
-        raise AnswersError(
+    check_cells(
+        [
             f"{annotator}'s certainty {text!r} on the item {item} is not an integer from {LEAST} to {MOST}."
-        )
+            for item, annotator, text in wrong.iter_rows()
+        ]
+    )
     answers = own.filter(question="answer").drop("question")
     joined = answers.join(certainties.with_columns(number.cast(pl.Int64)), on=["item", "annotator"], how="left")
     labels = joined.join(study.key, on="item").select(LABELS.names())
