@@ -66,6 +66,9 @@ def test_a_study_is_written_once_and_read(tmp_path: Path) -> None:
     assert sorted(found.answers["answer"]) == ["4", "5"]
     assert annotator_progress(study.assigned, found.answers).rows() == [("an", 3, 2), ("bo", 3, 0)]
     assert found.problems["kind"].to_list() == ["missing"] * 4
+    more = pl.concat([study.assigned.head(0), study.assigned.filter(pl.col("item") != study.assigned["item"][0])])
+    done = annotator_progress(more, found.answers)
+    assert (done["answered"] <= done["given"]).all()  # an answer to an item of others is a problem, and no progress
 
 
 def test_filled_sheets_and_other_studies_are_not_written_over(tmp_path: Path) -> None:
@@ -96,7 +99,7 @@ def test_what_is_no_study_and_what_is_of_another_one_is_refused(tmp_path: Path) 
         read_returned(study, [], FORM)
     other = tmp_path / "other.csv"
     other.write_text("item,annotator,text,good\nx9,an,two,3\n", encoding="utf-8")
-    with pytest.raises(AnswersError, match=r"other\.csv, row 1: there is no item 'x9'; give the sheets of this study"):
+    with pytest.raises(AnswersError, match=r"other\.csv, row 2: there is no item 'x9'; give the sheets of this study"):
         read_returned(study, [other], FORM)
     key = pl.read_csv(folder / "key.csv")
     key.reverse().write_csv(folder / "key.csv")

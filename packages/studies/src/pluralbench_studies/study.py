@@ -210,8 +210,12 @@ def read_returned(
 
 
 def annotator_progress(assigned: pl.DataFrame, answers: pl.DataFrame) -> pl.DataFrame:
-    """Return each `annotator`, the number of items `given`, and the number of items `answered`."""
-    done = first_answers(answers).group_by("annotator").agg(answered=pl.col("item").n_unique())
+    """Return each `annotator`, the number of items `given`, and how many of these are `answered`.
+
+    Answers to items that were given to others are problems (`Answers.problems`).
+    """
+    own = first_answers(answers).join(assigned, on=["item", "annotator"], how="semi")
+    done = own.group_by("annotator").agg(answered=pl.col("item").n_unique())
     given = assigned.group_by("annotator").agg(given=pl.len())
     return given.join(done, on="annotator", how="left").with_columns(pl.col("answered").fill_null(0)).sort("annotator")
 
