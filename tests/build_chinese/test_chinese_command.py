@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 import samples
-from chat_server import serve
+from chat_server import Reply, serve
 from chinese_project import (
     FIVE,
     TASKS,
@@ -195,6 +195,14 @@ def test_a_project_of_ones_own_through_the_four_verbs(run: Run, project: Path) -
     assert verify(release) == []
     assert not any(rebuild(release, project / "again"))
     assert "sk-planted" not in (release / RECIPE).read_text(encoding="utf-8")
+
+
+def test_a_judge_whose_votes_cannot_be_read_makes_no_release(run: Run, project: Path) -> None:
+    write_rows(project / "annotated.jsonl", [annotated(number, name) for number, name in enumerate(SPLITS)])
+    with serve(lambda *_: Reply("都好")) as server:
+        status, said = run(*VOTE, "--base-url", server.base_url, "--out", "dist/mine")
+    assert (status, "None of the 60 votes of gpt can be read" in said) == (2, True), said
+    assert not (project / "dist/mine" / RECIPE).exists()
 
 
 def test_the_ranked_file_is_as_good_as_the_annotated_one(run: Run, project: Path) -> None:

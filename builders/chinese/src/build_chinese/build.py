@@ -162,6 +162,11 @@ def _judge_part(
     backend: Backend = Replay() if replaying else _judge(recipe)
     limits = recipe.connection.limits()
     cast = votes(loaded.rows, taxonomy, recipe.judge, backend, ledger, limits=limits, seed=recipe.seed)
+    if cast.height and cast["mark"].null_count() == cast.height:
+        raise NothingLeft(
+            f"None of the {cast.height:,} votes of {recipe.judge.model} can be read, such as the one on "
+            f"{cast['prompt'][0]} ({cast['reason'][0]}); choose another judge or form of its reply (`judge.reply=...`)."
+        )
     preferences = build_preference_set(
         loaded.rows,
         cast,
