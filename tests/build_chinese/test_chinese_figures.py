@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from build_chinese.votes import VOTES
 from chinese_project import annotated, write_rows
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_release import Source, read_card
+from pluralbench_release import Source, print_table, read_card
+from rich.console import Console
 
 Run = Callable[..., tuple[int, str]]
 STEPS, LEFT_OUT, PROMPTS = (
@@ -111,10 +113,10 @@ def test_the_tables_have_the_numbers_as_text() -> None:
     assert json.loads(json.dumps(figures)) == figures
     tables = figures_tables(figures)
     assert list(tables) == [JUDGES, LENGTHS, STEPS, LEFT_OUT, PROMPTS]
-    assert tables[JUDGES].select("annotator", "config", "prompts", "marks", "equal").rows() == [
-        ("people", "open", "400", "4,000", "0"),
-        ("people", "preference", "1", "10", "0"),
-        ("a-judge", "preference", "2", "20", "0"),
+    assert tables[JUDGES].select("config", "prompts", "marks", "equal").rows() == [
+        ("open (people)", "400", "4,000", "0"),
+        ("preference (people)", "1", "10", "0"),
+        ("preference (a-judge)", "2", "20", "0"),
     ]
     assert tables[JUDGES]["conflicts"].to_list()[1] == "0.0% [0, 28]"
     assert tables[STEPS].rows() == [("a", "4,321")]
@@ -122,6 +124,15 @@ def test_the_tables_have_the_numbers_as_text() -> None:
     assert tables[PROMPTS].rows() == [("people", "all responses became equal", "2"), ("people", "no annotation", "1")]
     assert {str(kind) for table in tables.values() for kind in table.dtypes} == {"String"}
     assert figures["preference"]["responses_cut_for_the_reward_model"] == 7
+
+
+def test_no_name_or_number_is_cut_in_a_narrow_terminal() -> None:
+    rows = [annotated(number, "preference") for number in range(40)]
+    figures = figures_of({"a-benchmark-of-a-long-name": rows}, pl.DataFrame(schema=DROPPED), None)
+    console = Console(width=80, file=(printed := StringIO()), soft_wrap=True)
+    for title, table in figures_tables(figures).items():
+        print_table(console, title, table)
+    assert "…" not in printed.getvalue()
 
 
 def test_without_a_judge_and_without_drops_there_are_two_tables() -> None:

@@ -112,7 +112,7 @@ def test_the_card_is_what_the_hub_reads(release: Make) -> None:
     for part in (
         '# Tiny: "benchmark" 中文\n',
         "मैं चाय पीता हूँ 🍵👨‍👩‍👧",
-        "Version 0.1.0, 6 rows, built by `pluralbench-release`",
+        "Version 0.1.0, 6 rows in 2 tables, built by `pluralbench-release`",
         'load_dataset("release", "Art", split="test")',
         "| `id` | string | the row |\n| `chosen` | string | the better answer |\n",
         "## Uses\n\nNot for {{ training }} <b>&amp;</b>.\n",

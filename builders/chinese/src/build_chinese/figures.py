@@ -9,7 +9,16 @@ from pluralbench_release import share_text, text_table
 
 from build_chinese.audit import audit_tables
 from build_chinese.judge_prompts import PROMPT_VERSION
-from build_chinese.lengths import LENGTHS, SIZES, length_figures, length_table, size_figures, size_table, strict_marks
+from build_chinese.lengths import (
+    LENGTHS,
+    SIZES,
+    length_figures,
+    length_table,
+    part_name,
+    size_figures,
+    size_table,
+    strict_marks,
+)
 from build_chinese.preference_set import JudgedPart
 from build_chinese.preferences import resolve
 from build_chinese.rankings import Row, published_pairs, with_annotations
@@ -106,13 +115,13 @@ def figures_tables(figures: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
     annotators = figures["annotators"]
     if figures.get("sizes"):
         tables[SIZES] = size_table(figures["sizes"])
-    names = ["annotator", "config", "prompts", "marks", "equal", "conflicts", "longer wins", "first wins"]
-    counts, shares = ("annotator", "config", "prompts", "judgements", "equal"), ("conflicts", "longer", "first")
+    names = ["config", "prompts", "marks", "equal", "conflicts", "longer wins", "first wins"]
+    counts, shares = ("prompts", "judgements", "equal"), ("conflicts", "longer", "first")
     rows = [
-        [*(entry[name] for name in counts), *(format_share(entry[name]) for name in shares)] for entry in annotators
+        [part_name(entry), *(entry[name] for name in counts), *(format_share(entry[name]) for name in shares)]
+        for entry in annotators
     ]
-    judges = text_table(names, rows)
-    tables[JUDGES] = judges if any(judges["annotator"]) or judges.is_empty() else judges.drop("annotator")
+    tables[JUDGES] = text_table(names, rows)
     if annotators:
         tables[LENGTHS] = length_table(annotators)
     preference = figures["preference"]

@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 from pluralbench_runs import shell_command
 from rich.console import Console
+from rich.table import Column
 from rich.table import Table as Grid
 
 from pluralbench_release.card import counted, load_call
@@ -37,7 +39,7 @@ def print_summary(
         f"\n{target}: {manifest.name} {manifest.version}, {counted(manifest.ledger.calls, 'recorded call')}, "
         f"{new_calls:,} of them new"
     )
-    grid = Grid("config", "split", "rows", "content digest")
+    grid = _grid("config", "split", "rows", "content digest")
     for table in manifest.tables:
         grid.add_row(table.config, table.split, f"{table.rows:,}", table.digest[:16] + "…")
     console.print(grid)
@@ -57,7 +59,12 @@ def print_summary(
 
 def print_table(console: Console, title: str, frame: pl.DataFrame) -> None:
     """Print a small frame of strings as a table."""
-    grid = Grid(*frame.columns, title=title, title_justify="left")
+    grid = _grid(*frame.columns, title=title, title_justify="left")
     for row in frame.iter_rows():
         grid.add_row(*row)
     console.print(grid)
+
+
+def _grid(*names: str, **options: Any) -> Grid:
+    """Make a table whose narrow columns break long words and cut nothing."""
+    return Grid(*(Column(name, overflow="fold") for name in names), **options)
