@@ -126,7 +126,9 @@ def annotations(
     out: Annotated[Path, typer.Option(help="JSONL file to write, in the published fields.")],
     again: Annotated[
         list[Path] | None,
-        typer.Option(help="Filled-in sheets of later rounds: tasks marked again, or by a third annotator."),
+        typer.Option(
+            help="Filled-in sheet of a later round, once for each: tasks marked again, or by a third annotator."
+        ),
     ] = None,
     review: Annotated[
         list[Path] | None, typer.Option(help="Filled-in sheet of a reviewer; one for each stage of review.")

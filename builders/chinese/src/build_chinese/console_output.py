@@ -90,7 +90,8 @@ def print_annotated(console: Console, result: AnnotationResult, out: Path, repor
     problems = result.annotations.problems.group_by("kind", maintain_order=True).len()
     if problems.height:
         print_table(console, f"Problems ({report})", text_table(["problem", "tasks"], problems.iter_rows()))
-    _print_rounds(console, result, out)
+    if _print_rounds(console, result, out):
+        return
     if needs_discussion(result):
         console.print(
             f"Next: let the annotators fill in {discussion_sheet(out)} together, and read it with the other files;\n"
@@ -101,8 +102,8 @@ def print_annotated(console: Console, result: AnnotationResult, out: Path, repor
     console.print(f"  {shell_command('build-chinese', 'resolve', out, '--out', 'ranked.jsonl')}")
 
 
-def _print_rounds(console: Console, result: AnnotationResult, out: Path) -> None:
-    """Print which annotators agree too little, and the sheets of the next round."""
+def _print_rounds(console: Console, result: AnnotationResult, out: Path) -> bool:
+    """Print which annotators agree too little, and the sheets of the next round; return whether they come first."""
     for pair in result.rounds.pair_agreement:
         if not pair["enough"]:
             one, other = pair["annotators"]
@@ -110,15 +111,14 @@ def _print_rounds(console: Console, result: AnnotationResult, out: Path) -> None
                 f"{one} and {other} agree on {format_share(pair['agreeing'])} of {pair['agreeing']['of']:,} marks, "
                 "too few."
             )
-    for name, frame, action in (
-        ("again", result.rounds.again, "the same annotators mark these again, independently"),
-        ("third", result.rounds.third, "a third annotator marks these, and the majority decides"),
-    ):
-        if frame.height:
-            sheets = ", ".join(frame["annotator"].unique().sort())
-            console.print(
-                f"First, {action}: {round_folder(out, name)} ({sheets}). Read them with --again before any discussion."
-            )
+    waiting = [
+        f"{action}: {round_folder(out, name)} ({', '.join(frame['annotator'].unique().sort())})"
+        for name, frame, action in (
+            ("again", result.rounds.again, "the same annotators mark these again, independently"),
+            ("third", result.rounds.third, "a third annotator marks these, and the majority decides"),
+        )
+        if frame.height
+    ]
     for stage, verdict in enumerate(result.rounds.reviewed, start=1):
         console.print(
             f"Reviewer {stage} marked {verdict['tasks']:,} tasks and agrees on {format_share(verdict)} of "
@@ -130,6 +130,11 @@ def _print_rounds(console: Console, result: AnnotationResult, out: Path) -> None
             f"Nothing is open: reviewer {len(result.rounds.reviewed) + 1} marks {review.height:,} tasks in "
             f"{review_sheet(out, result.rounds)} (--review)."
         )
+    for action in waiting:
+        console.print(f"Next, {action}.")
+    if waiting:
+        console.print("Read each of these sheets with an --again of its own, beside the other files.")
+    return bool(waiting)
 
 
 def print_resolved(console: Console, ranked: RankedPrompts, out: Path) -> None:

@@ -80,7 +80,8 @@ class AnnotationResult:
         rows: Annotated prompts in the published fields.
         annotations: All annotations, with their problems.
         agreement: See `annotation.agreement.mark_agreement`.
-        consensus: `pluralbench_studies.consensus_counts` of pairs with several annotators, and the `rule`.
+        consensus: `pluralbench_studies.consensus_counts` of pairs with several annotators, before any review, and the
+            `rule`.
         open: Tasks on which annotators differ, as a sheet for the annotator `consensus`.
         rounds: Tasks of the next round.
     """
@@ -243,7 +244,8 @@ def annotate(
         assigned: See `annotations.read_annotations`.
 
     Raises:
-        AnnotationsError: There are more `review` files than stages, or a file is invalid.
+        AnnotationsError: There are more `review` files than stages, a file of a review has no marks, one of a later
+            round is among `paths`, or a file is invalid.
         AnswersError: See `annotations.read_annotations`.
     """
     if len(review) > len(options.review_share):
@@ -254,12 +256,15 @@ def annotate(
     read_files = partial(read_annotations, tasks=tasks, accounts=accounts, assigned=assigned)
     annotations, later = read_files(paths), read_files(again)
     if again:
+        rounds.check_first_round(annotations.problems)
         annotations = rounds.replace_marks(annotations, later)
     checks = None if key is None else read_checks(key, tasks)
     counted, agreed = judgments_of(annotations.marks, checks, options.consensus)
-    verdicts = []
+    settled, verdicts = consensus_counts(agreed), []
     for path in review:
         reviewed = read_files([path]).marks.with_columns(annotator=pl.lit(CONSENSUS))
+        if reviewed.is_empty():
+            raise AnnotationsError(f"The reviewer's sheet {path} has no marks; fill it in, or leave out `review=...`.")
         verdicts.append(rounds.review_agreement(reviewed, counted))
         keys = [*rounds.ON, "annotator"]
         others = annotations.marks.join(reviewed, on=keys, how="anti")
@@ -273,7 +278,7 @@ def annotate(
         with_annotations(prompts.iter_rows(named=True), counted),
         annotations,
         mark_agreement(annotations.marks, checks, thirds=rounds.third_annotators(later.marks, tasks)),
-        {"rule": options.consensus, **consensus_counts(agreed)},
+        {"rule": options.consensus, **settled},
         with_texts(open_tasks.with_columns(annotator=pl.lit(CONSENSUS)), prompts),
         rounds.next_round(annotations.marks, later.marks, agreed, tasks, prompts, options, verdicts),
     )
@@ -347,8 +352,9 @@ def discussion_sheet(out: Path) -> Path:
 
 
 def needs_discussion(annotated: AnnotationResult) -> bool:
-    """Whether annotators have tasks to discuss."""
-    return annotated.consensus["rule"] == "discussion" and annotated.open.height > 0
+    """Whether annotators have tasks to discuss: some are open, and none is to be marked in another round first."""
+    waiting = annotated.rounds.again.height + annotated.rounds.third.height
+    return annotated.consensus["rule"] == "discussion" and annotated.open.height > 0 and not waiting
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,11 @@ from pluralbench_measures.agreement import share_of
 from pluralbench_runs import rng_for
 from pluralbench_studies import CONSENSUS, draw
 from pluralbench_studies.agreement import OPEN
+from pluralbench_studies.answers import MISSING, NOT_ASSIGNED, TWICE
 
 from build_chinese.annotation.annotations import Annotations
 from build_chinese.annotation.forms import with_texts
+from build_chinese.errors import AnnotationsError
 from build_chinese.recipe import Tasks
 
 ON = ["prompt", "task", "first", "second"]
@@ -80,6 +82,24 @@ def next_round(
     return Rounds(pairs, again_rows, sheet_rows(third), sheet_rows(review), verdicts)
 
 
+def check_first_round(problems: pl.DataFrame) -> None:
+    """Raise `AnnotationsError` if the files of the first round have a sheet of a later one.
+
+    Its tasks are submitted once more although everybody submitted theirs. Marks of later rounds would enter the
+    agreement of the first.
+
+    Args:
+        problems: `Annotations.problems` of the first round.
+    """
+    missing = problems.filter(kind=MISSING)["task"]
+    more = problems.filter(pl.col("kind").is_in([TWICE, NOT_ASSIGNED]) & ~pl.col("task").is_in(missing.implode()))
+    if more.height:
+        raise AnnotationsError(
+            f"{more['annotator'][0]} submitted the task {more['task'][0]} besides everybody it was assigned to "
+            f"({more['detail'][0]}); put `again=...` before each file of a later round."
+        )
+
+
 def replace_marks(first: Annotations, again: Annotations) -> Annotations:
     """Replace the annotations of tasks that an annotator marked again.
 
@@ -93,8 +113,8 @@ def replace_marks(first: Annotations, again: Annotations) -> Annotations:
         name: pl.concat([getattr(first, name).join(marked_again, on=keys, how="anti"), getattr(again, name)])
         for name in ("marks", "scores", "remarks")
     }
-    done = marked_again.with_columns(kind=pl.lit("missing"))
-    problems = again.problems.filter(~pl.col("kind").is_in(["missing", "wrong annotator"]))
+    done = marked_again.with_columns(kind=pl.lit(MISSING))
+    problems = again.problems.filter(~pl.col("kind").is_in([MISSING, NOT_ASSIGNED]))
     remaining = first.problems.join(done, on=["kind", *keys], how="anti")
     return Annotations(**parts, problems=pl.concat([remaining, problems]))
 
