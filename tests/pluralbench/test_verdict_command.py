@@ -1,6 +1,7 @@
 """`judge-metrics` as a command: tables that fit a terminal, Markdown, JSON, figures, and errors of one sentence."""
 
 import json
+import random
 import subprocess
 import sys
 from collections.abc import Callable
@@ -73,6 +74,40 @@ def test_the_table_fits_a_terminal_and_says_what_its_numbers_are(metrics: Comman
     ):
         assert part in out, part
     assert out.endswith("drinks, ben-2, certainty, all; drinks, ada-1, certainty, none.")
+
+
+def test_several_files_are_one_table_of_the_sets_of_variables_at_high_and_low_certainty(
+    metrics: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(terminal.console, "width", 80)
+    draw, paths, expected = random.Random(3), [], {}
+    for variables, count in (("all", 30), ("key", 30), ("least", 21)):
+        rows = [
+            {"task": "prism", "setting": "certainty", "judge": judge, "persona_variables": variables, "row": str(row)}
+            | {"answer": draw.choice("AB"), "certainty": str(draw.choice((60, 79, 80, 95))), "truth": draw.choice("AB")}
+            for judge in ("ada-1", "ben-2")
+            for row in range(count)
+        ]
+        for judge in ("ada-1", "ben-2"):
+            high = [row for row in rows if row["judge"] == judge and int(row["certainty"]) >= 80]
+            low = [row for row in rows if row["judge"] == judge and int(row["certainty"]) < 80]
+            cells = [(sum(row["answer"] == row["truth"] for row in part), len(part)) for part in (high, low)]
+            expected[variables, judge] = [f"{n}/{of}" for n, of in cells], [f"{100 * n / of:.1f}" for n, of in cells]
+        text = "\n".join([",".join(rows[0]), *(",".join(row.values()) for row in rows)])
+        paths.append(written(tmp_path, text + "\n", f"{variables}.csv"))
+    status, out, _ = metrics(*paths)
+    assert status == 0
+    assert max(map(len, out.splitlines())) <= 80
+    table, found, variables = out.partition("Certainty: high is at least 80")[2], {}, ""
+    for words in map(str.split, table.partition("Invalid answers")[0].splitlines()):
+        if words[:2] == ["prism,", "certainty,"]:
+            variables = words[2]
+        elif words and words[0] in {"ada-1", "ben-2"}:
+            counts = [word for word in words if "/" in word][:2]
+            found.setdefault((variables, words[0]), (counts, [words[words.index(count) + 1] for count in counts]))
+    assert found == expected
+    status, _, err = metrics(paths[0], paths[0])
+    assert (status, f"{paths[0]} and {paths[0]} has 2 rows with the task prism, row 0" in err) == (2, True)
 
 
 def test_labels_that_never_agree_leave_the_table_empty_but_for_their_count(metrics: Command, tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from pluralbench.commands.terminal import console, errors
 
 def judge_metrics(
     verdicts: Annotated[
-        str,
+        list[str],
         typer.Argument(
-            metavar="VERDICTS",
+            metavar="VERDICTS...",
             help="CSV, JSON Lines or Parquet with task, judge, setting, persona_variables, row, answer, certainty and "
             "truth; an optional column `user` gives the clusters of intervals.",
         ),
@@ -37,6 +37,8 @@ def judge_metrics(
 
     pluralbench judge-metrics verdicts.csv
 
+    pluralbench judge-metrics runs/judge-all/verdicts.csv runs/judge-key/verdicts.csv
+
     pluralbench judge-metrics verdicts.csv --threshold 90 --labels labels.csv --plots figures
 
     pluralbench judge-metrics verdicts.parquet --format json > metrics.json
@@ -47,7 +49,7 @@ def judge_metrics(
     from pluralbench.metrics.third_person import read_labels  # noqa: PLC0415 - the same
     from pluralbench.reports.verdicts import report_verdicts, verdict_rows  # noqa: PLC0415 - the same
 
-    table = read_verdicts(verdicts)
+    table = read_verdicts(*verdicts)
     rows = verdict_rows(table, threshold=threshold, labels=None if labels is None else read_labels(labels))
     print_report(report_verdicts(rows), form, width=console.width)
     for note in answer_notes(table):

@@ -22,17 +22,18 @@ MAX_VALUES = 3  # values in a note
 MISSING = ("", "na", "n/a", "nan", "null", "none")  # ways to write a missing certainty
 
 
-def read_verdicts(location: str) -> pl.DataFrame:
-    """Read the verdicts of a CSV, JSON Lines or Parquet file.
+def read_verdicts(*locations: str) -> pl.DataFrame:
+    """Read the verdicts of CSV, JSON Lines or Parquet files as one table.
 
     Returns:
         The table as `check_verdicts` returns it.
 
     Raises:
-        DataError: If the table has another shape; see `check_verdicts`.
-        TablesError: If the file cannot be read.
+        DataError: If a table has another shape, or a judge has two answers to an item; see `check_verdicts`.
+        TablesError: If a file cannot be read.
     """
-    return check_verdicts(read_single_table(location, "verdicts"), location)
+    frames = [_as_given(read_single_table(location, "verdicts"), location) for location in locations]
+    return _normalized(pl.concat(frames, how="diagonal"), " and ".join(locations))
 
 
 def check_verdicts(frame: pl.DataFrame, where: str = "The table of verdicts") -> pl.DataFrame:
@@ -60,11 +61,28 @@ def check_verdicts(frame: pl.DataFrame, where: str = "The table of verdicts") ->
         DataError: If a column is missing, a cell that identifies the row is empty, a truth has another value, or a
             judge has two answers to an item. The message names the row.
     """
+    return _normalized(_as_given(frame, where), where)
+
+
+def _as_given(frame: pl.DataFrame, where: str) -> pl.DataFrame:
+    """The columns of a table as texts, and the cluster of each row; a row without a truth or a group is refused."""
     frame = texts(frame, COLUMNS, (*PERSON_COLUMNS, "id"), where)
     for name in (*GROUP, "row", "truth"):
         raise_for_row(frame, pl.col(name).is_null(), f"has no `{name}`; add it or remove the row", where)
     truth, letters = normalize_letter("truth"), ", ".join(ANSWERS)
     raise_for_row(frame, truth.is_null(), f"has the truth {{truth!r}}, which is not one of {letters} and {TIE}", where)
+    person = next((name for name in PERSON_COLUMNS if name in frame.columns), None)
+    row = pl.format("row {}", "row")
+    return frame.with_columns(
+        # A row without a person is its own cluster; the prefix separates row numbers from names.
+        (row if person is None else pl.coalesce(pl.format("person {}", person), row)).alias("cluster"),
+        pl.lit(person or "row").alias("clustered_by"),
+        truth=truth,
+    )
+
+
+def _normalized(frame: pl.DataFrame, where: str) -> pl.DataFrame:
+    """The table that `check_verdicts` returns."""
     duplicates = frame.group_by(*GROUP, "row", maintain_order=True).len().filter(pl.col("len") > 1)
     if duplicates.height:
         task, judge, setting, variables, row, times = duplicates.row(0)
@@ -72,10 +90,8 @@ def check_verdicts(frame: pl.DataFrame, where: str = "The table of verdicts") ->
             f"{where} has {times} rows with the task {task}, row {row}, judge {judge}, setting {setting} and variables "
             f"{variables}; keep one."
         )
-    frame = frame.with_columns(truth=truth, given="answer", answer=normalize_letter("answer"), **certainty_columns())
+    frame = frame.with_columns(given="answer", answer=normalize_letter("answer"), **certainty_columns())
     may_tie = ((pl.col("setting") == TIE) | (pl.col("truth") == "C").any()).over(GROUP)
-    person = next((name for name in PERSON_COLUMNS if name in frame.columns), None)
-    row = pl.format("row {}", "row")
     return frame.select(
         *(name for name in (*GROUP, "row", "id") if name in frame.columns),
         "truth",
@@ -84,9 +100,8 @@ def check_verdicts(frame: pl.DataFrame, where: str = "The table of verdicts") ->
         "certainty",
         "unusable",
         pl.when(may_tie).then(3).otherwise(2).alias("options"),
-        # A row without a person is its own cluster; the prefix separates row numbers from names.
-        (row if person is None else pl.coalesce(pl.format("person {}", person), row)).alias("cluster"),
-        pl.lit(person or "row").alias("clustered_by"),
+        "cluster",
+        "clustered_by",
     )
 
 
