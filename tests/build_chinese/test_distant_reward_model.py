@@ -4,7 +4,7 @@ import json
 import shutil
 import tomllib
 from collections.abc import Callable, Iterator
-from itertools import combinations
+from itertools import combinations, permutations
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from pluralbench_calls import Ledger, read_ledger  # noqa: E402
 from pluralbench_calls.errors import MissingAnswers  # noqa: E402
 from pluralbench_release import LEDGER, RECIPE, rebuild, verify  # noqa: E402
 from pluralbench_release.errors import SourceError  # noqa: E402
+from pluralbench_rewards import Group  # noqa: E402
 from reward_models import change_config, save_language_model  # noqa: E402
 from transformers.utils import logging  # noqa: E402
 
@@ -300,6 +301,30 @@ def test_every_variant_is_trained_and_measured(
     assert [row["training"]["epochs"] for row in rows] == [2, 1, 1, 1, 1, 1]
     assert [(row["variant"], row["pairs"]) for row in rows] == list(sizes.items())
     assert rows[0]["configs"]["open"]["prompts"] == 2
+    trained = {row["variant"].replace(" + ", "-") for row in rows if "not_trained" not in row}
+    assert {folder.name for folder in Path("out-ablation/models").iterdir()} == trained
+    assert f"pluralbench score {Path('out-ablation/models/VARIANT')} --benchmark reward-bench" in said
+    for row in rows:
+        if "not_trained" not in row:
+            found = {config: cell["accuracy"] for config, cell in row["configs"].items()}
+            assert found == pytest.approx(accuracies(Path("out-ablation/models") / row["variant"].replace(" + ", "-")))
+
+
+def accuracies(model: Path) -> dict[str, float]:
+    """The share of pairs of a benchmark that a kept model orders as its ranks; each has one category."""
+    found = {}
+    for config in ("open", "human"):
+        rows = [row for row in resolve_rows(read_rows(Path("annotated.jsonl")))[0] if row["config"] == config]
+        right = []
+        for row in rows:
+            [values] = reward_model.scores_of(
+                model, [Group(row["id"], reward_model.messages_of(row), [one["content"] for one in row["responses"]])]
+            )
+            both = zip(row["responses"], values, strict=True)
+            score = {one["id"]: value for one, (value, _) in both if value is not None}
+            right += [score[a] > score[b] for a, b in permutations(score, 2) if row["rank"][a] < row["rank"][b]]
+        found[config] = sum(right) / len(right)
+    return found
 
 
 def longer_wins() -> Iterator[int]:

@@ -4,7 +4,6 @@ A reward model is trained on each variant of the set and evaluated on the benchm
 """
 
 import json
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from build_chinese.recipe import ChineseRecipe, PreferenceTable, RewardTable
 from build_chinese.reward_model import TrainingRows
 from build_chinese.votes import votes
 
-ROWS_FILE, TABLE_FILE = "rows.jsonl", "ablation.csv"
+ROWS_FILE, TABLE_FILE, MODELS = "rows.jsonl", "ablation.csv", "models"
 RESAMPLES = 500
 HUMAN, JUDGE = "human", "judge"
 STRATEGIES = {
@@ -47,10 +46,11 @@ def ablate(
 ) -> Path:
     """Train a reward model on each variant of a release's preference set and evaluate it on the benchmarks.
 
-    The table and the figures go to a folder next to the release. An interrupted run resumes after the last variant that
-    it finished. Variants without distant supervision resolve cycles and train on the votes that the ranks keep. The
-    human part trains with `[reward.training]`; variants with the judge's votes also use `[reward.large]`. All share
-    one seed.
+    The table, the figures and the trained models (`models/VARIANT`) go to a folder next to the release. The models can
+    be measured on further benchmarks, as the paper does on RewardBench. An interrupted run resumes after the last
+    variant that it finished. Variants without distant supervision resolve cycles and train on the votes that the ranks
+    keep. The human part trains with `[reward.training]`; variants with the judge's votes also use `[reward.large]`. All
+    share one seed.
 
     Args:
         release: Directory of the release.
@@ -85,11 +85,13 @@ def ablate(
             variants = _variants(recipe, reward, human, ledger, output.work)
         path = output.work / ROWS_FILE
         rows = read_jsonl(path, SourceError) if path.exists() else []
+        rows = [row for row in rows if "not_trained" in row or _model_folder(output.work, row["variant"]).is_dir()]
         measured = {row["variant"] for row in rows}
         for name, training in variants.items():
             if name not in measured:
                 table = reward if name == HUMAN else reward.for_large_set()
-                rows.append({"variant": name} | _evaluate(training, benchmarks, table, output.work, recipe.seed))
+                folder = _model_folder(output.work, name)
+                rows.append({"variant": name} | _evaluate(training, benchmarks, table, folder, recipe.seed))
                 write_jsonl(rows, path)
         staged = output.staging()
         write_text(staged / TABLE_FILE, csv_text(_frame(rows)))
@@ -97,8 +99,16 @@ def ablate(
         (staged / "ablation.json").write_text(figures, encoding="utf-8")
         (staged / RECIPE).parent.mkdir()
         write_recipe(recipe, staged / RECIPE)
+        (staged / MODELS).mkdir()
+        for row in rows:
+            if "not_trained" not in row:
+                _model_folder(output.work, row["variant"]).rename(_model_folder(staged, row["variant"]))
         output.publish(staged)
     return target / TABLE_FILE
+
+
+def _model_folder(output: Path, variant: str) -> Path:
+    return output / MODELS / variant.replace(" + ", "-")
 
 
 def _variants(
@@ -128,7 +138,7 @@ def _variants(
 
 
 def _evaluate(
-    training: TrainingRows, benchmarks: Mapping[str, Sequence[Row]], reward: RewardTable, work: Path, seed: int
+    training: TrainingRows, benchmarks: Mapping[str, Sequence[Row]], reward: RewardTable, folder: Path, seed: int
 ) -> dict[str, Any]:
     """Train on one variant and evaluate the model on the benchmarks."""
     from pluralbench_local import TrainingError  # noqa: PLC0415 - an extra
@@ -137,7 +147,7 @@ def _evaluate(
     if training.size < reward.least_pairs:
         return size | {"not_trained": f"fewer than {reward.least_pairs:,} pairs"}
     try:
-        folder = reward_model.train_base(training, reward, work / "model")
+        reward_model.train_base(training, reward, folder)
     except TrainingError as error:  # a variant too small for the recipe's training does not stop the others
         return size | {"not_trained": str(error)}
     rows = [(config, row) for config, own in benchmarks.items() for row in own]
@@ -152,7 +162,6 @@ def _evaluate(
             for (config, row), values in zip(rows, scores, strict=True)
         ]
     )
-    shutil.rmtree(folder)
     metrics = ranking_metrics(items)
     resampled = []
     with progress("resampling", RESAMPLES) as meter:

@@ -203,7 +203,11 @@ def preference(
         ),
     ],
     ablate: Annotated[
-        bool, typer.Option("--ablate", help="Then train on each variant of the set and evaluate it on the benchmarks.")
+        bool,
+        typer.Option(
+            "--ablate",
+            help="Then train on each variant of the set, evaluate it on the benchmarks, and keep the models.",
+        ),
     ] = False,
     cluster: Annotated[ClusterConfig, Options("Cluster")],
     building: Annotated[BuildOptions, Options("Result")],
@@ -235,6 +239,9 @@ def preference(
 
         path = ablation.ablate(target, config, *people(config), fresh=building.fresh)
         print_table(console, f"Ablation ({path})", ablation.table(path))
+        models = path.parent / ablation.MODELS
+        console.print("The models of the variants are kept. To measure one on another benchmark:")
+        console.print(f"  {shell_command('pluralbench', 'score', models / 'VARIANT', '--benchmark', 'reward-bench')}")
 
 
 def _build(config: ChineseRecipe, target: Path, **options: Any) -> None:
