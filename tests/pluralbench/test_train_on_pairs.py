@@ -172,6 +172,16 @@ def on_the_sample(study: str, base: str) -> Row:
 
 
 @pytest.mark.heavy
+def test_the_study_of_preference_sets_shows_each_setting_of_the_papers_table(run: Command) -> None:
+    status, shown, _ = run("study", "cheems-sets", "--show")
+    assert status == 0
+    for model in tomllib.loads(shown)["models"]:
+        options = model["train"]["options"]
+        assert options["batch_size"] * options["gradient_accumulation_steps"] == 256
+        names = ("learning_rate", "warmup_ratio", "center_rewards_coefficient", "max_length")
+        assert [options[name] for name in names] == [5e-6, 0.1, 0.1, 2048]
+
+
 @pytest.mark.parametrize("study", STUDIES)
 def test_a_study_of_preference_sets_runs_to_its_end(study: str, run: Command, tmp_path: Path) -> None:
     from reward_models import save_language_model
