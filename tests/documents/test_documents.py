@@ -74,6 +74,8 @@ NOT_RUN = {
     "sbatch score.sbatch": "there is no SLURM here; test_shards runs the script as its tasks do",
     "build-chinese preference --annotated annotated.jsonl --prompts more.jsonl --judge gpt-5-mini --reward-base "
     "./qwen3-0.6b --out dist/ablated --ablate": "test_distant_reward_model trains each of its variants",
+    "pluralbench score dist/ablated-ablation/models/human --benchmark reward-bench": "test_distant_reward_model scores "
+    "with these models",
     "pluralbench study paper": "it takes GPUs for days; test_study runs its steps",
     "pluralbench study cheems-sets": "it trains Qwen2.5; test_train_on_pairs runs it with a tiny base",
     "pluralbench study cheems-scaling": "the same",
@@ -149,6 +151,7 @@ ELSEWHERE = {
     "--llm gpt-5-mini": f"--base-url {CHAT}",
     "--batch --price": f"--base-url {BATCHES}",
     "build-chinese preference": f"--base-url {CHAT}",
+    "--out dist/judged": "--fresh",  # the release is there for the command that scores on it
     "build-personalized --recipe paper": f"--llm gemini-3-flash --base-url {CHAT} --retriever bm25",
     "--translator google": f"--endpoint {CLOUD}",
     "build-multilingual --recipe paper": f"--endpoint {CLOUD} --language deu_Latn",
@@ -248,8 +251,9 @@ def made(forked: Command) -> Path:
 
 def _make(folder: Path, forked: Command) -> None:
     project_files.write(folder)
-    for build in BUILDS:
-        built = forked(build, cwd=folder)
+    judged = "build-chinese preference --no-distant --no-length --out dist/judged"
+    for build in (*BUILDS, judged):
+        built = forked(*build.split(), cwd=folder)
         assert built.returncode == 0, built.stderr
     shutil.copy(
         folder / "dist/personalized-rewardbench/data/Society_and_Culture/test.parquet", folder / "pairs.parquet"
