@@ -1,8 +1,9 @@
 """Personas: the variables of a person, a sentence for each, and the sets of variables of the paper's ablation.
 
-The paper's ablation (section 5) shows education, location and ethnicity (`key`), or religion alone (`least`). The
-authors' code shows other variables (`key-code` and `least-code`). Both used PRISM and OpinionQA only. For the other two
-tasks, `key` has the available ones of the paper's three, and the other sets are empty.
+The paper's ablation (section 5) shows education, location and ethnicity (`key`), or religion alone (`least`; in
+OpinionQA with attendance of services). The authors' code shows other variables (`key-code` and `least-code`). Both used
+PRISM and OpinionQA only. For the other two tasks, `key` has the available ones of the paper's three, and the other sets
+are empty.
 """
 
 import math
