@@ -221,6 +221,19 @@ def test_parts_with_few_decisions_are_folded_with_their_counts() -> None:
     assert "1 of 3 subsets with fewer than 10 decisions" in page.text
 
 
+def test_a_dagger_is_explained_under_the_table_that_has_it() -> None:
+    sizes = {"Art_and_Entertainment": 5, "Lifestyle_and_Personal_Development": 12, "Society_and_Culture": 30}
+    rows = [
+        decision(n, "win" if n % 3 else "loss", config=config, cluster=f"{config} {n}")
+        for config, size in sizes.items()
+        for n in range(size)
+    ]
+    whole, _, folded = page_of(run_of(rows, "personalized")).text.partition("1 part with fewer than 10 decisions")
+    assert "†" not in whole
+    assert folded.count("† Wide interval: only 5 prompts or users.") == 1
+    assert folded.count("†") == 2
+
+
 def test_a_page_has_no_heading_twice_no_option_and_no_negative_zero(page: Read) -> None:
     assert len(page.headings) == len(set(page.headings)) > 5
     assert not re.findall(r"(?<![\w-])--[a-z]+", page.text)

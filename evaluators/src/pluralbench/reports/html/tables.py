@@ -67,14 +67,21 @@ def sheet_table(board: Board, at: int, search: str | None = None) -> Markup:
         rows_of_small.append(Row((name, *(own[place] for place in small)), not of_run, facets))
     overall, *parts = (Head(clean(sheet.columns[place].heading)) for place in large)
     heads = [MODEL, Head("rank"), overall._replace(order="descending"), *parts, *map(Head, ("items", *counted))]
-    notes = [*notes_on([sheet]), *marks_in([values]), ranking.problem or RANKS]
+    notes = [*notes_on([sheet]), *_marks_of(values, large), ranking.problem or RANKS]
     provenance = sources(sheet.runs, [row.name for row in sheet.rows])
     shown = [table(table_key(at), sheet.heading, heads, rows, notes=notes, provenance=provenance, search=search)]
     if small:
         text = f"{plural(len(small), 'part')} with fewer than {FEW_ITEMS} decisions"
         heads = [MODEL, *(Head(f"{clean(sheet.columns[place].heading)} (n = {sizes[place]})") for place in small)]
-        shown.append(details(text, table(f"{table_key(at)}-small", f"{sheet.heading}: {text}", heads, rows_of_small)))
+        title, marks = f"{sheet.heading}: {text}", _marks_of(values, small)
+        shown.append(details(text, table(f"{table_key(at)}-small", title, heads, rows_of_small, notes=marks)))
     return join(shown)
+
+
+def _marks_of(source: Table, places: Sequence[int]) -> list[str]:
+    """The explanation of the marks in these columns."""
+    rows = [row._replace(values=[row.values[place] for place in places]) for row in source.rows]
+    return [*marks_in([source._replace(columns=[source.columns[place] for place in places], rows=rows)])]
 
 
 def counts_shown(runs: Sequence[Run]) -> list[str]:
