@@ -64,6 +64,7 @@ def test_every_gain_stands_with_its_interval_and_test(found: Personalized) -> No
                 assert gain.low is not None
                 assert gain.high is not None
                 assert f"{100 * (gain.value or 0):+.1f} [{100 * gain.low:+.1f}, {100 * gain.high:+.1f}]" in said
+    assert "p: two-sided, from the interval, adjusted for the 2 methods" in said
     assert all(len(line.rstrip()) <= 80 for line in printed(found).splitlines())
 
 

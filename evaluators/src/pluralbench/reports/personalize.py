@@ -128,7 +128,7 @@ def notes(run: Personalized) -> Iterator[str]:
     if len(result.conditions) > 1:
         methods = len(config.personalizing.methods)
         adjusted = f", adjusted for the {methods} methods of a table (Holm)" if methods > 1 else ""
-        yield f"gain: second minus first, in points. p: two-sided permutation test within users{adjusted}."
+        yield f"gain: second minus first, in points. p: two-sided, from the interval{adjusted}."
     if result.excluded:
         counts = ", ".join(f"{name} {count:,}" for name, count in result.excluded.items())
         yield f"Items excluded for all models (no user context, or too long): {counts}."
