@@ -28,7 +28,8 @@ def groups(data: Path, benchmark: str = "personalized", **options: Any) -> list[
 def test_a_persona_may_stand_in_the_data(pairs: Callable[..., Rows], tmp_path: Path) -> None:
     def of(about: Any) -> Group:
         data = write(tmp_path / "p.jsonl", pairs(1, about=about))
-        columns = DataConfig(location=str(data), columns=("persona=about",))
+        columns = DataConfig(location=str(data), columns={"persona": "about"})
+        assert columns.columns == ("persona=about",)
         [group] = load_benchmark("pairs", columns, PromptConfig(profile="persona")).groups()
         return group
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from pluralbench_calls.chat import LOCAL, ChatModel, ConnectionConfig, model_overrides
 from pluralbench_local import LocalModel, ServedModel
-from pluralbench_rewards import FunctionModel, ModelConfig, ModelRecord, RewardModel, ScoringConfig
+from pluralbench_rewards import FunctionModel, ModelConfig, ModelRecord, RewardModel, ScoringConfig, as_resumable
 from pluralbench_rewards.cluster import load_checked, on_cluster
 from pluralbench_runs import ClusterConfig, check_recipe, step
 
@@ -44,7 +44,7 @@ def resolve_model(
     if scoring != ScoringConfig():
         raise EvaluationError("`scoring=...` applies to models that are loaded in this process; leave it out.")
     if isinstance(model, RewardModel):
-        loaded_model = model
+        loaded_model = as_resumable(model)
         return loaded_model.record(), lambda: loaded_model
     if callable(model):
         function = FunctionModel(cast("Any", model))

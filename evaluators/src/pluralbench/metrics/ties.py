@@ -7,7 +7,7 @@ best right score of the tied prompt minus the worst. The score of a question is
     0.30 [gap_tied > 0] + 0.30 [gap_ref > 0] + 0.20 [gap_tied > spread] + 0.20 [min(gap_ref, gap_tied) > spread]
     + 0.01 tanh(min(gap_ref, gap_tied) / spread - 1)
 
-and the subset's score is the mean over questions, at most 1.01. At a spread of 0, the last term is 0.01 with the sign
+and the subset's score is the mean over questions, -0.01 to 1.01. At a spread of 0, the last term is 0.01 with the sign
 of the smaller gap, and 0 if this is 0 too: a model with equal scores everywhere gets 0.
 
 A question with an invalid score gets nothing for the terms that need this score. A prompt whose twin was dropped has no

@@ -22,7 +22,7 @@ from pluralbench_rewards.contract import (
     tolerance_sample,
 )
 from pluralbench_rewards.errors import FunctionError, RewardsError
-from pluralbench_rewards.functions import FunctionModel
+from pluralbench_rewards.functions import FunctionModel, as_resumable
 from pluralbench_rewards.identity import model_commit, model_digest
 from pluralbench_rewards.judge import Comparison, Judge, scores_of
 from pluralbench_rewards.judge_prompts import Reply
@@ -52,6 +52,7 @@ __all__ = [
     "ScoringConfig",
     "ServedRecord",
     "Work",
+    "as_resumable",
     "mean_score",
     "measured_tolerance",
     "model_commit",

@@ -10,7 +10,7 @@ from typing import Any
 
 from pluralbench_runs import progress
 
-from pluralbench_rewards.contract import Group, ModelRecord, OnScored, Scored
+from pluralbench_rewards.contract import Group, ModelRecord, OnScored, RewardModel, Scored
 from pluralbench_rewards.errors import FunctionError
 
 GROUPS_PER_CALL = 64  # an interrupted run keeps the scores of finished calls
@@ -25,12 +25,16 @@ class FunctionModel:
     Attributes:
         function: Maps groups to scores: for each group a list with one number per response, in order. Non-finite
             numbers count as invalid. It is called with some of the groups at a time.
+        identity: The record of the model that the function belongs to. Default: one of the function.
     """
 
     function: Function
+    identity: ModelRecord | None = None
 
     def record(self) -> ModelRecord:
-        """Return the function's qualified name, its module and the digest of its code."""
+        """Return `identity`, else the function's qualified name, its module and the digest of its code."""
+        if self.identity is not None:
+            return self.identity
         function: Any = inspect.unwrap(self.function)
         if isinstance(function, partial):
             inner = FunctionModel(function.func).record()
@@ -86,6 +90,15 @@ class FunctionModel:
     @property
     def _title(self) -> str:
         return f"The function {self.record().name}"
+
+
+def as_resumable(model: RewardModel) -> RewardModel:
+    """Return a model that can be resumed, around one whose `score` takes groups alone and returns numbers."""
+    parameters = inspect.signature(model.score).parameters.values()
+    if len(parameters) > 1 and any(one.kind in {one.KEYWORD_ONLY, one.VAR_KEYWORD} for one in parameters):
+        return model
+    function: Any = model.score
+    return FunctionModel(function, model.record())
 
 
 def _code_digest(function: Any) -> str | None:
