@@ -3,17 +3,20 @@
 import hashlib
 import importlib
 import json
+import math
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from killing import Stop, killed_when
 from pluralbench_local import DeviceError, Trained, TrainingError
-from pluralbench_local.training_job import Kind, Result, restore, run_job, save_checkpoint, step_log
+from pluralbench_local.training_job import CheckpointClock, Kind, Result, restore, run_job, save_checkpoint, step_log
 from pluralbench_runs import OutputError, Recipe, recipe_values
+from pluralbench_runs.interruption import interruption
 from training_runs import log_of
 
 KIND = Kind("made.json", "pluralbench-local", ("safetensors",))
@@ -49,20 +52,21 @@ def steady(step: int) -> dict[str, float]:
 def made(
     out: Path, *, stop: int = 0, cut: int = 0, line: Line = steady, fresh: bool = False, **settings: Any
 ) -> Trained:
-    """Ten steps that add up their numbers, with a checkpoint after each third."""
+    """Ten steps that add up their numbers, with a checkpoint after each third and after some time."""
     asked = Settings(**settings)
 
     def learn(work: Path) -> Result:
         states: Any = States(cut)
-        done = restore(states, work)
+        done, clock = restore(states, work), CheckpointClock(EVERY)
         with step_log(work, "adding", done, STEPS) as write:
             for step in range(done + 1, STEPS + 1):
                 if step == stop:
                     raise Stop
                 states.sum += step
                 write(line(step) | {"seconds": 1.0})
-                if step % EVERY == 0:
+                if clock.due(step):
                     save_checkpoint(states, work, step)
+                    clock.saved()
         weights = str(states.sum).encode()
         return Result(
             lambda folder: (folder / "model.safetensors").write_bytes(weights), {"settings": recipe_values(asked)}
@@ -123,6 +127,41 @@ def test_before_its_first_checkpoint_a_stopped_run_binds_nothing(out: Path) -> N
     with pytest.raises(Stop):
         made(out, stop=3)
     assert list(out.parent.iterdir()) == []
+
+
+def test_checkpoints_come_by_time_too(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pluralbench_local.training_job.CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr("pluralbench_local.training_job.SAVING_SHARE", math.inf)
+    with pytest.raises(Stop):
+        made(out, stop=3)
+    assert [path.name for path in out.with_name("out.work").glob("checkpoint-*")] == ["checkpoint-2"]
+
+
+def test_slow_saving_makes_checkpoints_by_time_rarer(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = iter([119.0, 120.0, 130.0, 329.0, 330.0])
+    monkeypatch.setattr("pluralbench_local.training_job.time", SimpleNamespace(monotonic=lambda: next(now)))
+    clock = CheckpointClock(100, 0.0)
+    assert not clock.due(1)
+    assert clock.due(2)  # saved from second 120 to 130
+    clock.saved()
+    assert not clock.due(3)
+    assert clock.due(4)
+
+
+@pytest.mark.parametrize(
+    ("stop", "said"), [(3, " Nothing of this step is kept; rerun the same command."), (5, " Finished work is kept in ")]
+)
+def test_an_interruption_says_what_is_kept(out: Path, stop: int, said: str) -> None:
+    told = []
+
+    def line(step: int) -> dict[str, float]:
+        told.append(interruption())
+        return steady(step)
+
+    with pytest.raises(Stop):
+        made(out, stop=stop, line=line)
+    assert said in told[-1]
+    assert out.with_name("out.work").exists() == ("Finished" in said)
 
 
 def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path) -> None:

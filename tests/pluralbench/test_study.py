@@ -24,6 +24,7 @@ from pluralbench.reports.html.report import html_report
 from pluralbench.reports.study import findings
 from pluralbench.results.finding import find_runs
 from pluralbench.studying import study
+from pluralbench_policies import PolicyError
 from pluralbench_runs import OutputError
 from scipy.stats import spearmanr
 from small_world import PPO, people_file, write_study
@@ -146,6 +147,16 @@ def test_a_finished_study_makes_nothing_again(done: Study, run: Command) -> None
     assert (done.path / "README.md").read_bytes() == written
     assert "Best-of-N: over 4 reward models, the ranking by own pairs" in " ".join(out.split())
     assert f"{done.path}: README.md, scores.csv, figures, and a directory for each step" in " ".join(out.split())
+
+
+def test_an_extra_that_a_late_step_needs_is_asked_for_first(
+    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in STEPS:
+        monkeypatch.setattr(steps, name, None)
+    monkeypatch.setattr("pluralbench_policies.base_models.find_spec", lambda name: None if name == "torchrl" else name)
+    with pytest.raises(PolicyError, match="needs torchrl"):
+        study(recipe, out=tmp_path / "out")
 
 
 @pytest.mark.heavy

@@ -240,6 +240,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background
 @app.command()
 def command() -> None:
     with output_directory(pathlib.Path("mine"), Recipe(), recipe_file="recipe.toml"), progress("scoring", 224, done=66):
+        KEPT
         print("begun", flush=True)
         WORK
 run(app, "pluralbench-runs")
@@ -247,9 +248,23 @@ run(app, "pluralbench-runs")
 
 
 # One operation like those of torch, in which no signal is handled, and work that Ctrl-C ends at once.
-@pytest.mark.parametrize("work", ["hashlib.pbkdf2_hmac('sha256', b'', b'', 4_000_000)", "while True: pass"])
-def test_ctrl_c_says_at_once_what_is_kept_and_how_to_resume(work: str, tmp_path: Path) -> None:
-    words = [sys.executable, "-c", INTERRUPTED.replace("WORK", work)]
+@pytest.mark.parametrize(
+    ("work", "kept", "said"),
+    [
+        (
+            "hashlib.pbkdf2_hmac('sha256', b'', b'', 4_000_000)",
+            "pathlib.Path('mine.work/scores').touch()",
+            "Finished work is kept in mine.work; rerun the same command to resume.",
+        ),
+        (
+            "while True: pass",
+            "pathlib.Path('mine.work/trl').mkdir()",
+            "Nothing of this step is kept; rerun the same command.",
+        ),
+    ],
+)
+def test_ctrl_c_says_at_once_what_is_kept_and_how_to_resume(work: str, kept: str, said: str, tmp_path: Path) -> None:
+    words = [sys.executable, "-c", INTERRUPTED.replace("WORK", work).replace("KEPT", kept)]
     with subprocess.Popen(
         words, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -260,9 +275,8 @@ def test_ctrl_c_says_at_once_what_is_kept_and_how_to_resume(work: str, tmp_path:
         sentence = process.stderr.readline()
         assert process.poll() is None or "while" in work, "it says so before the operation ends"
         assert process.wait() == 130
-    assert sentence == (
-        "Interrupted at 66 of 224 (scoring). Finished work is kept in mine.work; rerun the same command to resume.\n"
-    )
+    assert sentence == f"Interrupted at 66 of 224 (scoring). {said}\n"
+    assert (tmp_path / "mine.work").exists() == ("Finished" in said)
 
 
 PRINTS = """

@@ -13,12 +13,15 @@ from typing import Any
 import polars as pl
 from filelock import FileLock, Timeout
 from pluralbench_local import LocalModel, train, untrained
+from pluralbench_policies import check_installed
 from pluralbench_rewards import Message
 from pluralbench_runs import (
     OutputError,
     RecipeError,
     check_recipe,
     describe_difference,
+    has_work,
+    keeping_work,
     log_status,
     move_aside,
     read_recipe,
@@ -159,7 +162,8 @@ def _locked_directory(target: Path, recipe: StudyRecipe, *, fresh: bool) -> Iter
                     "output directory, or start over with `fresh=True`."
                 )
         write_recipe(recipe, recipe_file)
-        yield
+        with keeping_work(target, lambda: any(has_work(target / name) for name in OWN if (target / name).exists())):
+            yield
     finally:
         lock.release()
 
@@ -171,7 +175,14 @@ class _StudySteps:
         self._target, self._recipe = target, recipe
 
     def check(self) -> None:
-        """Raise `DataError` before the first step if a model is to be trained on more items than exist."""
+        """Check before the first step what only a later one needs.
+
+        Raises:
+            PolicyError: A library of the optimization is missing.
+            DataError: A model is to be trained on more items than exist.
+        """
+        if self._recipe.optimization is not None:
+            check_installed(self._recipe.optimization.options)
         largest: dict[Items, tuple[int, str]] = {}
         for model in self._recipe.models:
             if model.train is not None and model.train.items.sample is None and model.train.pairs is not None:

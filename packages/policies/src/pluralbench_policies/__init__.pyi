@@ -2,7 +2,7 @@ from .config import Algorithm, OptimizeConfig, OptimizeSettings, Task
 from .embedded import embedded_folder
 from .errors import PolicyError
 from .generation import Generation, chat_model_of
-from .optimization import optimize
+from .optimization import check_installed, optimize
 from .planner import train_planner
 from .planner_options import PlanExample, PlannerConfig, PlannerSettings
 from .planner_prompts import plan_text, planner_messages, read_plan
@@ -20,6 +20,7 @@ __all__ = [
     "Task",
     "VerlConfig",
     "chat_model_of",
+    "check_installed",
     "embedded_folder",
     "optimize",
     "plan_text",

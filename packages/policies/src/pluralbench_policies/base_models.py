@@ -1,6 +1,6 @@
 """Checks of a base model before it is loaded for training, and its tokenizer."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
@@ -14,27 +14,26 @@ from pluralbench_runs import install_command, one_line
 from pluralbench_policies.errors import PolicyError
 
 
-def check_base_model(
-    base: LocalModel, *, what: str, needed: Sequence[str], unused: Iterable[str], unused_message: str, action: str
-) -> None:
-    """Check the libraries and the settings of a base model before a training.
+def check_libraries(what: str, needed: Iterable[str]) -> None:
+    """Raise `PolicyError` if one of the libraries that a training imports is missing; `what` is the training."""
+    missing = [name for name in needed if find_spec(name) is None]
+    if missing:
+        raise PolicyError(f"{what} needs {missing[0]}: {install_command('pluralbench-policies', 'optimize')}.")
+
+
+def check_base_model(base: LocalModel, *, unused: Iterable[str], unused_message: str, action: str) -> None:
+    """Check the settings of a base model before a training.
 
     Args:
         base: The base model.
-        what: The training, as the subject of "WHAT needs LIBRARY".
-        needed: Libraries that the training imports.
         unused: Fields of `LocalModel` that have no meaning here.
         unused_message: Message for such a field, with `{field}`.
         action: Beginning of a sentence for a wrong device, such as "A planner is trained".
 
     Raises:
-        PolicyError: A library is missing.
         TrainingError: A field is set that has no meaning here.
         DeviceError: The device is neither the CPU nor the first GPU.
     """
-    missing = [name for name in needed if find_spec(name) is None]
-    if missing:
-        raise PolicyError(f"{what} needs {missing[0]}: {install_command('pluralbench-policies', 'optimize')}.")
     check_base(base, unused, unused_message)
     if base.device not in {"auto", "cpu", "cuda", "cuda:0"}:
         raise DeviceError(

@@ -14,7 +14,7 @@ from pluralbench_local.training_job import Kind, Result, Trained, at_commit, che
 from pluralbench_rewards import RewardModel
 from pluralbench_runs import recipe_values, rng_for
 
-from pluralbench_policies.base_models import chat_tokenizer, check_base_model, template_errors
+from pluralbench_policies.base_models import chat_tokenizer, check_base_model, check_libraries, template_errors
 from pluralbench_policies.config import OptimizeConfig, OptimizeSettings, Task, tasks_digest
 from pluralbench_policies.curves import CURVES_FILE, draw_curves, warnings_of
 from pluralbench_policies.errors import PolicyError
@@ -108,11 +108,15 @@ def _trainer_for(options: OptimizeConfig) -> Callable[..., None]:
     return optimize_by_trl
 
 
+def check_installed(options: OptimizeConfig) -> None:
+    """Raise `PolicyError` if a library of the algorithm is missing."""
+    check_libraries(f"Policy optimization by {options.algorithm}", (*NEEDED[options.algorithm], "matplotlib"))
+
+
 def _check(base: LocalModel, tasks: Sequence[Task], options: OptimizeConfig) -> None:
+    check_installed(options)
     check_base_model(
         base,
-        what=f"Policy optimization by {options.algorithm}",
-        needed=(*NEEDED[options.algorithm], "matplotlib"),
         unused={"kind", "label", "reference", "dtype"},
         unused_message=UNUSED_FIELD,
         action="A policy is optimized",

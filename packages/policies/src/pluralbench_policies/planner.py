@@ -15,7 +15,7 @@ from pluralbench_local.models import language_model
 from pluralbench_local.training_job import Kind, Result, Trained, at_commit, check_unique_ids, run_job, saved_network
 from pluralbench_runs import Json, recipe_values, rng_for
 
-from pluralbench_policies.base_models import chat_tokenizer, check_base_model, template_errors
+from pluralbench_policies.base_models import chat_tokenizer, check_base_model, check_libraries, template_errors
 from pluralbench_policies.errors import PolicyError
 from pluralbench_policies.planner_options import (
     PLANNER_FILE,
@@ -107,10 +107,9 @@ def train_planner(
 
 
 def _check(base: LocalModel, examples: Sequence[PlanExample], held_out: Sequence[PlanExample] | None) -> None:
+    check_libraries("Training a planner", ("trl", "datasets", "peft"))
     check_base_model(
         base,
-        what="Training a planner",
-        needed=("trl", "datasets", "peft"),
         unused={"kind", "label", "reference"},
         unused_message=UNUSED_FIELD,
         action="A planner is trained",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pluralbench_local.models import silence_transformers
-from pluralbench_local.training_job import CHECKPOINT, keep_checkpoint
+from pluralbench_local.training_job import CHECKPOINT, CheckpointClock, keep_checkpoint
 from transformers import PrinterCallback, TrainerCallback
 
 
@@ -36,7 +36,7 @@ class Steps(TrainerCallback):
         names: Names in the line by names in the library's log.
         extra_values: Returns further values of a step's line.
         of: Number of steps.
-        every: Steps between two checkpoints.
+        clock: Says when a checkpoint is due.
         updates: Updates of the weights per step.
         saved: Called with `work` after a checkpoint.
     """
@@ -46,7 +46,7 @@ class Steps(TrainerCallback):
     names: Mapping[str, str]
     extra_values: Callable[[int], Mapping[str, Any]]
     of: int
-    every: int
+    clock: CheckpointClock
     updates: int = 1
     saved: Callable[[Path], None] = lambda work: None
     began: float = field(default_factory=time.perf_counter)
@@ -54,7 +54,7 @@ class Steps(TrainerCallback):
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Request a checkpoint if one is due."""
         step, update = divmod(state.global_step, self.updates)
-        control.should_save = update == 0 and step < self.of and step % self.every == 0
+        control.should_save = update == 0 and step < self.of and self.clock.due(step)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
         """Write the step's line."""
@@ -69,6 +69,7 @@ class Steps(TrainerCallback):
         """Move the complete checkpoint to its place."""
         checkpoint = Path(args.output_dir) / f"{CHECKPOINT}{state.global_step}"
         keep_checkpoint(self.work, checkpoint, state.global_step // self.updates)
+        self.clock.saved()
         self.saved(self.work)
 
 

@@ -12,7 +12,7 @@ import torch
 from datasets import Dataset
 from pluralbench_local import LocalModel
 from pluralbench_local.models import hub_options
-from pluralbench_local.training_job import newest_checkpoint
+from pluralbench_local.training_job import CheckpointClock, newest_checkpoint
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
 from trl.trainer.rloo_config import RLOOConfig
@@ -71,13 +71,13 @@ def optimize_by_trl(
     # With a KL term in the loss, TRL keeps the initial policy itself.
     start = load_policy(source, model.device).eval() if options.kl_steps and not options.kl_coef else None
     reward = _Reward(scorer, prompts, ends, options, done, model, start)
-    of, every, updates = len(steps), options.save_steps, options.updates
+    of, clock, updates = len(steps), CheckpointClock(options.save_steps), options.updates
     with step_lines(work, done, of) as write, trl_session(model, work) as folder:
         trainer = _trainer(source, model, tokenizer, reward, steps, options, folder)
         if options.kl_coef and options.kl_steps:
             reward.start = trainer.ref_model
         trainer.add_callback(
-            Steps(work, write, LOG_NAMES, lambda _: reward.line, of=of, every=every, updates=updates, saved=draw_curves)
+            Steps(work, write, LOG_NAMES, lambda _: reward.line, of=of, clock=clock, updates=updates, saved=draw_curves)
         )
         trainer.train(resume_from_checkpoint=checkpoint and str(checkpoint))
 

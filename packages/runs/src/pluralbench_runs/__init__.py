@@ -6,6 +6,7 @@ from pluralbench_runs.cluster import ClusterConfig, ClusterError
 from pluralbench_runs.command import Program, run
 from pluralbench_runs.errors import OutputError, RecipeError, UserError, did_you_mean, one_line
 from pluralbench_runs.install_hints import install_command, install_weights_command, shell_command
+from pluralbench_runs.interruption import keeping_work
 from pluralbench_runs.locations import Location, PathText, check_commit, public_location
 from pluralbench_runs.model_config import CONFIG_FILES, MODULES_FILE, check_model_folder
 from pluralbench_runs.names import (
@@ -20,6 +21,7 @@ from pluralbench_runs.names import (
 )
 from pluralbench_runs.output import (
     Output,
+    has_work,
     make_readable,
     matches_recipe,
     move_aside,
@@ -84,8 +86,10 @@ __all__ = [
     "environment_secrets",
     "file_digest",
     "first_validation_error",
+    "has_work",
     "install_command",
     "install_weights_command",
+    "keeping_work",
     "log_status",
     "make_readable",
     "matches_recipe",

@@ -7,26 +7,32 @@ therefore printed by a thread, which the interpreter's signal handler wakes thro
 import signal
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pluralbench_runs.progress import announcements, await_announcement, current_progress, log_status
 
-_kept_in: list[Path] = []  # working directories, the innermost last
+_kept_in: list[tuple[Path, Callable[[], bool]]] = []  # directories and whether they have work, the innermost last
 
 
 @contextmanager
-def keeping_work(work: Path) -> Iterator[None]:
-    """Name the directory that keeps finished work, if this context is interrupted."""
-    _kept_in.append(work)
+def keeping_work(folder: Path, has_work: Callable[[], bool]) -> Iterator[None]:
+    """Name the directory that keeps finished work, if this context is interrupted.
+
+    Args:
+        folder: The directory.
+        has_work: Whether it has any, called from another thread.
+    """
+    entry = (folder, has_work)
+    _kept_in.append(entry)
     try:
         yield
     except KeyboardInterrupt:
         await_announcement()
         raise
     finally:
-        _kept_in.remove(work)
+        _kept_in.remove(entry)
 
 
 @contextmanager
@@ -66,5 +72,8 @@ def interruption() -> str:
     """Return the sentence for an interruption now."""
     state = current_progress()
     sentence = f"Interrupted at {state}." if state else "Interrupted."
-    kept = f" Finished work is kept in {_kept_in[0]}; rerun the same command to resume." if _kept_in else ""
-    return sentence + kept
+    for folder, has_work in _kept_in:
+        with suppress(OSError):  # the directory changes meanwhile
+            if has_work():
+                return f"{sentence} Finished work is kept in {folder}; rerun the same command to resume."
+    return f"{sentence} Nothing of this step is kept; rerun the same command." if _kept_in else sentence

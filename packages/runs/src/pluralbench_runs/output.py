@@ -31,8 +31,9 @@ RECIPES = ("recipe.toml", "recipe.json")  # a working directory has one of these
 STAGED, PREVIOUS = "staged", "previous"
 PUBLISHING = "publishing"  # exists while `staged` is moved to the target and the working directory is cleared
 DISCARDED = "discarded"  # what `fresh` discards: removed at the end, and put back if no work was done until then
-# Files of a working directory in which no work was done.
+# Files of a working directory in which no work was done, and what a training has beside them before a checkpoint.
 NO_WORK = re.compile(rf"{LOCK}|{DISCARDED}|recipe\.(toml|json)(\.\d+\.new)?")
+NO_CHECKPOINT = {"log.jsonl", "checkpoint.new", "trl"}
 
 
 @dataclass
@@ -131,7 +132,7 @@ def output_directory(target: Path, recipe: Recipe, *, recipe_file: str, fresh: b
         _recover(target, work)
         _check(target, work, recipe, recipe_file, fresh=fresh)
         write_recipe(recipe, _work_recipe(work, recipe_file))
-        with keeping_work(work):
+        with keeping_work(work, lambda: has_work(work)):
             yield output
     finally:
         if not output.published and _is_idle(work):
@@ -202,17 +203,26 @@ def _put_back(work: Path) -> None:
     """Undo `_discard`."""
     discarded = work / DISCARDED
     if discarded.exists():
+        for name in NO_CHECKPOINT & {path.name for path in work.iterdir() if path.is_dir()}:
+            shutil.rmtree(work / name)
         for path in discarded.iterdir():
             path.replace(work / path.name)
         discarded.rmdir()
 
 
+def has_work(folder: Path) -> bool:
+    """Whether a directory, or one below it, has a file of finished work."""
+    others = (path for path in folder.iterdir() if not NO_WORK.fullmatch(path.name) and path.name not in NO_CHECKPOINT)
+    return any(not path.is_dir() or has_work(path) for path in others)
+
+
 def _is_idle(work: Path) -> bool:
-    return work.exists() and all(NO_WORK.fullmatch(path.name) for path in work.iterdir())
+    return work.exists() and not has_work(work)
 
 
 def _check_work_directory(work: Path) -> None:
-    if not any((work / name).exists() for name in RECIPES) and not _is_idle(work):
+    others = any(not NO_WORK.fullmatch(path.name) for path in work.iterdir())
+    if others and not any((work / name).exists() for name in RECIPES):
         (work / LOCK).unlink(missing_ok=True)
         raise OutputError(f"{work} has files that no build wrote; choose another output directory.")
 
