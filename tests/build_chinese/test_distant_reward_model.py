@@ -245,7 +245,7 @@ def test_a_missing_extra_is_told_before_anything_is_asked(
     words, server = project
     monkeypatch.setattr(reward_model, "find_spec", lambda _: None)
     status, said = run(*words, "--out", "out")
-    assert (status, 'needs an extra: `pip install "build-chinese[train]"`' in said) == (2, True)
+    assert (status, "needs an extra: `uv sync --inexact --package build-chinese --extra train`" in said) == (2, True)
     assert server.requests == []
 
 

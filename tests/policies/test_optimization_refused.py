@@ -162,8 +162,7 @@ def test_what_is_missing_is_said_with_how_to_install_it(
 ) -> None:
     monkeypatch.setattr(base_models, "find_spec", lambda name: None if name == "trl" else name)
     assert refused(base, tmp_path / "out") == (
-        'Policy optimization by rloo needs trl: `pip install "pluralbench-policies[optimize]"`, or in a checkout '
-        "`uv sync --inexact --package pluralbench-policies --extra optimize`."
+        "Policy optimization by rloo needs trl: `uv sync --inexact --package pluralbench-policies --extra optimize`."
     )
 
 

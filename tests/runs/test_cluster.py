@@ -50,7 +50,9 @@ def test_the_variable_of_ray_is_read_like_an_option(monkeypatch: pytest.MonkeyPa
 def test_without_the_extra_the_command_that_installs_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     find = util.find_spec
     monkeypatch.setattr("pluralbench_runs.cluster.find_spec", lambda name: None if name == "ray" else find(name))
-    with pytest.raises(ClusterError, match=r'needs an extra: `pip install "pluralbench-runs\[ray\]"`'):
+    with pytest.raises(
+        ClusterError, match=r"needs an extra: `uv sync --inexact --package pluralbench-runs --extra ray`"
+    ):
         connect(ClusterConfig(address="ray"))
 
 

