@@ -117,7 +117,7 @@ def test_a_human_part_that_is_too_small_is_told_before_anything_is_asked(
     [
         (
             ["resolve", "annotated.jsonl", "--out", "annotated.jsonl"],
-            "annotated.jsonl is an input and would be overwritten; choose another output file.",
+            "annotated.jsonl is an input of this command and would be overwritten; choose another file.",
         ),
         (
             ["resolve", "annotated.jsonl", "--out", "folder"],

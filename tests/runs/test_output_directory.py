@@ -18,10 +18,12 @@ from pluralbench_runs import (
     Recipe,
     RecipeError,
     matches_recipe,
+    open_file,
     output_directory,
     rng_for,
     write_recipe,
 )
+from pluralbench_runs.regular_files import noted_inputs
 
 RECIPE_FILE = "provenance/recipe.toml"
 HOLD = """
@@ -186,6 +188,26 @@ def test_a_fresh_start_that_fails_before_any_work_leaves_the_interrupted_run(tar
         raise KeyboardInterrupt
     with opened(target, TWO) as output:
         assert (output.work / "calls").read_text(encoding="utf-8") == "two"
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_an_input_is_not_replaced_by_a_fresh_start(target: Path, late: bool) -> None:
+    build(target)
+
+    def replace() -> None:
+        with opened(target, ONE, fresh=True) as output:
+            open_file(target / "data.txt").close()
+            output.publish(output.staging())
+
+    with noted_inputs():
+        open_file(target / RECIPE_FILE).close()
+        build(target, TWO, "second", fresh=True)  # a run looks at the recipe of the old one
+        if not late:
+            open_file(target / "data.txt").close()
+            build(target, TWO, "second")  # a run that does not start over may read what is in place
+        with pytest.raises(OutputError, match=r"has an input of this command \(data\.txt\)"):
+            replace()
+    assert data(target) == "second"
 
 
 @pytest.mark.parametrize("fresh", [False, True])

@@ -156,7 +156,7 @@ def annotations(
         accounts=accounts,
         assigned=assigned,
     )
-    report = steps.write_annotated(result, out, [*files, *more, *reviewer, *sorted(tasks.glob("*.jsonl"))])
+    report = steps.write_annotated(result, out, [*files, *more, *reviewer])
     console_output.print_annotated(console, result, out, report)
 
 
@@ -186,7 +186,7 @@ def describe(
     from build_chinese import console_output, steps  # noqa: PLC0415 - --help needs none of it
 
     if figure is not None:
-        steps.check_writable([figure], files)
+        steps.check_writable([figure])
     console_output.print_described(console, steps.describe_files(files), figure)
 
 

@@ -10,7 +10,7 @@ import polars as pl
 from pluralbench_measures.agreement import share_of
 from pluralbench_release import share_text, text_table
 from pluralbench_release.palette import COLORS
-from pluralbench_runs import atomic_write
+from pluralbench_runs import output_file
 
 from build_chinese.audit import Pairs
 from build_chinese.rankings import Row
@@ -146,7 +146,7 @@ def draw_lengths(annotators: Sequence[Mapping[str, Any]], path: Path) -> None:
     axes.set_ylabel("share of marks that prefer it")
     axes.legend(frameon=False, fontsize=8, loc="best")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(path) as new:
+    with output_file(path) as new:
         figure.savefig(new, format="png", metadata={"Software": None})
 
 

@@ -13,7 +13,16 @@ from pluralbench_calls import recording
 from pluralbench_release import LEDGER, RECIPE, reusable_ledgers
 from pluralbench_release.errors import NothingLeft, SourceError
 from pluralbench_release.manifest import STATISTICS
-from pluralbench_runs import OutputError, check_recipe, one_line, output_directory, read_toml, write_recipe, write_text
+from pluralbench_runs import (
+    OutputError,
+    check_output,
+    check_recipe,
+    one_line,
+    output_directory,
+    read_toml,
+    write_recipe,
+    write_text,
+)
 from pluralbench_schemas import RESPONSE
 from pluralbench_studies import CONSENSUS, consensus_counts, is_filled, write_sheet
 from pluralbench_studies.agreement import OPEN
@@ -301,9 +310,8 @@ def write_annotated(annotated: AnnotationResult, out: Path, inputs: Sequence[Pat
     Raises:
         OutputError: A file cannot be written, or a sheet is filled in and not one of `inputs`.
     """
-    check_writable([out])
     report, discuss = out.with_name(f"{out.stem}.report.json"), discussion_sheet(out)
-    check_writable([out, report], inputs)
+    check_writable([out, report])
     if needs_discussion(annotated):
         _write_unless_filled(discuss, annotated.open, inputs)
     for name, frame in {"again": annotated.rounds.again, "third": annotated.rounds.third}.items():
@@ -377,10 +385,9 @@ def resolve_file(path: Path, out: Path) -> RankedPrompts:
 
     Dropped prompts go to OUT.dropped.jsonl. Raises `SourceError`, `NothingLeft` and `OutputError`.
     """
-    check_writable([out])
     dropped_file = out.with_name(f"{out.stem}.dropped.jsonl")
-    check_writable([out, dropped_file], [path])
     annotated = read_rankings(path)
+    check_writable([out, dropped_file])
     rows, dropped = resolve_rows(annotated)
     if not rows:
         raise NothingLeft(f"No prompt of {path} is left: {_format_reasons(dropped)}.")
@@ -401,14 +408,12 @@ def describe_files(files: Sequence[Path]) -> dict[str, Any]:
     return file_figures({path.stem if short else str(path): read_rankings(path, annotated=False) for path in files})
 
 
-def check_writable(files: Sequence[Path], inputs: Sequence[Path] = ()) -> None:
-    """Raise `OutputError` if a file cannot be written or is one of `inputs`."""
+def check_writable(files: Sequence[Path]) -> None:
+    """Raise `OutputError` if a file cannot be written or may not be replaced (`pluralbench_runs.check_output`)."""
     for file in files:
         if file.is_dir():
             raise OutputError(f"{file} is a folder; name a file, such as {file / 'out.jsonl'}.")
-        for path in inputs:
-            if file.exists() and path.exists() and file.samefile(path):
-                raise OutputError(f"{path} is an input and would be overwritten; choose another output file.")
+        check_output(file)
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:

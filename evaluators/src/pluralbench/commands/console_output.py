@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import typer
-from pluralbench_runs import log_status, step, write_text
+from pluralbench_runs import log_status, output_file, step
 
 from pluralbench.commands.terminal import console
 from pluralbench.errors import EvaluationError
@@ -139,7 +139,8 @@ def print_report(report: Report, form: Format = "table", out: Path | None = None
     text = format_report(report, form, None if width is None else min(width, console.width))
     if out is not None:
         try:
-            write_text(out, f"{str(text).rstrip()}\n")
+            with output_file(out) as new:
+                new.write_text(f"{str(text).rstrip()}\n", encoding="utf-8", newline="")
         except OSError as error:
             raise EvaluationError(f"{out} cannot be written: {error.strerror}; choose another file.") from None
         console.print(f"Wrote {out}")

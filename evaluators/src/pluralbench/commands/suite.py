@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from pluralbench_runs import log_status
+from pluralbench_runs import check_output, log_status
 from pluralbench_runs.options import RESULT, Fresh, Options, with_options
 
 from pluralbench.commands.options import Shard, Without
@@ -101,6 +101,8 @@ def suite(
     from pluralbench.evaluation.without import read_item_list  # noqa: PLC0415 - the same
     from pluralbench.leaderboard.checks import parse_location_overrides  # noqa: PLC0415 - the same
 
+    if html is not None:
+        check_output(html)
     listed = None if without is None else read_item_list(without)
     done = run_suite(
         described(model, serving),

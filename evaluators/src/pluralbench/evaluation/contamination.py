@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 from pluralbench_release import read_tables
-from pluralbench_runs import UserError, atomic_write, progress
+from pluralbench_runs import UserError, check_output, output_file, progress
 from pluralbench_tables import write_jsonl
 
 from pluralbench.config import DataConfig
@@ -278,7 +278,13 @@ def _item_texts(name: str, items: pl.DataFrame, ngram: int) -> tuple[int, pl.Dat
 
 
 def check_item_file(path: Path) -> None:
-    """Raise `DataError` if the name of the file for contaminated items has another ending than .jsonl and .parquet."""
+    """Check the file for contaminated items.
+
+    Raises:
+        DataError: Its name ends in neither .jsonl nor .parquet.
+        OutputError: See `check_output`.
+    """
+    check_output(path)
     if path.suffix not in {".jsonl", ".parquet"}:
         raise DataError(f"`out={path}` ends in neither .jsonl nor .parquet; name the file CONTAMINATED.jsonl.")
 
@@ -291,10 +297,10 @@ def write_contaminated(result: Contamination, path: Path) -> None:
     """
     check_item_file(path)
     try:
-        if path.suffix == ".jsonl":
-            write_jsonl(result.items.iter_rows(named=True), path)
-        else:
-            with atomic_write(path) as new:
+        with output_file(path) as new:
+            if path.suffix == ".jsonl":
+                write_jsonl(result.items.iter_rows(named=True), new)
+            else:
                 result.items.write_parquet(new)
     except OSError as error:
         raise DataError(f"{path} cannot be written: {error.strerror}; choose another file.") from None

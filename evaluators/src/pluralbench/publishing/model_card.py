@@ -12,7 +12,7 @@ from pluralbench_release.card import check_yaml
 from pluralbench_release.commits import Head, address, commit, commit_with_retry, open_remote, text_at
 from pluralbench_release.markdown import escape_markdown
 from pluralbench_release.tables import HUB_REPOSITORY
-from pluralbench_runs import one_line, open_file, write_text
+from pluralbench_runs import check_output, one_line, open_file, write_text
 from yaml import YAMLError
 
 from pluralbench.errors import RunError
@@ -56,6 +56,7 @@ def write_model_card(runs: Sequence[Run], model: str) -> str:
     folder = Path(model)
     if folder.is_dir():
         path = folder / CARD
+        check_output(path)
         try:
             with open_file(path) as file:
                 before: str | None = file.read().decode()

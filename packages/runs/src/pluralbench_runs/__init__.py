@@ -1,6 +1,6 @@
 """Building blocks of PluralBench commands: recipes, output directories that resume, progress bars and errors."""
 
-from pluralbench_runs.atomic_files import atomic_write, write_text
+from pluralbench_runs.atomic_files import atomic_write, check_output, output_file, write_text
 from pluralbench_runs.canonical import Json, Seed, canonical_json, digest, file_digest, rng_for
 from pluralbench_runs.cluster import ClusterConfig, ClusterError
 from pluralbench_runs.command import Program, run
@@ -75,6 +75,7 @@ __all__ = [
     "check_file",
     "check_model_folder",
     "check_no_secrets",
+    "check_output",
     "check_path_name",
     "check_recipe",
     "check_split_name",
@@ -97,6 +98,7 @@ __all__ = [
     "one_line",
     "open_file",
     "output_directory",
+    "output_file",
     "parse_toml",
     "progress",
     "public_location",

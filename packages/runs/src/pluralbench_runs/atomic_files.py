@@ -7,7 +7,47 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import get_native_id
 
-from pluralbench_runs.errors import one_line
+from pluralbench_runs.errors import OutputError, one_line
+from pluralbench_runs.regular_files import inputs
+
+# A folder with one of these files is a run, a suite, a study or a release.
+MARKERS = ("run.json", "suite.json", "study.toml", "provenance/manifest.json")
+PAGES = {".html", ".md", ".png", ".svg", ".tex", ".txt"}  # what a user may keep beside a run's own files
+OWN_PAGES = {"README.md", "CHANGELOG.md"}
+SQLITE = b"SQLite format 3\0"
+
+
+def check_output(path: Path) -> None:
+    """Check that a file may be replaced which a user names for output.
+
+    Raises:
+        OutputError: It is an input of the running command, or a part of a run, a release or a ledger.
+    """
+    target = Path(os.path.realpath(path))
+    if not target.is_file():
+        return
+    if target in inputs():
+        raise OutputError(f"{path} is an input of this command and would be overwritten; choose another file.")
+    folders = target.parents if target.suffix not in PAGES else target.parents[: target.name in OWN_PAGES]
+    folder = next((folder for folder in folders for name in MARKERS if (folder / name).is_file()), None)
+    if folder is not None:
+        raise OutputError(f"{path} is a part of {folder} and would be overwritten; choose another file.")
+    with target.open("rb") as file:
+        if target.stem == "ledger" or file.read(len(SQLITE)) == SQLITE:
+            raise OutputError(f"{path} is a ledger and would be overwritten; choose another file.")
+
+
+@contextmanager
+def output_file(path: Path) -> Iterator[Path]:
+    """Write a file that a user names for output: `atomic_write` after `check_output`.
+
+    Raises:
+        OSError: As `atomic_write` raises it.
+        OutputError: As `check_output` raises it.
+    """
+    check_output(path)
+    with atomic_write(path) as new:
+        yield new
 
 
 @contextmanager

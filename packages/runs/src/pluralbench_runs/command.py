@@ -25,6 +25,7 @@ from pluralbench_runs.console import PlainConsole
 from pluralbench_runs.errors import RecipeError, UserError, did_you_mean, one_line
 from pluralbench_runs.guard import run_cli
 from pluralbench_runs.options import field_flags, name_options
+from pluralbench_runs.regular_files import noted_inputs
 from pluralbench_runs.toml_files import value_error
 
 MARKUP: Literal["rich"] = "rich"
@@ -222,7 +223,8 @@ def _naming_options(callback: Callable[..., Any], flags: Mapping[str, str]) -> C
         if problem:
             raise RecipeError(f"{problem}.")
         try:
-            return callback(*args, **values)
+            with noted_inputs():
+                return callback(*args, **values)
         except UserError as error:
             error.args = (name_options(str(error), flags), *error.args[1:])
             raise

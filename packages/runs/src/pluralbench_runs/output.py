@@ -24,10 +24,12 @@ from pluralbench_runs.recipe import (
     recipe_values,
     write_recipe,
 )
+from pluralbench_runs.regular_files import inputs
 from pluralbench_runs.toml_files import value_error
 
 LOCK = "lock"
 RECIPES = ("recipe.toml", "recipe.json")  # a working directory has one of these, like the finished directory
+LEDGERS = ("ledger.parquet", "provenance/ledger.parquet")  # of a run and of a release
 STAGED, PREVIOUS = "staged", "previous"
 PUBLISHING = "publishing"  # exists while `staged` is moved to the target and the working directory is cleared
 DISCARDED = "discarded"  # what `fresh` discards: removed at the end, and put back if no work was done until then
@@ -43,11 +45,13 @@ class Output:
     Attributes:
         target: The finished directory. Only `publish` changes it.
         work: `TARGET.work`, the working directory. It survives a killed process; `publish` removes it.
+        own: Paths below `target` that may be read and replaced; None: all may.
         published: Whether `publish` was called. From then on `work` may belong to another run.
     """
 
     target: Path
     work: Path
+    own: frozenset[Path] | None = None
     published: bool = False
 
     def staging(self) -> Path:
@@ -65,7 +69,11 @@ class Output:
 
         If the process is killed meanwhile, the next call that opens `target` restores the old directory or finishes
         the move.
+
+        Raises:
+            OutputError: The command has read a file in `target` that is not its own.
         """
+        self.check_inputs()
         make_readable(staged)
         (self.work / PUBLISHING).touch()
         if self.target.exists():
@@ -78,6 +86,17 @@ class Output:
             (self.work / name).unlink(missing_ok=True)
         self.published = True
         self.work.rmdir()
+
+    def check_inputs(self) -> None:
+        """Raise `OutputError` if the command has read a file in `target` that is not its own."""
+        folder = self.target.resolve()
+        read = [path for path in sorted(inputs()) if path.is_relative_to(folder)] if self.own is not None else []
+        other = next((path for path in read if path.relative_to(folder) not in (self.own or ())), None)
+        if other is not None:
+            raise OutputError(
+                f"{self.target} has an input of this command ({other.name}) and would be replaced; choose another "
+                "output directory."
+            )
 
 
 def make_readable(folder: Path) -> Path:
@@ -106,7 +125,7 @@ def output_directory(target: Path, recipe: Recipe, *, recipe_file: str, fresh: b
     Raises:
         RecipeError: The recipe has a secret of the environment.
         OutputError: Another recipe made the directory (the message names values that differ), it has other files,
-            another process is writing it, or it is or contains the current directory.
+            another process is writing it, it is or contains the current directory, or `fresh` would replace an input.
     """
     check_no_secrets(recipe, f"of {target}")
     if problem := value_error(recipe_values(recipe)):  # the finished directory could not be read
@@ -126,10 +145,12 @@ def output_directory(target: Path, recipe: Recipe, *, recipe_file: str, fresh: b
         raise OutputError(
             f"Another process is writing {target}; wait for it or choose another output directory."
         ) from None
-    output = Output(target, work)
+    # A resumed run reads what is in place; one that starts over may only take the calls that were recorded.
+    output = Output(target, work, own=frozenset(map(Path, (recipe_file, *LEDGERS))) if fresh else None)
     try:
         _check_work_directory(work)
         _recover(target, work)
+        output.check_inputs()
         _check(target, work, recipe, recipe_file, fresh=fresh)
         write_recipe(recipe, _work_recipe(work, recipe_file))
         with keeping_work(work, lambda: has_work(work)):

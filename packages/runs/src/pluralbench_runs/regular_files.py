@@ -5,6 +5,7 @@ import io
 import os
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pluralbench_runs.errors import UserError
@@ -14,6 +15,23 @@ MAX_FOLDERS = 10_000  # below one that is read by a library
 # Of a file that is read whole because it is small: settings, records, a chat template. The parsed JSON of 16 MiB takes
 # at most 1 GB; the largest configurations of models have less than 1 MB.
 SMALL_BYTES = 16 * 2**20
+
+_noted: list[set[Path]] = []  # real paths of the files that `open_file` opened, for each active `noted_inputs`
+
+
+@contextmanager
+def noted_inputs() -> Iterator[None]:
+    """Note the files that the block opens by `open_file`, so that no output of a command replaces its input."""
+    _noted.append(set())
+    try:
+        yield
+    finally:
+        _noted.pop()
+
+
+def inputs() -> set[Path]:
+    """Return the real paths of the files that were opened in the active `noted_inputs` blocks."""
+    return {path for opened in _noted for path in opened}
 
 
 def open_file(path: Path) -> io.BufferedReader:
@@ -31,6 +49,8 @@ def open_file(path: Path) -> io.BufferedReader:
         raise OSError(errno.EINVAL, IRREGULAR, str(path)) from None
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode):
+        for opened in _noted:
+            opened.add(Path(os.path.realpath(path)))
         return open(descriptor, "rb")  # noqa: PTH123 - a file descriptor
     os.close(descriptor)
     if stat.S_ISDIR(mode):

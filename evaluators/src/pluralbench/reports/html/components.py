@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from pluralbench_measures.bootstrap import Estimate
-from pluralbench_runs import write_text
+from pluralbench_runs import output_file
 
 from pluralbench.errors import EvaluationError
 from pluralbench.results import numbers
@@ -301,7 +301,8 @@ def save_page(text: str, out: Path) -> None:
     """
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        write_text(out, text)
+        with output_file(out) as new:
+            new.write_text(text, encoding="utf-8", newline="")
     except OSError as error:
         raise EvaluationError(f"{out} cannot be written: {error.strerror}.") from None
 
