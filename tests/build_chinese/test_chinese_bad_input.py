@@ -139,7 +139,7 @@ def test_a_human_part_that_is_too_small_is_told_before_anything_is_asked(
         (
             [*TASKS[:-2], "--overlap", 0, "--out", "tasks"],
             "n0 has 5 tasks for different annotators, and there are only 4 annotators; add annotators or set "
-            "`tasks.several_of_a_prompt=True`.",
+            "`tasks.several_of_a_prompt = true` of the recipe.",
         ),
         (TASKS[:7], "There are no annotators; name at least one."),
         (

@@ -147,7 +147,7 @@ def test_a_reference_with_another_vocabulary(language_models: Folders) -> None:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-@pytest.mark.parametrize("device", ["cuda", "cuda:1"])
+@pytest.mark.parametrize("device", ["cuda", "cuda:1", "spread"])
 def test_a_gpu_that_is_not_there(classifiers: Folders, device: str) -> None:
     with pytest.raises(DeviceError) as failed:
         load(classifiers(), device=device)
@@ -160,9 +160,8 @@ def test_a_device_that_nobody_knows(classifiers: Folders) -> None:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-@pytest.mark.parametrize("device", ["auto", "spread"])
-def test_without_a_gpu_a_model_runs_on_the_cpu(classifiers: Folders, llama: Classifier, device: str) -> None:
-    model: Any = load(classifiers(), device=device)
+def test_without_a_gpu_a_model_runs_on_the_cpu(classifiers: Folders, llama: Classifier) -> None:
+    model: Any = load(classifiers(), device="auto")
     assert score(model, GROUPS).scores == score(llama, GROUPS).scores
 
 

@@ -30,6 +30,15 @@ def test_every_benchmark_is_listed_with_where_it_comes_from(run: Command) -> Non
         assert f"data: {described.data} on the Hub" in " ".join(block.split()) or described.data is None
 
 
+def test_a_file_is_not_on_the_hub(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").mkdir()
+    for location in ("data.jsonl", "./mine/x", "mine", "/data/rows.csv"):
+        (tmp_path / "mine.toml").write_text(f"title = 'Mine'\ndata = '{location}'\n", encoding="utf-8")
+        status, said, _ = run("list", "mine.toml")
+        assert (status, f"data: {location}\n" in said, "on the Hub" in said) == (0, True, False)
+
+
 def test_the_rows_are_json(run: Command) -> None:
     rows = {row["name"]: row for row in json.loads(run("list", "--json")[1])}
     assert list(rows) == [*known_benchmarks(), *known_suites()]

@@ -36,6 +36,20 @@ def words(talker: str, model: str, data: Path) -> list[Any]:
     return ["optimize", *given, *BY_PPO, *JUDGED]
 
 
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["--judge", "gpt-5"], "--judge, --judge-*, --measure"),
+        (["--judge-base-url", "http://x"], "--judge, --judge-*, --measure"),
+        (["--sample-n", "2", "--fresh"], "--sample-*, --fresh"),
+        (["--sample-temperature", "0.5", "--reuse", "."], "--sample-*, --reuse"),
+    ],
+)
+def test_verl_takes_no_option_of_the_judge(run: Command, words: list[str], named: str) -> None:
+    status, _, log = run("optimize", "--policy", "p", "--reward", "r", "--engine", "verl", *words)
+    assert (status, f"leave out {named}." in log) == (2, True)
+
+
 @pytest.fixture
 def scored(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """One more for each step whose completions are scored."""

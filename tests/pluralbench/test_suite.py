@@ -16,6 +16,7 @@ from pluralbench.config import ScoringConfig
 from pluralbench.contract import Group
 from pluralbench.data.suites import Suite, find_suite, known_suites
 from pluralbench.errors import BenchmarkError, EvaluationError, RunError
+from pluralbench.evaluation.compare_suites import compare_suites
 from pluralbench.results import Run
 from pluralbench.results.metrics_frame import Place, metrics_frame
 from pluralbench.results.suite import SUITE_FILE, SuiteRecord, SuiteRun, load_suite
@@ -265,8 +266,36 @@ def test_a_row_of_some_columns_says_which_are_missing(small: Path, model: str, r
     status, table, _ = run(*words, "--only", "First", "--only", "b")
     assert status == 0
     assert "mean of 1 of 2" in table
+    assert "Mean over 1 of 2 columns (without Others), unweighted." in " ".join(table.split())
     missing = "Columns without a number, because benchmarks were not run: Others (1 of 2: c)."
     assert missing in " ".join(table.split())
+
+
+def test_two_suites_are_compared_by_their_benchmarks_and_means(small: Path, run: Command, tmp_path: Path) -> None:
+    suites = [
+        pluralbench.suite(one, small, only=only, out=tmp_path / one.__name__)
+        for one, only in ((by_text, ["a", "b", "c"]), (by_length, ["a", "b"]))
+    ]
+    both = [tmp_path / "by_text", tmp_path / "by_length"]
+    found = json.loads(run("compare", *both, "--json")[1])
+    assert list(found["benchmarks"]) == ["a", "b"]
+    assert (list(found["means"]), found["left_out"]) == (["First", "mean"], ["c"])
+    pluralbench.suite(by_length, small, out=both[1])
+    found = json.loads(run("compare", *both, "--json")[1])
+    numbers = [{key: one.headline.value for key, one in load_suite(path).runs.items()} for path in both]
+    for name, own in found["benchmarks"].items():
+        assert own["headline"] == pluralbench.compare(suites[0].runs[name].path, both[1] / name).as_dict()["headline"]
+    by_hand = [first["a"] / 2 + (first["b"] + first["c"]) / 4 for first in numbers]
+    mean = found["means"]["mean"]
+    assert [mean["first"], mean["second"], mean["difference"]] == pytest.approx([*by_hand, by_hand[1] - by_hand[0]])
+    assert mean["low"] < mean["difference"] < mean["high"]
+    assert (mean["p_value"] < 0.05) == (mean["low"] > 0 or mean["high"] < 0)
+    status, said, _ = run("compare", *both)
+    assert (status, " on 3 benchmarks" in " ".join(said.split())) == (0, True)
+    with pytest.raises(RunError, match="are different suites"):
+        compare_suites(
+            suites[0], pluralbench.suite(by_text, "plural", only=["Chinese"], data="sample", out=tmp_path / "o")
+        )
 
 
 def test_a_server_that_dies_leaves_what_was_scored(small: Path, model: str, run: Command, tmp_path: Path) -> None:

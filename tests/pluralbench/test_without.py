@@ -42,6 +42,34 @@ def test_the_numbers_are_those_of_a_run_on_the_other_items(pairs: Callable[..., 
     assert whole.items_counted == 12
 
 
+def test_subsets_of_which_no_item_is_left_are_named(run: Command, tmp_path: Path) -> None:
+    entry = tmp_path / "mine.toml"
+    entry.write_text(
+        "title = 'Mine'\n[columns]\nsubset = 'subset'\n[sections]\nHard = { a = 1, b = 1 }\nEasy = { c = 1 }\n",
+        encoding="utf-8",
+    )
+    rows = [
+        {"id": f"{name}{n}", "prompt": f"{name}{n}?", "chosen": "yes", "rejected": "no" * n, "subset": name}
+        for name in "abc"
+        for n in (1, 2)
+    ]
+    data = write(tmp_path / "p.jsonl", rows)
+    name = scored(str(entry), data, tmp_path / "run").config.benchmark.name
+    write(tmp_path / "listed.jsonl", items("a1", "a2", "c1", benchmark=name).to_dicts())
+    status, said, _ = run("report", tmp_path / "run", "--without", tmp_path / "listed.jsonl")
+    assert status == 0
+    note = (
+        f"{name} without the items has no item left of Hard: 1 of 2 subsets (a); its numbers are of the other subsets."
+    )
+    assert note.replace(" ", "") in "".join(said.split())
+
+
+def test_a_list_in_place_of_an_id_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "listed.jsonl", [{"benchmark": "pairs", "config": "p", "id": [1]}])
+    with pytest.raises(RunError, match="has lists or objects in the column `id`"):
+        read_item_list(path)
+
+
 def test_rankings_lose_all_rows_of_an_item(tmp_path: Path) -> None:
     rows = [
         {"id": f"r{number}", "prompt": f"{number}?", "responses": ["a", "bb" * number, "ccc"], "rank": [1, 2, 3]}

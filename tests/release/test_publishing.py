@@ -1,7 +1,9 @@
 """Publishing: what may not be published, and the versions of a release on a Hub that answers as the Hub does."""
 
+import errno
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -286,6 +288,20 @@ def test_what_was_interrupted_is_finished_by_the_same_command(
     assert len(repository.messages()) == 3
     assert published(hub, "v1.1.0") == files_of(directory)
     assert verify(directory) == []
+
+
+def test_a_disk_that_is_full_after_publishing_leaves_what_is_published(
+    run: Run, release: Make, hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    monkeypatch.setattr("pluralbench_release.publishing.atomic_write", full)
+    status, said = run("publish", release(), "org/name", "--create")
+    assert status == 2
+    assert " is published (http" in said
+    assert "(No space left on device); download it" in said
+    assert [*hub.repository("org/name").references("tags")] != []
 
 
 @pytest.mark.heavy

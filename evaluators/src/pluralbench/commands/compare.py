@@ -10,8 +10,8 @@ from pluralbench_runs.options import AsJson
 
 
 def compare(
-    first: Annotated[Path, typer.Argument(metavar="FIRST", help="A run directory.")],
-    second: Annotated[Path, typer.Argument(metavar="SECOND", help="Another run directory, on the same items.")],
+    first: Annotated[Path, typer.Argument(metavar="FIRST", help="Directory of a run or a suite.")],
+    second: Annotated[Path, typer.Argument(metavar="SECOND", help="Another run or suite, on the same items.")],
     *,
     differing_text: Annotated[
         bool,
@@ -21,7 +21,8 @@ def compare(
 ) -> None:
     """Compare two runs by paired tests of the overall number and its parts, on the decisions they share.
 
-    The result is a table and a sentence that says which model is better, or that they cannot be told apart.
+    The result is a table and a sentence that says which model is better, or that they cannot be told apart. Of two
+    suites, the overall numbers of their benchmarks and the means are compared.
 
     Examples:
 
@@ -34,15 +35,27 @@ def compare(
     log_status("Reading runs...")
     from pluralbench.commands.console_output import print_lines, print_tables  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.evaluation.compare import compare as compare_runs  # noqa: PLC0415 - the same
+    from pluralbench.evaluation.compare_suites import compare_suites  # noqa: PLC0415 - the same
     from pluralbench.reports.comparison import (  # noqa: PLC0415 - the same
         comparison_notes,
         comparison_table,
         heading_lines,
+        suites_notes,
+        suites_table,
     )
     from pluralbench.reports.sheets import title_of  # noqa: PLC0415 - the same
     from pluralbench.results.evaluations import EvaluationRunConfig  # noqa: PLC0415 - the same
     from pluralbench.results.runs import load_run  # noqa: PLC0415 - the same
+    from pluralbench.results.suite import SUITE_FILE, load_suite  # noqa: PLC0415 - the same
 
+    if all((path / SUITE_FILE).is_file() for path in (first, second)):
+        suites = compare_suites(load_suite(first), load_suite(second), differing_text=differing_text)
+        if as_json:
+            typer.echo(terminal_json(suites.as_dict()))
+            return
+        print_tables([suites_table(suites)])
+        print_lines([*suites_notes(suites), "", suites.sentence])
+        return
     runs = [load_run(path, EvaluationRunConfig) for path in (first, second)]
     comparison = compare_runs(*runs, differing_text=differing_text)
     if as_json:

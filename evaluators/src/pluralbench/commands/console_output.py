@@ -9,8 +9,9 @@ from pluralbench_runs import log_status, output_file, step
 
 from pluralbench.commands.terminal import console
 from pluralbench.errors import EvaluationError
-from pluralbench.evaluation.without import ItemList, suite_without_items
+from pluralbench.evaluation.without import ItemList, emptied_subsets, suite_without_items
 from pluralbench.reports import Format
+from pluralbench.reports.contamination import emptied_note
 from pluralbench.reports.downstream import curve_table, downstream_notes
 from pluralbench.reports.layout import WIDTH, wrapped
 from pluralbench.reports.overview import overview
@@ -54,7 +55,11 @@ def print_suite(done: SuiteRun, form: Format, html: Path | None = None, without:
             "shards of each benchmark by `pluralbench merge`, and rerun this command without --shard for the row."
         )
         return
-    print_report(report_suites([done, *([suite_without_items(done, without.items)] if without else [])]), form)
+    suites = [done, *([suite_without_items(done, without.items)] if without else [])]
+    emptied = {name: emptied_subsets(run, suites[-1].runs[name]) for name, run in done.runs.items()}
+    report = report_suites(suites)
+    notes = [emptied_note(name, subsets) for name, subsets in emptied.items() if subsets]
+    print_report(report._replace(notes=[*report.notes, *notes]), form)
     if html is not None:
         from pluralbench.reports.html.report import write_html  # noqa: PLC0415 - only needed for the page
         from pluralbench.results.finding import find_runs  # noqa: PLC0415 - the same

@@ -14,6 +14,7 @@ from pluralbench.commands.options import DRAW, Benchmark, Out
 from pluralbench.commands.terminal import console
 from pluralbench.config import (
     ClusterConfig,
+    ConnectionConfig,
     DataConfig,
     DownstreamPromptConfig,
     OutcomeConfig,
@@ -109,6 +110,15 @@ def optimize(
     prompts = {"location": train or data.location, "split": train_split} if has_own_prompts else {}
     tasks = data.model_copy(update=prompts)
     if engine == "verl":
+        unused = {
+            "--judge, --judge-*, --measure": (outcome, judge_connection) != (OutcomeConfig(), ConnectionConfig()),
+            "--sample-*": (sampling, samples) != (SamplingConfig(), 1),
+            "--reuse": reuse is not None,
+            "--fresh": fresh,
+        }
+        if any(unused.values()):
+            given = ", ".join(option for option, is_given in unused.items() if is_given)
+            raise RecipeError(f"--engine verl judges nothing and resumes by itself; leave out {given}.")
         folder = Path(out or Path("runs") / f"{Path(benchmark).stem}-{Path(policy).name}-verl-{name}")
         run_verl(
             start,

@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 
 from pluralbench_runs import FrozenModel, did_you_mean, first_validation_error, read_toml
 from pluralbench_tables import SPREADSHEET, Dialect, Quoting, Separator
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from pluralbench.config import OnEmpty, Vote
 from pluralbench.data.fields import LISTS, Columns, Credit, FurtherMetric, HistoryRows, Reference, is_unset
@@ -20,6 +20,7 @@ from pluralbench.data.strata import Stratum
 from pluralbench.errors import BenchmarkError
 
 PERSONA_JUDGE: Literal["persona-judge"] = "persona-judge"
+MIN_WEIGHT, MAX_WEIGHT = 1e-6, 1_000_000  # of a subset; published weights are 1, or numbers of items
 
 
 def _is_unanimous(vote: object) -> bool:
@@ -103,6 +104,20 @@ class Benchmark(FrozenModel):
     history: HistoryRows | None = Field(None, exclude_if=is_unset)
     strata: tuple[Stratum, ...] = Field((), exclude_if=is_unset)
     vote: Vote = Field("unanimous", exclude_if=_is_unanimous)
+
+    @field_validator("sections", "legacy_sections")
+    @classmethod
+    def _weigh(cls, sections: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
+        for section, weights in sections.items():
+            for subset, weight in weights.items():
+                if weight != 0 and not MIN_WEIGHT <= weight <= MAX_WEIGHT:
+                    raise ValueError(
+                        f"the weight {weight:g} of {subset} in {section} is neither 0 nor a number from {MIN_WEIGHT:g} "
+                        f"to {MAX_WEIGHT:,}"
+                    )
+            if not any(weights.values()):
+                raise ValueError(f"the section {section} has no weight above 0")
+        return sections
 
     @property
     def dialect(self) -> Dialect:

@@ -85,6 +85,30 @@ class Difference:
         return self.p_value is not None and self.p_value < 1 - CONFIDENCE
 
 
+def difference_sentence(names: tuple[str, str], head: Difference, sample: str) -> str:
+    """Say which of two models is better, or that they cannot be told apart.
+
+    Args:
+        names: Names of the models.
+        head: The second's number minus the first's.
+        sample: What the numbers are over, such as "on these 24 prompts".
+    """
+    first, second = names
+    if head.difference is None:
+        return f"{second} and {first} cannot be compared: one of the runs has no overall number."
+    difference = f"{second} minus {first} is {points(head.difference)} points"
+    if head.low is None or head.high is None or head.p_value is None:
+        return f"{difference} {sample}, which are too few for an interval."
+    p = f"p = {p_value(head.p_value)}".replace("= <", "< ")
+    ends = f"{points(head.low)} to {points(head.high)}"
+    if not head.significant:
+        return f"{second} and {first} cannot be told apart {sample}: {difference} (95% interval {ends}, {p})."
+    better, worse = (second, first) if head.difference > 0 else (first, second)
+    low, high = sorted(100 * abs(end) for end in (head.low, head.high))
+    by = f"{100 * abs(head.difference):.1f} points"
+    return f"{better} is better than {worse} by {by} {sample} (95% interval {low:.1f} to {high:.1f}, {p})."
+
+
 @dataclass(frozen=True)
 class RunComparison:
     """The differences of two runs on the decisions they share.
@@ -127,21 +151,9 @@ class RunComparison:
     @property
     def sentence(self) -> str:
         """The overall result in a sentence: which model is better, or that the two cannot be told apart."""
-        (first, second), head = self.names, self.headline
-        if head.difference is None:
-            return f"{second} and {first} cannot be compared: one of the runs has no overall number."
-        sample = f"on these {head.clusters or 0:,} {self.clustered_by}"
-        difference = f"{second} minus {first} is {points(head.difference)} points"
-        if head.low is None or head.high is None or head.p_value is None:
-            return f"{difference} {sample}, which are too few for an interval."
-        p = f"p = {p_value(head.p_value)}".replace("= <", "< ")
-        ends = f"{points(head.low)} to {points(head.high)}"
-        if not head.significant:
-            return f"{second} and {first} cannot be told apart {sample}: {difference} (95% interval {ends}, {p})."
-        better, worse = (second, first) if head.difference > 0 else (first, second)
-        low, high = sorted(100 * abs(end) for end in (head.low, head.high))
-        by = f"{100 * abs(head.difference):.1f} points"
-        return f"{better} is better than {worse} by {by} {sample} (95% interval {low:.1f} to {high:.1f}, {p})."
+        return difference_sentence(
+            self.names, self.headline, f"on these {self.headline.clusters or 0:,} {self.clustered_by}"
+        )
 
     @property
     def untested(self) -> pl.DataFrame:

@@ -65,6 +65,9 @@ def read_item_list(path: Path) -> ItemList:
             f"{path} has no column `{missing}`; a list of items has the columns {', '.join(LISTED)}, as "
             "`pluralbench contamination --out` writes them."
         )
+    nested = next((name for name in LISTED if frame.schema[name].is_nested()), None)
+    if nested is not None:
+        raise RunError(f"{path} has lists or objects in the column `{nested}`; a list of items has a text or a number.")
     items = frame.select(pl.col(name).cast(pl.String) for name in LISTED)
     for name in LISTED:
         if items[name].has_nulls():
@@ -92,6 +95,26 @@ def without_items(run: Run, items: pl.DataFrame) -> WithoutItems:
     counts = [frame.select("config", "id").n_unique() for frame in (run.items, kept)]
     metrics = _metrics(run, kept) if kept.height else metrics_frame(())
     return WithoutItems(replace(run, metrics=metrics, frames={"items": kept}), counts[0] - counts[1], own.height)
+
+
+def emptied_subsets(run: Run, other: Run) -> str:
+    """Name the subsets, by section, of which no item is left; "" if there are none.
+
+    Args:
+        run: A run.
+        other: The same run without some items.
+    """
+    sections = run.config.benchmark.description.section_of
+    (before, after) = (one.items["subset"].drop_nulls().unique(maintain_order=True).to_list() for one in (run, other))
+    left, places = set(after), dict.fromkeys(sections.get(name) for name in before)
+    parts = []
+    for section in places:
+        own = [name for name in before if sections.get(name) == section]
+        gone = [name for name in own if name not in left]
+        if gone:
+            of = f"{section}: " if section else ""
+            parts.append(f"{of}{len(gone):,} of {len(own):,} subsets ({', '.join(gone)})")
+    return "; ".join(parts)
 
 
 def suite_without_items(suite: SuiteRun, items: pl.DataFrame) -> SuiteRun:

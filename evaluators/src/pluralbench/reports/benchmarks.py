@@ -2,7 +2,10 @@
 
 from collections.abc import Iterator, Mapping
 from itertools import chain
+from pathlib import Path
 from typing import Any
+
+from pluralbench_release.tables import HUB_REPOSITORY
 
 from pluralbench.data.benchmarks import Benchmark, BenchmarkEntry
 from pluralbench.data.suites import Suite
@@ -28,13 +31,19 @@ def benchmark_rows(benchmarks: Mapping[str, BenchmarkEntry]) -> list[Row]:
             # Patterns of subsets stand for the subsets, which only the items show.
             "overall": overall_rule(described.fit_to([*described.section_of, *chain(*described.groups.values())])),
             "license": described.card.license,
-            "hub": described.data,
-            "source": described.card.source,
+            "hub": None if _is_here(described.data) else described.data,
+            "source": described.data if _is_here(described.data) else described.card.source,
             "data": described.card.accepts,
             "verbs": _verbs(described),
         }
         for name, described in benchmarks.items()
     ]
+
+
+def _is_here(location: str | None) -> bool:
+    """Whether data are a file or folder, and not a repository on the Hub (ORG/NAME)."""
+    name = str(location).partition("@")[0]
+    return location is not None and (Path(location).exists() or HUB_REPOSITORY.fullmatch(name) is None)
 
 
 def _unit(benchmark: Benchmark) -> str:

@@ -7,6 +7,7 @@ import polars as pl
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 
 from pluralbench.evaluation.compare import MIN_TESTED, RunComparison
+from pluralbench.evaluation.compare_suites import SuiteComparison
 from pluralbench.reports.tables import Column, Row, Table
 from pluralbench.results.numbers import p_value, points
 
@@ -64,6 +65,28 @@ def comparison_notes(comparison: RunComparison) -> Iterator[str]:
     yield f"Decisions that only A gets right: {comparison.only_first:,}; only B: {comparison.only_second:,}."
     if comparison.left_out:
         yield f"{comparison.left_out:,} decisions are in only one of the runs and were left out."
+
+
+def suites_table(suites: SuiteComparison) -> Table:
+    """Make a row for each benchmark, each column of several benchmarks, and the mean."""
+    listed = {name: (one.headline, suites.p_holm[name]) for name, one in suites.benchmarks.items()}
+    listed |= {name: (one, None) for name, one in suites.means.items() if name not in listed}
+    rows = [
+        Row(name, (one.first, one.second, one.estimate, one.p_value, "" if adjusted is None else adjusted))
+        for name, (one, adjusted) in listed.items()
+    ]
+    return Table("", "", COLUMNS, rows)
+
+
+def suites_notes(suites: SuiteComparison) -> Iterator[str]:
+    """Yield the sentences below the table of two suites."""
+    yield f"A: {suites.names[0]} ({suites.first}). B: {suites.names[1]} ({suites.second})."
+    yield (
+        "Overall numbers in percent; differences in points, with 95% intervals. The intervals of means assume that the "
+        f"benchmarks are independent. Holm: p adjusted for the {len(suites.benchmarks):,} benchmarks."
+    )
+    if suites.left_out:
+        yield f"Run by only one of the suites, and left out: {', '.join(suites.left_out)}."
 
 
 def _name(row: Mapping[str, Any]) -> str:

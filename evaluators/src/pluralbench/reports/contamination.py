@@ -9,7 +9,7 @@ from pluralbench.data.overlap import KINDS, NEAR, SHINGLE
 from pluralbench.data.training_texts import PARTS, Part
 from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.contamination import ITEM, ComparedBenchmark, Contamination
-from pluralbench.evaluation.without import ItemList, WithoutItems, without_items
+from pluralbench.evaluation.without import ItemList, WithoutItems, emptied_subsets, without_items
 from pluralbench.reports.sheets import sheets_of
 from pluralbench.reports.tables import Column, Row, Table
 from pluralbench.reports.writing import Report
@@ -190,9 +190,16 @@ def _fields(other: WithoutItems) -> dict[str, Any]:
     return {name: getattr(other.run.headline, name) for name in NUMBERS} | {"removed": other.removed}
 
 
+def emptied_note(name: str, emptied: str) -> str:
+    """Say which subsets of a benchmark have no item left, from `emptied_subsets`."""
+    return f"{name} without the items has no item left of {emptied}; its numbers are of the other subsets."
+
+
 def _notes_without(pairs: Sequence[tuple[Run, WithoutItems]], listed: ItemList) -> list[str]:
     notes = {}
     for run, other in pairs:
+        if emptied := emptied_subsets(run, other.run):
+            notes[f"{run.config.benchmark.name}: {emptied}"] = emptied_note(run.config.benchmark.name, emptied)
         name = run.config.benchmark.name
         if not other.listed:
             names = ", ".join(listed.items["benchmark"].unique().sort()) or "no item"

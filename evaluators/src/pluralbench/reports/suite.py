@@ -94,7 +94,9 @@ def _mean_notes(suites: Sequence[SuiteRun]) -> Iterator[str]:
     means: dict[str, list[str]] = {}
     for done, name in zip(suites, _names(suites), strict=True):
         if done.mean.columns:
-            means.setdefault(f"{done.mean.columns} of {done.mean.total} columns", []).append(clean(name))
+            absent = [column.name for column in done.suite.columns if done.column(column).value is None]
+            without = f" (without {', '.join(absent)})" if absent else ""
+            means.setdefault(f"{done.mean.columns} of {done.mean.total} columns{without}", []).append(clean(name))
     for share, names in means.items():
         models = f" of {', '.join(names)}" if len(means) > 1 else ""
         yield f"Mean{models} over {share}, unweighted."

@@ -214,11 +214,11 @@ def resolve_device(name: str) -> torch.device:
     return device
 
 
-def all_gpus() -> list[str]:
-    """Return the names of all GPUs. Raises `DeviceError` if there are none."""
+def all_gpus(device: str = ALL_GPUS) -> list[str]:
+    """Return the names of all GPUs. Raises `DeviceError` if there are none, which names `device`."""
     gpus = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
     if not gpus:
-        raise DeviceError(NO_GPU.format(device=ALL_GPUS))
+        raise DeviceError(NO_GPU.format(device=device))
     return gpus
 
 
@@ -234,7 +234,7 @@ def describe_weights(model: LocalModel) -> str:
 
 
 def _load_model(kind: Any, source: LocalModel) -> PreTrainedModel:
-    spread = source.device == "spread"
+    spread = source.device == "spread" and bool(all_gpus("spread"))  # an error without a GPU
     device = None if spread else resolve_device(source.device)
     placement: dict[str, Any] = {"device_map": "auto"} if spread else {}
     if device is not None:

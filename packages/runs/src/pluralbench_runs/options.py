@@ -157,6 +157,9 @@ def name_options(message: str, flags: Mapping[str, str]) -> str:
 
     def replace(match: re.Match[str]) -> str:
         flag = flags.get(match["name"])
+        if flag is None and "." in match["name"]:  # a key of the recipe alone, in the form of its file
+            value = "" if match["value"] == "..." else f" = {match['value'].lower()}"
+            return f"`{match['name']}{value}` of the recipe"
         return match[0] if flag is None else f"`{_as_option(flag, match['value'])}`"
 
     return ARGUMENT.sub(replace, message)
