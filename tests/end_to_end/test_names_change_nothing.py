@@ -10,6 +10,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from build_chinese.annotation.tasks import build_tasks
@@ -29,6 +30,7 @@ from made_runs import decision, run_of
 from pluralbench import compare
 from pluralbench.data.verdict_tables import check_verdicts
 from pluralbench.downstream.correlate import correlate
+from pluralbench.downstream.curves import OutcomeTable, curve_numbers, index_names
 from pluralbench.evaluation.agree import agree
 from pluralbench.metrics.certainty import all_verdict_metrics
 from pluralbench.metrics.third_person import check_labels, compare_with_people
@@ -168,6 +170,19 @@ def runs(name: Rename, mix: Mix, _: Path) -> Any:
     return numbers, (head.difference, head.low, head.high, head.p_value), (found.only_first, found.only_second)
 
 
+CANDIDATES = np.random.default_rng(3).random((2, 24, 4))
+
+
+def best_of_n(name: Rename, mix: Mix, _: Path) -> Any:
+    """Best-of-k: rewards and outcomes of candidates, with people as clusters."""
+    order = mix(range(24))
+    cluster, _names = index_names(pl.Series([name(f"u{place // 3}") for place in order]))
+    rewards, outcomes = CANDIDATES[:, order]
+    table = OutcomeTable(np.zeros(24, dtype=np.int64), cluster, ["c"], {"m": rewards}, outcomes, {})
+    numbers = curve_numbers(table, (1, 2, 4), by_config=True)
+    return [(place, estimate.value, estimate.low, estimate.high) for place, estimate in numbers]
+
+
 SCORES = [(f"q{number}", DRAW.random(), DRAW.random()) for number in range(30)]
 
 
@@ -212,7 +227,18 @@ def correlated(name: Rename, mix: Mix, folder: Path) -> Any:
     return {name: astuple(statistic) for name, statistic in correlate(*files).statistics.items()}
 
 
-MEMBERS = [chinese, multilingual, persona_judge, personalized, ratings, runs, published, verdict_metrics, correlated]
+MEMBERS = [
+    chinese,
+    multilingual,
+    persona_judge,
+    personalized,
+    ratings,
+    runs,
+    best_of_n,
+    published,
+    verdict_metrics,
+    correlated,
+]
 
 
 def flat(value: Any) -> list[Any]:
