@@ -64,6 +64,31 @@ def test_clusters_that_are_all_or_nothing_are_decisions_and_independent_ones_cou
     assert width["apart"] == pytest.approx(2 * 1.96 * np.sqrt(0.21 / 1000), rel=0.12)
 
 
+@pytest.mark.parametrize(
+    "marks", [np.arange(9) / 8, np.array([0, 0.5, 1])], ids=["a share of eight pairs", "two votes"]
+)
+@pytest.mark.parametrize("right", [0.5, 0.7, 0.9])
+def test_a_mean_of_credits_is_covered_as_often_as_it_says_by_an_interval_of_students_width(
+    marks: np.ndarray, right: float
+) -> None:
+    """Against Student's interval of the mean, by scipy, on the same draws."""
+    generator, draws, size = np.random.default_rng(3), 200, 200
+    pairs = len(marks) - 1
+    drawn = marks[generator.binomial(pairs, right, (draws, size))]
+    held, widths, students = 0, [], []
+    for sample in drawn:
+        tilted = perturb(sums_of(np.zeros(size, dtype=np.int64), np.arange(size), sample))
+        found = tilted.share(tilted.sources[0].pooled([0]), [[0]], size, size)
+        assert found.low is not None
+        assert found.high is not None
+        held += found.low <= right <= found.high
+        widths.append(found.high - found.low)
+        low, high = t.interval(0.95, size - 1, sample.mean(), sample.std(ddof=1) / size**0.5)
+        students.append(high - low)
+    assert 0.92 <= held / draws <= 0.99
+    assert np.mean(widths) == pytest.approx(np.mean(students), rel=0.1)
+
+
 def test_strata_drawn_in_fixed_numbers_make_the_interval_narrower() -> None:
     """Two halves of 100 decisions, 90 and 10 % right: their mean is far surer than a coin's 200 throws."""
     leaf, cluster = np.repeat([0, 1], 100), np.arange(200)

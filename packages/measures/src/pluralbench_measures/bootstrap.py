@@ -46,12 +46,15 @@ class Sums:
     """Sums of decisions by cluster and leaf.
 
     Attributes:
-        won: Number of right decisions. Shape (clusters, leaves).
+        won: Number of right decisions, or their credits from 0 to 1. Shape (clusters, leaves).
         counts: Number of all decisions. Shape (clusters, leaves).
+        partial: Sum of c (1 - c) over the decisions' credits c, by which they vary less than right and wrong ones of
+            the same mean. Shape (leaves,). Default: each decision is right or wrong.
     """
 
     won: Array
     counts: Array
+    partial: Array | float = 0.0
 
 
 @dataclass(frozen=True)
@@ -99,14 +102,16 @@ def sums_of(
     Args:
         leaf: Leaf of each row, numbered from 0.
         cluster: Cluster of each row, numbered from 0.
-        won: Number of right decisions in each row, such as 0 or 1.
+        won: Number of right decisions in each row, such as 0 or 1, or its credit from 0 to 1.
         counts: Number of decisions in each row. Default: 1 each.
         shape: Number of clusters and of leaves. Default: the largest numbers that occur, plus one.
     """
     shape = shape or (int(cluster.max(initial=-1)) + 1, int(leaf.max(initial=-1)) + 1)
-    sums = Sums(np.zeros(shape), np.zeros(shape))
+    counts = np.ones_like(won) if counts is None else counts
+    partial = (ratio(won, counts, 0.0) * (counts - won)).clip(min=0)
+    sums = Sums(np.zeros(shape), np.zeros(shape), np.bincount(leaf, partial, shape[1]).astype(np.float64))
     np.add.at(sums.won, (cluster, leaf), won)
-    np.add.at(sums.counts, (cluster, leaf), np.ones_like(won) if counts is None else counts)
+    np.add.at(sums.counts, (cluster, leaf), counts)
     return sums
 
 

@@ -11,10 +11,11 @@ equals the variance of a bootstrap over clusters. With few clusters there are co
   weight of one cluster. A section of three items with equal outcomes thus has a variance, and so has a single item.
 - A share has the binomial interval at its effective number of decisions, the number of independent decisions with the
   same variance (Korn and Graubard 1998, Surv. Methodol. 24:193). As in that paper, the number is reduced if the
-  variance is estimated from few clusters; it is never below what it would be with one decision per cluster. The
-  interval is mid-P (Lancaster 1961, J. Am. Stat. Assoc. 56:223), because the exact one covers far more than 95 % at
-  small numbers. A pseudo-decision, half right and half wrong, enters the variance, so that a value of 0 or 1 has an
-  effective number of decisions: its number of clusters.
+  variance is estimated from few clusters; it is never below what it would be with one decision per cluster. A decision
+  with a credit between 0 and 1 counts as the number of right or wrong ones with its variance. The interval is mid-P
+  (Lancaster 1961, J. Am. Stat. Assoc. 56:223), because the exact one covers far more than 95 % at small numbers. A
+  pseudo-decision, half right and half wrong, enters the variance, so that a value of 0 or 1 has an effective number of
+  decisions: its number of clusters.
 - Other statistics have a t interval. Its variance includes one more cluster of typical influence, because the number of
   clusters with an influence is random when it is small. Degrees of freedom are Satterthwaite's, from the weights of the
   clusters.
@@ -54,6 +55,7 @@ class Influence:
         variance: The part of the variance that the residuals show.
         clusters: Effective number of clusters, of equal weight.
         decisions: Effective number of decisions, of equal weight.
+        partial: Mean of c (1 - c) over the credits c of decisions, 0 if each is right or wrong.
         degrees: Degrees of freedom, plus one.
         model: The part of the variance that no residual shows, by stratum, in units of a cluster's variance.
         shares: Share of right decisions, by stratum.
@@ -65,6 +67,7 @@ class Influence:
     variance: float
     clusters: float
     decisions: float
+    partial: float
     degrees: float
     model: Array
     shares: Array
@@ -107,7 +110,7 @@ class Perturbed:
             clusters: Number of clusters. With fewer than `MIN_CLUSTERS` there is no interval.
             stratified: The data were drawn by stratum, in numbers fixed beforehand. Differences between strata are then
                 no error, so the effective number of decisions can be above the number of decisions. Default: it is at
-                most that number.
+                most that number; more where credits between 0 and 1 vary less than right and wrong.
         """
         value = float(values[0])
         if np.isnan(value) or clusters < MIN_CLUSTERS:
@@ -167,7 +170,7 @@ class Perturbed:
             part += more_part
             parts.append(by_stratum)
         part /= len(active)
-        strata_weights, decisions, shares = (np.array(values) for values in zip(*parts, strict=True))
+        strata_weights, decisions, shares, partial = (np.array(values) for values in zip(*parts, strict=True))
         weights = np.abs(strata_weights).sum(0)
         if len(strata) == 1 or not weights.sum():
             weights = np.ones(len(strata))
@@ -177,6 +180,7 @@ class Perturbed:
             weights=weights / weights.sum(),
             decisions=decisions.mean(0),
             shares=shares.mean(0),
+            partial=partial.mean(0),
         )
 
 
@@ -204,6 +208,7 @@ class _TableInfluence(NamedTuple):
         weights: Weight of the stratum in the statistic.
         decisions: Number of the stratum's decisions.
         shares: Share of the stratum's decisions that are right.
+        partial: Mean of c (1 - c) over the credits c of the stratum's decisions.
     """
 
     influence: Array
@@ -211,6 +216,7 @@ class _TableInfluence(NamedTuple):
     weights: Array
     decisions: Array
     shares: Array
+    partial: Array
 
 
 def _table_influence(sums: Sums, leaves: Sequence[int], starts: NDArray[np.int64], slopes: Array) -> _TableInfluence:
@@ -233,10 +239,13 @@ def _table_influence(sums: Sums, leaves: Sequence[int], starts: NDArray[np.int64
     del won
     part = np.add.reduceat(counts, starts, axis=1)
     np.divide(part, decisions, out=part, where=decisions > 0)  # strata without decisions keep zeros
-    return _TableInfluence(influence, part, np.add.reduceat(slopes[0], starts), decisions, shares)
+    partial = ratio(np.add.reduceat(np.broadcast_to(sums.partial, sums.won.shape[1])[leaves], starts), decisions, 0.0)
+    return _TableInfluence(influence, part, np.add.reduceat(slopes[0], starts), decisions, shares, partial)
 
 
-def _total_influence(influence: Array, part: Array, weights: Array, decisions: Array, shares: Array) -> Influence:
+def _total_influence(
+    influence: Array, part: Array, weights: Array, decisions: Array, shares: Array, partial: Array
+) -> Influence:
     """Combine the strata; `influence` and `part` have shape (clusters, strata)."""
     squares = part**2
     total_squares = (part @ weights) ** 2
@@ -256,6 +265,7 @@ def _total_influence(influence: Array, part: Array, weights: Array, decisions: A
         variance=float((residuals.sum(1) ** 2).sum()),
         clusters=1 / float(total_squares.sum()),
         decisions=1 / float((weights**2 / np.maximum(decisions, 1)).sum()),
+        partial=float(weights @ partial),
         degrees=float(total_squares.sum() ** 2 / (total_squares**2).sum()),
         model=weights**2 * fourth_powers,
         shares=shares,
@@ -318,11 +328,20 @@ def _effective_size(value: float, variance: float, influence: Influence, *, stra
     agreement = min(1.0, max(weight, clusters * variance / binomial)) if binomial > ROUNDING else 1.0
     added = weight * agreement * ((1 - center) ** 2 + center**2) / 2 + clusters * (value - center) ** 2
     size = clusters * center * (1 - center) * (clusters + weight) / (clusters**2 * variance + added)
-    most, most_clusters = (inf, inf) if stratified else (max(influence.decisions, clusters), clusters)
+    decisions = influence.decisions * _decisions_per_credit(value, influence)
+    most, most_clusters = (inf, inf) if stratified else (max(decisions, clusters), clusters)
     # The larger of this number and that with one decision per cluster, each corrected for its degrees of freedom.
-    candidates = ((min(size, most), influence.decisions), (min(size, most_clusters), clusters))
+    candidates = ((min(size, most), decisions), (min(size, most_clusters), clusters))
     quantile = _quantile(influence.degrees - 1 + weight)
     return max(number * min(1.0, _quantile(of - 1 + weight) / quantile) ** 2 for number, of in candidates)
+
+
+def _decisions_per_credit(value: float, influence: Influence) -> float:
+    """How many decisions that are right or wrong have the variance of one with the observed credits, at least 1."""
+    size = influence.decisions
+    center = (size * value + 0.5) / (size + 1)
+    variance = center * (1 - center)  # of all decisions and the pseudo-decision, if each were right or wrong
+    return variance / (variance - influence.partial * size / (size + 1))
 
 
 def _mid_p(value: float, size: float) -> tuple[float, float]:
