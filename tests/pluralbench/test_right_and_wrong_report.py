@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from pluralbench import compare
@@ -133,6 +134,24 @@ def test_counts_of_pairs_are_not_those_of_items(tmp_path: Path) -> None:
     detail = table(run, detail=True)
     assert "accuracy n pairs invalid" in detail
     assert f"d – {4 + 2} {4 * 3 + 4 + 2} 3" in detail
+
+
+@pytest.mark.parametrize("invalid", [0, 1, 3])
+def test_an_invalid_score_loses_in_best_of_k(tmp_path: Path, invalid: int) -> None:
+    """Right in two of 20 prompts, with an invalid score in each other; `invalid` is its response, 0 a right one."""
+    scores = np.array([0, 1, 0, 1]) + np.random.default_rng(0).random((20, 4))
+    scores[:2] = 1 - scores[:2]
+    scores[2:, invalid] = np.nan
+    run = made(tmp_path, "ppe-gpqa", listed_pairs(20), lambda groups: scores.tolist()[: len(groups)])
+    assert run.estimate("accuracy", "best-of-k", config="d", subset="4").value == 2 / 20
+    low, high = np.nanmin(scores, 1, keepdims=True), np.nanmax(scores, 1, keepdims=True)
+    scaled = (scores - low) / (high - low)
+    pairs = [(one, other) for one in scaled[:, ::2].flat for other in scaled[:, 1::2].flat]
+    auc = sum((one > other) + (one == other) / 2 for one, other in pairs) / len(
+        pairs
+    )  # a comparison with an invalid score is lost
+    assert run.estimate("auc", "best-of-k", config="d").value == pytest.approx(auc)
+    assert "Responses with an invalid score, which lose in best of k: 18." in table(run)
 
 
 def test_prompts_without_a_twin_and_rows_that_are_not_selected_are_counted(tmp_path: Path) -> None:

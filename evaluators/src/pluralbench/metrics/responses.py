@@ -6,9 +6,10 @@
 - `reciprocal-rank` (RewardMATH): mean of 1 / rank of the best right response. Wrong responses with an equal or invalid
   score rank above it. `accuracy_with_ties` is the share of items whose right response no wrong one beats.
 - `best-of-k` (PPE, correctness): accuracy of the highest-scored of k responses, of equal ones the first, averaged over
-  `PERMUTATIONS` random orders; `max`, the mean over orders of the highest point of the curve; `loss`, the mean squared
-  distance to the curve of an oracle; and `auc`, the area under the ROC curve over all responses, with scores scaled to
-  0 to 1 within an item (equal scores: 0.5). `max`, `loss` and `auc` have no interval.
+  `PERMUTATIONS` random orders, where a wrong response with an invalid score is above all others, and a right one is
+  never right (`invalid` counts both); `max`, the mean over orders of the highest point of the curve; `loss`, the mean
+  squared distance to the curve of an oracle; and `auc`, the area under the ROC curve over all responses, with scores
+  scaled to 0 to 1 within an item (equal scores: 0.5). `max`, `loss` and `auc` have no interval.
 
 Benchmarks with the rule `ties` also have `unpaired`, the number of prompts whose twin has no score.
 """
@@ -101,15 +102,17 @@ def _mean(items: pl.DataFrame, values: pl.Series) -> Estimate:
 
 
 def _best_of_k(config: str, responses: pl.DataFrame) -> Numbers:
-    scored = responses.filter((pl.col("outcome") == "scored").all().over("config", "id"))
-    items = scored.group_by(ITEM, maintain_order=True).agg(right=pl.col("rank") == 1, score="score")
+    counted = responses.filter(pl.col("outcome") != "dropped")
+    items = counted.group_by(ITEM, maintain_order=True).agg(right=pl.col("rank") == 1, score="score")
     sizes = items["score"].list.len()
     if items.is_empty() or sizes.n_unique() > 1:
         return
     size = int(sizes[0])
     right = items["right"].explode().to_numpy().reshape(-1, size).astype(np.float64)
-    scores = items["score"].explode().to_numpy().reshape(-1, size)
-    curves = [_curve(right, scores, order) for order in _orders(size)]
+    scores = items["score"].cast(pl.List(pl.Float64)).explode().to_numpy().reshape(-1, size)
+    valid = np.isfinite(scores)
+    scores = np.where(valid, scores, np.where(right > 0, -np.inf, np.inf))
+    curves = [_curve(right * valid, scores, order) for order in _orders(size)]
     oracle = [_curve(right, right, order) for order in _orders(size)]
     mean = np.mean(curves, axis=0)
     for k in sorted({*(2**power for power in range(size.bit_length())), size}):
@@ -119,6 +122,7 @@ def _best_of_k(config: str, responses: pl.DataFrame) -> Numbers:
         "max": float(by_order.max(1).mean()),
         "loss": float(((by_order - np.mean(oracle, axis=1)) ** 2).mean()),
         "auc": _auc(right, scores),
+        "invalid": float((~valid).sum()),
     }
     for metric, value in numbers.items():
         yield Place("best-of-k", metric, config), Estimate(value, n=items.height)
@@ -140,8 +144,12 @@ def _curve(right: Array, scores: Array, order: NDArray[np.int64]) -> Array:
 
 def _auc(right: Array, scores: Array) -> float:
     """Return the area under the ROC curve of scores that are scaled to 0 to 1 within items."""
-    low, high = scores.min(1, keepdims=True), scores.max(1, keepdims=True)
-    scaled = np.where(high > low, (scores - low) / np.where(high > low, high - low, 1), 0.5).ravel()
+    valid = np.isfinite(scores)
+    low = scores.min(1, keepdims=True, where=valid, initial=np.inf)
+    high = scores.max(1, keepdims=True, where=valid, initial=-np.inf)
+    spread = high > low
+    scaled = (scores - np.where(spread, low, 0)) / np.where(spread, high - low, 1)
+    scaled = np.where(valid & ~spread, 0.5, scaled).ravel()
     positive = right.ravel() > 0
     n, m = int(positive.sum()), int((~positive).sum())
     ranks = pl.Series(scaled).rank("average").to_numpy()  # as scipy's `rankdata`, whose import takes two seconds

@@ -298,6 +298,11 @@ def _calibration(run: Run) -> str:
     return f"{texts}, the largest difference {'in the last bin' if benchmark.ties_break_exact_match else 'in no bin'}"
 
 
+def _invalid_responses(run: Run) -> str:
+    invalid = sum(run.count("invalid", "best-of-k", config=config) for config in run.names("best-of-k", "config"))
+    return f"{invalid:,}" if invalid else ""
+
+
 def _bare_ids(run: Run) -> str:
     bare = run.result.without_persona if isinstance(run.result, PersonaJudgeResult) else None
     return f"ids {list_ids(bare.ids, bare.items)}" if bare and bare.items else ""
@@ -360,6 +365,7 @@ NOTES = (
     ),
     Note("Counted as wrong", {"ties": "tie|ties", "invalid": "invalid|invalid"}, by_item=False),
     Note("Pairs without a winner", {"ties": "tie|ties", "invalid": "invalid|invalid"}, by_item=True),
+    Note("Responses with an invalid score, which lose in best of k", _invalid_responses),
     Note("Without credit because the twin has no score", data_notes.unpaired),
     Note("Invalid", partial(_ids, pl.col("outcome") == "invalid"), detail=True),
     Note("Reasons for invalid verdicts", judge_notes.reasons, detail=True),

@@ -23,7 +23,8 @@ resource, class, family, script
 level      -       name/-   easy, ...   `accuracy` of pairs by the styles of their responses (see `metrics.responses`)
 style      -       name/-   0 against 2 the same by the style of the right and of the wrong response
 best-of-k  name    -        k           `accuracy` of the best of k responses
-best-of-k  name    -        -           `max`, `loss` and `auc` (see `metrics.responses`)
+best-of-k  name    -        -           `max`, `loss` and `auc`, and the number of `invalid` responses (see
+                                        `metrics.responses`)
 bin        name/-  -        1 to 5      a bin of calibration: `accuracy`, `difference` (mean), `probability`
 position   -       -        -           position bias of a judge's verdicts (see `metrics.position`)
 task       name    -        -           a judge's verdicts on a task of the persona judge (see `metrics.certainty`)
