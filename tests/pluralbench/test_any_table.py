@@ -105,6 +105,8 @@ def test_rankings_may_be_lists_of_texts_and_of_ranks(score: Callable[..., Run], 
     scores = run.items["score"].to_list()
     won = [scores[1] > scores[0], scores[1] > scores[2], scores[3] > scores[4]]
     assert run.count("wins") == sum(won)
+    assert run.headline.value == sum(won) / 3
+    assert run.config.benchmark.rule == "mean over all pairs of responses"
 
 
 @pytest.mark.parametrize(

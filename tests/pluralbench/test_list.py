@@ -62,7 +62,7 @@ def test_a_benchmark_of_ones_own_is_listed_beside_others(run: Command, tmp_path:
         '[card]\nitems = 1200\nlicense = "CC0-1.0"\n',
         encoding="utf-8",
     )
-    status, said, _ = run("list", own, "pairs")
+    status, said, _ = run("list", own, "pairs", "rankings")
     assert status == 0
     assert said.splitlines()[:3] == [
         f"{own}: Mine",
@@ -70,6 +70,7 @@ def test_a_benchmark_of_ones_own_is_listed_beside_others(run: Command, tmp_path:
         "  data: org/name on the Hub",
     ]
     assert "  pairs of your own; overall: mean over all items" in said
+    assert "  rankings of your own; overall: mean over all pairs of responses" in said
 
 
 def test_a_suite_is_listed_with_the_benchmarks_of_its_columns(run: Command) -> None:

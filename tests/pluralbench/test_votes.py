@@ -208,29 +208,37 @@ def by_order(body: dict[str, Any], _: int) -> Reply:
 
 
 @pytest.mark.parametrize(
-    ("rule", "overall", "note"),
+    ("rule", "overall", "valid", "note"),
     [
-        ("unanimous", 4 / 8, None),
+        ("unanimous", 4 / 8, 4 / 7, "Counted as wrong: 3 ties, 1 invalid."),
         (
             "signed",
             5 / 8,
+            5 / 8,
             "Verdicts in both orders: a right verdict with a tie or an invalid one is right (signed vote).",
         ),
-        ("mean", 6 / 8, "Verdicts in both orders: each order counts by itself, as half of the pair."),
+        (
+            "mean",
+            6 / 8,
+            5.5 / 7,
+            "Pairs without a winner: 3 ties, 1 invalid. Verdicts in both orders: each order counts by itself, as half "
+            "of the pair.",
+        ),
     ],
 )
-def test_a_benchmark_names_the_vote(tmp_path: Path, rule: str, overall: float, note: str | None) -> None:
+def test_a_benchmark_names_the_vote(tmp_path: Path, rule: str, overall: float, valid: float, note: str) -> None:
     data = write(tmp_path / "p.jsonl", pairs(8))
     own = tmp_path / "own.toml"
     own.write_text(f'title = "Own"\nvote = "{rule}"\n', encoding="utf-8")
     run = asked(by_order, str(own), data, tmp_path / "run")
     assert run.headline.value == overall
     assert run.headline.low is not None
+    assert value(run, "accuracy_of_valid") == pytest.approx(valid)
     assert value(run, "accuracy_over_orders", "position") == 6 / 8
     checked = check_submission(run)
     assert not [found for found in checked.findings if found.level == "refused"], checked
     text = " ".join(str(render([run], "markdown")).split())
-    assert note is None or note in text
+    assert note in text.replace("- ", "")
     assert "Verdict changed with answer order: 3 of 7 pairs" in text
     single = asked(by_order, str(own), data, tmp_path / "single", orders="one")
     assert single.headline.value == single.count("wins") / 8, "one order has nothing to combine"

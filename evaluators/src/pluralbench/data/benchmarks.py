@@ -140,6 +140,11 @@ class Benchmark(FrozenModel):
         return self.multiple_responses or self.columns.responses is not None or bool(self.credit)
 
     @property
+    def credits_items(self) -> bool:
+        """Whether items count by a credit from 0 to 1, instead of each decision as right or wrong."""
+        return bool(self.credit) or self.vote == "mean"
+
+    @property
     def section_of(self) -> dict[str, str]:
         """Section of each subset; subsets without a section are missing."""
         return {subset: name for name, weights in self.sections.items() for subset in weights}

@@ -17,7 +17,7 @@ from pluralbench.errors import RunError
 from pluralbench.evaluation.causes import EXPLAINED, Diagnosis, Recheck, find_cause
 from pluralbench.evaluation.matching import match_items, scores_of_run
 from pluralbench.metrics import measure
-from pluralbench.metrics.accuracy import overall_rule
+from pluralbench.metrics.accuracy import mean_over_all, overall_rule
 from pluralbench.metrics.credits import item_credits
 from pluralbench.results.decisions import DECISIONS, decide
 from pluralbench.results.evaluations import EvaluationRunConfig
@@ -331,7 +331,7 @@ def _accuracies(benchmark: Benchmark, decided: Sequence[pl.DataFrame]) -> tuple[
     ]
     if all(values and values[0] is not None for values in overall):
         return [values[0] for values in overall], rule
-    return [_mean(own) for own in credits_of], "mean over all items, since parts of the benchmark have none"
+    return [_mean(own) for own in credits_of], f"{mean_over_all(benchmark)}, since parts of the benchmark have none"
 
 
 def _mean(values: pl.Series) -> float | None:

@@ -59,7 +59,7 @@ def overall_rule(benchmark: Benchmark) -> str:
 
 def _mean_rule(benchmark: Benchmark) -> str:
     if benchmark.overall == "items":
-        return "mean over all items"
+        return mean_over_all(benchmark)
     if benchmark.by_category:
         exact = "exact match" if benchmark.ties_break_exact_match else "exact match by the legacy rules"
         return f"mean of accuracy and {exact}, each an unweighted mean over categories; unweighted over configs"
@@ -67,6 +67,12 @@ def _mean_rule(benchmark: Benchmark) -> str:
         return "unweighted mean of the sections"
     inner = ", each the unweighted mean of its sections" if benchmark.sections else ""
     return f"unweighted mean of the configs{inner}"
+
+
+def mean_over_all(benchmark: Benchmark) -> str:
+    """Return the words for a mean without weights: over items, or pairs where each pair of a ranking counts."""
+    pairs = benchmark.is_ranking and benchmark.credit_of(None) == "pairs"
+    return f"mean over all {'pairs of responses' if pairs else 'items'}"
 
 
 def _credit_rules(benchmark: Benchmark) -> Iterator[str]:
@@ -83,7 +89,7 @@ def leaves_of(decisions: pl.DataFrame) -> list[Leaf]:
 
 def count(benchmark: Benchmark, decisions: pl.DataFrame, leaves: Sequence[Leaf]) -> Counts:
     """Sum decisions by cluster and leaf."""
-    if benchmark.credit or benchmark.vote == "mean":
+    if benchmark.credits_items:
         credited = item_credits(benchmark, decisions)
         return {"decisions": sums_by_leaf(credited, leaves, credited["credit"])}
     counted = decisions.filter(pl.col("outcome").is_in(COUNTED))
@@ -345,7 +351,8 @@ def parts_of(benchmark: Benchmark, decisions: pl.DataFrame) -> dict[tuple[str | 
     counted = decisions.select(
         "config", "subset", "outcome", "margin", "truncated", item=pl.struct("config", "id").rank("dense")
     )
-    valid = valid_credits(benchmark, decisions).select("config", "subset", "credit") if benchmark.credit else None
+    by_item = benchmark.credits_items
+    valid = valid_credits(benchmark, decisions).select("config", "subset", "credit") if by_item else None
     credited = {} if valid is None else _split(benchmark, valid)
     none = None if valid is None else valid.clear()
     return {place: Part(part, credited.get(place, none)) for place, part in _split(benchmark, counted).items()}
@@ -364,8 +371,8 @@ def _split(benchmark: Benchmark, rows: pl.DataFrame) -> dict[tuple[str | None, s
 def outcome_counts(part: Part, place: Place) -> Numbers:
     """Yield the counts of a part from `parts_of`: outcomes, items and truncated items, and the mean margin.
 
-    Outcomes count decisions, that is pairs, also if the benchmark gives credit by item. The accuracy without invalid
-    scores is then the mean credit of the items in which every score is valid.
+    Outcomes count decisions, that is pairs, also if the benchmark gives credit. The accuracy without invalid scores is
+    then the mean credit of the items in which every score or verdict is valid.
     """
     own = part.decisions
     outcomes: Mapping[str, int] = dict(own["outcome"].value_counts().iter_rows())

@@ -89,7 +89,7 @@ def _format_note(note: Note, sheets: Sequence[Sheet], *, detail: bool) -> Iterat
     """A note that names runs with the same text together; if there are many different counts, only the largest."""
     content = note.content
     if note.by_item is not None:
-        sheets = [sheet for sheet in sheets if bool(_benchmark(sheet).credit) == note.by_item]
+        sheets = [sheet for sheet in sheets if _benchmark(sheet).credits_items == note.by_item]
     if callable(content):
         groups = _rows_by_text(content, sheets)
     else:
@@ -161,7 +161,7 @@ def _benchmark(sheet: Sheet) -> Benchmark:
 
 
 def _wrong(sheets: Sequence[Sheet]) -> str:
-    if any(TIES_COUNT & {*_benchmark(sheet).credit.values()} for sheet in sheets):
+    if any(_benchmark(sheet).vote == "mean" or TIES_COUNT & {*_benchmark(sheet).credit.values()} for sheet in sheets):
         return "invalid answers are wrong, and ties unless the rule says otherwise"
     return "ties and invalid answers are wrong"
 
