@@ -17,6 +17,7 @@ from pluralbench import compare, find_benchmark
 from pluralbench.data.clusters import Clusters
 from pluralbench.errors import RunError
 from pluralbench.evaluation.compare import MIN_TESTED, RunComparison
+from pluralbench.reports.comparison import comparison_notes
 from pluralbench.results import Run
 from scipy.stats import binomtest, t
 from written_tables import write
@@ -154,6 +155,21 @@ def test_a_part_with_few_prompts_is_not_tested() -> None:
     assert found.tested == 1
     assert part["p_holm"] == part["p_value"] < 0.05
     assert part["low"] > 0
+
+
+def test_ties_and_invalid_outcomes_are_counted_for_each_run() -> None:
+    found = compare(*contingency(1, 3, 2, 5))
+    assert (found.ties, found.invalid) == ((5, 0), (0, 5))
+    text = " ".join(comparison_notes(replace(found, coin=0.5)))
+    assert "Without a winner: A 5 ties, 0 invalid; B 0 ties, 5 invalid." in text
+    assert "A coin has 50.0, more than both." in text
+    assert "A coin" not in " ".join(comparison_notes(replace(found, coin=0.3)))
+
+
+def test_a_run_without_verdicts_is_not_compared() -> None:
+    found = compare(made("a", ["win"] * 20 + ["loss"] * 20), made("b", ["invalid"] * 40))
+    assert (found.headline.difference, found.headline.p_value, found.parts.height) == (None, None, 0)
+    assert found.sentence == "m (b) and m (a) cannot be compared: most verdicts or scores of m (b) are invalid."
 
 
 def test_what_only_one_run_decided_is_left_out_and_counted() -> None:
@@ -301,10 +317,10 @@ def test_rankings_are_compared_pair_by_pair(tmp_path: Path) -> None:
     ]
     data = write(tmp_path / "r.jsonl", rows)
     first = scored("rankings", data, tmp_path / "a")
-    second = scored("rankings", data, tmp_path / "b", lambda _, responses: [float("nan")] * len(responses))
+    second = scored("rankings", data, tmp_path / "b", lambda _, responses: [-float(len(one)) for one in responses])
     found = compare(first, second)
     assert (found.decisions, found.clusters) == (24, 12)
-    assert (found.headline.first, found.headline.second) == (first.headline.value, 0.0)
+    assert (found.headline.first, found.headline.second) == (first.headline.value, second.headline.value)
 
 
 def test_the_command_says_what_differs_in_words_and_in_json(

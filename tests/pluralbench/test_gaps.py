@@ -38,7 +38,7 @@ def test_a_model_that_gives_no_numbers_is_invalid_throughout_and_no_crash(
     run = score("pairs", write(tmp_path / "p.jsonl", pairs(30)), by=no_numbers)
     assert (run.estimate("accuracy", "pooled").n, run.count("invalid"), run.count("wins")) == (30, 30, 0)
     missing = [run.estimate(metric, "pooled").value for metric in ("accuracy_of_valid", "mean_margin")]
-    assert (run.headline.value, missing) == (0.0, [None, None])
+    assert (run.headline.value, missing) == (None, [None, None])
     assert "Invalid: ids q0, q1, q2, q3, q4, …." in details([run]).notes, "the first ones are named"
     assert set(run.items["outcome"]) == {"invalid"}
     for name in ("metrics.json", "run.json"):
@@ -51,7 +51,7 @@ def test_a_ranking_without_numbers_is_invalid_response_by_response(score: Callab
     row = {"id": "a", "prompt": "a quiet hobby", "responses": ["origami", "drumming", "x"], "rank": [2, 1, 2]}
     run = score("rankings", write(tmp_path / "r.jsonl", [row]), by=no_numbers)
     assert run.items["outcome"].to_list() == ["invalid", "invalid", "scored"]
-    assert (run.count("invalid"), run.headline.value) == (2, 0.0)
+    assert (run.count("invalid"), run.headline.value) == (2, None)
 
 
 def test_what_is_too_long_is_refused_with_the_ids_and_the_options(

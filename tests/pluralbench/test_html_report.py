@@ -189,13 +189,16 @@ def a_judge(name: str, unreadable: int, of: int = 40) -> Run:
 def test_a_judge_whose_verdicts_cannot_be_read_has_no_number_and_no_rank() -> None:
     runs = [a_run("good", 30), a_judge("mute", 40), a_judge("mumbling", 21), a_judge("hoarse", 20)]
     page = page_of(*runs)
-    assert "Most verdicts or scores of mumbling and mute are invalid." in page.text
+    assert "Most verdicts or scores of mute and mumbling are invalid." in page.text
     assert "unreadable 40 of 40" in page.text
     assert "unreadable 21 of 40" in page.text
     assert "of 40 10" not in page.text
     (sheet,) = sheets_of(runs)
     ranks = dict(zip([run.name for run in sheet.runs], rank_sheet(sheet).ranks, strict=True))
-    assert [name for name, rank in ranks.items() if rank is None] == ["mumbling", "mute"]
+    assert [name for name, rank in ranks.items() if rank is None] == ["mute", "mumbling"]
+    assert [run.headline.value for run in runs[1:]] == [None, None, 0.5]
+    assert "unreadable (40 of 40 invalid)" in repr(runs[1])
+    assert runs[1].summary()["overall"].to_list() == [None]
     (table_of_report, *_) = overview(runs).tables
     shown = {row.name: row.values[0] for row in table_of_report.rows}
     assert (shown["mute"], shown["mumbling"]) == (UNREADABLE, UNREADABLE)

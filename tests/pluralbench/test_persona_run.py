@@ -96,7 +96,7 @@ def test_the_table_of_verdicts_is_what_judge_metrics_reads(judged: Callable[...,
 def test_a_reply_that_cannot_be_read_is_asked_again_and_then_invalid(judged: Callable[..., Judged], reply: str) -> None:
     run, requests = judged(says(reply), limit=2)
     assert len(requests) == 4 * 4
-    assert (run.headline.value, run.count("invalid")) == (0.0, 4)
+    assert (run.headline.value, run.count("invalid")) == (None, 4)
     [(reason, count)] = judging(run).invalid_reasons.items()
     assert count == 4
     assert f"Reasons for invalid verdicts: {reason} 4." in details([run]).notes

@@ -126,6 +126,10 @@ class RunComparison:
         headline: The overall numbers and their difference.
         only_first: Counted decisions that only the first run got right.
         only_second: Counted decisions that only the second run got right.
+        ties: Number of counted decisions that are ties in each run.
+        invalid: Number of counted decisions that are invalid in each run.
+        unreadable: Names of the runs most of whose decisions are invalid, which are not compared.
+        coin: The overall number of a coin on the first run's items; None if the run has none.
         left_out: Decisions that only one run has.
         tested: Number of parts with a p-value; `p_holm` is adjusted for this many.
         parts: One row per config, section and category, with the columns `DIFFERENCES`. Differences are the second run
@@ -144,6 +148,10 @@ class RunComparison:
     headline: Difference
     only_first: int
     only_second: int
+    ties: tuple[int, int]
+    invalid: tuple[int, int]
+    unreadable: tuple[str, ...]
+    coin: float | None
     left_out: int
     tested: int
     parts: pl.DataFrame
@@ -151,6 +159,9 @@ class RunComparison:
     @property
     def sentence(self) -> str:
         """The overall result in a sentence: which model is better, or that the two cannot be told apart."""
+        if self.unreadable:
+            (first, second), names = self.names, " and ".join(self.unreadable)
+            return f"{second} and {first} cannot be compared: most verdicts or scores of {names} are invalid."
         return difference_sentence(
             self.names, self.headline, f"on these {self.headline.clusters or 0:,} {self.clustered_by}"
         )
@@ -190,19 +201,24 @@ def compare(first: str | Path | Run, second: str | Path | Run, *, differing_text
     both = _shared_decisions(ours, theirs, first, second, differing_text=differing_text)
     shared = both.filter(pl.col("outcome") != "equal")
     leaves, counts = _counts(benchmark, both)
+    names = row_names([first, second])
+    unreadable = tuple(name for name, run in zip(names, (first, second), strict=True) if run.unreadable)
     (_, headline), *parts = _differences(benchmark, leaves, *counts)
+    if unreadable:
+        headline, parts = Difference(None, None, None, None, None, None, headline.n, headline.clusters, None), []
     counted = of_overall(benchmark, shared)
-    wins = [counted["outcome"] == "win", counted["outcome_second"] == "win"]
+    outcomes = (counted["outcome"], counted["outcome_second"])
+    wins = [own == "win" for own in outcomes]
+    ties, invalid = (tuple(int((own == name).sum()) for own in outcomes) for name in ("tie", "invalid"))
     parts = [
         (place, part if (part.clusters or 0) >= MIN_TESTED else replace(part, p_value=None)) for place, part in parts
     ]
     adjusted = holm([part.p_value for _, part in parts])
     rows = [place._asdict() | asdict(part) | {"p_holm": p} for (place, part), p in zip(parts, adjusted, strict=True)]
-    ours_name, theirs_name = row_names([first, second])
     return RunComparison(
         first=str(first.path),
         second=str(second.path),
-        names=(ours_name, theirs_name),
+        names=(names[0], names[1]),
         benchmark=first.config.benchmark.name,
         rule=first.config.benchmark.rule,
         decisions=shared.height,
@@ -212,6 +228,10 @@ def compare(first: str | Path | Run, second: str | Path | Run, *, differing_text
         headline=headline,
         only_first=int((wins[0] & ~wins[1]).sum()),
         only_second=int((wins[1] & ~wins[0]).sum()),
+        ties=(ties[0], ties[1]),
+        invalid=(invalid[0], invalid[1]),
+        unreadable=unreadable,
+        coin=first.estimate("overall_of_coin", "overall").value,
         left_out=sum(own.filter(pl.col("outcome") != "equal").height for own in (ours, theirs)) - 2 * shared.height,
         tested=sum(p is not None for p in adjusted),
         parts=pl.DataFrame(rows, schema=DIFFERENCES),

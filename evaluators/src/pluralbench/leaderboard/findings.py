@@ -102,4 +102,5 @@ def _summary(run: Run[Any, Any]) -> str:
         return f"{run.verb} on {clean(run.config.benchmark.title)}"
     headline = run.headline.value
     number = "no overall number" if headline is None else f"{headline:.1%}"
+    number = f"unreadable ({run.unreadable} invalid)" if run.unreadable else number
     return f"{clean(run.name)} on {run.config.benchmark.title}, {run.size}, {number}"

@@ -63,6 +63,16 @@ def comparison_notes(comparison: RunComparison) -> Iterator[str]:
             f"{', '.join([*named, *more])}."
         )
     yield f"Decisions that only A gets right: {comparison.only_first:,}; only B: {comparison.only_second:,}."
+    counts = {name: pair for name, pair in (("ties", comparison.ties), ("invalid", comparison.invalid)) if any(pair)}
+    if counts:
+        sides = (
+            f"{side} {', '.join(f'{pair[at]:,} {name}' for name, pair in counts.items())}"
+            for at, side in enumerate("AB")
+        )
+        yield f"Without a winner: {'; '.join(sides)}."
+    best = max(comparison.headline.first or 0.0, comparison.headline.second or 0.0)
+    if comparison.headline.difference is not None and comparison.coin is not None and best < comparison.coin:
+        yield f"A coin has {100 * comparison.coin:.1f}, more than both."
     if comparison.left_out:
         yield f"{comparison.left_out:,} decisions are in only one of the runs and were left out."
 

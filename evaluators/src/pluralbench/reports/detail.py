@@ -11,12 +11,12 @@ import polars as pl
 from pluralbench_measures.bootstrap import Estimate
 
 from pluralbench.reports.notes import notes
-from pluralbench.reports.sheets import BEST_OF_K, OUTCOMES, RIGHT_OR_WRONG, language_tables, levels_of, sheets_of
+from pluralbench.reports.sheets import BEST_OF_K, RIGHT_OR_WRONG, UNREADABLE, language_tables, levels_of, sheets_of
 from pluralbench.reports.tables import Column, Row, Table, Value
 from pluralbench.reports.writing import Report
 from pluralbench.results.metrics_frame import METRICS
 from pluralbench.results.numbers import percent, points, three_digits, two_digits
-from pluralbench.results.runs import Run
+from pluralbench.results.runs import DECIDED, MISSING, Run
 
 ABOUT = ("run", "model", "kind", "benchmark", "profile", "setting", "variables")
 COUNTS = ("n", "pairs", "ties", "invalid", "dropped", "equal", "truncated")
@@ -130,15 +130,18 @@ def _counts(run: Run, group: str, config: str | None = None, subset: str | None 
     """Return the counts of a place; pairs only if the benchmark gives credit by item, since n counts items then."""
     counted = run.estimate("accuracy", group, config=config, subset=subset).n or 0
     counts = {name: run.count(name, group, config=config, subset=subset) for name in (*COUNTS[2:], "wins", "losses")}
-    pairs = sum(counts[name] for name in OUTCOMES) if run.config.benchmark.description.credit else 0
+    pairs = sum(counts[name] for name in DECIDED) if run.config.benchmark.description.credit else 0
     return {"n": counted, "pairs": pairs} | {name: counts[name] for name in COUNTS[2:]}
 
 
 def _table(run: Run, qualifiers: Sequence[str]) -> Table:
     """The table of a run, without the columns that are empty or zero in every row."""
     places: list[tuple[str, Mapping[str, Value]]] = [
-        (place, {**numbers, **counts}) for place, numbers, counts in places_of(run)
+        (place, {**(numbers if not run.unreadable else {"accuracy": MISSING}), **counts})
+        for place, numbers, counts in places_of(run)
     ]
+    if run.unreadable:
+        places[0] = (OVERALL, {**places[0][1], "accuracy": UNREADABLE})
     names = [name for name in COLUMNS if name == "n" or not {_value(own, name) for _, own in places} <= {"", 0}]
     return Table(
         f"{', '.join([Path(run.name).name, run.config.benchmark.title, *qualifiers, run.size])} ({run.path})",

@@ -33,6 +33,7 @@ def overview(run: Run) -> list[str]:
     return [
         f"{run.path}: {config.benchmark.title}, {sum(config.data.rows.values()):,} items, by {sanitize(run.name)}",
         *([f"Overall {overall} over {run.size}"] if overall else []),
+        *([f"No overall number: {run.unreadable} verdicts or scores are invalid"] if run.unreadable else []),
         f"Decisions: {outcomes}",
     ]
 

@@ -363,6 +363,7 @@ NOTES = (
     Note(
         "Expected calibration error of the sigmoid of score differences, in five equal bins", _calibration, detail=True
     ),
+    Note("Unreadable, because most verdicts or scores are invalid", lambda run: run.unreadable),
     Note("Counted as wrong", {"ties": "tie|ties", "invalid": "invalid|invalid"}, by_item=False),
     Note("Pairs without a winner", {"ties": "tie|ties", "invalid": "invalid|invalid"}, by_item=True),
     Note("Responses with an invalid score, which lose in best of k", _invalid_responses),

@@ -9,7 +9,7 @@ from pluralbench_measures.ranks import Pair, RankInterval, distinct_pairs, ranks
 
 from pluralbench.errors import RunError
 from pluralbench.evaluation.compare import counted_decisions, overall_difference
-from pluralbench.reports.sheets import Sheet, is_unreadable
+from pluralbench.reports.sheets import Sheet
 
 RANKS = (
     "Models share a rank unless their overall numbers on the same items differ significantly (p < 0.05, "
@@ -47,7 +47,7 @@ class Ranking(NamedTuple):
 
 def rank_sheet(sheet: Sheet) -> Ranking:
     """Rank the runs of a sheet that have an overall number and whose verdicts can be read."""
-    scored = [at for at, run in enumerate(sheet.runs) if run.headline.value is not None and not is_unreadable(run)]
+    scored = [at for at, run in enumerate(sheet.runs) if run.headline.value is not None]
     decisions = {index: counted_decisions(sheet.runs[index]) for index in scored}
     try:
         differences = {

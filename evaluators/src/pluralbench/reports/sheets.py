@@ -25,10 +25,8 @@ REFERENCES = {"coin": "coin", "longer": "longer answer", "shorter": "shorter ans
 OF_REFERENCE = {"overall": "overall_of_{}", "accuracy": "{}", "exact_match": "exact_match_of_{}"}
 RIGHT_OR_WRONG = {"reciprocal_rank": "reciprocal rank", "accuracy_with_ties": "accuracy with ties"}
 """Headings of the numbers of right and wrong responses at the place `overall`."""
-OUTCOMES = ("wins", "losses", "ties", "invalid")
-"""Counts of decisions by outcome."""
 UNREADABLE = "unreadable"
-"""Text in place of a number that rests on a minority of the verdicts; see `is_unreadable`."""
+"""Text in place of a number that rests on a minority of the verdicts; see `Run.unreadable`."""
 BEST_OF_K = {"max": "max", "loss": "loss", "auc": "AUC"}
 """Headings of the numbers of the curve of the best of k responses."""
 PLAIN = "default"
@@ -80,6 +78,8 @@ class Row(NamedTuple):
     def number(self, column: Column) -> Estimate:
         """Return the row's number in a column."""
         place = column.place
+        if self.reference is None and self.run.unreadable:
+            return MISSING
         if self.reference is not None:
             if place.metric not in OF_REFERENCE:
                 return MISSING
@@ -231,9 +231,7 @@ def _value(row: Row, column: Column) -> tables.Value:
     estimate = row.number(column)
     if row.reference is not None:
         return "" if estimate.value is None else estimate
-    if is_unreadable(row.run):
-        return MISSING if column.part or column.place.metric != "overall" else UNREADABLE
-    return estimate
+    return UNREADABLE if row.run.unreadable and column.place.metric == "overall" else estimate
 
 
 def title_of(runs: Sequence[Run]) -> str:
@@ -301,11 +299,6 @@ def _of_responses(run: Run, configs: Sequence[str]) -> Iterator[Column]:
             yield Column(f"best of {k}", Place("best-of-k", "accuracy", config, subset=k), part=True)
             for metric, heading in BEST_OF_K.items():
                 yield Column(heading, Place("best-of-k", metric, config), part=True)
-
-
-def is_unreadable(run: Run) -> bool:
-    """Return whether most verdicts or scores of a run are invalid, so that its numbers say nothing about the model."""
-    return 2 * run.count("invalid") > sum(run.count(name) for name in OUTCOMES)
 
 
 def levels_of(run: Run) -> list[str]:

@@ -105,7 +105,10 @@ def _mean_notes(suites: Sequence[SuiteRun]) -> Iterator[str]:
         missing = [_missing(done, column) for column in done.suite.columns if done.missing(column)]
         if missing:
             yield f"Columns {of}without a number, because benchmarks were not run: {'; '.join(missing)}."
-        undefined = [key for key, run in done.runs.items() if run.headline.value is None]
+        unreadable = [f"{key} ({run.unreadable})" for key, run in done.runs.items() if run.unreadable]
+        if unreadable:
+            yield f"Benchmarks {of}without an overall number, because most scores are invalid: {', '.join(unreadable)}."
+        undefined = [key for key, run in done.runs.items() if run.headline.value is None and not run.unreadable]
         if undefined:
             yield f"Benchmarks {of}without an overall number, because a part has no items: {', '.join(undefined)}."
     if any(len(column.benchmarks) > 1 for done in suites for column in done.suite.columns):

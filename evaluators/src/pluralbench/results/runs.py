@@ -54,6 +54,8 @@ ITEMS_FILE, METRICS_FILE, RUN_FILE = "items.parquet", "metrics.json", "run.json"
 UNFINISHED = ".work"
 LEDGER_FILE, VERDICTS_FILE = "ledger.parquet", "verdicts.csv"
 MISSING = Estimate(None)
+DECIDED = ("wins", "losses", "ties", "invalid")
+"""Counts of decisions by outcome."""
 BASELINES = {"coin": "coin", "longer": "longer answer", "shorter": "shorter answer"}
 MAX_PARTS = 10
 """Largest number of parts in the HTML table of a run."""
@@ -162,8 +164,14 @@ class Run(Generic[Config_co, Result_co]):
 
     @property
     def headline(self) -> Estimate:
-        """The overall number with its interval."""
-        return self.estimate("overall", "overall")
+        """The overall number with its interval; without a value if the run is `unreadable`."""
+        return MISSING if self.unreadable else self.estimate("overall", "overall")
+
+    @property
+    def unreadable(self) -> str:
+        """How many decisions are invalid, as "40 of 41", if these are most, so that numbers do not show the model."""
+        invalid, decisions = self.count("invalid"), sum(self.count(name) for name in DECIDED)
+        return f"{invalid:,} of {decisions:,}" if 2 * invalid > decisions else ""
 
     @property
     def items_counted(self) -> int:
@@ -248,13 +256,14 @@ class Run(Generic[Config_co, Result_co]):
         if not isinstance(self.config, EvaluationRunConfig):
             return f"<Run of {self.verb}: {self.path}>"
         title = self.config.benchmark.title
-        return f"<Run of {self.verb}: {self.name} on {title}, {number_text(self.headline)}, {self.size}, {self.path}>"
+        number = f"unreadable ({self.unreadable} invalid)" if self.unreadable else number_text(self.headline)
+        return f"<Run of {self.verb}: {self.name} on {title}, {number}, {self.size}, {self.path}>"
 
     def _repr_html_(self: "Run[Any, Any]") -> str:
         """Return the table of the run: the overall number, its parts and the baselines on the same items."""
         if not isinstance(self.config, EvaluationRunConfig):
             return f"<p>{escape(repr(self).strip('<>'))}; its numbers are in <code>metrics</code>.</p>"
-        parts = [*self._parts()]
+        parts = [] if self.unreadable else [*self._parts()]
         left = len(parts) - MAX_PARTS
         baselines = [(name, self.estimate(f"overall_of_{key}", "overall")) for key, name in BASELINES.items()]
         numbers = [("overall", self.headline), *parts[:MAX_PARTS]]

@@ -25,7 +25,7 @@ from pluralbench.reports.html.components import (
 from pluralbench.reports.html.sources import sources
 from pluralbench.reports.html.tables import ABSENT, MODEL, headline_cell, rank_cell
 from pluralbench.reports.ranking import RANKS, Ranking, ranks_of_rows
-from pluralbench.reports.sheets import Sheet, is_unreadable
+from pluralbench.reports.sheets import Sheet
 from pluralbench.results.runs import MISSING, Run
 
 DEFAULTS = {"profile": "none", "variables": "all"}  # values that a name does not show
@@ -180,7 +180,7 @@ def main_of(sheets: Sequence[Sheet]) -> list[int]:
 
 def _mean(entry: Entry, board: Board, main: Sequence[int]) -> Estimate:
     runs = [board.sheets[at].runs[entry.rows[at]] for at in main if at in entry.rows]
-    if len(runs) < len(main) or any(map(is_unreadable, runs)):
+    if len(runs) < len(main):
         return MISSING
     return mean_of_independent([run.headline for run in runs])
 
@@ -189,7 +189,7 @@ def _order(standings: Standings, place: int, board: Board, columns: Sequence[int
     """Sort key: the best mean first, then by the first benchmarks that the model has."""
     entry = standings.entries[place]
     own = [board.sheets[at].runs[entry.rows[at]] for at in columns if at in entry.rows]
-    values = [standings.means[place], *(MISSING if is_unreadable(run) else run.headline for run in own)]
+    values = [standings.means[place], *(run.headline for run in own)]
     return tuple(1.0 if one.value is None else -one.value for one in values)
 
 

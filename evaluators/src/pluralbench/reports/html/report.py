@@ -40,7 +40,7 @@ from pluralbench.reports.html.runs import benchmarks_table, rejected_table, runs
 from pluralbench.reports.html.summary import summary
 from pluralbench.reports.html.tables import modes_table, sheet_table, suite_tables
 from pluralbench.reports.ranking import rank_sheet
-from pluralbench.reports.sheets import is_unreadable, sheets_of, title_of
+from pluralbench.reports.sheets import sheets_of, title_of
 from pluralbench.results.finding import FoundRuns
 from pluralbench.results.runs import Run
 
@@ -217,7 +217,7 @@ def _benchmarks(board: Board) -> Part:
 
 def _figures(key: str, runs: Sequence[Run], among: Sequence[Run]) -> list[Markup]:
     """The figures of a benchmark, in the colors of all runs; those after the first are folded."""
-    readable = [run for run in runs if not is_unreadable(run)]
+    readable = [run for run in runs if not run.unreadable]
     with drawing():
         drawn = [(stem, draw()) for stem, draw in (figures_of(readable, among=among) if readable else ())]
         first, *further = [

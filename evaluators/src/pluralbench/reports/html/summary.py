@@ -12,9 +12,8 @@ from pluralbench.reports.html.board import FEW_ITEMS, Board, benchmark_key, plur
 from pluralbench.reports.html.components import Finding, details, findings, join, paragraph
 from pluralbench.reports.html.leaderboard import Standings
 from pluralbench.reports.ranking import Ranking
-from pluralbench.reports.sheets import is_unreadable
-from pluralbench.results.numbers import DASH, Kind, number, percent, points
-from pluralbench.results.runs import Run
+from pluralbench.results.numbers import Kind, number, percent, points
+from pluralbench.results.runs import MISSING, Run
 
 NAMED = 3  # models that a sentence names
 HOW = (
@@ -71,13 +70,15 @@ def _of_sheet(board: Board, at: int) -> Finding:
     sheet = board.sheets[at]
     title = board.sheet_title(at)
     candidates = [Candidate(clean(row.name), row.run.headline) for row in sheet.rows]
-    unreadable = [clean(row.name) for row in sheet.rows if is_unreadable(row.run)]
+    unreadable = [clean(row.name) for row in sheet.rows if row.run.unreadable]
     ranking = board.ranks[at]
     text = best_of(candidates, ranking)
     ranked = [run for run, rank in zip(sheet.runs, ranking.ranks, strict=True) if rank is not None]
-    if len(ranked) == 1:
-        coin = number(ranked[0].estimate("overall_of_coin", "overall")).value
-        text += f" {_against_coin(ranked[0])} ({coin})." if coin != DASH else ""
+    best = max((run.headline.value or 0.0 for run in ranked), default=0.0)
+    coin = ranked[0].estimate("overall_of_coin", "overall") if ranked else MISSING
+    if coin.value is not None and (len(ranked) == 1 or best < coin.value):
+        relation = _against_coin(ranked[0]) if len(ranked) == 1 else "A coin has more"
+        text += f" {relation} ({number(coin).value})."
     if unreadable:
         text += f" Most verdicts or scores of {listed(unreadable)} are invalid."
     return Finding(text, title, f"#{benchmark_key(board, at)}")
@@ -117,7 +118,7 @@ def _against_coin(run: Run) -> str:
     """How a run compares to a coin: one of `RELATIONS`."""
     coin, own = run.estimate("overall_of_coin", "overall").value, run.headline
     better, worse, same, unknown = RELATIONS
-    if is_unreadable(run) or coin is None or own.low is None or own.high is None:
+    if coin is None or own.low is None or own.high is None:
         return unknown
     return same if own.low <= coin <= own.high else better if own.low > coin else worse
 

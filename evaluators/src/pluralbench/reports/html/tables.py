@@ -25,7 +25,7 @@ from pluralbench.reports.notes import notes as notes_on
 from pluralbench.reports.overview import COUNTS
 from pluralbench.reports.profile_modes import MODES_NOTE, mode_table, modes_of
 from pluralbench.reports.ranking import RANKS
-from pluralbench.reports.sheets import OUTCOMES, REFERENCES, UNREADABLE, Sheet, is_unreadable, table_of
+from pluralbench.reports.sheets import REFERENCES, UNREADABLE, Sheet, table_of
 from pluralbench.reports.suite import suite_rows
 from pluralbench.reports.tables import Column, Table, Value, format_value, marks_in
 from pluralbench.reports.tables import Row as TableRow
@@ -100,9 +100,8 @@ def headline_cell(run: Run, cell: Cell | None = None) -> Cell:
     Args:
         cell: The cell of the number. Default: a cell without a bar.
     """
-    if is_unreadable(run):
-        decisions = sum(run.count(name) for name in OUTCOMES)
-        return Cell(UNREADABLE, "", interval=f"{run.count('invalid'):,} of {decisions:,}")
+    if run.unreadable:
+        return Cell(UNREADABLE, "", interval=run.unreadable)
     return number(run.headline) if cell is None else cell
 
 
