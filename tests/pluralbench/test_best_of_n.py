@@ -3,19 +3,21 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 import verbs
 from chat_server import Reply, serve
 from downstream_runs import MODELS, World, asked_of, by_length, is_judged, sampled, shown
 from pluralbench.contract import Group
 from pluralbench.downstream.curves import OutcomeTable, curve_numbers
+from pluralbench.reports.domains import report_downstream
 from pluralbench.reports.downstream import curve_table, downstream_notes
 from pluralbench.results import Downstream
 from pluralbench.results.metrics_frame import Place
@@ -329,6 +331,19 @@ def test_a_judge_that_cannot_be_read_is_counted(sample: Path, tmp_path: Path) ->
     said = " ".join(downstream_notes(found))
     assert "3 of 15 candidates have no valid value and are excluded" in said
     assert "Best of k may therefore be biased: it averages only sets whose best candidate has a value" in said
+    report = report_downstream([found])
+    assert "3 of 15 candidates have no valid value and are excluded" in " ".join(report.notes)
+    assert report.tables[0].columns[-1].heading == "Rank"
+    first, *_ = found.result.rewards
+    fewer = pl.when(pl.col("section") == first).then(pl.col("n") - 1).otherwise("n")
+    uneven = report_downstream([replace(found, metrics=found.metrics.with_columns(n=fewer))])
+    assert uneven.tables[0].columns[-1].heading == "prompts"
+    assert {row.name: row.values[-1] for row in uneven.tables[0].rows} == {
+        "Base": 3,
+        **dict.fromkeys(MODELS, 3),
+        first: 2,
+    }
+    assert any("over different prompts" in note for note in uneven.notes)
 
 
 def test_what_a_model_gains_is_over_the_items_that_it_shares_with_the_policy() -> None:

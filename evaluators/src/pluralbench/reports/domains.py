@@ -6,22 +6,28 @@ from pathlib import Path
 
 from pluralbench_measures.bootstrap import Estimate
 
-from pluralbench.reports.downstream import KEYS, line_of, people_notes
+from pluralbench.reports.downstream import KEYS, invalid_notes, line_of, people_notes
 from pluralbench.reports.layout import first_words
 from pluralbench.reports.tables import Column, Row, Table
 from pluralbench.reports.writing import Report, long_frame
 from pluralbench.results.numbers import four_digits
 from pluralbench.results.runs import Downstream, policy_number
 
+RANK, PROMPTS = "Rank", "prompts"
 RANKED = "Ranks ignore the intervals; reward models with overlapping intervals may not differ."
+UNEVEN = "Where rows are over different prompts, which `prompts` counts, they cannot be compared and have no rank."
 
 
 def report_downstream(runs: Sequence[Downstream]) -> Report:
     """Report directories of `best-of-n` and `optimize`; JSON and CSV have the long frame of their numbers."""
     tables = tables_of(runs)
-    notes = [f"{line_of(run)}. {' '.join(people_notes(run))}".rstrip(". ") + "." for run in runs]
+    notes = [
+        f"{line_of(run)}. {' '.join([*people_notes(run), *invalid_notes(run)])}".rstrip(". ") + "." for run in runs
+    ]
     if tables:
-        notes += [f"Values, judged by {judge}: {scale}." for judge, scale in dict.fromkeys(_judges(runs))] + [RANKED]
+        notes += [f"Values, judged by {judge}: {scale}." for judge, scale in dict.fromkeys(_judges(runs))]
+    last = {table.columns[-1].heading for table in tables}
+    notes += [note for heading, note in ((RANK, RANKED), (PROMPTS, UNEVEN)) if heading in last]
     return Report(tables, notes, long_frame((run.path, run.metrics) for run in runs))
 
 
@@ -61,10 +67,17 @@ def _table(runs: Sequence[Downstream]) -> Table:
     levels = dict(_rows(runs, configs))
     overall_values = [value for own in levels.values() if (value := own[-1].value) is not None]
     base = [_base(runs[0], name) for name in (*configs, None)]
-    rows = [Row("Base", (*base, None), quiet=True)] if base[-1].value is not None else []
-    rows += [Row(name, (*own, _rank(own[-1].value, overall_values))) for name, own in levels.items()]
+    prompts = {one.n for one in (base[-1], *(own[-1] for own in levels.values())) if one.value is not None}
+    last = RANK if len(prompts) < 2 else PROMPTS
+    rows = (
+        [Row("Base", (*base, None if last == RANK else base[-1].n), quiet=True)] if base[-1].value is not None else []
+    )
+    rows += [
+        Row(name, (*own, _rank(own[-1].value, overall_values) if last == RANK else own[-1].n))
+        for name, own in levels.items()
+    ]
     columns = [Column(text, four_digits, bounds=False, part=True) for text in first_words(configs)]
-    columns += [Column(overall, four_digits), Column("Rank")]
+    columns += [Column(overall, four_digits), Column(last)]
     assert result.outcome is not None  # noqa: S101 - `tables_of` checked it
     method = f"best of {result.sampling.sizes[-1]} answers of"
     if result.optimization is not None:

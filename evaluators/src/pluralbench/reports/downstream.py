@@ -102,7 +102,18 @@ def _outcome_notes(run: Downstream) -> Iterator[str]:
             f"Best of k {over}. Gain: best of the largest k minus the policy by itself, with {CONFIDENCE:.0%} "
             "intervals over prompts or users."
         )
-    if outcome.invalid:
+    yield from invalid_notes(run)
+    prompts = policy_number(run, "outcome").n or 0
+    gains = {name: one.n or 0 for name, one in of_rewards(run, "gain").items()}
+    fewer = ", ".join(f"{name} {count:,}" for name, count in gains.items() if 0 < count < prompts)
+    if fewer:
+        yield f"The gain is over those of the {prompts:,} prompts where both have a value: {fewer}."
+
+
+def invalid_notes(run: Downstream) -> Iterator[str]:
+    """Count the candidates whose judgment cannot be read, and say how that biases the best of k."""
+    outcome = run.result.outcome
+    if outcome is not None and outcome.invalid:
         reasons = ", ".join(f"{reason} ({count:,})" for reason, count in outcome.invalid_reasons.items())
         yield f"{outcome.invalid:,} of {outcome.judged:,} candidates have no valid value and are excluded: {reasons}."
         if run.verb == "best-of-n" and _complete(run):
@@ -110,11 +121,6 @@ def _outcome_notes(run: Downstream) -> Iterator[str]:
                 "Best of k may therefore be biased: it averages only sets whose best candidate has a value, and "
                 "candidates without one may be worse than the rest."
             )
-    prompts = policy_number(run, "outcome").n or 0
-    gains = {name: one.n or 0 for name, one in of_rewards(run, "gain").items()}
-    fewer = ", ".join(f"{name} {count:,}" for name, count in gains.items() if 0 < count < prompts)
-    if fewer:
-        yield f"The gain is over those of the {prompts:,} prompts where both have a value: {fewer}."
 
 
 def _complete(run: Downstream) -> bool:
