@@ -14,7 +14,7 @@ from chat_server import Reply, serve
 from figure_runs import benchmark_run, with_references
 from html_runs import ARABIC, IMAGE, NAMES, SCRIPT, Read, hostile_runs
 from made_personalize import made_items, made_personalized
-from made_runs import decision, keep, run_of
+from made_runs import changed, decision, keep, run_of
 from pluralbench import compare
 from pluralbench.errors import EvaluationError
 from pluralbench.reports.html.components import Cell, Head, Row, number, scale_of, table
@@ -173,7 +173,8 @@ def test_the_overview_says_which_model_is_best_and_which_cannot_be_told_apart() 
     text = page_of(a_run("best", 39), a_run("good", 37), a_run("poor", 5)).text
     assert "best has 97.5 (" in text
     assert "the most, but cannot be told apart from good. It is better than the other model." in text
-    text = page_of(a_run("best", 39), a_run("poor", 5)).text
+    text = page_of(changed(a_run("best", 39), tolerance=1.0, decisions_within_tolerance=9), a_run("poor", 5)).text
+    assert "best: 9 of 40 margins within rounding error." in text
     assert "and is best, +85.0 (+" in text
     assert "points against poor." in text
     assert "cannot be told apart from any of the other 2 models" in page_of(

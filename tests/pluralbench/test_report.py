@@ -14,8 +14,10 @@ from chat_server import serve
 from downstream_runs import MODELS, World, sampled
 from figure_runs import with_references
 from made_runs import changed, decision, for_persons, keep, run_of
-from pluralbench import find_benchmark
+from pluralbench import compare, find_benchmark
 from pluralbench.errors import EvaluationError
+from pluralbench.reports import items
+from pluralbench.reports.comparison import comparison_notes
 from pluralbench.reports.detail import details
 from pluralbench.reports.report import render, report_frame
 from pluralbench.reports.run_header import run_header
@@ -249,6 +251,23 @@ def test_the_notes_say_once_what_runs_share_and_whose_is_what_they_do_not() -> N
     report = details([other])
     assert report.tables[0].title == "c, Pairs, c, 4 of 5 items (runs/m)"
     assert {"Dropped: ids q3.", "Truncated: ids q4.", "Invalid: ids q1."} <= {*report.notes}
+
+
+def test_margins_within_rounding_error_are_counted_beside_each_number() -> None:
+    many, few = (
+        changed(a_run(name, 12), tolerance=0.5, decisions_within_tolerance=within)
+        for name, within in (("many", 5), ("few", 4))
+    )
+    text = text_of([many, few], width=200)
+    assert "Pairs, 40 items; many: 5 of 40 margins within rounding error\n" in text
+    note = "Could come out otherwise on another machine or in another mode: "
+    assert f"{note}many: 5 of 40 margins within rounding error (0.5); few: 4 of 40" in " ".join(text.split())
+    assert ["5 of 40 margins" in repr(many), "4 of 40 margins" in repr(few)] == [True, False]
+    assert items.overview(few)[-1].endswith("; 4 of 40 margins within rounding error")
+    found = compare(many, few)
+    assert found.sentence.endswith("many: 5 of 40 margins within rounding error.")
+    expected = "A 5 of 40 margins within rounding error; B 4 of 40 margins within rounding error."
+    assert f"{note}{expected}" in comparison_notes(found)
 
 
 def test_what_a_run_took_is_told_and_an_older_run_says_nothing() -> None:

@@ -129,6 +129,8 @@ class RunComparison:
         ties: Number of counted decisions that are ties in each run.
         invalid: Number of counted decisions that are invalid in each run.
         unreadable: Names of the runs most of whose decisions are invalid, which are not compared.
+        close_margins: How many margins of each run are within rounding error (`Run.close_margins`); empty if none is.
+        mostly_close_margins: The same, empty unless they are more than a tenth.
         coin: The overall number of a coin on the first run's items; None if the run has none.
         left_out: Decisions that only one run has.
         tested: Number of parts with a p-value; `p_holm` is adjusted for this many.
@@ -151,6 +153,8 @@ class RunComparison:
     ties: tuple[int, int]
     invalid: tuple[int, int]
     unreadable: tuple[str, ...]
+    close_margins: tuple[str, str]
+    mostly_close_margins: tuple[str, str]
     coin: float | None
     left_out: int
     tested: int
@@ -158,7 +162,12 @@ class RunComparison:
 
     @property
     def sentence(self) -> str:
-        """The overall result in a sentence: which model is better, or that the two cannot be told apart."""
+        """The overall result: which model is better, or that the two cannot be told apart; and many close margins."""
+        close = (f"{name}: {text}." for name, text in zip(self.names, self.mostly_close_margins, strict=True) if text)
+        return " ".join([self._result, *close])
+
+    @property
+    def _result(self) -> str:
         if self.unreadable:
             (first, second), names = self.names, " and ".join(self.unreadable)
             return f"{second} and {first} cannot be compared: most verdicts or scores of {names} are invalid."
@@ -231,6 +240,8 @@ def compare(first: str | Path | Run, second: str | Path | Run, *, differing_text
         ties=(ties[0], ties[1]),
         invalid=(invalid[0], invalid[1]),
         unreadable=unreadable,
+        close_margins=(first.close_margins, second.close_margins),
+        mostly_close_margins=(first.mostly_close_margins, second.mostly_close_margins),
         coin=first.estimate("overall_of_coin", "overall").value,
         left_out=sum(own.filter(pl.col("outcome") != "equal").height for own in (ours, theirs)) - 2 * shared.height,
         tested=sum(p is not None for p in adjusted),

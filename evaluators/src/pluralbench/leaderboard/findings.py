@@ -103,4 +103,5 @@ def _summary(run: Run[Any, Any]) -> str:
     headline = run.headline.value
     number = "no overall number" if headline is None else f"{headline:.1%}"
     number = f"unreadable ({run.unreadable} invalid)" if run.unreadable else number
-    return f"{clean(run.name)} on {run.config.benchmark.title}, {run.size}, {number}"
+    about = [run.config.benchmark.title, run.size, number, *filter(None, [run.close_margins])]
+    return f"{clean(run.name)} on {', '.join(about)}"

@@ -70,6 +70,9 @@ def comparison_notes(comparison: RunComparison) -> Iterator[str]:
             for at, side in enumerate("AB")
         )
         yield f"Without a winner: {'; '.join(sides)}."
+    close = [f"{side} {text}" for side, text in zip("AB", comparison.close_margins, strict=True) if text]
+    if close:
+        yield f"Could come out otherwise on another machine or in another mode: {'; '.join(close)}."
     best = max(comparison.headline.first or 0.0, comparison.headline.second or 0.0)
     if comparison.headline.difference is not None and comparison.coin is not None and best < comparison.coin:
         yield f"A coin has {100 * comparison.coin:.1f}, more than both."

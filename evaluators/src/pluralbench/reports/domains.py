@@ -26,7 +26,7 @@ def report_downstream(runs: Sequence[Downstream]) -> Report:
     ]
     if tables:
         notes += [f"Values, judged by {judge}: {scale}." for judge, scale in dict.fromkeys(_judges(runs))]
-    last = {table.columns[-1].heading for table in tables}
+    last = {table.columns[-1].text for table in tables}
     notes += [note for heading, note in ((RANK, RANKED), (PROMPTS, UNEVEN)) if heading in last]
     return Report(tables, notes, long_frame((run.path, run.metrics) for run in runs))
 

@@ -34,7 +34,7 @@ def overview(run: Run) -> list[str]:
         f"{run.path}: {config.benchmark.title}, {sum(config.data.rows.values()):,} items, by {sanitize(run.name)}",
         *([f"Overall {overall} over {run.size}"] if overall else []),
         *([f"No overall number: {run.unreadable} verdicts or scores are invalid"] if run.unreadable else []),
-        f"Decisions: {outcomes}",
+        f"Decisions: {'; '.join(filter(None, [outcomes, run.close_margins]))}",
     ]
 
 

@@ -321,9 +321,11 @@ def _rendered_alike(run: Run) -> str:
 
 def _close(run: Run) -> str:
     scoring = run.scored
-    if scoring is None or not scoring.decisions_within_tolerance:
-        return ""
-    return f"{scoring.decisions_within_tolerance:,} (within {scoring.tolerance:.2g})"
+    return (
+        f"{run.close_margins} ({scoring.tolerance:.2g})"
+        if scoring and scoring.tolerance is not None and run.close_margins
+        else ""
+    )
 
 
 def _joined(run: Run) -> str:
@@ -390,7 +392,7 @@ NOTES = (
     Note("Judged without a persona", _bare_ids, detail=True),
     Note("Scored in padded batches", _padded, detail=True),
     Note(NO_SCORE_DIFFERENCE, _rendered_alike, detail=True),
-    Note("Decisions whose margin is within rounding error", _close, detail=True),
+    Note("Could come out otherwise on another machine or in another mode", _close),
     Note("Merged from", _joined, detail=True),
     Note("Shards differ in", differing_shards),
 )

@@ -223,7 +223,14 @@ def table_of(sheet: Sheet, *, wide: bool) -> tables.Table:
         tables.Row(row.name, [_value(row, column) for column in sheet.columns], row.reference is not None)
         for row in (*sheet.rows, *sheet.references)
     ]
-    return tables.Table(sheet.heading, "model", columns, rows)
+    return tables.Table("; ".join([sheet.heading, *_close(sheet)]), "model", columns, rows)
+
+
+def _close(sheet: Sheet) -> Iterator[str]:
+    """Yield how many margins of a run are within rounding error, if these are more than a tenth."""
+    for row in sheet.rows:
+        if text := row.run.mostly_close_margins:
+            yield f"{row.name}: {text}" if len(sheet.rows) > 1 else text
 
 
 def _value(row: Row, column: Column) -> tables.Value:

@@ -174,6 +174,24 @@ class Run(Generic[Config_co, Result_co]):
         return f"{invalid:,} of {decisions:,}" if 2 * invalid > decisions else ""
 
     @property
+    def close_margins(self) -> str:
+        """How many margins are within the measured tolerance, as "5 of 24 margins within rounding error"."""
+        within, margins = self._within_tolerance
+        return f"{within:,} of {margins:,} margins within rounding error" if within else ""
+
+    @property
+    def mostly_close_margins(self) -> str:
+        """`close_margins`, if more than a tenth of the margins are within the tolerance."""
+        within, margins = self._within_tolerance
+        return self.close_margins if 10 * within > margins else ""
+
+    @property
+    def _within_tolerance(self) -> tuple[int, int]:
+        within = (self.scored.decisions_within_tolerance if self.scored else None) or 0
+        configs = self.names("pooled", "config", "mean_margin")
+        return within, sum(self.estimate("mean_margin", "pooled", config=config).n or 0 for config in configs)
+
+    @property
     def items_counted(self) -> int:
         """Number of items behind the overall number."""
         return self.count("items", "overall")
@@ -257,7 +275,8 @@ class Run(Generic[Config_co, Result_co]):
             return f"<Run of {self.verb}: {self.path}>"
         title = self.config.benchmark.title
         number = f"unreadable ({self.unreadable} invalid)" if self.unreadable else number_text(self.headline)
-        return f"<Run of {self.verb}: {self.name} on {title}, {number}, {self.size}, {self.path}>"
+        about = ", ".join([title, number, *filter(None, [self.mostly_close_margins]), self.size, str(self.path)])
+        return f"<Run of {self.verb}: {self.name} on {about}>"
 
     def _repr_html_(self: "Run[Any, Any]") -> str:
         """Return the table of the run: the overall number, its parts and the baselines on the same items."""

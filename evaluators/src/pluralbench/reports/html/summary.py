@@ -79,6 +79,9 @@ def _of_sheet(board: Board, at: int) -> Finding:
     if coin.value is not None and (len(ranked) == 1 or best < coin.value):
         relation = _against_coin(ranked[0]) if len(ranked) == 1 else "A coin has more"
         text += f" {relation} ({number(coin).value})."
+    text += "".join(
+        f" {clean(row.name)}: {row.run.mostly_close_margins}." for row in sheet.rows if row.run.mostly_close_margins
+    )
     if unreadable:
         text += f" Most verdicts or scores of {listed(unreadable)} are invalid."
     return Finding(text, title, f"#{benchmark_key(board, at)}")
