@@ -2,9 +2,12 @@
 
 import math
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench_rewards import Scored, tolerance_sample
+from pluralbench_rewards.contract import check_spread
+from pluralbench_rewards.errors import RewardsError
 
 SIZES = st.lists(st.integers(1, 4000), min_size=1, max_size=400)
 
@@ -33,3 +36,14 @@ def test_a_small_run_is_measured_on_its_closest_decisions_if_one_is_close() -> N
     scores[20] = []
     assert tolerance_sample(Scored(scores))[:1] == [5], "0.3 is close among scores of this size"
     assert tolerance_sample(Scored([])) == tolerance_sample(Scored([[1.0]])) == []
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=2), st.floats(0, 1e7))
+def test_scores_that_spread_less_than_their_tolerance_are_no_measurement(values: list[float], tolerance: float) -> None:
+    scored = Scored([[value, math.nan] for value in values])
+    spread = max(values) - min(values)
+    if 0 < spread < tolerance:
+        with pytest.raises(RewardsError, match="differ by more than they spread"):
+            check_spread(scored, tolerance)
+    else:
+        assert check_spread(scored, tolerance) == tolerance  # scores that all tie are counted as ties

@@ -19,6 +19,7 @@ from pluralbench_rewards.contract import (
     RewardModel,
     Scored,
     ScoringConfig,
+    check_spread,
     sum_work,
     tolerance_sample,
 )
@@ -157,7 +158,8 @@ def _score_in_parts(
         sample = tolerance_sample(result)
         sampled = Scored([result.scores[index] for index in sample], work=result.work)
         finished = workers.results("finish", [([groups[index] for index in sample], sampled)])
-        [(_, (record, result.tolerance))] = finished
+        [(_, (record, tolerance))] = finished
+        result.tolerance = None if tolerance is None else check_spread(result, tolerance)
     return result, record
 
 

@@ -9,6 +9,8 @@ from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 from pluralbench_runs import FrozenModel, step
 from pydantic import Field
 
+from pluralbench_rewards.errors import RewardsError
+
 Message = dict[str, str]
 """A message with `role` and `content`."""
 
@@ -270,13 +272,33 @@ class MeasuresTolerance(Protocol):
 
 
 def measured_tolerance(model: MeasuresTolerance, groups: Sequence[Group], scored: Scored) -> float | None:
-    """Measure the tolerance of scores on the groups of `tolerance_sample`; None if there are none."""
+    """Measure the tolerance of scores on the groups of `tolerance_sample`; None if there are none.
+
+    Raises:
+        RewardsError: See `check_spread`.
+    """
     sample = tolerance_sample(scored)
     if not sample:
         return None
     with step("Measuring how far scores of another mode differ"):
         part = Scored([scored.scores[index] for index in sample], work=scored.work)
-        return model.tolerance([groups[index] for index in sample], part)
+        return check_spread(scored, model.tolerance([groups[index] for index in sample], part))
+
+
+def check_spread(scored: Scored, tolerance: float) -> float:
+    """Return the tolerance of scores that spread more widely than it.
+
+    Raises:
+        RewardsError: If the tolerance is larger than the range of the scores, which then measure nothing.
+    """
+    finite = [value for values in scored.scores for value in values if math.isfinite(value)]
+    low, high = min(finite, default=0.0), max(finite, default=0.0)
+    if 0 < high - low < tolerance:
+        raise RewardsError(
+            f"Not measured: scores differ by more than they spread (they lie between {low:.4g} and {high:.4g}, and a "
+            f'score in another mode may differ by {tolerance:.2g}); set `dtype="float32"`.'
+        )
+    return tolerance
 
 
 def tolerance_sample(scored: Scored) -> list[int]:
