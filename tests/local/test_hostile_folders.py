@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pluralbench_local import Classifier, ConversationError, ModelError, load, models, score
+from pluralbench_local import Classifier, ConversationError, DeviceError, ModelError, load, models, score
 from pluralbench_local.config import LocalModel
 from pluralbench_local.conversations import Template
 from pluralbench_local.personal.store import EmbeddingStore
@@ -43,6 +43,46 @@ def doubling(folder: Path) -> None:
     tokenizer = make_tokenizer()
     tokenizer.backend_tokenizer.normalizer = normalizers.Sequence([normalizers.Replace("a", "aa")] * 40)
     tokenizer.save_pretrained(folder)
+
+
+def test_the_first_conversation_of_a_run_is_tried_in_the_child_process(folder: Path) -> None:
+    tokenizer = make_tokenizer()
+    tokenizer.backend_tokenizer.normalizer = normalizers.Sequence([normalizers.Replace("я", "яя")] * 40)
+    tokenizer.save_pretrained(folder)
+    model = load_classifier(str(folder))
+    with pytest.raises(ModelError, match="its chat template or its normalizer needs more than"):
+        score(model, [Group("q", user("Кто я?"), ["Ты."])])
+
+
+def test_a_special_architecture_without_its_parts_is_said_in_a_sentence(folder: Path) -> None:
+    change_config(str(folder), architectures=["InternLM2ForRewardModel"])
+    with pytest.raises(ModelError, match="head is `v_head`, and loads as LlamaModel, which has none"):
+        load(str(folder), device="cpu")
+
+
+@pytest.mark.parametrize("architecture", ["llama", "bert"])
+def test_a_model_that_would_return_tuples_is_read_by_names(architecture: str, tmp_path: Path) -> None:
+    folder, groups = save_classifier(tmp_path / "model", architecture), make_groups(1)[:2]
+    scored = score(load_classifier(folder), groups).scores
+    change_config(folder, return_dict=False)
+    assert score(load_classifier(folder), groups).scores == scored
+
+
+def test_a_tokenizer_without_a_vocabulary_is_said_in_a_sentence(folder: Path) -> None:
+    path = folder / "tokenizer.json"
+    tokenizer = json.loads(path.read_text(encoding="utf-8"))
+    tokenizer["model"] = {"type": "WordPiece", "vocab": {}, "unk_token": "[UNK]"} | {
+        "continuing_subword_prefix": "##",
+        "max_input_chars_per_word": 100,
+    }
+    path.write_text(json.dumps(tokenizer), encoding="utf-8")
+    with pytest.raises(ConversationError, match=r"tokenizer fails on a text \(.*vocabulary"):
+        score(load_classifier(str(folder)), make_groups(1)[:1])
+
+
+def test_a_device_that_there_is_not_is_named(folder: Path) -> None:
+    with pytest.raises(DeviceError, match="no device 'gpu'"):
+        load(str(folder), device="gpu")
 
 
 def piped(name: str) -> Callable[[Path], object]:
@@ -83,14 +123,18 @@ def kernel_below(folder: Path) -> None:
     [
         (
             templated(ENDLESS),
-            r"cannot be used: its chat template or its normalizer needs more than 1 s or 1 GB for two short messages; ",
+            r"cannot be used: its chat template or its normalizer needs more than 1 s or 1 GB for a short ",
         ),
+        (templated("{{ messages|tojson(indent=150000000) }}"), "its chat template or its normalizer needs more than"),
         (templated("{{ 'x' * 10**11 }}"), "its chat template or its normalizer needs more than"),
         (
             templated(LARGE),
             r"its chat template makes [\d,]+ characters of \d+; fix it, or give another `chat_template=\.\.\.`\.",
         ),
-        (doubling, "its chat template or its normalizer needs more than 1 s or 1 GB for two short messages; fix it"),
+        (
+            doubling,
+            "its chat template or its normalizer needs more than 1 s or 1 GB for a short conversation or the first",
+        ),
         *(
             (piped(name), rf"{re.escape(name)} is not a regular file; remove it\.")
             for name in ("tokenizer.model", "model.safetensors", "additional_chat_templates/a.jinja", "a/b/config.json")

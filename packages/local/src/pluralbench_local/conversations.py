@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from pluralbench_rewards import Group, Message, Overflow
+from pluralbench_runs import one_line
 from pluralbench_tables.limits import TEXT_CHARACTERS, length_error
 from transformers import PreTrainedTokenizerBase
 
@@ -85,6 +86,10 @@ class Template:
         except (TypeError, UnicodeEncodeError):
             raise ConversationError(
                 "The chat template or a text contains half a character (a lone surrogate); fix it."
+            ) from None
+        except Exception as error:  # noqa: BLE001 - what `tokenizers` raises
+            raise ConversationError(
+                f"The tokenizer fails on a text ({one_line(error)}); use the model's own tokenizer."
             ) from None
         for ids in map(self.edit, batch) if self.edit else batch:
             if self.num_embeddings is not None and max((*ids, *self.append), default=0) >= self.num_embeddings:

@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import torch
 from pluralbench_calls.model_checks import check_model
+from pluralbench_rewards import Message
 from pluralbench_runs import UserError, one_line
 from torch import nn
 from transformers import (
@@ -36,6 +37,7 @@ transformers_logging: Any = logging  # untyped
 
 # Limits of the child process that tries a tokenizer on a short conversation.
 PROBE_SECONDS, PROBE_BYTES, PROBE_CHARACTERS, PROBE_TIMEOUT = 2, 2 * 10**9, 200_000, 120.0
+PROBE_CUT = 10_000  # characters of a message of the run
 MILLION = 10**6
 ALL_GPUS = "all"
 NO_GPU = 'The device {device} needs a GPU, and this machine has none; set `device="cpu"`.'
@@ -55,6 +57,7 @@ class Special:
     append: str
 
 
+_tried: set[str] = set()  # tokenizers that were tried on a conversation of a run
 SPECIAL = {
     # internlm/internlm2-*-reward: `get_score` of the model's own code reads the reward token after the conversation.
     "InternLM2ForRewardModel": Special(head="v_head", append="reward_token_id"),
@@ -82,14 +85,33 @@ def load_tokenizer(source: LocalModel, chat_template: str | None) -> PreTrainedT
     )
     if chat_template is not None:
         tokenizer.chat_template = chat_template
-    if problem := _probe_error(_probe_input(tokenizer)):
-        raise ModelError(
-            f"The tokenizer of {source.name} cannot be used: {problem}; fix it, or give another `chat_template=...`."
-        )
+    check_tokenizer(tokenizer)
     return cast("PreTrainedTokenizerBase", tokenizer)
 
 
-def _probe_input(tokenizer: Any) -> str:
+def check_tokenizer(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Message] = ()) -> None:
+    """Try a tokenizer on a conversation in a child process.
+
+    Args:
+        tokenizer: The tokenizer.
+        messages: A conversation, of which only the first for each tokenizer is tried. Default: a short one.
+
+    Raises:
+        ModelError: If the tokenizer needs too much time or memory.
+    """
+    if messages:
+        own = _probe_input(tokenizer, ())
+        if own in _tried:
+            return
+        _tried.add(own)
+    if problem := _probe_error(_probe_input(tokenizer, messages)):
+        raise ModelError(
+            f"The tokenizer of {tokenizer.name_or_path} cannot be used: {problem}; fix it, or give another "
+            "`chat_template=...`."
+        )
+
+
+def _probe_input(tokenizer: Any, messages: Sequence[Message]) -> str:
     """The input of `probe` for a tokenizer."""
     template = tokenizer.chat_template
     backend = getattr(tokenizer, "backend_tokenizer", None)
@@ -104,6 +126,7 @@ def _probe_input(tokenizer: Any) -> str:
             "seconds": PROBE_SECONDS,
             "bytes": PROBE_BYTES,
             "characters": PROBE_CHARACTERS,
+            "messages": [message | {"content": message["content"][:PROBE_CUT]} for message in messages],
         },
         default=str,
     )
@@ -124,8 +147,8 @@ def _probe_error(probe_input: str) -> str:
     if result is not None and result.stderr.startswith("its "):
         return one_line(result.stderr)
     return (
-        f"its chat template or its normalizer needs more than {PROBE_SECONDS} s or {PROBE_BYTES / 1e9:g} GB for two "
-        "short messages"
+        f"its chat template or its normalizer needs more than {PROBE_SECONDS} s or {PROBE_BYTES / 1e9:g} GB for a "
+        "short conversation or the first of the run"
     )
 
 
@@ -145,7 +168,13 @@ def load_classifier(source: LocalModel) -> tuple[ReadableNetwork, tuple[int, ...
         model = _load_model(AutoModelForSequenceClassification, source)
         return _as_network(model, getattr(model, "score", None)), ()
     model = _load_model(AutoModel, source)
-    return _as_network(model, getattr(model, special.head)), appended_tokens(config)
+    head = getattr(model, special.head, None)
+    if not isinstance(head, nn.Module):
+        raise ModelError(
+            f"{source.name} declares an architecture whose head is `{special.head}`, and loads as "
+            f"{type(model).__name__}, which has none; correct its config.json (`architectures`, `auto_map`)."
+        )
+    return _as_network(model, head), appended_tokens(config)
 
 
 def load_config(source: LocalModel) -> PretrainedConfig:
@@ -162,9 +191,14 @@ def special_of(config: PretrainedConfig) -> Special | None:
 
 
 def appended_tokens(config: PretrainedConfig) -> tuple[int, ...]:
-    """Return the token ids that a classifier expects after a conversation."""
+    """Return the token ids that a classifier expects after a conversation. Raises `ModelError`."""
     special = special_of(config)
-    return () if special is None else (int(getattr(config, special.append)),)
+    if special is None:
+        return ()
+    token = getattr(config, special.append, None)
+    if not isinstance(token, int):
+        raise ModelError(f"The configuration of {config.name_or_path} has no number as `{special.append}`; add it.")
+    return (token,)
 
 
 def load_language_model(source: LocalModel) -> ReadableNetwork:
@@ -206,6 +240,11 @@ def resolve_device(name: str) -> torch.device:
         raise DeviceError("The device all is for runs that score items; choose one device, such as cuda:0, for this.")
     try:
         device = torch.device(name)
+    except RuntimeError:
+        raise DeviceError(
+            f"There is no device {name!r}; give auto, cpu, cuda, or a GPU by its number, such as cuda:1."
+        ) from None
+    try:
         if device.type == "cuda" and not torch.cuda.is_available():
             raise DeviceError(NO_GPU.format(device=name))
         torch.ones(1, device=device).item()
@@ -277,6 +316,7 @@ def load_weights(kind: Any, source: LocalModel, **options: Any) -> tuple[Any, di
     arguments = {"output_loading_info": True} | hub_options(source) | options
     with silence_transformers():
         model, info = load_or_raise("model", source, lambda: kind.from_pretrained(source.name, **arguments))
+    model.config.return_dict = True  # outputs are read by name, whatever the model's configuration asks for
     return model, info
 
 

@@ -2,8 +2,9 @@
 
 A chat template is a program. The parent runs this file by its path. It imports neither torch nor transformers, and so
 takes a few tenths of a second. Standard input is JSON: `template`, `special` (the special tokens for the template),
-`normalizer` (of `tokenizers`, or null), and the limits `seconds` of CPU time, `bytes` of memory and `characters` of a
-text. The exit status is 0, or standard error states the problem.
+`normalizer` (of `tokenizers`, or null), `messages` of a conversation (if empty: `MESSAGES`), and limits: `seconds` of
+CPU time, `bytes` of memory, and the `characters` of a text beyond 20 for each that comes in. The exit status is 0, or
+standard error states the problem.
 """
 
 import json
@@ -21,7 +22,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from tokenizers import Tokenizer
 
 MESSAGES = [{"role": "user", "content": "What is tea?"}, {"role": "assistant", "content": "A drink. " * 8}]
-PROBE = "".join(message["content"] for message in MESSAGES) + "aA 0_-.\n▁Ä中"
+FURTHER = "aA 0_-.\n▁Ä中"
 
 
 class Generation(Extension):
@@ -35,24 +36,28 @@ class Generation(Extension):
         return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
 
-def render_probe(template: str, special: dict[str, Any]) -> str:
-    """Render the probe by a chat template, in the same sandbox as transformers; empty if the template raises."""
+def render(template: str, messages: list[dict[str, str]], special: dict[str, Any]) -> str:
+    """Render a conversation by a chat template, in the same sandbox as transformers; empty if the template raises."""
     sandbox = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[Generation, loopcontrols])
-    sandbox.filters["tojson"] = lambda value, **_: json.dumps(value, ensure_ascii=False)
+    sandbox.filters["tojson"] = _to_json
     sandbox.globals["strftime_now"] = lambda form: datetime.now().astimezone().strftime(form)
     try:
-        return sandbox.from_string(template).render(messages=MESSAGES, add_generation_prompt=True, **special)
+        return sandbox.from_string(template).render(messages=messages, add_generation_prompt=True, **special)
     except MemoryError:
         raise
     except Exception:  # noqa: BLE001 - a template may raise anything; errors are reported where it is used
         return ""
 
 
-def normalize_probe(normalizer: Any) -> str:
-    """Normalize the probe by a normalizer of `tokenizers`."""
+def _to_json(value: Any, **options: Any) -> str:
+    return json.dumps(value, **{"ensure_ascii": False} | options)
+
+
+def normalize(normalizer: Any, text: str) -> str:
+    """Normalize a text by a normalizer of `tokenizers`."""
     model = {"type": "WordLevel", "vocab": {"": 0}, "unk_token": ""}
     tokenizer = Tokenizer.from_str(json.dumps({"version": "1.0", "normalizer": normalizer, "model": model}))
-    return tokenizer.normalizer.normalize_str(PROBE) if tokenizer.normalizer else ""
+    return tokenizer.normalizer.normalize_str(text) if tokenizer.normalizer else ""
 
 
 def main() -> None:
@@ -64,12 +69,15 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (settings["bytes"], settings["bytes"]))
         seconds = math.ceil(time.process_time()) + settings["seconds"]
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    messages = settings["messages"] or MESSAGES
+    given = "".join(message["content"] for message in messages) + FURTHER
+    given = given.encode(errors="replace").decode()  # half a character is reported where texts are tokenized
     for what, text in (
-        ("chat template", render_probe(settings["template"], settings["special"])),
-        ("normalizer of its tokenizer", normalize_probe(settings["normalizer"])),
+        ("chat template", render(settings["template"], messages, settings["special"])),
+        ("normalizer of its tokenizer", normalize(settings["normalizer"], given)),
     ):
-        if len(text) > settings["characters"]:
-            sys.exit(f"its {what} makes {len(text):,} characters of {len(PROBE):,}")
+        if len(text) > settings["characters"] + 20 * len(given):
+            sys.exit(f"its {what} makes {len(text):,} characters of {len(given):,}")
 
 
 if __name__ == "__main__":
