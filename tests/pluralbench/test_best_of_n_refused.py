@@ -58,9 +58,9 @@ def alike(groups: Sequence[Group]) -> list[list[float]]:
         (["--config", "xx"], "has no config 'xx'; it has people."),
         (["--policy-base-url", "localhost:80"], "base URL"),
         (["--judge", "j", "--judge-base-url", NOWHERE, "--judge-max-cost", "1"], "The judge j is not usable: "
-         "`connection.max_cost=...` requires `connection.price=...`."),
-        (["--policy-max-cost", "1"], "The policy p cannot be called: `connection.max_cost=...` requires "
-         "`connection.price=...`."),
+         "`--policy-max-cost` or `--judge-max-cost` requires `--policy-price` or `--judge-price`."),
+        (["--policy-max-cost", "1"], "The policy p cannot be called: "
+         "`--policy-max-cost` or `--judge-max-cost` requires `--policy-price` or `--judge-price`."),
         (["--judge-attempts", "0"], "--judge-attempts"),
         (["--top-p", "1.5"], "--top-p: "),
         (["--reuse", "nowhere.sqlite"], "nowhere.sqlite"),
@@ -81,8 +81,8 @@ def test_a_policy_in_this_process_takes_no_batches() -> None:
     with pytest.raises(EvaluationError) as caught:
         resolve_policy("path/to/policy", SamplingConfig(), ConnectionConfig(batch=True))
     assert str(caught.value) == (
-        "The policy path/to/policy runs in this process, where batches are not supported; give `policy_base_url=...` "
-        "or leave out `policy_batch=True`."
+        "The policy path/to/policy runs in this process, where batches are not supported; give "
+        "`policy_connection.base_url=...` or leave out `policy_connection.batch=True`."
     )
 
 

@@ -153,6 +153,8 @@ def test_a_value_that_a_model_refuses_is_named_by_its_option() -> None:
         ("leave out `legacy=True`, or `human=False`", "leave out `--legacy`, or `--no-human`"),
         ('name it: `columns=["id=key", "prompt=text"]`', "name it: `--column id=key --column prompt=text`"),
         ("raise `policy.max_tokens=512`", "raise `--policy-max-tokens 512`"),
+        ("set `policy.many=True`; `judge.x=1`", "set `policy.many = true` of the recipe; `judge.x=1`"),
+        ("raise `connection.price=1`", "raise `--a-price 1` or `--b-price 1`"),
         ("give `model=...`, not `other=1` or `prompt = ...`", "give `MODEL`, not `other=1` or `prompt = ...`"),
     ],
 )
@@ -164,6 +166,8 @@ def test_errors_of_a_command_name_its_options(message: str, shown: str) -> None:
         "human": "--human/--no-human",
         "columns": "--column",
         "policy.max_tokens": "--policy-max-tokens",
+        "a_connection.price": "--a-price",
+        "b_connection.price": "--b-price",
         "model": "MODEL",
     }
     assert name_options(message, flags) == shown

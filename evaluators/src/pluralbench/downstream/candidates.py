@@ -103,7 +103,7 @@ def resolve_policy(
         if connection.batch:
             raise EvaluationError(
                 f"The policy {name} runs in this process, where batches are not supported; give "
-                "`policy_base_url=...` or leave out `policy_batch=True`."
+                "`policy_connection.base_url=...` or leave out `policy_connection.batch=True`."
             )
         from pluralbench_policies import Generation, chat_model_of  # noqa: PLC0415 - needs torch
 

@@ -39,8 +39,8 @@ class SuiteComparison:
     @property
     def sentence(self) -> str:
         """The difference of the means in a sentence: which model is better, or that the two cannot be told apart."""
-        head = self.means[MEAN]
-        return difference_sentence(self.names, head, f"on {len(self.benchmarks):,} benchmarks")
+        number = len(self.benchmarks)
+        return difference_sentence(self.names, self.means[MEAN], f"on {number:,} benchmark{'s' * (number != 1)}")
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""

@@ -96,7 +96,7 @@ def suites_notes(suites: SuiteComparison) -> Iterator[str]:
     yield f"A: {suites.names[0]} ({suites.first}). B: {suites.names[1]} ({suites.second})."
     yield (
         "Overall numbers in percent; differences in points, with 95% intervals. The intervals of means assume that the "
-        f"benchmarks are independent. Holm: p adjusted for the {len(suites.benchmarks):,} benchmarks."
+        "benchmarks are independent. Holm: p adjusted for the number of benchmarks."
     )
     if suites.left_out:
         yield f"Run by only one of the suites, and left out: {', '.join(suites.left_out)}."

@@ -156,11 +156,14 @@ def name_options(message: str, flags: Mapping[str, str]) -> str:
     """
 
     def replace(match: re.Match[str]) -> str:
-        flag = flags.get(match["name"])
-        if flag is None and "." in match["name"]:  # a key of the recipe alone, in the form of its file
-            value = "" if match["value"] == "..." else f" = {match['value'].lower()}"
-            return f"`{match['name']}{value}` of the recipe"
-        return match[0] if flag is None else f"`{_as_option(flag, match['value'])}`"
+        name, value = match["name"], match["value"]
+        table, dot, _ = name.partition(".")
+        if name not in flags and dot and any(key.startswith(f"{table}.") for key in flags):
+            # A key of the recipe that has no option, in the form of its file.
+            return f"`{name}` of the recipe" if value == "..." else f"`{name} = {value.lower()}` of the recipe"
+        # `connection.price` may be that of `policy_connection` or of `judge_connection`.
+        ours = [name] if name in flags else [key for key in flags if dot and key.endswith(f"_{name}")]
+        return " or ".join(f"`{_as_option(flags[key], value)}`" for key in ours) or match[0]
 
     return ARGUMENT.sub(replace, message)
 
