@@ -89,6 +89,19 @@ def test_a_mean_of_credits_is_covered_as_often_as_it_says_by_an_interval_of_stud
     assert np.mean(widths) == pytest.approx(np.mean(students), rel=0.1)
 
 
+def test_decisions_have_one_interval_whether_they_are_summed_by_cluster_before_or_not() -> None:
+    generator = np.random.default_rng(4)
+    cluster, won = np.repeat(np.arange(8), 3), (generator.random(24) < 0.6).astype(np.float64)
+    by_cluster = won.reshape(8, 3).sum(1)
+    leaf = np.zeros(24, dtype=np.int64)
+    bounds_of = []
+    for sums in (sums_of(leaf, cluster, won), sums_of(leaf[:8], np.arange(8), by_cluster, np.full(8, 3.0))):
+        tilted = perturb(sums)
+        found = tilted.share(tilted.sources[0].pooled([0]), [[0]], 24, 8)
+        bounds_of.append((found.low, found.high))
+    assert bounds_of[0] == bounds_of[1]
+
+
 def test_strata_drawn_in_fixed_numbers_make_the_interval_narrower() -> None:
     """Two halves of 100 decisions, 90 and 10 % right: their mean is far surer than a coin's 200 throws."""
     leaf, cluster = np.repeat([0, 1], 100), np.arange(200)

@@ -17,6 +17,8 @@ the first response in the list (`picks_of_first`) and what that share would be b
 and the number of `rated` items, which a pick cannot rank.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 from pluralbench_measures.bootstrap import Estimate, sums_of
@@ -91,7 +93,10 @@ def _over(cluster: pl.Series, hits: pl.Series, of: pl.Series) -> Estimate:
         return Estimate(None, n=0)
     clusters = judged["cluster"].rank("dense").cast(pl.Int64).to_numpy() - 1
     leaf = np.zeros(judged.height, dtype=np.int64)
-    perturbed = perturb(sums_of(leaf, clusters, judged["hits"].to_numpy(), judged["of"].to_numpy()))
+    hits, verdicts = judged["hits"].to_numpy(), judged["of"].to_numpy()
+    # The verdicts in both orders are one decision, which is half right if they differ.
+    partial = float((hits * (verdicts - hits) / verdicts).sum())
+    perturbed = perturb(replace(sums_of(leaf, clusters, hits, verdicts), partial=partial))
     [source] = perturbed.sources
     return perturbed.share(source.pooled([0]), [[0]], source.decisions([0]), source.clusters([0]))
 

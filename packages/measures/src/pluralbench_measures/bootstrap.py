@@ -102,16 +102,16 @@ def sums_of(
     Args:
         leaf: Leaf of each row, numbered from 0.
         cluster: Cluster of each row, numbered from 0.
-        won: Number of right decisions in each row, such as 0 or 1, or its credit from 0 to 1.
+        won: Number of right decisions in each row, such as 0 or 1; without `counts` also a credit from 0 to 1.
         counts: Number of decisions in each row. Default: 1 each.
         shape: Number of clusters and of leaves. Default: the largest numbers that occur, plus one.
     """
     shape = shape or (int(cluster.max(initial=-1)) + 1, int(leaf.max(initial=-1)) + 1)
-    counts = np.ones_like(won) if counts is None else counts
-    partial = (ratio(won, counts, 0.0) * (counts - won)).clip(min=0)
+    # A row of several decisions counts those that are right; a row of one may have a credit.
+    partial = np.zeros_like(won) if counts is not None else (won * (1 - won)).clip(min=0)
     sums = Sums(np.zeros(shape), np.zeros(shape), np.bincount(leaf, partial, shape[1]).astype(np.float64))
     np.add.at(sums.won, (cluster, leaf), won)
-    np.add.at(sums.counts, (cluster, leaf), counts)
+    np.add.at(sums.counts, (cluster, leaf), np.ones_like(won) if counts is None else counts)
     return sums
 
 
