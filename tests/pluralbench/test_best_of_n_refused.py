@@ -157,9 +157,9 @@ def test_prompts_are_nothing_to_score(run: Command, prompts: Path, tmp_path: Pat
     ("row", "message"),
     [
         ({"id": "a", "question": "Why?"}, "has no column `prompt`"),
-        ({"id": "a", "prompt": " "}, "has 1 items with an empty prompt or response (ids a)"),
+        ({"id": "a", "prompt": " "}, "has 1 item with an empty prompt or response (ids a)"),
         ({"id": "a", "prompt": []}, "at id a: the prompt has no message"),
-        ({"id": "a", "prompt": ["One.", ""]}, "has 1 items with an empty prompt or response (ids a)"),
+        ({"id": "a", "prompt": ["One.", ""]}, "has 1 item with an empty prompt or response (ids a)"),
     ],
 )
 def test_prompts_of_another_shape_are_refused(tmp_path: Path, row: Row, message: str) -> None:

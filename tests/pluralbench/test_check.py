@@ -290,7 +290,7 @@ RECORDS: list[tuple[str, Callable[..., Run], Row, str]] = [
     ("score", change_config, {"prompt": {"profile": "raw"}}, "Its data does not have what its prompts show. The item"),
     ("judge", change_config, {"prompt": {"profile": "raw"}}, "Its data does not have what its prompts show. The item"),
     ("judge", change_config, {"judging": {"oracle": "titles"}}, "does not have what its prompts show. The item q0 has"),
-    ("rankings", lacking, {}, "does not have the responses of 1 items once each"),
+    ("rankings", lacking, {}, "does not have the responses of 1 item once each"),
     ("score", change_config, {"prompt": {"wordings_digest": "d"}}, "Its prompts differ from those of this version"),
     ("score", change_record, {"items_dropped": 1}, "another `items_dropped` than follows from its scores"),
     ("score", change_record, {"tolerance": 9.0}, "another `decisions_within_tolerance` than"),
@@ -432,7 +432,7 @@ def test_other_data_is_refused(made: Made, tmp_path: Path) -> None:
         check_submission(run, files=RunInputs(str(easy)))
     )
     more = write(tmp_path / "more" / "pairs.jsonl", [*rows(), rows()[0] | {"id": "another"}])
-    assert "items.parquet lacks 1 items (ids another) that" in said(check_submission(run, files=RunInputs(str(more))))
+    assert "items.parquet lacks 1 item (ids another) that" in said(check_submission(run, files=RunInputs(str(more))))
 
 
 def test_prompts_that_tell_from_a_file_need_that_file(made: Made, tmp_path: Path) -> None:

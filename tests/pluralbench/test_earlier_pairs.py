@@ -116,7 +116,7 @@ def test_an_empty_earlier_answer_is_held_to_the_same_rule(tmp_path: Path) -> Non
     data = write(tmp_path / "a.jsonl", rows)
     assert [len(before(group)) for group in loaded(data).groups()] == [3, 3], "published data is taken as it is"
     assert [len(before(group)) for group in loaded(data, on_empty="drop").groups()] == [2, 2]
-    with pytest.raises(DataError, match=r"has 1 items with an empty prompt or response \(ids r0\)"):
+    with pytest.raises(DataError, match=r"has 1 item with an empty prompt or response \(ids r0\)"):
         loaded(data, on_empty="error")
 
 

@@ -57,7 +57,7 @@ def test_runs_are_pushed_loaded_and_fetched(
 ) -> None:
     runs = [run_of("a"), run_of("b", "n", reverse=True)]
     status, said = report("report", tmp_path / "runs/a", "--push", "org/my-results", "--create")
-    assert (status, "org/my-results has 1 runs, 1 of them new: http" in said) == (0, True), said
+    assert (status, "org/my-results has 1 run, 1 of them new: http" in said) == (0, True), said
     repository = hub.repository("org/my-results")
     card = repository.files()["README.md"].decode() + "\n## Ours\n\nBy hand.\n"
     repository.commit({"README.md": card.encode(), "notes.txt": b"mine"})

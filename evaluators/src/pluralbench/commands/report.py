@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from pluralbench_runs import log_status
+from pluralbench_runs import log_status, plural
 
 from pluralbench.commands.options import Plots, Without
 from pluralbench.commands.terminal import console
@@ -117,7 +117,9 @@ def report(
 
         if push is not None:
             pushed = push_results(runs, push, create=create, private=private)
-            console.print(f"{push} has {len(pushed.names)} runs, {len(pushed.new)} of them new: {pushed.address}")
+            console.print(
+                f"{push} has {plural(len(pushed.names), 'run')}, {len(pushed.new)} of them new: {pushed.address}"
+            )
         if model_card is not None:
             console.print(
                 f"Wrote the results to the card of {model_card}: {write_model_card(runs_read.runs, model_card)}"

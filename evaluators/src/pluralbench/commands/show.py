@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from pluralbench_runs import log_status
+from pluralbench_runs import log_status, plural
 from pluralbench_runs.console import terminal_json
 from pluralbench_runs.options import AsJson
 
@@ -99,7 +99,7 @@ def show(
     if not matches:
         console.print("No item matches.")
     elif len(matches) > len(shown):
-        console.print(f"{len(shown):,} of {len(matches):,} items; --limit {len(matches)} shows all.")
+        console.print(f"{len(shown):,} of {plural(len(matches), 'item')}; --limit {len(matches)} shows all.")
 
 
 def _outcome(ids: bool, *, invalid: bool, lost: bool, tied: bool, flipped: bool, closest: int | None) -> str | None:

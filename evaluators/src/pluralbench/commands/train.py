@@ -4,7 +4,7 @@ import shlex
 from typing import Annotated
 
 import typer
-from pluralbench_runs import log_status, step
+from pluralbench_runs import log_status, plural, step
 from pluralbench_runs.options import Fresh, Options, with_options
 
 from pluralbench.commands.options import DRAW, Benchmark
@@ -81,8 +81,8 @@ def train(
     training, held_out_data, flipped = record["data"], record["held_out"], len(record["origin"]["flipped"])
     without_pair = record["origin"]["without_pair"]
     console.print(
-        f"\n{done.folder}: trained on {training['pairs']:,} pairs of {training['rankings']:,} items in "
-        f"{record['steps']:,} steps ({format_seconds(seconds)} s)."
+        f"\n{done.folder}: trained on {plural(training['pairs'], 'pair')} of {plural(training['rankings'], 'item')} in "
+        f"{plural(record['steps'], 'step')} ({format_seconds(seconds)} s)."
     )
     if any(without_pair.values()):
         parts = " and ".join(f"{count:,} {name}" for name, count in without_pair.items() if count)
@@ -91,12 +91,12 @@ def train(
         console.print(f"{flipped:,} items were trained in reversed order (--label-noise {label_noise}).")
     for part, name in ((training, "training"), (held_out_data, "held-out")):
         if part and part["responses_too_long"]:
-            items = f", and with them {part['rankings_too_long']:,} items" if part["rankings_too_long"] else ""
+            items = f", and with them {plural(part['rankings_too_long'], 'item')}" if part["rankings_too_long"] else ""
             console.print(f"{part['responses_too_long']:,} {name} responses were too long and were left out{items}.")
     if held_out_data:
         console.print(
-            f"Accuracy on {held_out_data['pairs']:,} held-out pairs of {held_out_data['rankings']:,} items: "
-            f"{done.accuracy:.3f}"
+            f"Accuracy on {plural(held_out_data['pairs'], 'held-out pair')} of "
+            f"{plural(held_out_data['rankings'], 'item')}: {done.accuracy:.3f}"
         )
     words = ["pluralbench", "score", str(done.folder), "--benchmark", benchmark]
     words += ["--profile", prompt.profile] if prompt.profile != "none" else []

@@ -4,7 +4,7 @@ import shlex
 from typing import Annotated
 
 import typer
-from pluralbench_runs import log_status
+from pluralbench_runs import log_status, plural
 from pluralbench_runs.options import Fresh, Options, with_options
 
 from pluralbench.commands.options import DRAW, Benchmark
@@ -72,7 +72,7 @@ def train_planner(
     training, held_out_data = record["examples"], record["held_out"]
     console.print(
         f"\n{done.folder}: trained in {record['steps']:,} steps ({record['seconds']:,.0f} s) on "
-        f"{training['given'] - training['too_long']:,} items for {record['epochs']:.3g} epochs."
+        f"{plural(training['given'] - training['too_long'], 'item')} for {record['epochs']:.3g} epochs."
     )
     for part, name in ((training, "training"), (held_out_data, "held-out")):
         if part and part["too_long"]:

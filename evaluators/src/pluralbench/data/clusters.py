@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from pluralbench_release.audit import normalized
-from pluralbench_runs import FrozenModel
+from pluralbench_runs import FrozenModel, plural
 from pydantic import Field
 
 PLACE = "#place"
@@ -41,8 +41,8 @@ class Clusters(FrozenModel):
 
     def summary(self, items: int) -> str:
         """Return the number of clusters, such as "2 prompts of 5 items" or "5 prompts, one per item"."""
-        one_each = self.clusters == items
-        return f"{self.clusters:,} {self.name}{', one per item' if one_each else f' of {items:,} items'}"
+        rest = ", one per item" if self.clusters == items else f" of {plural(items, 'item')}"
+        return f"{self.clusters:,} {self.name}{rest}"
 
     @property
     def repeats(self) -> str:

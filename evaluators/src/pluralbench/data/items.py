@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 from pluralbench_release import Tables, content_digest, read_tables
-from pluralbench_runs import digest
+from pluralbench_runs import digest, plural
 from pluralbench_schemas import release_columns
 from pluralbench_tables import release_memory
 
@@ -153,7 +153,8 @@ def load_items(benchmark: str | Benchmark, data: str | Path | DataConfig | None 
         empty_ids = empty_items(items) + (empty_items(history) if history is not items else [])
         if empty_ids and policy == "error":
             raise DataError(
-                f"{where} has {len(empty_ids):,} items with an empty prompt or response (ids {first_ids(empty_ids)}); "
+                f"{where} has {plural(len(empty_ids), 'item')} with an empty prompt or response (ids "
+                f"{first_ids(empty_ids)}); "
                 'fix them, or choose `on_empty="drop"` or `on_empty="keep"`.'
             )
         empty[config] = empty_ids

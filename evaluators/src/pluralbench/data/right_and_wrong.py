@@ -3,6 +3,7 @@
 import re
 
 import polars as pl
+from pluralbench_runs import plural
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.texts import first_ids
@@ -30,7 +31,7 @@ def check_right_and_wrong(benchmark: Benchmark, items: pl.DataFrame, where: str,
             without = items.filter(~pl.col("rank").list.contains(rank))["id"].to_list()
             if without:
                 raise DataError(
-                    f"{where} has {len(without):,} item{'s' * (len(without) > 1)} without a {kind} response (ids "
+                    f"{where} has {plural(len(without), 'item')} without a {kind} response (ids "
                     f"{first_ids(without)}); add one, or remove the item."
                 )
     if "style-matrix" in benchmark.metrics:
@@ -38,7 +39,7 @@ def check_right_and_wrong(benchmark: Benchmark, items: pl.DataFrame, where: str,
         uneven = items.filter(right != wrong)["id"].to_list()
         if uneven:
             raise DataError(
-                f"{where} has {len(uneven):,} item{'s' * (len(uneven) > 1)} with more right than wrong responses or "
+                f"{where} has {plural(len(uneven), 'item')} with more right than wrong responses or "
                 f"fewer (ids {first_ids(uneven)}); the style matrix needs one of each style."
             )
     rules = {subset: benchmark.credit_of(subset) for subset in items["subset"].unique()}
@@ -50,7 +51,7 @@ def check_right_and_wrong(benchmark: Benchmark, items: pl.DataFrame, where: str,
     single = [row_id for row_id in ids if twin_of(row_id) not in present]
     if single and complete:
         raise DataError(
-            f"{where} has {len(single):,} prompt{'s' * (len(single) > 1)} of Ties without a twin (ids "
+            f"{where} has {plural(len(single), 'prompt')} of Ties without a twin (ids "
             f"{first_ids(single)}); add the twins, which count together with them."
         )
 

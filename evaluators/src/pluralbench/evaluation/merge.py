@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 from pluralbench_calls import read_ledger, working_ledger
 from pluralbench_rewards import ModelRecord, Work, sum_work
-from pluralbench_runs import FrozenModel, Output, describe_difference
+from pluralbench_runs import FrozenModel, Output, describe_difference, plural
 
 from pluralbench.data.persona_items import PersonaItemSet
 from pluralbench.data.shards import Shard, parse_shard
@@ -205,8 +205,8 @@ def _in_order(parts: Sequence[pl.DataFrame], items: pl.DataFrame) -> pl.DataFram
         ids = rows["id"].unique(maintain_order=True).to_list()
         if ids:
             raise RunError(
-                f"The shards {problem.format(f'{len(ids):,} items (ids {first_ids(ids)})')}; their files were changed, "
-                "so rerun them."
+                f"The shards {problem.format(plural(len(ids), 'item') + f' (ids {first_ids(ids)})')}; their files were "
+                "changed, so rerun them."
             )
     # A column without any value in a shard has no type there.
     rows = pl.concat(parts, how="vertical_relaxed")

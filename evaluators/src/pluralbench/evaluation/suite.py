@@ -16,6 +16,7 @@ from pluralbench_runs import (
     log_status,
     move_aside,
     output_directory,
+    plural,
     read_recipe,
     resolve_output_path,
     write_recipe,
@@ -111,7 +112,7 @@ def suite(
     runs: dict[str, Run] = {}
     for number, step in enumerate(steps, 1):
         finished = (step.target / RUN_FILE).is_file() and not fresh
-        note = "finished earlier" if finished else f"{step.items:,} item{'' if step.items == 1 else 's'}"
+        note = "finished earlier" if finished else plural(step.items, "item")
         log_status(f"Benchmark {number} of {len(steps)}: {step.key} ({note})")
         try:
             own = step.loaded.pop()

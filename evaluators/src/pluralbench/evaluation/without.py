@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 from pluralbench_release import read_tables
-from pluralbench_runs import one_line
+from pluralbench_runs import one_line, plural
 
 from pluralbench.errors import RunError
 from pluralbench.metrics import measure
@@ -126,7 +126,7 @@ def suite_without_items(suite: SuiteRun, items: pl.DataFrame) -> SuiteRun:
     """
     others = {name: without_items(run, items) for name, run in suite.runs.items()}
     removed = sum(other.removed for other in others.values())
-    model = suite.record.model.model_copy(update={"name": f"{suite.model} without {removed:,} items"})
+    model = suite.record.model.model_copy(update={"name": f"{suite.model} without {plural(removed, 'item')}"})
     record = suite.record.model_copy(update={"model": model})
     return replace(suite, record=record, runs={name: other.run for name, other in others.items()})
 

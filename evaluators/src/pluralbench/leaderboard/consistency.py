@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 from pluralbench_calls import InvalidAnswer, Rule, read_ledger
 from pluralbench_calls.verdicts import parse_choice, parse_pick, parse_rating
-from pluralbench_runs import UserError, digest
+from pluralbench_runs import UserError, digest, plural
 
 from pluralbench.config import Vote
 from pluralbench.data.texts import first_ids
@@ -82,7 +82,7 @@ def check_items(run: Run) -> Findings:
 
 def _rows(items: pl.DataFrame) -> str:
     ids = items["id"].unique(maintain_order=True).to_list()
-    return f"{items.height:,} row{'s' * (items.height > 1)} (ids {first_ids(ids)})"
+    return f"{plural(items.height, 'row')} (ids {first_ids(ids)})"
 
 
 def _contradicts_scores(row: Mapping[str, Any]) -> bool:
@@ -170,13 +170,13 @@ def check_record(run: Run) -> Findings:
     if wrong or (run.verb != "judge-personas" and counts != rows):
         yield error_finding(
             "record",
-            f"{RUN_FILE} records {sum(rows.values()):,} items, but {ITEMS_FILE} has {sum(counts.values()):,}.",
+            f"{RUN_FILE} records {plural(sum(rows.values()), 'item')}, but {ITEMS_FILE} has {sum(counts.values()):,}.",
         )
     in_shards = sum(shard.items for shard in result.shards)
     if result.shards and in_shards != sum(counts.values()):
         yield error_finding(
             "record",
-            f"{RUN_FILE} records {in_shards:,} items in shards, but {ITEMS_FILE} has {sum(counts.values()):,}.",
+            f"{RUN_FILE} records {plural(in_shards, 'item')} in shards, but {ITEMS_FILE} has {sum(counts.values()):,}.",
         )
     if run.verb != "judge-personas" and None in {config.prompt.profile, config.prompt.profile_size}:
         yield error_finding("settings", f"{RUN_FILE} does not record the user context in the prompts.")

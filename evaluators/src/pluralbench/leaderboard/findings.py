@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal, NamedTuple
 
+from pluralbench_runs import plural
 from pluralbench_runs.console import clean
 
 from pluralbench.results.evaluations import EvaluationRunConfig
@@ -69,7 +70,7 @@ class CheckResult(NamedTuple):
     def summary(self) -> str:
         """State of the check and number of remarks, as a phrase."""
         remarks = sum(finding.level == "unusual" for finding in self.findings)
-        more = f", with {remarks} remark{'s' * (remarks > 1)}" if remarks and self.state != "refused" else ""
+        more = f", with {plural(remarks, 'remark')}" if remarks and self.state != "refused" else ""
         return STATES[self.state] + more
 
 

@@ -18,7 +18,7 @@ from pluralbench_calls.chat import ConnectionConfig
 from pluralbench_rewards import Scored
 from pluralbench_rewards.judge import Judge
 from pluralbench_rewards.judge_prompts import prompts_digest
-from pluralbench_runs import UserError, digest
+from pluralbench_runs import UserError, digest, plural
 
 from pluralbench.config import DataConfig, PromptConfig
 from pluralbench.data.items import Items
@@ -156,15 +156,14 @@ def check_rows(run: Run, source: RunData) -> list[Finding]:
     ):
         ids = rows.join(other, on=key, how="anti", maintain_order="left")["id"].to_list()
         if ids:
-            findings.append(error_finding("data", problem.format(f"{len(ids):,} items (ids {first_ids(ids)})")))
+            findings.append(error_finding("data", problem.format(f"{plural(len(ids), 'item')} (ids {first_ids(ids)})")))
     if not findings and "response" in run.items.columns:
         own = run.items.group_by("config", "id").agg(pl.col("response").sort())
         both = source.items.select("config", "id", "response_ids").join(own, on=["config", "id"], how="left")
         wrong = both.filter(pl.col("response_ids").list.sort() != pl.col("response"))["id"].to_list()
         if wrong:
-            text = (
-                f"{ITEMS_FILE} does not have the responses of {len(wrong):,} items once each (ids {first_ids(wrong)})."
-            )
+            which = f"{plural(len(wrong), 'item')} once each (ids {first_ids(wrong)})"
+            text = f"{ITEMS_FILE} does not have the responses of {which}."
             findings.append(error_finding("data", text))
     return findings
 

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 from pluralbench_calls import read_ledger
 from pluralbench_rewards import ScoringConfig
-from pluralbench_runs import FrozenModel, UserError
+from pluralbench_runs import FrozenModel, UserError, plural
 
 from pluralbench.config import PromptConfig, ReplyConfig
 from pluralbench.data.benchmarks import Benchmark, benchmark_entries, is_published_data, known_benchmarks
@@ -66,7 +66,7 @@ def check_selection(run: Run | Downstream) -> Findings:
 
 
 def _size(run: Run | Downstream) -> str:
-    return run.size if isinstance(run.config, EvaluationRunConfig) else f"{run.config.data.items:,} items"
+    return run.size if isinstance(run.config, EvaluationRunConfig) else plural(run.config.data.items or 0, "item")
 
 
 def check_benchmark_data(run: Run) -> Findings:

@@ -11,7 +11,7 @@ import polars as pl
 from pluralbench_local import LocalModel
 from pluralbench_local.personal.options import PersonalConfig
 from pluralbench_rewards import ScoringConfig, model_digest
-from pluralbench_runs import FrozenModel, Output, log_status, write_text
+from pluralbench_runs import FrozenModel, Output, log_status, plural, write_text
 
 from pluralbench.config import DataConfig, PersonalizeConfig, PromptConfig, as_data_config
 from pluralbench.errors import DataError
@@ -234,7 +234,7 @@ def _train_and_decide(
         store = EmbeddingStore(embeddings or output.work / EMBEDDINGS_FOLDER, backbone.record)
 
         def embed_part(name: str, part: UserSplit, context: ContextSource) -> EmbeddedSplit:
-            log_status(f"Embedding {name} (user context: {CONTEXT_NAMES[context]}): {len(part.groups):,} items")
+            log_status(f"Embedding {name} (user context: {CONTEXT_NAMES[context]}): {plural(len(part.groups), 'item')}")
             part = with_context(part, context)
             corpus = embed(
                 part.groups, part.items["rank"].to_list(), backbone, posts=config.options.profile_size, store=store

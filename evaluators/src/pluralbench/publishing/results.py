@@ -20,7 +20,7 @@ from pluralbench_release.hub import commit_of, translate_read_errors
 from pluralbench_release.leaks import leaks
 from pluralbench_release.merging import merge_cards
 from pluralbench_release.tables import HUB_REPOSITORY
-from pluralbench_runs import check_path_name, file_digest
+from pluralbench_runs import check_path_name, file_digest, plural
 
 from pluralbench.errors import RunError
 from pluralbench.reports.detail import report_frame
@@ -80,7 +80,9 @@ def push_results(paths: Sequence[Path], repository: str, *, create: bool = False
             unchanged = {f"{RUNS}/{name}" for name in existing}
             files = {path: folder / path for path in _files(folder) if path.rpartition("/")[0] not in unchanged}
             title = f"Add {', '.join(new)}" if new else "Rebuild the tables"
-            sha = commit(remote, head.commit, files, title=title if len(title) < 72 else f"Add {len(new)} runs")
+            sha = commit(
+                remote, head.commit, files, title=title if len(title) < 72 else f"Add {plural(len(new), 'run')}"
+            )
             pushed[sha] = PushResult(address(remote, sha), new, sorted({*existing, *new}))
             return sha
 

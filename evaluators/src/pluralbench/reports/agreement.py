@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import polars as pl
+from pluralbench_runs import plural
 
 from pluralbench.data.texts import first_ids
 from pluralbench.evaluation.agree import Agreement, Side
@@ -60,7 +61,7 @@ def _variants(diagnosis: Diagnosis) -> Table:
         Row(variant.name, [variant.mean, variant.largest, variant.moved])
         for variant in (diagnosis.before, *diagnosis.variants)
     ]
-    return Table(f"{len(diagnosis.ids):,} items scored again, against the second scores", "read", columns, rows)
+    return Table(f"{plural(len(diagnosis.ids), 'item')} scored again, against the second scores", "read", columns, rows)
 
 
 def _notes(agreement: Agreement) -> Iterator[str]:
@@ -72,7 +73,7 @@ def _notes(agreement: Agreement) -> Iterator[str]:
     if agreement.unequal:
         yield f"Not compared, since the responses cannot be matched: {_items(agreement.unequal)}."
     if agreement.unlabeled:
-        yield f"Without known right and wrong responses: {agreement.unlabeled:,} items, in no accuracy."
+        yield f"Without known right and wrong responses: {plural(agreement.unlabeled, 'item')}, in no accuracy."
     if agreement.scores.n:
         yield from _without_score(agreement)
     equal = "" if agreement.second_on_ties else " Equal scores are not right."  # the rule says what decides them
@@ -93,7 +94,7 @@ def _notes(agreement: Agreement) -> Iterator[str]:
 
 
 def _items(ids: tuple[str, ...]) -> str:
-    return f"{len(ids):,} items (ids {first_ids(ids)})"
+    return f"{plural(len(ids), 'item')} (ids {first_ids(ids)})"
 
 
 def _without_score(agreement: Agreement) -> Iterator[str]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import polars as pl
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
+from pluralbench_runs import plural
 
 from pluralbench.evaluation.compare import MIN_TESTED, RunComparison
 from pluralbench.evaluation.compare_suites import SuiteComparison
@@ -48,7 +49,7 @@ def comparison_notes(comparison: RunComparison) -> Iterator[str]:
     """Yield the sentences below the table, which explain its numbers and name what is not among them."""
     yield "Accuracies in percent; differences in points, with 95% intervals, which exclude 0 if p < 0.05."
     if comparison.tested:
-        yield f"Holm: p adjusted for the {comparison.tested} tested part{'s' * (comparison.tested > 1)}."
+        yield f"Holm: p adjusted for the {plural(comparison.tested, 'tested part')}."
     alone = comparison.parts.filter(pl.col("p_value") < 1 - CONFIDENCE, pl.col("p_holm") >= 1 - CONFIDENCE)
     if alone.height:
         names = "; ".join(_name(row) for row in alone.iter_rows(named=True))

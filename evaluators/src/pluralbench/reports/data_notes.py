@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import polars as pl
+from pluralbench_runs import plural
 
 from pluralbench.results.runs import Run
 from pluralbench.results.summary import items_text
@@ -47,13 +48,13 @@ def left_out(run: Run) -> str:
     """Return how many rows the benchmark does not select, by config if there are several."""
     counts = run.config.data.left_out
     several = len(run.config.data.rows) > 1
-    return ", ".join(f"{n:,} row{'s' * (n != 1)}{f' of {config}' * several}" for config, n in counts.items())
+    return ", ".join(f"{plural(n, 'row')}{f' of {config}' * several}" for config, n in counts.items())
 
 
 def unpaired(run: Run) -> str:
     """Return how many prompts of Ties have no twin with a score; see `pluralbench.metrics.ties`."""
     count = run.count("unpaired", "overall")
-    return f"{count:,} prompt{'s' * (count != 1)}" if count else ""
+    return plural(count, "prompt") if count else ""
 
 
 def list_names(names: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from pluralbench_runs import plural
 from pluralbench_runs.console import clean, sanitize
 from rich.cells import cell_len
 from rich.console import Console
@@ -31,7 +32,8 @@ def overview(run: Run) -> list[str]:
     overall = with_interval(run.headline)
     outcomes = ", ".join(f"{OUTCOMES[outcome]} {count:,}" for outcome, count in outcomes_of(run).items())
     return [
-        f"{run.path}: {config.benchmark.title}, {sum(config.data.rows.values()):,} items, by {sanitize(run.name)}",
+        f"{run.path}: {config.benchmark.title}, {plural(sum(config.data.rows.values()), 'item')}, "
+        f"by {sanitize(run.name)}",
         *([f"Overall {overall} over {run.size}"] if overall else []),
         *([f"No overall number: {run.unreadable} verdicts or scores are invalid"] if run.unreadable else []),
         f"Decisions: {'; '.join(filter(None, [outcomes, run.close_margins]))}",

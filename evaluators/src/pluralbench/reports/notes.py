@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import polars as pl
 from pluralbench_measures.bootstrap import CONFIDENCE
+from pluralbench_runs import plural
 from pluralbench_runs.console import clean
 
 from pluralbench.data.benchmarks import Benchmark
@@ -216,8 +217,7 @@ def _empty(run: Run) -> str:
 def _drawn(run: Run) -> str:
     data, strata = run.config.data, run.config.benchmark.description.strata
     drawn, items = (sum(getattr(stratum, name) for stratum in strata) for name in ("drawn", "items"))
-    parts = f"{len(strata):,} subset{'' if len(strata) == 1 else 's'}"
-    return f"{drawn:,} of {items:,} from {parts} by seed {data.items_seed}" if strata else ""
+    return f"{drawn:,} of {items:,} from {plural(len(strata), 'subset')} by seed {data.items_seed}" if strata else ""
 
 
 def _clusters(run: Run) -> str:
@@ -244,7 +244,7 @@ def _excluded_tasks(run: Run) -> str:
 
 def _bare(run: Run) -> str:
     bare = run.result.without_persona if isinstance(run.result, PersonaJudgeResult) else None
-    return f"{bare.items:,} items" if bare and bare.items else ""
+    return plural(bare.items, "item") if bare and bare.items else ""
 
 
 def differing_shards(run: Run) -> str:

@@ -1,5 +1,7 @@
 """Lines that a command prints about a new run, above its row of numbers."""
 
+from pluralbench_runs import plural
+
 from pluralbench.reports.data_notes import left_out
 from pluralbench.reports.notes import list_ids
 from pluralbench.results.evaluations import ScoreRunConfig
@@ -44,10 +46,11 @@ def run_header(run: Run) -> list[str]:
         number = run.items.select("config", "id").n_unique()
         total = data.shard.partition("/")[2]
         lines.append(
-            f"Shard {data.shard} has {number:,} items and no metrics; `pluralbench merge` merges all {total} shards."
+            f"Shard {data.shard} has {plural(number, 'item')} and no metrics; `pluralbench merge` merges all {total} "
+            "shards."
         )
     if run.result.shards:
-        lines.append(f"Merged from {len(run.result.shards):,} shards.")
+        lines.append(f"Merged from {plural(len(run.result.shards), 'shard')}.")
     verdicts = run.path / VERDICTS_FILE
     further = f", {VERDICTS_FILE} (see pluralbench judge-metrics {verdicts})" if verdicts.exists() else ""
     return [*lines, f"{run.path}: items.parquet, metrics.json, run.json{further}"]

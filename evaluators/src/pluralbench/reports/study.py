@@ -10,7 +10,7 @@ import polars as pl
 from pluralbench_local.config import TRAINING_FILE
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_release.markdown import escape_markdown
-from pluralbench_runs import write_text
+from pluralbench_runs import plural, write_text
 from pluralbench_tables import csv_text, read_json
 
 from pluralbench.downstream.study import CORRELATIONS_FILE, FIGURES, MODELS, PAGE_FILE, SCORES_FILE, Study
@@ -138,7 +138,9 @@ def _training_notes(study: Study) -> Iterator[str]:
         if path.exists():
             training: Any = read_json(path, RunError)
             data = training["data"]
-            notes.append(f"{model.name}: trained on {data['pairs']:,} pairs of {data['rankings']:,} items.")
+            notes.append(
+                f"{model.name}: trained on {plural(data['pairs'], 'pair')} of {plural(data['rankings'], 'item')}."
+            )
     if notes:
         yield _listed(notes)
 

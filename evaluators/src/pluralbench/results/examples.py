@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import polars as pl
 from pluralbench_calls import read_ledger
 from pluralbench_release import TablesError
+from pluralbench_runs import plural
 from pluralbench_runs.console import sanitize
 
 from pluralbench.config import DataConfig
@@ -315,7 +316,7 @@ def _person(run: Run, item: Row) -> Row:
 def _data_sentence(run: Run, item: Row) -> str:
     """Return what a model that takes user context as data could read besides the prompt; see `build_person`."""
     pairs = item["earlier"] or 0
-    parts = [f"{pairs:,} earlier decision{'s' * (pairs > 1)} of the user"] if pairs else []
+    parts = [f"{plural(pairs, 'earlier decision')} of the user"] if pairs else []
     parts += ["the user's persona"] if run.config.prompt.profile == "raw" and item["persona"] else []
     return AS_DATA.format(" and ".join(parts)) if parts and run.result.model.kind not in TEXT_KINDS else ""
 

@@ -5,6 +5,7 @@ from html import escape
 
 import polars as pl
 from pluralbench_measures.bootstrap import Estimate
+from pluralbench_runs import plural
 
 from pluralbench.results.numbers import DASH, number
 
@@ -31,7 +32,7 @@ def items_text(counted: Sequence[int], total: int) -> str:
     """
     least, most = min(counted), max(counted)
     part = "" if least == total else f"{least:,} of " if least == most else f"{least:,} to {most:,} of "
-    return f"{part}{total:,} item{'' if total == 1 else 's'}"
+    return f"{part}{plural(total, 'item')}"
 
 
 def number_text(estimate: Estimate) -> str:

@@ -4,7 +4,7 @@ from pluralbench_runs.atomic_files import atomic_write, check_output, output_fil
 from pluralbench_runs.canonical import Json, Seed, canonical_json, digest, file_digest, rng_for
 from pluralbench_runs.cluster import ClusterConfig, ClusterError
 from pluralbench_runs.command import Program, run
-from pluralbench_runs.errors import OutputError, RecipeError, UserError, did_you_mean, one_line
+from pluralbench_runs.errors import OutputError, RecipeError, UserError, did_you_mean, one_line, plural
 from pluralbench_runs.install_hints import install_command, install_weights_command, shell_command
 from pluralbench_runs.interruption import keeping_work
 from pluralbench_runs.locations import Location, PathText, check_commit, public_location
@@ -100,6 +100,7 @@ __all__ = [
     "output_directory",
     "output_file",
     "parse_toml",
+    "plural",
     "progress",
     "public_location",
     "read_recipe",

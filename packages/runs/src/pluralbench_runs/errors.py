@@ -44,6 +44,17 @@ def one_line(error: object, limit: int = 200) -> str:
     return " ".join(str(error).split())[:limit].rstrip(". ")
 
 
+def plural(count: int, noun: str, nouns: str = "") -> str:
+    """Write a count with its noun, as "1 item" or "1,200 items".
+
+    Args:
+        count: The count.
+        noun: The noun for one.
+        nouns: The noun for several. Default: `noun` with an s.
+    """
+    return f"{count:,} {noun if count == 1 else nouns or f'{noun}s'}"
+
+
 def shorten(message: str) -> str:
     """Leave out the middle of a message that is longer than `HEAD` and `TAIL` together."""
     return message if len(message) <= HEAD + TAIL else f"{message[:HEAD]} … {message[-TAIL:]}"

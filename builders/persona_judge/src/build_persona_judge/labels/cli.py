@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from pluralbench_runs import RecipeError, shell_command, write_text
+from pluralbench_runs import RecipeError, plural, shell_command, write_text
 from pluralbench_runs.console import make_console
 from pluralbench_runs.options import Fresh, Seed
 from pluralbench_runs.study_options import (
@@ -83,8 +83,8 @@ def _export(folder: Path, values: dict[str, Any], *, fresh: bool) -> None:
     for line in study_summary(folder, settings, "which option is true", new=new):
         console.print(line)
     console.print(
-        f"{items:,} items of {settings.task}, each for {settings.annotators_per_item} of {len(settings.annotators)} "
-        "annotators."
+        f"{plural(items, 'item')} of {settings.task}, each for {settings.annotators_per_item} of "
+        f"{len(settings.annotators)} annotators."
     )
     console.print(f"\nNext:\n  {shell_command('build-persona-judge', 'label', '--import', folder)}")
 

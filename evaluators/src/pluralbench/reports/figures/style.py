@@ -12,6 +12,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
+from pluralbench_runs import plural
 
 from pluralbench.reports.figures import Axes, Axis, Figure
 from pluralbench.reports.figures.fonts import GENERIC, LETTERS, families, readable, set_fonts
@@ -449,7 +450,7 @@ def which(models: Sequence[RunSeries]) -> str:
     """Describe the models and the benchmark for a title."""
     names = len({model.name for model in models})
     runs = "" if names == len(models) else f"{len(models)} runs of "
-    subject = models[0].label if len(models) == 1 else f"{runs}{names} model{'s' * (names > 1)}"
+    subject = models[0].label if len(models) == 1 else f"{runs}{plural(names, 'model')}"
     return f"{subject} on {title_of([model.run for model in models])}"
 
 

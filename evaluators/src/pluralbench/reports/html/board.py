@@ -117,11 +117,6 @@ def table_key(at: int) -> str:
     return f"table-{at}"
 
 
-def plural(count: int, noun: str, nouns: str = "") -> str:
-    """Write a count with its noun."""
-    return f"{count:,} {noun if count == 1 else nouns or f'{noun}s'}"
-
-
 def size_of(run: Run) -> str:
     """Return the size class of a run's model."""
     parameters = run.result.model.parameters

@@ -8,9 +8,10 @@ from typing import NamedTuple
 from markupsafe import Markup
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 from pluralbench_measures.ranks import mean_of_independent
+from pluralbench_runs import plural
 from pluralbench_runs.console import clean
 
-from pluralbench.reports.html.board import FEW_ITEMS, Board, plural, table_key
+from pluralbench.reports.html.board import FEW_ITEMS, Board, table_key
 from pluralbench.reports.html.components import (
     NOTHING,
     Cell,

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 from pluralbench_measures.bootstrap import CONFIDENCE
+from pluralbench_runs import plural
 from pluralbench_runs.console import clean
 from pluralbench_runs.progress import progress
 
@@ -13,7 +14,7 @@ from pluralbench.errors import EvaluationError
 from pluralbench.leaderboard.findings import State
 from pluralbench.reports.figures.draw import figures_of
 from pluralbench.reports.figures.style import drawing
-from pluralbench.reports.html.board import Board, Listed, benchmark_key, choices_of, plural
+from pluralbench.reports.html.board import Board, Listed, benchmark_key, choices_of
 from pluralbench.reports.html.components import (
     NOTHING,
     Link,

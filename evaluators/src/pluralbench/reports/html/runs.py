@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 from pluralbench_measures.bootstrap import CONFIDENCE
+from pluralbench_runs import plural
 from pluralbench_runs.console import clean
 
 from pluralbench.reports.figures.kinds import kind_name
@@ -14,7 +15,6 @@ from pluralbench.reports.html.board import (
     Board,
     Listed,
     facets_of,
-    plural,
     size_of,
     table_key,
     user_context_of,

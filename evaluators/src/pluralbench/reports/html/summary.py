@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
+from pluralbench_runs import plural
 from pluralbench_runs.console import clean
 
-from pluralbench.reports.html.board import FEW_ITEMS, Board, benchmark_key, plural
+from pluralbench.reports.html.board import FEW_ITEMS, Board, benchmark_key
 from pluralbench.reports.html.components import Finding, details, findings, join, paragraph
 from pluralbench.reports.html.leaderboard import Standings
 from pluralbench.reports.ranking import Ranking

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from markupsafe import Markup
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_measures.ranks import RankInterval
+from pluralbench_runs import plural
 from pluralbench_runs.console import clean
 
-from pluralbench.reports.html.board import FEW_ITEMS, Board, plural, table_key
+from pluralbench.reports.html.board import FEW_ITEMS, Board, table_key
 from pluralbench.reports.html.components import (
     NOTHING,
     Cell,

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from pluralbench_runs import plural
+
 from pluralbench_calls.backends.endpoint import Endpoint
 from pluralbench_calls.batches.files import MAX_REQUESTS, batch_lines, batches
 from pluralbench_calls.batches.results import BatchResult, Tally, in_parts, read_results
@@ -197,9 +199,9 @@ class OpenAIBatches(Endpoint):
         if is_futile or tries == MAX_TRIES:
             reason = next(iter(tally.reasons.values()), "")
             details = f" ({self.clean(reason)})" if reason else ""
-            calls = "1 call" if missing == 1 else f"{missing:,} calls"
             raise ConnectionFailed(
-                f"{host} left {calls} unanswered in the batch {batch.id}, which is {batch.status}{details}."
+                f"{host} left {plural(missing, 'call')} unanswered in the batch {batch.id}, which is "
+                f"{batch.status}{details}."
             )
 
     def _first_error(self, batch: "Batch") -> str:
@@ -214,8 +216,7 @@ class OpenAIBatches(Endpoint):
         done = sum(count.completed + count.failed for count in counts if count is not None)
         statuses = Counter(batch.status for batch in self._polled.values())
         parts = ", ".join(f"{number} {status}" for status, number in sorted(statuses.items()))
-        batches = "1 batch" if len(self._polled) == 1 else f"{len(self._polled)} batches"
-        self._show_progress(done, f"{batches} at {self.host}: {parts}")
+        self._show_progress(done, f"{plural(len(self._polled), 'batch', 'batches')} at {self.host}: {parts}")
 
     def _describe_open(self) -> str:
         ids = [batch.id for batch in self._polled.values() if batch.status not in FINAL_STATUSES]

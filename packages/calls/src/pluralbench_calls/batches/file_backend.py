@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from pluralbench_runs import log_status, one_line, write_text
+from pluralbench_runs import log_status, one_line, plural, write_text
 from pluralbench_tables import read_json
 
 from pluralbench_calls.backends.endpoint import MAX_ANSWER_BYTES
@@ -98,8 +98,7 @@ class FileBackend:
         # Written after the calls: if the process is stopped in between, the next one writes the same calls.
         _write_refused(ledger, refused)
         more = f" and {len(files) - 1:,} more" if len(files) > 1 else ""
-        calls = "1 call" if len(requests) == 1 else f"{len(requests):,} calls"
-        written = f"The missing {label} are written to {files[0]}{more} ({calls})"
+        written = f"The missing {label} are written to {files[0]}{more} ({plural(len(requests), 'call')})"
         if self._failure:
             raise BatchFileError(
                 f"The results have no new answer ({self._failure}); fix the cause before you run the calls again. "
