@@ -366,11 +366,45 @@ def test_a_list_of_batches_without_end_is_not_read_to_its_end(tmp_path: Path) ->
     assert len(server.requests) <= service.MAX_PAGES + 1
 
 
-@pytest.mark.parametrize(("text", "shown"), [("<html>hi</html>", "<html>hi</html>"), ("so", "FileObject.*")])
+@pytest.mark.parametrize(("text", "shown"), [("<html>hi</html>", "<html>hi</html>"), ("so", "the key `id` is missing")])
 def test_what_is_no_answer_of_a_batch_api_is_named(tmp_path: Path, text: str, shown: str) -> None:
     with (
         serve_batches(fault=lambda *_: Fault(200, text=text)) as server,
         pytest.raises(ModelNotServed, match=rf"127.0.0.1 sent something that is not a file \({shown}\); check the URL"),
+    ):
+        asked(server, tmp_path)
+
+
+DEEP = "[" * 200_000 + "]" * 200_000
+
+
+@pytest.mark.parametrize(
+    ("step", "field", "value"),
+    [
+        ("POST /files", "id", DEEP),
+        ("POST /batches", "id", '"\\ud800"'),
+        ("POST /batches", "status", "[1]"),
+        ("GET /batches/ID", "request_counts", '"x"'),
+        ("GET /batches/ID", "errors", '{"data": [1]}'),
+        ("GET /batches/ID", "output_file_id", "[1]"),
+    ],
+)
+def test_a_reply_of_another_form_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, field: str, value: str
+) -> None:
+    answer = BatchServer.answer
+
+    def changed(self: BatchServer, asked: str, *more: Any) -> tuple[int, bytes]:
+        status, content = answer(self, asked, *more)
+        if not asked.startswith(step):
+            return status, content
+        replaced = json.dumps(json.loads(content) | {field: "HERE"}).replace('"HERE"', value)
+        return status, replaced.encode()
+
+    monkeypatch.setattr(BatchServer, "answer", changed)
+    with (
+        serve_batches() as server,
+        pytest.raises(ModelNotServed, match=r"sent something that is not a (file|batch) \("),
     ):
         asked(server, tmp_path)
 

@@ -29,11 +29,13 @@ GOOD: dict[str, Any] = {
     "sglang": [{"embedding": [0.5], "meta_info": {"prompt_tokens": 2}} for _ in range(2)],
     "tei": [[{"score": 0.5, "label": "LABEL_0"}] for _ in range(2)],
 }
+OWNERS = ("vllm", "sglang", "llamacpp")
 PAGES: dict[str, Any] = {
     "/version": {"version": "0.32.0"},
-    "/v1/models": {"data": [{"id": "m", "owned_by": "vllm", "max_model_len": 9, "root": "m"}]},
+    "/v1/models": {"data": [{"id": "m", "owned_by": owner, "max_model_len": 9, "root": "m"} for owner in OWNERS]},
     "/model_info": {"model_path": "m", "is_generation": False},
     "/server_info": {"version": "0.5.23"},
+    "/props": {"default_generation_settings": {"n_ctx": 9}, "build_info": "b1"},
     "/info": {"model_id": "m", "model_type": {"classifier": {"id2label": {"0": "a"}}}, "max_client_batch_size": 32},
 }
 SCORES = st.floats(-50, 50, allow_nan=False, width=32)

@@ -16,7 +16,7 @@ from pluralbench_calls.errors import BatchRejected, CallsError, ConnectionFailed
 from pluralbench_calls.records import Answer, Request, max_prompt_tokens
 
 if TYPE_CHECKING:
-    from openai.types import Batch
+    from pluralbench_calls.batches.service import Batch
 
 MAX_TRIES = 3  # of a call in one command, if its batch expires, is canceled or fails
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0  # seconds between two polls of a batch, with backoff
@@ -205,11 +205,13 @@ class OpenAIBatches(Endpoint):
             )
 
     def _first_error(self, batch: "Batch") -> str:
-        errors = getattr(batch.errors, "data", None) or []
-        message = f"{getattr(errors[0], 'message', None) or errors[0]}" if errors else "no reason given"
-        line = getattr(errors[0], "line", None) if errors else None
-        more = f", and {len(errors) - 1:,} more" if len(errors) > 1 else ""
-        return (f"line {line}: " if line else "") + self.clean(message) + more
+        problems = batch.errors.data if batch.errors else None
+        if not problems:
+            return "no reason given"
+        first, *more = problems
+        line = f"line {first.line}: " if first.line else ""
+        reason = self.clean(first.message or first.code or "no reason given")
+        return f"{line}{reason}" + (f", and {len(more):,} more" if more else "")
 
     def _report(self) -> None:
         counts = [batch.request_counts for batch in self._polled.values()]

@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Awaitable, Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import httpx2
 import openai
-from openai.types import Batch
+from pluralbench_runs import first_validation_error
+from pydantic import BaseModel, Field, ValidationError
 
 from pluralbench_calls.backends.endpoint import Endpoint
 from pluralbench_calls.batches.files import URL
@@ -22,6 +23,55 @@ NO_BATCHES = (
     "with vLLM's run_batch, and read the results with `connection.results=...`"
 )
 NOT_SUPPORTED = {404, 405, 501}  # HTTP statuses of a server without this path
+
+Reply = TypeVar("Reply", bound=BaseModel)
+Id = Annotated[str, Field(min_length=1)]
+
+
+class UploadedFile(BaseModel):
+    """The reply to an upload."""
+
+    id: Id
+
+
+class RequestCounts(BaseModel):
+    """Numbers of calls of a batch."""
+
+    completed: int = 0
+    failed: int = 0
+
+
+class BatchProblem(BaseModel):
+    """Why a batch failed."""
+
+    message: str | None = None
+    code: str | int | None = None
+    line: int | None = None
+
+
+class BatchProblems(BaseModel):
+    """The list of reasons."""
+
+    data: list[BatchProblem] | None = None
+
+
+class Batch(BaseModel):
+    """A batch at the server, of which only these fields are read."""
+
+    id: Id
+    status: str
+    input_file_id: str | None = None
+    output_file_id: str | None = None
+    error_file_id: str | None = None
+    request_counts: RequestCounts | None = None
+    errors: BatchProblems | None = None
+
+
+class BatchPage(BaseModel):
+    """A page of the list of batches, from the newest."""
+
+    data: list[Batch]
+    has_more: bool | None = None
 
 
 class BatchService:
@@ -52,11 +102,10 @@ class BatchService:
         """Upload a file of calls and return its ID. This is free, so it may be repeated."""
         async with self._upload_lock:
             file = (f"pluralbench-{name}.jsonl", b"".join(lines), "application/jsonl")
-            response = await self._call(
-                self._endpoint.client.files.create(file=file, purpose="batch", extra_headers=self._endpoint.headers),
-                NO_BATCHES,
+            call = self._endpoint.client.files.with_raw_response.create(
+                file=file, purpose="batch", extra_headers=self._endpoint.headers
             )
-        return self._id_of(response, "file")
+            return (await self._read(UploadedFile, "file", call, NO_BATCHES)).id
 
     async def create(self, file: str, name: str, state: Path) -> str:
         """Create the batch of an uploaded file, exactly one, and return its ID.
@@ -73,14 +122,14 @@ class BatchService:
         once = self._endpoint.client.with_options(max_retries=0)
         for number, pause in enumerate(self.pauses()):
             try:
-                response = await once.batches.create(
+                response = await once.batches.with_raw_response.create(
                     input_file_id=file,
                     endpoint=URL,
                     completion_window=WINDOW,
                     metadata={"pluralbench": name},
                     extra_headers=self._endpoint.headers,
                 )
-                return self._id_of(response, "batch")
+                return self._parse(Batch, "batch", response.content).id
             except openai.RateLimitError as error:  # no batch was created
                 if number >= self._endpoint.max_retries:
                     raise self._failure(error, NO_BATCHES) from None
@@ -97,28 +146,29 @@ class BatchService:
                 raise self._batch_rejected(error) from None
             except openai.APIError as error:
                 raise self._failure(error, NO_BATCHES) from None
-            except (ValueError, openai.OpenAIError) as error:
+            except openai.OpenAIError as error:  # too long
                 raise self._unexpected("batch", error) from None
         raise AssertionError("pauses never end")
 
     async def find(self, file: str, state: Path) -> str | None:
         """Return the ID of a file's batch, or None. Raises `ModelNotServed` if the endpoint does not list batches."""
+        after: dict[str, Any] = {}
+        batches = self._endpoint.client.batches.with_raw_response
         try:
-            page = await self._endpoint.client.batches.list(limit=PAGE_SIZE, extra_headers=self._endpoint.headers)
             for _ in range(MAX_PAGES):
-                if not isinstance(getattr(page, "data", None), list):
-                    break
+                response = await batches.list(limit=PAGE_SIZE, extra_headers=self._endpoint.headers, **after)
+                page = BatchPage.model_validate_json(response.content)
                 for batch in page.data:
                     if batch.input_file_id == file:
-                        return self._id_of(batch, "batch")
-                if not page.has_next_page():
+                        return batch.id
+                if page.has_more is False or not page.data:
                     return None
-                page = await page.get_next_page()
+                after = {"after": page.data[-1].id}
         except openai.APIError as error:
             if error_status(error) not in NOT_SUPPORTED:
                 raise self._failure(error, NO_BATCHES) from None
-        except (ValueError, AttributeError):
-            pass  # raised by the client for a page that is not a list
+        except (ValidationError, openai.OpenAIError):
+            pass  # not a list, or too long
         raise ModelNotServed(
             f"{self._endpoint.host} does not list its batches, so the batch of the file {file} may or may not exist; "
             f"check there, then write the batch's ID into {state}, or remove that file if there is no batch."
@@ -131,13 +181,9 @@ class BatchService:
             batch: ID of the batch.
             state: File with the state of the batch, for error messages.
         """
-        response = await self._call(
-            self._endpoint.client.batches.retrieve(batch, extra_headers=self._endpoint.headers),
-            f"has no batch {batch} any more; remove {state} to send and pay for its calls again",
-        )
-        self._id_of(response, "batch")
-        batch_status: Batch = response
-        return batch_status
+        call = self._endpoint.client.batches.with_raw_response.retrieve(batch, extra_headers=self._endpoint.headers)
+        absent = f"has no batch {batch} any more; remove {state} to send and pay for its calls again"
+        return await self._read(Batch, "batch", call, absent)
 
     async def download(self, file: str, path: Path, max_bytes: int) -> None:
         """Download a file in pieces, since results may have gigabytes.
@@ -181,13 +227,23 @@ class BatchService:
             else:
                 return
 
-    async def _call(self, call: Awaitable[Any], absent: str) -> Any:
+    async def _read(self, model: type[Reply], what: str, call: Awaitable[Any], absent: str) -> Reply:
         try:
-            return await call
+            response = await call
         except openai.APIError as error:
             raise self._failure(error, absent) from None
-        except (ValueError, openai.OpenAIError) as error:  # not JSON, or too long
-            raise self._unexpected("answer of a Batch API", error) from None
+        except openai.OpenAIError as error:  # too long
+            raise self._unexpected(what, error) from None
+        return self._parse(model, what, response.content)
+
+    def _parse(self, model: type[Reply], what: str, content: bytes) -> Reply:
+        """Parse a reply. Raises `ModelNotServed` for anything else, such as a page of HTML."""
+        try:
+            return model.model_validate_json(content)
+        except ValidationError as error:
+            is_field = error.errors()[0]["loc"]
+            text = first_validation_error(model, error) if is_field else content.decode(errors="replace") or "nothing"
+            raise self._unexpected(what, text) from None
 
     def _batch_rejected(self, error: openai.APIError) -> BatchRejected:
         return BatchRejected(str(self._failure(error, NO_BATCHES)))
@@ -200,19 +256,9 @@ class BatchService:
             return ModelNotServed(f"{host} rejects the batch ({self._endpoint.clean(error.message)}).")
         return self._endpoint.failure(error, absent)
 
-    def _id_of(self, response: Any, what: str) -> str:
-        """Return the ID in a response. Raises `ModelNotServed` for anything else, such as a page of HTML."""
-        response_id = getattr(response, "id", None)
-        if not isinstance(response_id, str) or not response_id:
-            raise self._unexpected(what, response)
-        return response_id
-
-    def _unexpected(self, what: str, response: object) -> ModelNotServed:
-        content = self._endpoint.clean(response or type(response).__name__, 120)
-        article = "an" if what[0] in "aeiou" else "a"
-        return ModelNotServed(
-            f"{self._endpoint.host} sent something that is not {article} {what} ({content}); check the URL."
-        )
+    def _unexpected(self, what: str, reason: object) -> ModelNotServed:
+        reason = self._endpoint.clean(reason or type(reason).__name__, 120)
+        return ModelNotServed(f"{self._endpoint.host} sent something that is not a {what} ({reason}); check the URL.")
 
 
 def error_status(error: openai.APIError) -> int:

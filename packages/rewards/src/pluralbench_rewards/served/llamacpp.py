@@ -19,6 +19,7 @@ from pluralbench_rewards.served.engine import (
     Pages,
     ReplyError,
     ServerInfo,
+    count,
     field,
     in_order,
     vector,
@@ -35,12 +36,12 @@ def identify(pages: Pages) -> ServerInfo | None:
         models = [model for model in pages["/v1/models"]["data"] if model["owned_by"] == "llamacpp"]
         names = tuple(str(model["id"]) for model in models)
         props = pages["/props"]
-        slot = props["default_generation_settings"]["n_ctx"]
+        slot = count(props["default_generation_settings"]["n_ctx"])
         version = str(props.get("build_info", "of unknown version"))
     except (AttributeError, KeyError, TypeError):
         return None
     # An input that fills its slot is rejected.
-    return ServerInfo(version, names, max_length=int(slot) - 1) if names else None
+    return ServerInfo(version, names, max_length=slot and slot - 1) if names else None
 
 
 def request(conversations: Sequence[Conversation], _: ServerInfo) -> EngineRequest:
