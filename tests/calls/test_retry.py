@@ -13,6 +13,7 @@ from pluralbench_calls import (
     OpenAIChat,
     Replay,
     Request,
+    UnreadableReplies,
     ask,
     ask_until_valid,
 )
@@ -128,3 +129,32 @@ def test_a_replay_answers_from_the_ledger_and_names_what_is_missing(tmp_path: Pa
         assert part in said
     assert "again" not in said  # the same command would fail again
     assert not stopped.value.resumable
+
+
+@pytest.mark.parametrize(
+    ("reply", "fix"),
+    [
+        (Reply("I like the first one more, since it is kind"), "choose a model that keeps to the form of the reply"),
+        (Reply("Let me think", finish_reason="length"), "increase `max_tokens=...`"),
+    ],
+)
+def test_replies_of_which_none_can_be_read_are_not_paid_any_further(tmp_path: Path, reply: Reply, fix: str) -> None:
+    items = [f"item {place}" for place in range(40)]
+    with serve(lambda *_: reply) as server, Ledger(tmp_path / "ledger") as ledger:
+        for _ in range(2):  # the second time it costs nothing
+            with pytest.raises(UnreadableReplies) as stopped:
+                ask_until_valid(items, question, number, ledger, OpenAIChat(server.base_url), attempts=4, label="votes")
+            assert (len(server.requests), len(ledger)) == (12, 12)
+    assert str(stopped.value).startswith("None of the first 12 votes by ")
+    assert f"one reply ends: {reply.text!r}); {fix}." in str(stopped.value)
+
+
+def test_one_readable_reply_of_the_first_is_enough_to_go_on(tmp_path: Path) -> None:
+    def reply(body: dict[str, Any], _: int) -> Reply:
+        return Reply("1" if body["messages"][0]["content"] == "item 3" else "none")
+
+    items = [f"item {place}" for place in range(14)]
+    with serve(reply) as server, Ledger(tmp_path / "ledger") as ledger:
+        settled = ask_until_valid(items, question, number, ledger, OpenAIChat(server.base_url), attempts=2)
+        assert len(server.requests) == 14 + 13
+    assert [one.attempts for one in settled] == [1 if place == 3 else 2 for place in range(14)]

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from pluralbench_runs import progress, step
+from pluralbench_runs import log_status, progress, step
 from pluralbench_runs.progress import current_progress
 from rich.console import Console
 
@@ -159,6 +159,13 @@ def test_a_terminal_shows_a_bar_that_goes_away(terminal: Console) -> None:
     for part in ("Answers", "2/2", "$1.25"):
         assert part in written(terminal)
     assert written(terminal).rstrip("\n").endswith("\x1b[2K")  # the line is erased
+
+
+def test_a_sentence_stands_on_a_line_of_its_own_above_the_bar(terminal: Console) -> None:
+    with progress("pairs", 2, terminal) as meter:
+        meter.advance()
+        log_status("Interrupted [at] 1 of 2 :boom:.")
+    assert "\x1b[2KInterrupted [at] 1 of 2 :boom:.\n" in written(terminal)
 
 
 def test_where_room_is_short_the_bar_makes_room_for_counts_and_note(

@@ -198,6 +198,9 @@ def test_an_address_that_is_no_proxys_is_named_by_its_variable(
 
 def test_an_interrupt_is_no_traceback(told: Told) -> None:
     assert told(raising(KeyboardInterrupt())) == (130, "")
+    counted = UserError("Interrupted. 3 of 20 calls are recorded.")
+    counted.__cause__ = KeyboardInterrupt()  # which was announced when it arrived
+    assert told(raising(counted)) == (130, "")
     while_polars_calls = pl.exceptions.PanicException("PyErr { type: <class 'KeyboardInterrupt'> }")
     assert told(raising(while_polars_calls)) == (130, "")
 

@@ -31,6 +31,7 @@ from pluralbench_calls.errors import (
     MissingAnswers,
     ModelNotServed,
     RequestsRejected,
+    UnreadableReplies,
 )
 from pluralbench_calls.ledger import Ledger, Recording, recording, working_ledger
 from pluralbench_calls.ledger_files import read_ledger
@@ -86,6 +87,7 @@ __all__ = [
     "Request",
     "RequestsRejected",
     "Rule",
+    "UnreadableReplies",
     "Verdict",
     "ask",
     "ask_until_valid",

@@ -114,7 +114,7 @@ def ask(
             error = cause if isinstance(cause, CallsError) else Interrupted("Interrupted.")
             recorded = f"{len(ledger.outcomes(unique)):,} of {len(unique):,} {label} are recorded"
             hint = "; rerun the same command to resume" if error.resumable else ""
-            raise type(error)(f"{error} {recorded}{hint}.") from None
+            raise type(error)(f"{error} {recorded}{hint}.") from (None if error is cause else cause)
     answers = ledger.find(unique)
     for key, request in unique.items():
         if (answers[key].kind, answers[key].provider) != (request.kind, request.provider):

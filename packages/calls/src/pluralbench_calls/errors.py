@@ -33,6 +33,12 @@ class RequestsRejected(CallsError):
     """The endpoint rejects all of the first requests of a run, so they share a problem."""
 
 
+class UnreadableReplies(CallsError):
+    """None of the first replies can be parsed, so the others would not be readable either."""
+
+    resumable = False
+
+
 class MaxCostReached(CallsError):
     """The next call could exceed the spending ceiling."""
 

@@ -4,9 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from pluralbench_runs import one_line
+
 from pluralbench_calls.ask import Limits, ask
+from pluralbench_calls.batches.file_backend import FileBackend
+from pluralbench_calls.errors import UnreadableReplies
 from pluralbench_calls.ledger import Ledger
-from pluralbench_calls.records import TOO_LONG, Answer, Backend, Request
+from pluralbench_calls.records import TOO_LONG, Answer, Backend, PackingBackend, Request
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -18,6 +22,9 @@ INCOMPLETE_REPLY = {
     "length": "cut off at the token limit",
 }
 UNPARSED_REPLY = "longer than an answer may be"
+FIRST_REPLIES = 12  # if none of so many can be parsed, no more are requested
+QUOTED_CHARACTERS = 120  # from the end of a reply, where a verdict belongs
+KEEP_TO_FORM = "choose a model that keeps to the form of the reply"
 
 
 class InvalidAnswer(Exception):
@@ -63,10 +70,12 @@ def ask_until_valid(
     attempts: int,
     limits: Limits | None = None,
     label: str = "calls",
+    fix: str = KEEP_TO_FORM,
 ) -> list[ParsedReply[Value]]:
     """Send a request for each item until its answer can be parsed, at most `attempts` times.
 
-    A request that the server rejects is not sent again.
+    A request that the server rejects is not sent again. The first `FIRST_REPLIES` items are requested before the
+    others, except from a backend that packs requests or writes them to a file.
 
     Args:
         items: The items.
@@ -79,24 +88,51 @@ def ask_until_valid(
         attempts: Maximum number of attempts for each item.
         limits: Rates and cost. Default: `Limits()`.
         label: Name of the requests in messages, in the plural.
+        fix: What to do if no reply has the required form, for messages.
 
     Returns:
         The results in the order of `items`.
+
+    Raises:
+        UnreadableReplies: None of the first replies can be parsed, and more would be requested.
     """
     replies: dict[int, ParsedReply[Value]] = {}
-    for attempt in range(attempts):
-        pending = [index for index in range(len(items)) if index not in replies or _may_retry(replies[index])]
+    is_packed = isinstance(backend, PackingBackend | FileBackend)
+    rounds = [(0, len(items) if is_packed else FIRST_REPLIES), *((attempt, len(items)) for attempt in range(attempts))]
+    for attempt, end in rounds:
+        pending = [index for index in range(min(end, len(items))) if _is_pending(replies.get(index), attempt)]
+        _check_readable(list(replies.values()), label, fix, more=bool(pending))
         requests = [request(items[index], attempt) for index in pending]
         # Every item that is retried got an answer before, so a rejection now concerns only one request.
-        answers = ask(requests, ledger, backend, limits=limits, label=label, answered=attempt > 0)
+        answers = ask(requests, ledger, backend, limits=limits, label=label, answered=bool(replies))
         for index, answer in zip(pending, answers, strict=True):
             calls = replies[index].calls if index in replies else ()
             replies[index] = _parse_answer(items[index], answer, parse, (*calls, answer.key))
     return [replies[index] for index in range(len(items))]
 
 
-def _may_retry(reply: ParsedReply[Value]) -> bool:
-    return bool(reply.reason) and reply.answer.outcome != "error"
+def _is_pending(reply: ParsedReply[Value] | None, attempt: int) -> bool:
+    if reply is None:
+        return True
+    return reply.attempts <= attempt and bool(reply.reason) and reply.answer.outcome != "error"
+
+
+def _check_readable(replies: Sequence[ParsedReply[Value]], label: str, fix: str, *, more: bool) -> None:
+    """Raise `UnreadableReplies` if none of `FIRST_REPLIES` or more can be parsed, and more would be requested."""
+    if (
+        not more
+        or len(replies) < FIRST_REPLIES
+        or any(not reply.reason or reply.answer.outcome == "error" for reply in replies)
+    ):
+        return
+    first = next((reply for reply in replies if reply.answer.outcome == "answer"), replies[0])
+    text = one_line(first.answer.text[-QUOTED_CHARACTERS:], QUOTED_CHARACTERS)
+    if first.answer.outcome == "length":
+        fix = "increase `max_tokens=...`"
+    raise UnreadableReplies(
+        f"None of the first {len(replies):,} {label} by {first.answer.model or 'this model'} can be read "
+        f"({first.reason}; one reply ends: {text!r}); {fix}. The calls are recorded."
+    )
 
 
 def _parse_answer(

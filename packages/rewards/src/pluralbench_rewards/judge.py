@@ -22,6 +22,7 @@ from pluralbench_calls import (
     check_connection,
     working_ledger,
 )
+from pluralbench_calls.retry import KEEP_TO_FORM
 from pluralbench_calls.verdicts import Choice, parse_choice, parse_pick, parse_rating
 
 from pluralbench_rewards.contract import Group, Message, ModelRecord, OnScored, Scored
@@ -48,6 +49,7 @@ from pluralbench_rewards.personas import prompt_text
 Item = TypeVar("Item")
 Value = TypeVar("Value")
 
+JSON_REPLIES = ', or let the server enforce it with `reply_format="structured"`'
 TEMPERATURE_STEP = 0.2  # added at each retry, because the same request at 0 would get the same reply
 
 
@@ -243,6 +245,7 @@ class Judge:
                 attempts=self.attempts,
                 limits=self.connection.limits(),
                 label=label,
+                fix=KEEP_TO_FORM + ("" if self.reply == "structured" else JSON_REPLIES),
             )
 
     def request(

@@ -18,7 +18,7 @@ from pydantic import Field, field_validator, model_validator
 
 from pluralbench_runs.errors import UserError, one_line
 from pluralbench_runs.install_hints import install_command
-from pluralbench_runs.progress import log_status
+from pluralbench_runs.progress import log_status, step
 from pluralbench_runs.recipe import FrozenModel
 from pluralbench_runs.software import versions
 
@@ -144,6 +144,10 @@ class Workers(Generic[Target]):
 
     def __enter__(self) -> Self:
         """Connect, start the workers, and wait for the first. Raises `ClusterError`, and what `make` raises."""
+        with step("Starting Ray and its workers"):
+            return self._enter()
+
+    def _enter(self) -> Self:
         self._ray = ray = connect(self._cluster)
         # The number of threads affects rounding, and Ray would give each worker one thread.
         threads = {name: os.environ[name] for name in THREADS if name in os.environ}

@@ -92,6 +92,8 @@ def _status(work: Callable[[], object], program: str, mistakes: tuple[type[Excep
     except BaseException as error:  # noqa: BLE001 - a panic of polars is not an Exception
         if not isinstance(error, Exception) and KeyboardInterrupt.__name__ in str(error):
             return INTERRUPTED  # while polars called Python
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            return INTERRUPTED  # announced when it arrived
         sentence, status = _error_sentence(_first(error), program, mistakes)
         _print_error(error, sentence)
     return status

@@ -28,7 +28,7 @@ class Meter:
     """Counts finished items and their cost in US dollars."""
 
     def __init__(self, label: str, total: int, console: Console, done: int = 0) -> None:
-        self._label, self._total, self._console = label, total, console
+        self._label, self._total, self.console = label, total, console
         self._before, self._done, self._cost, self._started = done, done, 0.0, time.monotonic()
         self._last_line, self._note = self._started, ""
         # Start, last item and count of each batch: the first, which includes warming up, the last full one, the newest.
@@ -51,6 +51,11 @@ class Meter:
                 label, total=total, completed=done, rate="", cost="", note="", started=self._started, end=None
             )
             self._bar.start()
+
+    @property
+    def is_bar(self) -> bool:
+        """Whether a bar is drawn."""
+        return self._bar is not None
 
     @property
     def state(self) -> str:
@@ -130,7 +135,7 @@ class Meter:
             self._print(f"{self._label}: {self._done} of {self._total}{before} in {_duration(seconds)}")
 
     def _print(self, line: str) -> None:
-        self._console.print(line, highlight=False, markup=False, soft_wrap=True)
+        self.console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 class _TimeLeft(ProgressColumn):
@@ -257,5 +262,6 @@ def step(label: str) -> Iterator[None]:
 
 
 def log_status(line: str) -> None:
-    """Print a line about the next step of long work to standard error."""
-    make_console(stderr=True).print(line)
+    """Print a line about the next step of long work to standard error, or above the bar that is drawn."""
+    console = next((meter.console for meter in reversed(_meters) if meter.is_bar), None) or make_console(stderr=True)
+    console.print(line, highlight=False, markup=False, emoji=False, soft_wrap=True)
