@@ -20,6 +20,7 @@ NAMES = st.lists(st.text(LETTERS, max_size=70), min_size=1, max_size=12, unique_
 COLUMNS = st.lists(st.tuples(st.text(LETTERS, min_size=1, max_size=60), st.booleans()), min_size=1, max_size=30)
 SHARES = st.floats(-1, 1)
 VALUES = st.one_of(SHARES, st.builds(Estimate, SHARES, SHARES, SHARES, clusters=st.sampled_from([3, 30])))
+VALUE = Estimate(0.5, 0.25, 0.75, clusters=30)
 DOMAINS = ("Art_and_Entertainment", "Lifestyle_and_Personal_Development", "Society_and_Culture")
 
 
@@ -89,13 +90,17 @@ def test_the_cut_is_where_names_stay_unlike(names: list[str], told: list[str]) -
 
 
 def test_configs_that_do_not_fit_become_rows_with_their_names_whole() -> None:
-    overall = Estimate(0.5, 0.25, 0.75, clusters=30)
-    rows = [Row(f"model-{place}", (overall, 0.1, 0.2, 0.3)) for place in range(5)]
+    rows = [Row(f"model-{place}", (VALUE, 0.1, 0.2, 0.3)) for place in range(5)]
     columns = [Column("overall"), *(Column(name, part=True) for name in DOMAINS)]
     lines = finding_lines(Table("Any", "model", columns, rows))
     assert [line.split()[0] for line in lines if line.startswith(DOMAINS)] == [*DOMAINS] * 3
     assert " ".join(" ".join(lines).split()).count("50.0 [25.0, 75.0]") == 5
     assert finding_lines(Table("Any", "model", columns, rows), None)[1].split() == ["overall", *DOMAINS]
+
+
+def test_two_models_with_long_names_keep_one_table() -> None:
+    table = made(["a" * 45, "b" * 45], [("overall", False), *((name, True) for name in DOMAINS)], [VALUE])
+    assert sum("─" in line for line in finding_lines(table)) == 1
 
 
 def test_columns_that_are_no_parts_go_below_each_other() -> None:

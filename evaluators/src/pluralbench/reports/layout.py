@@ -78,6 +78,9 @@ def lay_out(table: Table, width: int | None = WIDTH) -> Iterator[RenderableType]
     if fitting is None and any(column.part for column in table.columns):
         grid = Grid(grid.heads, grid.names, list(zip(*grid.cells, strict=True)))
         fitting = _fitting_widths(grid, width)
+        if fitting is None:
+            grid = _with_short_heads(grid)
+            fitting = _fitting_widths(grid, width)
     for piece, widths in _pieces(grid, width) if fitting is None else [(grid, fitting)]:
         yield _rich_table(piece, widths)
 
@@ -154,12 +157,8 @@ def _fitting_widths(grid: Grid, width: int) -> Widths | None:
 
 def _pieces(grid: Grid, width: int) -> Iterator[tuple[Grid, Widths]]:
     """A grid split into several, each with as many columns as fit beside the row names."""
-    short = shortened([head.text for head in grid.heads], WORD)
-    heads = [
-        head._replace(text=cut) if max(map(cell_len, BREAK.split(head.text))) > WORD else head
-        for head, cut in zip(grid.heads, short, strict=True)
-    ]
-    columns = _column_widths(grid._replace(heads=heads), TALLEST)
+    grid = _with_short_heads(grid)
+    columns = _column_widths(grid, TALLEST)
     names = min(_widest(grid.names), max(LEAST, min(MOST, width - 2 - max(columns))))
     pieces: list[list[int]] = []
     room = 0
@@ -172,7 +171,17 @@ def _pieces(grid: Grid, width: int) -> Iterator[tuple[Grid, Widths]]:
     for indices in pieces:
         cells = [[row[index] for index in indices] for row in grid.cells]
         widths = Widths(names, [columns[index] for index in indices], 2)
-        yield Grid(grid.names, [heads[index] for index in indices], cells), widths
+        yield Grid(grid.names, [grid.heads[index] for index in indices], cells), widths
+
+
+def _with_short_heads(grid: Grid) -> Grid:
+    """A grid whose headings have no word of more than `WORD` columns."""
+    short = shortened([head.text for head in grid.heads], WORD)
+    heads = [
+        head._replace(text=cut) if max(map(cell_len, BREAK.split(head.text))) > WORD else head
+        for head, cut in zip(grid.heads, short, strict=True)
+    ]
+    return grid._replace(heads=heads)
 
 
 def _widest(names: Sequence[Label]) -> int:
