@@ -91,7 +91,8 @@ def test_other_data_and_another_model_of_one_name_have_folders_of_their_own(
             assert run("score", model, "--benchmark", "pairs", "--data", data)[0] == 0
         names = folders()
         assert len(names) == 3
-        assert (names[0], {len(name) for name in names[1:]}) == ("pairs-m", {len("pairs-m-012345")})
+        assert (names[0], {len(name) for name in names[1:]}) == ("pairs-m", {len("pairs-m-0-012345")})
+        assert {name.split("-")[2] for name in names[1:]} == {"0", "1"}, "the data is in the name"
         made = [verbs.config(Path("runs") / name) for name in names]
         assert {(one["model"]["name"], one["data"]["location"]) for one in made} == set(cases), again
     assert run("score", "b/m", "--benchmark", "pairs", "--data", "0.jsonl", "--fresh")[0] == 0

@@ -12,6 +12,7 @@ from pluralbench.results.runs import RUN_FILE
 
 RUNS = Path("runs")
 MAX_LENGTH = 80  # characters that options add to a name
+MAX_DATA_NAME = 30  # characters of the data's name
 MAX_CONFIGS = 2  # more configs are counted instead of named
 # Fields that are too long for a name or change no number by themselves; a digest distinguishes runs that differ here.
 UNNAMED_FIELDS = {
@@ -52,7 +53,8 @@ def run_folder(
 ) -> Path:
     """Return the default directory of a run, such as `runs/personalized-my-model-limit20-raw`.
 
-    If another run (a different model of that name, other data) has the directory, a digest of `config` is added.
+    If another run (a different model of that name, other data) has the directory, the name of its data and a digest of
+    `config` are added.
 
     Args:
         name: Start of the name.
@@ -67,11 +69,19 @@ def run_folder(
     while words and len("-".join(words)) > MAX_LENGTH:
         words.pop()
     plain, end = RUNS / file_name("-".join([name, *words])), "" if shard is None else shard.suffix
-    own = plain.with_name(f"{plain.name}-{digest(content_values(config))[:6]}{end}")
+    own_words = [plain.name, *_data_name(options), digest(content_values(config))[:6]]
+    own = plain.with_name("-".join(own_words) + end)
     plain = plain.with_name(plain.name + end)
     if matches_recipe(own, config, recipe_file=recipe_file):
         return own
     return own if matches_recipe(plain, config, recipe_file=recipe_file) is False else plain
+
+
+def _data_name(options: tuple[FrozenModel, ...]) -> Iterator[str]:
+    """The name of the file or repository that the data of a run is in."""
+    for location in (getattr(option, "location", None) for option in options):
+        if location not in {None, SAMPLE}:
+            yield file_name(Path(location).stem)[:MAX_DATA_NAME]
 
 
 def file_name(name: str) -> str:

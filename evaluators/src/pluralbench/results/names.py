@@ -1,6 +1,6 @@
 """Row names for runs: the model, and in brackets the settings that distinguish runs of one model."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,13 +56,30 @@ def differing_prompt_settings(runs: Sequence[Run]) -> list[str]:
     return [name for name, value_of in PROMPT_SETTINGS.items() if len({value_of(run) for run in runs}) > 1]
 
 
+def short_names(names: Sequence[str]) -> list[str]:
+    """Return the end of each path that distinguishes it from the others: its last part, with folders only if needed."""
+    parts = {name: [part for part in Path(name).parts if part not in {"..", "/"}] for name in names}
+    short = {
+        name: next(
+            (
+                end
+                for count in range(1, len(own) + 1)
+                if (end := "/".join(own[-count:])) not in _ends(parts, name, count)
+            ),
+            name,
+        )
+        for name, own in parts.items()
+    }
+    return [short[name] for name in names]
+
+
+def _ends(parts: Mapping[str, Sequence[str]], name: str, count: int) -> set[str]:
+    return {"/".join(own[-count:]) for other, own in parts.items() if other != name}
+
+
 def row_names(runs: Sequence[Run]) -> list[str]:
     """Return each run's name in a table: its model, and in brackets what distinguishes it from the others."""
-    short = [Path(run.name).name or run.name for run in runs]
-    full_names: dict[str, set[str]] = {}
-    for run, name in zip(runs, short, strict=True):
-        full_names.setdefault(name, set()).add(run.name)
-    names = [run.name if len(full_names[name]) > 1 else name for run, name in zip(runs, short, strict=True)]
+    names = short_names([run.name for run in runs])
     details = differences(runs, lambda _, value: value)
     return [f"{name} ({detail})" if detail else name for name, detail in zip(names, details, strict=True)]
 

@@ -22,5 +22,8 @@ def position(models: Sequence[RunSeries]) -> Figure | None:
     style.dashed(ax.axvline, 50)
     for row, (model, share) in enumerate(shown):
         dot(ax, row, share, model)
-    title = f"{judges[0].run.config.benchmark.title}: position bias, {style.which(judges)}"
-    return heading(figure, title, f"Valid verdicts only. Dashed: no preference. {style.whiskers(points)}")
+    return heading(
+        figure,
+        f"Position bias, {style.which(judges)}",
+        f"Valid verdicts only. Dashed: no preference. {style.whiskers(points)}",
+    )

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pluralbench_release.palette import COLORS
 
 from pluralbench.reports.figures.fonts import readable
-from pluralbench.results.names import differences
+from pluralbench.results.names import differences, short_names
 from pluralbench.results.runs import Run
 
 # 8 colors and 11 markers are coprime, so pairs repeat after 88.
@@ -141,20 +141,19 @@ def _settings(run: Run) -> Settings:
     return tuple((name.replace("_", " "), str(value)) for name, value in values.items() if value is not None)
 
 
-def _short(names: Sequence[str]) -> list[str]:
-    """The last path component of each name, or the full name if components are equal."""
-    full = [" ".join(name.split()) for name in names]
-    parts = [Path(name).name or name for name in full]
-    return [name if parts.count(part) > 1 else part for name, part in zip(full, parts, strict=True)]
-
-
 def _labels(names: Sequence[str], differences: Sequence[str], among: Iterable[str]) -> list[str]:
     """Short and unique labels of models, whose names may repeat.
 
     among: All names of the report, so that a model has the same label in all figures.
     """
     every = sorted({*names, *among})
-    short = dict(zip(every, shortened([readable(one) for one in _short(every)]), strict=True))
+    short = dict(
+        zip(
+            every,
+            shortened([readable(one) for one in short_names([" ".join(one.split()) for one in every])]),
+            strict=True,
+        )
+    )
     details = shortened([readable(one) for one in differences])
     texts = [f"{short[name]} ({more})" if more else short[name] for name, more in zip(names, details, strict=True)]
     return [

@@ -1,7 +1,6 @@
 """Overview of a page: which model is best on which benchmark, a sentence each with its uncertainty."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from markupsafe import Markup
@@ -13,6 +12,7 @@ from pluralbench.reports.html.board import FEW_ITEMS, Board, benchmark_key
 from pluralbench.reports.html.components import Finding, details, findings, join, paragraph
 from pluralbench.reports.html.leaderboard import Standings
 from pluralbench.reports.ranking import Ranking
+from pluralbench.results.names import short_names
 from pluralbench.results.numbers import Kind, number, percent, points
 from pluralbench.results.runs import MISSING, Run
 
@@ -49,9 +49,7 @@ def summary(board: Board, standings: Standings) -> Markup:
 
 def _mean(standings: Standings) -> Iterator[Finding]:
     if standings.ranking is not None:
-        full = [clean(entry.name) for entry in standings.entries]
-        short = [Path(name).name for name in full]
-        names = short if len({name.casefold() for name in short}) == len(short) else full
+        names = short_names([clean(entry.name) for entry in standings.entries])
         candidates = [Candidate(*pair) for pair in zip(names, standings.means, strict=True)]
         subject = f"Mean of {plural(len(standings.main), 'benchmark')}"
         yield Finding(best_of(candidates, standings.ranking), subject)
