@@ -115,7 +115,7 @@ class Benchmark(FrozenModel):
                         f"the weight {weight:g} of {subset} in {section} is neither 0 nor a number from {MIN_WEIGHT:g} "
                         f"to {MAX_WEIGHT:,}"
                     )
-            if not any(weights.values()):
+            if weights and not any(weights.values()):  # a section of groups may have no subset in the data
                 raise ValueError(f"the section {section} has no weight above 0")
         return sections
 
