@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pluralbench_local import Classifier, ConversationError, DeviceError, ModelError, load, models, score
+from pluralbench_local import Classifier, ConversationError, ModelError, load, models, score
 from pluralbench_local.config import LocalModel
 from pluralbench_local.conversations import Template
 from pluralbench_local.personal.store import EmbeddingStore
@@ -78,11 +78,6 @@ def test_a_tokenizer_without_a_vocabulary_is_said_in_a_sentence(folder: Path) ->
     path.write_text(json.dumps(tokenizer), encoding="utf-8")
     with pytest.raises(ConversationError, match=r"tokenizer fails on a text \(.*vocabulary"):
         score(load_classifier(str(folder)), make_groups(1)[:1])
-
-
-def test_a_device_that_there_is_not_is_named(folder: Path) -> None:
-    with pytest.raises(DeviceError, match="no device 'gpu'"):
-        load(str(folder), device="gpu")
 
 
 def piped(name: str) -> Callable[[Path], object]:

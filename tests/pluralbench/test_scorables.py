@@ -234,11 +234,18 @@ data, base_url = sys.argv[1:]
 by = lambda groups: [[float(len(r)) for r in g.responses] for g in groups]
 pluralbench.score(by, benchmark="pairs", data=data, out="scored")
 pluralbench.judge("j", benchmark="pairs", data=data, connection=ConnectionConfig(base_url=base_url), out="judged")
+for model in ("./missing", "."):
+    try:
+        pluralbench.score(model, benchmark="pairs", data=data, out="refused")
+    except pluralbench.UserError as error:
+        assert "is not a model folder" in str(error)
 print([name for name in ("torch", "transformers", "datasets", "xllamacpp") if name in sys.modules])
 """
 
 
-def test_neither_a_function_nor_a_judge_needs_torch(pairs: Callable[..., Rows], tmp_path: Path) -> None:
+def test_neither_a_function_nor_a_judge_nor_a_missing_model_needs_torch(
+    pairs: Callable[..., Rows], tmp_path: Path
+) -> None:
     data = write(tmp_path / "p.jsonl", pairs(3))
     with serve(lambda *_: Reply("[[A]]")) as server:
         words = [sys.executable, "-c", NO_TORCH, str(data), server.base_url]

@@ -6,7 +6,15 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from pluralbench_rewards import ModelRecord, model_commit, model_digest
-from pluralbench_runs import FrozenModel, check_recipe, digest, one_line, public_location, read_small
+from pluralbench_runs import (
+    FrozenModel,
+    check_model_folder,
+    check_recipe,
+    digest,
+    one_line,
+    public_location,
+    read_small,
+)
 from pydantic import Field
 
 from pluralbench_local.errors import ModelError
@@ -92,6 +100,20 @@ class LocalModel(FrozenModel):
         except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
             raise ModelError(f"{path} cannot be read ({one_line(error)}); train the model again.") from None
         return record
+
+    def check_location(self) -> None:
+        """Check the folder before any library is imported; a name on the Hub is checked when it is loaded.
+
+        Raises:
+            ModelError: If it is not a model folder, or not safe to load.
+        """
+        folder = Path(self.name)
+        if folder.is_dir():
+            if not (folder / "config.json").exists():
+                raise ModelError(f"{folder} is not a model folder: it has no config.json.")
+            check_model_folder(folder, ModelError)
+        elif folder.exists() or self.name.count("/") != 1 or self.name.startswith((".", "/", "~")):
+            raise ModelError(f"{self.name} is not a model folder; give a folder, or ORG/NAME on the Hub.")
 
     def template(self) -> str | None:
         """Read the file of the chat template; None if there is none. Raises `ModelError`."""

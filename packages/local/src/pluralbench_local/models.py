@@ -345,10 +345,9 @@ def load_or_raise(what: str, source: LocalModel, load: Callable[[], Any]) -> Any
     Raises:
         ModelError: If there is no such model, it is not safe to load, or `load` fails.
     """
+    source.check_location()
     if Path(source.name).is_dir():
         _check_folder(Path(source.name), what)
-    elif Path(source.name).exists() or source.name.count("/") != 1 or source.name.startswith((".", "/", "~")):
-        raise ModelError(f"{source.name} is not a model folder; give a folder, or ORG/NAME on the Hub.")
     try:
         check_model(source.name, ModelError, revision=source.revision)
         return load()
@@ -365,8 +364,6 @@ def load_or_raise(what: str, source: LocalModel, load: Callable[[], Any]) -> Any
 
 
 def _check_folder(folder: Path, what: str) -> None:
-    if not (folder / "config.json").exists():
-        raise ModelError(f"{folder} is not a model folder: it has no config.json.")
     if what == "model" and not [path for suffix in ("safetensors", "bin") for path in folder.glob(f"*.{suffix}")]:
         raise ModelError(f"{folder} has no weights (*.safetensors or *.bin).")
     if what == "tokenizer" and not [
