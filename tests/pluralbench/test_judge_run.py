@@ -158,7 +158,7 @@ def test_a_reply_that_cannot_be_parsed_is_asked_again_and_then_invalid_never_the
         run, requests = judged(says("A is better, I mean."), data, tmp_path / f"run{number}", limit=3, **options)
         assert len(requests) == 3 * 4 * (1 + number)
         assert run.count("invalid") == run.estimate("accuracy", "pooled").n == 3
-        assert (run.headline.value, run.count("wins")) == (0.0, 0)
+        assert (run.headline.value, run.count("wins")) == (None, 0)
         assert run.items.filter(outcome="invalid")["id"].to_list() == ["q0", "q1", "q2"]
         assert sum(judging(run).invalid_reasons.values()) == 3 * (1 + number)
         for name in ("metrics.json", "run.json"):

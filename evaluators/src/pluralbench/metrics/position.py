@@ -93,10 +93,10 @@ def _over(cluster: pl.Series, hits: pl.Series, of: pl.Series) -> Estimate:
         return Estimate(None, n=0)
     clusters = judged["cluster"].rank("dense").cast(pl.Int64).to_numpy() - 1
     leaf = np.zeros(judged.height, dtype=np.int64)
-    hits, verdicts = judged["hits"].to_numpy(), judged["of"].to_numpy()
+    won, verdicts = judged["hits"].to_numpy(), judged["of"].to_numpy()
     # The verdicts in both orders are one decision, which is half right if they differ.
-    partial = float((hits * (verdicts - hits) / verdicts).sum())
-    perturbed = perturb(replace(sums_of(leaf, clusters, hits, verdicts), partial=partial))
+    partial = float((won * (verdicts - won) / verdicts).sum())
+    perturbed = perturb(replace(sums_of(leaf, clusters, won, verdicts), partial=partial))
     [source] = perturbed.sources
     return perturbed.share(source.pooled([0]), [[0]], source.decisions([0]), source.clusters([0]))
 
