@@ -155,7 +155,7 @@ def test_a_gpu_that_is_not_there(classifiers: Folders, device: str) -> None:
 
 
 def test_a_device_that_nobody_knows(classifiers: Folders) -> None:
-    with pytest.raises(DeviceError, match="^There is no device 'banana'; give "):
+    with pytest.raises(DeviceError, match=r"^There is no device 'banana'; give "):
         load(classifiers(), device="banana")
 
 
