@@ -50,7 +50,7 @@ OWN = [
     ("build-personalized training --against none --against sample", "`none` compares with no benchmark"),
     ("build-personalized training --against nowhere", "; check `--against`."),
     ("build-multilingual --column prompt", "--column 'prompt' is not of the form FIELD=COLUMN, such as prompt=text."),
-    ("build-multilingual --source x --column question=text", "there is no column `question` to rename"),
+    ("build-multilingual --source x --column question=text", "--column question=text names no field; those of"),
     ("build-multilingual --column source=text", f"--column {NO_RATED}"),
     ("build-multilingual --separator tab", "describe a table; name it with --source or --rated."),
     ("build-multilingual --direction zh-en", f"--direction {NO_RATED}"),
@@ -70,7 +70,11 @@ OWN = [
         "eng_Latn is the source language; add the source itself with `--add-english`.",
     ),
     ("build-multilingual --language zh", "unknown language 'zh'; did you mean zho_Hans or zho_Hant."),
-    ("build-multilingual --language klingon", "the languages are those of `languages.toml`."),
+    ("build-multilingual --language klingon", "The options: `languages`: unknown language 'klingon'; give a code of"),
+    (
+        "build-multilingual --recipe translation --rated x --column sorce=a",
+        "--column sorce=a names no field; did you mean `source`? those of --source are id, prompt,",
+    ),
     ("build-multilingual --recipe translation", "there is nothing to build; set `--language` or `--rated`."),
     (
         "build-multilingual --recipe translation --language spa_Latn",

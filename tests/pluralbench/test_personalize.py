@@ -218,12 +218,14 @@ def test_a_profile_that_the_data_has_not_is_refused(tmp_path: Path) -> None:
 
     one_each = {"train": bare(user_rows(12, 1)), "test": bare(user_rows(2, 1, prefix="v"))}
     assert refused(tmp_path / "posts", one_each) == (
-        "HERE/data has no posts of its users, which models with a profile read; name their column with "
-        '`columns=["profile=COLUMN"]`, or set `profile="without"`.'
+        "HERE/data (benchmark personalized-training) has no posts of its users, which models with a profile read; name "
+        'their column with `columns=["profile=COLUMN"]`, or set `profile="without"`.'
     )
     untold = {"train": user_rows(6, 3, persona=False), "test": user_rows(2, 3, prefix="v", persona=False)}
     said = refused(tmp_path / "personas", untold, methods=("bt", "synthesizeme"))
-    assert said.startswith("HERE/data has no personas of its users, which synthesizeme and `persona=True` read; give")
+    assert said.startswith(
+        "HERE/data (benchmark personalized-training) has no personas of its users, which synthesizeme"
+    )
 
 
 def test_data_without_users_to_test_on_is_refused(tmp_path: Path) -> None:

@@ -106,10 +106,12 @@ def test_overrides_win_and_none_is_no_override(path: Path) -> None:
     )
 
 
-def test_a_wrong_override_is_named_like_a_wrong_key(path: Path) -> None:
-    assert message(path, "seed = 1", {"llm.modle": "x"}) == (
-        "Recipe FILE: unknown key `llm.modle`; did you mean `model`?"
-    )
+@pytest.mark.parametrize("text", ["seed = 1", "seed = 'x'"])
+def test_a_wrong_override_is_no_fault_of_the_file(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(RecipeError) as caught:
+        read_recipe(Build, path, {"llm.modle": "x"})
+    assert str(caught.value) == "The options: unknown key `llm.modle`; did you mean `model`?"
 
 
 @pytest.mark.parametrize("text", ["seed = 1\nllm = 3", "seed = 1\n[[llm]]\nmodel = 'x'"])

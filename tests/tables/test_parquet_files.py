@@ -188,8 +188,8 @@ def test_decimals_that_polars_does_not_read_are_refused_without_a_panic(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], values: list[Any]
 ) -> None:
     wide = pa.decimal256(50, 2)
-    kinds = {str: wide, list: pa.list_(wide), dict: pa.struct({"a": pa.list_(pa.struct({"b": wide}))})}
-    column = pa.array(values).cast(kinds[type(values[0])])
+    kinds = {"str": wide, "list": pa.list_(wide), "dict": pa.struct({"a": pa.list_(pa.struct({"b": wide}))})}
+    column = pa.array(values).cast(kinds[type(values[0]).__name__])
     path = tmp_path / "d.parquet"
     pq.write_table(pa.table({"id": ["1"], "price": column}), path)
     assert "has decimals of 256 bits in `price`" in refused(path)

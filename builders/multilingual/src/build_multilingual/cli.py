@@ -4,7 +4,16 @@ from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
-from pluralbench_runs import ClusterConfig, Program, RecipeError, log_status, read_recipe, recipe_path, shell_command
+from pluralbench_runs import (
+    ClusterConfig,
+    Program,
+    RecipeError,
+    did_you_mean,
+    log_status,
+    read_recipe,
+    recipe_path,
+    shell_command,
+)
 from pluralbench_runs.console import make_console
 from pluralbench_runs.options import (
     BuildOptions,
@@ -15,7 +24,7 @@ from pluralbench_runs.options import (
 )
 from pluralbench_schemas import TableError
 
-from build_multilingual.recipe import RECIPES, ROLES, MultilingualRecipe
+from build_multilingual.recipe import COLUMNS, RECIPES, ROLES, MultilingualRecipe
 
 REVIEW = "Review"
 MAX_PROCESSES = 8  # the rest of a build runs in one process and cannot keep more busy
@@ -105,6 +114,13 @@ def _split_table_options(overrides: Overrides, recipe: str) -> Overrides:
     overrides = dict(overrides)
     source, rated = overrides.get("source.location"), overrides.get("translation.rated")
     columns = overrides.pop("source.columns", {})
+    unknown = next((name for name in columns if name not in (*COLUMNS, *ROLES)), None)
+    if unknown is not None:
+        hint = did_you_mean(unknown, (*COLUMNS, *ROLES))
+        raise RecipeError(
+            f"--column {unknown}={columns[unknown]} names no field; {hint}those of --source are {', '.join(COLUMNS)}, "
+            f"and those of --rated {', '.join(ROLES)}."
+        )
     source_columns = {name: column for name, column in columns.items() if name not in ROLES}
     if source_columns != columns and not rated:
         raise RecipeError("--column requires --rated.")

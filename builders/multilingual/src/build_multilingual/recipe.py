@@ -317,7 +317,7 @@ class MultilingualRecipe(ReleaseRecipe):
         for code in codes:
             if code not in LANGUAGES:
                 near = [similar for similar in similar_languages(code) if similar != ENGLISH]
-                hint = f"did you mean {' or '.join(near)}" if near else "the languages are those of `languages.toml`"
+                hint = f"did you mean {' or '.join(near)}" if near else "give a code of FLORES-200, such as deu_Latn"
                 raise ValueError(f"unknown language {code!r}; {hint}")
             if code == ENGLISH:
                 raise ValueError(f"{ENGLISH} is the source language; add the source itself with `english=True`")

@@ -52,7 +52,10 @@ def report(
     private: Annotated[bool, typer.Option("--private", help="Make a new repository private.")] = False,
     create: Annotated[bool, typer.Option("--create", help="Create the repository if it does not exist.")] = False,
     detail: Annotated[
-        bool, typer.Option("--detail", help="Add a row for each config, section and category, and list ids in notes.")
+        bool,
+        typer.Option(
+            "--detail", help="Add a row for each config, section, subset and category, and list ids in notes."
+        ),
     ] = False,
     wide: Annotated[
         bool,

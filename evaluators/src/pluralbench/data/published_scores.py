@@ -297,7 +297,7 @@ def _listed(scores: list[float], row: Row, where: str) -> dict[str, Any]:
     """Scores in a list: the right responses first, as many as `num_correct`; one, except in the subset Ties."""
     right = label_key(row.get("num_correct"))
     if right is None and str(row.get("subset")).lower() != "ties":
-        right = 1
+        right = "1"
     ranks = None
     if right is not None and len(scores) > 1:
         count = _whole(right, "num_correct", where)

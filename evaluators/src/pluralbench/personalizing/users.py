@@ -220,13 +220,14 @@ def _split_with_context(
     groups = loaded._replace(items=replace(loaded.items, frame=items), frame=items, context=context).groups(
         full_context=True
     )
+    where = f"{loaded.items.location} (benchmark {loaded.name})"
     for kind in required:
         if not any(map(HAS_CONTEXT[kind], groups)):
-            raise DataError(f"{loaded.items.location} {MISSING_CONTEXT[kind]}.")
+            raise DataError(f"{where} {MISSING_CONTEXT[kind]}.")
     complete = [all(HAS_CONTEXT[kind](group) for kind in required) for group in groups]
     if not any(complete):
         raise DataError(
-            f"{loaded.items.location} has no item with all user contexts that are read ({', '.join(required)}); train "
+            f"{where} has no item with all user contexts that are read ({', '.join(required)}); train "
             "fewer methods at a time."
         )
     kept = [group for group, is_complete in zip(groups, complete, strict=True) if is_complete]

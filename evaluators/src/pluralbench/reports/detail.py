@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 from pluralbench_measures.bootstrap import Estimate
 
+from pluralbench.data.benchmarks import Benchmark
 from pluralbench.reports.notes import notes
 from pluralbench.reports.sheets import BEST_OF_K, RIGHT_OR_WRONG, UNREADABLE, language_tables, levels_of, sheets_of
 from pluralbench.reports.tables import Column, Row, Table, Value
@@ -105,6 +106,9 @@ def places_of(run: Run) -> Iterator[tuple[str, dict[str, Estimate], dict[str, in
             place = {"group": "category", "config": config, "subset": category}
             shares = {metric: run.estimate(metric, **place) for metric in ("accuracy", "exact_match")}
             yield f"{config}: {category}", shares, _counts(run, **place)
+        for subset in run.names("subset", "subset", config=config) if _shows_subsets(benchmark) else ():
+            place = {"group": "subset", "config": config, "subset": subset}
+            yield f"{config}: {subset}", {"accuracy": run.estimate("accuracy", **place)}, _counts(run, **place)
         for section in run.names("section", "section", config=config) if not benchmark.reference else ():
             accuracy = run.estimate("accuracy", "section", config=config, section=section)
             yield f"{config}: {section}", {"accuracy": accuracy}, {}
@@ -112,6 +116,11 @@ def places_of(run: Run) -> Iterator[tuple[str, dict[str, Estimate], dict[str, in
             accuracy = run.estimate("accuracy", "best-of-k", config=config, subset=k)
             yield f"{config}: best of {k}", {"accuracy": accuracy}, {}
     yield from _styles(run)
+
+
+def _shows_subsets(benchmark: Benchmark) -> bool:
+    """Whether subsets have rows of their own: not if they are in sections, categories or levels."""
+    return not (benchmark.sections or benchmark.by_category or benchmark.reference)
 
 
 def _styles(run: Run) -> Iterator[tuple[str, dict[str, Estimate], dict[str, int]]]:

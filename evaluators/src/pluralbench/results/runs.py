@@ -1,5 +1,6 @@
 """Read and write run directories: `run.json` with config and result, `metrics.json`, and frames as Parquet files."""
 
+import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -373,8 +374,8 @@ def load_run(path: str | Path, of: type[RunConfig] = RunConfig, *, part: bool = 
         RunError: The directory has no finished run of such a verb, or the files are not valid or of another version.
     """
     path = Path(path)
-    if not (path / RUN_FILE).is_file():
-        unfinished = Path(f"{path.absolute()}{UNFINISHED}").exists()
+    if not os.path.isfile(path / RUN_FILE):  # noqa: PTH113 - before Python 3.14 `Path.is_file` raises for a long name
+        unfinished = os.path.exists(f"{path.absolute()}{UNFINISHED}")  # noqa: PTH110 - before Python 3.14 `Path.exists` raises for a long name
         hint = "to resume it, run its command again" if unfinished else f"it has no {RUN_FILE}"
         raise RunError(f"{path} is not a finished run; {hint}.")
     file = read_file(path / RUN_FILE, ANY_FILE, SCHEMA_VERSION)

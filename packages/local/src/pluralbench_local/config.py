@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 from pluralbench_rewards import ModelRecord, model_commit, model_digest
 from pluralbench_runs import (
     FrozenModel,
+    PathText,
     check_model_folder,
     check_recipe,
     digest,
@@ -36,13 +37,13 @@ class LocalModel(FrozenModel):
 
     loader: ClassVar[str] = "pluralbench_local.loading:load_to_score"
 
-    name: str = Field(description="A folder, ORG/NAME on the Hub, or local (the small embedded model).")
+    name: PathText = Field(description="A folder, ORG/NAME on the Hub, or local (the small embedded model).")
     kind: Kind = Field(
         "classifier",
         description="classifier: a sequence classifier; implicit: log-probability of the response under a language "
         "model, minus that under --reference.",
     )
-    reference: str | None = Field(None, description="implicit: the model that training started from.")
+    reference: PathText | None = Field(None, description="implicit: the model that training started from.")
     label: str | None = Field(
         None, description="Reward of a model with several logits: logit:K, or softmax:K for its probability."
     )

@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator, PlainSerializer
 
 from pluralbench_runs.errors import UserError
+from pluralbench_runs.names import MAX_FILE_NAME_BYTES
 
 KIND = re.compile(r"[a-z][a-z-]+:")
 # A commit or the beginning of one. Words and dates, which name branches and tags, do not mix letters and digits.
@@ -28,6 +29,8 @@ def public_location(location: str) -> str:
 def _check_path_text(text: str) -> str:
     if "\0" in text:
         raise ValueError("it has a null character, which no path or name has")
+    if any(len(part.encode(errors="replace")) > MAX_FILE_NAME_BYTES for part in text.split("/")):
+        raise ValueError(f"it has a part of more than {MAX_FILE_NAME_BYTES} bytes, which no file name has")
     return text
 
 

@@ -130,8 +130,8 @@ def output_directory(target: Path, recipe: Recipe, *, recipe_file: str, fresh: b
     check_no_secrets(recipe, f"of {target}")
     if problem := value_error(recipe_values(recipe)):  # the finished directory could not be read
         raise RecipeError(f"Recipe of {target}: {problem}.")
-    target = resolve_output_path(target)
     try:
+        target = resolve_output_path(target)
         work = target.with_name(target.name + ".work")
         work.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:

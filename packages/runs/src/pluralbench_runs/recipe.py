@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, get_args
 
@@ -76,17 +77,36 @@ def read_recipe(
     """
     values = _read_config(path) if path.suffix == ".json" else read_toml(path)
     values = _rename_keys(values, renamed or {})
-    for dotted, value in (overrides or {}).items():
+    try:
+        return check_recipe(model, _overridden(values, overrides or {}), str(path))
+    except RecipeError as error:
+        if str(error) == _problem_of(model, values, path):
+            raise
+        # The file by itself does not have this problem, so an option does.
+        raise RecipeError(str(error).replace(f"Recipe {path}", "The options", 1)) from None
+
+
+def _problem_of(model: type[FrozenModel], values: Mapping[str, object], path: Path) -> str:
+    try:
+        check_recipe(model, values, str(path))
+    except RecipeError as error:
+        return str(error)
+    return ""
+
+
+def _overridden(values: Mapping[str, Any], overrides: Mapping[str, object]) -> dict[str, Any]:
+    changed = deepcopy(dict(values))
+    for dotted, value in overrides.items():
         if value is not None:
             *tables, key = dotted.split(".")
-            table = values
+            table = changed
             for name in tables:
                 table = table.setdefault(name, {})
                 if not isinstance(table, dict):
-                    break  # the validation below reports that it must be a table
+                    break  # the validation reports that it must be a table
             else:
                 table[key] = value
-    return check_recipe(model, values, str(path))
+    return changed
 
 
 def _rename_keys(value: Any, renamed: Mapping[str, str]) -> Any:
