@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import polars as pl
 
+from pluralbench.data.texts import ROLES
 from pluralbench.errors import DataError
 
 Part = Literal["prompt", "response"]
@@ -22,19 +23,8 @@ KNOWN_COLUMNS = {
 """Names of columns by field, as patterns for lower-case names."""
 
 NO_TEXTS = ("response_id", "response_ids")
-ROLES: Mapping[str, Part | None] = {
-    "user": "prompt",
-    "human": "prompt",
-    "prompter": "prompt",
-    "assistant": "response",
-    "gpt": "response",
-    "chatgpt": "response",
-    "model": "response",
-    "bot": "response",
-    "system": None,
-    "tool": None,
-    "function": None,
-}
+OF_ROLE: Mapping[str, Part | None] = {"user": "prompt", "assistant": "response", "system": None}
+PART_OF = {name: OF_ROLE[role] for name, role in ROLES.items()} | dict.fromkeys(("tool", "function"))
 """Part of a message by its role; other texts of a conversation are not compared."""
 
 CONTENT = ("content", "value", "text", "answer")
@@ -163,8 +153,8 @@ def _messages(cell: Any, field: str) -> Iterator[Message]:
             yield Message(default, cell)
     elif isinstance(cell, Mapping):
         role = cell.get("role", cell.get("from"))
-        part = default if role is None else ROLES.get(str(role).lower(), default)
-        left_out = role is not None and ROLES.get(str(role).lower(), default) is None
+        part = default if role is None else PART_OF.get(str(role).lower(), default)
+        left_out = role is not None and PART_OF.get(str(role).lower(), default) is None
         text = next((cell[name] for name in CONTENT if isinstance(cell.get(name), str)), None)
         if text is not None and text.strip() and not left_out:
             yield Message(part, text)
