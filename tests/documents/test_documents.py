@@ -15,7 +15,7 @@ every file and model they name, small (`project_files.py`). What is otherwise th
 - A Python block runs as it is, but that OpenAI's address is the server's.
 - A command with `--pending` ends with the status that says so.
 - A TOML block that begins with a comment of a file's name is there under this name.
-- What a tutorial shows as printed has to be printed, whatever its numbers are, from the files that it shows
+- What a tutorial shows as printed has to be printed, but for numbers of a trained model, from the files that it shows
   (`Block.file`) and a small model: `test_a_tutorial_prints_what_it_shows`.
 
 `benchmarks/README.md` is left out: it documents measurements of minutes to hours, whose programs are no product.
@@ -407,9 +407,10 @@ def printed(document: Path) -> dict[Block, list[str]]:
     return shown
 
 
-def masked(text: str) -> str:
-    """A text without its numbers, and without what is only layout."""
-    return " ".join(re.sub(r"[─━]+", "─", re.sub(r"<?[+-]?\d+(\.\d+)?", "#", text)).split())
+def told(text: str) -> str:
+    """A text without what is only layout; of a model that was trained on one machine, without its numbers."""
+    shown = re.sub(r"<?[+-]?\d+(\.\d+)?", "#", text) if "my-model" in text else text
+    return " ".join(re.sub(r"[─━]+", "─", shown).split())
 
 
 @pytest.mark.parametrize(
@@ -431,7 +432,7 @@ def test_a_tutorial_prints_what_it_shows(page: Path, tmp_path: Path, forked: Com
                 said[shlex.join(words)] = done.stdout
     assert shown
     for block, words in shown.items():
-        assert masked(block.code) in masked(said[shlex.join(words)]), block.where
+        assert told(block.code) in told(said[shlex.join(words)]), block.where
 
 
 def test_every_tutorial_that_shows_what_is_printed_is_tried() -> None:

@@ -180,6 +180,7 @@ def test_a_planner_is_trained_and_plans(
     words = ["train-planner", language_models(), "--data", data, "--held-out", "0.25", "--out", out, *few]
     status, said, error = run(*words)
     assert status == 0, error
+    assert "2 steps of 2 items: each of the 3 items 1.3 times." in error
     assert f"{out}: trained in 2 steps" in said
     assert "on 3 items for 1.33 epochs." in said
     assert "Loss on 1 held-out plans: " in said

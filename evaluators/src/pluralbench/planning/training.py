@@ -6,6 +6,7 @@ from typing import Any
 from pluralbench_local import LocalModel
 from pluralbench_policies.planner_options import PlanExample, PlannerConfig
 from pluralbench_policies.planner_prompts import plan_text
+from pluralbench_runs import log_status
 
 from pluralbench.config import DataConfig, as_data_config
 from pluralbench.data.benchmarks import benchmark_entries
@@ -74,6 +75,11 @@ def train_planner(
 
     source = source.model_copy(update={"name": base_model_path(source.name)})
     examples, test_examples = ([example for example, _ in part] for part in (train, test or []))
+    epochs = options.max_steps * options.batch_size / max(len(examples), 1)
+    log_status(
+        f"{options.max_steps:,} steps of {options.batch_size:,} items: each of the {len(examples):,} items "
+        f"{epochs:,.1f} times."
+    )
     return train_on(
         source,
         examples,
