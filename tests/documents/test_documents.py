@@ -106,7 +106,7 @@ SHOWN = {
     "                             overall  Boiling": "what the command above it prints of a small model",
     "Items of benchmarks that are in": "what the command above it prints, whose form test_contamination asserts",
     "Overall number without the items": "what the command above it prints, whose form test_without asserts",
-    "Personalized RewardBench\n              Art: Art:": "what a larger model gives, as test_personalize_report",
+    "Personalized RewardBench (sample), by config": "what a larger model gives, as test_personalize_report",
     "Mode fast: 6,650 tokens": "what the small embedded model gives, as test_score_run",
     "Benchmarks in which the better response": "the same, as test_suite",
     "runs/plural-my-model-sample/": "the directory that the command on the page writes, as test_suite",
