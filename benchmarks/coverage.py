@@ -70,7 +70,7 @@ def _now(drawn: Drawn, clusters: int) -> Estimate:
 
 
 def _before(drawn: Drawn, _: int) -> Estimate:
-    return bootstrap_estimate(drawn.value([resample(sums, 0) for sums in drawn.tables]))
+    return bootstrap_estimate(drawn.value(resample(drawn.tables, 0)))
 
 
 def _single(clusters: int, share: float, generator: np.random.Generator) -> Drawn:

@@ -31,10 +31,12 @@ from pluralbench import compare
 from pluralbench.data.verdict_tables import check_verdicts
 from pluralbench.downstream.correlate import correlate
 from pluralbench.downstream.curves import OutcomeTable, curve_numbers, index_names
+from pluralbench.downstream.score_series import runs_series
 from pluralbench.evaluation.agree import agree
 from pluralbench.metrics.certainty import all_verdict_metrics
 from pluralbench.metrics.third_person import check_labels, compare_with_people
 from pluralbench.results.metrics_frame import PLACE
+from pluralbench_measures.rank_intervals import reliability
 from pluralbench_studies import agreement, consensus, consensus_counts
 from written_verdicts import verdicts
 
@@ -156,7 +158,7 @@ OUTCOMES = [[DRAW.choice(["win", "win", "loss", "tie", "invalid"]) for _ in rang
 
 
 def runs(name: Rename, mix: Mix, _: Path) -> Any:
-    """All metrics of a run, and its comparison with another."""
+    """All metrics of a run, its comparison with another, and their reliability on resampled users."""
     made: list[Any] = []
     for outcomes in OUTCOMES:
         rows = [
@@ -167,7 +169,10 @@ def runs(name: Rename, mix: Mix, _: Path) -> Any:
     found = compare(*made)
     head = found.headline
     numbers = [run.metrics.sort(*PLACE).select(pl.selectors.numeric()).rows() for run in made]
-    return numbers, (head.difference, head.low, head.high, head.p_value), (found.only_first, found.only_second)
+    resampled = runs_series(made, "runs", names="ab").resampled
+    assert resampled is not None
+    counts = (found.only_first, found.only_second, reliability(resampled))
+    return numbers, (head.difference, head.low, head.high, head.p_value), counts
 
 
 CANDIDATES = np.random.default_rng(3).random((2, 24, 4))
@@ -215,7 +220,7 @@ def verdict_metrics(name: Rename, mix: Mix, _: Path) -> Any:
     return all_verdict_metrics(table), compare_with_people(table, check_labels(pl.DataFrame(mix(people))))
 
 
-MODELS = {f"m{number}": (DRAW.random(), DRAW.random()) for number in range(6)}
+MODELS = {f"m{number}": (DRAW.random(), DRAW.random()) for number in range(11)}  # their orders are drawn
 
 
 def correlated(name: Rename, mix: Mix, folder: Path) -> Any:

@@ -15,7 +15,7 @@ rows = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 4), st.booleans()), 
 @given(rows)
 def test_the_first_row_is_the_data_itself(given_: list[tuple[int, int, bool]]) -> None:
     leaf, cluster, won = (np.array(column) for column in zip(*given_, strict=True))
-    found = resample(sums_of(leaf, cluster, won.astype(np.float64)), 0)
+    [found] = resample([sums_of(leaf, cluster, won.astype(np.float64))], 0)
     leaves = list(range(found.won.shape[1]))
     assert found.pooled(leaves)[0] == pytest.approx(won.mean())
     assert (found.decisions(leaves), found.clusters(leaves)) == (len(given_), len(set(cluster.tolist())))
@@ -31,12 +31,11 @@ def test_two_runs_on_the_same_clusters_are_drawn_together() -> None:
     generator = np.random.default_rng(1)
     leaf, cluster = np.zeros(200, dtype=np.int64), generator.integers(0, 40, 200)
     won = generator.random(200) < 0.6
-    first, opposite = (
-        resample(sums_of(leaf, cluster, values.astype(np.float64)), 7).pooled([0]) for values in (won, ~won)
-    )
+    tables = [sums_of(leaf, cluster, values.astype(np.float64)) for values in (won, ~won)]
+    first, opposite = (drawn.pooled([0]) for drawn in resample(tables, 7))
     assert first.shape == (1 + RESAMPLES,)
     assert first + opposite == pytest.approx(1.0), "each resample is of the same clusters in both"
-    assert not np.array_equal(first, resample(sums_of(leaf, cluster, won.astype(np.float64)), 8).pooled([0]))
+    assert not np.array_equal(first, resample(tables, 8)[0].pooled([0]))
 
 
 def test_what_is_missing_has_no_interval() -> None:

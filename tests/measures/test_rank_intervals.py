@@ -157,7 +157,7 @@ def world(draw: np.random.Generator, models: int, strength: float, items: int) -
     downstream = strength * quality + np.sqrt(1 - strength**2) * other
     chance = 1 / (1 + np.exp(draw.standard_normal((items, 1)) - 0.5 - 0.4 * quality))
     right = (draw.random((items, models)) < chance).astype(np.float64)
-    drawn = resample(Sums(right, np.ones_like(right)), int(draw.integers(2**32)))
+    [drawn] = resample([Sums(right, np.ones_like(right))], int(draw.integers(2**32)))
     return drawn.won / drawn.counts, downstream
 
 

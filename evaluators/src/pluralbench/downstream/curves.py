@@ -226,7 +226,7 @@ class _Estimates(_Means):
 
 
 def _resampled(table: OutcomeTable, columns: Mapping[Key, Array], *, by_config: bool, seed: int) -> _Means:
-    return _Means(table, columns, resample(_sums(table, columns), seed), by_config=by_config)
+    return _Means(table, columns, resample([_sums(table, columns)], seed)[0], by_config=by_config)
 
 
 def _sums(table: OutcomeTable, columns: Mapping[Key, Array]) -> Sums:

@@ -233,13 +233,15 @@ def _resample_runs(runs: Sequence[Run], source: str, seed: int) -> tuple[Array |
     left_out = sum(decisions.height - shared.height for decisions in all_decisions)
     if shared["cluster"].n_unique() < 2:
         return None, [f"{source}: the runs share no items, so the intervals do not include the noise of the items."]
-    benchmark, leaves = runs[0].config.benchmark.description, leaves_of(shared)
-    columns = []
-    for decisions in all_decisions:
-        own = shared.select(IDENTITY).join(decisions, on=IDENTITY, how="left", nulls_equal=True, maintain_order="left")
-        drawn = {name: resample(sums, seed) for name, sums in count(benchmark, own, leaves).items()}
-        columns.append(resampled_accuracies(benchmark, leaves, drawn)[0].values)
-    values = np.stack(columns, axis=1)
+    benchmark, leaves = runs[0].config.benchmark.description, sorted(leaves_of(shared), key=str)
+    identity = shared.select(IDENTITY)
+    counts = [
+        count(benchmark, identity.join(own, on=IDENTITY, how="left", nulls_equal=True, maintain_order="left"), leaves)
+        for own in all_decisions
+    ]
+    drawn = iter(resample([sums for tables in counts for sums in tables.values()], seed))
+    sides = [{name: next(drawn) for name in tables} for tables in counts]
+    values = np.stack([resampled_accuracies(benchmark, leaves, side)[0].values for side in sides], axis=1)
     complete = _complete_rows(values)
     if np.isnan(values[0]).any() or complete is None:
         return None, [f"{source}: the runs share too few items to resample them, so the noise of the items is unknown."]

@@ -115,14 +115,14 @@ def sums_of(
     return sums
 
 
-def resample(sums: Sums, seed: int) -> Resampled:
-    """Draw clusters with replacement, `RESAMPLES` times.
+def resample(tables: Sequence[Sums], seed: int) -> list[Resampled]:
+    """Draw clusters with replacement, `RESAMPLES` times, the same ones for tables on the same clusters.
 
-    The draws depend only on the seed and the number of clusters. Two runs on the same clusters are therefore resampled
-    together if both use the same seed.
+    The draws depend on the seed and the sums alone: clusters are numbered by their sums, not as the data have them.
     """
-    clusters, leaves = sums.won.shape
-    flat = np.concatenate([sums.won, sums.counts], axis=1)
+    flat = np.concatenate([part for sums in tables for part in (sums.won, sums.counts)], axis=1)
+    flat = flat[np.lexsort(flat.T)] if flat.shape[1] else flat
+    clusters = len(flat)
     generator = np.random.default_rng(seed)
     totals = [flat.sum(0)[None]]
     remaining = RESAMPLES
@@ -130,8 +130,10 @@ def resample(sums: Sums, seed: int) -> Resampled:
         size = min(remaining, max(1, COUNTS_AT_ONCE // clusters))
         totals.append(generator.multinomial(clusters, np.full(clusters, 1 / clusters), size) @ flat)
         remaining -= size
-    rows = np.concatenate(totals)
-    return Resampled(rows[:, :leaves], rows[:, leaves:], sums.counts > 0)
+    ends = np.cumsum([sums.won.shape[1] for sums in tables for _ in ("won", "counts")])
+    parts = np.split(np.concatenate(totals), ends[:-1], axis=1)
+    pairs = zip(parts[::2], parts[1::2], tables, strict=True)
+    return [Resampled(won, counts, sums.counts > 0) for won, counts, sums in pairs]
 
 
 def mean_of(values: Sequence[Array]) -> Array:

@@ -101,12 +101,14 @@ def permutation_test(benchmark: Array, downstream: Array, seed: int) -> Permutat
         seed: Seed of the drawn orders.
     """
     models = len(benchmark)
+    order = np.lexsort([downstream, benchmark])  # so that the drawn orders do not depend on that of the models
+    benchmark, downstream = np.asarray(benchmark, dtype=np.float64)[order], np.asarray(downstream, np.float64)[order]
     exact = models <= MOST_EXACT
     observed = {name: values[0] for name, values in rank_statistics(benchmark, downstream).items()}
     as_large = dict.fromkeys(NAMES, 0 if exact else 1)
     orders = factorial(models) if exact else PERMUTATIONS
     for part in _orders(models, seed):
-        permuted = rank_statistics(benchmark, np.asarray(downstream, dtype=np.float64)[part])
+        permuted = rank_statistics(benchmark, downstream[part])
         for name, values in permuted.items():
             as_large[name] += int((values >= observed[name] - ROUNDING).sum())
     p_values = {
