@@ -18,9 +18,27 @@ settings.register_profile(
     "pluralbench", deadline=None, print_blob=True, max_examples=60, derandomize="CI" in os.environ
 )
 settings.load_profile("pluralbench")
+# What the Hub's, torch's, a provider's and our own libraries read, most of them when they are imported.
+READ = (
+    "HF_",
+    "HUGGING",
+    "TRANSFORMERS_",
+    "TORCH",
+    "PYTORCH",
+    "CUDA_VISIBLE",
+    "OPENAI_",
+    "GOOGLE_",
+    "RAY_",
+    "PLURALBENCH_",
+)
+OWN = ("PLURALBENCH_TEST_SESSION", "PLURALBENCH_ENGINES")  # what the tests themselves say to their processes
+for name in [*os.environ]:
+    if name.startswith(READ) and name not in OWN:
+        del os.environ[name]
+os.environ["no_proxy"] = os.environ["NO_PROXY"] = "127.0.0.1,::1,localhost"
 # Ray reads this when it is imported, by whichever test comes first: else it looks for a cluster on loopback at the
 # machine's other address.
-os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
 
 
 def pytest_configure() -> None:
