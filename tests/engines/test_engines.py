@@ -159,7 +159,7 @@ def test_a_head_whose_bias_sglang_draws_at_random_is_refused(models: dict[str, s
         said = refused(scoring(models["qwen3"], server.url, pairs(20), tmp_path))
     told(said)
     assert re.search(rf"All scores of {server.url} differ from those of the local weights of .* by [+-]0\.\d+: ", said)
-    assert "SGLang does so with Qwen3 classifiers that have no score.bias" in said
+    assert "score.bias" in said
 
 
 def test_vllms_batch_runner_answers_a_judges_calls(tmp_path: Path) -> None:
