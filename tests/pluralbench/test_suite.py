@@ -282,7 +282,7 @@ def test_two_suites_are_compared_by_their_benchmarks_and_means(small: Path, run:
     assert (list(found["means"]), found["left_out"]) == (["First", "mean"], ["c"])
     pluralbench.suite(by_length, small, out=both[1])
     found = json.loads(run("compare", *both, "--json")[1])
-    numbers = [{key: one.headline.value for key, one in load_suite(path).runs.items()} for path in both]
+    numbers = [{key: one.headline.value or 0.0 for key, one in load_suite(path).runs.items()} for path in both]
     for name, own in found["benchmarks"].items():
         assert own["headline"] == pluralbench.compare(suites[0].runs[name].path, both[1] / name).as_dict()["headline"]
     by_hand = [first["a"] / 2 + (first["b"] + first["c"]) / 4 for first in numbers]

@@ -98,7 +98,8 @@ def test_several_files_are_one_table_of_the_sets_of_variables_at_high_and_low_ce
     status, out, _ = metrics(*paths)
     assert status == 0
     assert max(map(len, out.splitlines())) <= 80
-    table, found, variables = out.partition("Certainty: high is at least 80")[2], {}, ""
+    table, variables = out.partition("Certainty: high is at least 80")[2], ""
+    found: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
     for words in map(str.split, table.partition("Invalid answers")[0].splitlines()):
         if words[:2] == ["prism,", "certainty,"]:
             variables = words[2]
