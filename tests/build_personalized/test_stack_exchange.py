@@ -7,6 +7,7 @@ import pytest
 from build_personalized.recipe import SourceTable
 from build_personalized.sources import LoadedQuestions, load
 from dumps import dump, post
+from pluralbench_release.errors import SourceError
 
 
 def people(*paths: Path, **settings: Any) -> LoadedQuestions:
@@ -117,6 +118,12 @@ def test_the_site_is_named_by_the_path(tmp_path: Path, name: str, site: str) -> 
     loaded = people(dump(tmp_path, [post(1), post(2)], name))
     assert loaded.questions["config"].to_list() == [site]
     assert loaded.questions["id"].to_list() == [f"{site}-2"]
+
+
+@pytest.mark.parametrize("folder", ["Downloads", "beer", "stackoverflow.com-Posts"])
+def test_a_dump_in_a_folder_that_is_not_named_after_its_site_is_refused(tmp_path: Path, folder: str) -> None:
+    with pytest.raises(SourceError, match=rf"its folder '{folder}' is not named after a site; rename it to the site's"):
+        people(dump(tmp_path, [post(1), post(2)], f"{folder}/Posts.xml"))
 
 
 @pytest.mark.parametrize(

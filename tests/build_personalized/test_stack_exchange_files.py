@@ -38,23 +38,25 @@ def broken(content: str, path: Path) -> str:
 
 
 def test_a_truncated_dump_is_named_with_the_line(tmp_path: Path) -> None:
-    assert "truncated" in broken(f"{XML}<posts>\n{TWO}{TWO[:100]}", tmp_path / "Posts.xml")
-    assert "at line 5" in broken(f"{XML}<posts>\n{TWO}{TWO[:100]}", tmp_path / "Posts.xml")
+    assert "truncated" in broken(f"{XML}<posts>\n{TWO}{TWO[:100]}", tmp_path / "beer.stackexchange.Posts.xml")
+    assert "at line 5" in broken(f"{XML}<posts>\n{TWO}{TWO[:100]}", tmp_path / "beer.stackexchange.Posts.xml")
 
 
 @pytest.mark.parametrize("content", ["", "plain text", '{"Id": 1}', "PK\x03\x04", f"{XML}<posts>\n&nope;"])
 def test_what_is_no_xml_is_refused(tmp_path: Path, content: str) -> None:
-    assert "not XML" in broken(content, tmp_path / "Posts.xml")
+    assert "not XML" in broken(content, tmp_path / "beer.stackexchange.Posts.xml")
 
 
 @pytest.mark.parametrize("encoding", ["klingon", "utf-32"])
 def test_an_encoding_that_the_parser_does_not_know_is_refused(tmp_path: Path, encoding: str) -> None:
-    broken(f'<?xml version="1.0" encoding="{encoding}"?><posts>{TWO}</posts>', tmp_path / "Posts.xml")
+    broken(
+        f'<?xml version="1.0" encoding="{encoding}"?><posts>{TWO}</posts>', tmp_path / "beer.stackexchange.Posts.xml"
+    )
 
 
 @pytest.mark.parametrize("row", [TWO.replace('Id="1" ', "", 1), TWO.replace('Id="1"', 'Id="one"', 1)])
 def test_a_row_without_a_number_is_refused(tmp_path: Path, row: str) -> None:
-    broken(f"{XML}<posts>{row}</posts>", tmp_path / "Posts.xml")
+    broken(f"{XML}<posts>{row}</posts>", tmp_path / "beer.stackexchange.Posts.xml")
 
 
 @pytest.mark.parametrize(
@@ -66,7 +68,7 @@ def test_a_row_without_a_number_is_refused(tmp_path: Path, row: str) -> None:
 )
 def test_entities_are_refused(tmp_path: Path, declaration: str) -> None:
     content = f'<?xml version="1.0"?>{declaration}<posts>{ROW.format(1, "&c;")}</posts>'
-    assert "is not a Stack Exchange dump" in broken(content, tmp_path / "Posts.xml")
+    assert "is not a Stack Exchange dump" in broken(content, tmp_path / "beer.stackexchange.Posts.xml")
 
 
 @pytest.mark.parametrize(
@@ -97,7 +99,7 @@ def test_entities_are_refused(tmp_path: Path, declaration: str) -> None:
     ids=["long text", "long row", "large number", "deep HTML", "many tags", "deep"],
 )
 def test_a_dump_has_limits(tmp_path: Path, rows: str, sentence: str) -> None:
-    path = tmp_path / "beer" / "Posts.xml"
+    path = tmp_path / "beer.stackexchange.com" / "Posts.xml"
     path.parent.mkdir()
     path.write_text(f"<posts>{rows}</posts>", encoding="utf-8")
     with pytest.raises(SourceError) as caught:
@@ -107,7 +109,7 @@ def test_a_dump_has_limits(tmp_path: Path, rows: str, sentence: str) -> None:
 
 @pytest.mark.parametrize("content", [f"{XML}<posts>{TWO}</posts>", f"{XML}<posts/>", f"{XML}<html><p>x</p></html>"])
 def test_a_dump_in_which_nobody_asked_often_enough_is_refused(tmp_path: Path, content: str) -> None:
-    path = tmp_path / "Posts.xml"
+    path = tmp_path / "beer.stackexchange.Posts.xml"
     path.write_text(content, encoding="utf-8")
     with pytest.raises(SourceError, match="no user has 3 questions or more; lower `min_questions`"):
         people(path, min_questions=3)

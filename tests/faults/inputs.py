@@ -78,7 +78,7 @@ def _lamp_qa(folder: Path) -> None:
 
 
 def _dump(folder: Path) -> None:
-    (folder / "Posts.xml").write_text(project_files.posts(), encoding="utf-8")
+    (folder / "beer.Posts.xml").write_text(project_files.posts(), encoding="utf-8")
 
 
 def _scores(folder: Path) -> None:
@@ -244,7 +244,7 @@ KINDS = [
         Kind(name, make, changed, (*[f"load_questions {source}"] * 4, f"{QUESTIONS} --source {source}"))
         for name, make, changed, source in (
             ("lamp-qa", _lamp_qa, "lamp/*", "lamp-qa:lamp"),
-            ("dumps", _dump, "Posts.xml", "stack-exchange:Posts.xml"),
+            ("dumps", _dump, "beer.Posts.xml", "stack-exchange:beer.Posts.xml"),
         )
     ),
     Kind("pairs", _pairs, "pairs.*", ("score_by_text {file}",)),

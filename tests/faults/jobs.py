@@ -148,8 +148,8 @@ def _ranked(folder: Path) -> None:
 
 
 def _questions(folder: Path) -> None:
-    (folder / "beer").mkdir()
-    (folder / "beer/Posts.xml").write_text(project_files.posts(), encoding="utf-8")
+    (folder / "beer.stackexchange.com").mkdir()
+    (folder / "beer.stackexchange.com/Posts.xml").write_text(project_files.posts(), encoding="utf-8")
 
 
 def _people(folder: Path) -> None:
@@ -186,7 +186,7 @@ JOBS = [
     Job(
         "personalized build",
         _questions,
-        f"build-personalized --source stack-exchange:beer/Posts.xml --llm m {CHAT} --retriever bm25",
+        f"build-personalized --source stack-exchange:beer.stackexchange.com/Posts.xml --llm m {CHAT} --retriever bm25",
         RELEASE,
         "chat",
     ),

@@ -60,8 +60,8 @@ def _building(folder: Path, url: str) -> Sequence[str]:
     sample = files("build_personalized") / "recipes/sample.toml"
     text = sample.read_text(encoding="utf-8") + tomli_w.dumps(ONCE)
     (folder / "recipe.toml").write_text(text, encoding="utf-8")
-    (folder / "Posts.xml").write_text(project_files.posts(), encoding="utf-8")
-    source = ("--recipe", "recipe.toml", "--source", "stack-exchange:Posts.xml", "--limit", "2")
+    (folder / "beer.Posts.xml").write_text(project_files.posts(), encoding="utf-8")
+    source = ("--recipe", "recipe.toml", "--source", "stack-exchange:beer.Posts.xml", "--limit", "2")
     return ("build-personalized", *source, "--llm", "m", "--base-url", url, *ASKED)
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal, Self, get_args
 
 from pluralbench_calls import ChatModel, ConnectionConfig, check_connection
 from pluralbench_release import LICENSE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe
+from pluralbench_release.errors import SourceError
 from pluralbench_runs import FrozenModel, Location, PathName, SplitName, UserError, check_path_name, public_location
 from pydantic import Field, PlainSerializer, model_validator
 
@@ -23,8 +24,26 @@ def public_source(location: str) -> str:
 
 def site_of(path: Path) -> str:
     """Return the site of a dump: `beer` for `beer.stackexchange.Posts.xml` or `beer.stackexchange.com/Posts.xml`."""
-    name = Path(os.path.realpath(path)).parent.name if path.name == "Posts.xml" else path.name
+    name = _folder_of(path) if path.name == "Posts.xml" else path.name
     return name.removesuffix(".Posts.xml").removesuffix(".com").removesuffix(".stackexchange").removesuffix(".xml")
+
+
+def check_site(path: Path) -> None:
+    """Check that a dump is named after its site; its posts do not say whose they are.
+
+    Raises:
+        SourceError: It is named Posts.xml, and its folder is not named after a site.
+    """
+    folder = _folder_of(path)
+    if path.name == "Posts.xml" and path.exists() and not folder.endswith((".com", ".net")):
+        raise SourceError(
+            f"The community of {path} is unknown: its folder {folder!r} is not named after a site; rename it to the "
+            "site's address, such as `beer.stackexchange.com`."
+        )
+
+
+def _folder_of(path: Path) -> str:
+    return Path(os.path.realpath(path)).parent.name
 
 
 Rule = Literal["echo", "asking back"]

@@ -19,7 +19,7 @@ from defusedxml.ElementTree import iterparse
 from pluralbench_release.errors import SourceError
 from pluralbench_runs import open_file
 
-from build_personalized.recipe import site_of
+from build_personalized.recipe import check_site, site_of
 from build_personalized.sources.markup import to_markdown
 
 QUESTION, ANSWER = "1", "2"  # PostTypeId
@@ -60,8 +60,10 @@ def open_posts(
         The database and the drops.
 
     Raises:
-        SourceError: A dump is missing, truncated or not XML.
+        SourceError: A dump is missing, truncated, not XML, or not named after its site.
     """
+    for path in paths:
+        check_site(path)
     with tempfile.TemporaryDirectory(dir=scratch) as folder, closing(sqlite3.connect(Path(folder) / "posts")) as posts:
         posts.row_factory = sqlite3.Row
         posts.execute("PRAGMA journal_mode = OFF")
