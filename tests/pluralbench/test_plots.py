@@ -14,6 +14,7 @@ from statistics import fmean
 import numpy as np
 import polars as pl
 import pytest
+from commands import environment
 from drawn_figures import check_texts, dots, report_figures, said, values, whiskers, words
 from figure_runs import SUBSETS
 from made_runs import decision, run_of, with_items
@@ -320,3 +321,13 @@ def test_a_kappa_that_is_undefined_is_counted_and_not_drawn() -> None:
 def test_the_module_is_cheap_to_import() -> None:
     code = "import sys, pluralbench.reports.figures.draw; sys.exit(bool({'matplotlib', 'scipy'} & {*sys.modules}))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_command_prints_nothing_of_a_home_that_cannot_be_written(tmp_path: Path) -> None:
+    home = tmp_path / "file"  # no folder can be made in it, not even by root
+    home.touch()
+    code = "from pluralbench_runs import run; run(lambda: __import__('matplotlib'), 'pluralbench')"
+    unset = dict.fromkeys(("MPLCONFIGDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"), "")
+    env = environment({"HOME": str(home), **unset})
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")

@@ -6,6 +6,7 @@ of each function's docstring from the source file.
 
 import ast
 import inspect
+import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -69,6 +70,8 @@ def run(command: Callable[[], object], distribution: str, *, mistakes: tuple[typ
         distribution: Name of the program in internal errors.
         mistakes: Further exceptions whose message is meant for the user.
     """
+    # It warns of a home that it cannot write to, and then uses a temporary directory.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     sys.exit(run_cli(command, distribution, mistakes))
 
 
