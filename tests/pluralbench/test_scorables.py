@@ -229,7 +229,8 @@ def test_verbs_work_inside_a_running_event_loop(
 
 NO_TORCH = """
 import sys, pluralbench
-from pluralbench import ConnectionConfig
+from pluralbench import ConnectionConfig, LocalModel, ServedModel
+from pluralbench_rewards.served.serving import ServingConfig
 data, base_url = sys.argv[1:]
 by = lambda groups: [[float(len(r)) for r in g.responses] for g in groups]
 pluralbench.score(by, benchmark="pairs", data=data, out="scored")
@@ -239,11 +240,16 @@ for model in ("./missing", "."):
         pluralbench.score(model, benchmark="pairs", data=data, out="refused")
     except pluralbench.UserError as error:
         assert "is not a model folder" in str(error)
+served = ServedModel(model=LocalModel(name="org/name"), serving=ServingConfig(server=("http://127.0.0.1:9",)))
+try:
+    pluralbench.score(served, benchmark="pairs", data=data, out="refused")
+except pluralbench.UserError as error:
+    assert "No server answers at http://127.0.0.1:9 " in str(error)
 print([name for name in ("torch", "transformers", "datasets", "xllamacpp") if name in sys.modules])
 """
 
 
-def test_neither_a_function_nor_a_judge_nor_a_missing_model_needs_torch(
+def test_neither_a_function_nor_a_judge_nor_a_missing_model_or_server_needs_torch(
     pairs: Callable[..., Rows], tmp_path: Path
 ) -> None:
     data = write(tmp_path / "p.jsonl", pairs(3))

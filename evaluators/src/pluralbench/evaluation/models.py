@@ -56,7 +56,7 @@ def resolve_model(
 
 
 def _load(config: ModelConfig, scoring: ScoringConfig) -> RewardModel:
-    if isinstance(config, LocalModel) and config.personal() is None:
+    if isinstance(config, ServedModel) or (isinstance(config, LocalModel) and config.personal() is None):
         config.check_location()  # importing the libraries takes seconds
     with step("Importing the libraries of the model"):
         load = resolve_name(config.loader)

@@ -1,10 +1,16 @@
 """`ServedModel`: a reward model behind servers. Imports no torch."""
 
+import asyncio
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from typing import ClassVar
 
+from pluralbench_calls.loops import run
 from pluralbench_rewards import ModelRecord
 from pluralbench_rewards.served import ServerError
+from pluralbench_rewards.served.client import Client
 from pluralbench_rewards.served.serving import ServingConfig
+from pluralbench_rewards.served.site import Server, open_server
 from pluralbench_runs import FrozenModel
 
 from pluralbench_local.config import LocalModel
@@ -27,6 +33,37 @@ class ServedModel(FrozenModel):
         """Return the record of the local model. Servers and engines are not part of it, so a run may change them."""
         record = self.model.record()
         return record.model_copy(update={"device": None, "settings": record.settings | {"served": True}})
+
+    def check_location(self) -> None:
+        """Check the folder and the servers before any library is imported.
+
+        Raises:
+            ModelError: As `LocalModel.check_location`.
+            ServerError: As `open_servers`.
+        """
+        self.model.check_location()
+
+        async def connect() -> None:
+            async with AsyncExitStack() as stack:
+                await self.open_servers(stack)
+
+        run(connect())
+
+    async def open_servers(self, stack: AsyncExitStack) -> tuple[list[Server], list[Server]]:
+        """Connect to the servers of the model and to those of its reference, until `stack` ends.
+
+        Raises:
+            ServerError: If a server does not answer, or holds another model.
+        """
+        model, serving = self.model, self.serving
+
+        async def connect(urls: Sequence[str], served_name: str | None, name: str) -> list[Server]:
+            clients = [await stack.enter_async_context(Client(url, serving)) for url in urls]
+            connecting = (open_server(client, serving.engine, served_name, name, model.kind) for client in clients)
+            return list(await asyncio.gather(*connecting))
+
+        servers = await connect(serving.server, serving.served_name, model.name)
+        return servers, await connect(serving.reference_server, None, model.reference or "")
 
 
 def described(model: LocalModel, serving: ServingConfig) -> LocalModel | ServedModel:

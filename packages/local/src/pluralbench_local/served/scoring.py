@@ -1,6 +1,5 @@
 """Score through servers: conversations are tokenized locally, as for a local model, and sent in a good order."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -8,10 +7,9 @@ from dataclasses import dataclass
 import torch
 from pluralbench_calls.loops import run
 from pluralbench_rewards import CheckRecord, Group, ModelRecord, OnScored, Scored, ScoringConfig, ServedRecord
-from pluralbench_rewards.served.client import Client
 from pluralbench_rewards.served.engine import Conversation, ServerError
 from pluralbench_rewards.served.pool import Batch, score_batches
-from pluralbench_rewards.served.site import Reward, Server, Site, open_server, sum_log_probabilities
+from pluralbench_rewards.served.site import Reward, Server, Site, sum_log_probabilities
 from pluralbench_runs import digest, public_location
 from transformers import PretrainedConfig
 
@@ -90,22 +88,12 @@ class Served:
         return table.scored(tolerance=checked.largest_difference, served=_served_record(sites, checked, len(left_out)))
 
     async def _sites(self, stack: AsyncExitStack) -> list[Site]:
-        model, serving = self.model.model, self.model.serving
-        servers = await self._servers(stack, serving.server, model.name, serving.served_name)
-        references = await self._servers(stack, serving.reference_server, model.reference or "", None)
+        servers, references = await self.model.open_servers(stack)
         pairs = [
             (server, references[number % len(references)] if references else None)
             for number, server in enumerate(servers)
         ]
         return [Site(server, reference, self._reward(server), self._precision) for server, reference in pairs]
-
-    async def _servers(
-        self, stack: AsyncExitStack, urls: Sequence[str], name: str, served_name: str | None
-    ) -> list[Server]:
-        serving, kind = self.model.serving, self.model.model.kind
-        clients = [await stack.enter_async_context(Client(url, serving)) for url in urls]
-        connecting = (open_server(client, serving.engine, served_name, name, kind) for client in clients)
-        return list(await asyncio.gather(*connecting))
 
     def _limit(self, sites: Sequence[Site]) -> int:
         """Maximum number of tokens of a conversation. Raises `ServerError` if `max_length` exceeds a server's."""
