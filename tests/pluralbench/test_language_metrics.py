@@ -201,7 +201,7 @@ def test_a_detailed_report_compares_models_by_language_section_and_translation_p
         row = translation.row(by_predicate=pl.col("model") == model, named=True)
         for subset in TRANSLATION:
             outcomes = frame.filter(config="translation", subset=subset)["outcome"].to_list()
-            assert row[subset] == f"{100 * outcomes.count('win') / len(outcomes):.1f}"
+            assert row[subset.removeprefix("translation-")] == f"{100 * outcomes.count('win') / len(outcomes):.1f}"
     shown = Console(width=80, file=io.StringIO(), record=True)
     shown.print(render(runs, "table", detail=True))
     lines = shown.export_text().splitlines()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench.reports.layout import CUT, WORD, broken, lay_out, shortened
+from pluralbench.reports.layout import CUT, WORDS, broken, lay_out, shortened
 from pluralbench.reports.tables import Column, Row, Table
 from pluralbench.results.numbers import number
 from pluralbench_measures.bootstrap import Estimate
@@ -17,7 +17,7 @@ from rich.console import Console
 
 LETTERS = st.characters(exclude_categories=["Cs"])
 NAMES = st.lists(st.text(LETTERS, max_size=70), min_size=1, max_size=12, unique_by=clean)
-COLUMNS = st.lists(st.tuples(st.text(LETTERS, min_size=1, max_size=60), st.booleans()), min_size=1, max_size=30)
+COLUMNS = st.lists(st.text(LETTERS, min_size=1, max_size=60), min_size=1, max_size=30)
 SHARES = st.floats(-1, 1)
 VALUES = st.one_of(SHARES, st.builds(Estimate, SHARES, SHARES, SHARES, clusters=st.sampled_from([3, 30])))
 VALUE = Estimate(0.5, 0.25, 0.75, clusters=30)
@@ -31,18 +31,18 @@ def finding_lines(table: Table, width: int | None = 80) -> list[str]:
     return console.file.getvalue().splitlines()  # type: ignore[attr-defined, no-any-return]
 
 
-def made(names: Sequence[str], columns: Sequence[tuple[str, bool]], values: Sequence[float | Estimate]) -> Table:
+def made(names: Sequence[str], columns: Sequence[str], values: Sequence[float | Estimate]) -> Table:
     """Each row has the values from another one on."""
     rows = [
         Row(name, [values[(row + place) % len(values)] for place in range(len(columns))])
         for row, name in enumerate(names)
     ]
-    return Table("Any", "model", [Column(text, part=part) for text, part in columns], rows)
+    return Table("Any", "model", [Column(text) for text in columns], rows)
 
 
 @given(NAMES, COLUMNS, st.lists(VALUES, min_size=1, max_size=9), st.text(LETTERS, max_size=200), st.integers(72, 120))
 def test_any_table_fits_with_numbers_whole(
-    names: list[str], columns: list[tuple[str, bool]], values: list[float | Estimate], title: str, width: int
+    names: list[str], columns: list[str], values: list[float | Estimate], title: str, width: int
 ) -> None:
     table = made(names, columns, values)._replace(title=title)
     lines = finding_lines(table, width)
@@ -69,10 +69,10 @@ def test_names_are_shortened_in_the_middle_and_stay_unlike(names: list[str], wid
 
 @given(st.text("ab-_/ .:1", max_size=40), st.integers(1, 30))
 def test_words_are_never_broken(text: str, width: int) -> None:
-    words = re.findall(r"[ab1_.]+", text)
+    words = re.findall(r"[ab1.]+", text)
     lines = broken(text, width).split("\n")
-    assert [word for line in lines for word in re.findall(r"[ab1_.]+", line)] == words
-    assert all(cell_len(line) <= width or not re.search(r"[-/ :].", line) for line in lines)
+    assert [word for line in lines for word in re.findall(r"[ab1.]+", line)] == words
+    assert all(cell_len(line) <= width or not re.search(r"[-_/ :].", line) for line in lines)
 
 
 @pytest.mark.parametrize(
@@ -89,29 +89,35 @@ def test_the_cut_is_where_names_stay_unlike(names: list[str], told: list[str]) -
     assert shortened(names, 16) == told
 
 
-def test_configs_that_do_not_fit_become_rows_with_their_names_whole() -> None:
-    rows = [Row(f"model-{place}", (VALUE, 0.1, 0.2, 0.3)) for place in range(5)]
-    columns = [Column("overall"), *(Column(name, part=True) for name in DOMAINS)]
-    lines = finding_lines(Table("Any", "model", columns, rows))
-    assert [line.split()[0] for line in lines if line.startswith(DOMAINS)] == [*DOMAINS] * 3
-    assert " ".join(" ".join(lines).split()).count("50.0 [25.0, 75.0]") == 5
-    assert finding_lines(Table("Any", "model", columns, rows), None)[1].split() == ["overall", *DOMAINS]
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize(
+    "parts",
+    [DOMAINS, ("translation", *(f"{pair}-{level}" for pair in ("en-es", "es-en") for level in ("easy", "hard")))],
+    ids=["long", "many"],
+)
+def test_each_model_has_one_row_if_the_parts_fit_with_short_names_and_headings(
+    count: int, parts: tuple[str, ...]
+) -> None:
+    rows = [Row(f"{place}" + "m" * 39, (VALUE, *([0.5] * len(parts)))) for place in range(count)]
+    lines = finding_lines(Table("Any", "model", [Column("overall"), *map(Column, parts)], rows))
+    assert len(lines[-1].split()) == len(["name", "50.0", "[25.0,", "75.0]", *parts])
+    assert len(lines) - lines.index("─" * len(lines[-1])) == count + 1
+    assert sum("─" in line for line in lines) == 1
 
 
-def test_two_models_with_long_names_keep_one_table() -> None:
-    table = made(["a" * 45, "b" * 45], [("overall", False), *((name, True) for name in DOMAINS)], [VALUE])
-    assert sum("─" in line for line in finding_lines(table)) == 1
+def test_a_heading_of_one_long_word_is_cut_before_the_table_is_split() -> None:
+    lines = finding_lines(made(["a", "b"], [f"{place}" + "x" * 30 for place in range(4)], [0.5]))
+    assert sum("─" in line for line in lines) == 1
+    assert {len(head) for head in lines[1].split()} == {WORDS[1]}
 
 
-def test_columns_that_are_no_parts_go_below_each_other() -> None:
-    table = made(
-        ["model-1", "model-2"], [(f"part_{place}" + "x" * (50 * (place == 7)), False) for place in range(40)], [1]
-    )
+def test_columns_that_do_not_fit_go_below_each_other() -> None:
+    table = made(["model-1", "model-2"], [f"part{place}" + "x" * (50 * (place == 7)) for place in range(40)], [1])
     lines = finding_lines(table)
     assert sum(line.startswith("model-1 ") for line in lines) == sum("─" in line for line in lines) > 1
     heads = " ".join(lines).split()
-    assert {f"part_{place}" for place in range(40) if place != 7} <= {*heads}
-    assert [len(head) for head in heads if CUT in head] == [WORD]
+    assert {f"part{place}" for place in range(40) if place != 7} <= {*heads}
+    assert [len(head) for head in heads if CUT in head] == [WORDS[0]]
 
 
 def test_rows_of_a_group_stand_below_its_name() -> None:

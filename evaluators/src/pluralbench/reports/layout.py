@@ -19,10 +19,10 @@ from pluralbench.results.numbers import Number
 WIDTH = 80  # columns of a terminal
 LEAST = 16  # columns that row names keep at least
 MOST = 40  # columns of row names at most, in a table that is split
-WORD = 24  # columns of a word of a heading at most, in a table that is split
+WORDS = (24, 12)  # columns of a word of a heading at most, in a table that does not fit with whole words
 TALLEST = 8  # lines of a heading at most
 CUT = "…"
-BREAK = re.compile(r"(?<=[-/ :])")
+BREAK = re.compile(r"(?<=[-_/ :])")
 RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]")
 
 
@@ -58,8 +58,8 @@ class Widths(NamedTuple):
 def lay_out(table: Table, width: int | None = WIDTH) -> Iterator[RenderableType]:
     """Lay out a table for a terminal.
 
-    If the columns do not fit and some are parts, rows and columns are swapped. If they still do not fit, the table is
-    split into several, one below the other. Names are shortened in the middle and stay unique.
+    If the columns do not fit, names and then headings are shortened in the middle, and stay unique. If they still do
+    not fit, the table is split into several with the same rows, one below the other.
 
     Args:
         width: Columns of the terminal; None for as many as needed.
@@ -74,14 +74,11 @@ def lay_out(table: Table, width: int | None = WIDTH) -> Iterator[RenderableType]
     if width is None:
         yield _rich_table(grid, Widths(_widest(grid.names), _column_widths(grid, 1), 2))
         return
-    fitting = _fitting_widths(grid, width)
-    if fitting is None and any(column.part for column in table.columns):
-        grid = Grid(grid.heads, grid.names, list(zip(*grid.cells, strict=True)))
-        fitting = _fitting_widths(grid, width)
-        if fitting is None:
-            grid = _with_short_heads(grid)
-            fitting = _fitting_widths(grid, width)
-    for piece, widths in _pieces(grid, width) if fitting is None else [(grid, fitting)]:
+    for shown in (grid, *(_with_short_heads(grid, word) for word in WORDS)):
+        if fitting := _fitting_widths(shown, width):
+            yield _rich_table(shown, fitting)
+            return
+    for piece, widths in _pieces(_with_short_heads(grid, WORDS[0]), width):
         yield _rich_table(piece, widths)
 
 
@@ -92,7 +89,7 @@ def wrapped(text: Text | str, width: int | None) -> Text:
 
 
 def broken(text: str, width: int) -> str:
-    """Break a text into lines of at most `width` columns, after a hyphen, colon, slash or space."""
+    """Break a text into lines of at most `width` columns, after a hyphen, underscore, colon, slash or space."""
     lines = [""]
     for part in BREAK.split(text):
         if lines[-1] and cell_len(lines[-1]) + cell_len(part.rstrip()) > width:
@@ -157,7 +154,6 @@ def _fitting_widths(grid: Grid, width: int) -> Widths | None:
 
 def _pieces(grid: Grid, width: int) -> Iterator[tuple[Grid, Widths]]:
     """A grid split into several, each with as many columns as fit beside the row names."""
-    grid = _with_short_heads(grid)
     columns = _column_widths(grid, TALLEST)
     names = min(_widest(grid.names), max(LEAST, min(MOST, width - 2 - max(columns))))
     pieces: list[list[int]] = []
@@ -174,11 +170,11 @@ def _pieces(grid: Grid, width: int) -> Iterator[tuple[Grid, Widths]]:
         yield Grid(grid.names, [grid.heads[index] for index in indices], cells), widths
 
 
-def _with_short_heads(grid: Grid) -> Grid:
-    """A grid whose headings have no word of more than `WORD` columns."""
-    short = shortened([head.text for head in grid.heads], WORD)
+def _with_short_heads(grid: Grid, word: int) -> Grid:
+    """A grid whose headings have no word of more than `word` columns."""
+    short = shortened([head.text for head in grid.heads], word)
     heads = [
-        head._replace(text=cut) if max(map(cell_len, BREAK.split(head.text))) > WORD else head
+        head._replace(text=cut) if max(map(cell_len, BREAK.split(head.text))) > word else head
         for head, cut in zip(grid.heads, short, strict=True)
     ]
     return grid._replace(heads=heads)

@@ -358,7 +358,8 @@ def language_tables(sheet: Sheet) -> Iterator[tables.Table]:
     }
     for column in dict.fromkeys(column for run in sheet.runs for column in _of_apart(run)):
         if (config := str(column.place.config)) != benchmark.reference.config:
-            every.setdefault(f"accuracy on {config}", []).append(column)
+            short = column._replace(heading=column.heading.removeprefix(f"{config}-"))
+            every.setdefault(f"accuracy on {config}", []).append(short)
     for title, columns in every.items():
         if any(row.number(column).value is not None for row in sheet.rows for column in columns):
             own = table_of(sheet._replace(columns=tuple(columns), references=()), wide=False)

@@ -17,7 +17,7 @@ class Column(NamedTuple):
         text: The heading.
         kind: Formats the numbers.
         bounds: Show the confidence intervals.
-        part: The column may become a row if the table is too wide.
+        part: It is one of several parts or results; a page shows it without a bar.
     """
 
     text: str
