@@ -5,9 +5,11 @@ import os
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
+from case_seconds import CALL, cpu_seconds, record
 from fault_table import print_table
 from hypothesis import settings
 from learning_table import print_learned
@@ -106,8 +108,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=waits)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    before = cpu_seconds()
+    try:
+        return (yield)
+    finally:
+        item.stash[CALL] = cpu_seconds() - before
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    before = cpu_seconds()
+    result = yield
+    if file := item.config.getoption("--case-seconds"):
+        record(item, nextitem, cpu_seconds() - before, file)
+    return result
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Options of `tests/faults`, whose own conftest pytest reads too late, or with several processes not at all."""
+    """Options, those of `tests/faults` too, whose own conftest pytest reads too late, or with several processes not."""
+    parser.addoption("--case-seconds", type=Path, help="Append the CPU seconds of each case to this file.")
     group = parser.getgroup("faults")
     group.addoption("--faults-share", type=float, default=1.0, help="How much of the full run is tried, such as 0.05.")
     group.addoption("--faults-seed", default="0", help="Other cases for each seed.")
