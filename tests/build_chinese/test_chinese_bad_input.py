@@ -200,9 +200,9 @@ def test_annotations_of_strangers_leave_the_file_that_was_there(run: Run, projec
     text = path.read_text(encoding="utf-8-sig")
     path.write_text(text.replace(",an,", ",zhao,"), encoding="utf-8")
     said = "there is no annotator 'zhao'; map the account to an annotator, or fix the name"
-    refused(words, f"{path}, row 1: {said}.")
+    refused(words, f"{path}, row 2: {said}.")
     path.write_text(text.replace("n0-t", "n7-t"), encoding="utf-8")
-    number, task = text[: text.index("n0-t")].count("\n"), text.partition("n0-t")[2][0]
+    number, task = text[: text.index("n0-t")].count("\n") + 1, text.partition("n0-t")[2][0]
     said = f"there is no task 'n7-t{task}'; give the sheets of this study, whose tasks are others"
     refused(words, f"{path}, row {number}: {said}.")
     path.write_bytes(text.encode("gb18030"))
