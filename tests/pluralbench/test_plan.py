@@ -184,7 +184,7 @@ def test_a_planner_is_trained_and_plans(
     assert f"{out}: trained in 2 steps" in said
     assert "on 3 items for 1.33 epochs." in said
     assert "Loss on 1 held-out plans: " in said
-    assert f"Plan with it: pluralbench plan {out} --benchmark personalized --data ..." in said
+    assert f"Next:\n  uv run --group evaluator pluralbench plan {out} --benchmark personalized --data ..." in said
     origin = json.loads((out / "planner.json").read_text(encoding="utf-8"))["origin"]
     assert (origin["benchmark"], origin["split"], origin["profile_size"]) == ("personalized", "train", 1)
     asked = ["plan", out, "--profile-size", "1", "--max-tokens", "4", "--out", tmp_path / "plans", "--data"]

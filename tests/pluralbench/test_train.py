@@ -103,7 +103,7 @@ def test_it_trains_holds_out_and_says_how_to_score(
     assert f"{out}: trained on 15 pairs of 15 items in 8 steps" in said
     assert "3 items were trained in reversed order (--label-noise 0.2)." in said
     assert "Accuracy on 5 held-out pairs of 5 items: " in said
-    assert f"Score it: pluralbench score {out} --benchmark pairs --data ..." in said
+    assert f"Next:\n  uv run --group evaluator pluralbench score {out} --benchmark pairs --data ..." in said
     record = written(out)
     assert (record["data"]["pairs"], record["held_out"]["pairs"]) == (15, 5)
     origin = record["origin"]

@@ -49,9 +49,12 @@ def test_outside_a_clone_everything_comes_from_the_repository(monkeypatch: pytes
             expected = f'`uv pip install "{project["name"]}[{extra}] @ {address}"`'
             assert install_command(project["name"], extra) == expected
         if project["name"] == "pluralbench":
-            assert shell_command("pluralbench", "list") == (
-                f'pluralbench list  # uv pip install "pluralbench @ {address}"'
-            )
+            assert shell_command("pluralbench", "list") == "pluralbench list"  # it is installed here
+            with monkeypatch.context() as absent:
+                absent.setattr(install_hints, "find_spec", lambda _: None)
+                assert shell_command("pluralbench", "list") == (
+                    f'pluralbench list  # uv pip install "pluralbench @ {address}"'
+                )
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,10 @@
 """Print runs, reports and tables to the terminal."""
 
-import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
 import typer
-from pluralbench_runs import log_status, output_file, step
+from pluralbench_runs import log_status, output_file, shell_command, step
 
 from pluralbench.commands.terminal import console
 from pluralbench.errors import EvaluationError
@@ -99,8 +98,8 @@ def print_personalized(done: Personalized) -> None:
     console.print(f"{done.path}: {', '.join([PAGE_FILE, RUN_FILE, METRICS_FILE, ITEMS_FILE])}")
     model = done.result.models[-1]
     profile = "none" if model.condition == "without" else model.user_context
-    folder = shlex.quote(str(done.path / model.folder))
-    console.print(f"Score a model: pluralbench score {folder} --profile {profile} --benchmark ... --data ...")
+    words = ["score", done.path / model.folder, "--profile", profile, "--benchmark", "...", "--data", "..."]
+    console.print(f"Next:\n  {shell_command('pluralbench', *words)}")
 
 
 def print_runs(

@@ -1,10 +1,9 @@
 """`pluralbench plan`."""
 
-import shlex
 from typing import Annotated
 
 import typer
-from pluralbench_runs import log_status
+from pluralbench_runs import log_status, shell_command
 from pluralbench_runs.options import Fresh, Options, Seed, with_options
 
 from pluralbench.commands.options import DRAW, Benchmark, Out
@@ -77,5 +76,5 @@ def plan(
     console.print()
     for line in plan_lines(done):
         console.print(line)
-    words = ["--benchmark", benchmark, "--profile", "plan", "--plans", str(done.path)]
-    console.print(f"Score with them: pluralbench score MODEL {shlex.join(words)} --data ...")
+    words = ["score", "MODEL", "--benchmark", benchmark, "--profile", "plan", "--plans", done.path, "--data", "..."]
+    console.print(f"Next:\n  {shell_command('pluralbench', *words)}")

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from pluralbench_runs import RecipeError
+from pluralbench_runs import RecipeError, shell_command
 from pluralbench_runs.options import Fresh, Seed
 from pluralbench_runs.study_options import (
     Account,
@@ -84,7 +84,7 @@ def _export(run: Path, folder: Path, options: dict[str, Any], data: str | None, 
         console.print(line)
     people = f"{sheets.annotators_per_item} of {len(sheets.annotators)} annotators"
     console.print(f"{pairs:,} pairs of answers, each for {people}.")
-    console.print(f"\nNext:\n  pluralbench rate {run} --import {folder}")
+    console.print(f"\nNext:\n  {shell_command('pluralbench', 'rate', run, '--import', folder)}")
 
 
 def _import(run: Path, folder: Path, files: list[Path], account: list[str] | None, *, assigned: bool) -> None:

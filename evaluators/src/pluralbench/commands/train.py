@@ -1,10 +1,9 @@
 """`pluralbench train`."""
 
-import shlex
 from typing import Annotated
 
 import typer
-from pluralbench_runs import log_status, plural, step
+from pluralbench_runs import log_status, plural, shell_command, step
 from pluralbench_runs.options import Fresh, Options, with_options
 
 from pluralbench.commands.options import DRAW, Benchmark
@@ -98,9 +97,9 @@ def train(
             f"Accuracy on {plural(held_out_data['pairs'], 'held-out pair')} of "
             f"{plural(held_out_data['rankings'], 'item')}: {done.accuracy:.3f}"
         )
-    words = ["pluralbench", "score", str(done.folder), "--benchmark", benchmark]
-    words += ["--profile", prompt.profile] if prompt.profile != "none" else []
-    console.print(f"Score it: {shlex.join(words)} --data ...")
+    profile = ["--profile", prompt.profile] if prompt.profile != "none" else []
+    words = ["score", done.folder, "--benchmark", benchmark, *profile, "--data", "..."]
+    console.print(f"Next:\n  {shell_command('pluralbench', *words)}")
 
 
 def parse_held_out(held_out: str | None) -> float | str | None:

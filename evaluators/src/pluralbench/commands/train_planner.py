@@ -1,10 +1,9 @@
 """`pluralbench train-planner`."""
 
-import shlex
 from typing import Annotated
 
 import typer
-from pluralbench_runs import log_status, plural
+from pluralbench_runs import log_status, plural, shell_command
 from pluralbench_runs.options import Fresh, Options, with_options
 
 from pluralbench.commands.options import DRAW, Benchmark
@@ -82,5 +81,5 @@ def train_planner(
             f"Loss on {held_out_data['given'] - held_out_data['too_long']:,} held-out plans: {done.held_out_loss:.3f} "
             f"nats per token, before training {record['held_out_loss_of_base']:.3f}"
         )
-    words = ["pluralbench", "plan", str(done.folder), "--benchmark", benchmark]
-    console.print(f"Plan with it: {shlex.join(words)} --data ...")
+    words = ["plan", done.folder, "--benchmark", benchmark, "--data", "..."]
+    console.print(f"Next:\n  {shell_command('pluralbench', *words)}")

@@ -1,6 +1,7 @@
 """Shell commands for messages: how to install an extra, and which command to run next."""
 
 import shlex
+from importlib.util import find_spec
 from pathlib import Path
 
 CLONE = (Path(__file__).parents[4] / "uv.lock").is_file()
@@ -14,11 +15,15 @@ def shell_command(*words: object, torch: bool = False) -> str:
     Args:
         words: The command and its arguments.
         torch: The command needs torch, as the evaluator does. A clone has both in one dependency group; elsewhere
-            a comment says how to install the evaluator.
+            a comment says how to install the evaluator, if it is not.
     """
     is_evaluator = words[0] == EVALUATOR
     prefix = ["uv", "run", *(["--group", "evaluator"] if is_evaluator or torch else [])] if CLONE else []
-    comment = f"  # {_install_from_repository(EVALUATOR)}" if is_evaluator and not CLONE else ""
+    comment = (
+        f"  # {_install_from_repository(EVALUATOR)}"
+        if is_evaluator and not CLONE and find_spec(EVALUATOR) is None
+        else ""
+    )
     return shlex.join([*prefix, *map(str, words)]) + comment
 
 
