@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from pluralbench_release import Card, Section, counted, markdown_table
+from pluralbench_release import Card, Section, markdown_table
+from pluralbench_runs import plural
 
 from build_chinese.figures import figures_tables
 from build_chinese.lengths import FIGURE, LENGTHS
@@ -86,7 +87,7 @@ def _built(recipe: ChineseRecipe, figures: dict[str, Any]) -> str:
         cut = figures["preference"]["responses_cut_for_the_reward_model"]
         if cut:
             paragraphs.append(
-                f"{counted(cut, 'response')} did not fit into the reward model with the whole prompt, so "
+                f"{plural(cut, 'response')} did not fit into the reward model with the whole prompt, so "
                 "the beginning of the prompt was cut off."
             )
     recorded = ["Every vote"] * (recipe.unlabeled is not None) + ["every reward"] * _distant(recipe)

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 from pluralbench_release import print_table, text_table
-from pluralbench_runs import shell_command
+from pluralbench_runs import plural, shell_command
 from rich.console import Console
 
 from build_chinese.figures import figures_tables, format_share
@@ -29,13 +29,13 @@ def print_tasks(console: Console, prepared: PreparedTasks, folder: Path) -> None
     """Print the number of tasks, the tasks of each annotator, and the dropped responses."""
     tasks = prepared.tasks
     distinct = tasks["task"].n_unique()
-    more = f", {tasks.height:,} assignments" if tasks.height > distinct else ""
-    console.print(f"\n{folder}: {distinct:,} tasks on {prepared.prompts.height:,} prompts{more}")
+    more = f", {plural(tasks.height, 'assignment')}" if tasks.height > distinct else ""
+    console.print(f"\n{folder}: {plural(distinct, 'task')} on {plural(prepared.prompts.height, 'prompt')}{more}")
     loads = tasks.group_by("annotator").agg(pl.len(), (pl.col("kind") == "check").sum().alias("checks"))
     names = ["annotator", "tasks", "check items"]
     print_table(console, "Annotators", text_table(names, loads.sort("annotator").iter_rows()))
     if prepared.dropped.height:
-        print_table(console, f"Dropped, of {prepared.responses:,} responses", _drops_by_rule(prepared.by_rule))
+        print_table(console, f"Dropped, of {plural(prepared.responses, 'response')}", _drops_by_rule(prepared.by_rule))
     console.print(
         f"Next: import {folder / LABEL_STUDIO} into Label Studio, or hand out {folder / SHEETS}; then\n"
         f"  {shell_command('build-chinese', 'annotations', '--tasks', folder, '--out', 'annotated.jsonl')} "
@@ -54,7 +54,7 @@ def print_annotated(console: Console, result: AnnotationResult, out: Path, repor
     """Print how far annotators agree, the problems, and the next step."""
     pairs, alpha = result.agreement["pairs"], result.agreement["alpha"]
     marks = result.annotations.marks
-    console.print(f"\n{out}: {marks.height:,} judgments on {marks['prompt'].n_unique():,} prompts")
+    console.print(f"\n{out}: {plural(marks.height, 'judgment')} on {plural(marks['prompt'].n_unique(), 'prompt')}")
     if pairs["compared"]:
         level, low, high = alpha["ordinal"], pairs["low"], pairs["high"]
         interval = "too few prompts for an interval" if low is None else f"95 % interval {low:.1%} to {high:.1%}"
@@ -66,7 +66,7 @@ def print_annotated(console: Console, result: AnnotationResult, out: Path, repor
     if both["double_marked"]:
         left = "left out" if both["rule"] == "discussion" else "all counted"
         console.print(
-            f"Several annotators of a task marked {both['double_marked']:,} pairs and agree on "
+            f"Several annotators of a task marked {plural(both['double_marked'], 'pair')} and agree on "
             f"{format_share(both['agreed'])}. Of the others, {both['discussion']:,} are settled by discussion, "
             f"{both['known answer']:,} by a known answer, {both['majority']:,} by a majority, and {both['open']:,} are "
             f"open (their marks are {left})."
@@ -108,8 +108,8 @@ def _print_rounds(console: Console, result: AnnotationResult, out: Path) -> bool
         if not pair["enough"]:
             one, other = pair["annotators"]
             console.print(
-                f"{one} and {other} agree on {format_share(pair['agreeing'])} of {pair['agreeing']['of']:,} marks, "
-                "too few."
+                f"{one} and {other} agree on {format_share(pair['agreeing'])} of "
+                f"{plural(pair['agreeing']['of'], 'mark')}, too few."
             )
     waiting = [
         f"{action}: {round_folder(out, name)} ({', '.join(frame['annotator'].unique().sort())})"
@@ -121,13 +121,13 @@ def _print_rounds(console: Console, result: AnnotationResult, out: Path) -> bool
     ]
     for stage, verdict in enumerate(result.rounds.reviewed, start=1):
         console.print(
-            f"Reviewer {stage} marked {verdict['tasks']:,} tasks and agrees on {format_share(verdict)} of "
-            f"{verdict['of']:,} marks. The reviewer's marks count."
+            f"Reviewer {stage} marked {plural(verdict['tasks'], 'task')} and agrees on {format_share(verdict)} of "
+            f"{plural(verdict['of'], 'mark')}. The reviewer's marks count."
         )
     review = result.rounds.review
     if review.height:
         console.print(
-            f"Nothing is open: reviewer {len(result.rounds.reviewed) + 1} marks {review.height:,} tasks in "
+            f"Nothing is open: reviewer {len(result.rounds.reviewed) + 1} marks {plural(review.height, 'task')} in "
             f"{review_sheet(out, result.rounds)} (--review)."
         )
     for action in waiting:
@@ -142,8 +142,8 @@ def print_resolved(console: Console, ranked: RankedPrompts, out: Path) -> None:
     figures = ranked.figures
     ties = sum(len(set(row["rank"].values())) < len(row["rank"]) for row in ranked.rows)
     console.print(
-        f"\n{out}: {len(ranked.rows):,} prompts ranked, {ties:,} with responses that share a rank; conflict rate "
-        f"{format_share(figures['conflicts'])} of {figures['judgements']:,} judgments"
+        f"\n{out}: {plural(len(ranked.rows), 'prompt')} ranked, {ties:,} with responses that share a rank; conflict "
+        f"rate {format_share(figures['conflicts'])} of {plural(figures['judgements'], 'judgment')}"
     )
     for reason, count in ranked.dropped.group_by("reason").len().sort("reason").iter_rows():
         console.print(f"{count:,} prompt{'s were' if count > 1 else ' was'} dropped: {reason}.")

@@ -3,8 +3,8 @@
 from pathlib import PurePath
 from typing import Any
 
-from pluralbench_release import Card, Section, counted, markdown_table
-from pluralbench_runs import public_location
+from pluralbench_release import Card, Section, markdown_table
+from pluralbench_runs import plural, public_location
 from pluralbench_schemas import ENGLISH, LANGUAGES, language_of
 
 from build_multilingual.figures import figures_tables
@@ -107,8 +107,8 @@ def _how_built(recipe: MultilingualRecipe, figures: dict[str, Any], *, numbered:
         scope = "from all languages" if recipe.filter.drop == "everywhere" else "from that language"
         only = ", ".join(f"`{pattern}`" for pattern in recipe.source.prompt_only)
         paragraphs.append(
-            f"`{recipe.translator.name}`{model} translated {counted(figures['source_rows'], 'English pair')} into "
-            f"{counted(len(recipe.languages), 'language')}. In the subsets {only}, whose answers are code, only the "
+            f"`{recipe.translator.name}`{model} translated {plural(figures['source_rows'], 'English pair')} into "
+            f"{plural(len(recipe.languages), 'language')}. In the subsets {only}, whose answers are code, only the "
             "prompt is translated. Code, LaTeX, URLs, placeholders and numbers stay unchanged. A translation fails if "
             "it is empty, unchanged, in another language, far too short or too long, lacks a part that has to stay, or "
             "makes both answers equal. Failed texts were translated once more, in smaller pieces; those that failed "

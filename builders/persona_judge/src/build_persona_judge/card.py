@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from pluralbench_release import Card, Section, counted, markdown_table
-from pluralbench_runs import public_location
+from pluralbench_release import Card, Section, markdown_table
+from pluralbench_runs import plural, public_location
 
 from build_persona_judge.figures import figures_tables
 from build_persona_judge.recipe import SAMPLE, TASKS, PersonaJudgeRecipe
@@ -83,13 +83,13 @@ def _built(recipe: PersonaJudgeRecipe) -> str:
     if recipe.opinion_qa is not None:
         paragraphs.append(
             "**opinion_qa**: one random question with two options per wave, and "
-            f"{counted(recipe.opinion_qa.respondents, 'random respondent')} who chose one of the two."
+            f"{plural(recipe.opinion_qa.respondents, 'random respondent')} who chose one of the two."
         )
     if recipe.empathic_conversations is not None:
         table = recipe.empathic_conversations
         paragraphs.append(
             "**empathic_conversations**: two people's essays on one article, up to "
-            f"{counted(table.pairs_per_article, 'pair')} per article, and the persona of a random one of the two; a "
+            f"{plural(table.pairs_per_article, 'pair')} per article, and the persona of a random one of the two; a "
             f"tie if their empathy or their distress differs by less than {table.tie_gap:g}, at most "
             f"{table.tie_share:.0%} of the items."
         )

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
-from pluralbench_release import Card, Section, counted, markdown_table, text_table
+from pluralbench_release import Card, Section, markdown_table, text_table
 from pluralbench_release.audit import wins_text
-from pluralbench_runs import public_location
+from pluralbench_runs import plural, public_location
 
 from build_personalized.audit import SHORT
 from build_personalized.recipe import PersonalizedRecipe
@@ -123,7 +123,7 @@ def card(recipe: PersonalizedRecipe, figures: dict[str, Any]) -> Card:
     statistics = markdown_table(tables.pop(STATISTICS))
     audit = "\n\n".join(f"### {title}\n\n{markdown_table(table)}" for title, table in tables.items())
     built = (
-        f"{counted(figures['questions'], 'question')} gave {counted(figures['pairs'], 'pair')}. Posts are ranked by "
+        f"{plural(figures['questions'], 'question')} gave {plural(figures['pairs'], 'pair')}. Posts are ranked by "
         f"`{public_location(recipe.retriever)}`; the first {recipe.profile_size} go into a prompt. "
         f"Both prompts contain the question, these posts and the "
         f"aspects, and differ only in whether to cover the aspects or leave them out; answers have at most "

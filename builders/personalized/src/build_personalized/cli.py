@@ -5,7 +5,7 @@ from typing import Annotated, NoReturn
 
 import typer
 from pluralbench_calls.chat import resolve_model_option
-from pluralbench_runs import Program, log_status, read_recipe, recipe_path
+from pluralbench_runs import Program, log_status, plural, read_recipe, recipe_path
 from pluralbench_runs.console import make_console
 from pluralbench_runs.options import (
     BuildOptions,
@@ -108,4 +108,4 @@ def rank(
 
     rows = rank_tables(source, out, retriever=retriever, split=split, configs=config or (), fresh=fresh)
     for name, count in rows.items():
-        console.print(f"{out / name / f'{split}.parquet'}: {count:,} profiles ranked by {retriever}")
+        console.print(f"{out / name / f'{split}.parquet'}: {plural(count, 'profile')} ranked by {retriever}")

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from pluralbench_runs import RecipeError, shell_command
+from pluralbench_runs import RecipeError, plural, shell_command
 from pluralbench_runs.options import Fresh, Seed
 from pluralbench_runs.study_options import (
     Account,
@@ -82,8 +82,8 @@ def _export(run: Path, folder: Path, options: dict[str, Any], data: str | None, 
     sheets, pairs, new = export_sheets(load_run(run, DownstreamRunConfig), folder, recipe, data=data, fresh=fresh)
     for line in study_summary(folder, sheets, "which answer was selected", new=new):
         console.print(line)
-    people = f"{sheets.annotators_per_item} of {len(sheets.annotators)} annotators"
-    console.print(f"{pairs:,} pairs of answers, each for {people}.")
+    people = f"{sheets.annotators_per_item} of {plural(len(sheets.annotators), 'annotator')}"
+    console.print(f"{plural(pairs, 'pair')} of answers, each for {people}.")
     console.print(f"\nNext:\n  {shell_command('pluralbench', 'rate', run, '--import', folder)}")
 
 
@@ -99,7 +99,7 @@ def _import(run: Path, folder: Path, files: list[Path], account: list[str] | Non
     answers = read_returned(study, files, FORM, accounts=parse_accounts(account), by_assignment=assigned)
     print_downstream(write_ratings(load_run(run, DownstreamRunConfig), study, answers, folder / WIN_RATE_FOLDER))
     for name, assigned_pairs, answered in annotator_progress(study.assigned, answers.answers).iter_rows():
-        console.print(f"{name}: {answered:,} of {assigned_pairs:,} pairs compared")
+        console.print(f"{name}: {answered:,} of {plural(assigned_pairs, 'pair')} compared")
     for row in answers.problems.iter_rows(named=True):
         if row["kind"] != "missing":
             console.print(f"{row['kind']}: {row['annotator']}, {row['item']}: {row['detail']}")

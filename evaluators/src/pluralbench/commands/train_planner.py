@@ -70,7 +70,7 @@ def train_planner(
     record = done.record
     training, held_out_data = record["examples"], record["held_out"]
     console.print(
-        f"\n{done.folder}: trained in {record['steps']:,} steps ({record['seconds']:,.0f} s) on "
+        f"\n{done.folder}: trained in {plural(record['steps'], 'step')} ({record['seconds']:,.0f} s) on "
         f"{plural(training['given'] - training['too_long'], 'item')} for {record['epochs']:.3g} epochs."
     )
     for part, name in ((training, "training"), (held_out_data, "held-out")):

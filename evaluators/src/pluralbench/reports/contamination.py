@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
+from pluralbench_runs import plural
 
 from pluralbench.data.overlap import KINDS, NEAR, SHINGLE
 from pluralbench.data.training_texts import PARTS, Part
@@ -52,7 +53,7 @@ def report_contamination(result: Contamination, *, examples: int = EXAMPLES) -> 
         )
         for count in counts
     ]
-    title = f"Items of benchmarks that are in {result.dataset} ({result.rows:,} rows)"
+    title = f"Items of benchmarks that are in {result.dataset} ({plural(result.rows, 'row')})"
     frame = pl.DataFrame(counts, COUNTS)
     shown = [_example_text(row) for one in result.benchmarks for row in _examples(result, one, examples)]
     return Report(
@@ -125,8 +126,8 @@ def _notes(result: Contamination) -> list[str]:
         f"Equal: the same words. Near: not equal, and a Jaccard similarity of their {SHINGLE}-grams of at least {NEAR} "
         f"(MinHash, seed {result.seed}, verified). {result.ngram}-gram: {result.ngram} words in sequence are shared. "
         "An item can be of several kinds.",
-        f"Columns: {', '.join(result.columns)}, with {result.texts['prompt']:,} prompts and "
-        f"{result.texts['response']:,} responses, turn by turn.",
+        f"Columns: {', '.join(result.columns)}, with {plural(result.texts['prompt'], 'prompt')} and "
+        f"{plural(result.texts['response'], 'response')}, turn by turn.",
     ]
     notes += [
         f"{one.name}: {one.short_responses:,} responses of fewer than {result.ngram} words were not compared."

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from pluralbench_runs import plural
+
 from pluralbench.results.evaluations import JudgeResult
 from pluralbench.results.plans import PlanResult, SynthesizeResult
 from pluralbench.results.record import CostRecord
@@ -19,7 +21,7 @@ def cost_summary(runs: Sequence[Run]) -> str:
 def cost_text(results: Sequence[JudgeResult | PlanResult | SynthesizeResult], costs: Sequence[CostRecord]) -> str:
     """Format calls, tokens, money and time as `cost_summary` does; no results for runs that make no calls."""
     priced = [(cost.dollars, cost.price) for cost in costs if cost.dollars is not None and cost.price is not None]
-    parts = [f"{sum(one.calls for one in results):,} calls", _tokens(results)] if results else []
+    parts = [plural(sum(one.calls for one in results), "call"), _tokens(results)] if results else []
     if priced:
         prices = dict.fromkeys(f"{price.input:g}/{price.output:g}" for _, price in priced)
         parts.append(f"${_money(sum(dollars for dollars, _ in priced))} at {' and '.join(prices)} per million")

@@ -5,7 +5,7 @@ from math import inf
 from pathlib import Path
 
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
-from pluralbench_release import counted
+from pluralbench_runs import plural
 
 from pluralbench.reports.data_notes import NAMED
 from pluralbench.reports.notes import list_ids
@@ -62,7 +62,7 @@ def shown_metric(run: Downstream) -> str:
 def level_note(run: Downstream) -> str:
     """Describe the outcome of an optimized policy before and after optimization, in one sentence."""
     record, gain, end = run.result.optimization or {}, policy_number(run, "gain"), policy_number(run, "outcome")
-    steps = f"{counted(record.get('steps', 0), 'step')} of {record['settings']['options']['algorithm'].upper()}"
+    steps = f"{plural(record.get('steps', 0), 'step')} of {record['settings']['options']['algorithm'].upper()}"
     warnings = "".join(f" {warning}" for warning in record.get("warnings", ()))
     if end.value is None:
         return f"{steps}; the policy's answers were not judged.{warnings}"
@@ -93,7 +93,7 @@ def _outcome_notes(run: Downstream) -> Iterator[str]:
         return
     level = with_interval(policy_number(run, "outcome"), three_digits)
     if level and run.verb == "best-of-n":
-        yield f"The policy by itself: {level}, over {policy_number(run, 'outcome').n:,} prompts."
+        yield f"The policy by itself: {level}, over {plural(policy_number(run, 'outcome').n or 0, 'prompt')}."
     yield f"Values, judged by {outcome.judge.name}: {outcome.scale}."
     if rewards and run.verb == "best-of-n":
         expectation = outcome.judged and _complete(run)

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
-from pluralbench_release import counted
 from pluralbench_release.markdown import escape_markdown
+from pluralbench_runs import plural
 
 from pluralbench.metrics.personalize import COMPARED
 from pluralbench.reports.layout import first_words
@@ -117,12 +117,12 @@ def notes(run: Personalized) -> Iterator[str]:
             NEW: "users without training data",
             KNOWN: "users with training data, on their latest pairs, which were held out",
         }.get(name, "users")
-        yield f"{described.title}: {counted(described.items, 'pair')} of {described.users:,} {about}."
+        yield f"{described.title}: {plural(described.items, 'pair')} of {described.users:,} {about}."
     trained, number = result.trained_on, config.personalizing.seeds
     seeds = f", mean over {number} seeds" if number > 1 else ", one seed"
     yield (
         f"Accuracy in %{seeds}, with {CONFIDENCE:.0%} intervals over users; ties are wrong, chance is 50. "
-        f"Trained on {counted(trained.pairs, 'pair')} of {trained.users:,} users."
+        f"Trained on {plural(trained.pairs, 'pair')} of {plural(trained.users, 'user')}."
     )
     yield from _condition_notes(run)
     if len(result.conditions) > 1:

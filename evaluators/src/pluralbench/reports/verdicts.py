@@ -5,6 +5,7 @@ from typing import Any
 
 import polars as pl
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
+from pluralbench_runs import plural
 
 from pluralbench.data.verdict_tables import GROUP
 from pluralbench.metrics.certainty import THRESHOLD, against_none, all_verdict_metrics
@@ -168,7 +169,7 @@ def _people_note(comparison: Mapping[str, Any]) -> str:
     if between:
         parts.append(
             f"two annotators agree in {between['mean']:.1%} (sd {100 * between['sd']:.1f} over draws of "
-            f"{between['size']} items)"
+            f"{plural(between['size'], 'item')})"
         )
     excluded = {
         "open (excluded, no majority)": comparison["no_majority"],

@@ -1,5 +1,5 @@
 from .building import Building, building, reusable_ledgers
-from .card import Card, Section, counted, markdown_table, read_card
+from .card import Card, Section, markdown_table, read_card
 from .checksums import release_digest
 from .content import ReleaseTable, content_digest
 from .diff import TableDiff, diff
@@ -47,7 +47,6 @@ __all__ = [
     "building",
     "check_publishable",
     "content_digest",
-    "counted",
     "diff",
     "manifest_at",
     "markdown_table",

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import polars as pl
 from huggingface_hub import CardData, DatasetCard, DatasetCardData
-from pluralbench_runs import one_line
+from pluralbench_runs import one_line, plural
 from yaml import YAMLError
 
 from pluralbench_release.citation import release_entry, software_entry
@@ -114,7 +114,7 @@ def write_card(
         rows=rows,
         column_types=column_types,
         example=load_call(load_name, manifest.tables[0]),
-        counted=counted,
+        plural=plural,
         plain=escape_markdown,
         code=markdown_code,
         own_entry=release_entry(manifest, card.pretty_name),
@@ -204,11 +204,6 @@ def load_call(location: str, table: TableEntry) -> str:
     """
     path, config, split = (json.dumps(part, ensure_ascii=False) for part in (location, table.config, table.split))
     return f"load_dataset({path}, {config}, split={split})"
-
-
-def counted(number: int, what: str) -> str:
-    """Format a number of things: "1 row", "1,200 rows"."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def markdown_table(frame: pl.DataFrame) -> str:

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from pluralbench_release.card import counted
+from pluralbench_runs import plural
+
 from pluralbench_release.diff import TableDiff
 from pluralbench_release.files import printable
 from pluralbench_release.manifest import Manifest
@@ -15,8 +16,8 @@ IDS_PER_LINE = 5
 
 def first_lines(manifest: Manifest) -> list[str]:
     """Describe the first version of a dataset."""
-    rows = counted(sum(table.rows for table in manifest.tables), "row")
-    return [f"The first published version: {rows} in {counted(len(manifest.tables), 'table')}."]
+    rows = plural(sum(table.rows for table in manifest.tables), "row")
+    return [f"The first published version: {rows} in {plural(len(manifest.tables), 'table')}."]
 
 
 def change_lines(differences: Sequence[TableDiff], before: Version) -> list[str]:
@@ -41,9 +42,9 @@ def with_entry(changelog: str | None, version: Version, lines: Sequence[str]) ->
 
 def _rows(table: TableDiff) -> str:
     kinds = {"added": table.added, "removed": table.removed}
-    added_or_removed = [f"{counted(len(ids), 'row')} {kind} ({_ids(ids)})" for kind, ids in kinds.items() if ids]
+    added_or_removed = [f"{plural(len(ids), 'row')} {kind} ({_ids(ids)})" for kind, ids in kinds.items() if ids]
     changed = [
-        f"{markdown_code(printable(column))} changed in {counted(len(ids), 'row')} ({_ids(ids)})"
+        f"{markdown_code(printable(column))} changed in {plural(len(ids), 'row')} ({_ids(ids)})"
         for column, ids in table.changed.items()
     ]
     return ", ".join(added_or_removed + changed)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
-from pluralbench_runs import Program
+from pluralbench_runs import Program, plural
 from pluralbench_runs.console import make_console, terminal_json
 from pluralbench_runs.options import AsJson
 from pluralbench_schemas import TableError
@@ -59,8 +59,8 @@ def verify(
             console.print(problem)
         if problems:
             raise typer.Exit(1)
-        rows = releases.counted(sum(table.rows for table in manifest.tables), "row")
-        tables = releases.counted(len(manifest.tables), "table")
+        rows = plural(sum(table.rows for table in manifest.tables), "row")
+        tables = plural(len(manifest.tables), "table")
         console.print(f"{release}: {rows} in {tables} match the manifest.")
         console.print(f"Release digest: {releases.release_digest(directory)}")
 
@@ -156,7 +156,7 @@ def _print_plan(plan: "Rebuild") -> None:
 
 def _print_differences(differences: "list[TableDiff]") -> None:
     if not any(differences):
-        tables = releases.counted(len(differences), "table")
+        tables = plural(len(differences), "table")
         console.print(f"The content of {tables} is the same: digests are equal.")
         return
     grid = Grid("config/split", "rows", "ids")

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from pluralbench_runs import shell_command
+from pluralbench_runs import plural, shell_command
 from rich.console import Console
 from rich.table import Column
 from rich.table import Table as Grid
 
-from pluralbench_release.card import counted, load_call
+from pluralbench_release.card import load_call
 from pluralbench_release.manifest import Manifest
 
 
@@ -36,7 +36,7 @@ def print_summary(
         next_commands: Shell commands to suggest in addition to those for every release.
     """
     console.print(
-        f"\n{target}: {manifest.name} {manifest.version}, {counted(manifest.ledger.calls, 'recorded call')}, "
+        f"\n{target}: {manifest.name} {manifest.version}, {plural(manifest.ledger.calls, 'recorded call')}, "
         f"{new_calls:,} of them new"
     )
     grid = _grid("config", "split", "rows", "content digest")

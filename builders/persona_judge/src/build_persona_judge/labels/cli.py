@@ -84,7 +84,7 @@ def _export(folder: Path, values: dict[str, Any], *, fresh: bool) -> None:
         console.print(line)
     console.print(
         f"{plural(items, 'item')} of {settings.task}, each for {settings.annotators_per_item} of "
-        f"{len(settings.annotators)} annotators."
+        f"{plural(len(settings.annotators), 'annotator')}."
     )
     console.print(f"\nNext:\n  {shell_command('build-persona-judge', 'label', '--import', folder)}")
 

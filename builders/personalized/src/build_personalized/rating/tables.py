@@ -1,8 +1,9 @@
 """Tables and texts of a rating study: the paper's table 1, tests, raters, and the plan."""
 
 import polars as pl
-from pluralbench_release import counted, markdown_table, share_text, text_table
+from pluralbench_release import markdown_table, share_text, text_table
 from pluralbench_release.markdown import escape_markdown
+from pluralbench_runs import plural
 
 from build_personalized.rating.form import DIMENSIONS, TITLES
 from build_personalized.rating.planning import PAPER_MAX, PAPER_MIN, PlanAssumptions
@@ -66,7 +67,7 @@ def report(results: RatingResults) -> str:
     settings = results.settings
     sections = [
         "# Human ratings",
-        f"{counted(len(settings.annotators), 'rater')}, {settings.annotators_per_item} per pair, did not know which "
+        f"{plural(len(settings.annotators), 'rater')}, {settings.annotators_per_item} per pair, did not know which "
         "answer was the chosen one. Means and tests are over pairs, which have equal weight in the tests; they hold "
         f"for these raters. Equal general quality, within {settings.margin:g} points, is tested by two one-sided "
         "t-tests per dimension, the difference in the rubric by a paired t-test. The margin was fixed before the "

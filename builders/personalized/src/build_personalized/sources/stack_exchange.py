@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from pluralbench_release import Source, counted
+from pluralbench_release import Source
 from pluralbench_release.errors import SourceError
+from pluralbench_runs import plural
 
 from build_personalized.recipe import SourceTable, public_source, site_of
 from build_personalized.sources.dump import STEP, Drop, first_tag, license_note, open_posts, post_text, profile_post
@@ -44,7 +45,7 @@ def load(paths: Sequence[Path], source: SourceTable, scratch: Path) -> LoadedQue
 
 def _users_with_few(posts: sqlite3.Connection, least: int) -> list[Drop]:
     query = "SELECT site, user FROM post GROUP BY site, user HAVING count(*) < ?"
-    reason = f"user with fewer than {counted(least, 'question')}"
+    reason = f"user with fewer than {plural(least, 'question')}"
     return [(site, STEP, reason, f"{site}-user-{user}") for site, user in posts.execute(query, (least,))]
 
 

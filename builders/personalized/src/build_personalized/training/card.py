@@ -3,8 +3,9 @@
 from typing import Any
 
 import polars as pl
-from pluralbench_release import Card, Section, counted, markdown_table, text_table
+from pluralbench_release import Card, Section, markdown_table, text_table
 from pluralbench_release.audit import wins_text
+from pluralbench_runs import plural
 
 from build_personalized.card import drops_table
 from build_personalized.training.recipe import HAND_WRITTEN, NO_MODEL, TrainingRecipe
@@ -84,12 +85,12 @@ def card(recipe: TrainingRecipe, figures: dict[str, Any]) -> Card:
     """Return the dataset card of a release."""
     audit = "\n\n".join(f"### {title}\n\n{markdown_table(table)}" for title, table in figures_tables(figures).items())
     against = figures["contamination"]["against"]
-    compared = ", ".join(f"`{entry['location']}` ({counted(entry['questions'], 'question')})" for entry in against)
+    compared = ", ".join(f"`{entry['location']}` ({plural(entry['questions'], 'question')})" for entry in against)
     shown = ", ".join(f"{name} {share:g}" for name, share in recipe.splits.shares.items())
     division = "as in the source" if recipe.splits.own else f"by the seed ({shown})"
     built = (
-        f"{counted(figures['source_pairs'], 'pair')} of the sources gave {counted(figures['pairs'], 'pair')} of "
-        f"{counted(figures['users'], 'user')}. Users, not rows, are assigned to splits, {division}. "
+        f"{plural(figures['source_pairs'], 'pair')} of the sources gave {plural(figures['pairs'], 'pair')} of "
+        f"{plural(figures['users'], 'user')}. Users, not rows, are assigned to splits, {division}. "
         f"{persona_note(recipe)} "
         + (f"Each has at most {recipe.persona.word_limit} words. " if recipe.persona.provider != NO_MODEL else "")
         + (f"It contains no question of {compared}. " if against else "It was compared with no benchmark. ")

@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from pluralbench_measures.bootstrap import CONFIDENCE
+from pluralbench_runs import plural
 
 from pluralbench.errors import EvaluationError
 from pluralbench.reports.downstream import of_rewards, shown_metric
@@ -63,7 +64,7 @@ def curves(run: Downstream, among: Iterable[str] = ()) -> Figure:
         if both
         else ""
     )
-    return style.heading(figure, title, f"{run.result.sampling.prompts:,} prompts.{judge}{level}{bands}{gains}")
+    return style.heading(figure, title, f"{plural(run.result.sampling.prompts, 'prompt')}.{judge}{level}{bands}{gains}")
 
 
 def _by_k(ax: Axes, run: Downstream, models: Sequence[Series], metric: str) -> None:

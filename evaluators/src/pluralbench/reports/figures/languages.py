@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from pluralbench_runs import plural
 
 from pluralbench.reports.figures import Figure, style
 from pluralbench.reports.figures.fonts import language_label, readable, short_name
@@ -264,8 +265,9 @@ def _instances(models: Sequence[RunSeries]) -> Figure | None:
     raters = " to ".join(str(n) for n in dict.fromkeys((labels["raters"].min(), labels["raters"].max())))
     high = int((kappas >= style.SUBSTANTIAL).sum())
     note = (
-        f"{len(kappas):,} items in {labels['config'].n_unique()} languages: labels of {raters} models in the language "
-        f"and in English. At {style.SUBSTANTIAL:.2f} or above: {high:,} ({high / len(kappas):.0%})."
+        f"{plural(len(kappas), 'item')} in {plural(labels['config'].n_unique(), 'language')}: labels of {raters} "
+        f"models in the language and in English. At {style.SUBSTANTIAL:.2f} or above: "
+        f"{high:,} ({high / len(kappas):.0%})."
     )
     if undefined:
         note += f" Not shown: {undefined:,} with undefined kappa, where all models give the same label in both."

@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 
 from pluralbench_measures.bootstrap import CONFIDENCE
+from pluralbench_runs import plural
 
 from pluralbench.metrics.personalize import BINS, MEASURES
 from pluralbench.reports.figures import Axes, Figure, style
@@ -79,7 +80,8 @@ def context_figure(run: Personalized, name: str) -> Figure:
     title = f"{described.title}: accuracy by amount of user context"
     few = " Hollow: fewer than 10 users." if any(one.few for one in every) else ""
     note = (
-        f"{Path(readable(config.backbone.name)).name}, {described.items:,} pairs of {described.users:,} users. "
+        f"{Path(readable(config.backbone.name)).name}, {plural(described.items, 'pair')} of "
+        f"{plural(described.users, 'user')}. "
         f"Up to {BINS} bins with equal numbers of pairs. Whiskers: {CONFIDENCE:.0%} intervals over users.{few} "
         "Dashed: chance."
     )
