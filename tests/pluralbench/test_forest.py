@@ -10,6 +10,7 @@ from drawn_figures import markers, report_figures, said, values, whiskers
 from figure_runs import PARTS, REFERENCES, benchmark_run, persona_run, with_references
 from made_runs import changed
 from matplotlib.colors import to_hex
+from matplotlib.text import Text
 from pluralbench.data.benchmarks import PERSONA_JUDGE
 from pluralbench.reports.figures.theme import PAPER
 
@@ -83,3 +84,15 @@ def test_a_model_has_one_look_in_all_figures(tmp_path: Path) -> None:
     assert len(looks) == 3
     assert all(len(found) == 1 for found in looks.values())
     assert len(set().union(*looks.values())) == 3
+
+
+def test_a_long_word_above_a_panel_is_whole_and_no_wider_than_its_panel(monkeypatch: pytest.MonkeyPatch) -> None:
+    word = "Otorhinolaryngological" * 2
+    monkeypatch.setitem(PARTS, "personalized", {word: [None], "two": [None]})
+    figure = report_figures([benchmark_run(n, "personalized") for n in range(5)], "forest_personalized")[
+        "forest_personalized"
+    ]
+    panels: Any = [ax for ax in figure.axes if word in ax.get_title(loc="left")]
+    assert len(panels) == 1
+    [title] = [text for text in panels[0].findobj(Text) if text.get_text() == word]
+    assert title.get_window_extent().width < 1.2 * panels[0].get_window_extent().width

@@ -10,10 +10,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
+    from matplotlib.text import Text
 else:
-    Axes = Axis = Figure = Any
+    Axes = Axis = Figure = Text = Any
 
 Make = Callable[[], Figure | None]
 """A function that draws a figure; it returns None if there is nothing to show."""
 
-__all__ = ["Axes", "Axis", "Figure", "Make"]
+__all__ = ["Axes", "Axis", "Figure", "Make", "Text"]

@@ -90,13 +90,14 @@ def _calibration(models: Sequence[RunSeries]) -> Figure | None:
     titles = [folded(model.label, 22) for model in shown]
     above = 0.42 + 0.16 * max(title.count("\n") + 1 for title in titles)
     figure, panels = style.grid(side, side, len(shown), across, beside=0.25, above=above)
+    texts = []
     for number, (ax, one, name) in enumerate(zip(panels, shown, titles, strict=True)):
         column = number % across
         ax.set(xlim=(48, 102), ylim=(-4, 104), xticks=[50, 75, 100], yticks=[0, 25, 50, 75, 100])
         ax.plot([50, 100], [50, 100], color=SOFT, linewidth=0.8, linestyle="--", zorder=1)
         ax.tick_params(labelleft=column == 0)
         title = f"{name}\n" * (len(shown) > 1) + f"ECE {one.run.estimate('ece', 'pooled').value:.3f}"
-        ax.set_title(title, fontsize=8)
+        texts.append(ax.set_title(title, fontsize=8))
         points = _bins(one.run)
         ax.plot([x for x, _ in points], [y.value or 0.0 for _, y in points], color=one.color, linewidth=0.8, zorder=1.5)
         for x, y in points:
@@ -105,6 +106,7 @@ def _calibration(models: Sequence[RunSeries]) -> Figure | None:
             ax.set_ylabel("Correct pairs (%)")
         if number + across >= len(shown):
             ax.set_xlabel("Sigmoid of the difference (%)")
+    style.fit(texts, side + 0.15)
     note = (
         "Pairs in five equal bins of score difference: sigmoid of the mean difference, and correct pairs. "
         "ECE: expected calibration error. Dashed: perfect calibration. "

@@ -86,17 +86,17 @@ def part_labels(names: Iterable[str]) -> dict[str, str]:
 
 
 def folded(text: str, width: int, lines: int = 3, below: str = "") -> str:
-    """Wrap a text; a Han character counts as two letters.
+    """Wrap a text between words; a Han character counts as two letters, and a line may end after each.
 
     Args:
-        width: Letters in a line.
+        width: Letters in a line; a longer word has a line of its own, which `style.fit` makes smaller.
         lines: Maximum number of lines; a longer text ends with an ellipsis.
         below: Text of a further line.
     """
     wrapped = [""]
     for word in filter(None, re.findall(r"[^\s_/-]*[\s_/-]*", " ".join(text.split()))):
-        # A word that is longer than a line is split into parts of equal length, so that no part is a single letter.
-        count = max(1, -(-_cells(word.rstrip()) // width))
+        # Han that is longer than a line is split into parts of equal length, so that no part is a single character.
+        count = max(1, -(-_cells(word.rstrip()) // width)) if _cells(word) > len(word) else 1
         size = -(-len(word) // count)
         for part in (word[place : place + size] for place in range(0, len(word), size)):
             if _cells((wrapped[-1] + part).rstrip()) <= width or not wrapped[-1]:

@@ -193,18 +193,19 @@ def _panels(models: Sequence[RunSeries], blocks: Sequence[Sequence[Part]]) -> tu
     across = min(ACROSS, len(parts))
     width = min(WIDEST, (PANELS + APART) / across - APART)
     figure, panels = style.grid(width, each, len(parts), across, beside=APART, above=ABOVE)
-    limits = _limits(models, parts)
+    limits, titles = _limits(models, parts), []
     for number, (ax, part) in enumerate(zip(panels, parts, strict=True)):
         ax.set_xlim(limits)
         style.lines(ax, [model.label if number % across == 0 else "" for model in models])
         ax.locator_params(axis="x", nbins=4, steps=STEPS)
         ax.grid(axis="x")
         title = folded(part.short or part.label, int(BROAD * width), lines=2)
-        ax.set_title(title, fontsize=8, fontweight="bold" if number == 0 else "normal")
+        titles.append(ax.set_title(title, fontsize=8, fontweight="bold" if number == 0 else "normal"))
         for at, model in enumerate(models):
             _dot(ax, at, 1.0, part, model)
         if number == across - 1:
             style.legend(ax, models[:1], _marks(models, parts))
+    style.fit(titles, width + APART / 2)
     return figure, parts
 
 

@@ -27,7 +27,7 @@ PLAN, RAW, PERSONA, *OTHERS = COLORS
 OF_MODE = {NONE: SOFT, "raw": RAW, "plan": PLAN, "persona": PERSONA}
 LABELS = {NONE: "none", "raw": "posts", "plan": "plan", "persona": "persona"}
 BAR, HIGH, BETWEEN = 0.3, 2.4, 0.35  # inches of a bar, of a panel, and between panels
-LETTERS, LONGEST_WORD = 11, 16  # letters of a title in an inch; a longer word of a title may be split
+LETTERS, LONGEST_WORD = 11, 16  # letters of a title in an inch; a longer word is set smaller
 MOST = 4  # panels at most besides the first
 OVERALL = Place("overall", "overall")
 
@@ -82,17 +82,20 @@ def _figure(sheet: Sheet, models: Sequence[Sequence[ModeRun]], families: Mapping
     width = max(BAR * (len(modes) + 1) * len(panels[0]), min(longest, LONGEST_WORD) / LETTERS)
     figure, every_ax = style.grid(width, HIGH, len(panels), len(panels), beside=BETWEEN)
     colors = _colors(modes)
+    shown = []
     for number, (ax, place, title, panel) in enumerate(zip(every_ax, places, titles, panels, strict=True)):
         _draw(ax, panel, modes, colors)
         of_coin = place._replace(metric="overall_of_coin" if place is OVERALL else "coin")
         coin = style.mean(_at(own[0].run, of_coin) for own in models)
         if coin is not None:
             ax.axhline(coin, color=SOFT, linewidth=0.9, linestyle=":", zorder=1.5)
-        ax.set_title(folded(title, round(LETTERS * width), lines=3), fontsize=8)
+        shown.append(ax.set_title(folded(title, round(LETTERS * width), lines=3), fontsize=8))
+        style.fit(ax.get_xticklabels(), 0.95 * width / len(panel))
         if number == 0:
             ax.set_ylabel("Accuracy (%)")
         else:
             ax.set_yticklabels([])
+    style.fit(shown, width + BETWEEN / 2)
     _legend(ax, modes, colors)
     several = any(len(bar.points) > 1 for own in panels[0].values() for bar in own.values())
     dots = " Bars: family means. Dots: the models of a family." if several else ""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 from pluralbench_runs import plural
 
-from pluralbench.reports.figures import Axes, Axis, Figure
+from pluralbench.reports.figures import Axes, Axis, Figure, Text
 from pluralbench.reports.figures.fonts import GENERIC, LETTERS, families, readable, set_fonts
 from pluralbench.reports.figures.series import RunSeries, Series
 from pluralbench.reports.figures.theme import BAND, INK, LINE, PAPER, SOFT
@@ -216,6 +216,15 @@ def tick(axis: Axis, places: Sequence[float], labels: Sequence[str], **style: An
     """Label an axis without tick marks."""
     axis.set_ticks(places, labels, **style)
     axis.set_tick_params(length=0)
+
+
+def fit(texts: Sequence[Text], inches: float) -> None:
+    """Make texts smaller, all to one size, until the widest fits; words are not broken."""
+    for text in texts:
+        text.set_fontfamily(families(text.get_text()))
+    widest = max(text.get_window_extent().width / text.figure.dpi for text in texts)
+    for text in texts:
+        text.set_fontsize(float(text.get_fontsize()) * min(1.0, inches / widest))
 
 
 def dashed(line: Callable[..., object], at: float, how: str = "--") -> None:
