@@ -68,6 +68,7 @@ def folder(tmp_path: Path) -> str:
     folder = tmp_path / "model"
     folder.mkdir()
     (folder / "model.safetensors").write_text("weights", encoding="utf-8")
+    (folder / "config.json").write_text("{}", encoding="utf-8")
     return str(folder)
 
 
@@ -475,6 +476,7 @@ def test_two_models_of_one_name_have_directories_of_their_own(
     for place, folder in enumerate(folders):
         folder.mkdir(parents=True)
         (folder / "model.safetensors").write_text(f"weights {place}", encoding="utf-8")
+        (folder / "config.json").write_text("{}", encoding="utf-8")
     done = [pluralbench.suite(str(folder), small, only=["a"]) for folder in folders]
     assert done[0].path.name == "small-model"
     assert done[1].path.name.startswith("small-model-")
