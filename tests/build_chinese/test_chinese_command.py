@@ -99,6 +99,7 @@ def test_its_digests_repeat(sample: tuple[Path, str]) -> None:
         assert content_digest(rows(release, config).reverse()) == DIGESTS[config]
 
 
+@pytest.mark.heavy
 def test_the_same_again_changes_nothing_and_repeats_no_call(run: Run, sample: tuple[Path, str], tmp_path: Path) -> None:
     dist = shutil.copytree(sample[0], tmp_path / "dist")
     status, said = run("--out", dist / NAME)

@@ -272,6 +272,7 @@ def test_the_card_without_distant_supervision(card: Built) -> None:
     assert "the reward model agrees" not in figures["preference"]["steps"]
 
 
+@pytest.mark.heavy
 def test_the_card_without_length_debiasing(card: Built) -> None:
     text, figures, _ = card("--no-distant", "--no-length")
     numbers_in(text, figures)

@@ -206,6 +206,7 @@ def project(tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
 Project = tuple[list[object], ChatServer]
 
 
+@pytest.mark.heavy
 def test_a_build_trains_once_and_a_rebuild_not_at_all(
     run: Run, project: Project, base: Path, tmp_path: Path, trainings: list[Path]
 ) -> None:
@@ -335,6 +336,7 @@ def longer_wins() -> Iterator[int]:
             yield (len(better) > len(worse)) - (len(better) < len(worse))
 
 
+@pytest.mark.heavy
 def test_a_variant_that_cannot_be_trained_leaves_the_others(run: Run, project: Project) -> None:
     words, _ = project
     status, said = run(*words, "--limit", "2", "--out", "out", "--ablate")

@@ -200,6 +200,7 @@ def test_without_distant_supervision_cycles_are_resolved(case: Case) -> None:
     assert made.votes[IN_A_CYCLE] == len(strict(case)) - len(stay)
 
 
+@pytest.mark.heavy
 @given(cases(), STRATEGIES, MARGINS, SEEDS, st.randoms(use_true_random=False))
 def test_the_order_of_prompts_votes_and_rewards_changes_nothing(
     case: Case, strategies: PreferenceTable, margin: float, seed: int, draw: Random

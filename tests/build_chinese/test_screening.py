@@ -238,6 +238,7 @@ def test_nothing_but_responses_changes() -> None:
     assert (empty.height, drops.height) == (0, 0)
 
 
+@pytest.mark.heavy
 @given(st.permutations(range(6)))
 @settings(max_examples=10)
 def test_the_order_of_the_prompts_changes_nothing_but_the_order(order: list[int]) -> None:
@@ -248,6 +249,7 @@ def test_the_order_of_the_prompts_changes_nothing_but_the_order(order: list[int]
     assert drops_again.sort("response").equals(drops.sort("response"))
 
 
+@pytest.mark.heavy
 def test_long_texts_are_screened() -> None:
     # A pattern that goes back and forth would take hours, which the timeout of the tests ends.
     pieces = [

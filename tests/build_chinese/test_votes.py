@@ -79,6 +79,7 @@ def test_each_two_responses_are_voted_on_once(taxonomy: Taxonomy) -> None:
     assert voted([unlabeled(9, count=1)], taxonomy).rows() == voted([], taxonomy).rows() == []
 
 
+@pytest.mark.heavy
 @given(st.permutations(ROWS), st.permutations(range(5)))
 @settings(max_examples=25)
 def test_the_order_of_prompts_and_responses_changes_nothing(

@@ -191,6 +191,7 @@ def test_another_number_of_texts_than_were_sent_is_not_believed(run: Run, tmp_pa
 # ---- Killed
 
 
+@pytest.mark.heavy
 def test_a_killed_build_goes_on_and_asks_for_no_recorded_text_again(run: Run, tmp_path: Path) -> None:
     pairs, messages = rows(16, 1350), 9  # 48 texts, three a message
     answers: dict[str, str] = {}

@@ -163,6 +163,7 @@ def own(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.heavy
 def test_own_sources_are_built_rebuilt_and_rebuilt_from_elsewhere(
     run: Run, own: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

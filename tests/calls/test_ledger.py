@@ -152,6 +152,7 @@ def test_equal_content_exports_as_equal_bytes(tmp_path: Path) -> None:
     assert read_ledger(one)["key"].is_sorted()
 
 
+@pytest.mark.heavy
 def test_a_ledger_may_be_larger_than_what_is_read_of_strangers_tables(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

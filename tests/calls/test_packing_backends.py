@@ -281,6 +281,7 @@ def made(key: str, text: str, tokens: int) -> Answer:
     return Answer(key, "translation", "here", "", "answer", text, "m", "", tokens, 1, "2026-01-01T00:00:00+00:00")
 
 
+@pytest.mark.heavy
 @given(st.lists(st.integers(0, 60), max_size=40), st.integers(1, 9))
 @settings(max_examples=12)
 def test_slices_of_any_size_give_the_same(keys: list[int], size: int) -> None:

@@ -101,6 +101,7 @@ def test_a_kill_loses_no_answer_and_none_is_asked_again(tmp_path: Path) -> None:
         assert len(server.requests) <= CALLS + kills * CONCURRENCY
 
 
+@pytest.mark.heavy
 def test_a_ledger_that_was_killed_at_birth_can_be_opened(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", OPENING, str(tmp_path)], env=environment(), timeout=60, check=True)
     paths = sorted(tmp_path.glob("killed-at-??"))

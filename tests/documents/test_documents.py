@@ -185,20 +185,6 @@ ELSEWHERE = {
     "--benchmark personalized": "--data dist/personalized-rewardbench",
     "--benchmark multilingual": "--data dist/multilingual-rewardbench",
 }
-HEAVY = (
-    "--html",
-    "--reward-base",
-    "path/to/model",
-    "path/to/policy",
-    "pluralbench best-of-n",
-    "pluralbench judge local",
-    "pluralbench optimize",
-    "pluralbench personalize",
-    "pluralbench plan",
-    "pluralbench score",
-    "pluralbench study",
-    "pluralbench train",
-)
 
 
 @dataclass(frozen=True)
@@ -328,9 +314,11 @@ def _as_a_shell_expands_it(word: str, folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.glob(word)) if "*" in word else [word]
 
 
-def marks(text: str) -> list[pytest.MarkDecorator]:
-    heavy = [pytest.mark.heavy, pytest.mark.timeout(1800)]
-    return heavy * any(part in text for part in HEAVY)
+def marks(where: str, text: str = "") -> list[pytest.MarkDecorator]:
+    """The README's commands stand for all, but for the embedded model's minute."""
+    if where.startswith("README.md") and "score" not in text:
+        return []
+    return [pytest.mark.heavy, pytest.mark.timeout(1800)]
 
 
 def run() -> dict[str, str]:
@@ -342,7 +330,7 @@ def run() -> dict[str, str]:
 def first() -> set[str]:
     """What runs first of each executable, what is not heavy before what is, and the first Python block."""
     of: dict[str, str] = {}
-    for text in sorted(run(), key=lambda text: bool(marks(text))):
+    for text in sorted(run(), key=lambda text: bool(marks(run()[text], text))):
         of.setdefault(text.partition(" ")[0], text)
     return {*of.values(), found("python")[0].code}
 
@@ -362,7 +350,7 @@ def test_no_exception_is_left_over() -> None:
     asked = lines()
     shown = [block.code for document in DOCUMENTS for block in blocks(document)]
     assert [line for line in NOT_RUN if line not in asked] == []
-    assert [part for part in (*ELSEWHERE, *HEAVY) if not any(part in line for line in asked)] == []
+    assert [part for part in ELSEWHERE if not any(part in line for line in asked)] == []
     assert [part for part in SHOWN if not any(code.startswith(part) for code in shown)] == []
 
 
@@ -374,7 +362,7 @@ def test_what_is_installed_and_run_exists() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", [pytest.param(line, id=f"{where} {line}", marks=marks(line)) for line, where in run().items()]
+    "line", [pytest.param(line, id=f"{where} {line}", marks=marks(where, line)) for line, where in run().items()]
 )
 def test_a_command_runs(
     line: str, project: Path, services: Services, forked: Command, request: pytest.FixtureRequest
@@ -415,7 +403,7 @@ def told(text: str) -> str:
 
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, id=page.stem, marks=marks(TOLD_BY[page.name][0])) for page in PAGES if page.name in TOLD_BY],
+    [pytest.param(page, id=page.stem, marks=marks(page.name)) for page in PAGES if page.name in TOLD_BY],
 )
 def test_a_tutorial_prints_what_it_shows(page: Path, tmp_path: Path, forked: Command) -> None:
     """Its commands that `TOLD_BY` names run in order on the files that it shows."""
@@ -440,7 +428,7 @@ def test_every_tutorial_that_shows_what_is_printed_is_tried() -> None:
 
 
 @pytest.mark.parametrize(
-    "block", [pytest.param(block, id=block.where, marks=marks(block.code)) for block in found("python")]
+    "block", [pytest.param(block, id=block.where, marks=marks(block.where)) for block in found("python")]
 )
 def test_python_runs(block: Block, project: Path, services: Services, forked: Command) -> None:
     if "score(" in block.code:
@@ -454,6 +442,7 @@ def test_python_runs(block: Block, project: Path, services: Services, forked: Co
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.heavy
 def test_a_file_of_settings_is_that_of_a_command() -> None:
     assert {name for name in settings() if not any(name in line for line in lines())} == {"swahili.toml"}
 
@@ -467,7 +456,7 @@ def test_a_line_of_languages_is_a_new_language() -> None:
 @pytest.mark.parametrize(
     "block",
     [
-        pytest.param(block, id=block.where)
+        pytest.param(block, id=block.where, marks=marks(block.where))
         for block in found("toml")
         if not block.file and block not in settings().values()
     ],

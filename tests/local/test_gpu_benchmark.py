@@ -17,6 +17,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Any:
     return import_module("gpu")
 
 
+@pytest.mark.heavy
 def test_the_table_has_every_strategy(gpu: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report = tmp_path / "gpu.md"
     gpu.command(rounds=1, model=["1b"], device="cpu", size=1e-4, minutes=1.0, report=report, seed=1)

@@ -167,6 +167,7 @@ def test_truncate_prompt_goes_on_with_the_next_message_or_says_why_not(llama: Cl
     assert "an answer alone" not in scored.dropped.get(0, "")
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("overflow", ["error", "drop", "truncate-left", "truncate-prompt"])
 def test_a_prompt_of_two_hundred_thousand_tokens_is_tokenized_a_few_times_only(
     llama: Classifier, overflow: Overflow, monkeypatch: pytest.MonkeyPatch

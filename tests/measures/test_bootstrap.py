@@ -53,6 +53,7 @@ def test_a_difference_has_the_interval_of_its_resamples() -> None:
     assert found.high == pytest.approx(0.95)
 
 
+@pytest.mark.heavy
 def test_measuring_needs_no_torch_and_no_scipy_before_it_is_used() -> None:
     code = (
         "import sys\n"

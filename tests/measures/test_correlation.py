@@ -152,6 +152,7 @@ def test_a_p_value_is_the_share_of_all_orders_that_agree_as_well(sides: tuple[li
             assert test.p_values[name] == pytest.approx(fmean(every[name] >= observed[name] - 1e-9))
 
 
+@pytest.mark.heavy
 def test_nine_models_have_all_their_orders_and_ten_have_some_of_them() -> None:
     nine = permutation_test(np.arange(9.0), np.arange(9.0), 0)
     assert (nine.exact, nine.orders) == (True, 362_880)

@@ -302,6 +302,7 @@ def test_a_changed_model_is_no_likely_cause_but_refused(
     assert "is not the model that" in agreement.not_rescored
 
 
+@pytest.mark.heavy
 def test_rounding_is_named_and_strange_scores_have_no_cause(
     scored: Run, rows: Rows, model: str, tmp_path: Path
 ) -> None:

@@ -27,6 +27,7 @@ READERS = {
     "check runs --data pairs.jsonl --json": "",
 }
 """The commands, and the file in which each shows the runs; the terminal without one."""
+QUICK = ("report runs --format table", "check runs --data pairs.jsonl")
 
 
 def _in_json(name: str, change: Callable[[Any], object]) -> Change:
@@ -120,7 +121,9 @@ def _named(said: str) -> dict[str, str]:
     return {name: own[0] for name, own in lines.items()}
 
 
-@pytest.mark.parametrize("line", READERS)
+@pytest.mark.parametrize(
+    "line", [pytest.param(line, marks=[pytest.mark.heavy] * (line not in QUICK)) for line in READERS]
+)
 def test_commands(line: str, made: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(made)
     status, said = in_process("pluralbench", main, monkeypatch, capsys)(*line.split())
@@ -133,6 +136,7 @@ def test_commands(line: str, made: Path, monkeypatch: pytest.MonkeyPatch, capsys
     assert [name for name in GOOD if name not in shown] == []
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "read",
     [

@@ -198,6 +198,7 @@ def silent_metrics(tried: Tried) -> Iterator[str]:
     path.write_text(text, encoding="utf-8")
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_value_of_a_run_is_seen_when_changed_or_listed(made: dict[str, Run], tmp_path: Path, kind: str) -> None:
     tried = Tried(made[kind], tmp_path)

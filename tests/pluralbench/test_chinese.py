@@ -147,6 +147,7 @@ def longer(row: Row) -> list[int]:
     return [length[a] - length[b] for a in length for b in length if row["rank"][a] < row["rank"][b]]
 
 
+@pytest.mark.heavy
 def test_a_judge_is_asked_about_every_pair_in_both_orders(run: Command, judge: ChatServer, tmp_path: Path) -> None:
     data, out = published(tmp_path / "bench"), tmp_path / "run"
     words = ("judge", "j", "--benchmark", "chinese", "--data", data, "--base-url", judge.base_url, "--out", out)
@@ -210,6 +211,7 @@ def test_a_judge_that_rates_is_counted_like_a_reward_model(run: Command, tmp_pat
         assert len(server.requests) == 2 * 2 * 8 * 5
 
 
+@pytest.mark.heavy
 def test_the_report_has_a_row_for_each_category(run: Command, tmp_path: Path) -> None:
     out = tmp_path / "run"
     made = verbs.score(by_length, benchmark="chinese", data=published(tmp_path / "bench"), out=out)

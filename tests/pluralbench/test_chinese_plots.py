@@ -91,6 +91,7 @@ def test_cells_of_many_models_are_those_of_the_metrics() -> None:
     assert "Intervals: see the table." in said(figure)
 
 
+@pytest.mark.heavy
 def test_the_calibration_has_a_panel_for_each_model_that_scores() -> None:
     bounded = changed(chinese_run(4, model="a-rating"), model__kind="function")
     probability = changed(chinese_run(5, model="a-softmax"), model__label="softmax:-1")
@@ -132,6 +133,7 @@ def test_a_config_of_any_name_is_a_file(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["p"]
 
 
+@pytest.mark.heavy
 def test_a_category_that_no_font_has_is_named_in_english(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(fonts, "_installed", list)
     monkeypatch.setattr(fonts, "_newly_installed", list)

@@ -240,6 +240,7 @@ def test_a_bad_option_of_judge_is_named(
     assert left(tmp_path) == ["p.jsonl"]
 
 
+@pytest.mark.heavy
 def test_the_installed_command_shows_its_verbs_and_says_mistakes_in_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "empty.csv").write_text("", encoding="utf-8")
     cases = [["--help"], ["score", "m", "--benchmark", "pairs", "--data", "empty.csv"], ["score", "m"]]

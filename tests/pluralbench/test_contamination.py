@@ -188,6 +188,7 @@ def prompts_in(dataset: Path, columns: list[str], *, ngram: int = 13) -> Contami
     )
 
 
+@pytest.mark.heavy
 def test_the_recorded_overlaps_of_published_benchmarks_come_out() -> None:
     recorded = json.loads(suite_file("contamination/overlaps.json").read_text())["on_the_files_of_this_folder"]
     data = {"rm-bench": "rm_bench/sample.jsonl", "llmbar": "llmbar/test.jsonl"}

@@ -155,6 +155,7 @@ def test_lines_of_the_slope_chart_go_from_rank_to_rank() -> None:
     assert "Tied models share their mean rank." in words(figure).replace("\n", " ")
 
 
+@pytest.mark.heavy
 def test_the_command_draws(run: Command, tmp_path: Path) -> None:
     sides: dict[str, list[float]] = {"benchmark": [3, 1, 2, 6, 5, 4], "downstream": [0.19, 0.18, 0.2, 0.22, 0.23, 0.17]}
     paths = [

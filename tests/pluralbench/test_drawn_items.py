@@ -88,6 +88,7 @@ def test_another_item_in_the_data_moves_no_draw_elsewhere() -> None:
     assert ids(PAIRS, parts(SIZES), 40) != ids(PAIRS, parts(SIZES), 40, seed=1)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("overall", ["items", "configs"])
 def test_the_mean_over_all_draws_is_the_number_of_all_items(overall: str) -> None:
     """Six items of a small and a large subset, of which the rounded shares of four alone would give another mean."""
@@ -327,6 +328,7 @@ def test_groups_of_subsets_keep_the_sizes_of_all_items(tmp_path: Path) -> None:
     assert [one.drawn for one in drawn.items.strata] == [3, 3, 3, 3, 1]
 
 
+@pytest.mark.heavy
 def test_intervals_of_real_models_hold_their_full_scores() -> None:
     """95 % intervals of 100 drawn items of RewardBench, for 82 reward models."""
     if not RECORDED.exists():

@@ -102,7 +102,10 @@ FIGURES: dict[str, Callable[[Path], Makes]] = {
 }
 
 
-@pytest.mark.parametrize("what", FIGURES)
+MANY = ("four models", "twelve models", "all languages", "five judges")
+
+
+@pytest.mark.parametrize("what", [pytest.param(what, marks=[pytest.mark.heavy] * (what in MANY)) for what in FIGURES])
 def test_every_figure_can_be_read(what: str, tmp_path: Path) -> None:
     figures = drawn(FIGURES[what](tmp_path))
     assert figures
@@ -110,6 +113,7 @@ def test_every_figure_can_be_read(what: str, tmp_path: Path) -> None:
         check_texts(figure, stem)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "makes_of",
     [of_one_model, FIGURES["one judge"], of_scores, of_axis],

@@ -67,6 +67,7 @@ def test_what_is_missing_and_what_is_unlike_is_said() -> None:
     assert "The runs are on different data." in shown
 
 
+@pytest.mark.heavy
 def test_a_model_has_one_look_in_all_figures(tmp_path: Path) -> None:
     # Ranks differ between the benchmarks, and the first model is only on some of them.
     runs = [benchmark_run(n, benchmark) for benchmark in ("pairs", "personalized", "multilingual") for n in (2, 0, 1)]

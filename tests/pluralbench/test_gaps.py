@@ -136,6 +136,7 @@ def test_empty_responses_are_refused_dropped_or_scored(
         assert run.config.data.empty == ("q1", "q4")
 
 
+@pytest.mark.heavy
 def test_a_prompt_of_200_000_tokens_is_refused_or_cut(
     score: Callable[..., Run], model: str, pairs: Callable[..., Rows], tmp_path: Path
 ) -> None:

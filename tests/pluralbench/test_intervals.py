@@ -94,6 +94,7 @@ def test_the_interval_holds_the_truth_about_as_often_as_it_says() -> None:
     assert sum(low <= truth <= high for low, high in alone) / 100 < 0.90, "rows taken as independent promise too much"
 
 
+@pytest.mark.heavy
 def test_a_mean_over_configs_has_the_interval_of_that_mean() -> None:
     generator = np.random.default_rng(3)
     covered = 0

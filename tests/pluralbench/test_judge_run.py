@@ -101,6 +101,7 @@ def orders(requests: list[dict[str, Any]]) -> dict[str, bool]:
     return {text.split("</question>")[0]: "right" in shown(body)[0] for text, body in zip(texts, requests, strict=True)}
 
 
+@pytest.mark.heavy
 def test_one_order_is_drawn_by_the_seed_for_each_item_by_itself(data: Path, tmp_path: Path) -> None:
     rows = [json.loads(line) for line in data.read_text(encoding="utf-8").splitlines()]
     rows = [

@@ -130,6 +130,7 @@ def check_record(found: Downstream, talker: str, data: Path) -> None:
     assert not found.path.with_name("out.work").exists()
 
 
+@pytest.mark.heavy
 def test_stopped_while_it_is_judged_it_is_not_optimised_again(
     run: Command, words: list[Any], tmp_path: Path, scored: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,6 +170,7 @@ def test_stopped_while_it_is_judged_it_is_not_optimised_again(
     )
 
 
+@pytest.mark.heavy
 def test_other_prompts_to_optimise_on(run: Command, words: list[Any], tmp_path: Path) -> None:
     other = people_file(tmp_path / "other.jsonl", 4, seed=5)
     one_step = [*words, "--max-steps", "1"]

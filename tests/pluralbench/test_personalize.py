@@ -106,6 +106,7 @@ def test_others_profiles_are_shown_to_the_models_with_one(done: Personalized) ->
     assert not own["margin"].equals(others["margin"])
 
 
+@pytest.mark.heavy
 def test_both_contrasts_of_the_paper_come_from_one_run(language_models: Folders, data: Path, tmp_path: Path) -> None:
     done = carried_out(language_models(), data, tmp_path / "run", methods=("bt", "synthesizeme"), persona=True)
     assert done.result.conditions == ("without", "posts", "with")

@@ -110,6 +110,7 @@ def test_figures_are_those_that_have_data(tmp_path: Path) -> None:
         draw([empty], tmp_path / "p")
 
 
+@pytest.mark.heavy
 def test_threads_that_draw_at_once_make_the_same_bytes(tmp_path: Path) -> None:
     some = pl.col("group").is_in(["overall", "excluded", "config"]) & pl.col("metric").is_in(["overall", "accuracy"])
     runs = [kept(run, some) for run in several(1, SOME)]
@@ -129,6 +130,7 @@ def with_gaps() -> list[Run]:
     return [kept(put(first, own, None, None, None), ~at("accuracy", "config", config="hin_Deva")), *others]
 
 
+@pytest.mark.heavy
 def test_what_is_missing_is_a_dash_and_never_a_number() -> None:
     complete, gaps = report_figures(several(3)), report_figures(with_gaps())
     missing = {"languages": 1 + 1 + 1 + 3, "dimensions": 1, "translation": 1, "drop": 1, "consistency": 1 + 3}
@@ -146,6 +148,7 @@ def test_what_is_missing_is_a_dash_and_never_a_number() -> None:
     assert len(hatched) == missing["languages"]
 
 
+@pytest.mark.heavy
 def test_cells_and_their_order_are_those_of_the_metrics() -> None:
     runs = several(12)
     figure = drawn(runs, "languages")
@@ -186,6 +189,7 @@ def test_small_differences_from_english_look_small(width: float, least: float) -
     assert f"Their median width is {100 * width:.1f} points." in said(figure)
 
 
+@pytest.mark.heavy
 def test_models_of_different_languages_are_pointed_out() -> None:
     alike, different = report_figures(several(2, SOME)), report_figures([a_run(0, SOME), a_run(1, ALL)])
     assert [stem for stem in languages.FIGURES if stem not in alike] == ["instances"], "it needs three models"
@@ -204,6 +208,7 @@ def test_correlations_need_three_models_that_differ() -> None:
     assert [("Pearson" in text, "Spearman" in text) for text in found[1:]] == [(False, False)] * 2
 
 
+@pytest.mark.heavy
 def test_no_text_of_many_models_and_languages_lies_on_another() -> None:
     for stem, figure in report_figures(several(12)).items():
         check_texts(figure, stem)
@@ -223,6 +228,7 @@ def test_every_language_is_also_named_in_its_own_script() -> None:
     assert families["Chinese (traditional)"] != families["Chinese (simplified)"], "each has its own forms of characters"
 
 
+@pytest.mark.heavy
 def test_a_language_that_no_font_has_is_named_in_english(no_more_fonts: None, tmp_path: Path) -> None:
     assert unrendered(ALL) == ENGLISH_ONLY
     assert unrendered(["arb_Arab", "xyz_Xyzz", ENGLISH]) == []
@@ -318,6 +324,7 @@ def test_a_kappa_that_is_undefined_is_counted_and_not_drawn() -> None:
     assert not report_figures(alone, "instances")
 
 
+@pytest.mark.heavy
 def test_the_module_is_cheap_to_import() -> None:
     code = "import sys, pluralbench.reports.figures.draw; sys.exit(bool({'matplotlib', 'scipy'} & {*sys.modules}))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -84,6 +84,7 @@ def test_a_coins_exact_match_is_the_share_of_orders_that_keep_the_ranking(rank: 
     assert chance_of_match(rank) == pytest.approx(kept / len(orders))
 
 
+@pytest.mark.heavy
 def test_a_coin_gets_the_mean_over_all_orders_of_the_responses() -> None:
     """Each place of rankings by category, with ranks that tie, responses that tie and a prompt without a pair."""
     benchmark = find_benchmark("chinese")

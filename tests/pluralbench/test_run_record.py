@@ -66,6 +66,7 @@ def test_a_run_is_read_as_it_was_written(tmp_path_factory: pytest.TempPathFactor
     assert back.items.equals(run.items)
 
 
+@pytest.mark.heavy
 def test_a_run_is_of_the_schemas_that_a_command_makes(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "pluralbench.results.schemas", tmp_path], check=True)
     schemas = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}

@@ -242,6 +242,7 @@ def test_data_that_moved_is_found_and_data_that_changed_is_refused(
     assert (status, f"{data} has changed" in said) == (0, True), "what is as it was can be shown"
 
 
+@pytest.mark.heavy
 def test_data_on_the_hub_is_refused_in_a_sentence_without_a_network(made: Run, tmp_path: Path) -> None:
     record = json.loads((made.path / "run.json").read_text(encoding="utf-8"))
     record["config"]["data"] |= {"location": "org/name", "revision": "0" * 40}

@@ -110,6 +110,7 @@ def test_the_page_says_what_was_found_and_its_links_lead_somewhere(done: Study) 
     assert str(done.path) not in page
 
 
+@pytest.mark.heavy
 def test_the_page_of_runs_has_a_section_of_the_study_with_its_findings_once(done: Study) -> None:
     runs = find_runs([done.path])
     assert runs.studies == [done.path]
@@ -138,6 +139,7 @@ def test_a_study_without_a_step_has_a_section_that_says_so(done: Study, tmp_path
     assert f"This study is not complete: {step} is not a finished run; it has no run.json." in page.words
 
 
+@pytest.mark.heavy
 def test_a_finished_study_makes_nothing_again(done: Study, run: Command) -> None:
     before, written = made_in(done.path), (done.path / "README.md").read_bytes()
     # By the recipe beside the page, which is the same one.

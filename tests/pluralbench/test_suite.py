@@ -229,6 +229,7 @@ def test_the_mean_is_over_columns_whose_benchmarks_all_have_a_number(
     assert mean.estimate.value == (pytest.approx(sum(expected) / len(expected)) if expected else None)
 
 
+@pytest.mark.heavy
 def test_every_format_has_the_same_numbers(small: Path, model: str, run: Command, tmp_path: Path) -> None:
     words = ["suite", model, "--suite", small, "--device", "cpu", "--out", tmp_path / "out"]
     status, table, log = run(*words)
@@ -299,6 +300,7 @@ def test_two_suites_are_compared_by_their_benchmarks_and_means(small: Path, run:
         )
 
 
+@pytest.mark.heavy
 def test_a_server_that_dies_leaves_what_was_scored(small: Path, model: str, run: Command, tmp_path: Path) -> None:
     from engine_server import imitate
 

@@ -51,6 +51,7 @@ def learned(path: Path) -> list[tuple[list[str], list[tuple[int, int]]]]:
     return [(list(one.responses), one.pairs_to_learn()) for one in items_to_rankings(loaded)]
 
 
+@pytest.mark.heavy
 def test_the_kept_pairs_of_the_release_are_trained_on_and_lengths_stay_balanced() -> None:
     loaded = load_benchmark(
         "chinese", DataConfig(location=str(release()), configs=("preference",)), None, for_training=True
@@ -182,6 +183,7 @@ def test_the_study_of_preference_sets_shows_each_setting_of_the_papers_table(run
         assert [options[name] for name in names] == [5e-6, 0.1, 0.1, 2048]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("study", STUDIES)
 def test_a_study_of_preference_sets_runs_to_its_end(study: str, run: Command, tmp_path: Path) -> None:
     from reward_models import save_language_model

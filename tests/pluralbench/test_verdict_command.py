@@ -147,6 +147,7 @@ def test_many_judges_of_long_names_still_fit(metrics: Command, tmp_path: Path) -
     assert "(40); and 4 more." in out
 
 
+@pytest.mark.heavy
 def test_figures_are_named_where_they_do_not_disturb(metrics: Command, tmp_path: Path) -> None:
     path, folder = written(tmp_path), tmp_path / "figures"
     status, out, err = metrics(path, "--format", "json", "--plots", folder)
@@ -190,6 +191,7 @@ def test_a_threshold_off_the_scale_is_refused(metrics: Command, tmp_path: Path) 
     assert metrics(written(tmp_path), "--threshold", "101")[0] == 2
 
 
+@pytest.mark.heavy
 def test_no_figure_means_no_matplotlib(tmp_path: Path) -> None:
     """A second saved, and a table without a display's library."""
     code = (

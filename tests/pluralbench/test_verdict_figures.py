@@ -85,6 +85,7 @@ def test_settings_and_sets_have_figures_of_their_own_and_ties_none() -> None:
     }
 
 
+@pytest.mark.heavy
 def test_the_tasks_of_one_judge_share_a_panel() -> None:
     one, two = (figures(judged_rows(judges, tasks=2))["persona"] for judges in (1, 2))
     assert (len(one.axes), len(two.axes)) == (2, 2 * 2)

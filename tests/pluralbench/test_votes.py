@@ -157,6 +157,7 @@ def share(text: str) -> float:
     return float(text.rpartition("=")[2].strip().rstrip("%")) / 100
 
 
+@pytest.mark.heavy
 @needs_suite
 def test_llmbar_judges_have_their_published_statistics() -> None:
     published = {(one["judge"], one["subset"]): one for one in rows("llmbar_published_statistics.jsonl")}

@@ -166,6 +166,7 @@ def test_what_is_missing_is_said_with_how_to_install_it(
     )
 
 
+@pytest.mark.heavy
 def test_options_and_tasks_are_described_without_torch() -> None:
     code = "import sys; from pluralbench_policies import OptimizeConfig, Task; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], env=environment({}), check=False).returncode == 0
