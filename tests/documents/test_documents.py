@@ -3,8 +3,8 @@
 A console block's commands (`$`) each run by themselves, with the executables that are installed, in a folder that has
 every file and model they name, small (`project_files.py`). What is otherwise than at a user's:
 
-- What is first of each executable (and not heavy, where something is not), and the first Python block, have a process
-  of their own; the others are forked from one that has imported what they import (`children.py`), for time.
+- What is first of each executable, and the first Python block, have a process of their own; the others are forked from
+  one that has imported what they import (`children.py`), for time.
 - `uv run --group NAME ...` is the command behind it: the tests' environment has all groups. That the group, package or
   extra exists is checked.
 - A command that stands in several places runs once.
@@ -314,13 +314,6 @@ def _as_a_shell_expands_it(word: str, folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.glob(word)) if "*" in word else [word]
 
 
-def marks(where: str, text: str = "") -> list[pytest.MarkDecorator]:
-    """The README's builders stand for all; `.ci/run` also types what the README has."""
-    if where.startswith("README.md") and not text.startswith("pluralbench "):
-        return []
-    return [pytest.mark.heavy, pytest.mark.timeout(1800)]
-
-
 def run() -> dict[str, str]:
     """The commands of the console blocks that run here, and their places."""
     return {line: where for line, where in lines().items() if line not in {*NOT_RUN, *BUILDS}}
@@ -328,9 +321,9 @@ def run() -> dict[str, str]:
 
 @cache
 def first() -> set[str]:
-    """What runs first of each executable, what is not heavy before what is, and the first Python block."""
+    """What runs first of each executable, and the first Python block."""
     of: dict[str, str] = {}
-    for text in sorted(run(), key=lambda text: bool(marks(run()[text], text))):
+    for text in run():
         of.setdefault(text.partition(" ")[0], text)
     return {*of.values(), found("python")[0].code}
 
@@ -361,9 +354,9 @@ def test_what_is_installed_and_run_exists() -> None:
     assert {page: wrong for page, wrong in told.items() if wrong} == {}
 
 
-@pytest.mark.parametrize(
-    "line", [pytest.param(line, id=f"{where} {line}", marks=marks(where, line)) for line, where in run().items()]
-)
+@pytest.mark.heavy
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("line", [pytest.param(line, id=f"{where} {line}") for line, where in run().items()])
 def test_a_command_runs(
     line: str, project: Path, services: Services, forked: Command, request: pytest.FixtureRequest
 ) -> None:
@@ -401,9 +394,11 @@ def told(text: str) -> str:
     return " ".join(re.sub(r"[─━]+", "─", shown).split())
 
 
+@pytest.mark.heavy
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, id=page.stem, marks=marks(page.name)) for page in PAGES if page.name in TOLD_BY],
+    [pytest.param(page, id=page.stem) for page in PAGES if page.name in TOLD_BY],
 )
 def test_a_tutorial_prints_what_it_shows(page: Path, tmp_path: Path, forked: Command) -> None:
     """Its commands that `TOLD_BY` names run in order on the files that it shows."""
@@ -427,9 +422,9 @@ def test_every_tutorial_that_shows_what_is_printed_is_tried() -> None:
     assert {page.name for page in PAGES if printed(page)} == {*TOLD_BY}
 
 
-@pytest.mark.parametrize(
-    "block", [pytest.param(block, id=block.where, marks=marks(block.where)) for block in found("python")]
-)
+@pytest.mark.heavy
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("block", [pytest.param(block, id=block.where) for block in found("python")])
 def test_python_runs(block: Block, project: Path, services: Services, forked: Command) -> None:
     if "score(" in block.code:
         shutil.rmtree(project / "runs")  # it makes the runs that other blocks read
@@ -442,7 +437,6 @@ def test_python_runs(block: Block, project: Path, services: Services, forked: Co
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.heavy
 def test_a_file_of_settings_is_that_of_a_command() -> None:
     assert {name for name in settings() if not any(name in line for line in lines())} == {"swahili.toml"}
 
@@ -453,10 +447,12 @@ def test_a_line_of_languages_is_a_new_language() -> None:
         assert code not in LANGUAGES
 
 
+@pytest.mark.heavy
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize(
     "block",
     [
-        pytest.param(block, id=block.where, marks=marks(block.where))
+        pytest.param(block, id=block.where)
         for block in found("toml")
         if not block.file and block not in settings().values()
     ],
