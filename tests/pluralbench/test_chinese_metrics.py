@@ -50,7 +50,7 @@ def test_the_numbers_are_those_of_the_measures_alone(made: list[Prompt], legacy:
     run = measured(decisions(made), legacy=legacy)
     frame = pl.DataFrame(made, schema=["config", "category", "rank", "reward"], orient="row")
     expected = ranking_metrics(frame, legacy=legacy)
-    assert run.headline.value == near(expected["overall"])
+    assert run.headline.value == (None if run.unreadable else near(expected["overall"]))
     assert run.estimate("accuracy", "overall").value == near(expected["accuracy"])
     assert run.estimate("exact_match", "overall").value == near(expected["exact_match"])
     assert run.estimate("ece", "pooled").value == near(expected["calibration_error"])
