@@ -48,7 +48,7 @@ def test_annotations_are_not_written_over_what_was_read(run: Run, project: Path,
     status, said = run("annotations", *sheets(), "--tasks", "tasks", "--out", out)
     assert (project / out).read_bytes() == before
     assert status == 2
-    assert "choose another output file" in said
+    assert "choose another file" in said
 
 
 def test_the_report_is_not_written_over_an_export(run: Run, project: Path) -> None:

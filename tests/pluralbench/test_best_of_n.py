@@ -357,9 +357,21 @@ def test_the_command_samples_scores_judges_and_tells(
     run: Command, sample: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pluralbench_local.loading.load_to_score", lambda *_: FunctionModel(by_length))
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text("{}", encoding="utf-8")
     with serve(World()) as server:
         words = ["best-of-n", "--policy", "a-policy", "--policy-base-url", server.base_url, "--policy-concurrency", "1"]
-        words += ["--reward", "a=./nowhere-a", "--reward", "b=./nowhere-b", "--data", str(sample), "--limit", "1"]
+        words += [
+            "--reward",
+            f"a={tmp_path / 'a'}",
+            "--reward",
+            f"b={tmp_path / 'b'}",
+            "--data",
+            str(sample),
+            "--limit",
+            "1",
+        ]
         words += ["--n", "3", "--k", "1,3", "--temperature", "0.7", "--top-p", "0.8", "--max-tokens", "99"]
         words += ["--judge", "a-judge", "--judge-base-url", server.base_url, "--judge-max-tokens", "77"]
         words += ["--judge-attempts", "2", "--judged", "selected", "--profile-size", "2", "--seed", "3"]

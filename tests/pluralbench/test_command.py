@@ -113,6 +113,9 @@ def test_what_is_given_to_score_is_what_the_settings_say(
     monkeypatch.setattr("pluralbench_local.loading.load_to_score", lambda *_: FunctionModel(by_text))
     for config in ("fr", "zh"):
         write(tmp_path / "d" / f"{config}.jsonl", pairs(6))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m/config.json").write_text("{}", encoding="utf-8")
     words = ["score", "m", "--benchmark", "pairs", "--data", tmp_path / "d", "--config", "fr", "--config", "zh"]
     words += ["--limit", "2", "--on-empty", "keep", "--profile-size", "3", "--mode", "exact", "--max-length", "99"]
     words += ["--on-overflow", "drop", "--token-budget", "50", "--label", "logit:1", "--dtype", "float16"]

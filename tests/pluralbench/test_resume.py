@@ -50,7 +50,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "model"
     folder.mkdir()
     for name in ("config.json", "model.safetensors", "tokenizer.json", "chat_template.jinja"):
-        (folder / name).write_text(name, encoding="utf-8")
+        (folder / name).write_text("{}", encoding="utf-8")
     return folder
 
 

@@ -146,7 +146,7 @@ def by_its_words(body: dict[str, Any], _: int) -> Reply:
     """A judge that says the same whenever it is asked the same; some of it cannot be read."""
     text = json.dumps(body["messages"], ensure_ascii=False)
     number = hashlib.sha256(text.encode()).digest()[0]
-    if "[[8]]" in text or "1 to 10" in text:
+    if "[[10]]" in text:
         return Reply(f"[[{1 + number % 10}]]")
     return Reply(["[[A]] [[70]]", "[[B]] [[90]]", "I cannot say."][number % 3])
 

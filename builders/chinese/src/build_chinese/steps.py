@@ -310,8 +310,9 @@ def write_annotated(annotated: AnnotationResult, out: Path, inputs: Sequence[Pat
     Raises:
         OutputError: A file cannot be written, or a sheet is filled in and not one of `inputs`.
     """
+    check_writable([out])
     report, discuss = out.with_name(f"{out.stem}.report.json"), discussion_sheet(out)
-    check_writable([out, report])
+    check_writable([report])
     if needs_discussion(annotated):
         _write_unless_filled(discuss, annotated.open, inputs)
     for name, frame in {"again": annotated.rounds.again, "third": annotated.rounds.third}.items():
@@ -385,9 +386,10 @@ def resolve_file(path: Path, out: Path) -> RankedPrompts:
 
     Dropped prompts go to OUT.dropped.jsonl. Raises `SourceError`, `NothingLeft` and `OutputError`.
     """
-    dropped_file = out.with_name(f"{out.stem}.dropped.jsonl")
     annotated = read_rankings(path)
-    check_writable([out, dropped_file])
+    check_writable([out])
+    dropped_file = out.with_name(f"{out.stem}.dropped.jsonl")
+    check_writable([dropped_file])
     rows, dropped = resolve_rows(annotated)
     if not rows:
         raise NothingLeft(f"No prompt of {path} is left: {_format_reasons(dropped)}.")

@@ -66,6 +66,7 @@ def ask(
     limits: Limits | None = None,
     label: str = "calls",
     answered: bool = False,
+    check: Callable[[Sequence[Answer]], None] = lambda _: None,
 ) -> list[Answer]:
     """Answer requests from the ledger, and send those without a recorded answer to a backend.
 
@@ -83,6 +84,8 @@ def ask(
         label: Name of the requests in messages, in the plural.
         answered: Whether the server has answered requests of this form before. If so, a rejection concerns only that
             request.
+        check: Gets the recorded answers if some are missing, then new ones as they come. If it raises a `CallsError`,
+            nothing more is sent.
 
     Returns:
         The answers in the order of `requests`.
@@ -99,17 +102,18 @@ def ask(
         try:
             with progress(label, len(unique), done=len(unique) - len(missing)) as meter:
                 answered = answered or any(outcome != "error" for outcome in outcomes.values())
+                check([*ledger.find(outcomes).values()])
                 limits = limits or Limits()
                 if isinstance(backend, FileBackend):
                     missing = _answer_from_files(
-                        missing, ledger, backend, limits.price, meter, label, answered=answered
+                        missing, ledger, backend, limits.price, meter, label, check, answered=answered
                     )
                     backend = backend.online
                 else:
                     _check_batches(missing, ledger, backend, meter)
                 if missing:
                     guard = _RejectionGuard(ledger, missing, answered=answered)
-                    run(_send_all(missing, ledger, backend, limits, meter, guard))
+                    run(_send_all(missing, ledger, backend, limits, meter, guard, check))
         except (CallsError, KeyboardInterrupt) as cause:
             error = cause if isinstance(cause, CallsError) else Interrupted("Interrupted.")
             recorded = f"{len(ledger.outcomes(unique)):,} of {len(unique):,} {label} are recorded"
@@ -132,6 +136,7 @@ def _answer_from_files(
     price: Price,
     meter: Meter,
     label: str,
+    check: Callable[[Sequence[Answer]], None],
     *,
     answered: bool,
 ) -> list[Request]:
@@ -142,6 +147,7 @@ def _answer_from_files(
     guard = _RejectionGuard(ledger, missing, answered=answered)
     for answers in backend.read_answers(missing, ledger):
         guard.record(answers)
+        check(answers)
         for answer in answers:
             meter.advance(price.cost(answer.prompt_tokens, answer.completion_tokens))
     guard.finish()
@@ -166,7 +172,13 @@ def _check_batches(missing: Sequence[Request], ledger: Ledger, backend: Backend,
 
 
 async def _send_all(
-    missing: list[Request], ledger: Ledger, backend: Backend, limits: Limits, meter: Meter, guard: "_RejectionGuard"
+    missing: list[Request],
+    ledger: Ledger,
+    backend: Backend,
+    limits: Limits,
+    meter: Meter,
+    guard: "_RejectionGuard",
+    check: Callable[[Sequence[Answer]], None],
 ) -> None:
     size = backend.size if isinstance(backend, PackingBackend) else max_prompt_tokens
     throttle = _Throttle(limits, size, spent=limits.price.cost(*ledger.usage()))
@@ -191,6 +203,7 @@ async def _send_all(
                             guard.record(answers)
                             for answer in answers:
                                 meter.advance(throttle.spend(answer, requests[answer.key]))
+                            check(answers)
                     finally:
                         await throttle.leave(reserved)
             except CallsError as error:

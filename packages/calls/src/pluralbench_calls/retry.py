@@ -1,16 +1,15 @@
 """Retry requests until their answers can be parsed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from pluralbench_runs import one_line
 
 from pluralbench_calls.ask import Limits, ask
-from pluralbench_calls.batches.file_backend import FileBackend
 from pluralbench_calls.errors import UnreadableReplies
 from pluralbench_calls.ledger import Ledger
-from pluralbench_calls.records import TOO_LONG, Answer, Backend, PackingBackend, Request
+from pluralbench_calls.records import TOO_LONG, Answer, Backend, Request
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -74,8 +73,7 @@ def ask_until_valid(
 ) -> list[ParsedReply[Value]]:
     """Send a request for each item until its answer can be parsed, at most `attempts` times.
 
-    A request that the server rejects is not sent again. The first `FIRST_REPLIES` items are requested before the
-    others, except from a backend that packs requests or writes them to a file.
+    A request that the server rejects is not sent again.
 
     Args:
         items: The items.
@@ -94,45 +92,61 @@ def ask_until_valid(
         The results in the order of `items`.
 
     Raises:
-        UnreadableReplies: None of the first replies can be parsed, and more would be requested.
+        UnreadableReplies: None of the first `FIRST_REPLIES` or more can be parsed, and more would be requested.
     """
     replies: dict[int, ParsedReply[Value]] = {}
-    is_packed = isinstance(backend, PackingBackend | FileBackend)
-    rounds = [(0, len(items) if is_packed else FIRST_REPLIES), *((attempt, len(items)) for attempt in range(attempts))]
-    for attempt, end in rounds:
-        pending = [index for index in range(min(end, len(items))) if _is_pending(replies.get(index), attempt)]
-        _check_readable(list(replies.values()), label, fix, more=bool(pending))
+    for attempt in range(attempts):
+        pending = [index for index in range(len(items)) if index not in replies or _may_retry(replies[index])]
         requests = [request(items[index], attempt) for index in pending]
-        # Every item that is retried got an answer before, so a rejection now concerns only one request.
-        answers = ask(requests, ledger, backend, limits=limits, label=label, answered=bool(replies))
+        if attempt == 0:
+            by_key = dict(zip((one.key for one in requests), items, strict=True))
+            check = _check_form(by_key, parse, label, fix, retried=attempts > 1)
+            answers = ask(requests, ledger, backend, limits=limits, label=label, check=check)
+        else:  # every item got an answer before, so a rejection now concerns only one request
+            answers = ask(requests, ledger, backend, limits=limits, label=label, answered=True)
         for index, answer in zip(pending, answers, strict=True):
             calls = replies[index].calls if index in replies else ()
             replies[index] = _parse_answer(items[index], answer, parse, (*calls, answer.key))
     return [replies[index] for index in range(len(items))]
 
 
-def _is_pending(reply: ParsedReply[Value] | None, attempt: int) -> bool:
-    if reply is None:
-        return True
-    return reply.attempts <= attempt and bool(reply.reason) and reply.answer.outcome != "error"
+def _may_retry(reply: ParsedReply[Value]) -> bool:
+    return bool(reply.reason) and reply.answer.outcome != "error"
 
 
-def _check_readable(replies: Sequence[ParsedReply[Value]], label: str, fix: str, *, more: bool) -> None:
-    """Raise `UnreadableReplies` if none of `FIRST_REPLIES` or more can be parsed, and more would be requested."""
-    if (
-        not more
-        or len(replies) < FIRST_REPLIES
-        or any(not reply.reason or reply.answer.outcome == "error" for reply in replies)
-    ):
-        return
-    first = next((reply for reply in replies if reply.answer.outcome == "answer"), replies[0])
-    text = one_line(first.answer.text[-QUOTED_CHARACTERS:], QUOTED_CHARACTERS)
-    if first.answer.outcome == "length":
-        fix = "increase `max_tokens=...`"
-    raise UnreadableReplies(
-        f"None of the first {len(replies):,} {label} by {first.answer.model or 'this model'} can be read "
-        f"({first.reason}; one reply ends: {text!r}); {fix}. The calls are recorded."
-    )
+def _check_form(
+    items: Mapping[str, Item], parse: Callable[[Item, str], Value], label: str, fix: str, *, retried: bool
+) -> Callable[[Sequence[Answer]], None]:
+    """Return a check of answers as they come, which raises `UnreadableReplies`.
+
+    Args:
+        items: The items by the keys of their requests.
+        parse: See `ask_until_valid`.
+        label: See there.
+        fix: See there.
+        retried: Whether more is requested even if all of `items` have an answer.
+    """
+    unreadable: list[ParsedReply[Value]] = []
+    readable = False
+
+    def check(answers: Sequence[Answer]) -> None:
+        nonlocal readable
+        for answer in answers:
+            if readable or answer.outcome == "error":
+                continue
+            reply = _parse_answer(items[answer.key], answer, parse, ())
+            readable = not reply.reason
+            unreadable.append(reply)
+        if not readable and len(unreadable) >= FIRST_REPLIES and (retried or len(unreadable) < len(items)):
+            first = next((reply for reply in unreadable if reply.answer.outcome == "answer"), unreadable[0])
+            text = one_line(first.answer.text[-QUOTED_CHARACTERS:], QUOTED_CHARACTERS)
+            cure = "increase `max_tokens=...`" if first.answer.outcome == "length" else fix
+            raise UnreadableReplies(
+                f"None of the first {len(unreadable):,} {label} by {first.answer.model or 'this model'} can be read "
+                f"({first.reason}; one reply ends: {text!r}); {cure}."
+            )
+
+    return check
 
 
 def _parse_answer(
