@@ -194,8 +194,8 @@ def test_intervals_cover_the_truth_as_often_as_they_say(
             # Of six models a rank statistic takes few values, so with much noise the interval is a little too wide.
             most = 0.975 if models == 6 and items else 0.97
             assert 0.93 <= np.mean(ones) <= most, (name, np.mean(ones))
-    # Six models have values a step of 0.057 apart.
-    assert np.median(guesses) == pytest.approx(truth["spearman"], abs=0.08)
+    # Six models have values a step of 0.057 apart, so the median may jump by one.
+    assert np.median(guesses) == pytest.approx(truth["spearman"], abs=1.5 * 0.057)
 
 
 @pytest.mark.heavy
