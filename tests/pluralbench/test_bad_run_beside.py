@@ -27,7 +27,7 @@ READERS = {
     "check runs --data pairs.jsonl --json": "",
 }
 """The commands, and the file in which each shows the runs; the terminal without one."""
-QUICK = ("report runs --format table", "check runs --data pairs.jsonl")
+QUICK = ("report runs --format json", "check runs --data pairs.jsonl")
 
 
 def _in_json(name: str, change: Callable[[Any], object]) -> Change:

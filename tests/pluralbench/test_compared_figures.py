@@ -64,7 +64,10 @@ def test_the_report_has_them_and_tells_places_of_one_name_apart() -> None:
     assert {"dist/google", "other/google"} <= {*words(found["translators"]).split("\n")}
 
 
-@pytest.mark.parametrize(("judges", "tasks", "sets"), [(1, 1, ("none", "least", "all", "key")), (5, 4, ("key", "all"))])
+@pytest.mark.parametrize(
+    ("judges", "tasks", "sets"),
+    [(1, 1, ("none", "least", "all", "key")), pytest.param(5, 4, ("key", "all"), marks=pytest.mark.heavy)],
+)
 def test_sets_of_persona_variables_are_in_one_figure(judges: int, tasks: int, sets: Sequence[str]) -> None:
     rows = judged_rows(judges, sets, tasks=tasks)
     figure = drawn(certainty.figures_of(rows))["variables_certainty"]

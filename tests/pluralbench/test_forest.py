@@ -24,7 +24,7 @@ ROWS = {
 }
 
 
-@pytest.mark.parametrize("models", [1, 12])
+@pytest.mark.parametrize("models", [1, pytest.param(12, marks=pytest.mark.heavy)])
 def test_every_benchmark_has_a_forest_plot_of_its_parts(models: int, tmp_path: Path) -> None:
     benchmarks = (*PARTS, "mine") if models < 12 else ("reward-bench", "pandalm", "multilingual")
     runs = [with_references(benchmark_run(n, benchmark)) for n in range(models) for benchmark in benchmarks]

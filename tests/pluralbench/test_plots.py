@@ -97,6 +97,7 @@ def no_more_fonts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fonts, "_newly_installed", list)
 
 
+@pytest.mark.heavy
 def test_figures_are_those_that_have_data(tmp_path: Path) -> None:
     paths = draw(several(3, SOME), tmp_path / "new" / "plots")
     stems = ("forest_multilingual", *languages.FIGURES)

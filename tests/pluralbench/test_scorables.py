@@ -249,6 +249,7 @@ print([name for name in ("torch", "transformers", "datasets", "xllamacpp") if na
 """
 
 
+@pytest.mark.heavy
 def test_neither_a_function_nor_a_judge_nor_a_missing_model_or_server_needs_torch(
     pairs: Callable[..., Rows], tmp_path: Path
 ) -> None:

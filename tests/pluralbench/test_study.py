@@ -290,6 +290,7 @@ def test_what_no_study_wrote_and_what_another_process_writes_is_left_alone(recip
     assert (made_in(busy), (busy / "study.toml").read_bytes()) == (before, recorded)
 
 
+@pytest.mark.heavy
 def test_the_papers_study_correlates_beside_its_baselines(
     classifiers: Callable[..., str], talker: str, tmp_path: Path, run: Command
 ) -> None:

@@ -22,7 +22,7 @@ def figures(rows: Any) -> dict[str, Figure]:
     return drawn(certainty.figures_of(rows))
 
 
-@pytest.mark.parametrize(("judges", "tasks"), [(1, 1), (8, 3)])
+@pytest.mark.parametrize(("judges", "tasks"), [(1, 1), pytest.param(8, 3, marks=pytest.mark.heavy)])
 def test_figures_name_tasks_and_judges(judges: int, tasks: int) -> None:
     rows = judged_rows(judges, tasks=tasks)
     made = figures(rows)
