@@ -50,8 +50,9 @@ def test_the_first_conversation_of_a_run_is_tried_in_the_child_process(folder: P
     tokenizer.backend_tokenizer.normalizer = normalizers.Sequence([normalizers.Replace("я", "яя")] * 40)
     tokenizer.save_pretrained(folder)
     model = load_classifier(str(folder))
-    with pytest.raises(ModelError, match="its chat template or its normalizer needs more than"):
-        score(model, [Group("q", user("Кто я?"), ["Ты."])])
+    for _ in range(2):  # what failed once is not taken for tried
+        with pytest.raises(ModelError, match="its chat template or its normalizer needs more than"):
+            score(model, [Group("q", user("Кто я?"), ["Ты."])])
 
 
 def test_a_special_architecture_without_its_parts_is_said_in_a_sentence(folder: Path) -> None:

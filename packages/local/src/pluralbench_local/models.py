@@ -99,16 +99,16 @@ def check_tokenizer(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Messa
     Raises:
         ModelError: If the tokenizer needs too much time or memory.
     """
-    if messages:
-        own = _probe_input(tokenizer, ())
-        if own in _tried:
-            return
-        _tried.add(own)
+    own = _probe_input(tokenizer, ()) if messages else ""
+    if own in _tried:
+        return
     if problem := _probe_error(_probe_input(tokenizer, messages)):
         raise ModelError(
             f"The tokenizer of {tokenizer.name_or_path} cannot be used: {problem}; fix it, or give another "
             "`chat_template=...`."
         )
+    if own:
+        _tried.add(own)
 
 
 def _probe_input(tokenizer: Any, messages: Sequence[Message]) -> str:
