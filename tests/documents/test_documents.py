@@ -59,6 +59,7 @@ NOT_RUN = {
     "git clone https://github.com/pluralbench/pluralbench": "a step of .ci/run, which runs the README's lines",
     "cd pluralbench": "the same",
     "pip install uv": "the same",
+    "pluralbench score local --benchmark pairs --data sample --dtype float32": "the same, in a minute",
     "uv sync --group local": "it changes the environment of the tests",
     "uv sync --inexact --package pluralbench --extra ray": "the same",
     "uv pip install ./evaluators": "a step of .ci/run, in an environment of its own",
