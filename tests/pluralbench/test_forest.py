@@ -90,9 +90,8 @@ def test_a_model_has_one_look_in_all_figures(tmp_path: Path) -> None:
 def test_a_long_word_above_a_panel_is_whole_and_no_wider_than_its_panel(monkeypatch: pytest.MonkeyPatch) -> None:
     word = "Otorhinolaryngological" * 2
     monkeypatch.setitem(PARTS, "personalized", {word: [None], "two": [None]})
-    figure = report_figures([benchmark_run(n, "personalized") for n in range(5)], "forest_personalized")[
-        "forest_personalized"
-    ]
+    runs = [benchmark_run.__wrapped__(n, "personalized") for n in range(5)]  # those that are kept have the usual parts
+    figure = report_figures(runs, "forest_personalized")["forest_personalized"]
     panels: Any = [ax for ax in figure.axes if word in ax.get_title(loc="left")]
     assert len(panels) == 1
     [title] = [text for text in panels[0].findobj(Text) if text.get_text() == word]
