@@ -105,15 +105,14 @@ def ask(
                 check([*ledger.find(outcomes).values()])
                 limits = limits or Limits()
                 if isinstance(backend, FileBackend):
-                    missing = _answer_from_files(
-                        missing, ledger, backend, limits.price, meter, label, check, answered=answered
-                    )
+                    guard = _RejectionGuard(ledger, missing, check, answered=answered)
+                    missing = _answer_from_files(missing, ledger, backend, limits.price, meter, label, guard)
                     backend = backend.online
                 else:
                     _check_batches(missing, ledger, backend, meter)
                 if missing:
-                    guard = _RejectionGuard(ledger, missing, answered=answered)
-                    run(_send_all(missing, ledger, backend, limits, meter, guard, check))
+                    guard = _RejectionGuard(ledger, missing, check, answered=answered)
+                    run(_send_all(missing, ledger, backend, limits, meter, guard))
         except (CallsError, KeyboardInterrupt) as cause:
             error = cause if isinstance(cause, CallsError) else Interrupted("Interrupted.")
             recorded = f"{len(ledger.outcomes(unique)):,} of {len(unique):,} {label} are recorded"
@@ -136,18 +135,14 @@ def _answer_from_files(
     price: Price,
     meter: Meter,
     label: str,
-    check: Callable[[Sequence[Answer]], None],
-    *,
-    answered: bool,
+    guard: "_RejectionGuard",
 ) -> list[Request]:
     """Record the answers in the result files, and return the requests without one.
 
     Raises `CallsPending` if these are written to a file.
     """
-    guard = _RejectionGuard(ledger, missing, answered=answered)
     for answers in backend.read_answers(missing, ledger):
         guard.record(answers)
-        check(answers)
         for answer in answers:
             meter.advance(price.cost(answer.prompt_tokens, answer.completion_tokens))
     guard.finish()
@@ -172,13 +167,7 @@ def _check_batches(missing: Sequence[Request], ledger: Ledger, backend: Backend,
 
 
 async def _send_all(
-    missing: list[Request],
-    ledger: Ledger,
-    backend: Backend,
-    limits: Limits,
-    meter: Meter,
-    guard: "_RejectionGuard",
-    check: Callable[[Sequence[Answer]], None],
+    missing: list[Request], ledger: Ledger, backend: Backend, limits: Limits, meter: Meter, guard: "_RejectionGuard"
 ) -> None:
     size = backend.size if isinstance(backend, PackingBackend) else max_prompt_tokens
     throttle = _Throttle(limits, size, spent=limits.price.cost(*ledger.usage()))
@@ -203,7 +192,6 @@ async def _send_all(
                             guard.record(answers)
                             for answer in answers:
                                 meter.advance(throttle.spend(answer, requests[answer.key]))
-                            check(answers)
                     finally:
                         await throttle.leave(reserved)
             except CallsError as error:
@@ -249,13 +237,21 @@ class _RejectionGuard:
     fill the run with invalid results that remain after the problem is fixed. So no rejection is recorded before the
     first answer, and `MAX_REJECTIONS` of them (or fewer, if there are no more requests) stop the run. Rejections
     arrive sooner than answers, so nothing more is sent until no request is in flight. A request that is too large
-    concerns only itself if the ledger has an answer from the same server.
+    concerns only itself if the ledger has an answer from the same server. What is received also passes the caller's
+    `check`, see `ask`.
 
     A context manager around each message; raises `RequestsRejected`.
     """
 
-    def __init__(self, ledger: Ledger, requests: Sequence[Request], *, answered: bool) -> None:
-        self._ledger, self._answered = ledger, answered
+    def __init__(
+        self,
+        ledger: Ledger,
+        requests: Sequence[Request],
+        check: Callable[[Sequence[Answer]], None],
+        *,
+        answered: bool,
+    ) -> None:
+        self._ledger, self._check, self._answered = ledger, check, answered
         has_answers = any(map(ledger.has_answer_from, {request.provider for request in requests}))
         self._withheld_reasons = BAD_REQUEST - {TOO_LARGE} if has_answers else BAD_REQUEST
         self._withheld: list[Answer] = []
@@ -277,13 +273,14 @@ class _RejectionGuard:
             self._changed.notify_all()
 
     def record(self, answers: Sequence[Answer]) -> None:
-        """Record answers. After the first that is not a rejection, also record the withheld rejections."""
+        """Record answers, then check them. The first that is no rejection also records the withheld rejections."""
         self._answered |= any(answer.outcome != "error" for answer in answers)
         received = [*self._withheld, *answers]
         self._withheld = (
             [] if self._answered else [answer for answer in received if answer.finish_reason in self._withheld_reasons]
         )
         self._ledger.record(*(answer for answer in received if answer not in self._withheld))
+        self._check(answers)
 
     def finish(self) -> None:
         """Raise `RequestsRejected` if all requests were rejected. Call it when no request is in flight."""
