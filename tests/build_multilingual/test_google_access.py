@@ -6,21 +6,24 @@ import os
 from functools import cache
 from ipaddress import ip_address
 from pathlib import Path
+from typing import NoReturn
 
 import grpc
 import pytest
-from commands import command, fails, refused_with, without_status
+from commands import refused_with
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
+from google.auth.credentials import Credentials
+from google.auth.exceptions import RefreshError
 from google_builds import GO_ON, PROJECT, Run, recipe, rows
 from translation_server import by_words, serve
 
 # ---- Credentials, project, host
 
 
-def lonely(monkeypatch: pytest.MonkeyPatch, home: Path) -> dict[str, str]:
-    """An environment in which nothing of Google is set, and the machine is none of theirs."""
+def lonely(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
+    """Be in an environment in which nothing of Google is set, and the machine is none of theirs."""
     for name in list(os.environ):
         if name.startswith(("GOOGLE_", "GCE_", "CLOUDSDK_", "GCLOUD_")):
             monkeypatch.delenv(name)
@@ -28,7 +31,6 @@ def lonely(monkeypatch: pytest.MonkeyPatch, home: Path) -> dict[str, str]:
     values = {"HOME": str(home), "CLOUDSDK_CONFIG": str(home / "gcloud"), "NO_GCE_CHECK": "true"}
     for name, value in values.items():
         monkeypatch.setenv(name, value)
-    return values
 
 
 @pytest.mark.parametrize(
@@ -118,22 +120,17 @@ def test_an_endpoint_of_another_form_is_refused_at_once_and_not_shown(
 
 
 @cache
-def private_key() -> rsa.RSAPrivateKey:
-    """A key that is nobody's; another one takes a while to find."""
-    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+def certificate() -> tuple[bytes, bytes]:
+    """A key that is nobody's, and a certificate for a server on this machine.
 
-
-def service_account(folder: Path) -> tuple[Path, grpc.ServerCredentials]:
-    """The file of a service account that is nobody's, and a certificate for a server on this machine.
-
-    The certificate is in `folder / "roots.pem"`, for clients that are to trust it.
+    A process reads the roots that it trusts once, and finding a key takes a while.
     """
-    key = private_key()
+    key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
     now = dt.datetime.now(dt.UTC)
     names = x509.SubjectAlternativeName([x509.DNSName("localhost"), x509.IPAddress(ip_address("127.0.0.1"))])
-    certificate = (
+    made = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
@@ -143,9 +140,17 @@ def service_account(folder: Path) -> tuple[Path, grpc.ServerCredentials]:
         .not_valid_after(now + dt.timedelta(days=1))
         .add_extension(names, critical=False)
         .sign(key, hashes.SHA256())
-        .public_bytes(serialization.Encoding.PEM)
     )
-    (folder / "roots.pem").write_bytes(certificate)
+    return pem, made.public_bytes(serialization.Encoding.PEM)
+
+
+def service_account(folder: Path) -> tuple[Path, grpc.ServerCredentials]:
+    """The file of a service account that is nobody's, and credentials for a server on this machine.
+
+    Their certificate is in `folder / "roots.pem"`, for clients that are to trust it.
+    """
+    pem, public = certificate()
+    (folder / "roots.pem").write_bytes(public)
     account = {
         "type": "service_account",
         "project_id": PROJECT,
@@ -156,21 +161,18 @@ def service_account(folder: Path) -> tuple[Path, grpc.ServerCredentials]:
         "token_uri": "http://127.0.0.1:9/token",
     }
     (folder / "key.json").write_text(json.dumps(account), encoding="utf-8")
-    return folder / "key.json", grpc.ssl_server_credentials([(pem, certificate)])
+    return folder / "key.json", grpc.ssl_server_credentials([(pem, public)])
 
 
-@pytest.mark.heavy
-def test_a_service_account_over_an_encrypted_channel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    env = lonely(monkeypatch, tmp_path / "home")
+def test_a_service_account_over_an_encrypted_channel(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lonely(monkeypatch, tmp_path / "home")
     keys, credentials = service_account(tmp_path)
-    env |= {
-        "GOOGLE_APPLICATION_CREDENTIALS": str(keys),
-        "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": str(tmp_path / "roots.pem"),
-    }
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(keys))
+    monkeypatch.setenv("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", str(tmp_path / "roots.pem"))
     with serve(by_words, credentials=credentials) as server:
         asked = recipe(tmp_path, server.endpoint, rows(3))
-        built = command("build-multilingual", "--recipe", asked, "--out", tmp_path / "out", env=env)
-    assert built.returncode == 0, built.stderr
+        status, said = run("--recipe", asked, "--out", tmp_path / "out")
+    assert status == 0, said
     (headers,) = server.metadata
     assert headers["authorization"].startswith("Bearer ey")
     secrets = [headers["authorization"].removeprefix("Bearer "), json.loads(keys.read_text())["private_key"][100:160]]
@@ -178,33 +180,23 @@ def test_a_service_account_over_an_encrypted_channel(tmp_path: Path, monkeypatch
         assert not path.is_file() or not any(secret.encode() in path.read_bytes() for secret in secrets)
 
 
-@pytest.mark.heavy
-def test_credentials_that_expired_are_said_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    env = lonely(monkeypatch, tmp_path / "home")
+def test_credentials_that_expired_are_said_at_once(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a login of some weeks ago does: the token cannot be renewed."""
+
+    class Expired(Credentials):
+        def refresh(self, request: object) -> NoReturn:
+            raise RefreshError("invalid_grant: Token has been expired or revoked.")  # type: ignore[no-untyped-call]
+
+    lonely(monkeypatch, tmp_path / "home")
+    monkeypatch.setattr("google.auth.default", lambda **_: (Expired(), None))  # type: ignore[no-untyped-call]
     _, credentials = service_account(tmp_path)
-    env |= {"GRPC_DEFAULT_SSL_ROOTS_FILE_PATH": str(tmp_path / "roots.pem")}
-    # What a login of some weeks ago does: the token cannot be renewed.
-    code = """
-import sys
-import google.auth
-from google.auth.credentials import Credentials
-from google.auth.exceptions import RefreshError
-from build_multilingual.cli import main
-
-class Expired(Credentials):
-    def refresh(self, request):
-        raise RefreshError("invalid_grant: Token has been expired or revoked.")
-
-google.auth.default = lambda **_: (Expired(), None)
-sys.argv = ["build-multilingual", *sys.argv[1:]]
-main()
-"""
+    monkeypatch.setenv("GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", str(tmp_path / "roots.pem"))
     with serve(by_words, credentials=credentials) as server:
         asked = recipe(tmp_path, server.endpoint, rows(1), connection={"retry_seconds": 0.3})
-        result = command("python", "-c", code, "--recipe", asked, "--out", tmp_path / "out", env=env)
+        result = run("--recipe", asked, "--out", tmp_path / "out")
     assert server.requests == []
-    fails(result)
-    assert without_status(result.stderr) == (
-        "Error: Google Cloud credentials cannot be used (invalid_grant: Token has been expired or revoked); run "
-        f"`gcloud auth application-default login` again. 0 of 3 texts in spa_Latn are recorded{GO_ON}\n"
+    refused_with(
+        result,
+        "Google Cloud credentials cannot be used (invalid_grant: Token has been expired or revoked); run "
+        f"`gcloud auth application-default login` again. 0 of 3 texts in spa_Latn are recorded{GO_ON}",
     )

@@ -1,4 +1,4 @@
-"""PRISM from the Hub, asked for real: a Hub on loopback, and the command in a process of its own."""
+"""PRISM from the Hub, asked for real: a Hub on loopback."""
 
 import tomllib
 from collections.abc import Callable
@@ -6,20 +6,22 @@ from pathlib import Path
 
 import pytest
 from build_persona_judge.sources.loaded import FOLDER
-from commands import command
-from live_hub import live_hub
+from live_hub import live_hub, point_clients
 from pluralbench_release import read_manifest, rebuild
 
+Run = Callable[..., tuple[int, str]]
 
-def test_prism_is_read_from_a_pinned_commit(tmp_path: Path) -> None:
+
+def test_prism_is_read_from_a_pinned_commit(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tables = {name: (FOLDER / f"prism/{name}.jsonl").read_text(encoding="utf-8") for name in ("survey", "utterances")}
     splits = {name: {"train": f"{name}.jsonl"} for name in tables}
     texts = {f"{name}.jsonl": text for name, text in tables.items()}
-    words = ("build-persona-judge", "--prism", "acme/prism", "--size", "20", "--exclude-family", "gpt")
+    words = ("--prism", "acme/prism", "--size", "20", "--exclude-family", "gpt")
     with live_hub(tmp_path / "hub") as hub:
         commit = hub.publish("acme/prism", texts, splits, license="cc-by-4.0")
-        built = command(*words, "--out", tmp_path / "out", env=hub.environment(tmp_path / "home"))
-        assert built.returncode == 0, built.stderr
+        point_clients(monkeypatch, hub, tmp_path / "home")
+        status, said = run(*words, "--out", tmp_path / "out")
+        assert status == 0, said
     recipe = tomllib.loads((tmp_path / "out/provenance/recipe.toml").read_text(encoding="utf-8"))
     assert recipe["prism"]["location"] == f"acme/prism@{commit}"
     [source] = read_manifest(tmp_path / "out").sources
@@ -28,7 +30,7 @@ def test_prism_is_read_from_a_pinned_commit(tmp_path: Path) -> None:
 
 
 def test_what_the_hub_does_not_give_comes_with_the_mend(
-    run: Callable[..., tuple[int, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     status, said = run("--prism", "acme/prism", "--out", tmp_path / "out")

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 from build_personalized.sources import SAMPLE
 from chat_server import Reply, serve
-from commands import command, refused
-from live_hub import live_hub
+from commands import refused
+from live_hub import live_hub, point_clients
 from pluralbench_release import read_manifest, rebuild, verify
 from training_tables import published
 from written_tables import write
@@ -69,8 +69,9 @@ def test_the_sample_keeps_users_apart_and_rebuilds(run: Run, tmp_path: Path) -> 
     assert "It contains no question of `sample` (24 questions)." in shown
 
 
-@pytest.mark.heavy
-def test_a_corpus_of_the_hub_is_pinned_with_its_benchmark(tmp_path: Path) -> None:
+def test_a_corpus_of_the_hub_is_pinned_with_its_benchmark(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = [published(number, f"user {number % 4}") for number in range(12)]
     text = "".join(json.dumps(row) + "\n" for row in rows)
     question = json.dumps({"question": "question  5 of user 1?", "profile": [{"text": "Question 6 of user 2?"}]})
@@ -82,8 +83,9 @@ def test_a_corpus_of_the_hub_is_pinned_with_its_benchmark(tmp_path: Path) -> Non
             )
             bench = hub.publish("acme/bench", {"b.jsonl": question}, {"Art": {"test": "b.jsonl"}}, license="mit")
         words = ["training", "--source", "arena:acme/arena", "--against", "acme/bench", "--shares", "0.5/0.25/0.25"]
-        built = command("build-personalized", *words, "--out", out, env=hub.environment(tmp_path / "home"))
-        assert built.returncode == 0, built.stderr
+        point_clients(monkeypatch, hub, tmp_path / "home")
+        status, said = run(*words, "--out", out)
+        assert status == 0, said
     recipe = read_manifest(out).recipe
     assert recipe["source"]["locations"] == [f"arena:acme/arena@{arena}"]
     assert recipe["against"] == [f"acme/bench@{bench}"]
