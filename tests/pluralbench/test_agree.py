@@ -14,7 +14,6 @@ from pluralbench.evaluation.causes import Diagnosis, Recheck
 from pluralbench.reports.agreement import report_agreement
 from pluralbench.results import Run
 from reward_models import BOS, TEMPLATE, conversation_ids, load_plainly, logits_alone, make_tokenizer, user
-from transformers import AutoModelForSequenceClassification
 from written_tables import write
 
 Rows = list[dict[str, Any]]
@@ -232,6 +231,8 @@ def scored(rows: Rows, model: str, tmp_path_factory: pytest.TempPathFactory) -> 
 def others(
     rows: Rows, model: str, out: Path, ids_of: Callable[[dict[str, Any], str], list[int]], dtype: str = "float32"
 ) -> Path:
+    from transformers import AutoModelForSequenceClassification
+
     loaded = load_plainly(AutoModelForSequenceClassification, model, dtype)
     scores = [
         {f"scores_{side}": logits_alone(loaded, ids_of(row, row[side]))[0] for side in ("chosen", "rejected")}

@@ -8,7 +8,7 @@ import pluralbench
 import pytest
 from pluralbench import LocalModel
 from pluralbench.config import ScoringConfig
-from pluralbench_local import DeviceError, loading
+from pluralbench_local import DeviceError
 from written_tables import write
 
 Rows = list[dict[str, Any]]
@@ -29,6 +29,8 @@ def one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_without_a_gpu_it_is_refused(
     classifiers: Callable[..., str], pairs: Callable[..., Rows], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from pluralbench_local import load
+
     monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
     data = write(tmp_path / "pairs.jsonl", pairs(4))
     with pytest.raises(DeviceError) as failed:
@@ -37,7 +39,7 @@ def test_without_a_gpu_it_is_refused(
         )
     assert str(failed.value) == 'The device all needs a GPU, and this machine has none; set `device="cpu"`.'
     with pytest.raises(DeviceError, match=r"^The device all is for runs that score items; choose one device"):
-        loading.load(classifiers(), device="all")
+        load(classifiers(), device="all")
 
 
 @pytest.mark.heavy
@@ -46,7 +48,7 @@ def test_the_files_of_a_run_are_those_of_one_process(
     classifiers: Callable[..., str], pairs: Callable[..., Rows], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two processes on the CPU, each under a name of its own, stand for two GPUs."""
-    monkeypatch.setattr(loading, "all_gpus", lambda: ["cpu:0", "cpu:1"])
+    monkeypatch.setattr("pluralbench_local.loading.all_gpus", lambda: ["cpu:0", "cpu:1"])
     data = write(tmp_path / "pairs.jsonl", pairs(40))
     given: dict[str, Any] = {"benchmark": "pairs", "data": data, "scoring": ScoringConfig(mode="exact")}
     runs = {

@@ -3,18 +3,20 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from chat_server import serve
 from downstream_runs import MODELS, World, sampled
 from drawn_figures import check_texts, drawn, said, words
-from matplotlib.figure import Figure
 from pluralbench.contract import Group
 from pluralbench.errors import EvaluationError
 from pluralbench.reports.figures.best_of_n import curves, draw_best_of_n
 from pluralbench.results import Downstream
 from pluralbench.results.runs import policy_number
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Command = Callable[..., tuple[int, str, str]]
 LONG = "org/奖励模型-with-a-very-long-name-that-has-to-be-broken-v0.2"
@@ -48,11 +50,11 @@ def runs(sample: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Do
         }
 
 
-def figure_of(found: Downstream) -> Figure:
+def figure_of(found: Downstream) -> "Figure":
     return drawn({"curves": partial(curves, found)})["curves"]
 
 
-def lines(figure: Figure, panel: int, points: int) -> list[list[tuple[float, float]]]:
+def lines(figure: "Figure", panel: int, points: int) -> list[list[tuple[float, float]]]:
     """The curves of so many points in a panel."""
     found = [line.get_xydata().tolist() for line in figure.axes[panel].lines]  # type: ignore[union-attr]
     return [[(float(x), float(y)) for x, y in one] for one in found if len(one) == points]

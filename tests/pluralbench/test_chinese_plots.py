@@ -4,26 +4,31 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 import pytest
 from drawn_figures import dots, report_figures, said, values, whiskers, words
 from figure_runs import CATEGORIES, chinese_run, chinese_runs
 from made_runs import changed
-from matplotlib.figure import Figure
 from pluralbench.reports.figures import fonts
 from pluralbench.reports.figures.draw import draw, font_notes
 from pluralbench.results import Run
 from pluralbench_measures.bootstrap import Estimate
 
-needs_han = pytest.mark.skipif(
-    fonts.part_labels(["理解"])["理解"] != "理解",
-    reason="fonts-noto-cjk is not installed, so no font has Han characters",
-)
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+needs_han = pytest.mark.usefixtures("_han")
 
 
-def drawn(runs: Sequence[Run], stem: str) -> Figure:
+@pytest.fixture
+def _han() -> None:
+    if fonts.part_labels(["理解"])["理解"] != "理解":
+        pytest.skip("fonts-noto-cjk is not installed, so no font has Han characters")
+
+
+def drawn(runs: Sequence[Run], stem: str) -> "Figure":
     return report_figures(runs, stem)[stem]
 
 

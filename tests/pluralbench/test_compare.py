@@ -19,7 +19,6 @@ from pluralbench.errors import RunError
 from pluralbench.evaluation.compare import MIN_TESTED, RunComparison
 from pluralbench.reports.comparison import comparison_notes
 from pluralbench.results import Run
-from scipy.stats import binomtest, t
 from written_tables import write
 
 Command = Callable[..., tuple[int, str, str]]
@@ -57,6 +56,8 @@ def test_a_known_table_gives_its_difference_and_the_sign_tests_probability(
     both: int, first: int, second: int, neither: int
 ) -> None:
     found = compare(*contingency(both, first, second, neither))
+    from scipy.stats import binomtest
+
     total = both + first + second + neither
     assert (found.only_first, found.only_second, found.decisions, found.clusters) == (first, second, total, total)
     assert found.headline.first == pytest.approx((both + first) / total)
@@ -88,6 +89,8 @@ def test_the_other_way_round_is_the_same_finding_with_the_other_sign() -> None:
 
 
 def test_a_run_does_not_differ_from_itself() -> None:
+    from scipy.stats import t
+
     run = made("a", ["win", "loss", "tie"] * 9)
     found = compare(run, run)
     difference, low, high, p_value = headline(found)

@@ -12,24 +12,27 @@ from pluralbench.reports.figures import certainty
 from pluralbench.reports.figures.style import drawing
 from pluralbench.results import Run
 
-RUNS = translated_runs()[:4]
+
+@pytest.fixture(scope="module")
+def runs() -> list[Run]:
+    return list(translated_runs()[:4])
 
 
-def test_the_drop_of_each_kind_is_the_mean_over_its_models() -> None:
-    figure = report_figures(RUNS, "drop_by_kind")["drop_by_kind"]
+def test_the_drop_of_each_kind_is_the_mean_over_its_models(runs: list[Run]) -> None:
+    figure = report_figures(runs, "drop_by_kind")["drop_by_kind"]
     assert {"Classifiers (2)", "Implicit rewards (1)", "Generative judges (1)"} <= {*words(figure).split("\n")}
     assert [ax.get_title(loc="left") for ax in figure.axes] == [
         "Mean of sections", "Chat", "Chat Hard", "Safety", "Reasoning"
     ]  # fmt: skip
-    drops = [100 * (run.estimate("drop", "overall").value or 0.0) for run in RUNS]
+    drops = [100 * (run.estimate("drop", "overall").value or 0.0) for run in runs]
     ax: Any = figure.axes[0]
     black = [drawn for drawn in ax.collections if drawn.get_zorder() == 1.5]
     means = [float(path.vertices[0, 0]) for drawn in black for path in drawn.get_paths()]
     assert means == pytest.approx([fmean(drops[:2]), drops[2], drops[3]])
 
 
-def test_one_kind_has_nothing_to_be_held_against() -> None:
-    assert not report_figures(RUNS[:2], "drop_by_kind")
+def test_one_kind_has_nothing_to_be_held_against(runs: list[Run]) -> None:
+    assert not report_figures(runs[:2], "drop_by_kind")
 
 
 def test_translations_of_the_same_items_stand_side_by_side() -> None:
@@ -44,22 +47,24 @@ def test_translations_of_the_same_items_stand_side_by_side() -> None:
 
 
 @pytest.mark.parametrize(
-    "other",
+    ("names", "settings"),
     [
-        pytest.param(translated_run("org/plain", "classifier", "nllb", first=100), id="other items"),
-        pytest.param(translated_run("org/plain", "classifier", "nllb", subsets=SUBSETS[1:]), id="other subsets"),
-        pytest.param(translated_run("org/plain", "classifier"), id="the same data"),
-        pytest.param(translated_run("org/new", "classifier", "nllb"), id="another model"),
+        pytest.param(("org/plain", "classifier", "nllb"), {"first": 100}, id="other items"),
+        pytest.param(("org/plain", "classifier", "nllb"), {"subsets": SUBSETS[1:]}, id="other subsets"),
+        pytest.param(("org/plain", "classifier"), {}, id="the same data"),
+        pytest.param(("org/new", "classifier", "nllb"), {}, id="another model"),
     ],
 )
-def test_what_cannot_be_held_against_each_other_is_not(other: Run) -> None:
-    assert not report_figures([RUNS[0], other], "translators")
+def test_what_cannot_be_held_against_each_other_is_not(
+    runs: list[Run], names: tuple[str, ...], settings: dict[str, Any]
+) -> None:
+    assert not report_figures([runs[0], translated_run(*names, **settings)], "translators")
 
 
-def test_the_report_has_them_and_tells_places_of_one_name_apart() -> None:
+def test_the_report_has_them_and_tells_places_of_one_name_apart(runs: list[Run]) -> None:
     second = translated_run("org/plain", "classifier", "nllb")
     second = changed(second, data__location="other/google")
-    found = report_figures([RUNS[0], RUNS[2], second])
+    found = report_figures([runs[0], runs[2], second])
     assert "Drop from English by kind of reward model" in said(found["drop_by_kind"])
     assert {"dist/google", "other/google"} <= {*words(found["translators"]).split("\n")}
 

@@ -16,7 +16,6 @@ from pluralbench.downstream.score_series import read_series
 from pluralbench.downstream.study import Study
 from pluralbench.errors import DataError, RunError
 from pluralbench_local import LocalModel
-from scipy.stats import spearmanr
 from small_world import people_file
 
 Command = Callable[..., tuple[int, str, str]]
@@ -62,6 +61,8 @@ def runs_named(done: Study, folder: Path) -> Path:
 
 @pytest.mark.parametrize("column", ["best-of-n", "optimization"])
 def test_runs_against_what_came_of_them(done: Study, tmp_path: Path, run: Command, column: str) -> None:
+    from scipy.stats import spearmanr
+
     runs = runs_named(done, tmp_path / "runs")
     status, out, error = run("correlate", runs, done.path / column, "--json")
     assert (status, error) == (0, "")

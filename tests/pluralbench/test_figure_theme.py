@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from defusedxml import ElementTree
 from figure_runs import benchmark_run, with_references
-from matplotlib.colors import to_rgb
 from pluralbench.reports.figures.draw import draw, figures_of
 from pluralbench.reports.figures.series import MARKERS, series_of_judges
 from pluralbench.reports.figures.style import drawing
@@ -49,6 +48,8 @@ OKLAB = np.array(
 
 
 def linear(color: str) -> Any:
+    from matplotlib.colors import to_rgb
+
     rgb = np.array(to_rgb(color))
     return np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
 

@@ -4,9 +4,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
 import pytest
 from defusedxml import ElementTree
 from drawn_figures import check_texts, drawn
@@ -23,8 +22,6 @@ from figure_runs import (
     with_references,
 )
 from made_personalize import made_items, made_personalized
-from matplotlib import image
-from matplotlib.figure import Figure
 from pluralbench.downstream.correlate import correlate
 from pluralbench.errors import EvaluationError
 from pluralbench.reports.figures import axis, certainty, correlation, personalize
@@ -32,7 +29,10 @@ from pluralbench.reports.figures.draw import draw, figures_of
 from pluralbench.reports.figures.files import write
 from pluralbench.reports.figures.series import series_of_judges
 
-Makes = Mapping[str, Callable[[], Figure | None]]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Makes = Mapping[str, Callable[[], "Figure | None"]]
 
 
 def of_runs(models: int, folder: Path) -> Makes:
@@ -122,6 +122,9 @@ def test_every_figure_can_be_read(what: str, tmp_path: Path) -> None:
 def test_the_same_input_makes_the_same_bytes_whatever_the_users_settings(
     makes_of: Callable[[Path], Makes], tmp_path: Path
 ) -> None:
+    import matplotlib as mpl
+    from matplotlib import image
+
     makes = makes_of(tmp_path)
     first = write(makes, tmp_path / "a")
     with mpl.rc_context({"font.size": 30, "svg.fonttype": "path", "axes.facecolor": "red"}):

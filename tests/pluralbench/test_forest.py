@@ -9,8 +9,6 @@ import pytest
 from drawn_figures import markers, report_figures, said, values, whiskers
 from figure_runs import PARTS, REFERENCES, benchmark_run, persona_run, with_references
 from made_runs import changed
-from matplotlib.colors import to_hex
-from matplotlib.text import Text
 from pluralbench.data.benchmarks import PERSONA_JUDGE
 from pluralbench.reports.figures.theme import PAPER
 
@@ -69,6 +67,8 @@ def test_what_is_missing_and_what_is_unlike_is_said() -> None:
 
 @pytest.mark.heavy
 def test_a_model_has_one_look_in_all_figures(tmp_path: Path) -> None:
+    from matplotlib.colors import to_hex
+
     # Ranks differ between the benchmarks, and the first model is only on some of them.
     runs = [benchmark_run(n, benchmark) for benchmark in ("pairs", "personalized", "multilingual") for n in (2, 0, 1)]
     runs = [*runs[1:], *(persona_run(n, tmp_path, name) for n in (1, 2) for name in ("all", "none"))]
@@ -88,6 +88,8 @@ def test_a_model_has_one_look_in_all_figures(tmp_path: Path) -> None:
 
 
 def test_a_long_word_above_a_panel_is_whole_and_no_wider_than_its_panel(monkeypatch: pytest.MonkeyPatch) -> None:
+    from matplotlib.text import Text
+
     word = "Otorhinolaryngological" * 2
     monkeypatch.setitem(PARTS, "personalized", {word: [None], "two": [None]})
     runs = [benchmark_run.__wrapped__(n, "personalized") for n in range(5)]  # those that are kept have the usual parts

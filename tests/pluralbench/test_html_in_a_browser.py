@@ -3,15 +3,17 @@
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from forged_runs import change_config, change_record
 from html_runs import ARABIC, IMAGE, SCRIPT, hostile_runs
-from playwright.sync_api import Browser, Page, expect, sync_playwright
 from pluralbench.leaderboard.site import INDEX, write_site
 from pluralbench.reports.html.report import write_html
 from pluralbench.results.finding import find_runs
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [pytest.mark.heavy, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")]
@@ -41,14 +43,29 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
+def browser() -> Iterator["Browser"]:
+    from playwright.sync_api import sync_playwright
+
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield opened
         opened.close()
 
 
-def opened(browser: Browser, report: Path, wrong: list[str], *, width: int = 1400, scheme: str = "light") -> Page:
+def expect(found: Any) -> Any:
+    from playwright.sync_api import expect
+
+    return expect(found)
+
+
+def barriers(page: "Page") -> Any:
+    """What a screen reader stumbles over."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    return Axe().run(page)
+
+
+def opened(browser: "Browser", report: Path, wrong: list[str], *, width: int = 1400, scheme: str = "light") -> "Page":
     """The page, without a network; what goes wrong is added to a list."""
     dark = "dark" if scheme == "dark" else "light"
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=dark)  # type: ignore[arg-type]
@@ -60,7 +77,7 @@ def opened(browser: Browser, report: Path, wrong: list[str], *, width: int = 140
     return page
 
 
-def test_a_reader_sorts_searches_and_reads_items(browser: Browser, report: Path) -> None:
+def test_a_reader_sorts_searches_and_reads_items(browser: "Browser", report: Path) -> None:
     wrong: list[str] = []
     page = opened(browser, report, wrong)
     rows = page.locator("#table-0-table tbody:first-of-type tr")
@@ -110,7 +127,7 @@ def test_a_reader_sorts_searches_and_reads_items(browser: Browser, report: Path)
 
 @pytest.mark.parametrize("width", [400, 1400])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_fits_and_has_no_barrier(browser: Browser, report: Path, width: int, scheme: str) -> None:
+def test_it_fits_and_has_no_barrier(browser: "Browser", report: Path, width: int, scheme: str) -> None:
     wrong: list[str] = []
     page = opened(browser, report, wrong, width=width, scheme=scheme)
     page.get_by_role("button", name="Show items").click()
@@ -118,7 +135,7 @@ def test_it_fits_and_has_no_barrier(browser: Browser, report: Path, width: int, 
     page.locator("#items-0 .item").wait_for()
     page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    found = Axe().run(page)
+    found = barriers(page)
     assert found.violations_count == 0, found.generate_report()
     shown = "getComputedStyle(document.body).backgroundColor"
     before = page.evaluate(shown)
@@ -130,7 +147,7 @@ def test_it_fits_and_has_no_barrier(browser: Browser, report: Path, width: int, 
     assert wrong == []
 
 
-def test_an_item_has_an_address_and_keys_lead_to_the_next(browser: Browser, report: Path) -> None:
+def test_an_item_has_an_address_and_keys_lead_to_the_next(browser: "Browser", report: Path) -> None:
     wrong: list[str] = []
     page = opened(browser, report, wrong)
     page.goto(f"{report.as_uri()}#item=pairs/pairs/q5")
@@ -175,7 +192,7 @@ def test_an_item_has_an_address_and_keys_lead_to_the_next(browser: Browser, repo
         ("others/x/1", "This page has no items of “others”, only of pairs."),
     ],
 )
-def test_an_item_that_is_not_there_is_named(browser: Browser, report: Path, address: str, sentence: str) -> None:
+def test_an_item_that_is_not_there_is_named(browser: "Browser", report: Path, address: str, sentence: str) -> None:
     wrong: list[str] = []
     page = opened(browser, report, wrong)
     page.goto(f"{report.as_uri()}#item={address}")
@@ -186,7 +203,7 @@ def test_an_item_that_is_not_there_is_named(browser: Browser, report: Path, addr
     assert wrong == []
 
 
-def test_rows_of_a_leaderboard_are_filtered_and_lead_to_their_runs(browser: Browser, board: Path) -> None:
+def test_rows_of_a_leaderboard_are_filtered_and_lead_to_their_runs(browser: "Browser", board: Path) -> None:
     wrong: list[str] = []
     page = opened(browser, board, wrong, width=400, scheme="dark")
     rows = page.locator("#table-0-table tbody:first-of-type tr:visible")
@@ -209,12 +226,12 @@ def test_rows_of_a_leaderboard_are_filtered_and_lead_to_their_runs(browser: Brow
     expect(run).to_contain_text("Checked: items")
     assert page.title() != "taken"
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
-    found = Axe().run(page)
+    found = barriers(page)
     assert found.violations_count == 0, found.generate_report()
     assert wrong == []
 
 
-def test_on_paper_all_is_unfolded(browser: Browser, report: Path) -> None:
+def test_on_paper_all_is_unfolded(browser: "Browser", report: Path) -> None:
     page = opened(browser, report, [])
     assert page.locator("#theme").is_visible()
     before = page.locator("details[open]").count()

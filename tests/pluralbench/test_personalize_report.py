@@ -7,12 +7,12 @@ from dataclasses import replace
 from functools import partial
 from io import StringIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
 from drawn_figures import check_texts, dots, drawn, words
 from made_personalize import DOMAINS, made_items, made_personalized
-from matplotlib.figure import Figure
 from pluralbench import load_run
 from pluralbench.errors import RunError
 from pluralbench.reports.figures.personalize import context_figure
@@ -21,6 +21,9 @@ from pluralbench.reports.writing import format_report
 from pluralbench.results import Personalized
 from pluralbench.results.runs import method_number
 from rich.console import Console
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -116,7 +119,7 @@ def test_the_page_links_its_figures(found: Personalized) -> None:
     assert "| method" in text
 
 
-def figure_of(found: Personalized, name: str) -> Figure:
+def figure_of(found: Personalized, name: str) -> "Figure":
     return drawn({name: partial(context_figure, found, name)})[name]
 
 

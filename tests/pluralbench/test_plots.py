@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from statistics import fmean
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -18,8 +19,6 @@ from commands import environment
 from drawn_figures import check_texts, dots, report_figures, said, values, whiskers, words
 from figure_runs import SUBSETS
 from made_runs import decision, run_of, with_items
-from matplotlib import font_manager
-from matplotlib.figure import Figure
 from pluralbench.errors import EvaluationError
 from pluralbench.reports.figures import fonts, languages
 from pluralbench.reports.figures.draw import draw
@@ -31,16 +30,25 @@ from pluralbench.results import Run
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_schemas import ENGLISH, LANGUAGES
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 SECTIONS = ("Chat", "Chat Hard", "Safety", "Reasoning")
 ALL = tuple(code for code in LANGUAGES if code != ENGLISH)
 SOME = ("arb_Arab", "spa_Latn", "zho_Hans")
 NAMES = ("org/Reward-V2-Llama-3.2-1B", "org/Nemotron-70B-Reward-with-a-very-long-name-v0.2", "gpt-5-mini", "org/aya-8b")
 ENGLISH_ONLY = ["Hindi", "Japanese", "Korean", "Chinese (simplified)", "Chinese (traditional)"]
-needs_noto = pytest.mark.skipif(bool(unrendered(LANGUAGES)), reason="fonts-noto-core and -cjk are not installed")
+needs_noto = pytest.mark.usefixtures("_noto")
 WAYS = ("de-en", "en-de", "en-zh", "zh-en")
 OUTCOMES = ("win", "loss", "tie", "invalid")
 WIN, LOSS = pl.lit("win"), pl.lit("loss")
 ITEMS = 40  # in each language
+
+
+@pytest.fixture
+def _noto() -> None:
+    if unrendered(LANGUAGES):
+        pytest.skip("fonts-noto-core and -cjk are not installed")
 
 
 @cache
@@ -81,7 +89,7 @@ def put(run: Run, rows: pl.Expr, *numbers: float | None) -> Run:
     return replace(run, metrics=run.metrics.with_columns(**new))
 
 
-def drawn(runs: Sequence[Run], stem: str) -> Figure:
+def drawn(runs: Sequence[Run], stem: str) -> "Figure":
     return report_figures(runs, stem)[stem]
 
 
@@ -243,9 +251,10 @@ def test_a_language_that_no_font_has_is_named_in_english(no_more_fonts: None, tm
 @pytest.fixture
 def without_devanagari(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """matplotlib's list of fonts as it was before one for Hindi was installed."""
-    manager = font_manager.fontManager
-    old = [font for font in manager.ttflist if ord("ह") not in fonts._characters(font.fname, font.index)]
-    monkeypatch.setattr(manager, "ttflist", old)
+    from matplotlib.font_manager import fontManager
+
+    old = [font for font in fontManager.ttflist if ord("ह") not in fonts._characters(font.fname, font.index)]
+    monkeypatch.setattr(fontManager, "ttflist", old)
     fonts._newly_installed.cache_clear()
     yield
     fonts._newly_installed.cache_clear()

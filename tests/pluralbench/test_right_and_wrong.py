@@ -20,7 +20,6 @@ from pluralbench.metrics.credits import chance_credits, item_credits
 from pluralbench.results import Run
 from pluralbench.results.decisions import decide, decisions_of
 from polars.testing import assert_frame_equal
-from scipy.stats import mannwhitneyu
 from verbs import by_length, by_text, score
 from written_tables import write
 
@@ -287,6 +286,8 @@ def correctness_rows(items: int, seed: int = 0) -> Rows:
 
 
 def test_ppe_counts_the_listed_pairs_and_the_best_of_k(tmp_path: Path) -> None:
+    from scipy.stats import mannwhitneyu
+
     rows = correctness_rows(12)
     run = score(by_text, benchmark="ppe-gpqa", data=write(tmp_path / "gpqa.jsonl", rows), out=tmp_path / "run")
     scores = {row_id: part["score"].to_list() for (row_id,), part in run.items.partition_by("id", as_dict=True).items()}

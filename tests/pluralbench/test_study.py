@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import pluralbench_local
 import polars as pl
 import pytest
 from commands import without_status
@@ -26,11 +27,13 @@ from pluralbench.results.finding import find_runs
 from pluralbench.studying import study
 from pluralbench_policies import PolicyError
 from pluralbench_runs import OutputError
-from scipy.stats import spearmanr
 from small_world import PPO, people_file, write_study
 
 Command = Callable[..., tuple[int, str, str]]
-STEPS = ("score", "best_of_n", "untrained", "train", "optimize", "write_jsonl")
+STEPS = [
+    *((steps, name) for name in ("score", "best_of_n", "optimize", "write_jsonl")),
+    *((pluralbench_local, name) for name in ("untrained", "train")),
+]
 
 
 def changed(recipe: Path, **values: Any) -> Path:
@@ -76,6 +79,8 @@ def test_every_number_of_the_scores_is_that_of_its_step(done: Study) -> None:
 
 
 def test_the_correlations_are_those_of_the_scores(done: Study) -> None:
+    from scipy.stats import spearmanr
+
     frame = pl.read_csv(done.path / "scores.csv")
     found = json.loads((done.path / "correlations.json").read_text(encoding="utf-8"))
     assert list(found) == ["best-of-n", "optimization"]
@@ -154,8 +159,8 @@ def test_a_finished_study_makes_nothing_again(done: Study, run: Command) -> None
 def test_an_extra_that_a_late_step_needs_is_asked_for_first(
     recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in STEPS:
-        monkeypatch.setattr(steps, name, None)
+    for module, name in STEPS:
+        monkeypatch.setattr(module, name, None)
     monkeypatch.setattr("pluralbench_policies.base_models.find_spec", lambda name: None if name == "torchrl" else name)
     with pytest.raises(PolicyError, match="needs torchrl"):
         study(recipe, out=tmp_path / "out")
@@ -184,8 +189,8 @@ def test_stopped_after_each_step_it_ends_in_the_same_scores(
         raise EOFError
 
     with monkeypatch.context() as patch:
-        for name in STEPS:
-            patch.setattr(steps, name, stopping(getattr(steps, name)))
+        for module, name in STEPS:
+            patch.setattr(module, name, stopping(getattr(module, name)))
         patch.setattr("pluralbench.studying.write_page", at_the_page)
         stopped: type[BaseException] = KeyboardInterrupt
         while stopped is KeyboardInterrupt:

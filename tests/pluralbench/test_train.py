@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pluralbench
 import pytest
@@ -14,9 +14,12 @@ from pluralbench.config import TrainingConfig
 from pluralbench.errors import DataError
 from pluralbench.evaluation.loading import load_benchmark
 from pluralbench.evaluation.train import flip_labels, items_to_rankings, split_by_cluster
-from pluralbench_local import LocalModel, Ranking
+from pluralbench_local import LocalModel
 from session_folder import CACHE, session_folder
 from written_tables import write
+
+if TYPE_CHECKING:
+    from pluralbench_local import Ranking
 
 Rows = list[dict[str, Any]]
 Command = Callable[..., tuple[int, str, str]]
@@ -36,7 +39,9 @@ WORDS = [
 ]
 
 
-def ranking(place: int, *rank: int) -> Ranking:
+def ranking(place: int, *rank: int) -> "Ranking":
+    from pluralbench_local import Ranking
+
     return Ranking(f"r{place}", [{"role": "user", "content": "?"}], [f"{n}" for n in range(len(rank))], rank)
 
 

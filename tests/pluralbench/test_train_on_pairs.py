@@ -20,7 +20,6 @@ from pluralbench.evaluation.train import items_to_rankings
 from pluralbench_local import LocalModel
 from samples import sample
 from small_world import write_study
-from training_runs import SMALL
 from written_tables import write
 
 Command = Callable[..., tuple[int, str, str]]
@@ -187,6 +186,7 @@ def test_the_study_of_preference_sets_shows_each_setting_of_the_papers_table(run
 @pytest.mark.parametrize("study", STUDIES)
 def test_a_study_of_preference_sets_runs_to_its_end(study: str, run: Command, tmp_path: Path) -> None:
     from reward_models import save_language_model
+    from training_runs import SMALL
 
     values = on_the_sample(study, save_language_model(tmp_path / "base", **SMALL))
     status, _, error = run("study", write_study(tmp_path / "mine.toml", values), "--out", tmp_path / "out")

@@ -1,24 +1,26 @@
 """Figures of verdicts: which there are, that nothing lies on anything else, and that they say nothing untrue."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from drawn_figures import check_texts, drawn, said, values, words
 from figure_runs import TASKS, judged_rows
-from matplotlib.figure import Figure
 from pluralbench.data.verdict_tables import check_verdicts, read_verdicts
 from pluralbench.reports.figures import certainty
 from pluralbench.reports.figures.theme import PAPER
 from pluralbench.reports.verdicts import verdict_rows
 from written_verdicts import Rows, verdicts
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 RECORDED = Path(__file__).parents[2].parent / "shared" / "data" / "persona_judge" / "recorded_verdicts.csv"
 needs_shared = pytest.mark.skipif(not RECORDED.is_file(), reason=f"the recorded verdicts are not at {RECORDED}")
 
 
-def figures(rows: Any) -> dict[str, Figure]:
+def figures(rows: Any) -> dict[str, "Figure"]:
     return drawn(certainty.figures_of(rows))
 
 

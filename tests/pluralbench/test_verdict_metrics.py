@@ -13,7 +13,6 @@ from pluralbench.data.verdict_tables import check_verdicts, read_verdicts
 from pluralbench.metrics.certainty import against_none, all_verdict_metrics, verdict_metrics, verdict_numbers
 from pluralbench.results.metrics_frame import metrics_frame
 from pluralbench_measures.intervals import MIN_CLUSTERS
-from scipy.stats import t
 from written_verdicts import Rows, verdicts, written
 
 RECORDED = Path(__file__).parents[2].parent / "shared" / "data" / "persona_judge" / "recorded_verdicts.csv"
@@ -256,6 +255,8 @@ def persona(with_: str, without: str, *, truth: str = "AAAA", **other: str) -> l
 
 
 def test_with_and_without_a_persona_are_compared_on_the_same_items() -> None:
+    from scipy.stats import t
+
     (found,) = persona("AAAB", "ABBA")
     assert (found["accuracy"], found["accuracy_without"], found["difference"]) == (0.75, 0.5, 0.25)
     assert (found["same_items"], found["n"], found["left_out"]) == (True, 4, 0)

@@ -2,31 +2,36 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from matplotlib.figure import Figure
-from matplotlib.text import Text
 from pluralbench.reports.figures.draw import figures_of
 from pluralbench.reports.figures.style import drawing
 from pluralbench.results import Run
 
-Make = Callable[[], Figure | None]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from matplotlib.text import Text
 
 
-def drawn(makes: Mapping[str, Make] | Iterable[tuple[str, Make]]) -> dict[str, Figure]:
+Make = Callable[[], "Figure | None"]
+
+
+def drawn(makes: Mapping[str, Make] | Iterable[tuple[str, Make]]) -> dict[str, "Figure"]:
     """The figures that have something to show, by the stems of their files."""
     with drawing():
         made = {stem: make() for stem, make in dict(makes).items()}
     return {stem: figure for stem, figure in made.items() if figure is not None}
 
 
-def report_figures(runs: Sequence[Run], *stems: str) -> dict[str, Figure]:
+def report_figures(runs: Sequence[Run], *stems: str) -> dict[str, "Figure"]:
     """The figures of a report of some runs, or of them those of these stems."""
     return drawn((stem, make) for stem, make in figures_of(runs) if stem in (stems or {stem}))
 
 
-def texts(figure: Figure) -> list[Text]:
+def texts(figure: "Figure") -> list["Text"]:
     """What is written in a figure, legends and labels of axes included."""
+    from matplotlib.text import Text
+
     beyond = set()
     for ax in figure.axes:
         for place, axis in enumerate((ax.xaxis, ax.yaxis)):
@@ -37,12 +42,12 @@ def texts(figure: Figure) -> list[Text]:
     return [text for text in found if text.get_visible() and text.get_text() and text not in beyond]
 
 
-def words(figure: Figure) -> str:
+def words(figure: "Figure") -> str:
     """All texts of a figure, a line each."""
     return "\n".join(text.get_text().replace("\N{NO-BREAK SPACE}", " ") for text in texts(figure))
 
 
-def said(figure: Figure) -> str:
+def said(figure: "Figure") -> str:
     """All texts of a figure in one line."""
     return " ".join(words(figure).split())
 
@@ -52,7 +57,7 @@ def markers(*axes: Any) -> list[Any]:
     return [line for ax in axes for line in ax.lines if line.get_marker() not in {"None", "", None}]
 
 
-def dots(figure: Figure) -> int:
+def dots(figure: "Figure") -> int:
     """How many values are drawn in a figure of dots."""
     return len(markers(*figure.axes))
 
@@ -68,7 +73,7 @@ def whiskers(ax: Any, *, upright: bool = False) -> list[list[float]]:
     return [path.vertices[:, int(upright)].tolist() for path in paths]
 
 
-def check_texts(figure: Figure, what: str) -> None:
+def check_texts(figure: "Figure", what: str) -> None:
     """Assert that no text lies on another or is too small, and that it all fits on a page."""
     with drawing():
         canvas: Any = figure.canvas

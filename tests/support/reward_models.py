@@ -1,5 +1,7 @@
 """Tiny models with random weights, made on the spot, and the rewards they give one conversation at a time."""
 
+from __future__ import annotations
+
 import json
 import random
 import sys
@@ -7,20 +9,15 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from pluralbench_local import Classifier, EmbeddedCorpus, Implicit, load
 from pluralbench_rewards import Group, Scored, Work
 from some_words import WORDS
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-from transformers import (
-    AutoConfig,
-    AutoModelForCausalLM,
-    AutoModelForSequenceClassification,
-    PretrainedConfig,
-    PreTrainedTokenizerFast,
-)
+
+if TYPE_CHECKING:
+    from pluralbench_local import Classifier, EmbeddedCorpus, Implicit
+    from transformers import PretrainedConfig
 
 Folders = Callable[..., str]
 """`folders("gemma2", seed=1)`: the folder of a model, made once."""
@@ -101,6 +98,8 @@ def _trained() -> str:
 
 def make_tokenizer(*, pad: str | None = PAD, template: str | None = TEMPLATE, **settings: Any) -> Any:
     """A byte-level tokenizer that would add a BOS of its own if asked to add special tokens."""
+    from transformers import PreTrainedTokenizerFast
+
     make: Any = PreTrainedTokenizerFast  # untyped
     tokenizer = make(
         tokenizer_object=Tokenizer.from_str(_trained()), bos_token=BOS, eos_token=EOS, pad_token=pad, **settings
@@ -111,6 +110,8 @@ def make_tokenizer(*, pad: str | None = PAD, template: str | None = TEMPLATE, **
 
 def make_config(architecture: str, **settings: Any) -> PretrainedConfig:
     """The configuration of a tiny model, with these settings changed."""
+    from transformers import AutoConfig
+
     kind, sizes = ARCHITECTURES[architecture]
     tokenizer = make_tokenizer()
     special = {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 2}
@@ -124,6 +125,9 @@ def save_classifier(
     folder: Path, architecture: str = "llama", *, seed: int = 0, tokenizer: Any = None, **settings: Any
 ) -> str:
     """Save a classifier whose head is random enough for its scores to spread; the folder as text."""
+    import torch
+    from transformers import AutoModelForSequenceClassification
+
     torch.manual_seed(seed)
     auto: Any = AutoModelForSequenceClassification
     model = auto.from_config(make_config(architecture, **settings))
@@ -136,6 +140,9 @@ def save_language_model(
     folder: Path, architecture: str = "llama", *, seed: int = 0, tokenizer: Any = None, **settings: Any
 ) -> str:
     """Save a causal language model; the folder as text."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
     torch.manual_seed(seed)
     auto: Any = AutoModelForCausalLM
     return _save(folder, auto.from_config(make_config(architecture, **settings)), tokenizer)
@@ -205,6 +212,8 @@ def same_beginning(*sequences: Sequence[int]) -> int:
 
 def load_classifier(folder: str, **options: Any) -> Classifier:
     """A classifier, ready to score on the CPU."""
+    from pluralbench_local import Classifier, load
+
     model = load(folder, device="cpu", **options)
     assert isinstance(model, Classifier)
     return model
@@ -212,6 +221,8 @@ def load_classifier(folder: str, **options: Any) -> Classifier:
 
 def load_implicit(folder: str, reference: str | None = None, **options: Any) -> Implicit:
     """A language model as a reward model on the CPU."""
+    from pluralbench_local import Implicit, load
+
     model = load(folder, kind="implicit", reference=reference, device="cpu", **options)
     assert isinstance(model, Implicit)
     return model
@@ -225,22 +236,26 @@ def work_of(done: Scored | EmbeddedCorpus) -> Work:
 
 def load_plainly(kind: Any, folder: str, dtype: str = "float32") -> Any:
     """A model as the library loads it."""
-    return kind.from_pretrained(folder, dtype=getattr(torch, dtype)).eval()
+    return kind.from_pretrained(folder, dtype=dtype).eval()
 
 
-@torch.inference_mode()
 def logits_alone(model: Any, ids: Sequence[int]) -> list[float]:
     """The logits of a conversation in a forward pass of its own, read at its last token (encoders pool themselves)."""
+    import torch
+
     batch = torch.tensor([list(ids)])
-    if getattr(model, "score", None) is None:
-        logits = model(input_ids=batch).logits[0]
-    else:
-        logits = model.score(model.base_model(input_ids=batch, use_cache=False).last_hidden_state)[0, -1]
+    with torch.inference_mode():
+        if getattr(model, "score", None) is None:
+            logits = model(input_ids=batch).logits[0]
+        else:
+            logits = model.score(model.base_model(input_ids=batch, use_cache=False).last_hidden_state)[0, -1]
     return [float(value) for value in logits]
 
 
 def classifier_alone(folder: str, groups: Sequence[Group], dtype: str = "float32") -> list[list[float]]:
     """Scores of a classifier of one logit, a plain forward pass for each conversation."""
+    from transformers import AutoModelForSequenceClassification, PreTrainedTokenizerFast
+
     model = load_plainly(AutoModelForSequenceClassification, folder, dtype)
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
     return [
@@ -249,16 +264,20 @@ def classifier_alone(folder: str, groups: Sequence[Group], dtype: str = "float32
     ]
 
 
-@torch.inference_mode()
 def log_probability_alone(model: Any, ids: Sequence[int], begin: int) -> float:
     """The summed log-probability of the tokens from `begin` on, from the logits of a forward pass of its own."""
-    logits = model(input_ids=torch.tensor([list(ids)])).logits[0].float().log_softmax(-1)
+    import torch
+
     begin = max(begin, 1)  # nothing predicts the first token
-    return float(logits[begin - 1 : -1].gather(1, torch.tensor(ids[begin:]).unsqueeze(1)).double().sum())
+    with torch.inference_mode():
+        logits = model(input_ids=torch.tensor([list(ids)])).logits[0].float().log_softmax(-1)
+        return float(logits[begin - 1 : -1].gather(1, torch.tensor(ids[begin:]).unsqueeze(1)).double().sum())
 
 
 def implicit_alone(folder: str, groups: Sequence[Group], reference: str | None = None) -> list[list[float]]:
     """Implicit rewards of a language model, one plain forward pass for each conversation."""
+    from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
+
     model = load_plainly(AutoModelForCausalLM, folder)
     other = None if reference is None else load_plainly(AutoModelForCausalLM, reference)
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)

@@ -6,10 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import tomli_w
-import torch
 from reward_models import make_tokenizer, save_language_model
 from some_words import WORDS
-from transformers import AutoModelForCausalLM
 from written_tables import write
 
 SAID = [word for word in WORDS if word.isascii() and len(word) >= 5]
@@ -33,6 +31,9 @@ PPO = {
 
 def save_talker(folder: Path, seed: int = 0) -> str:
     """A language model with random weights that says words which a judge counts, and little else; the folder."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
     made = save_language_model(folder, seed=seed, num_hidden_layers=1, tie_word_embeddings=False)
     auto: Any = AutoModelForCausalLM
     model, tokenizer = auto.from_pretrained(made), make_tokenizer()

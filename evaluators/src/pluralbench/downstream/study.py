@@ -10,10 +10,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import pluralbench_local
+import pluralbench_policies
 import polars as pl
 from filelock import FileLock, Timeout
-from pluralbench_local import LocalModel, train, untrained
-from pluralbench_policies import check_installed
+from pluralbench_local import LocalModel
 from pluralbench_rewards import Message
 from pluralbench_runs import (
     OutputError,
@@ -182,7 +183,7 @@ class _StudySteps:
             DataError: A model is to be trained on more items than exist.
         """
         if self._recipe.optimization is not None:
-            check_installed(self._recipe.optimization.options)
+            pluralbench_policies.check_installed(self._recipe.optimization.options)
         largest: dict[Items, tuple[int, str]] = {}
         for model in self._recipe.models:
             if model.train is not None and model.train.items.sample is None and model.train.pairs is not None:
@@ -267,13 +268,14 @@ class _StudySteps:
         origin = data_origin(items, rankings) | {"limit": training.pairs, "label_noise": training.label_noise}
         rankings = flip_labels(rankings, training.label_noise, self._recipe.seed)
         if training.pairs == 0:
-            return str(untrained(self._trainable(base_model_path(training.base)), folder, seed=self._recipe.seed))
+            base = self._trainable(base_model_path(training.base))
+            return str(pluralbench_local.untrained(base, folder, seed=self._recipe.seed))
         if training.pairs is not None:
             rankings.sort(key=lambda one: (rng_for(self._recipe.seed, "learned", one.id).random(), one.id))
             rankings = rankings[: training.pairs]
         options = check_recipe(TrainingConfig, {"seed": self._recipe.seed, **training.options}, "of the training")
         base = self._trainable(base_model_path(training.base))
-        return str(train(base, rankings, folder, options=options, origin=origin).folder)
+        return str(pluralbench_local.train(base, rankings, folder, options=options, origin=origin).folder)
 
     def _training_items(self, items: Items) -> LoadedBenchmark:
         return load_benchmark(**self._arguments(items), for_training=True)

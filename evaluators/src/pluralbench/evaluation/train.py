@@ -3,16 +3,19 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from pluralbench_local import LocalModel, Ranking, Trained, TrainingConfig
-from pluralbench_local import train as train_on
+import pluralbench_local
+from pluralbench_local import LocalModel, TrainingConfig
 from pluralbench_runs import rng_for
 
 from pluralbench.config import DataConfig, Profile, PromptConfig
 from pluralbench.errors import DataError
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark
 from pluralbench.evaluation.models import base_model_path
+
+if TYPE_CHECKING:
+    from pluralbench_local import Ranking, Trained
 
 Item = TypeVar("Item")
 
@@ -28,7 +31,7 @@ def train(
     label_noise: float = 0.0,
     options: TrainingConfig | None = None,
     fresh: bool = False,
-) -> Trained:
+) -> "Trained":
     """Train a reward model on the rankings or pairs of a benchmark.
 
     `out` gets a sequence classifier, `training.json` (data, options, held-out accuracy) and a log of the steps. Call it
@@ -75,10 +78,10 @@ def train(
         "flipped": [before.id for before, after in zip(training, flipped, strict=True) if before is not after],
     }
     base = base.model_copy(update={"name": base_model_path(base.name)})
-    return train_on(base, flipped, out, held_out=evaluation, options=options, origin=origin, fresh=fresh)
+    return pluralbench_local.train(base, flipped, out, held_out=evaluation, options=options, origin=origin, fresh=fresh)
 
 
-def items_to_rankings(loaded: LoadedBenchmark) -> list[Ranking]:
+def items_to_rankings(loaded: LoadedBenchmark) -> list["Ranking"]:
     """Convert the items to rankings, with the user context in their messages.
 
     If the benchmark has a column of training pairs, a ranking has these pairs and only the responses in them.
@@ -88,7 +91,7 @@ def items_to_rankings(loaded: LoadedBenchmark) -> list[Ranking]:
         inside = range(len(rank)) if pairs is None else sorted({place for pair in pairs for place in pair})
         at = {place: number for number, place in enumerate(inside)}
         rankings.append(
-            Ranking(
+            pluralbench_local.Ranking(
                 group.id,
                 group.messages,
                 [group.responses[place] for place in inside],
@@ -99,7 +102,7 @@ def items_to_rankings(loaded: LoadedBenchmark) -> list[Ranking]:
     return rankings
 
 
-def data_origin(loaded: LoadedBenchmark, rankings: Sequence[Ranking]) -> dict[str, Any]:
+def data_origin(loaded: LoadedBenchmark, rankings: Sequence["Ranking"]) -> dict[str, Any]:
     """Describe the data for `training.json`, including the items and responses that are in no training pair."""
     return {
         "benchmark": loaded.name,
@@ -158,7 +161,7 @@ def held_out_clusters(clusters: Sequence[str], share: float, seed: int) -> set[s
     return set(names[:number])
 
 
-def flip_labels(rankings: Sequence[Ranking], share: float, seed: int) -> list[Ranking]:
+def flip_labels(rankings: Sequence["Ranking"], share: float, seed: int) -> list["Ranking"]:
     """Reverse the order of a fraction of the rankings that have a pair, drawn by the seed."""
     paired = [place for place, ranking in enumerate(rankings) if ranking.pairs_to_learn()]
     paired.sort(key=lambda place: (rng_for(seed, "flipped", rankings[place].id).random(), place))
