@@ -252,6 +252,7 @@ def usual_ids(row: dict[str, Any], answer: str) -> list[int]:
     return conversation_ids(make_tokenizer(), Group(row["id"], user(row["prompt"]), [answer]), answer)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("cause", [*EDITS, "no chat template"])
 def test_the_cause_of_other_scores_is_found(scored: Run, rows: Rows, model: str, tmp_path: Path, cause: str) -> None:
     if cause == "no chat template":
@@ -278,6 +279,7 @@ def test_a_template_of_a_file_is_the_cause_if_the_models_own_gives_the_published
     assert (found.cause, found.before.moved) == ("the model's own chat template", 0)
 
 
+@pytest.mark.heavy
 def test_an_implicit_reward_has_causes_too_but_no_lengths(
     rows: Rows, language_models: Callable[..., str], tmp_path: Path
 ) -> None:

@@ -191,6 +191,7 @@ def refused(verb: Verb, data: Path, out: Path) -> None:
     assert server.requests == []
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("name", "stop"), [(name, stop) for name, verb in VERBS.items() for stop in verb.stops], ids=str
 )

@@ -184,6 +184,7 @@ def test_only_what_is_selected_is_judged_where_that_is_asked_for(made: Made, sam
     assert any("of the first k candidates" in note for note in downstream_notes(found))
 
 
+@pytest.mark.heavy
 def test_a_model_without_any_reward_takes_nothing_from_the_others(sample: Path, tmp_path: Path) -> None:
     with serve(World()) as server:
         found = sampled(
@@ -199,6 +200,7 @@ def test_a_model_without_any_reward_takes_nothing_from_the_others(sample: Path, 
     assert any("never: 15 candidates have no reward" in note for note in downstream_notes(unjudged)), "by its name"
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("measure", ["rating", "win"])
 def test_other_measures(sample: Path, tmp_path: Path, measure: str) -> None:
     with serve(World()) as server:
@@ -315,6 +317,7 @@ def test_a_prompt_without_any_text_is_named_and_left_out(sample: Path, tmp_path:
     assert any(f"1 of 3 prompts have no candidates (ids {silent})." in note for note in downstream_notes(found))
 
 
+@pytest.mark.heavy
 def test_a_judge_that_cannot_be_read_is_counted(sample: Path, tmp_path: Path) -> None:
     class Mute(World):
         def judged(self, body: Row) -> Reply:

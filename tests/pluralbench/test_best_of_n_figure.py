@@ -60,6 +60,7 @@ def lines(figure: "Figure", panel: int, points: int) -> list[list[tuple[float, f
     return [[(float(x), float(y)) for x, y in one] for one in found if len(one) == points]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("which", ["two", "six", "promised", "selected"])
 def test_every_text_can_be_read(runs: dict[str, Downstream], which: str) -> None:
     figure = figure_of(runs[which])
@@ -97,6 +98,7 @@ def test_without_a_judge_the_promise_is_drawn_alone(runs: dict[str, Downstream])
         assert unsaid not in said(figure)
 
 
+@pytest.mark.heavy
 def test_the_report_draws_each_directory_of_best_of_n(
     runs: dict[str, Downstream], run: Command, tmp_path: Path
 ) -> None:

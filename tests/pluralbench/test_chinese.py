@@ -81,6 +81,7 @@ def test_a_release_of_ours_gets_the_same_numbers(scored: Callable[..., Run], tmp
     assert ours.metrics.equals(theirs.metrics)
 
 
+@pytest.mark.heavy
 def test_groups_of_five_share_their_prompt_in_the_fast_mode(
     scored: Callable[..., Run], model: str, tmp_path: Path
 ) -> None:
@@ -187,6 +188,7 @@ def test_a_legacy_judge_is_asked_once_a_pair(run: Command, judge: ChatServer, tm
         assert made.of(config, "exact_match").n == 6, "a prompt without a pair is never asked about"
 
 
+@pytest.mark.heavy
 def test_a_judge_that_rates_is_counted_like_a_reward_model(run: Command, tmp_path: Path) -> None:
     data = published(tmp_path / "bench")
     with serve(lambda *_: Reply("[[7]]")) as server:

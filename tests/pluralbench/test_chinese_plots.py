@@ -41,6 +41,7 @@ def test_a_figure_for_each_config_and_one_of_the_calibration() -> None:
     ]
 
 
+@pytest.mark.heavy
 @needs_han
 def test_categories_are_named_in_their_own_script() -> None:
     for models in (2, 12):
@@ -117,6 +118,7 @@ def without(run: Run, gone: pl.Expr) -> Run:
     return replace(run, metrics=run.metrics.remove(gone))
 
 
+@pytest.mark.heavy
 def test_what_is_missing_is_a_dash() -> None:
     one, other = chinese_runs(2)
     in_open = (pl.col("config") == "open") & (pl.col("subset") == "推理")
@@ -130,6 +132,7 @@ def test_what_is_missing_is_a_dash() -> None:
     assert {*report_figures(bare)} == {"forest_chinese"}
 
 
+@pytest.mark.heavy
 def test_a_config_of_any_name_is_a_file(tmp_path: Path) -> None:
     run = without(chinese_run(0), pl.col("config") == "human")
     run = replace(run, metrics=run.metrics.with_columns(pl.col("config").replace("open", "../人 a")))

@@ -61,6 +61,7 @@ def test_what_cannot_be_held_against_each_other_is_not(
     assert not report_figures([runs[0], translated_run(*names, **settings)], "translators")
 
 
+@pytest.mark.heavy
 def test_the_report_has_them_and_tells_places_of_one_name_apart(runs: list[Run]) -> None:
     second = translated_run("org/plain", "classifier", "nllb")
     second = changed(second, data__location="other/google")

@@ -48,6 +48,7 @@ def refused(path: Path, benchmark: str = "pairs", **options: Any) -> str:
     return str(caught.value)
 
 
+@pytest.mark.heavy
 @given(
     turns=st.lists(st.tuples(st.sampled_from(sorted(ROLES)), st.text(min_size=1)), min_size=1),
     keys=st.sampled_from(MESSAGE_KEYS),

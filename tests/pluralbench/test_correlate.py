@@ -113,6 +113,7 @@ def test_what_people_read(run: Command, tables: Callable[..., list[Path]], monke
     assert "NDCG                      0.918 [ 0.600, 0.996]  0.129" in out
 
 
+@pytest.mark.heavy
 def test_many_models_that_agree_are_more_than_chance(tables: Callable[..., list[Path]], run: Command) -> None:
     draw = np.random.default_rng(0)
     quality = draw.normal(size=12)

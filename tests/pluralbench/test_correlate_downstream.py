@@ -157,6 +157,7 @@ def test_the_same_prompts_in_another_order_are_the_same_prompts(two: Path) -> No
     assert after.resampled == pytest.approx(before.resampled)
 
 
+@pytest.mark.heavy
 def test_best_of_n_that_nobody_judged_is_refused_and_names_are_matched_by_their_last_part(
     talker: str, classifiers: Folders, tmp_path: Path, run: Command
 ) -> None:

@@ -68,6 +68,7 @@ def test_strata_share_the_number_and_each_has_an_item(strata: Sequence[tuple[flo
     assert not spare or not wanted or max(spare) <= min(wanted)
 
 
+@pytest.mark.heavy
 @given(SUBSETS, st.data())
 def test_a_draw_is_part_of_each_larger_one_and_the_order_of_the_rows_is_nothing_to_it(
     sizes: Mapping[str, int], data: st.DataObject

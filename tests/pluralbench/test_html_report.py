@@ -94,6 +94,7 @@ def test_a_long_list_keeps_what_tells_most_and_says_how_many_it_keeps(folder: Pa
     assert "All 12 items are here, none with its text." in str(none.shown)
 
 
+@pytest.mark.heavy
 def test_a_judges_verdicts_are_shown_in_both_orders(tmp_path: Path, pairs: Callable[..., Any]) -> None:
     data = write(tmp_path / "p.jsonl", pairs(3))
     with serve(lambda *_: Reply("The first is better. [[A]]")) as server:

@@ -177,6 +177,7 @@ def in_a_sentence(body: dict[str, Any], _: int) -> Reply:
     return Reply("[[A]] has more, [[B]] is shorter.") if number < 15 else Reply("I cannot say.")
 
 
+@pytest.mark.heavy
 def test_a_verdict_in_a_sentence_is_read_unless_strictness_is_asked_for(data: Path, tmp_path: Path) -> None:
     lenient, _ = judged(in_a_sentence, data, tmp_path / "lenient", attempts=1)
     strict, _ = judged(in_a_sentence, data, tmp_path / "strict", attempts=1, verdict_parsing="strict")
@@ -285,6 +286,7 @@ def about(section: str, request: dict[str, Any]) -> str:
     return found[1] if found else ""
 
 
+@pytest.mark.heavy
 def test_the_language_has_a_place_of_its_own_and_says_nothing_about_the_person(
     pairs: Callable[..., Rows], tmp_path: Path
 ) -> None:

@@ -33,6 +33,7 @@ def says(text: str, *, until: int = 10**9) -> Script:
     return lambda _, number: Reply(text) if number < until else Reply("no such key", status=401)
 
 
+@pytest.mark.heavy
 def test_fresh_asks_again(data: Path, tmp_path: Path) -> None:
     with serve(says("[[A]]")) as server:
         judge(server, data, tmp_path / "run")

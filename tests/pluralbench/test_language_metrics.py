@@ -170,6 +170,7 @@ def test_a_report_shows_drop_and_consistency_and_keeps_sections_of_languages_for
 TRANSLATION = [f"translation-{way}-{level}" for way in ("de-en", "en-de") for level in ("easy", "hard")]
 
 
+@pytest.mark.heavy
 def test_a_detailed_report_compares_models_by_language_section_and_translation_pair() -> None:
     codes, frames = [*LANGUAGES], {}
     for seed, model in enumerate(("first", "second")):

@@ -50,7 +50,7 @@ def latex_of(tables: list[Table], notes: list[str]) -> str:
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="needs pdflatex (Debian: texlive-latex-recommended)")
-@pytest.mark.parametrize("what", TABLES)
+@pytest.mark.parametrize("what", [pytest.param(what, marks=[pytest.mark.heavy] * (what != "names")) for what in TABLES])
 def test_latex_compiles_and_fits_a_page(what: str, tmp_path: Path) -> None:
     text = latex_of(TABLES[what], ["Accuracy in %", "A note with 50%_of&{c} <0.001 & more."])
     for layout in ("a4paper", "letterpaper,twocolumn"):

@@ -40,6 +40,7 @@ def made(names: Sequence[str], columns: Sequence[str], values: Sequence[float | 
     return Table("Any", "model", [Column(text) for text in columns], rows)
 
 
+@pytest.mark.heavy
 @given(NAMES, COLUMNS, st.lists(VALUES, min_size=1, max_size=9), st.text(LETTERS, max_size=200), st.integers(72, 120))
 def test_any_table_fits_with_numbers_whole(
     names: list[str], columns: list[str], values: list[float | Estimate], title: str, width: int

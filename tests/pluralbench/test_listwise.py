@@ -105,6 +105,7 @@ def test_a_wrong_pick_loses_to_the_picked_response_and_ties_with_the_others(tmp_
     assert run.headline.value == 0.0
 
 
+@pytest.mark.heavy
 def test_positions_are_drawn_by_the_seed_recorded_and_shown(data: Path, tmp_path: Path) -> None:
     run, requests = judged(picks("right"), data, tmp_path / "run")
     by_question = {re.findall(r"Question \d+", str(body))[0]: shown(body) for body in requests}
@@ -207,6 +208,7 @@ def test_items_that_a_pick_cannot_rank_are_refused(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.heavy
 def test_a_run_that_was_cut_off_asks_only_what_is_missing(data: Path, tmp_path: Path) -> None:
     def dying(body: dict[str, Any], number: int) -> Reply:
         return Reply(picks("right")(body, number).text, hang_up=number >= 5)
@@ -220,6 +222,7 @@ def test_a_run_that_was_cut_off_asks_only_what_is_missing(data: Path, tmp_path: 
     assert run.items.equals(whole.items)
 
 
+@pytest.mark.heavy
 def test_shards_join_to_the_whole_run(data: Path, tmp_path: Path) -> None:
     whole, _ = judged(picks("right"), data, tmp_path / "whole")
     parts = [judged(picks("right"), data, tmp_path / f"part{n}", shard=f"{n}/2")[0].path for n in (1, 2)]
@@ -228,6 +231,7 @@ def test_shards_join_to_the_whole_run(data: Path, tmp_path: Path) -> None:
     assert joined.metrics.equals(whole.metrics)
 
 
+@pytest.mark.heavy
 def test_a_recorded_run_is_checked_against_its_replies(data: Path, tmp_path: Path) -> None:
     run, _ = judged(picks("right"), data, tmp_path / "run")
     checked = check_submission(run)
@@ -261,6 +265,7 @@ def of_subset(run: Run) -> dict[str, float]:
     return dict(run.metrics.filter(group="subset", metric="accuracy").select("subset", "value").iter_rows())
 
 
+@pytest.mark.heavy
 def test_ties_of_reward_bench_2_are_rated_and_the_rest_is_picked(tmp_path: Path) -> None:
     data = write(tmp_path / "r.jsonl", of_four(2))
     run, requests = judged(picks("right"), data, tmp_path / "run", benchmark="reward-bench-2")

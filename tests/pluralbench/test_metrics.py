@@ -138,6 +138,7 @@ def test_scores_that_are_no_numbers_decide_nothing(values: tuple[float, float]) 
     assert ranking([], [1, 2])["outcome"].to_list() == ["dropped"]
 
 
+@pytest.mark.heavy
 @settings(max_examples=15)
 @given(st.integers(0, 10**6), st.sampled_from(["pairs", "personalized", "multilingual", "chinese"]))
 def test_the_order_of_the_rows_changes_no_metric(seed: int, benchmark: str) -> None:

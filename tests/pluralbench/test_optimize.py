@@ -189,6 +189,7 @@ def test_other_prompts_to_optimise_on(run: Command, words: list[Any], tmp_path: 
         assert {one.partition("-")[0] for one in found.frame("candidates")["id"]} == judged
 
 
+@pytest.mark.heavy
 def test_without_a_judge_and_with_rewards_that_are_all_alike_it_says_so(
     run: Command, words: list[Any], constant: str, tmp_path: Path
 ) -> None:

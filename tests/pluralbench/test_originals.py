@@ -120,6 +120,7 @@ def test_m_rewardbench_as_published(score: Callable[..., Run], pairs: Callable[.
     assert run.headline.value == pytest.approx(fmean(means))
 
 
+@pytest.mark.heavy
 def test_translation_has_subsets_of_its_own_and_stays_out_of_the_average(
     score: Callable[..., Run], pairs: Callable[..., Rows], tmp_path: Path
 ) -> None:
@@ -215,6 +216,7 @@ def test_safety_is_weighed_by_the_true_counts_and_by_the_constants_of_the_code_i
     assert run.headline.value == pytest.approx((3 + safety) / 4)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("fetched", [True, False])
 def test_a_limit_applies_to_each_config_alike(
     score: Callable[..., Run], pairs: Callable[..., Rows], tmp_path: Path, fetched: bool

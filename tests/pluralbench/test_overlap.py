@@ -65,6 +65,7 @@ def test_words_are_split_without_case_and_punctuation(text: str, words: list[str
     assert words_of(text) == words
 
 
+@pytest.mark.heavy
 @given(st.lists(WORDS, min_size=1, max_size=6), st.integers(0, 5), st.integers(0, 99))
 def test_a_planted_text_is_found_at_its_first_place(others: list[list[str]], where: int, seed: int) -> None:
     planted = ["planted", *others[0], "text"]

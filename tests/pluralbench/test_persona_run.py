@@ -148,6 +148,7 @@ def test_both_orders_ask_twice_and_a_verdict_that_changes_is_right_nowhere(judge
     assert "Verdict changed with answer order: 8 of 8 pairs." in details([run]).notes
 
 
+@pytest.mark.heavy
 def test_a_verdict_that_holds_in_both_orders_has_the_mean_certainty(judged: Callable[..., Judged]) -> None:
     def script(body: dict[str, Any], number: int) -> Reply:
         return Reply(f"[[{knows(body)}]] [[{60 + number % 2}]]")
@@ -217,6 +218,7 @@ def test_a_report_keeps_settings_apart_and_names_what_was_left_out(judged: Calla
     assert {*both[0]["parts"]} == {"opinion_qa", "prism"}
 
 
+@pytest.mark.heavy
 def test_two_runs_are_compared_on_the_items_they_share(judged: Callable[..., Judged], tmp_path: Path) -> None:
     knowing, _ = judged(right(" [[90]]"))
     first, _ = judged(says("[[A]]"), setting="standard", variables="none")

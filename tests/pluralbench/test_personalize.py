@@ -152,6 +152,7 @@ def test_what_is_finished_is_not_done_again_and_other_settings_are_refused(
         carried_out(language_models(1), data, done.path, profile="all", score_on=other)
 
 
+@pytest.mark.heavy
 def test_an_interrupted_run_goes_on_and_ends_in_the_same_numbers(
     language_models: Folders, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

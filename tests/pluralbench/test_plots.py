@@ -223,6 +223,7 @@ def test_no_text_of_many_models_and_languages_lies_on_another() -> None:
         check_texts(figure, stem)
 
 
+@pytest.mark.heavy
 @needs_noto
 def test_every_language_is_also_named_in_its_own_script() -> None:
     made = report_figures(several(3), "languages", "consistency")
@@ -271,6 +272,7 @@ def test_a_language_that_is_not_known_is_its_code() -> None:
     assert "xyz_Xyzz" in words(drawn([run], "languages"))
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("name", "shown"),
     [
@@ -340,6 +342,7 @@ def test_the_module_is_cheap_to_import() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+@pytest.mark.heavy
 def test_a_command_prints_nothing_of_a_home_that_cannot_be_written(tmp_path: Path) -> None:
     home = tmp_path / "file"  # no folder can be made in it, not even by root
     home.touch()

@@ -101,6 +101,7 @@ def test_an_oracle_is_shown_the_aspects_but_not_the_narrative(
     assert run.config.judge_setting("oracle") == oracle
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("how", HOWS[1:])
 def test_the_papers_oracle_is_shown_the_posts_too_and_goes_by_what_this_person_expects(
     data: Path, tmp_path: Path, how: dict[str, Any]

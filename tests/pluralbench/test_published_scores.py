@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench.data.published_scores import ItemScores, read_published
 from pluralbench.errors import DataError
@@ -79,6 +79,7 @@ SHAPES: list[tuple[Callable[[Pairs], list[Row]], str]] = [
 ]
 
 
+@settings(max_examples=15)
 @pytest.mark.parametrize(("shape", "name"), SHAPES, ids=[shape.__name__ for shape, _ in SHAPES])
 @given(pairs=PAIRS)
 def test_scores_written_in_a_published_shape_are_read_to_the_same(

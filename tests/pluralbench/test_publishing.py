@@ -326,6 +326,7 @@ def test_runs_are_found_once_and_only_below_the_folder(run_of: Callable[..., Run
         find_runs([tmp_path / "loop"])
 
 
+@pytest.mark.heavy
 @pytest.mark.timeout(60)
 def test_runs_beside_endless_folders_are_found(run_of: Callable[..., Run], tmp_path: Path) -> None:
     run_of("a")

@@ -74,6 +74,7 @@ def test_the_win_rate_is_what_people_said_of_what_was_selected(run: Command, bes
     assert (status, error) == (0, "")
 
 
+@pytest.mark.heavy
 def test_an_unfinished_study_counts_what_is_there_and_another_run_is_refused(
     run: Command, best: Downstream, sample: Path, tmp_path: Path
 ) -> None:

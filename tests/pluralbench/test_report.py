@@ -211,6 +211,7 @@ def test_ten_runs_on_four_benchmarks_fit_a_page(ten_runs: list[Run]) -> None:
         assert sheet.split(",")[0] in " ".join(text.split())
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("benchmark", ["personalized", "chinese", "multilingual", "pairs"])
 def test_one_or_twelve_models_fit_with_names_and_numbers_whole(benchmark: str) -> None:
     subsets = [("win", "hep-go"), ("loss", "donotanswer"), ("tie", "mt-bench-hard")] * 4

@@ -80,7 +80,7 @@ def refused(*keys: str, **options: Any) -> None:
     assert mend.endswith("or start over with `fresh=True`.")
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, pytest.param(RuntimeError, marks=pytest.mark.heavy)])
 def test_an_interrupted_run_of_a_model_computes_the_rest_only(
     score: Callable[..., Run],
     model: str,

@@ -239,6 +239,7 @@ def test_constant_scores_get_nothing_in_ties_and_a_perfect_model_a_bonus() -> No
         assert item_credits(benchmark, decide(items, scores))["credit"].to_list() == pytest.approx([expected] * 2)
 
 
+@pytest.mark.heavy
 @settings(max_examples=60)
 @given(st.dictionaries(st.text("ab", min_size=1, max_size=3), st.tuples(some_scores, some_scores), min_size=1))
 def test_credits_are_those_of_the_definitions(prompts: dict[str, Any]) -> None:

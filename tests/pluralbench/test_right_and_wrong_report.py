@@ -168,6 +168,7 @@ def test_prompts_without_a_twin_and_rows_that_are_not_selected_are_counted(tmp_p
     assert text in run_header(run)
 
 
+@pytest.mark.heavy
 def test_runs_with_listed_pairs_and_with_twins_can_be_compared_and_checked(tmp_path: Path) -> None:
     for benchmark, rows in (("ppe-gpqa", listed_pairs()), ("reward-bench-2", best_of_four())):
         first = made(tmp_path / benchmark / "first", benchmark, rows)
@@ -185,6 +186,7 @@ def test_runs_with_listed_pairs_and_with_twins_can_be_compared_and_checked(tmp_p
             assert [*check_columns(run), *check_metrics(run)] == []
 
 
+@pytest.mark.heavy
 def test_a_coin_is_the_same_in_each_computation(tmp_path: Path) -> None:
     runs = [made(tmp_path / f"{n}", "reward-bench-2", best_of_four()) for n in range(3)]
     coins = {run.estimate("coin", "section", config="d", section="Ties").value for run in runs}

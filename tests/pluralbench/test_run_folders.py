@@ -100,6 +100,7 @@ def test_other_data_and_another_model_of_one_name_have_folders_of_their_own(
     assert verbs.config(Path("runs/pairs-m"))["model"]["name"] == "a/m"
 
 
+@pytest.mark.heavy
 def test_judges_have_folders_likewise(pairs: Callable[..., Rows]) -> None:
     data = write(Path("p.jsonl"), pairs(2))
     personas = release(Path("data"), prism=persona_rows("prism", 3))

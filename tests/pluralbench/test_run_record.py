@@ -56,6 +56,7 @@ def test_metrics_are_read_as_they_were_written(frame: pl.DataFrame) -> None:
     assert frame_of_rows(MetricsFile.model_validate_json(text).rows).equals(frame)
 
 
+@pytest.mark.heavy
 @settings(max_examples=25)
 @given(st.lists(st.tuples(st.sampled_from(OUTCOMES), st.sampled_from("ab")), min_size=1, max_size=9))
 def test_a_run_is_read_as_it_was_written(tmp_path_factory: pytest.TempPathFactory, made: list[tuple[str, str]]) -> None:

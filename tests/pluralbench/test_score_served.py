@@ -55,6 +55,7 @@ def test_the_command_gives_the_run_of_the_process_and_records_the_check(
     assert (status, "is for models behind a server; give `--server` too" in said) == (2, True)
 
 
+@pytest.mark.heavy
 def test_a_run_goes_on_at_another_server_where_its_server_died(model: str, data: str, tmp_path: Path) -> None:
     from engine_server import imitate
 
@@ -80,6 +81,7 @@ def test_a_run_goes_on_at_another_server_where_its_server_died(model: str, data:
     assert run.items.height == 12
 
 
+@pytest.mark.heavy
 def test_best_of_n_takes_a_served_model(model: str, sample: Path, tmp_path: Path) -> None:
     from engine_server import imitate
 

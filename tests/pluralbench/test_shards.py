@@ -88,7 +88,7 @@ def test_the_share_of_a_group_is_the_same_for_ever() -> None:
     assert shares == PINNED
 
 
-@pytest.mark.parametrize("benchmark", ["multilingual", "chinese"])
+@pytest.mark.parametrize("benchmark", [pytest.param("multilingual", marks=pytest.mark.heavy), "chinese"])
 def test_merged_shards_are_the_whole_run(benchmark: str, tmp_path: Path) -> None:
     def make(**options: Any) -> Run:
         return verbs.score(by_text, benchmark=benchmark, data="sample", **options)
@@ -151,6 +151,7 @@ def by_its_words(body: dict[str, Any], _: int) -> Reply:
     return Reply(["[[A]] [[70]]", "[[B]] [[90]]", "I cannot say."][number % 3])
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "how", [{"orders": "both", "attempts": 2}, {"protocol": "pointwise"}], ids=["compared", "rated"]
 )
@@ -176,6 +177,7 @@ def test_merged_shards_of_a_judge_are_the_whole_run(how: dict[str, Any], tmp_pat
     assert cost.dollars == pytest.approx((judging(whole).prompt_tokens + 2 * judging(whole).completion_tokens) / 1e6)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     "how", [{"variables": "none", "orders": "both"}, {"limit": 4, "setting": "certainty"}], ids=str
 )

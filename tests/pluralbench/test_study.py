@@ -240,6 +240,7 @@ def only_scores(recipe: Path, path: Path, **values: Any) -> Path:
     return write_study(path, given | values)
 
 
+@pytest.mark.heavy
 def test_fresh_starts_over_and_moves_the_old_study_aside(recipe: Path, tmp_path: Path) -> None:
     out, plain = tmp_path / "out", only_scores(recipe, tmp_path / "plain.toml")
     study(plain, out=out)

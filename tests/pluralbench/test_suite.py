@@ -87,6 +87,7 @@ def test_each_run_is_that_of_score_to_the_digit(tmp_path: Path) -> None:
     assert (done.mean.columns, done.mean.total) == (2, 4)
 
 
+@pytest.mark.heavy
 def test_every_shape_of_release_is_scored_on_its_sample(tmp_path: Path) -> None:
     suite = known_suites()["release"]
     done = pluralbench.suite(by_text, suite, data="sample", out=tmp_path / "suite")
@@ -122,6 +123,7 @@ def test_a_stopped_suite_goes_on(small: Path, tmp_path: Path) -> None:
         assert one.items.equals(whole.runs[name].items)
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("change", range(0, 40, 6))
 def test_a_suite_killed_at_any_change_of_files_goes_on(
     small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: int
@@ -134,6 +136,7 @@ def test_a_suite_killed_at_any_change_of_files_goes_on(
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a", "b", "c", "suite.json"]
 
 
+@pytest.mark.heavy
 def test_what_was_scored_before_an_interruption_is_not_scored_again(small: Path, tmp_path: Path) -> None:
     class Interrupted(RuntimeError):
         pass
@@ -177,6 +180,7 @@ def test_user_context_is_for_benchmarks_that_have_some(tmp_path: Path) -> None:
     assert profiles == {"personalized": "raw", "chinese": "none", "arena-personalized": "raw"}
 
 
+@pytest.mark.heavy
 def test_shards_of_a_suite_are_merged_into_its_row(small: Path, tmp_path: Path) -> None:
     exact: dict[str, Any] = {"out": tmp_path / "out"}
     shards = [pluralbench.suite(by_text, small, shard=f"{number}/2", **exact) for number in (1, 2)]
@@ -437,6 +441,7 @@ def test_a_mistake_replaces_nothing(
     assert not [*tmp_path.glob("out.kept-*")]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", ["..", "a/..", "...toml", "x/...toml", "../x.toml/..", ".work.toml"])
 def test_a_suite_from_elsewhere_names_no_folder_outside_its_own(small: Path, tmp_path: Path, name: str) -> None:
     out = tmp_path / "v" / "out"

@@ -143,6 +143,7 @@ def test_what_a_file_leaves_out_or_says_twice_is_named(people: Callable[..., Row
         groups(data, personas=tmp_path / "nowhere.jsonl")
 
 
+@pytest.mark.heavy
 def test_a_persona_of_many_words_is_dealt_with_as_any_long_text(
     score: Callable[..., Run], model: str, people: Callable[..., Rows], tmp_path: Path
 ) -> None:

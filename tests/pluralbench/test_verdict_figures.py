@@ -102,6 +102,7 @@ def test_pairs_that_are_not_of_the_same_items_are_said() -> None:
     assert "1 of 1 pairs are on different items" in shown
 
 
+@pytest.mark.heavy
 @needs_shared
 def test_figures_of_the_recorded_verdicts() -> None:
     made = figures(verdict_rows(read_verdicts(str(RECORDED))))

@@ -148,6 +148,7 @@ def test_calibration_error_is_what_a_plain_count_gives(given_: Answers) -> None:
     assert found == (pytest.approx(total) if rated else None)
 
 
+@pytest.mark.heavy
 @given(
     answers.filter(lambda given_: len(given_) <= 6)
     | st.lists(st.tuples(st.booleans(), st.sampled_from([50, 80]), st.just(0)), min_size=1, max_size=6)
@@ -166,6 +167,7 @@ def test_the_area_is_the_mean_over_all_orders_of_equally_sure_answers(given_: An
     assert measured(given_)["risk_coverage_area"] == pytest.approx(fmean(areas))
 
 
+@pytest.mark.heavy
 @given(answers)
 @settings(max_examples=60)
 def test_the_area_lies_between_those_of_the_best_and_the_worst_order(given_: Answers) -> None:
@@ -182,6 +184,7 @@ def test_the_area_lies_between_those_of_the_best_and_the_worst_order(given_: Ans
     assert -1e-9 <= low <= high <= 1 + 1e-9
 
 
+@pytest.mark.heavy
 @given(answers, st.randoms(use_true_random=False))
 @settings(max_examples=40)
 def test_the_order_of_the_rows_does_not_matter(given_: Answers, draw: Any) -> None:
@@ -191,6 +194,7 @@ def test_the_order_of_the_rows_does_not_matter(given_: Answers, draw: Any) -> No
     assert all_verdict_metrics(check_verdicts(table[places])) == all_verdict_metrics(check_verdicts(table))
 
 
+@pytest.mark.heavy
 @given(answers, st.integers(1, 100), st.integers(1, 100))
 @settings(max_examples=40)
 def test_a_higher_threshold_never_takes_in_more(given_: Answers, one: int, other: int) -> None:

@@ -142,6 +142,7 @@ def test_draws_have_the_spread_of_the_papers_labels() -> None:
     assert with_truth["sd"] == pytest.approx(0.087, abs=0.005)
 
 
+@pytest.mark.heavy
 @given(st.dictionaries(st.integers(0, 9), st.text("ABx", min_size=1, max_size=4), min_size=1, max_size=4), st.randoms())
 @settings(max_examples=15)
 def test_the_order_of_the_labels_does_not_matter(items: dict[int, str], draw: Any) -> None:

@@ -29,7 +29,7 @@ def own(tmp_path: Path) -> Path:
     return Path(shutil.copy(rows, tmp_path / "mine.jsonl"))
 
 
-@pytest.mark.parametrize("which", ["sample", "own"])
+@pytest.mark.parametrize("which", [pytest.param("sample", marks=pytest.mark.heavy), "own"])
 def test_every_heading_names_the_data(score: Score, own: Path, tmp_path: Path, which: str) -> None:
     run = score("reward-bench", "sample" if which == "sample" else own, out=tmp_path / "runs" / "a")
     title = f"RewardBench ({'sample' if which == 'sample' else 'mine.jsonl'})"
