@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from build_personalized.cli import main
 from chat_server import Reply, serve
-from commands import command, fails, in_process
+from commands import in_process, refused
 from pluralbench_release import ReleaseError, diff, rebuild, verify
 
 Run = Callable[..., tuple[int, str]]
@@ -116,11 +116,10 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(disk)], check=True)
 
 
-@pytest.mark.heavy
-def test_a_full_disk_loses_nothing(small_disk: Path) -> None:
-    fails(command("build-personalized", "--out", small_disk / "out"), "The disk is full", "rerun the same command")
+def test_a_full_disk_loses_nothing(run: Run, small_disk: Path) -> None:
+    refused(run("--out", small_disk / "out"), "The disk is full", "rerun the same command")
     assert not (small_disk / "out").exists()
     subprocess.run(["mount", "-o", "remount,size=8m", str(small_disk)], check=True)
-    built = command("build-personalized", "--out", small_disk / "out")
-    assert built.returncode == 0, built.stderr
+    status, said = run("--out", small_disk / "out")
+    assert status == 0, said
     assert verify(small_disk / "out") == []

@@ -13,9 +13,11 @@ from typing import Any
 import polars as pl
 import pytest
 import tomli_w
+from build_multilingual.cli import main
 from build_multilingual.masking import mask
-from commands import command, fails
+from commands import in_process, refused
 from pluralbench_calls import read_ledger
+from pluralbench_release import rebuild, verify
 from pluralbench_schemas import LANGUAGES
 from translation_server import (
     BAD_TEXT,
@@ -70,15 +72,17 @@ def pandalm() -> list[dict[str, Any]]:
     return found
 
 
-def test_pandalm_by_google_with_apertium_behind_it(tmp_path: Path) -> None:
+def test_pandalm_by_google_with_apertium_behind_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     found = pandalm()
     assert len(found) == 894
-    pairs = found[::20]  # Apertium is slow
+    pairs = found[::40]  # Apertium is slow
     source, out = tmp_path / "pandalm.jsonl", tmp_path / "out"
     source.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in pairs), encoding="utf-8")
     # A sentence that is in one row alone, which the server never takes.
     times = Counter(row[side] for row in pairs for side in ("chosen", "rejected"))
-    (refused, bad), *_ = (
+    (lost, bad), *_ = (
         (row["id"], row["chosen"])
         for row in pairs
         if times[row["chosen"]] == 1
@@ -95,7 +99,7 @@ def test_pandalm_by_google_with_apertium_behind_it(tmp_path: Path) -> None:
         if (
             exhausted[0]
             and request.target_language_code == "it"
-            and (bad in request.contents or len(server.texts("it")) > 100)
+            and (bad in request.contents or len(server.texts("it")) > 40)
         ):
             return QUOTA  # until tomorrow
         return BAD_TEXT if bad in request.contents else None
@@ -117,31 +121,30 @@ def test_pandalm_by_google_with_apertium_behind_it(tmp_path: Path) -> None:
             },
         }
         (tmp_path / "recipe.toml").write_text(tomli_w.dumps(values), encoding="utf-8")
-        words: list[str | Path] = ["build-multilingual", "--recipe", tmp_path / "recipe.toml", "--out", out]
-        stopped = command(*words)
-        fails(stopped, "keeps refusing because of its quota", "texts in ita_Latn are recorded; rerun the same command")
+        run = in_process("build-multilingual", main, monkeypatch, capsys)
+        words = ["--recipe", tmp_path / "recipe.toml", "--out", out]
+        refused(
+            run(*words), "keeps refusing because of its quota", "texts in ita_Latn are recorded; rerun the same command"
+        )
         assert not out.exists()
         recorded = read_ledger(out.with_name("out.work") / "ledger.sqlite").height
         exhausted[0] = False
-        built = command(*words)
-        assert built.returncode == 0, built.stderr
-    print(built.stdout)  # noqa: T201 - what the run came to
+        status, said = run(*words)
+        assert status == 0, said
 
     calls = read_ledger(out / "provenance/ledger.parquet")
-    assert f"{calls.height:,} recorded calls, {calls.height - recorded:,} of them new" in built.stdout
+    assert f"{calls.height:,} recorded calls, {calls.height - recorded:,} of them new" in said
     assert {code.name for code in server.faults} == {"UNAVAILABLE", "RESOURCE_EXHAUSTED", "INVALID_ARGUMENT"}
     for code in CODES:
         check_messages(server, LANGUAGES[code].google, bad)
-    check_rows(out, pairs, refused)
+    check_rows(out, pairs, lost)
 
     # Without the server.
     # A release names no folder of this machine, so who rebuilds it says where the source is.
-    for verb, more in (("verify", []), ("rebuild", ["--source", str(source)])):
-        result = command("pluralbench-release", verb, out, *more)
-        assert result.returncode == 0, result.stdout + result.stderr
-    again = command(*words)
-    assert again.returncode == 0, again.stderr
-    assert "0 of them new" in again.stdout
+    assert verify(out) == []
+    assert not any(rebuild(out, tmp_path / "again", sources=[str(source)]))
+    status, said = run(*words)
+    assert (status, "0 of them new" in said) == (0, True), said
 
 
 def check_messages(server: TranslationServer, target: str, bad: str) -> None:
@@ -150,22 +153,18 @@ def check_messages(server: TranslationServer, target: str, bad: str) -> None:
     # Where a message is refused its halves follow, which is no matter of packing.
     whole = [texts for texts in asked if not any({*texts} < {*other} for other in asked if bad in other)]
     sent = server.texts(target)
-    said = f"{len(whole)} messages, at least {least_messages(sent)}, {len(asked)} with halves, {len(sent)} texts"
-    print(f"{target}: {said}")  # noqa: T201
     assert len(whole) <= least_messages(sent) + 3, "one for what is asked again, and one for the interruption"
     assert bad not in sent
     # What fails a check is asked once more in pieces, and a text of one sentence without spans is its own piece.
     assert sum(count - 1 for count in Counter(sent).values()) < 0.02 * len(sent)
 
 
-def check_rows(out: Path, pairs: list[dict[str, Any]], refused: int) -> None:
+def check_rows(out: Path, pairs: list[dict[str, Any]], lost: int) -> None:
     """Every pair is in all languages or dropped with a reason, and the numbers of the release say the same."""
     dropped = pl.read_parquet(out / "provenance/dropped.parquet")
     aside = pl.read_parquet(out / "provenance/set_aside.parquet")
-    print(aside.group_by("language", "field", "reason").len().sort("language", "len"))  # noqa: T201
     kept = {row["id"] for row in pairs} - {*dropped["id"]}
-    print(f"{len(kept)} of {len(pairs)} rows")  # noqa: T201
-    assert len(kept) > 0.95 * len(pairs)
+    assert len(kept) > 0.9 * len(pairs)
     assert set(dropped["id"]) == set(aside["id"])
     english = {row["id"]: row for row in pairs}
     for code in [*CODES, "eng_Latn"]:
@@ -177,6 +176,6 @@ def check_rows(out: Path, pairs: list[dict[str, Any]], refused: int) -> None:
                 assert row[side].count("\n") == before.restore(before.text).count("\n")
                 for _, span in before.spans:
                     assert row[side].count(span) >= 1
-    assert dropped.filter(id=refused).select("language", "reason").rows() == [
+    assert dropped.filter(id=lost).select("language", "reason").rows() == [
         (code, "chosen: refused by the translator") for code in sorted(CODES)
     ]
