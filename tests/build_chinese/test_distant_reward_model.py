@@ -10,25 +10,19 @@ from typing import Any
 
 import polars as pl
 import pytest
-
-torch = pytest.importorskip("torch", reason="needs the extra `train`")
-
-from build_chinese import ablation, reward_model  # noqa: E402
-from build_chinese.rankings import Row, ranked_pairs, resolve_rows  # noqa: E402
-from build_chinese.recipe import RewardTable  # noqa: E402
-from build_chinese.reward_model import TrainingRows, rankings_of, rewards, with_base_digest  # noqa: E402
-from chat_server import ChatServer, serve  # noqa: E402
-from chinese_project import annotated, judge, quality, read_rows, unlabeled, write_rows, write_taxonomy  # noqa: E402
-from pluralbench_calls import Ledger, read_ledger  # noqa: E402
-from pluralbench_calls.errors import MissingAnswers  # noqa: E402
-from pluralbench_release import LEDGER, RECIPE, rebuild, verify  # noqa: E402
-from pluralbench_release.errors import SourceError  # noqa: E402
-from pluralbench_rewards import Group  # noqa: E402
-from reward_models import change_config, save_language_model  # noqa: E402
-from transformers.utils import logging  # noqa: E402
+from build_chinese import ablation, reward_model
+from build_chinese.rankings import Row, ranked_pairs, resolve_rows
+from build_chinese.recipe import RewardTable
+from build_chinese.reward_model import TrainingRows, rankings_of, rewards, with_base_digest
+from chat_server import ChatServer, serve
+from chinese_project import annotated, judge, quality, read_rows, unlabeled, write_rows, write_taxonomy
+from pluralbench_calls import Ledger, read_ledger
+from pluralbench_calls.errors import MissingAnswers
+from pluralbench_release import LEDGER, RECIPE, rebuild, verify
+from pluralbench_release.errors import SourceError
+from pluralbench_rewards import Group
 
 Run = Callable[..., tuple[int, str]]
-library: Any = logging
 SIZES: dict[str, Any] = {"num_hidden_layers": 1, "hidden_size": 32, "intermediate_size": 32, "head_dim": 8}
 TRAINING: dict[str, Any] = {
     "epochs": 2,
@@ -45,6 +39,10 @@ VARIANTS += ["judge + distant + length + human"]
 
 @pytest.fixture(scope="module", autouse=True)
 def _one_quiet_thread() -> Iterator[None]:
+    torch = pytest.importorskip("torch", reason="needs the extra `train`")
+    from transformers.utils import logging
+
+    library: Any = logging
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     library.set_verbosity_error()
@@ -58,6 +56,8 @@ def _one_quiet_thread() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def language_model(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The folder of a tiny language model, not to be changed."""
+    from reward_models import save_language_model
+
     return save_language_model(tmp_path_factory.mktemp("models") / "base", **SIZES)
 
 
@@ -128,6 +128,8 @@ def keys(reward: RewardTable, tmp_path: Path, human: list[Row] = HUMAN) -> set[s
 
 
 def test_rewards_are_known_by_base_training_and_human_part(base: Path, tmp_path: Path) -> None:
+    from reward_models import change_config, save_language_model
+
     reward = table(base, name="m")
     same = [reward, table(Path(shutil.copytree(base, tmp_path / "moved")), name="m")]
     same += [reward.model_copy(update={name: 2}) for name in ("margin", "least_pairs")]
@@ -259,6 +261,7 @@ def test_a_wrong_option_of_training_is_told_before_anything_is_asked(run: Run, p
     assert server.requests == []
 
 
+@pytest.mark.heavy
 def test_every_variant_is_trained_and_measured(
     run: Run, project: Project, trainings: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -336,11 +339,16 @@ def longer_wins() -> Iterator[int]:
             yield (len(better) > len(worse)) - (len(better) < len(worse))
 
 
-@pytest.mark.heavy
 def test_a_variant_that_cannot_be_trained_leaves_the_others(run: Run, project: Project) -> None:
     words, _ = project
     status, said = run(*words, "--limit", "2", "--out", "out", "--ablate")
-    assert status == 0, said
+    assert (status, "Ablation (out-ablation/ablation.csv)" in said) == (0, True), said
+    lines = pl.read_csv("out-ablation/ablation.csv").to_dicts()
+    assert [line["variant"] for line in lines] == VARIANTS
+    rows: list[Row] = json.loads(Path("out-ablation/ablation.json").read_text(encoding="utf-8"))
+    trained = {row["variant"].replace(" + ", "-") for row in rows if "not_trained" not in row}
+    assert {folder.name for folder in Path("out-ablation/models").iterdir()} == trained
+    assert 0 < len(trained) < len(VARIANTS)
 
 
 @pytest.mark.parametrize(

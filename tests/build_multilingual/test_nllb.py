@@ -10,16 +10,12 @@ from typing import Any
 
 import polars as pl
 import pytest
-
-torch = pytest.importorskip("torch", reason="the extra nllb is not installed")
-transformers = pytest.importorskip("transformers", reason="the extra nllb is not installed")
-
-from build_multilingual.errors import TranslatorError, UnsupportedLanguage  # noqa: E402 - after what may be absent
-from build_multilingual.recipe import ConnectionTable, TranslatorTable  # noqa: E402
-from build_multilingual.translators import nllb, translator  # noqa: E402
-from pluralbench_calls import Answer, Request, read_ledger  # noqa: E402
-from pluralbench_schemas import LANGUAGES  # noqa: E402
-from written_tables import write  # noqa: E402
+from build_multilingual.errors import TranslatorError, UnsupportedLanguage
+from build_multilingual.recipe import ConnectionTable, TranslatorTable
+from build_multilingual.translators import nllb, translator
+from pluralbench_calls import Answer, Request, read_ledger
+from pluralbench_schemas import LANGUAGES
+from written_tables import write
 
 Run = Callable[..., tuple[int, str]]
 
@@ -38,12 +34,14 @@ KNOWN = [
     ("The garden is full of flowers.", "El jardín está lleno de flores.", "Der Garten ist voller Blumen."),
     ("I write a letter to my friend.", "Escribo una carta a mi amigo.", "Ich schreibe einen Brief."),
 ]
+EXTRA = ("torch", "transformers")
 SPANISH, GERMAN = ({row[0]: row[number] for row in KNOWN} for number in (1, 2))
 E = [row[0] for row in KNOWN]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def one_thread() -> Iterator[None]:
+    torch, _ = (pytest.importorskip(name, reason="the extra nllb is not installed") for name in EXTRA)
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -54,6 +52,7 @@ def tokenizer_of(sentences: Sequence[str]) -> Any:
     """A tokenizer of NLLB's own class, made from a few sentences."""
     import tokenizers
     from tokenizers import models, pre_tokenizers, trainers
+    from transformers import NllbTokenizer
 
     trained = tokenizers.Tokenizer(models.BPE(unk_token="<unk>"))  # noqa: S106 - not a password
     trained.pre_tokenizer = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always", split=True)
@@ -62,9 +61,9 @@ def tokenizer_of(sentences: Sequence[str]) -> Any:
         sentences, trainers.BpeTrainer(vocab_size=500, special_tokens=special, show_progress=False)
     )
     model = json.loads(trained.to_str())["model"]
-    return transformers.NllbTokenizer(
+    return NllbTokenizer(
         vocab=model["vocab"],
-        merges=[tuple(merge) for merge in model["merges"]],
+        merges=[tuple(merge) for merge in model["merges"]],  # type: ignore[misc]
         additional_special_tokens=["eng_Latn", "spa_Latn", "deu_Latn"],
         src_lang="eng_Latn",
     )
@@ -73,9 +72,12 @@ def tokenizer_of(sentences: Sequence[str]) -> Any:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model that translates `KNOWN`, in the files that NLLB comes in."""
+    import torch
+    from transformers import M2M100Config, M2M100ForConditionalGeneration
+
     torch.manual_seed(0)
     tokenizer = tokenizer_of([text for row in KNOWN for text in row])
-    config = transformers.M2M100Config(
+    config = M2M100Config(
         vocab_size=len(tokenizer),
         d_model=64,
         encoder_layers=1,
@@ -94,7 +96,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         eos_token_id=tokenizer.eos_token_id,
         bos_token_id=tokenizer.bos_token_id,
     )
-    network = transformers.M2M100ForConditionalGeneration(config)
+    network = M2M100ForConditionalGeneration(config)
     inputs = tokenizer([*E, *E], return_tensors="pt", padding=True)
     wanted = [
         [
@@ -107,13 +109,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     longest = max(map(len, wanted))
     labels = torch.tensor([ids + [-100] * (longest - len(ids)) for ids in wanted])
-    optimizer = torch.optim.AdamW(network.parameters(), lr=5e-3)
+    optimizer = torch.optim.AdamW(network.parameters(), lr=1e-2)
     for _ in range(400):
         loss = network(**inputs, labels=labels).loss
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        if loss.item() < 0.02:
+        if loss.item() < 0.076:  # it cannot know which of the two languages comes first
             break
     path = tmp_path_factory.mktemp("nllb")
     network.save_pretrained(path)
@@ -280,7 +282,7 @@ def test_a_build_and_its_replay(run: Run, folder: Path, tmp_path: Path) -> None:
         folder.with_name("moved").rename(folder)
 
 
-@pytest.mark.parametrize("absent", ["torch", "transformers"])
+@pytest.mark.parametrize("absent", EXTRA)
 def test_the_extra_is_not_installed(
     run: Run, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, absent: str
 ) -> None:

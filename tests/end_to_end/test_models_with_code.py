@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,9 @@ from build_multilingual.translators import translator
 from live_hub import Fault, Hub, live_hub, point_clients
 from pluralbench_calls.model_checks import check_model
 from pluralbench_calls.retrieval import retriever
-from pluralbench_local import LocalModel, ModelError, load
-from pluralbench_local.models import load_language_model, load_tokenizer
-from pluralbench_local.personal.encoders import load_encoder
-from pluralbench_local.scoring import RunOptions
+from pluralbench_local import ModelError
 from pluralbench_rewards import model_commit
 from pluralbench_runs import UserError
-from reward_models import save_classifier
 
 
 async def translate(name: str) -> None:
@@ -26,11 +23,23 @@ async def translate(name: str) -> None:
         pass
 
 
-WAYS: dict[str, Callable[[str], Any]] = {
-    "classifier": lambda name: load(name, device="cpu"),
-    "language model": lambda name: load_language_model(LocalModel(name=name, device="cpu")),
-    "tokenizer": lambda name: load_tokenizer(LocalModel(name=name), None),
-    "encoder": lambda name: load_encoder(LocalModel(name=name, device="cpu"), RunOptions()),
+def local(name: str, revision: str | None = None) -> dict[str, Callable[[], Any]]:
+    """The ways in which `pluralbench_local` loads a model of this name."""
+    from pluralbench_local import LocalModel, load
+    from pluralbench_local.models import load_language_model, load_tokenizer
+    from pluralbench_local.personal.encoders import load_encoder
+    from pluralbench_local.scoring import RunOptions
+
+    model = LocalModel(name=name, revision=revision, device="cpu")
+    return {
+        "classifier": lambda: load(model),
+        "language model": lambda: load_language_model(model),
+        "tokenizer": lambda: load_tokenizer(model, None),
+        "encoder": lambda: load_encoder(model, RunOptions()),
+    }
+
+
+OTHERS: dict[str, Callable[[str], Any]] = {
     "contriever": lambda name: retriever(f"contriever:{name}")._scorer,
     "sentence-transformers": lambda name: retriever(f"sentence-transformers:{name}")._scorer,
     "nllb": lambda name: asyncio.run(translate(name)),
@@ -49,6 +58,8 @@ BAD: dict[str, tuple[str, dict[str, Any], str]] = {
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """A small model that all take in, and the list of modules of a sentence encoder."""
+    from reward_models import save_classifier
+
     folder = Path(save_classifier(tmp_path_factory.mktemp("good") / "model"))
     return {path.name: path.read_bytes() for path in folder.iterdir()} | {"modules.json": b"[]"}
 
@@ -73,9 +84,10 @@ def test_a_model_that_could_run_code_is_loaded_in_no_way(
     repository = hub.create(f"org/{bad.replace(' ', '-')}", "models")
     repository.commit(changed)
     for name in (str(tmp_path / "model"), f"org/{bad.replace(' ', '-')}"):
-        for way, use in WAYS.items():
+        others = {way: partial(use, name) for way, use in OTHERS.items()}
+        for way, use in (local(name) | others).items():
             with pytest.raises(UserError) as caught:
-                use(name)
+                use()
             assert f"{name}/{file} {said}" in str(caught.value), way
 
 
@@ -87,15 +99,9 @@ def test_a_model_of_another_commit_than_asked_for_is_loaded_in_no_way(
     commit = repository.commit(files)
     came = repository.commit({"more.txt": b"more"})
     hub.serves = "main"
-    model = LocalModel(name=f"org/behind-{length}", revision=commit[:length], device="cpu")
-    uses: list[Callable[[], Any]] = [
-        lambda: load(model),
-        lambda: load_language_model(model),
-        lambda: load_tokenizer(model, None),
-        lambda: load_encoder(model, RunOptions()),
-    ]
-    for use in uses:
-        with pytest.raises(ModelError, match=f"commit {came[:12]} of {model.name}, not {commit[:12][:length]} "):
+    name = f"org/behind-{length}"
+    for use in local(name, commit[:length]).values():
+        with pytest.raises(ModelError, match=f"commit {came[:12]} of {name}, not {commit[:12][:length]} "):
             use()
 
 
@@ -111,5 +117,5 @@ def test_a_branch_or_tag_is_of_any_commit(files: dict[str, bytes], hub: Hub) -> 
 def test_a_hub_that_answers_without_a_model_is_an_error(hub: Hub) -> None:
     hub.faults = [Fault("GET", "/api/models/org/none", 200, says="", times=9)]
     with pytest.raises(ModelError, match="answer about org/none cannot be read"):
-        load(LocalModel(name="org/none", device="cpu"))
+        local("org/none")["classifier"]()
     assert model_commit("org/none") is None

@@ -4,8 +4,6 @@ import os
 from pathlib import Path
 
 import pytest
-from datasets import BuilderConfig, NamedSplit
-from datasets.data_files import contains_wildcards
 from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench_runs import (
@@ -43,6 +41,9 @@ def test_a_folder_name_that_passes_stays_below_its_parent(name: str) -> None:
 
 @given(WHATEVER | PLAIN)
 def test_a_name_that_passes_is_one_part_of_a_path_and_a_config_of_datasets(name: str) -> None:
+    from datasets import BuilderConfig
+    from datasets.data_files import contains_wildcards
+
     try:
         check_path_name(name, "The benchmark")
     except UserError:
@@ -57,6 +58,8 @@ def test_a_name_that_passes_is_one_part_of_a_path_and_a_config_of_datasets(name:
 
 @given(WHATEVER | PLAIN)
 def test_a_split_that_passes_is_one_of_datasets(name: str) -> None:
+    from datasets import NamedSplit
+
     try:
         check_split_name(name, "The split")
     except UserError:
