@@ -21,7 +21,7 @@ NEEDED = ("eng-spa", "eng-cat", "cat-ita")
 MISSING = [pair for pair in NEEDED if shutil.which("apertium") is None or not (MODES / f"{pair}.mode").is_file()]
 needs_apertium = pytest.mark.skipif(bool(MISSING), reason=f"Apertium has no {', '.join(MISSING)} here")
 # There is one at once, and one by way of Catalan; further languages would be more of the same, and slower.
-ways = pytest.mark.parametrize("code", ["spa_Latn", "ita_Latn"])
+ways = pytest.mark.parametrize("code", ["spa_Latn", pytest.param("ita_Latn", marks=pytest.mark.heavy)])
 Run = Callable[..., tuple[int, str]]
 
 
@@ -45,7 +45,7 @@ def translated(*texts: str, code: str = "spa_Latn") -> list[str]:
 
 
 @needs_apertium
-@ways
+@pytest.mark.parametrize("code", ["spa_Latn", "ita_Latn"])
 def test_the_shortest_way_is_taken_and_named(code: str) -> None:
     (answer,) = ask(["The house is red."], code)
     model = {"spa_Latn": "apertium eng-spa", "ita_Latn": "apertium eng-cat, cat-ita"}[code]

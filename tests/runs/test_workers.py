@@ -65,7 +65,10 @@ def test_cores_are_those_that_this_process_may_use() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["Ctrl-C", "killed"])
+@pytest.mark.parametrize(
+    "number",
+    [pytest.param(signal.SIGINT, id="Ctrl-C", marks=pytest.mark.heavy), pytest.param(signal.SIGKILL, id="killed")],
+)
 def test_workers_end_with_their_parent(tmp_path: Path, number: int) -> None:
     script = tmp_path / "script.py"
     script.write_text(PARENT, encoding="utf-8")
