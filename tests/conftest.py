@@ -1,7 +1,9 @@
 """What holds for every test: a property is tried without a deadline, and one that fails says how to see it again."""
 
+import atexit
 import gc
 import os
+import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from importlib.util import find_spec
@@ -37,6 +39,9 @@ OWN = ("PLURALBENCH_TEST_SESSION", "PLURALBENCH_ENGINES")  # what the tests them
 for name in [*os.environ]:
     if name.startswith(READ) and name not in OWN:
         del os.environ[name]
+# Some hundred processes start: without bytecode on disk each would compile all that it imports, for seconds.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 os.environ["no_proxy"] = os.environ["NO_PROXY"] = "127.0.0.1,::1,localhost"
 # Ray reads this when it is imported, by whichever test comes first: else it looks for a cluster on loopback at the
 # machine's other address.
@@ -57,11 +62,8 @@ def pytest_collection() -> Iterator[None]:
     yield
     gc.freeze()
     gc.enable()
-
-
-def pytest_unconfigure() -> None:
-    """At its end Python takes apart what it is told of, and libraries complain of the rest."""
-    gc.unfreeze()
+    # At its end Python takes apart what it is told of, and libraries complain of the rest.
+    atexit.register(gc.unfreeze)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -31,7 +32,8 @@ class Block:
     file: str = ""
 
 
-def blocks(document: Path) -> list[Block]:
+@cache
+def blocks(document: Path) -> tuple[Block, ...]:
     """The code blocks of a Markdown file, in order, and after them the commands in its tables."""
     name = document.relative_to(ROOT).as_posix()
     tokens = MarkdownIt().enable("table").parse(document.read_text(encoding="utf-8"))
@@ -44,7 +46,7 @@ def blocks(document: Path) -> list[Block]:
             files = re.findall(rf"`(\S+\.{language})`", said) if language in FILES else []
             fenced.append(Block(f"{name}:{token.map[0] + 1}", language, token.content, files[-1] if files else ""))
             said = ""
-    return [*fenced, *(Block(f"{name}:{line}", "console", f"$ {code}") for line, code in _in_tables(tokens))]
+    return *fenced, *(Block(f"{name}:{line}", "console", f"$ {code}") for line, code in _in_tables(tokens))
 
 
 def _in_tables(tokens: list[Token]) -> Iterator[tuple[int, str]]:
