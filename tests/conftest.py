@@ -123,7 +123,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
     before = cpu_seconds()
     result = yield
-    if file := item.config.getoption("--case-seconds"):
+    if file := item.config.getoption("case_seconds", None):
         record(item, nextitem, cpu_seconds() - before, file)
     return result
 
