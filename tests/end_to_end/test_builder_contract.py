@@ -83,8 +83,8 @@ BUILDERS = [
     Builder(
         "build-chinese",
         build_chinese.cli.main,
-        ["preference"],
-        200,
+        ["preference", "--limit", "6"],
+        60,
         ["preference", "--no-length"],
         "preference.length",
         ["preference", "--annotated", "nowhere"],

@@ -1,4 +1,4 @@
-"""The evaluator on real weights: SmolLM2 as a reward model, and as a policy with a reference.
+"""The evaluator on real weights: SmolLM2 as a reward model.
 
 As a judge, `test_persona_command` and `tests/rewards/test_judge.py` ask it.
 """
@@ -29,14 +29,3 @@ def test_a_trained_reward_model_scores_the_sample_alike_in_both_modes(release: P
     assert fast.items["outcome"].to_list() == exact.items["outcome"].to_list()
     for name in ("score_chosen", "score_rejected"):
         assert (fast.items[name] - exact.items[name]).abs().max() < 1e-3  # type: ignore[operator]
-
-
-def test_a_fine_tuned_copy_is_scored_against_its_reference(release: Path, tmp_path: Path) -> None:
-    from smollm2 import fine_tuned, language_model
-
-    base = language_model()
-    policy = fine_tuned(base, tmp_path / "policy")
-    options = ONE_ITEM | {"kind": "implicit", "reference": str(base)}
-    run = score(policy, data=release, out=tmp_path / "run", **options)
-    assert run.estimate("accuracy", "pooled").n == 1
-    assert run.items["score_chosen"].abs().max() > 0.01  # type: ignore[operator]

@@ -40,7 +40,7 @@ def test_every_changed_byte_is_told(release: Make) -> None:
     directory = release()
     known = files_of(directory)
 
-    @settings(max_examples=40)
+    @settings(max_examples=20)
     @given(st.data())
     def told(data: st.DataObject) -> None:
         path = data.draw(st.sampled_from(sorted(known)))

@@ -1,4 +1,4 @@
-"""SmolLM2-135M as transformers folders: the language model, a reward model and a fine-tuned copy.
+"""SmolLM2-135M as transformers folders: the language model and a reward model.
 
 Reading the 4-bit file takes half a minute, so a session does it once, in `CACHE`. They show that real weights go
 through; what the reward model measures is fluency at best.
@@ -67,21 +67,6 @@ def _train_head(base: Path, folder: Path) -> None:
         optimizer.step()
     assert bool((margins > 0).all())
     _save(model, tokenizer, folder)
-
-
-def fine_tuned(base: Path, folder: Path) -> Path:
-    """A copy of `base` after a few steps on the sentences above: the policy whose reference is `base`."""
-    torch.manual_seed(0)
-    tokenizer: Any = AutoTokenizer.from_pretrained(base)
-    model: Any = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-    for text in SENTENCES[:2]:
-        ids = _ids(tokenizer, text)
-        optimizer.zero_grad()
-        model(input_ids=ids, labels=ids).loss.backward()
-        optimizer.step()
-    _save(model, tokenizer, folder)
-    return folder
 
 
 def _save(model: Any, tokenizer: Any, folder: Path) -> None:
