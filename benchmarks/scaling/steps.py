@@ -183,12 +183,12 @@ def report(job: Job) -> Step:
 
 
 def submit(job: Job) -> Step:
-    """Check the run's files against each other and against its data."""
-    from pluralbench.leaderboard.checks import check_submission, find_benchmark_runs  # noqa: PLC0415
+    """Check the run against its data."""
+    from pluralbench.leaderboard.checks import check_submission  # noqa: PLC0415
+    from pluralbench.results.finding import find_runs  # noqa: PLC0415
 
     yield
-    runs = find_benchmark_runs([Path(job.folder) / RUN]).runs
-    check_submission(runs[0], runs)
+    check_submission(find_runs([Path(job.folder) / RUN]).runs[0])
 
 
 def ledger_record(job: Job) -> Step:

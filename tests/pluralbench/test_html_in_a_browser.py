@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from forged_runs import change_config, change_record
 from html_runs import ARABIC, IMAGE, SCRIPT, hostile_runs
+from made_runs import changed, keep
 from pluralbench.leaderboard.site import INDEX, write_site
 from pluralbench.reports.html.report import write_html
 from pluralbench.results.finding import find_runs
@@ -35,9 +35,7 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The leaderboard of the same runs, of two kinds."""
     folder = tmp_path_factory.mktemp("site")
     for place, run in enumerate(hostile_runs(folder)):
-        kind = {"kind": "generative" if place else "classifier"}
-        change_config(run, model=kind)
-        change_record(run, model=kind)
+        keep(changed(run, model__kind="generative" if place else "classifier"))
     write_site(folder / "runs", folder / "site", any_data=True)
     return folder / "site" / INDEX
 

@@ -12,8 +12,8 @@ import pytest
 from pluralbench import compare
 from pluralbench.contract import Group
 from pluralbench.data.benchmarks import benchmark_entries
-from pluralbench.leaderboard.consistency import check_columns, check_metrics
-from pluralbench.leaderboard.unusual import check_benchmark_data
+from pluralbench.leaderboard.checks import check_submission
+from pluralbench.leaderboard.comparisons import notes_of
 from pluralbench.reports.benchmarks import benchmark_rows
 from pluralbench.reports.report import render
 from pluralbench.reports.run_header import run_header
@@ -183,7 +183,7 @@ def test_runs_with_listed_pairs_and_with_twins_can_be_compared_and_checked(tmp_p
         assert dict(parts.select("section", "first").iter_rows()) == pytest.approx(ours)
         assert result.headline.first == pytest.approx(first.headline.value)
         for run in (first, second):
-            assert [*check_columns(run), *check_metrics(run)] == []
+            assert check_submission(run).state == "checked"
 
 
 @pytest.mark.heavy
@@ -196,10 +196,10 @@ def test_a_coin_is_the_same_in_each_computation(tmp_path: Path) -> None:
 
 def test_sections_made_of_groups_are_the_benchmarks_own_rules(tmp_path: Path) -> None:
     run = made(tmp_path, "rm-bench", styles())
-    assert [finding.text for finding in check_benchmark_data(run) if finding.about == "rules"] == []
+    assert [*notes_of(run)] == []
     record = run.config.benchmark
     other = record.description.model_copy(update={"credit": {"*": "best-of-n"}, "sections": {"Chat": {"chat": 1.0}}})
     config = run.config.model_copy(update={"benchmark": record.model_copy(update={"description": other})})
     changed = Run(run.path, config, run.result, run.provenance, run.metrics)
-    (finding,) = [finding for finding in check_benchmark_data(changed) if finding.about == "rules"]
+    (finding,) = notes_of(changed)
     assert finding.text == "Its rules differ from those of `rm-bench`: credit, sections."

@@ -237,7 +237,7 @@ def test_a_benchmark_names_the_vote(tmp_path: Path, rule: str, overall: float, v
     assert value(run, "accuracy_of_valid") == pytest.approx(valid)
     assert value(run, "accuracy_over_orders", "position") == 6 / 8
     checked = check_submission(run)
-    assert not [found for found in checked.findings if found.level == "refused"], checked
+    assert checked.state == "checked", checked
     text = " ".join(str(render([run], "markdown")).split())
     assert note in text.replace("- ", "")
     assert "Verdict changed with answer order: 3 of 7 pairs" in text

@@ -10,7 +10,13 @@ from pluralbench_runs.canonical import MAX_SEED
 from pluralbench_runs.console import terminal_json
 from pluralbench_runs.options import AsJson, Options, with_options
 
-from pluralbench.commands.options import RESCORING, CurrentModel, TrustRemoteCode
+from pluralbench.commands.options import (
+    RESCORING,
+    CurrentModel,
+    DataPlaces,
+    TrustRemoteCode,
+    parse_location_overrides,
+)
 from pluralbench.commands.terminal import console
 from pluralbench.config import PERSONAS, PLANS, ConnectionConfig, ServingConfig
 from pluralbench.errors import RunError
@@ -18,25 +24,10 @@ from pluralbench.errors import RunError
 if TYPE_CHECKING:
     from pluralbench.results.runs import Run
 
+UNSEEN = "Only scoring again (--rescore N) shows whether scores and replies are the model's."
 SERVING: tuple[str, ...] = ("verify_items", "batch_size", "concurrency", "timeout", "max_retries", "api_key_env")
-CONNECTION: tuple[str, ...] = (
-    "pending",
-    "results",
-    "batch",
-    "timeout",
-    "max_retries",
-    "max_answer_bytes",
-    "concurrency",
-)
-CONNECTION += ("requests_per_minute", "tokens_per_minute")
-DataPlaces = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--data",
-        metavar="[BENCHMARK=]DIR|FILE|ORG/NAME[@REVISION]",
-        help="Current location of the runs' data, if it has moved; BENCHMARK= limits it to one benchmark. Repeatable.",
-    ),
-]
+CONNECTION: tuple[str, ...] = ("pending", "results", "batch", "timeout", "max_retries", "max_answer_bytes")
+CONNECTION += ("concurrency", "requests_per_minute", "tokens_per_minute")
 
 
 @with_options
@@ -67,13 +58,13 @@ def check(
     connection: Annotated[ConnectionConfig, Options("Endpoint of a judge", left_out=CONNECTION)],
     as_json: AsJson = False,
 ) -> None:
-    """Check runs as a leaderboard does: recompute their files from the data, and report anything unusual.
+    """Check runs as a leaderboard does: recompute their numbers from their items and their data.
 
-    The check reads the data again and recomputes items, outcomes, metrics, intervals, calls and records from the scores
-    and the recorded replies; of best-of-n also candidates and selections. A run whose data cannot be read is not
-    checked, nor is one of optimize or personalize, of which only the numbers are recomputed. Only --rescore verifies
-    that the scores or replies come from the model: swapped scores, labels used as scores, and other replies under a
-    call's key pass every other check. The exit status is 1 if a run is rejected or was not checked.
+    The check reads the data again, recomputes items, metrics, intervals and records from the scores and the recorded
+    replies, and compares configuration and digests. Of best-of-n, optimize and personalize it recomputes only the
+    numbers. Only --rescore shows whether scores and replies are the model's: swapped scores, labels used as scores and
+    other recorded replies pass every other check. The exit status is 1 if a run is rejected or was not checked against
+    its data.
 
     Examples:
 
@@ -86,46 +77,34 @@ def check(
     pluralbench check runs/j --rescore 20 --base-url http://localhost:8000/v1
     """
     log_status("Reading runs...")
-    from pluralbench.leaderboard.checks import (  # noqa: PLC0415 - the same
-        check_submission,
-        check_summary,
-        location_override,
-        parse_location_overrides,
-    )
-    from pluralbench.leaderboard.downstream import check_downstream, check_personalized  # noqa: PLC0415 - the same
-    from pluralbench.leaderboard.reproduction import RunInputs  # noqa: PLC0415 - `--help` need not wait for the metrics
+    from pluralbench.evaluation.reloading import RunInputs  # noqa: PLC0415 - the same
+    from pluralbench.leaderboard.checks import check_submission, check_summary, location_override  # noqa: PLC0415 - `--help` need not wait for the metrics
+    from pluralbench.leaderboard.findings import finding_lines  # noqa: PLC0415 - the same
     from pluralbench.leaderboard.rescoring import Rescoring  # noqa: PLC0415 - the same
-    from pluralbench.results.downstream import DownstreamRunConfig  # noqa: PLC0415 - the same
     from pluralbench.results.finding import find_runs  # noqa: PLC0415 - the same
-    from pluralbench.results.personalize import PersonalizeRunConfig  # noqa: PLC0415 - the same
 
     found = find_runs(runs)
     loaded: list[Run[Any, Any]] = [*found.runs, *found.downstream, *found.personalized]
     if not loaded:
         raise RunError(f"{', '.join(map(str, runs))} contains only plans, which have nothing to check.")
-    places = parse_location_overrides(data or ())
+    places = parse_location_overrides(data)
     rescoring = None
     if rescore is not None:
         item_seed = random.SystemRandom().randrange(2**31) if seed is None else seed
         endpoint = connection if connection.base_url else None
         rescoring = Rescoring(rescore, item_seed, model, serving, endpoint, trust_remote_code=trust_remote_code)
-    checked = {}
+    checked = []
     for run in loaded:
-        files = RunInputs(location_override(places, run), plans, personas)
         with step(f"Checking {run.path}"):
-            if isinstance(run.config, PersonalizeRunConfig):
-                checked[run.path] = check_personalized(run, rescoring)
-            elif isinstance(run.config, DownstreamRunConfig):
-                checked[run.path] = check_downstream(run, files, rescoring)
-            else:
-                checked[run.path] = check_submission(run, found.runs, files=files, rescoring=rescoring)
+            files = RunInputs(location_override(places, run), plans, personas)
+            checked.append((run, check_submission(run, files=files, rescoring=rescoring)))
     if as_json:
-        typer.echo(terminal_json([check_summary(run, checked[run.path]) for run in loaded]))
+        typer.echo(terminal_json([check_summary(*one) for one in checked]))
     else:
-        from pluralbench.leaderboard.findings import finding_lines  # noqa: PLC0415 - the same
-
-        for run in loaded:
-            for line in finding_lines(run, checked[run.path]):
+        for one in checked:
+            for line in finding_lines(*one):
                 console.print(line)
-    if not all(result.accepted for result in checked.values()):
+        if any(result.state == "checked" for _, result in checked):
+            console.print(UNSEEN)
+    if not all(result.accepted for _, result in checked):
         raise typer.Exit(1)

@@ -7,6 +7,7 @@ import typer
 from pluralbench_runs import log_status
 from pluralbench_runs.options import Seed
 
+from pluralbench.commands.options import parse_location_overrides
 from pluralbench.commands.terminal import console, errors
 from pluralbench.reports import Format
 
@@ -77,7 +78,6 @@ def contamination(
     from pluralbench.commands.console_output import print_report  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.evaluation.contamination import check_item_file, write_contaminated  # noqa: PLC0415 - the same
     from pluralbench.evaluation.contamination import contamination as find_contamination  # noqa: PLC0415 - the same
-    from pluralbench.leaderboard.checks import parse_location_overrides  # noqa: PLC0415 - the same
     from pluralbench.reports.contamination import report_contamination  # noqa: PLC0415 - the same
 
     if out is not None:
@@ -85,7 +85,7 @@ def contamination(
     result = find_contamination(
         dataset,
         benchmark or (),
-        data=parse_location_overrides(data or ()),
+        data=parse_location_overrides(data),
         columns=columns or (),
         split=split,
         ngram=ngram,

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from pluralbench_runs import log_status
 
-from pluralbench.commands.check import DataPlaces
+from pluralbench.commands.options import DataPlaces, parse_location_overrides
 from pluralbench.commands.terminal import console
 
 
@@ -52,7 +52,7 @@ def leaderboard(
     log_status("Reading runs...")
     from pluralbench_runs.console import clean  # noqa: PLC0415 - the same
 
-    from pluralbench.leaderboard.checks import parse_location_overrides, read_check_results  # noqa: PLC0415 - the same
+    from pluralbench.leaderboard.checks import read_check_results  # noqa: PLC0415 - the same
     from pluralbench.leaderboard.findings import finding_lines  # noqa: PLC0415 - `--help` need not wait for it
     from pluralbench.leaderboard.site import folder_of, write_site  # noqa: PLC0415 - the same
 
@@ -61,7 +61,7 @@ def leaderboard(
         folder_of(runs),
         site,
         any_data=any_data,
-        locations=parse_location_overrides(data or ()),
+        locations=parse_location_overrides(data),
         earlier_checks=earlier_checks,
     )
     for run in done.runs:

@@ -1,5 +1,6 @@
 """Options that several verbs share and that are not fields of a configuration."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -39,6 +40,14 @@ TrustRemoteCode = Annotated[
         rich_help_panel=RESCORING,
     ),
 ]
+DataPlaces = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--data",
+        metavar="[BENCHMARK=]DIR|FILE|ORG/NAME[@REVISION]",
+        help="Current location of the runs' data, if it has moved; BENCHMARK= limits it to one benchmark. Repeatable.",
+    ),
+]
 DRAW = ("items", "items_seed")
 """Fields of `DataConfig` that only verbs with a benchmark's number have."""
 
@@ -50,3 +59,11 @@ Shard = Annotated[
         rich_help_panel="Data",
     ),
 ]
+
+
+def parse_location_overrides(arguments: Sequence[str] | None) -> dict[str, str]:
+    """Parse locations of data: LOCATION for all runs, or BENCHMARK=LOCATION for those of one benchmark."""
+    split = [
+        ("", "", text) if Path(text).exists() or "=" not in text else text.partition("=") for text in arguments or ()
+    ]
+    return {name: location for name, _, location in split}

@@ -7,7 +7,7 @@ import typer
 from pluralbench_runs import check_output, log_status
 from pluralbench_runs.options import RESULT, Fresh, Options, with_options
 
-from pluralbench.commands.options import Shard, Without
+from pluralbench.commands.options import Shard, Without, parse_location_overrides
 from pluralbench.commands.score import ModelName
 from pluralbench.config import (
     OF_ONE_BENCHMARK,
@@ -99,7 +99,6 @@ def suite(
     from pluralbench.commands.console_output import print_suite  # noqa: PLC0415 - the same
     from pluralbench.evaluation.suite import suite as run_suite  # noqa: PLC0415 - the same
     from pluralbench.evaluation.without import read_item_list  # noqa: PLC0415 - the same
-    from pluralbench.leaderboard.checks import parse_location_overrides  # noqa: PLC0415 - the same
 
     if html is not None:
         check_output(html)
@@ -108,7 +107,7 @@ def suite(
         described(model, serving),
         suite,
         only=only or (),
-        data=parse_location_overrides(data or ()),
+        data=parse_location_overrides(data),
         options=options,
         prompt=prompt,
         scoring=scoring,

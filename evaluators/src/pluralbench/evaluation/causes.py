@@ -13,6 +13,7 @@ from pluralbench_rewards import Group
 from pluralbench_runs import UserError
 
 from pluralbench.evaluation.models import resolve_model
+from pluralbench.evaluation.reloading import RunInputs, check_prompts, check_same_model, reload_data, reload_model
 from pluralbench.results.evaluations import ScoreRunConfig
 from pluralbench.results.runs import Run
 
@@ -113,11 +114,8 @@ def find_cause(run: Run, both: pl.DataFrame, recheck: Recheck) -> tuple[Diagnosi
 
 
 def _diagnose(run: Run, config: ScoreRunConfig, both: pl.DataFrame, recheck: Recheck, number: int) -> Diagnosis:
-    from pluralbench.leaderboard.reproduction import RunInputs, check_prompts, run_data  # noqa: PLC0415 - it is rarely needed
-    from pluralbench.leaderboard.rescoring import Rescoring, check_same_model, model_of  # noqa: PLC0415 - the same
-
     chosen = _most_different(both, number)
-    loaded = check_prompts(config, run_data(run, RunInputs(recheck.data)))
+    loaded = check_prompts(config, reload_data(run, RunInputs(recheck.data)).loaded)
     places = {key: place for place, key in enumerate(loaded.frame.select("config", "id").iter_rows())}
     keys = [*chosen.select("config", "id").iter_rows()]
     missing = [item for config_name, item in keys if (config_name, item) not in places]
@@ -130,10 +128,7 @@ def _diagnose(run: Run, config: ScoreRunConfig, both: pl.DataFrame, recheck: Rec
         [[of[name] for name in names[row]] for row, of in zip(rows, _by_name(chosen, column), strict=True)]
         for column in ("scores", "scores_second")
     )
-    rescoring = Rescoring(number, 0, recheck.model, trust_remote_code=recheck.trust_remote_code)
-    model = model_of(run, config, rescoring)
-    if not isinstance(model, LocalModel):
-        raise UserError("the model is not one that this process can load")
+    model = reload_model(run, config, recheck.model, trust_remote_code=recheck.trust_remote_code)
     check_same_model(run, model.record())
     items = [groups[row] for row in rows]
     before, scored, untried = _try_variants(run, model, config, items, recorded)
@@ -171,8 +166,6 @@ def _try_variants(
         The scores as in the run, those of each change, and the changes that this device cannot compute.
     """
     from pluralbench_local.variants import quick  # noqa: PLC0415 - needs torch
-
-    from pluralbench.leaderboard.rescoring import check_same_model  # noqa: PLC0415 - it is rarely needed
 
     def load(dtype: str | None = None) -> Any:
         source = model if dtype is None else model.model_copy(update={"dtype": dtype})

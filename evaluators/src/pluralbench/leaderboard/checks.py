@@ -1,6 +1,6 @@
-"""Check whether a leaderboard can accept a run, and what is unusual about the run."""
+"""Check a run: recompute it from its data and its recorded calls, and compare it with its files."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,87 +9,28 @@ from pluralbench_runs import UserError, digest, file_digest
 from pluralbench_tables import read_json
 
 from pluralbench.errors import DataError, RunError
-from pluralbench.leaderboard.consistency import (
-    check_columns,
-    check_items,
-    check_metrics,
-    check_record,
-    check_replies,
+from pluralbench.evaluation.reloading import DataCache, OtherPrompts, RunInputs, reload_data
+from pluralbench.leaderboard.comparisons import (
+    compare_columns,
+    compare_items,
+    compare_metrics,
+    compare_records,
+    compare_result,
+    compare_user_context,
+    notes_of,
 )
-from pluralbench.leaderboard.findings import (
-    UNREAD,
-    CheckResult,
-    Finding,
-    State,
-    error_finding,
-    is_refused,
-    warning_finding,
-)
-from pluralbench.leaderboard.records import (
-    check_benchmark_record,
-    check_data_record,
-    check_persona_config,
-    check_result,
-    check_score_prompts,
-    missing_context,
-)
-from pluralbench.leaderboard.reproduction import (
-    DataCache,
-    OtherPrompts,
-    RunData,
-    RunInputs,
-    check_items_again,
-    check_rows,
-    reproduce_run,
-    run_data,
-)
-from pluralbench.leaderboard.rescoring import Rescoring, check_lengths, check_rescored
-from pluralbench.leaderboard.unusual import (
-    check_answering_model,
-    check_benchmark_data,
-    check_duplicates,
-    check_margins,
-    check_model,
-    check_outcomes,
-    check_selection,
-    check_settings,
-    check_software,
-)
+from pluralbench.leaderboard.findings import STATES, CheckResult, Finding, State, has_errors
+from pluralbench.leaderboard.reproduction import recompute_metrics, reproduce_run
+from pluralbench.leaderboard.rescoring import Rescoring, check_rescored
 from pluralbench.results.evaluations import EvaluationRunConfig
-from pluralbench.results.finding import FoundRuns, find_runs
-from pluralbench.results.runs import LEDGER_FILE, Downstream, Personalized, Run
+from pluralbench.results.personalize import PersonalizeRunConfig
+from pluralbench.results.runs import ITEMS_FILE, Run
 
-CONSISTENCY_CHECKS = (check_items, check_record, check_benchmark_record, check_replies)
-REMARK_CHECKS = (
-    check_selection,
-    check_benchmark_data,
-    check_settings,
-    check_model,
-    check_answering_model,
-    check_software,
-    check_outcomes,
-    check_margins,
-)
-
-
-def find_benchmark_runs(paths: Sequence[Path]) -> FoundRuns:
-    """Find the runs at some paths and below them.
-
-    Raises:
-        RunError: A path has no run, or no run is of a benchmark.
-    """
-    found_runs = find_runs(paths)
-    if not found_runs.runs:
-        raise RunError(
-            f"{', '.join(map(str, paths))} contains only runs of best-of-n, optimize or personalize; a leaderboard "
-            "needs benchmark runs, which `pluralbench score` and `judge` write."
-        )
-    return found_runs
+Checked = tuple[list[Finding], State, str]
 
 
 def check_submission(
-    run: Run,
-    others: Sequence[Run] = (),
+    run: Run[Any, Any],
     *,
     files: RunInputs | None = None,
     rescoring: Rescoring | None = None,
@@ -97,63 +38,74 @@ def check_submission(
 ) -> CheckResult:
     """Check a run as a leaderboard does.
 
-    The files of the run's directory must agree with each other. Then the data is read again, and items, metrics,
-    intervals, baselines and the calls behind each verdict are recomputed from the data, the recorded scores and the
-    recorded replies. Whether scores and replies are the model's own can only be checked with `rescoring`.
+    The data is read again, and items, metrics, intervals, baselines and the calls behind each verdict are recomputed
+    from the data, the recorded scores and the recorded replies; the configuration and the digests are compared. Whether
+    scores and replies are the model's own can only be checked with `rescoring`. Of `best-of-n`, `optimize` and
+    `personalize` only the numbers are recomputed.
 
     Args:
         run: Run to check.
-        others: All runs of the leaderboard. Their data and scores are compared with those of this run.
         files: Location of the data, and the files of plans or personas that the prompts use. Default: the location
             that the run records.
         rescoring: Score or judge some items again. Default: no.
         cache: Cache that keeps the data for the next run of the same data.
 
     Returns:
-        The state of the check (`refused`, `consistent`, `checked`, `verified`) and the findings, errors first.
+        The state of the run (`refused`, `consistent`, `checked`, `verified`) and the findings, errors first.
     """
-    state: State = "consistent"
-    rescored = ""
-    if findings := [*check_columns(run)]:
-        return CheckResult("refused", findings)
-    findings = [finding for check in CONSISTENCY_CHECKS for finding in check(run)]
-    files = files or RunInputs()
-    if not findings:
-        try:
-            source = run_data(run, files, cache)
-            findings, state, rescored = _check_data(run, source, rescoring, moved=files.data is not None)
-        except CallsError as error:
-            findings = [error_finding("replies", f"{LEDGER_FILE} lacks calls that its data needs. {error}")]
-        except UserError as error:
-            findings = [*check_metrics(run), warning_finding(UNREAD, f"It was not checked against its data. {error}")]
-    if is_refused(findings):
+    if isinstance(run.config, EvaluationRunConfig):
+        findings, state, rescored = _check(run, files or RunInputs(), rescoring, cache)
+    else:
+        findings, state, rescored = _check_numbers(run)
+    if has_errors(findings):
         state, rescored = "refused", ""
-    findings += [finding for check in REMARK_CHECKS for finding in check(run)]
-    findings += check_duplicates(run, others)
     return CheckResult(state, sorted(findings, key=lambda finding: finding.level), rescored)
 
 
-def _check_data(
-    run: Run, source: RunData, rescoring: Rescoring | None, *, moved: bool
-) -> tuple[list[Finding], State, str]:
-    """Check a run against its data. Raises a `UserError` if that is impossible."""
-    findings = [*check_rows(run, source), *check_data_record(run, source, moved=moved)]
-    findings += check_persona_config(run, source)
-    if not is_refused(findings):
-        try:
-            again = reproduce_run(run, source)
-        except OtherPrompts:
-            raise
-        except DataError as error:
-            return [*findings, missing_context(error)], "checked", ""
-        findings += [*check_items_again(run, again.items, source.place), *check_metrics(run, again.metrics)]
-        findings += [*check_result(run, again), *check_score_prompts(run, source)]
-    if not is_refused(findings):
-        findings += check_lengths(run, source)
-    if is_refused(findings) or rescoring is None:
-        return findings, "checked", ""
-    more_findings, rescored = check_rescored(run, source, rescoring)
-    return [*findings, *more_findings], "verified" if rescored else "checked", rescored
+def _check(run: Run, files: RunInputs, rescoring: Rescoring | None, cache: DataCache | None) -> Checked:
+    findings = [*compare_columns(run)]
+    if findings:
+        return findings, "refused", ""
+    findings += notes_of(run)
+    try:
+        data = reload_data(run, files, cache)
+    except UserError as error:
+        return _unread(run, findings, error)
+    findings += compare_records(run, data, moved=files.data is not None)
+    try:
+        again = reproduce_run(run, data)
+    except OtherPrompts as error:
+        return _unread(run, findings, error)
+    except (CallsError, DataError) as error:
+        return [*findings, Finding("error", f"It cannot be recomputed from its data. {error}")], "refused", ""
+    findings += compare_items(run, again.items, data.place)
+    findings += compare_metrics(run, again.metrics, ITEMS_FILE)
+    findings += [*compare_result(run, again), *compare_user_context(run, data)]
+    more, rescored = ([], "") if rescoring is None or has_errors(findings) else check_rescored(run, data, rescoring)
+    return [*findings, *more], "verified" if rescored else "checked", rescored
+
+
+def _unread(run: Run, findings: list[Finding], error: UserError) -> Checked:
+    note = Finding("note", f"It was not checked against its data. {error}")
+    return [*findings, *_check_metrics(run), note], "consistent", ""
+
+
+def _check_metrics(run: Run[Any, Any]) -> list[Finding]:
+    """Compare the metrics with those that the run's own frames give."""
+    try:
+        return [*compare_metrics(run, recompute_metrics(run), "its own tables", without_texts=True)]
+    except UserError as error:
+        return [Finding("error", f"Its numbers cannot be recomputed. {error}")]
+
+
+def _check_numbers(run: Run[Any, Any]) -> Checked:
+    """Check the numbers of a run of `best-of-n`, `optimize` or `personalize`."""
+    findings = _check_metrics(run)
+    if isinstance(run.config, PersonalizeRunConfig):
+        wrong = run.items.filter((run.items["margin"] > 0).fill_null(value=False) != run.items["correct"]).height
+        findings += [Finding("error", f"{wrong:,} decisions contradict their margins.")] if wrong else []
+    text = f"Of a run of {run.verb} only the numbers are recomputed: its data is not read and nothing is scored again."
+    return [*findings, Finding("note", text)], "consistent", ""
 
 
 def files_digest(path: Path) -> str:
@@ -161,7 +113,7 @@ def files_digest(path: Path) -> str:
     return digest({file.name: file_digest(file) for file in sorted(path.iterdir()) if file.is_file()})
 
 
-def location_override(locations: Mapping[str, str], run: Run | Downstream | Personalized) -> str | None:
+def location_override(locations: Mapping[str, str], run: Run[Any, Any]) -> str | None:
     """Return where a run's data is now, if it has moved.
 
     Args:
@@ -169,12 +121,6 @@ def location_override(locations: Mapping[str, str], run: Run | Downstream | Pers
         run: The run.
     """
     return locations.get(run.config.benchmark.name, locations.get(""))
-
-
-def parse_location_overrides(arguments: Sequence[str]) -> dict[str, str]:
-    """Parse locations of data: LOCATION for all runs, or BENCHMARK=LOCATION for those of one benchmark."""
-    split = [("", "", text) if Path(text).exists() or "=" not in text else text.partition("=") for text in arguments]
-    return {name: location for name, _, location in split}
 
 
 def check_summary(run: Run[Any, Any], checked: CheckResult) -> dict[str, Any]:
@@ -196,19 +142,17 @@ def read_check_results(path: Path) -> dict[str, CheckResult]:
     """Read the output of `pluralbench check` as JSON.
 
     Returns:
-        The results of the runs that were checked against their data, by the digest of their files.
+        The results of the accepted runs, by the digest of their files.
 
     Raises:
         RunError: The file is not such an output.
     """
     rows = read_json(path, RunError)
-    results: dict[str, CheckResult] = {}
+    results = {}
     for row in rows if isinstance(rows, list) else [None]:
         match row:
-            case {"digest": str() as name, "state": "checked" | "verified" as state, "rescored": str() as rescored}:
+            case {"digest": str() as name, "state": str() as state, "rescored": str() as rescored} if state in STATES:
                 results[name] = CheckResult(state, [], rescored)
-            case {"digest": str(), "state": "refused" | "consistent"}:
-                pass
             case _:
                 raise RunError(f"{path} is not the JSON output of `pluralbench check`.")
-    return results
+    return {name: checked for name, checked in results.items() if checked.accepted}

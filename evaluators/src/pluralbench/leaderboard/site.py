@@ -11,12 +11,12 @@ from pluralbench_runs.progress import progress
 
 from pluralbench.data.benchmarks import is_published_data
 from pluralbench.errors import RunError
-from pluralbench.leaderboard.checks import check_submission, files_digest, find_benchmark_runs, location_override
-from pluralbench.leaderboard.findings import UNREAD, CheckResult
-from pluralbench.leaderboard.reproduction import DataCache, RunInputs
+from pluralbench.evaluation.reloading import DataCache, RunInputs
+from pluralbench.leaderboard.checks import check_submission, files_digest, location_override
+from pluralbench.leaderboard.findings import CheckResult
 from pluralbench.reports.html.board import Listed
 from pluralbench.reports.html.report import html_report
-from pluralbench.results.finding import FoundRuns
+from pluralbench.results.finding import FoundRuns, find_runs
 from pluralbench.results.runs import Run
 
 INDEX, RECIPE_FILE = "index.html", "site.toml"
@@ -69,8 +69,9 @@ def write_site(
 ) -> WrittenSite:
     """Write the static site of a leaderboard with all runs below a directory.
 
-    Every run is checked; see `check_submission`. Runs that are refused or could not be checked against their data are
-    listed with the reasons, but not in the tables of numbers. An existing site in `out` is replaced atomically.
+    Runs without an earlier result are checked; see `check_submission`. Those that are refused or could not be checked
+    against their data are listed with the reasons, but not in the tables of numbers. An existing site in `out` is
+    replaced atomically.
 
     Args:
         folder: Directory with run directories.
@@ -89,7 +90,12 @@ def write_site(
         RunError: The directory has no run of a benchmark, or none on published data.
         OutputError: `out` contains other files.
     """
-    found_runs = find_benchmark_runs([folder])
+    found_runs = find_runs([folder])
+    if not found_runs.runs:
+        raise RunError(
+            f"{folder} contains only runs of best-of-n, optimize or personalize; a leaderboard needs benchmark runs, "
+            "which `pluralbench score` and `judge` write."
+        )
     other = [] if any_data else [run for run in found_runs.runs if not is_published(run)]
     runs = [run for run in found_runs.runs if any_data or is_published(run)]
     if not runs:
@@ -132,11 +138,9 @@ def check_runs(
         for run in sorted(runs, key=lambda run: (run.config.benchmark.name, run.config.data.digest)):
             relative = run.path.relative_to(folder)
             renamed = replace(run, path=relative if relative.name else Path(folder.resolve().name))
-            checked = check_submission(run, runs, files=RunInputs(location_override(locations, run)), cache=cache)
-            earlier = earlier_checks.get(files_digest(run.path)) if checked.state != "refused" else None
-            if earlier is not None:
-                findings = [finding for finding in checked.findings if finding.about != UNREAD]
-                checked = CheckResult(earlier.state, findings, earlier.rescored)
+            checked = earlier_checks.get(files_digest(run.path)) or check_submission(
+                run, files=RunInputs(location_override(locations, run)), cache=cache
+            )
             # The page must not contain paths of this machine.
             findings = [
                 finding._replace(text=finding.text.replace(str(run.path), renamed.path.as_posix()))

@@ -25,7 +25,6 @@ SIZES = (
 
 NO_CONTEXT = "none"
 CONTEXTS = {None: NO_CONTEXT, "none": NO_CONTEXT, "raw": "posts"}
-CLEAN, REMARKS = "without remarks", "with remarks"
 FEW_ITEMS = 10
 """Benchmarks and parts with fewer items or decisions are shown folded."""
 LABELS = {
@@ -33,7 +32,6 @@ LABELS = {
     "size": "Parameters",
     "benchmark": "Benchmark",
     "context": "User context",
-    "checks": "Remarks",
     "state": "Check",
 }
 
@@ -142,7 +140,7 @@ def facets_of(listed: Iterable[Listed]) -> Mapping[str, Sequence[str]]:
             "context": user_context_of(item.run),
         }
         if item.checked is not None:
-            values |= {"checks": REMARKS if item.checked.findings else CLEAN, "state": STATES[item.checked.state]}
+            values["state"] = STATES[item.checked.state]
         for name, value in values.items():
             facets[name][value] = None
     return {name: list(values) for name, values in facets.items()}

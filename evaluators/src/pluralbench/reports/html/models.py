@@ -84,13 +84,10 @@ def _run(listed: Listed, board: Board) -> Markup:
 
 
 def _checks(checked: CheckResult) -> Iterator[Markup]:
-    """How far a run was checked, and the remarks, a line each."""
+    """How far a run was checked, and the notes, a line each."""
     yield paragraph(f"{CHECKED[checked.state]} {checked.rescored}".strip())
     if checked.findings:
-        yield paragraph("Remarks:")
         yield items(clean(finding.text) for finding in checked.findings)
-    else:
-        yield paragraph("No remarks.")
 
 
 def part_tables(key: str, sheet: Sheet, row: Line) -> Iterator[Markup]:

@@ -8,6 +8,7 @@ from pluralbench_measures.bootstrap import CONFIDENCE
 from pluralbench_runs import plural
 from pluralbench_runs.console import clean
 
+from pluralbench.leaderboard.findings import STATES
 from pluralbench.reports.figures.kinds import kind_name
 from pluralbench.reports.html.board import (
     FEW_ITEMS,
@@ -40,7 +41,7 @@ def runs_table(key: str, board: Board) -> Markup:
             Cell(user_context_of(listed.run)),
             Cell(kind_name(listed.run.result.model.kind)),
             Cell(size_of(listed.run)),
-            *([Cell(listed.checked.summary)] if listed.checked else []),
+            *([Cell(STATES[listed.checked.state])] if listed.checked else []),
             _day(listed.run.provenance.finished),
         ]
         rows.append(Row(cells, facets=facets_of([listed])))

@@ -1,0 +1,161 @@
+"""Read the data and the model of a finished run again."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
+from pluralbench_rewards import ModelRecord
+from pluralbench_runs import digest
+
+from pluralbench.config import DataConfig, LocalModel, PromptConfig
+from pluralbench.data.items import Items
+from pluralbench.data.persona_items import PersonaItemSet, SampledItems
+from pluralbench.data.personas import read_personas
+from pluralbench.data.prompts import UserContext, read_plans
+from pluralbench.errors import DataError, RunError
+from pluralbench.evaluation.loading import SELECTION, LoadedBenchmark
+from pluralbench.evaluation.personas import draw_run_items, persona_run_config
+from pluralbench.results.evaluations import EvaluationRunConfig, PersonaJudgeRunConfig, ScoreRunConfig
+from pluralbench.results.examples import data_location, reload_items
+from pluralbench.results.runs import Run
+
+
+class OtherPrompts(DataError):
+    """Prompts of another version of pluralbench, or with a file that the run does not contain."""
+
+
+class RunInputs(NamedTuple):
+    """Inputs of a run that its directory does not contain.
+
+    Attributes:
+        data: Location of the data. Default: the location that the run records.
+        plans: File of plans that the prompts use.
+        personas: File of personas that the prompts use.
+    """
+
+    data: str | None = None
+    plans: Path | None = None
+    personas: Path | None = None
+
+
+class RunData(NamedTuple):
+    """Data of a run, read again.
+
+    Attributes:
+        place: Location of the data.
+        items: The items that the run must contain, in order.
+        config: The run's configuration with the records of benchmark and data that this data gives.
+        source: The items with their user context, or those that the persona judge drew.
+    """
+
+    place: str
+    items: pl.DataFrame
+    config: EvaluationRunConfig
+    source: LoadedBenchmark | SampledItems
+
+    @property
+    def loaded(self) -> LoadedBenchmark:
+        """The items with their user context. Raises `RunError` for the persona judge."""
+        if isinstance(self.source, SampledItems):
+            raise RunError("A run of `judge-personas` has prompts of its own.")
+        return self.source
+
+
+DataCache = dict[str, Items | PersonaItemSet]
+"""The data read last, for consecutive runs on the same data."""
+
+
+def reload_data(run: Run, files: RunInputs, cache: DataCache | None = None) -> RunData:
+    """Read the data of a run, with the user context of its prompts.
+
+    Args:
+        run: The run.
+        files: Location of the data, and files of plans and personas.
+        cache: Cache for consecutive runs on the same data.
+
+    Raises:
+        UserError: The data or a file cannot be read.
+    """
+    config, place, cache = run.config, data_location(run, files.data), {} if cache is None else cache
+    selection = config.data.model_dump(mode="json", include={*SELECTION, "on_empty", "reference"})
+    key = digest([place, files.data, run.verb, selection, config.benchmark.description.model_dump(mode="json")])
+    if key not in cache:
+        cache.clear()
+        cache[key] = reload_items(run, files.data)
+    read = cache[key]
+    if isinstance(read, PersonaItemSet):
+        if not isinstance(config, PersonaJudgeRunConfig):
+            raise RunError(f"{run.path} has items of another command.")
+        drawn = draw_run_items(config, read)
+        own = persona_run_config(read, config.data, config.model, config.judging, config.seed, config.connection)
+        return RunData(place, drawn.frame, own, drawn)
+    prompt = PromptConfig.model_validate(
+        config.prompt.model_dump(include={"profile", "profile_size"}, exclude_none=True)
+    )
+    plans = read_plans(files.plans) if files.plans is not None and prompt.profile == "plan" else {}
+    personas_file = files.personas if config.prompt.personas_digest is not None else None
+    personas = {} if personas_file is None else read_personas(personas_file)
+    context = UserContext(prompt, plans, personas, read.history)
+    data = DataConfig.model_validate({name: getattr(config.data, name) for name in SELECTION})
+    description = config.benchmark.description.model_copy(update={"strata": read.strata})
+    loaded = LoadedBenchmark(config.benchmark.name, description, read, data, context, None, read.frame)
+    return RunData(place, read.frame, config.model_copy(update=loaded.records()), loaded)
+
+
+def check_prompts(config: EvaluationRunConfig, loaded: LoadedBenchmark) -> LoadedBenchmark:
+    """Return the items with their user context.
+
+    Raises:
+        OtherPrompts: The run's prompts differ from those that this version makes from the data.
+    """
+    current, recorded = loaded.prompt_record(), config.prompt
+    if current.wordings_digest != recorded.wordings_digest:
+        raise OtherPrompts("Its prompts differ from those of this version of pluralbench.")
+    if current != recorded:
+        raise OtherPrompts(
+            "Its prompts use a file of plans or personas, which the run does not contain; give that file "
+            "(`plans=...`, `personas=...`)."
+        )
+    return loaded
+
+
+def reload_model(
+    run: Run, config: ScoreRunConfig, name: str | None = None, *, trust_remote_code: bool = False
+) -> LocalModel:
+    """Return the model that a run of `score` names, to load it here.
+
+    Args:
+        run: The run.
+        config: Its configuration.
+        name: Directory or name of the model, if it has moved.
+        trust_remote_code: Run Python code that comes with the model.
+
+    Raises:
+        RunError: The run is not of a model that can be loaded.
+    """
+    configured, recorded = config.model, run.result.model
+    if recorded.kind not in {"classifier", "implicit", "personal"}:
+        raise RunError(f"{run.path} is of {recorded.name}, of the kind {recorded.kind}, which cannot be loaded here.")
+    return LocalModel.model_validate(
+        {
+            "name": name or recorded.name,
+            "kind": "implicit" if recorded.kind == "implicit" else "classifier",
+            "reference": configured.reference,
+            "label": configured.label,
+            "revision": recorded.commit if name is None else None,
+            "dtype": configured.dtype or "auto",
+            "trust_remote_code": trust_remote_code,
+        }
+    )
+
+
+def check_same_model(run: Run, loaded: ModelRecord) -> None:
+    """Raise `RunError` if the loaded model is not the one that the run records."""
+    for name in ("digest", "commit", "architecture", "parameters", "chat_template_digest"):
+        ours, theirs = getattr(run.result.model, name), getattr(loaded, name)
+        if ours is not None and theirs is not None and ours != theirs:
+            ours, theirs = (f"{value:,}" if isinstance(value, int) else value[:12] for value in (ours, theirs))
+            raise RunError(
+                f"{loaded.name} is not the model that {run.path} records: its {name.replace('_', ' ')} is "
+                f"{theirs}, not {ours}."
+            )
