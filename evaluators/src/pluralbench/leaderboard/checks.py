@@ -72,6 +72,8 @@ def _check(run: Run, files: RunInputs, rescoring: Rescoring | None, cache: DataC
     except UserError as error:
         return _unread(run, findings, error)
     findings += compare_records(run, data, moved=files.data is not None)
+    if has_errors(findings):
+        return findings, "refused", ""
     try:
         again = reproduce_run(run, data)
     except OtherPrompts as error:

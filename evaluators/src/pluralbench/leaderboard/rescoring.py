@@ -103,15 +103,16 @@ def _rescore(run: Run, data: RunData, rescoring: Rescoring, places: Sequence[int
     # The recorded tolerance is bounded: a large one could hide anything. That of servers is measured on few items.
     tolerance = 4 * least if again.served is not None else max(least, min(run.scored.tolerance or 0.0, 4 * least))
     before = recorded_scores(run.items, run.scored, data.items).scores
-    other = {
-        data.items["id"][place]: f"{_listed(before[place])}, now {_listed(scores)}"
+    other = [
+        (data.items["id"][place], before[place], scores)
         for place, scores in zip(places, again.scores, strict=True)
         if not _close(before[place], scores, tolerance)
-    }
-    names = [*other]
-    return (
-        f"{len(other):,} with other scores (ids {first_ids(names)}): {names[0]} had {other[names[0]]}." if other else ""
-    )
+    ]
+    if not other:
+        return ""
+    name, ours, theirs = other[0]
+    ids = first_ids([item for item, _, _ in other])
+    return f"{len(other):,} with other scores (ids {ids}): {name} had {_listed(ours)}, now {_listed(theirs)}."
 
 
 def _close(recorded: Sequence[float], current: Sequence[float], tolerance: float) -> bool:
