@@ -261,6 +261,7 @@ class Counted:
         return FunctionModel(self.function).score(groups, cached=cached, on_scored=on_scored)
 
 
+@pytest.mark.heavy
 def test_what_one_reward_model_scored_is_not_scored_again(
     whole: dict[str, Run[Any, Any]], data: Path, tmp_path: Path
 ) -> None:

@@ -172,6 +172,7 @@ def test_a_judge_is_asked_about_every_pair_in_both_orders(run: Command, judge: C
     assert "calibration" not in said
 
 
+@pytest.mark.heavy
 def test_a_legacy_judge_is_asked_once_a_pair(run: Command, judge: ChatServer, tmp_path: Path) -> None:
     data, out = published(tmp_path / "bench"), tmp_path / "run"
     words = ("judge", "j", "--benchmark", "chinese", "--data", data, "--base-url", judge.base_url, "--out", out)

@@ -46,6 +46,7 @@ def runs_of(folder: Path, models: int, items: int, spread: float = 0.6) -> dict[
     return qualities
 
 
+@pytest.mark.heavy
 def test_runs_bring_the_noise_of_their_items(tmp_path: Path, run: Command) -> None:
     qualities = runs_of(tmp_path / "runs", 7, 150)
     path = table(tmp_path / "downstream.csv", qualities)

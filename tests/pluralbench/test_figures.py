@@ -102,7 +102,7 @@ FIGURES: dict[str, Callable[[Path], Makes]] = {
 }
 
 
-MANY = ("one model", "four models", "twelve models", "translations", "all languages", "five judges")
+MANY = ("one model", "four models", "twelve models", "translations", "all languages", "five judges", "profiles")
 
 
 @pytest.mark.parametrize("what", [pytest.param(what, marks=[pytest.mark.heavy] * (what in MANY)) for what in FIGURES])

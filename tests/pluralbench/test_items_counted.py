@@ -37,7 +37,13 @@ CASES: dict[str, tuple[str, Sequence[Row], str]] = {
 }
 
 
-@pytest.mark.parametrize(("benchmark", "rows", "said"), CASES.values(), ids=CASES)
+@pytest.mark.parametrize(
+    ("benchmark", "rows", "said"),
+    [
+        pytest.param(*case, id=name, marks=[pytest.mark.heavy] * (name not in {"no section", "no pair"}))
+        for name, case in CASES.items()
+    ],
+)
 def test_the_headline_says_of_how_many_items_it_is(
     benchmark: str, rows: Sequence[Row], said: str, tmp_path: Path
 ) -> None:

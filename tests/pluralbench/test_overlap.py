@@ -100,6 +100,7 @@ def test_an_ngram_is_shared_iff_brute_force_finds_it(
         assert not any(first in grams(words, ngram) for words in stream[:place])
 
 
+@pytest.mark.heavy
 @given(st.lists(WORDS, min_size=1, max_size=6), st.lists(WORDS, min_size=1, max_size=6))
 def test_near_duplicates_are_exactly_those_of_brute_force(texts: list[list[str]], stream: list[list[str]]) -> None:
     found = matches([" ".join(words) for words in texts], [" ".join(words) for words in stream])

@@ -140,7 +140,7 @@ CHANGES: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize("finished", [False, True])
+@pytest.mark.parametrize("finished", [pytest.param(False, marks=pytest.mark.heavy), True])
 def test_another_setting_is_refused_by_name(data: Path, folder: Path, tmp_path: Path, finished: bool) -> None:
     given: dict[str, Any] = {"data": data, "out": tmp_path / "run"}
     if finished:

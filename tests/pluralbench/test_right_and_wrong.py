@@ -76,6 +76,7 @@ def test_judgebench_has_the_published_rows(tmp_path: Path) -> None:
         assert percent(run, group="config", metric="accuracy") == pytest.approx(fmean(sections(run)), abs=0.01)
 
 
+@pytest.mark.heavy
 @needs_suite
 def test_reward_bench_has_the_published_sections(tmp_path: Path) -> None:
     subsets = rows_of("recorded/rewardbench_v1_items.jsonl")

@@ -3,6 +3,7 @@
 from typing import Any
 
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from made_runs import changed, config_of, made
@@ -23,6 +24,7 @@ def a_run(name: str, value: float = 0.5, benchmark: str = "pairs", path: str = "
     return changed(run, **{f"prompt__{field}": value for field, value in prompt.items()})
 
 
+@pytest.mark.heavy
 @given(st.data())
 def test_a_models_look_goes_by_its_name_and_not_by_its_rank(data: st.DataObject) -> None:
     names = data.draw(NAMES)

@@ -322,6 +322,7 @@ def test_the_papers_study_correlates_beside_its_baselines(
     assert [page.count(f"\nAgainst {name} (") for name in names] == [2, 2, 2]
 
 
+@pytest.mark.heavy
 def test_without_a_directory_it_is_below_studies(
     recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Command
 ) -> None:

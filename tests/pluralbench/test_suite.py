@@ -167,6 +167,7 @@ def test_options_for_every_benchmark_and_for_one(small: Path, tmp_path: Path) ->
     assert done.runs["a"].config.data.limit == 4
 
 
+@pytest.mark.heavy
 def test_user_context_is_for_benchmarks_that_have_some(tmp_path: Path) -> None:
     done = pluralbench.suite(
         by_text,
@@ -464,6 +465,7 @@ def test_a_run_with_other_settings_is_refused_before_any_benchmark_is_scored(sma
     assert [*load_suite(out).runs] == ["c"]
 
 
+@pytest.mark.heavy
 def test_a_run_of_another_model_in_the_directory_is_refused_by_name(small: Path, tmp_path: Path) -> None:
     pluralbench.suite(by_text, small, out=tmp_path / "one")
     pluralbench.suite(by_length, small, out=tmp_path / "other")
