@@ -185,7 +185,7 @@ def test_own_sources_are_built_rebuilt_and_rebuilt_from_elsewhere(
     assert {source.license for source in manifest.sources} == {"unknown"}
     card = (own / "dist/README.md").read_text(encoding="utf-8")
     assert (card.count("**Not to be redistributed: "), "read the owner's terms" in card) == (2, True)
-    with pytest.raises(ReleaseError, match="persona-judge may not be published, because of OpinionQA: What its owner"):
+    with pytest.raises(ReleaseError, match="OpinionQA"):
         check_publishable(manifest)
     assert not any(rebuild(own / "dist", own / "again"))
     moved = [(own / name).rename(own / f"new-{name}") for name in ("prism", "waves", "wassa", "pr.jsonl", "drinks")]
@@ -202,7 +202,7 @@ def test_a_recipe_may_say_that_the_terms_were_read(run: Run, own: Path) -> None:
     assert run("--recipe", recipe, "--out", own / "dist")[0] == 0
     sources = {source.name: source for source in read_manifest(own / "dist").sources}
     assert (sources["OpinionQA"].license, sources["OpinionQA"].redistribution) == ("cc-by-4.0", None)
-    with pytest.raises(ReleaseError, match=r"because of PRISM: Ours alone\.$"):
+    with pytest.raises(ReleaseError, match="PRISM: Ours alone"):
         check_publishable(read_manifest(own / "dist"))
 
 

@@ -224,7 +224,7 @@ def test_calls_that_all_fail_at_the_server_are_not_sent_for_ever(tmp_path: Path)
 def test_nothing_is_uploaded_that_may_cross_the_ceiling(tmp_path: Path) -> None:
     limits = Limits(price=Price(input=1000.0), max_cost=0.2)
     with serve_batches() as server:
-        with pytest.raises(MaxCostReached, match=r"The spending ceiling of \$0.20 is reached"):
+        with pytest.raises(MaxCostReached):
             asked(server, tmp_path, limits=limits)
         assert server.steps == []
         assert not (tmp_path / "ledger.batches").exists()

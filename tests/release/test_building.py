@@ -68,12 +68,12 @@ def test_a_build_that_fails_leaves_the_release_and_its_work(pairs: Pairs, tmp_pa
     before = read_manifest(out)
     with building(TinyRecipe(), out, BUILDER, fresh=False) as making:
         nothing, made = contents(), calls(making.work)
-        with pytest.raises(ReleaseError, match="no rows to release"):
+        with pytest.raises(ReleaseError):
             making.release(nothing, made)
     assert read_manifest(out) == before
     assert (tmp_path / "out.work/ledger.parquet").is_file()
     with (
-        pytest.raises(OutputError, match=r"other settings \(seed "),
+        pytest.raises(OutputError, match="seed"),
         building(TinyRecipe(seed=7), out, BUILDER, fresh=False),
     ):
         pass

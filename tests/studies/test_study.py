@@ -74,7 +74,7 @@ def test_a_study_is_written_once_and_read(tmp_path: Path) -> None:
 def test_filled_sheets_and_other_studies_are_not_written_over(tmp_path: Path) -> None:
     folder = tmp_path / "study"
     made(folder)
-    with pytest.raises(OutputError, match=r"was made with other settings \(seed 0, now 1\)"):
+    with pytest.raises(OutputError, match="seed 0, now 1"):
         made(folder, seed=1)
     assert made(folder, seed=1, fresh=True)
     path = folder / "sheets/bo.csv"
@@ -99,7 +99,7 @@ def test_what_is_no_study_and_what_is_of_another_one_is_refused(tmp_path: Path) 
         read_returned(study, [], FORM)
     other = tmp_path / "other.csv"
     other.write_text("item,annotator,text,good\nx9,an,two,3\n", encoding="utf-8")
-    with pytest.raises(AnswersError, match=r"other\.csv, row 2: there is no item 'x9'; give the sheets of this study"):
+    with pytest.raises(AnswersError, match=r"other\.csv, row 2: .*'x9'"):
         read_returned(study, [other], FORM)
     key = pl.read_csv(folder / "key.csv")
     key.reverse().write_csv(folder / "key.csv")
