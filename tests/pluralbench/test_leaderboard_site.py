@@ -85,11 +85,7 @@ def test_links_lead_to_models_runs_and_tables_of_the_page(page: Read) -> None:
     assert {f"#model-{n}" for n in range(3)} | {f"#run-{n}" for n in (1, 3, 4, 5, 6)} | {"#table-0"} <= led
     assert {link.removeprefix("#") for link in led} <= {*ids}
     assert [page.values(name) for name in ("src", "srcset", "action")] == [[], [], []]
-
-
-def test_what_others_wrote_is_text(page: Read, site: Path) -> None:
-    assert HOSTILE not in (site / INDEX).read_text(encoding="utf-8")
-    assert HOSTILE in page.text
+    assert HOSTILE in page.text, "names of others are text"
 
 
 def test_a_run_that_is_refused_is_named_with_the_reason_and_in_no_table(page: Read) -> None:
@@ -110,12 +106,9 @@ def test_runs_have_their_numbers_ranks_checks_and_origin(page: Read) -> None:
     assert not [attributes for attributes, _ in page.scripts if "type" in attributes], "no text of any item"
 
 
-def test_no_page_tells_where_the_runs_lay(site: Path, folder: Path) -> None:
-    assert str(folder) not in (site / INDEX).read_text(encoding="utf-8")
-
-
 def test_the_same_runs_give_the_same_bytes_in_place_of_the_older_site(site: Path, folder: Path) -> None:
     before = (site / INDEX).read_bytes()
+    assert not [text for text in (str(folder), HOSTILE) if text.encode() in before]
     write_site(folder, site, any_data=True)
     assert (site / INDEX).read_bytes() == before
     assert {path.name for path in site.iterdir()} == {INDEX, "site.toml"}
@@ -196,8 +189,6 @@ def test_what_is_not_of_check_is_refused(text: str, tmp_path: Path) -> None:
 
 def test_facets_say_what_a_row_can_be_filtered_by(page: Read) -> None:
     found = [json.loads(one) for one in page.values("data-facets")]
-    assert {"kind": ["Classifiers"], "context": ["posts"]}.items() <= next(
-        one for one in found if one["context"] == ["posts"]
-    ).items()
+    assert ["Classifiers"] in [one["kind"] for one in found if one["context"] == ["posts"]]
     assert {one["size"][0] for one in found} == {"unknown", "1B to 4B"}
     assert all({*one} == {"kind", "size", "benchmark", "context", "state"} for one in found)

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from pluralbench import load_run
+from pluralbench import check_submission, load_run
 from pluralbench.downstream.rollout import rollout
 from pluralbench.results import Downstream
 from pluralbench.results.runs import policy_number
@@ -96,6 +96,7 @@ def test_levels_and_gain_are_those_of_its_tables(
         f"Optimized against a judge: from {start:.3f} to {end:.3f} ({end - start:+.3f} [{gain.low:+.3f}, "
         f"{gain.high:+.3f}]) in 2 steps of PPO. It was judged on the prompts that it was optimized on."
     ) in said(told)
+    assert check_submission(found).state == "consistent", "its numbers follow from its tables"
     check_record(found, talker, data)
 
 
