@@ -240,6 +240,7 @@ TURNS = [{"id": f"m{n}", "turns": [f"Name {n} rivers.", "Now in one sentence."]}
 CHAT: Row = {"benchmark": "prompts", "columns": ("prompt=turns",), "profile": "none", "measure": "rating"}
 
 
+@pytest.mark.heavy
 def test_in_the_second_turn_each_conversation_goes_on_from_what_was_selected(tmp_path: Path) -> None:
     data = write(tmp_path / "turns.jsonl", TURNS)
     with serve(World()) as server:

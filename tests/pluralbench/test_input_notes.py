@@ -50,7 +50,7 @@ def test_an_ordinary_run_records_its_inputs_and_warns_of_nothing(
     ("template", "counts", "note"),
     [
         (BEGIN + TEMPLATE, (12, 0), TWO),
-        (BOS + BEGIN + TEMPLATE, (12, 0), TWO),
+        pytest.param(BOS + BEGIN + TEMPLATE, (12, 0), TWO, marks=pytest.mark.heavy),
         (TEMPLATE.removeprefix(BEGIN), (0, 12), NONE),
     ],
 )

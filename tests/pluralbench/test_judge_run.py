@@ -66,7 +66,9 @@ def data(pairs: Callable[..., Rows], tmp_path: Path) -> Path:
     return write(tmp_path / "p.jsonl", rows)
 
 
-@pytest.mark.parametrize("how", [{"orders": "both"}, {"orders": "one"}, {"protocol": "pointwise"}])
+@pytest.mark.parametrize(
+    "how", [{"orders": "both"}, pytest.param({"orders": "one"}, marks=pytest.mark.heavy), {"protocol": "pointwise"}]
+)
 def test_a_judge_that_knows_what_is_right_gets_all_of_it(data: Path, tmp_path: Path, how: dict[str, Any]) -> None:
     run, requests = judged(prefers("right"), data, tmp_path / "run", **how)
     assert run.headline.value == 1.0
@@ -208,6 +210,7 @@ def test_an_invalid_verdict_is_no_half_point_and_no_part_of_the_share(data: Path
     assert (row["id"], row["attempts"], bool(row["reason"])) == ("q0", 4, True)
 
 
+@pytest.mark.heavy
 def test_each_verdict_names_the_calls_that_it_rests_on(data: Path, tmp_path: Path) -> None:
     def reply(body: dict[str, Any], _: int) -> Reply:
         about_the_first = any(re.search(r" 0( right|!)$", text) for text in shown(body))

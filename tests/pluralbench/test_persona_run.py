@@ -60,6 +60,7 @@ def table(run: Run) -> pl.DataFrame:
     return pl.read_csv(run.path / "verdicts.csv")
 
 
+@pytest.mark.heavy
 def test_who_knows_what_is_right_gets_all_of_it_in_each_setting(judged: Callable[..., Judged]) -> None:
     for setting, number in {"standard": 10, "certainty": 10, "tie": 8}.items():
         run, requests = judged(right(" [[90]]" if setting == "certainty" else ""), setting=setting)

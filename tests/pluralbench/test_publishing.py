@@ -238,7 +238,11 @@ def test_a_card_stays_whole_on_a_full_disk(run_of: Callable[..., Run], report: C
     ("card", "said"),
     [
         ("---\nlicense: mit\n---\nGrün".encode("latin-1"), "README.md is not UTF-8; save it as UTF-8."),
-        (b"---\na: " + b"[" * 5000 + b"\n---\n", "README.md cannot be read (maximum recursion depth exceeded"),
+        pytest.param(
+            b"---\na: " + b"[" * 5000 + b"\n---\n",
+            "README.md cannot be read (maximum recursion depth exceeded",
+            marks=pytest.mark.heavy,
+        ),
     ],
 )
 def test_a_card_that_cannot_be_read_stays(

@@ -220,6 +220,7 @@ def longest(groups: Sequence[pluralbench.contract.Group]) -> list[list[float]]:
     return [[float(len(text)) for text in group.responses] for group in groups]
 
 
+@pytest.mark.heavy
 def test_mixed_up_shards_are_refused(shards: Callable[..., list[Path]], tmp_path: Path) -> None:
     ours, others, fewer = shards("a", 3), shards("b", 3, limit=5), shards("c", 2)
     a1, a2, a3 = ours

@@ -72,6 +72,7 @@ def folder(tmp_path: Path) -> str:
     return str(folder)
 
 
+@pytest.mark.heavy
 def test_each_run_is_that_of_score_to_the_digit(tmp_path: Path) -> None:
     done = pluralbench.suite(by_text, "plural", data="sample", only=["Chinese", "PersonalRewardBench"], out=tmp_path)
     assert list(done.runs) == ["chinese", "arena-personalized", "prism-personalized"]

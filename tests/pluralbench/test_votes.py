@@ -211,12 +211,13 @@ def by_order(body: dict[str, Any], _: int) -> Reply:
 @pytest.mark.parametrize(
     ("rule", "overall", "valid", "note"),
     [
-        ("unanimous", 4 / 8, 4 / 7, "Counted as wrong: 3 ties, 1 invalid."),
-        (
+        pytest.param("unanimous", 4 / 8, 4 / 7, "Counted as wrong: 3 ties, 1 invalid.", marks=pytest.mark.heavy),
+        pytest.param(
             "signed",
             5 / 8,
             5 / 8,
             "Verdicts in both orders: a right verdict with a tie or an invalid one is right (signed vote).",
+            marks=pytest.mark.heavy,
         ),
         (
             "mean",
