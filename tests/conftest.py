@@ -17,9 +17,10 @@ from hypothesis import settings
 from learning_table import print_learned
 from session_folder import make_session_folder, one_certificate
 
-# How long an example takes says how busy the machine is. In CI the same examples are drawn in every run.
+# How long an example takes says how busy the machine is. CI draws more examples, and the same ones in every run.
+IN_CI = "CI" in os.environ
 settings.register_profile(
-    "pluralbench", deadline=None, print_blob=True, max_examples=60, derandomize="CI" in os.environ
+    "pluralbench", deadline=None, print_blob=True, max_examples=60 if IN_CI else 25, derandomize=IN_CI
 )
 settings.load_profile("pluralbench")
 # What the Hub's, torch's, a provider's and our own libraries read, most of them when they are imported.
