@@ -5,23 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from reward_models import Folders, save_classifier, save_language_model
-from transformers.utils import logging
-
-library: Any = logging
+from late_imports import pytest_runtest_setup  # noqa: F401
+from reward_models import Folders, one_quiet_thread, save_classifier, save_language_model
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _one_quiet_thread() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    library.set_verbosity_error()
-    library.disable_progress_bar()
-    yield
-    library.enable_progress_bar()
-    library.set_verbosity_warning()
-    torch.set_num_threads(threads)
+def _quiet() -> Iterator[None]:
+    with one_quiet_thread():
+        yield
 
 
 @pytest.fixture(scope="session")

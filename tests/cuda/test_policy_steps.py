@@ -4,20 +4,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from late_imports import RUNNING
 from optimized_runs import LETTERS, TASKS, quick
 from pluralbench_local import LocalModel
-from pluralbench_local.models import language_model, load_tokenizer
-from pluralbench_local.training_job import read_log
-from pluralbench_policies import ppo, trl_trainers
 from pluralbench_policies.config import OptimizeConfig
-from pluralbench_policies.decoding import Decoder, DecodingParams
-from pluralbench_policies.optimization import _trainer_for
 from pluralbench_policies.planner_options import PlannerConfig, TokenizedExample
-from pluralbench_policies.planner_trainer import fit
 from pluralbench_policies.scorer import Scorer
-from pluralbench_policies.trainable import load_policy, prompt_ids, sample
-from pretended_card import CARD, Card, pretended_card
 from reward_models import Folders
+
+if RUNNING:
+    from pluralbench_local.models import language_model, load_tokenizer
+    from pluralbench_local.training_job import read_log
+    from pluralbench_policies import ppo, trl_trainers
+    from pluralbench_policies.decoding import Decoder, DecodingParams
+    from pluralbench_policies.optimization import _trainer_for
+    from pluralbench_policies.planner_trainer import fit
+    from pluralbench_policies.trainable import load_policy, prompt_ids, sample
+    from pretended_card import CARD, Card, pretended_card
+
 
 pytestmark = pytest.mark.heavy
 
@@ -47,7 +51,7 @@ OF_LIBRARIES = {
 """Each function of ours below which a library waits for the card, and why it does."""
 
 
-def check_waits(card: Card, *ours: str) -> None:
+def check_waits(card: "Card", *ours: str) -> None:
     """These functions of ours wait as the table says, libraries only where the other one says, and nothing else."""
     direct = {place for place in card.waits if "," not in place}
     assert direct == {place for place in OURS if place.startswith(ours)}
@@ -56,15 +60,17 @@ def check_waits(card: Card, *ours: str) -> None:
 
 
 @pytest.mark.parametrize("architecture", ["llama", "gemma3"])
-@pytest.mark.parametrize("sampling", [DecodingParams(0), DecodingParams(0.7, 0.9)], ids=["greedy", "nucleus"])
-def test_samples(folders: Folders, architecture: str, sampling: DecodingParams) -> None:
+@pytest.mark.parametrize("sampling", [(0,), (0.7, 0.9)], ids=["greedy", "nucleus"])
+def test_samples(folders: Folders, architecture: str, sampling: tuple[float, ...]) -> None:
     limits = [3, 3, 3, 6]
     with pretended_card() as card:
         model = language_model(LocalModel(name=folders(architecture, "implicit"), device="cuda", dtype="bfloat16"))
         decoder = Decoder(model, [1])
         assert decoder.packing == (architecture == "llama")
         card.forget()
-        drawn = list(decoder.samples([[5, 6, 7], [5, 6]], [0, 0, 1, 1], sampling, [1, 2, 3, 4], limits))
+        drawn = list(
+            decoder.samples([[5, 6, 7], [5, 6]], [0, 0, 1, 1], DecodingParams(*sampling), [1, 2, 3, 4], limits)
+        )
         check_waits(card, "decoding.Decoder", *(["decoding._PackedSamples"] if decoder.packing else []))
         assert card.waits["decoding.Decoder.samples: to the CPU"] == (6 if decoder.packing else 3 + 6)
     assert sorted((place, len(tokens)) for place, tokens, _ in drawn) == list(enumerate(limits))

@@ -9,16 +9,20 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-import torch
-from pluralbench_local import Classifier, autotune, load, score
+from late_imports import RUNNING
 from pluralbench_local.config import described
-from pluralbench_local.network import read_packed
-from pluralbench_local.packing import Tokens, pack
-from pluralbench_local.personal.backbones import load_backbone
-from pluralbench_local.personal.embedding import embed
 from pluralbench_rewards import Mode
-from pretended_card import CARD, Card, pretended_card
 from reward_models import Folders, make_groups, work_of
+
+if RUNNING:
+    import torch
+    from pluralbench_local import Classifier, autotune, load, score
+    from pluralbench_local.network import read_packed
+    from pluralbench_local.packing import Tokens, pack
+    from pluralbench_local.personal.backbones import load_backbone
+    from pluralbench_local.personal.embedding import embed
+    from pretended_card import CARD, Card, pretended_card
+
 
 pytestmark = pytest.mark.heavy
 
@@ -39,7 +43,7 @@ WAITS = {
 """By path: each place where the processor waits for the card, and why. None is in a forward pass."""
 
 
-def check_waits(card: Card, *paths: str) -> None:
+def check_waits(card: "Card", *paths: str) -> None:
     """The processor waited where the table says, and nowhere else."""
     assert set(card.waits) == {place for path in paths for place in WAITS[path]}
     assert not card.in_layers
@@ -73,7 +77,7 @@ def test_the_kernel_is_chosen_by_capability(folders: Folders, capability: tuple[
     assert bool(card.kernels["varlen"]) == (capability >= (8, 0))
 
 
-def conversations(*texts: list[int]) -> list[Tokens]:
+def conversations(*texts: list[int]) -> "list[Tokens]":
     return [Tokens(array("i", ids), range(len(ids) - 1, len(ids))) for ids in texts]
 
 

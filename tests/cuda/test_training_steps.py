@@ -4,17 +4,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from pluralbench_local import LocalModel, LoraOptions, training
-from pluralbench_local.conversations import Template
-from pluralbench_local.models import load_tokenizer
-from pluralbench_local.training_batches import batches, tokenize_rankings
-from pluralbench_local.training_job import accelerator_of, read_log
-from pluralbench_local.training_model import finalize, load_trainee
-from pluralbench_local.training_rewards import head_rewards, model_rewards
-from pretended_card import CARD, Card, pretended_card
+from late_imports import RUNNING
+from pluralbench_local import LocalModel, LoraOptions
 from reward_models import Folders
-from training_runs import RANKINGS, options
+
+if RUNNING:
+    import torch
+    from pluralbench_local import training
+    from pluralbench_local.conversations import Template
+    from pluralbench_local.models import load_tokenizer
+    from pluralbench_local.training_batches import batches, tokenize_rankings
+    from pluralbench_local.training_job import accelerator_of, read_log
+    from pluralbench_local.training_model import finalize, load_trainee
+    from pluralbench_local.training_rewards import head_rewards, model_rewards
+    from pretended_card import CARD, Card, pretended_card
+    from training_runs import RANKINGS, options
+
 
 pytestmark = pytest.mark.heavy
 
@@ -28,7 +33,7 @@ WAITS = {
 STEPS = 2
 
 
-def train_steps(folder: str, work: Path, card: Card, lora: LoraOptions | None = None, **changed: Any) -> Any:
+def train_steps(folder: str, work: Path, card: "Card", lora: LoraOptions | None = None, **changed: Any) -> Any:
     """Take two steps of three batches, and evaluate after the second; the trained model."""
     chosen = options(gradient_accumulation_steps=3, batch_size=6, eval_steps=STEPS, save_steps=99, **changed)
     source = LocalModel(name=folder, device="cuda")

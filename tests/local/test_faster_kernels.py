@@ -7,19 +7,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_local import autotune, gates, score
-from pluralbench_local.attention import KERNELS
-from pluralbench_local.packing import Tokens, pack
+from late_imports import RUNNING
 from pluralbench_rewards import Group, Mode
 from reward_models import Folders, classifier_alone, differences, load_classifier, make_groups, undecided, user, work_of
-from torch import Tensor, nn
-from transformers import LlamaConfig
-from transformers.models.llama.modeling_llama import LlamaMLP
 
-make_block: Any = LlamaMLP  # untyped
+if RUNNING:
+    import torch
+    from pluralbench_local import autotune, gates, score
+    from pluralbench_local.attention import KERNELS
+    from pluralbench_local.packing import Tokens, pack
+    from torch import Tensor, nn
+    from transformers import LlamaConfig
+    from transformers.models.llama.modeling_llama import LlamaMLP
+
+    make_block: Any = LlamaMLP  # untyped
+
 
 RULES = "Answer in the tone of a friend, never longer than a postcard, and say where you are not sure. " * 6
 
@@ -35,7 +39,7 @@ def other_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[P
 
 
 @st.composite
-def layouts(draw: st.DrawFn) -> list[list[Tokens]]:
+def layouts(draw: st.DrawFn) -> "list[list[Tokens]]":
     """Groups whose conversations share beginnings of several lengths."""
     rules = [7] * draw(st.integers(0, 40))
     groups = []
@@ -49,7 +53,7 @@ def layouts(draw: st.DrawFn) -> list[list[Tokens]]:
 
 @given(layouts(), st.sampled_from([(4, 4), (4, 2)]), st.booleans())
 def test_every_kernel_attends_as_a_conversation_alone_does(
-    groups: list[list[Tokens]], heads: tuple[int, int], last: bool
+    groups: "list[list[Tokens]]", heads: tuple[int, int], last: bool
 ) -> None:
     packed = pack(groups, "fast")
     draw = torch.Generator().manual_seed(len(packed.ids))
@@ -91,13 +95,14 @@ def test_exact_is_one_at_a_time_to_the_bit_in_single_precision(classifiers: Fold
 
 
 @pytest.mark.parametrize("activation", ["silu", "gelu", "gelu_pytorch_tanh"])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("kind", ["float32", "bfloat16"])
 def test_a_fused_block_computes_what_its_own_code_does(
-    monkeypatch: pytest.MonkeyPatch, activation: str, dtype: torch.dtype
+    monkeypatch: pytest.MonkeyPatch, activation: str, kind: str
 ) -> None:
     monkeypatch.setattr(gates, "fastest", lambda *_, **__: "fused")
     monkeypatch.setattr(gates, "in_fast_mode", lambda: True)
     torch.manual_seed(0)
+    dtype = getattr(torch, kind)
     block = make_block(LlamaConfig(hidden_size=64, intermediate_size=96, hidden_act=activation, mlp_bias=True)).to(
         dtype
     )
@@ -115,7 +120,7 @@ def test_a_block_with_another_activation_stays_as_it_is(monkeypatch: pytest.Monk
     assert gates.fuse_gated_mlps(nn.ModuleList([block])) == 0
 
 
-def slightly_more(block: Any) -> Callable[[Tensor], Tensor]:
+def slightly_more(block: Any) -> "Callable[[Tensor], Tensor]":
     """In the place of a fused form, one whose work can be told from the block's own."""
     own: Callable[[Tensor], Tensor] = block.forward
     return lambda states: own(states) * (1 + 1e-5)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from members import ROOT
 from pluralbench_runs import UserError
 
@@ -36,7 +35,7 @@ def test_the_table_has_every_strategy(gpu: Any, tmp_path: Path, capsys: pytest.C
         assert row[2] != gpu.EXACT or computed == 1
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+@pytest.mark.usefixtures("no_gpu")
 def test_without_a_gpu_the_cpu_has_to_be_named(gpu: Any) -> None:
     with pytest.raises(UserError, match=r"^--device cuda: this machine has no GPU; use `--device cpu`\.$"):
         gpu.command(device="cuda")

@@ -8,15 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pluralbench_local import Classifier, ConversationError, ModelError, load, models, score
+from late_imports import RUNNING
+from pluralbench_local import ConversationError, ModelError
 from pluralbench_local.config import LocalModel
-from pluralbench_local.conversations import Template
-from pluralbench_local.personal.store import EmbeddingStore
-from pluralbench_local.served.weights import load_head
 from pluralbench_rewards import Group
 from pluralbench_runs import regular_files
 from reward_models import TEMPLATE, change_config, load_classifier, make_groups, make_tokenizer, save_classifier, user
-from tokenizers import normalizers
+
+if RUNNING:
+    from pluralbench_local import Classifier, load, models, score
+    from pluralbench_local.conversations import Template
+    from pluralbench_local.personal.store import EmbeddingStore
+    from pluralbench_local.served.weights import load_head
+    from tokenizers import normalizers
+
 
 ENDLESS = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
 LARGE = "{% for a in range(99999) %}{{ messages }}{% endfor %}"

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import torch
-from pluralbench_local import Implicit, score, tolerance
+from late_imports import RUNNING
 from pluralbench_rewards import Group, Mode
 from reward_models import (
     Folders,
@@ -23,7 +22,12 @@ from reward_models import (
     user,
     work_of,
 )
-from transformers import AutoModelForCausalLM
+
+if RUNNING:
+    import torch
+    from pluralbench_local import Implicit, score, tolerance
+    from transformers import AutoModelForCausalLM
+
 
 CLOSE = 2e-3  # sums of up to two hundred log-probabilities of some -6 each
 MODES: list[Mode] = ["fast", "exact"]
@@ -52,7 +56,7 @@ def test_so_does_one_that_cannot_be_packed(language_models: Folders, architectur
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_reference_is_subtracted(language_models: Folders, implicit: Implicit, mode: Mode) -> None:
+def test_a_reference_is_subtracted(language_models: Folders, implicit: "Implicit", mode: Mode) -> None:
     groups = make_groups(3)
     alone = implicit_alone(language_models(), groups, reference=language_models(seed=1))
     scored = score(implicit, groups, mode=mode)

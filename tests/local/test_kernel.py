@@ -8,20 +8,23 @@ from array import array
 from typing import Any
 
 import pytest
-import torch
-from pluralbench_local.attention import attention, packed_attention
-from pluralbench_local.packing import Kept, Tokens, pack, plan
-from pluralbench_local.varlen import varlen_attention
+from late_imports import RUNNING
 from pluralbench_rewards import Mode
-from torch import Tensor, nn
+
+if RUNNING:
+    import torch
+    from pluralbench_local.attention import attention, packed_attention
+    from pluralbench_local.packing import Kept, Tokens, pack, plan
+    from pluralbench_local.varlen import varlen_attention
+    from torch import Tensor, nn
 
 
 def plain_kernel(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    query_starts: Tensor,
-    key_starts: Tensor,
+    query: "Tensor",
+    key: "Tensor",
+    value: "Tensor",
+    query_starts: "Tensor",
+    key_starts: "Tensor",
     longest_query: int,
     longest_key: int,
     *,
@@ -29,7 +32,7 @@ def plain_kernel(
     enable_gqa: bool,
     return_aux: Any,
     window_size: tuple[int, int] = (-1, -1),
-) -> tuple[Tensor, Tensor]:
+) -> "tuple[Tensor, Tensor]":
     """Attention of each run of queries to its run of keys: [rows, heads, width], and normalisers [heads, rows]."""
     assert return_aux.lse
     assert enable_gqa == (query.shape[1] != key.shape[1])

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from pluralbench_local import Classifier, DeviceError, ModelError, load, score, tolerance
+from late_imports import RUNNING
+from pluralbench_local import DeviceError, ModelError
 from reward_models import (
     Folders,
     conversation_ids,
@@ -19,7 +19,12 @@ from reward_models import (
     save_classifier,
     save_language_model,
 )
-from transformers import AutoModelForSequenceClassification
+
+if RUNNING:
+    import torch
+    from pluralbench_local import Classifier, load, score, tolerance
+    from transformers import AutoModelForSequenceClassification
+
 
 GROUPS = make_groups(1, number=4)
 
@@ -146,7 +151,7 @@ def test_a_reference_with_another_vocabulary(language_models: Folders) -> None:
     )
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+@pytest.mark.usefixtures("no_gpu")
 @pytest.mark.parametrize("device", ["cuda", "cuda:1", "spread"])
 def test_a_gpu_that_is_not_there(classifiers: Folders, device: str) -> None:
     with pytest.raises(DeviceError) as failed:
@@ -159,8 +164,8 @@ def test_a_device_that_nobody_knows(classifiers: Folders) -> None:
         load(classifiers(), device="banana")
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_without_a_gpu_a_model_runs_on_the_cpu(classifiers: Folders, llama: Classifier) -> None:
+@pytest.mark.usefixtures("no_gpu")
+def test_without_a_gpu_a_model_runs_on_the_cpu(classifiers: Folders, llama: "Classifier") -> None:
     model: Any = load(classifiers(), device="auto")
     assert score(model, GROUPS).scores == score(llama, GROUPS).scores
 

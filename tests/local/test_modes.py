@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pluralbench_local import Classifier, score, tolerance
+from late_imports import RUNNING
 from pluralbench_rewards import Group, Mode
 from reward_models import (
     Folders,
@@ -21,7 +21,11 @@ from reward_models import (
     user,
     work_of,
 )
-from transformers import AutoModelForSequenceClassification
+
+if RUNNING:
+    from pluralbench_local import Classifier, score, tolerance
+    from transformers import AutoModelForSequenceClassification
+
 
 Tree = str | list[tuple[str, Any]]
 WORDS_OF_A_LEAF = st.text("ab ", min_size=1, max_size=20)
@@ -138,7 +142,7 @@ def test_responses_that_are_the_same_are_scored_once(request: pytest.FixtureRequ
     assert work_of(twice).conversations == 5
 
 
-def test_fast_computes_each_token_once_and_exact_each_conversation(llama: Classifier) -> None:
+def test_fast_computes_each_token_once_and_exact_each_conversation(llama: "Classifier") -> None:
     group = Group("q", user("a quiet hobby " * 20), ["origami", "drumming", "walking with an old dog"])
     fast, exact = (work_of(score(llama, [group], mode=mode)) for mode in ("fast", "exact"))
     conversations = [conversation_ids(llama.template.tokenizer, group, response) for response in group.responses]
@@ -166,12 +170,12 @@ def test_what_several_questions_share_is_computed_once_whatever_the_batches(
     same_scores()
 
 
-def test_scores_are_finite_numbers_that_spread(llama: Classifier) -> None:
+def test_scores_are_finite_numbers_that_spread(llama: "Classifier") -> None:
     scores = [value for values in score(llama, make_groups(0)).scores for value in values]
     assert max(scores) - min(scores) > 1
 
 
-def test_no_groups_give_no_scores(llama: Classifier) -> None:
+def test_no_groups_give_no_scores(llama: "Classifier") -> None:
     scored = score(llama, [])
     assert (scored.scores, scored.dropped) == ([], {})
     assert tolerance(llama, [], scored) == 0
@@ -183,7 +187,7 @@ TEXTS = st.text(st.characters(codec="utf-8"), max_size=60)
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(TEXTS, st.lists(TEXTS, min_size=1, max_size=4)), min_size=1, max_size=3))
 def test_whatever_the_texts_are_fast_scores_them_as_alone(
-    classifiers: Folders, llama: Classifier, texts: list[tuple[str, list[str]]]
+    classifiers: Folders, llama: "Classifier", texts: list[tuple[str, list[str]]]
 ) -> None:
     groups = [Group(str(number), user(prompt), responses) for number, (prompt, responses) in enumerate(texts)]
     plain = PLAIN.setdefault("model", load_plainly(AutoModelForSequenceClassification, classifiers()))

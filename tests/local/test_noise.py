@@ -9,12 +9,16 @@ from typing import Any
 
 import pytest
 from commands import environment, without_status
-from pluralbench_local import Classifier, load, score
+from late_imports import RUNNING
 from pluralbench_runs import progress
 from reward_models import Folders, make_groups
-from transformers.utils import logging
 
-library: Any = logging
+if RUNNING:
+    from pluralbench_local import Classifier, load, score
+    from transformers.utils import logging
+
+    library: Any = logging
+
 
 RUN = """
 import sys
@@ -81,7 +85,7 @@ def test_the_library_speaks_again_after_loading(classifiers: Folders) -> None:
 
 
 def test_long_scoring_says_how_far_it_is(
-    llama: Classifier, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    llama: "Classifier", capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     groups = make_groups(0)
     score(llama, groups)
@@ -96,7 +100,7 @@ def test_long_scoring_says_how_far_it_is(
     assert "scoring: 17 of 17 in " in lines.splitlines()[-1]
 
 
-def test_gradients_are_neither_kept_nor_switched_off_for_others(llama: Classifier) -> None:
+def test_gradients_are_neither_kept_nor_switched_off_for_others(llama: "Classifier") -> None:
     groups = make_groups(0)
     scores = score(llama, groups).scores
     assert json.dumps(scores)  # plain numbers

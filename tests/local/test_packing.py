@@ -4,15 +4,19 @@ from array import array
 
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_local.packing import KEPT_BUDGETS, Packed, Segment, Tokens, common_prefix, pack, plan
+from late_imports import RUNNING
 from pluralbench_rewards import Mode
 from reward_models import same_beginning
+
+if RUNNING:
+    from pluralbench_local.packing import KEPT_BUDGETS, Packed, Segment, Tokens, common_prefix, pack, plan
+
 
 IDS = st.lists(st.integers(0, 2), max_size=8)
 
 
 @st.composite
-def conversations(draw: st.DrawFn) -> list[Tokens]:
+def conversations(draw: st.DrawFn) -> "list[Tokens]":
     """A group: conversations that begin alike and go on each by itself, read anywhere."""
     prompt = draw(IDS)
     group = []
@@ -27,18 +31,18 @@ GROUPS = st.lists(conversations(), min_size=1, max_size=4)
 MODES: st.SearchStrategy[Mode] = st.sampled_from(["exact", "fast"])
 
 
-def rows_of(packed: Packed, segment: Segment) -> list[int]:
+def rows_of(packed: "Packed", segment: "Segment") -> list[int]:
     """The rows of a conversation up to the end of a segment."""
     return [row for run in (*segment.prefix, range(segment.start, segment.end)) for row in run]
 
 
-def endings(packed: Packed) -> list[Segment]:
+def endings(packed: "Packed") -> "list[Segment]":
     """The segments that end a conversation: those that no other continues."""
     return [segment for segment in packed.segments if segment.subtree_end == segment.end]
 
 
 @given(GROUPS, MODES)
-def test_every_conversation_can_be_read_back(groups: list[list[Tokens]], mode: Mode) -> None:
+def test_every_conversation_can_be_read_back(groups: "list[list[Tokens]]", mode: Mode) -> None:
     packed = pack(groups, mode)
     given_in = [tokens for group in groups for tokens in group]
     read_back = []
@@ -52,7 +56,7 @@ def test_every_conversation_can_be_read_back(groups: list[list[Tokens]], mode: M
 
 
 @given(GROUPS, MODES)
-def test_rows_are_those_of_the_tokens_that_are_read(groups: list[list[Tokens]], mode: Mode) -> None:
+def test_rows_are_those_of_the_tokens_that_are_read(groups: "list[list[Tokens]]", mode: Mode) -> None:
     packed = pack(groups, mode)
     given_in = [tokens for group in groups for tokens in group]
     ways = [rows_of(packed, segment) for segment in endings(packed)]
@@ -69,7 +73,7 @@ def test_rows_are_those_of_the_tokens_that_are_read(groups: list[list[Tokens]], 
 
 @given(GROUPS, MODES)
 def test_segments_cover_the_row_without_a_gap_and_stand_behind_what_they_continue(
-    groups: list[list[Tokens]], mode: Mode
+    groups: "list[list[Tokens]]", mode: Mode
 ) -> None:
     packed = pack(groups, mode)
     assert len(packed.positions) == len(packed.ids)
@@ -88,7 +92,7 @@ def test_segments_cover_the_row_without_a_gap_and_stand_behind_what_they_continu
 
 
 @given(GROUPS)
-def test_fast_holds_once_what_is_worth_sharing_and_exact_holds_everything(groups: list[list[Tokens]]) -> None:
+def test_fast_holds_once_what_is_worth_sharing_and_exact_holds_everything(groups: "list[list[Tokens]]") -> None:
     whole = [tuple(tokens.ids) for group in groups for tokens in group]
     total, packed = sum(map(len, whole)), pack(groups, "fast")
     # No layout is shorter than one row for each different beginning, and an end for each conversation.
@@ -116,7 +120,7 @@ def test_what_is_not_worth_merging_is_computed_again() -> None:
 
 @given(GROUPS, st.integers(1, 30))
 def test_batches_of_a_tree_complete_every_conversation_and_compute_what_is_shared_once(
-    groups: list[list[Tokens]], budget: int
+    groups: "list[list[Tokens]]", budget: int
 ) -> None:
     given_in = [tokens for group in groups for tokens in group]
     longest = max(len(tokens.ids) for tokens in given_in)

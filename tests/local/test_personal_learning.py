@@ -11,16 +11,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
+from late_imports import RUNNING
 from learning_table import LEARNED
-from personal_corpora import learned, showing
-from pluralbench_local.personal.items import shuffle_profiles, standardize
-from pluralbench_local.personal.networks import new_network
 from pluralbench_local.personal.options import METHODS, Method, PersonalConfig
-from pluralbench_local.personal.points import Corpus
-from pluralbench_local.personal.saved import accuracy, batches_of, rewards_of
-from pluralbench_local.personal.vpl import VPL
-from simulated_users import Simulated, simulated
+
+if RUNNING:
+    import torch
+    from personal_corpora import learned, showing
+    from pluralbench_local.personal.items import shuffle_profiles, standardize
+    from pluralbench_local.personal.networks import new_network
+    from pluralbench_local.personal.saved import accuracy, batches_of, rewards_of
+    from pluralbench_local.personal.vpl import VPL
+    from simulated_users import Simulated, simulated
+
 
 pytestmark = pytest.mark.learning
 
@@ -45,7 +48,7 @@ def options(method: Method, **given: Any) -> PersonalConfig:
 
 
 @cache
-def worlds(groups: int = 2, told: float = 6.0) -> tuple[Simulated, Simulated]:
+def worlds(groups: int = 2, told: float = 6.0) -> "tuple[Simulated, Simulated]":
     """Users to train on, and others with the same tastes."""
     return simulated(200, 12, groups=groups, told=told, seed=1), simulated(200, 10, groups=groups, told=told, seed=2)
 
@@ -54,7 +57,7 @@ def worlds(groups: int = 2, told: float = 6.0) -> tuple[Simulated, Simulated]:
 def test_a_profile_helps_and_another_persons_does_not(method: Method, tmp_path: Path, record_property: Record) -> None:
     train, test = worlds()
 
-    def right(name: str, corpus: Corpus, judged: Corpus, *, profile: bool = True) -> float:
+    def right(name: str, corpus: Any, judged: Any, *, profile: bool = True) -> float:
         saved = learned(tmp_path / name, corpus, options(method, profile=profile))
         return accuracy(judged, rewards_of(saved, judged))
 

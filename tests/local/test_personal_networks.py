@@ -6,33 +6,34 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from personal_corpora import TEST, TRAIN, WIDTH, showing, small
-from pluralbench_local.personal.bt import bradley_terry
-from pluralbench_local.personal.networks import new_network
+from late_imports import RUNNING
 from pluralbench_local.personal.options import METHODS, Method
-from pluralbench_local.personal.points import Points
-from pluralbench_local.personal.saved import batches_of
-from pluralbench_local.personal.vpl import annealing
-from simulated_users import simulated
-from torch import Tensor, nn
-from torch.distributions import Normal, kl_divergence
 
-library: Any = torch
+if RUNNING:
+    import torch
+    from personal_corpora import TEST, TRAIN, WIDTH, showing, small
+    from pluralbench_local.personal.bt import bradley_terry
+    from pluralbench_local.personal.networks import new_network
+    from pluralbench_local.personal.points import Points
+    from pluralbench_local.personal.saved import batches_of
+    from pluralbench_local.personal.vpl import annealing
+    from simulated_users import simulated
+    from torch import Tensor, nn
+    from torch.distributions import Normal, kl_divergence
 
 
 def network(method: Method, **given: Any) -> Any:
     return new_network(WIDTH, small(method, **given)).eval()
 
 
-def points(method: Method, corpus: Any = TEST, **given: Any) -> Points:
-    [(_, points)] = batches_of(corpus, small(method, **given))
+def points(method: Method, corpus: Any = None, **given: Any) -> "Points":
+    [(_, points)] = batches_of(corpus or TEST, small(method, **given))
     return points
 
 
-def taken(points: Points, items: Sequence[int]) -> Points:
+def taken(points: "Points", items: Sequence[int]) -> "Points":
     return Points(**{name: value[list(items)] for name, value in vars(points).items()})
 
 

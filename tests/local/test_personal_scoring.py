@@ -8,14 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pluralbench_local import ConversationError, LocalModel, ModelError, Personal, embed, load, load_backbone, score
-from pluralbench_local.loading import load_to_score
-from pluralbench_local.personal import scoring
+from late_imports import RUNNING
+from pluralbench_local import ConversationError, LocalModel, ModelError
 from pluralbench_local.personal.options import PersonalConfig
-from pluralbench_local.personal.saved import rewards_of
-from pluralbench_local.personal.training import train_personal
 from pluralbench_rewards import EarlierPair, Group, Person, RewardModel, ScoringConfig, model_digest
 from reward_models import POSITIONS, Folders, save_language_model, user, work_of
+
+if RUNNING:
+    from pluralbench_local import Personal, embed, load, load_backbone, score
+    from pluralbench_local.loading import load_to_score
+    from pluralbench_local.personal import scoring
+    from pluralbench_local.personal.saved import rewards_of
+    from pluralbench_local.personal.training import train_personal
+
 
 HOBBIES = ("origami", "drumming", "walking an old dog", "chess at dawn", "tea", "pruning pears")
 

@@ -8,12 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from pluralbench_local import ModelError, load, train
-from pluralbench_local.training_job import checkpoints
+from late_imports import RUNNING
+from pluralbench_local import ModelError
 from reward_models import Folders
-from safetensors.torch import load_file
-from training_runs import RANKINGS, options
+
+if RUNNING:
+    import torch
+    from pluralbench_local import load, train
+    from pluralbench_local.training_job import checkpoints
+    from safetensors.torch import load_file
+    from training_runs import RANKINGS, options
 
 
 class Evil:

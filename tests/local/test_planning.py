@@ -7,44 +7,54 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from pluralbench_local import DeviceError, load, models, planning
-from pluralbench_local.attention import PACKED, read_only_last_rows
-from pluralbench_local.network import ReadableNetwork, read_packed
-from pluralbench_local.packing import Tokens, pack
-from pluralbench_local.planning import check_memory, forward_flops, largest_fitting, needs_of, peak_flops
+from late_imports import RUNNING
+from pluralbench_local import DeviceError
 from reward_models import Folders
-from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.distributed._tools.mem_tracker import MemTracker
-from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, Gemma2Config, LlamaConfig
+
+if RUNNING:
+    import torch
+    from pluralbench_local import load, models, planning
+    from pluralbench_local.attention import PACKED, read_only_last_rows
+    from pluralbench_local.network import ReadableNetwork, read_packed
+    from pluralbench_local.packing import Tokens, pack
+    from pluralbench_local.planning import check_memory, forward_flops, largest_fitting, needs_of, peak_flops
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.distributed._tools.mem_tracker import MemTracker
+    from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, Gemma2Config, LlamaConfig
+
 
 GB = 10**9
 HEAD: dict[str, Any] = {"num_labels": 1, "pad_token_id": 0}
-SHAPES: dict[str, Any] = {
-    "Llama-3.2-1B": LlamaConfig(
+
+SIZES: dict[str, Any] = {
+    "Llama-3.2-1B": dict(
         hidden_size=2048, intermediate_size=8192, num_hidden_layers=16, num_attention_heads=32, num_key_value_heads=8,
         head_dim=64, vocab_size=128256, tie_word_embeddings=True, **HEAD,
     ),
-    "Llama-3.1-8B": LlamaConfig(
+    "Llama-3.1-8B": dict(
         hidden_size=4096, intermediate_size=14336, num_hidden_layers=32, num_attention_heads=32, num_key_value_heads=8,
         vocab_size=128256, **HEAD,
     ),
-    "Gemma-2-27B": Gemma2Config(
+    "Gemma-2-27B": dict(
         hidden_size=4608, intermediate_size=36864, num_hidden_layers=46, num_attention_heads=32, num_key_value_heads=16,
         head_dim=128, vocab_size=256000, query_pre_attn_scalar=144, sliding_window=4096, **HEAD,
     ),
-    "Llama-3.1-70B": LlamaConfig(
+    "Llama-3.1-70B": dict(
         hidden_size=8192, intermediate_size=28672, num_hidden_layers=80, num_attention_heads=64, num_key_value_heads=8,
         vocab_size=128256, **HEAD,
     ),
 }  # fmt: skip
+if RUNNING:
+    configs: Any = {name: Gemma2Config if "Gemma" in name else LlamaConfig for name in SIZES}
+    SHAPES = {name: configs[name](**sizes) for name, sizes in SIZES.items()}
+
 CARDS = (24, 40, 80, 141)
 
 
-def parameters(config: Any, kind: Any = AutoModelForSequenceClassification) -> tuple[int, int]:
+def parameters(config: Any, kind: Any = None) -> tuple[int, int]:
     """All parameters of a classifier, and those of the matrices of its layers."""
     with torch.device("meta"):
-        model = kind.from_config(config)
+        model = (kind or AutoModelForSequenceClassification).from_config(config)
     named = list(model.named_parameters())
     return sum(p.numel() for _, p in named), sum(p.numel() for name, p in named if "layers." in name and p.dim() == 2)
 
@@ -82,7 +92,7 @@ def test_kept_prefixes_and_the_vocabulary_count() -> None:
     assert needs().logits == 256 * 128256 * 12
 
 
-@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("name", SIZES)
 def test_operations_are_two_a_parameter_of_the_layers(name: str) -> None:
     config, matrices = SHAPES[name], parameters(SHAPES[name])[1]
     assert forward_flops(config, tokens=1000) == 2 * 1000 * matrices
@@ -105,13 +115,15 @@ def test_the_peak_is_that_of_the_card_by_its_name() -> None:
     assert peak_flops("Radeon") is None
 
 
-@pytest.mark.parametrize("kind", [AutoModelForSequenceClassification, AutoModelForCausalLM])
+@pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("name", ["Llama-3.2-1B", "Llama-3.1-8B", "Llama-3.1-70B"])
-def test_activations_are_those_that_torch_holds_at_once(monkeypatch: pytest.MonkeyPatch, name: str, kind: Any) -> None:
+def test_activations_are_those_that_torch_holds_at_once(
+    monkeypatch: pytest.MonkeyPatch, name: str, whole: bool
+) -> None:
     config = type(SHAPES[name])(**SHAPES[name].to_dict() | {"num_hidden_layers": 3})
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *_: (9, 0))
     monkeypatch.setattr(torch.Tensor, "pin_memory", lambda tensor: tensor)  # fake tensors have none
-    whole = kind is AutoModelForCausalLM
+    kind: Any = AutoModelForCausalLM if whole else AutoModelForSequenceClassification
     reads = range(10, 399) if whole else range(399, 400)
     groups = [[Tokens(array("i", [row] * 10 + [half] * 390), reads) for half in range(2)] for row in range(6)]
     with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():

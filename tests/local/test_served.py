@@ -9,14 +9,17 @@ from typing import Any
 import pytest
 import served_contract
 from engine_server import Imitation, imitate
+from late_imports import RUNNING
 from pluralbench_local import ConversationError, LocalModel, ServedModel
 from pluralbench_local.served.config import described
-from pluralbench_local.served.scoring import load
 from pluralbench_rewards import ScoringConfig
 from pluralbench_rewards.served import ServerError
 from pluralbench_rewards.served.serving import ServingConfig
 from reward_models import Folders, differences, make_tokenizer, save_classifier
 from served_contract import GROUPS, Running, scored, scores_alone, served
+
+if RUNNING:
+    from pluralbench_local.served.scoring import load
 
 Serve = Callable[..., Imitation]
 ENGINES = ("vllm", "sglang", "tei")
@@ -35,7 +38,7 @@ def serve(classifiers: Folders) -> Iterator[Serve]:
         yield start
 
 
-def running(server: Imitation, **more: Any) -> Running:
+def running(server: Imitation, **more: Any) -> "Running":
     return Running(server.url, server.engine, server.folder, longest=server.max_length, **more)
 
 
@@ -64,7 +67,7 @@ OTHER_PROMISES = [(engine, promise) for engine in ENGINES for promise in served_
         for engine, promise in OTHER_PROMISES
     ],
 )
-def test_an_engine_keeps_the_promise(serve: Serve, engine: str, promise: Callable[[Running], None]) -> None:
+def test_an_engine_keeps_the_promise(serve: Serve, engine: str, promise: "Callable[[Running], None]") -> None:
     promise(running(serve(engine)))
 
 

@@ -8,34 +8,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from commands import without_status
-from pluralbench_local import (
-    DeviceError,
-    ModelError,
-    Ranking,
-    Trained,
-    TrainingConfig,
-    TrainingError,
-    train,
-    training,
-    training_model,
-)
-from pluralbench_local.conversations import Template
-from pluralbench_local.training import ranking_loss
-from pluralbench_local.training_batches import batches, tokenize_rankings
-from pluralbench_local.training_job import accelerator_of, read_log
-from pluralbench_local.training_model import rewards_of
-from pluralbench_local.training_rewards import model_rewards
+from late_imports import RUNNING
+from pluralbench_local import DeviceError, ModelError, TrainingConfig, TrainingError
 from pluralbench_measures.rankings import pairs_of
 from pluralbench_rewards import Group
 from reward_models import Folders, conversation_ids, load_plainly, make_tokenizer, user
-from torch.nn.functional import logsigmoid
-from training_runs import HELD_OUT, QUICK, RANKINGS, gradients, log_of, options, trainee
-from transformers import AutoModelForSequenceClassification
-from transformers.utils import logging
 
-library: Any = logging
+if RUNNING:
+    import torch
+    from pluralbench_local import Ranking, Trained, train, training, training_model
+    from pluralbench_local.conversations import Template
+    from pluralbench_local.training import ranking_loss
+    from pluralbench_local.training_batches import batches, tokenize_rankings
+    from pluralbench_local.training_job import accelerator_of, read_log
+    from pluralbench_local.training_model import rewards_of
+    from pluralbench_local.training_rewards import model_rewards
+    from torch.nn.functional import logsigmoid
+    from training_runs import HELD_OUT, QUICK, RANKINGS, gradients, log_of, options, trainee
+    from transformers import AutoModelForSequenceClassification
+    from transformers.utils import logging
+
+    library: Any = logging
 
 
 # The loss
@@ -64,7 +58,7 @@ def test_the_gradient_is_that_of_each_pair_by_itself(
 
     plain = load_plainly(AutoModelForSequenceClassification, folder)
 
-    def alone(member: tuple[int, int]) -> torch.Tensor:
+    def alone(member: tuple[int, int]) -> "torch.Tensor":
         ranking = data.rankings[member[0]]
         group = Group(ranking.id, ranking.prompt, ranking.responses)
         ids = conversation_ids(tokenizer, group, ranking.responses[member[1]])
@@ -83,7 +77,7 @@ def test_the_gradient_is_that_of_each_pair_by_itself(
 # Learning
 
 
-def test_it_learns_what_makes_a_response_better(trained: Trained) -> None:
+def test_it_learns_what_makes_a_response_better(trained: "Trained") -> None:
     lines = log_of(trained.folder)
     assert trained.accuracy is not None
     assert trained.accuracy > 0.9
@@ -96,7 +90,7 @@ def test_it_learns_what_makes_a_response_better(trained: Trained) -> None:
     assert trained.accuracy > before + 0.2
 
 
-def test_the_rate_rises_and_falls_and_the_log_has_what_a_step_took(trained: Trained) -> None:
+def test_the_rate_rises_and_falls_and_the_log_has_what_a_step_took(trained: "Trained") -> None:
     lines = read_log(trained.folder)
     rates = [line["learning_rate"] for line in lines]
     assert rates[0] == 0
@@ -111,7 +105,7 @@ def test_the_rate_rises_and_falls_and_the_log_has_what_a_step_took(trained: Trai
     assert sum(line["responses"] for line in lines) == sum(epoch["responses"] for epoch in trained.record["epochs"])
 
 
-def test_the_record_says_what_was_trained_on_what(trained: Trained) -> None:
+def test_the_record_says_what_was_trained_on_what(trained: "Trained") -> None:
     record = trained.record
     assert record == json.loads((trained.folder / "training.json").read_text(encoding="utf-8"))
     responses = sum(len(ranking.responses) for ranking in RANKINGS)

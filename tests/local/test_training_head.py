@@ -8,34 +8,27 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import torch
 from killing import stopped_at
-from pluralbench_local import (
-    LoraOptions,
-    ModelError,
-    Ranking,
-    Trained,
-    TrainingConfig,
-    batches,
-    load,
-    score,
-    train,
-    training,
-)
-from pluralbench_local.network import read_packed
-from pluralbench_local.training_rewards import model_rewards
+from late_imports import RUNNING
+from pluralbench_local import LoraOptions, ModelError, TrainingConfig
 from pluralbench_rewards import Group
 from pluralbench_runs import RecipeError, check_recipe
 from reward_models import Folders, save_classifier
-from safetensors.torch import load_file
-from training_runs import HELD_OUT, RANKINGS, SMALL, log_of, options, trainee, weights
 
-HEAD = options(
-    trainable="head", epochs=15, learning_rate=0.05, gradient_accumulation_steps=1, center_rewards_coefficient=0.01
-)
+if RUNNING:
+    import torch
+    from pluralbench_local import Ranking, Trained, batches, load, score, train, training
+    from pluralbench_local.network import read_packed
+    from pluralbench_local.training_rewards import model_rewards
+    from safetensors.torch import load_file
+    from training_runs import HELD_OUT, RANKINGS, SMALL, log_of, options, trainee, weights
+
+    HEAD = options(
+        trainable="head", epochs=15, learning_rate=0.05, gradient_accumulation_steps=1, center_rewards_coefficient=0.01
+    )
 
 
-def run(base: str, out: Path, **changed: Any) -> Trained:
+def run(base: str, out: Path, **changed: Any) -> "Trained":
     chosen = HEAD.model_copy(update=changed)
     return train(base, RANKINGS, out, held_out=HELD_OUT, options=chosen, device="cpu")
 
@@ -68,7 +61,7 @@ def test_it_takes_the_steps_that_training_a_frozen_base_takes(
     assert once.accuracy == again.accuracy
 
 
-def different(rankings: Sequence[Ranking]) -> int:
+def different(rankings: Sequence["Ranking"]) -> int:
     """How many different conversations their pairs have."""
     return len(
         {(str(one.prompt), one.responses[side]) for one in rankings for pair in one.pairs_to_learn() for side in pair}

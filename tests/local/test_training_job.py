@@ -11,15 +11,29 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import torch
 from killing import Stop, killed_when
-from pluralbench_local import DeviceError, Trained, TrainingError
-from pluralbench_local.training_job import CheckpointClock, Kind, Result, restore, run_job, save_checkpoint, step_log
+from late_imports import RUNNING
+from pluralbench_local import DeviceError, TrainingError
 from pluralbench_runs import OutputError, Recipe, recipe_values
 from pluralbench_runs.interruption import interruption
-from training_runs import log_of
 
-KIND = Kind("made.json", "pluralbench-local", ("safetensors",))
+if RUNNING:
+    import torch
+    from pluralbench_local import Trained
+    from pluralbench_local.training_job import (
+        CheckpointClock,
+        Kind,
+        Result,
+        restore,
+        run_job,
+        save_checkpoint,
+        step_log,
+    )
+    from training_runs import log_of
+
+    KIND = Kind("made.json", "pluralbench-local", ("safetensors",))
+
+
 STEPS, EVERY = 10, 3
 Line = Callable[[int], dict[str, float]]
 
@@ -51,11 +65,11 @@ def steady(step: int) -> dict[str, float]:
 
 def made(
     out: Path, *, stop: int = 0, cut: int = 0, line: Line = steady, fresh: bool = False, **settings: Any
-) -> Trained:
+) -> "Trained":
     """Ten steps that add up their numbers, with a checkpoint after each third and after some time."""
     asked = Settings(**settings)
 
-    def learn(work: Path) -> Result:
+    def learn(work: Path) -> "Result":
         states: Any = States(cut)
         done, clock = restore(states, work), CheckpointClock(EVERY)
         with step_log(work, "adding", done, STEPS) as write:

@@ -8,13 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from accelerate import Accelerator
-from accelerate.state import AcceleratorState
-from pluralbench_local import LoraOptions, ModelError, Ranking, Trained, load, score, train, training
-from pluralbench_local.conversations import Template
-from pluralbench_local.training_batches import tokenize_rankings
-from pluralbench_local.training_model import rewards_of
+from late_imports import RUNNING
+from pluralbench_local import LoraOptions, ModelError
 from pluralbench_measures.rankings import pairs_of
 from pluralbench_rewards import Group
 from reward_models import (
@@ -29,16 +24,18 @@ from reward_models import (
     make_tokenizer,
     save_language_model,
 )
-from training_runs import (
-    HELD_OUT,
-    QUICK,
-    RANKINGS,
-    SMALL,
-    gradients,
-    options,
-    trainee,
-)
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+if RUNNING:
+    import torch
+    from accelerate import Accelerator
+    from accelerate.state import AcceleratorState
+    from pluralbench_local import Ranking, Trained, load, score, train, training
+    from pluralbench_local.conversations import Template
+    from pluralbench_local.training_batches import tokenize_rankings
+    from pluralbench_local.training_model import rewards_of
+    from training_runs import HELD_OUT, QUICK, RANKINGS, SMALL, gradients, options, trainee
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
 
 PEFT = pytest.mark.skipif(find_spec("peft") is None, reason="peft is not installed: the extra `lora`")
 
@@ -46,11 +43,11 @@ PEFT = pytest.mark.skipif(find_spec("peft") is None, reason="peft is not install
 # What is saved
 
 
-def as_groups(several: Sequence[Ranking]) -> list[Group]:
+def as_groups(several: Sequence["Ranking"]) -> list[Group]:
     return [Group(ranking.id, ranking.prompt, ranking.responses) for ranking in several]
 
 
-def accuracy_of(model: Any, several: Sequence[Ranking]) -> float:
+def accuracy_of(model: Any, several: Sequence["Ranking"]) -> float:
     right = [
         scores[a] > scores[b]
         for scores, ranking in zip(score(model, as_groups(several)).scores, several, strict=True)
@@ -60,7 +57,7 @@ def accuracy_of(model: Any, several: Sequence[Ranking]) -> float:
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
-def test_the_saved_model_scores_the_same_here_and_in_plain_transformers(trained: Trained, side: str) -> None:
+def test_the_saved_model_scores_the_same_here_and_in_plain_transformers(trained: "Trained", side: str) -> None:
     model = load_classifier(str(trained.folder))
     assert accuracy_of(model, HELD_OUT) == trained.accuracy
     plain = load_plainly(AutoModelForSequenceClassification, str(trained.folder))
@@ -76,7 +73,7 @@ def test_the_saved_model_scores_the_same_here_and_in_plain_transformers(trained:
         assert logits[:, 0].tolist() == pytest.approx(scores, abs=1e-4)
 
 
-def test_the_folder_is_an_ordinary_classifier_of_one_logit_without_a_bias(trained: Trained) -> None:
+def test_the_folder_is_an_ordinary_classifier_of_one_logit_without_a_bias(trained: "Trained") -> None:
     names = {path.name for path in trained.folder.iterdir()}
     assert names == {
         "config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "chat_template.jinja",
@@ -136,7 +133,7 @@ def test_under_autocast_the_head_is_in_float32_and_so_are_the_weights(
     AcceleratorState._reset_state(reset_partial_state=True)
     head, seen = torch.nn.Linear.forward, set()
 
-    def noticed(self: torch.nn.Linear, states: torch.Tensor) -> torch.Tensor:
+    def noticed(self: "torch.nn.Linear", states: "torch.Tensor") -> "torch.Tensor":
         if self.out_features == 1:
             seen.add((states.dtype, self.weight.dtype, torch.is_autocast_enabled("cpu")))
         else:

@@ -11,41 +11,47 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from commands import environment
 from killing import stopped_at
-from pluralbench_local import LoraOptions, Trained, train, training
+from late_imports import RUNNING
+from pluralbench_local import LoraOptions
 from pluralbench_runs import OutputError
 from reward_models import Folders, save_language_model
-from safetensors.torch import load_file
-from training_runs import HELD_OUT, QUICK, RANKINGS, SMALL, log_of, options, weights
+
+if RUNNING:
+    import torch
+    from pluralbench_local import Trained, train, training
+    from safetensors.torch import load_file
+    from training_runs import HELD_OUT, QUICK, RANKINGS, SMALL, log_of, options, weights
+
 
 PEFT = pytest.mark.skipif(find_spec("peft") is None, reason="peft is not installed: the extra `lora`")
 
 
-def stored(folder: str) -> set[torch.dtype]:
+def stored(folder: str) -> "set[torch.dtype]":
     """The types of the weights on disk."""
     return {weights.dtype for weights in load_file(Path(folder) / "model.safetensors").values()}
 
 
-ADAPTERS = {"lora": LoraOptions(rank=4, dropout=0.1), "learning_rate": 5e-3}
-GPT2 = {"n_layer": 1, "n_embd": 32}
-# By architecture, type as saved, and sizes: what draws numbers, what is computed twice, what is added to the weights.
-CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
-    "dropout": ("gpt2", {"dtype": "float16"} | GPT2, {}),
-    "gradient checkpointing": ("llama", {"dtype": "float32"} | SMALL, {"gradient_checkpointing": True}),
-    "lora": ("llama", {"dtype": "bfloat16"} | SMALL, ADAPTERS),
-}
+if RUNNING:
+    ADAPTERS = {"lora": LoraOptions(rank=4, dropout=0.1), "learning_rate": 5e-3}
+    GPT2 = {"n_layer": 1, "n_embd": 32}
+    # By architecture, type as saved, and sizes: what draws numbers, is computed twice, is added to the weights.
+    CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+        "dropout": ("gpt2", {"dtype": "float16"} | GPT2, {}),
+        "gradient checkpointing": ("llama", {"dtype": "float32"} | SMALL, {"gradient_checkpointing": True}),
+        "lora": ("llama", {"dtype": "bfloat16"} | SMALL, ADAPTERS),
+    }
 
 
-@pytest.mark.parametrize("case", [pytest.param(case, marks=PEFT if "lora" in case else ()) for case in CASES])
+@pytest.mark.parametrize("case", ["dropout", "gradient checkpointing", pytest.param("lora", marks=PEFT)])
 def test_stopped_twice_it_ends_in_the_same_weights(language_models: Folders, tmp_path: Path, case: str) -> None:
     architecture, sizes, settings = CASES[case]
     # Saved as trained: rounded to half precision, weights could look the same that are not.
     base, chosen = language_models(architecture, **sizes), options(save_dtype="float32", **settings)
     assert stored(base) == {getattr(torch, sizes["dtype"])}
 
-    def run(out: str) -> Trained:
+    def run(out: str) -> "Trained":
         return train(base, RANKINGS, tmp_path / out, held_out=HELD_OUT, options=chosen, device="cpu")
 
     whole = run("whole")
@@ -110,7 +116,7 @@ def test_another_base_under_the_same_path_is_refused_by_name(small: str, tmp_pat
     base, out = shutil.copytree(small, tmp_path / "base"), tmp_path / "out"
     other = Path(save_language_model(tmp_path / "other", seed=2, **SMALL))
 
-    def run() -> Trained:
+    def run() -> "Trained":
         return train(base, RANKINGS, out, options=QUICK, device="cpu")
 
     with stopped_at(5, training, "_step"):

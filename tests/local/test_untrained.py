@@ -4,10 +4,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from pluralbench_local import LocalModel, ModelError, load, untrained
+from late_imports import RUNNING
+from pluralbench_local import LocalModel, ModelError
 from reward_models import classifier_alone, make_groups, make_tokenizer, save_language_model
-from transformers import AutoModelForSequenceClassification
+
+if RUNNING:
+    import torch
+    from pluralbench_local import load, untrained
+    from transformers import AutoModelForSequenceClassification
 
 
 @pytest.fixture(scope="module")
@@ -15,7 +19,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> str:
     return save_language_model(tmp_path_factory.mktemp("base") / "lm", num_hidden_layers=1, pad_token_id=None)
 
 
-def head(folder: Path) -> torch.Tensor:
+def head(folder: Path) -> "torch.Tensor":
     auto: Any = AutoModelForSequenceClassification
     weight: torch.Tensor = auto.from_pretrained(folder).score.weight
     return weight

@@ -1,28 +1,21 @@
 """A tiny policy, and one finished run of each algorithm."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pytest
-import torch
+from late_imports import pytest_runtest_setup  # noqa: F401
 from optimized_runs import LETTERS, TASKS, quick
-from pluralbench_local import Trained
-from pluralbench_policies import optimize
-from reward_models import save_language_model
-from transformers.utils import logging
+from reward_models import one_quiet_thread, save_language_model
 
-library: Any = logging
+if TYPE_CHECKING:
+    from pluralbench_local import Trained
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _one_quiet_thread() -> Iterator[None]:
-    """Models this small lose more to waiting threads than they win."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    library.disable_progress_bar()
-    yield
-    library.enable_progress_bar()
-    torch.set_num_threads(threads)
+def _quiet() -> Iterator[None]:
+    with one_quiet_thread():
+        yield
 
 
 @pytest.fixture(autouse=True)
@@ -38,11 +31,13 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="session")
-def optimized(base: str, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Trained]:
+def optimized(base: str, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], "Trained"]:
     """`optimized("rloo")`: a finished run of the algorithm, not to be changed."""
-    root, made = tmp_path_factory.mktemp("optimized"), dict[str, Trained]()
+    from pluralbench_policies import optimize
 
-    def run(algorithm: str) -> Trained:
+    root, made = tmp_path_factory.mktemp("optimized"), dict[str, "Trained"]()
+
+    def run(algorithm: str) -> "Trained":
         if algorithm not in made:
             options = quick(algorithm)
             made[algorithm] = optimize(base, LETTERS, TASKS, root / algorithm, options=options, device="cpu")

@@ -9,16 +9,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
+from late_imports import RUNNING
 from pluralbench_calls import Answer, ChatModel, ModelNotServed, Request, ask, chat_request, working_ledger
 from pluralbench_local import LocalModel, ModelError
-from pluralbench_policies import Generation, PolicyError, chat_model_of, embedded_folder
-from pluralbench_policies.decoding import Decoder, DecodingParams, sample_tokens
+from pluralbench_policies import PolicyError
 from pluralbench_rewards import model_digest
 from reward_models import POSITIONS, save_classifier, save_language_model, user, words
-from scipy.stats import chisquare
 from smollm2 import language_model
-from transformers import AutoModelForCausalLM, AutoTokenizer
+
+if RUNNING:
+    import torch
+    from pluralbench_policies import Generation, chat_model_of, embedded_folder
+    from pluralbench_policies.decoding import Decoder, DecodingParams, sample_tokens
+    from scipy.stats import chisquare
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
 
 MOST = 24
 
@@ -41,7 +46,7 @@ def requests_for(model: ChatModel, messages: Sequence[list[dict[str, str]]], sam
     ]
 
 
-def answered(folder: Path, requests: Sequence[Request], generation: Generation) -> list[Answer]:
+def answered(folder: Path, requests: Sequence[Request], generation: "Generation") -> list[Answer]:
     with working_ledger(folder / "calls.sqlite") as ledger:
         return ask(requests, ledger, generation)
 
@@ -242,7 +247,7 @@ def test_where_memory_runs_out_half_a_batch_is_drawn_at_a_time(
     requests = requests_for(chat_model_of(policy, max_tokens=MOST), prompts(2))
     whole, sizes = Decoder.samples, []
 
-    def small(self: Decoder, *asked: Any) -> Any:
+    def small(self: "Decoder", *asked: Any) -> Any:
         sizes.append(len(asked[1]))
         if len(asked[1]) > 3:
             raise torch.OutOfMemoryError("CUDA out of memory")

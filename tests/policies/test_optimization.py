@@ -11,21 +11,24 @@ from statistics import fmean, stdev
 from typing import Any
 
 import pytest
-import torch
 from commands import without_status
 from killing import stopped_at
+from late_imports import RUNNING
 from optimized_runs import LETTERS, TASKS, quick
-from pluralbench_local import Trained
-from pluralbench_policies import optimize
-from pluralbench_policies.curves import draw_curves
 from pluralbench_policies.scorer import Scorer
 from pluralbench_rewards import FunctionModel, Group
 from pluralbench_runs import OutputError
 from reward_models import save_classifier, save_language_model, user
-from training_runs import log_of, weights
-from transformers import AutoModelForCausalLM, AutoTokenizer
 
-Runs = Callable[[str], Trained]
+if RUNNING:
+    import torch
+    from pluralbench_policies import optimize
+    from pluralbench_policies.curves import draw_curves
+    from training_runs import log_of, weights
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+
+Runs = Callable[[str], Any]
 ALGORITHMS = ["rloo", "grpo", "ppo"]
 each_algorithm = pytest.mark.parametrize("algorithm", ALGORITHMS)
 one_of_each_kind = pytest.mark.parametrize("algorithm", ["rloo", "ppo"])  # GRPO goes the way of RLOO
@@ -92,7 +95,7 @@ def test_the_same_seed_samples_the_same_and_another_does_not(optimized: Runs, ba
 def test_stopped_twice_it_ends_in_the_same_weights(optimized: Runs, base: str, tmp_path: Path, algorithm: str) -> None:
     whole, out = optimized(algorithm), tmp_path / "stopped"
 
-    def run() -> Trained:
+    def run() -> Any:
         return optimize(base, LETTERS, TASKS, out, options=quick(algorithm), device="cpu")
 
     for call, saved in ((4, "checkpoint-2"), (3, "checkpoint-4")):

@@ -10,12 +10,16 @@ from typing import Any
 
 import pytest
 from commands import environment
+from late_imports import RUNNING
 from optimized_runs import LETTERS, TASKS, quick
 from pluralbench_local import DeviceError, LocalModel
-from pluralbench_policies import OptimizeConfig, Task, base_models, optimize
+from pluralbench_policies import OptimizeConfig, Task
 from pluralbench_rewards import FunctionModel, Group
 from pluralbench_runs import UserError
 from reward_models import make_tokenizer, save_classifier, save_language_model, user
+
+if RUNNING:
+    from pluralbench_policies import base_models, optimize
 
 
 def refused(base: Any, out: Path, **changed: Any) -> str:

@@ -6,27 +6,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from killing import stopped_at
-from pluralbench_local import ModelError, Trained, TrainingError
-from pluralbench_policies import (
-    PlanExample,
-    PlannerConfig,
-    PolicyError,
-    plan_text,
-    planner_messages,
-    read_plan,
-    train_planner,
-)
+from late_imports import RUNNING
+from pluralbench_local import ModelError, TrainingError
+from pluralbench_policies import PlanExample, PlannerConfig, PolicyError, plan_text, planner_messages, read_plan
 from pluralbench_policies.planner_prompts import INTRODUCTION
 from pluralbench_runs import OutputError, RecipeError, check_recipe
 from reward_models import TEMPLATE, save_classifier
 from some_words import WORDS
-from torch.nn.functional import cross_entropy
-from training_runs import log_of, weights
-from transformers import AutoModelForCausalLM, AutoTokenizer
+
+if RUNNING:
+    import torch
+    from pluralbench_local import Trained
+    from pluralbench_policies import train_planner
+    from torch.nn.functional import cross_entropy
+    from training_runs import log_of, weights
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
 
 EXAMPLES = [
     PlanExample(f"e{place}", planner_messages(f"{word}?", [f"I like {word}."]), plan_text([word, f"more {word}"]))
@@ -49,13 +47,13 @@ def changed(**values: Any) -> PlannerConfig:
     return PlannerConfig.model_validate(OPTIONS.model_dump() | values)
 
 
-def run(base: str, out: Path) -> Trained:
+def run(base: str, out: Path) -> "Trained":
     origin = {"from": "words"}
     return train_planner(base, EXAMPLES, out, held_out=HELD_OUT, options=OPTIONS, origin=origin, device="cpu")
 
 
 @pytest.fixture(scope="module")
-def trained(base: str, tmp_path_factory: pytest.TempPathFactory) -> Trained:
+def trained(base: str, tmp_path_factory: pytest.TempPathFactory) -> "Trained":
     """A finished planner, not to be changed."""
     return run(base, tmp_path_factory.mktemp("planner") / "out")
 
@@ -81,7 +79,7 @@ def test_a_list_is_what_has_bullets_or_numbers(text: str, titles: list[str]) -> 
     assert read_plan(text) == titles
 
 
-def test_the_loss_is_of_the_plans_alone(trained: Trained, base: str, tmp_path: Path) -> None:
+def test_the_loss_is_of_the_plans_alone(trained: "Trained", base: str, tmp_path: Path) -> None:
     """At the first step of one item adapters change nothing yet, so that the loss is the base's own."""
     one = changed(max_steps=1, batch_size=1, micro_batch_size=1, warmup_steps=0, lora_dropout=0.0)
     done = train_planner(base, HELD_OUT, tmp_path / "one", options=one, device="cpu")
@@ -101,7 +99,7 @@ def test_the_loss_is_of_the_plans_alone(trained: Trained, base: str, tmp_path: P
     assert done.record["held_out"] is done.held_out_loss is None
 
 
-def test_it_learns_and_leaves_an_ordinary_model(trained: Trained, base: str) -> None:
+def test_it_learns_and_leaves_an_ordinary_model(trained: "Trained", base: str) -> None:
     names = {"log.jsonl", "settings.toml", "planner.json", "model.safetensors", "tokenizer.json", "config.json"}
     assert names <= {path.name for path in trained.folder.iterdir()}
     lines = log_of(trained.folder)
@@ -127,7 +125,7 @@ def test_it_learns_and_leaves_an_ordinary_model(trained: Trained, base: str) -> 
     assert record["settings"]["options"]["lora_rank"] == 16
 
 
-def test_stopped_it_goes_on_to_the_same_weights(trained: Trained, base: str, tmp_path: Path) -> None:
+def test_stopped_it_goes_on_to_the_same_weights(trained: "Trained", base: str, tmp_path: Path) -> None:
     from pluralbench_policies.trl_run import Steps
 
     out = tmp_path / "stopped"

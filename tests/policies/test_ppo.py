@@ -4,29 +4,34 @@ import math
 from typing import Any
 
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from late_imports import RUNNING
 from optimized_runs import quick
 from pluralbench_local import LocalModel
-from pluralbench_policies.ppo import (
-    Critic,
-    PPOState,
-    SampledStep,
-    advantages_of,
-    loss_module,
-    losses,
-    prepare_step,
-    whiten,
-)
-from pluralbench_policies.trainable import Rows, divergence, load_body, load_policy, logits_of, make_rows, sample
-from torch import Tensor
 
-CPU = torch.device("cpu")
+if RUNNING:
+    import torch
+    from pluralbench_policies.ppo import (
+        Critic,
+        PPOState,
+        SampledStep,
+        advantages_of,
+        loss_module,
+        losses,
+        prepare_step,
+        whiten,
+    )
+    from pluralbench_policies.trainable import Rows, divergence, load_body, load_policy, logits_of, make_rows, sample
+    from torch import Tensor
+
+    CPU = torch.device("cpu")
+
+
 OPTIONS = quick("ppo", gamma=0.9, gae_lambda=0.5, clip_range=0.2, value_clip_range=0.5)
 
 
-def drawn(tokens: Tensor, **given: Tensor) -> SampledStep:
+def drawn(tokens: "Tensor", **given: "Tensor") -> "SampledStep":
     """A step of completions without prompts; what is not given is 0."""
     rows = Rows(torch.zeros_like(tokens, dtype=torch.long), tokens.long(), tokens, tokens.sum(1).tolist())
     names = ("log_probs", "values", "advantages", "returns")
@@ -142,7 +147,7 @@ def test_of_a_bad_token_no_ratio_counts_more_than_the_dual_clip() -> None:
 
 
 @pytest.fixture(scope="module")
-def learner(base: str) -> PPOState:
+def learner(base: str) -> "PPOState":
     source = LocalModel(name=base, device="cpu")
     critic = Critic(load_body(source, CPU), OPTIONS)
     torch.manual_seed(3)
@@ -154,7 +159,7 @@ PROMPTS = [[0, 40, 41], [0, 60, 61, 62, 63, 64, 65], [0]]
 COMPLETIONS = [[50, 51, 52, 53], [70, 1], [80, 81, 1]]
 
 
-def test_a_completion_is_read_in_a_batch_as_alone(learner: PPOState) -> None:
+def test_a_completion_is_read_in_a_batch_as_alone(learner: "PPOState") -> None:
     rows = make_rows(PROMPTS, COMPLETIONS, CPU)
     together, values = logits_of(learner.policy, rows, OPTIONS), learner.critic(rows)
     for row, (prompt, completion) in enumerate(zip(PROMPTS, COMPLETIONS, strict=True)):
@@ -169,7 +174,7 @@ def test_a_completion_is_read_in_a_batch_as_alone(learner: PPOState) -> None:
         assert rows.completions[row, : len(completion)].tolist() == completion
 
 
-def test_a_completion_without_a_reward_counts_for_nothing(learner: PPOState) -> None:
+def test_a_completion_without_a_reward_counts_for_nothing(learner: "PPOState") -> None:
     rows = make_rows(PROMPTS, COMPLETIONS, CPU)
     step, entropy = prepare_step(learner, rows, torch.tensor([2.0, math.nan, -1.0]), OPTIONS)
     assert step.counts.tolist() == [[True] * 4, [False] * 4, [True] * 3 + [False]]
@@ -183,7 +188,7 @@ def test_a_completion_without_a_reward_counts_for_nothing(learner: PPOState) -> 
     assert whole.returns[0].tolist() == pytest.approx([2 * 0.9**3, 2 * 0.9**2, 2 * 0.9, 2], rel=1e-4)
 
 
-def test_the_divergence_is_taken_off_each_tokens_reward(learner: PPOState, base: str) -> None:
+def test_the_divergence_is_taken_off_each_tokens_reward(learner: "PPOState", base: str) -> None:
     rows, options = make_rows(PROMPTS, COMPLETIONS, CPU), quick("ppo", kl_coef=0.5)
     torch.manual_seed(0)
     start: Any = load_policy(LocalModel(name=base, device="cpu"), CPU)
@@ -200,7 +205,7 @@ def test_the_divergence_is_taken_off_each_tokens_reward(learner: PPOState, base:
     torch.testing.assert_close(step.returns[rows.tokens], expected[rows.tokens], rtol=1e-3, atol=1e-4)
 
 
-def test_samples_follow_the_distribution_that_is_optimised(learner: PPOState) -> None:
+def test_samples_follow_the_distribution_that_is_optimised(learner: "PPOState") -> None:
     """At temperature 0.5, and whatever the model's own generation settings say."""
     options = quick("ppo", temperature=0.5, max_tokens=1)
     torch.manual_seed(0)
@@ -214,16 +219,16 @@ def test_samples_follow_the_distribution_that_is_optimised(learner: PPOState) ->
     assert int((found > 0).sum()) > 20
 
 
-def test_the_divergence_by_hand(learner: PPOState) -> None:
+def test_the_divergence_by_hand(learner: "PPOState") -> None:
     rows = make_rows(PROMPTS, COMPLETIONS, CPU)
     assert divergence(learner.policy, learner.policy, rows, OPTIONS) == pytest.approx(0, abs=1e-6)
     halves, quarters = torch.tensor([0.5, 0.5]).log(), torch.tensor([0.75, 0.25]).log()
 
-    def constant(logits: Tensor) -> Any:
+    def constant(logits: "Tensor") -> Any:
         class Model:
             def forward(self) -> None: ...
 
-            def __call__(self, **read: Tensor) -> Any:
+            def __call__(self, **read: "Tensor") -> Any:
                 return type("Output", (), {"logits": logits.expand(*read["input_ids"].shape, 2)})
 
         return Model()

@@ -14,10 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-import torch
 from listening import QuietHandler, listening
 from reward_models import load_plainly, logits_alone
-from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, PreTrainedTokenizerFast
 
 Json = Any
 Spoil = Callable[[Json, int], Json]
@@ -64,6 +62,8 @@ class Imitation:
     shown: dict[str, Json] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, PreTrainedTokenizerFast
+
         auto = AutoModelForCausalLM if self.kind == "implicit" else AutoModelForSequenceClassification
         self.model = load_plainly(auto, self.folder)
         self.tokenizer = PreTrainedTokenizerFast.from_pretrained(self.folder)
@@ -79,13 +79,15 @@ class Imitation:
                 self.known[key] = logits_alone(self.model, ids)
         return [value + self.offset for value in self.known[key]]
 
-    @torch.inference_mode()
     def log_probabilities(self, ids: Sequence[int]) -> list[float]:
         """The log-probability of each token but the first."""
+        import torch
+
         key = tuple(ids)
         with self.lock:
             if key not in self.known:
-                scores = self.model(input_ids=torch.tensor([list(ids)])).logits[0].log_softmax(-1)
+                with torch.inference_mode():
+                    scores = self.model(input_ids=torch.tensor([list(ids)])).logits[0].log_softmax(-1)
                 self.known[key] = [float(scores[place, token]) for place, token in enumerate(ids[1:])]
         return self.known[key]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import random
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from itertools import combinations
 from pathlib import Path
@@ -79,6 +80,23 @@ ARCHITECTURES: dict[str, tuple[str, dict[str, Any]]] = {
     "qwen3-next": ("qwen3_next", SIZES | {"layer_types": ["linear_attention", "full_attention"] * 2} | LINEAR),
 }
 """By a name: the model's type and its settings."""
+
+
+@contextmanager
+def one_quiet_thread() -> Iterator[None]:
+    """Models this small lose more to waiting threads than they win."""
+    import torch
+    from transformers.utils import logging
+
+    library: Any = logging
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    library.set_verbosity_error()
+    library.disable_progress_bar()
+    yield
+    library.enable_progress_bar()
+    library.set_verbosity_warning()
+    torch.set_num_threads(threads)
 
 
 @cache

@@ -7,15 +7,17 @@ promise, to be called from a test of its own. The tests of the imitations are in
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from pluralbench_local import ConversationError, LocalModel, ServedModel
-from pluralbench_local.served.scoring import Served, load
 from pluralbench_rewards import Group, Scored, ScoringConfig
 from pluralbench_rewards.served import ServerError
 from pluralbench_rewards.served.serving import ServingConfig
 from reward_models import classifier_alone, differences, implicit_alone, make_groups
+
+if TYPE_CHECKING:
+    from pluralbench_local.served.scoring import Served
 
 GROUPS = make_groups(5, number=6, longest=25)
 OTHERS = {"vllm": "sglang", "sglang": "vllm", "tei": "vllm", "llamacpp": "vllm"}
@@ -34,8 +36,10 @@ class Running:
     longest: int = 1024
 
 
-def served(running: Running, scoring: ScoringConfig | None = None, /, **serving: Any) -> Served:
+def served(running: Running, scoring: ScoringConfig | None = None, /, **serving: Any) -> "Served":
     """The model behind a server, in float32."""
+    from pluralbench_local.served.scoring import load
+
     model = LocalModel.model_validate(
         {"name": running.folder, "kind": running.kind, "reference": running.reference, "device": "cpu"}
     )

@@ -5,14 +5,13 @@ through; what the reward model measures is fluency at best.
 """
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
 from filelock import FileLock
-from pluralbench_policies import embedded_folder
 from session_folder import CACHE, session_folder
-from torch.nn.functional import logsigmoid
-from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaForSequenceClassification
+
+if TYPE_CHECKING:
+    import torch
 
 SENTENCES = (
     "Keep the bread in a paper bag so that its crust stays crisp until the evening.",
@@ -29,6 +28,8 @@ QUESTION = "Tell me something useful in one sentence."
 
 def in_bfloat16() -> Path:
     """The embedded model as a transformers folder, not to be changed."""
+    from pluralbench_policies import embedded_folder
+
     return embedded_folder(session_folder(CACHE) / "pluralbench" / "SmolLM2-135M-Instruct")
 
 
@@ -37,7 +38,9 @@ def language_model() -> Path:
     folder, base = session_folder("smollm2"), in_bfloat16()
     with FileLock(f"{folder}.lock"):
         if not folder.exists():
-            model: Any = AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32)
+            from transformers import AutoModelForCausalLM, AutoTokenizer
+
+            model: Any = AutoModelForCausalLM.from_pretrained(base, dtype="float32")
             _save(model, AutoTokenizer.from_pretrained(base), folder)
     return folder
 
@@ -52,6 +55,10 @@ def reward_model() -> Path:
 
 
 def _train_head(base: Path, folder: Path) -> None:
+    import torch
+    from torch.nn.functional import logsigmoid
+    from transformers import AutoTokenizer, LlamaForSequenceClassification
+
     torch.manual_seed(0)
     tokenizer: Any = AutoTokenizer.from_pretrained(base)
     model: Any = LlamaForSequenceClassification.from_pretrained(base, num_labels=1, dtype=torch.float32)
@@ -77,14 +84,16 @@ def _save(model: Any, tokenizer: Any, folder: Path) -> None:
     made.rename(folder)
 
 
-def _ids(tokenizer: Any, answer: str) -> torch.Tensor:
+def _ids(tokenizer: Any, answer: str) -> "torch.Tensor":
     messages = [{"role": "user", "content": QUESTION}, {"role": "assistant", "content": answer}]
     text = tokenizer.apply_chat_template(messages, tokenize=False)
     ids: torch.Tensor = tokenizer(text, add_special_tokens=False, return_tensors="pt")["input_ids"]
     return ids
 
 
-def _last_state(body: Any, tokenizer: Any, answer: str) -> torch.Tensor:
+def _last_state(body: Any, tokenizer: Any, answer: str) -> "torch.Tensor":
+    import torch
+
     with torch.no_grad():
         state: torch.Tensor = body(input_ids=_ids(tokenizer, answer)).last_hidden_state[0, -1]
     return state

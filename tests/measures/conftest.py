@@ -1,0 +1,3 @@
+"""What its files import late."""
+
+from late_imports import pytest_runtest_setup  # noqa: F401
