@@ -12,7 +12,7 @@ if RUNNING:
     from pluralbench_local import Classifier, attention, load, network, score, varlen
     from pluralbench_local.transfer import to_device
     from pretended_card import CARD, Refused, pretended_card
-    from torch import Tensor, nn
+    from torch import nn
 
 
 pytestmark = pytest.mark.heavy
@@ -103,20 +103,17 @@ WAITS: dict[str, Callable[[Any], object]] = {
 }
 
 
-@pytest.mark.parametrize("wait", WAITS)
-def test_a_wait_in_a_layer(folders: Folders, wait: str) -> None:
+def test_a_wait_in_a_layer(folders: Folders) -> None:
     with pretended_card() as card:
         model = loaded(folders)
         layer: Any = cast("Any", model.network.body).layers[0]
-        card.forget()
-
-        def hook(_: "nn.Module", inputs: "tuple[Tensor, ...]") -> None:
-            WAITS[wait](inputs[0])
-
-        layer.register_forward_pre_hook(hook)
-        score(model, GROUPS)
-        assert card.in_layers.total() >= 1
-        assert card.waits.total() == card.in_layers.total() + 1
+        for name, wait in WAITS.items():
+            card.forget()
+            hook = layer.register_forward_pre_hook(lambda _, inputs, wait=wait: (wait(inputs[0]), None)[1])
+            score(model, GROUPS)
+            hook.remove()
+            assert card.in_layers.total() >= 1, name
+            assert card.waits.total() == card.in_layers.total() + 1, name
 
 
 def test_a_copy_from_pinned_memory_is_no_wait() -> None:

@@ -186,7 +186,7 @@ def program() -> ModuleType:
 
 
 # Few clusters come out in few ways, and of differences only those that differ count.
-MOST = {10: 0.985, 30: 0.98, 100: 0.97, 500: 0.97}
+MOST = {10: 0.985, 100: 0.97}
 
 
 @pytest.mark.heavy
@@ -194,7 +194,7 @@ MOST = {10: 0.985, 30: 0.98, 100: 0.97, 500: 0.97}
     "design",
     ["one to four per cluster", "sections of three", "difference of two models", "of two similar models"],
 )
-@pytest.mark.parametrize("clusters", [3, 5, *MOST])
+@pytest.mark.parametrize("clusters", [3, *MOST])
 def test_intervals_hold_the_truth_as_often_as_they_say(program: ModuleType, design: str, clusters: int) -> None:
     draws = 400
     held, printed = np.sum(
