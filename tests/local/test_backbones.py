@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from case_marks import heavy
 from late_imports import RUNNING
 from pluralbench_local import ConversationError, LocalModel, ModelError
 from pluralbench_rewards import EarlierPair, Group, Person, ScoringConfig
@@ -59,10 +60,7 @@ def largest(found: "Tensor", expected: "Tensor") -> float:
     return float((found - expected).abs().max())
 
 
-HEAVY = [pytest.param(name, marks=pytest.mark.heavy) for name in ("gemma2", "gpt2", "qwen3-next")]
-
-
-@pytest.mark.parametrize("architecture", ["llama", *HEAVY])
+@pytest.mark.parametrize("architecture", ["llama", *heavy("gemma2", "gpt2", "qwen3-next")])
 def test_vectors_are_those_of_plain_forward_passes(language_models: Folders, architecture: str) -> None:
     folder = language_models(architecture)
     groups = told(make_groups(3, number=4))

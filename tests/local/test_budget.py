@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from case_marks import heavy
 from late_imports import RUNNING
 from pluralbench_local import DeviceError
 from pluralbench_rewards import Group, Mode
@@ -61,7 +62,7 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int]]:
 @pytest.mark.smoke
 @pytest.mark.parametrize(
     ("name", "mode"),
-    [("llama", "fast"), ("llama", "exact"), ("bert", "fast"), ("implicit", "fast"), ("implicit", "exact")],
+    [("llama", "fast"), ("bert", "fast"), ("implicit", "fast"), *heavy(("llama", "exact"), ("implicit", "exact"))],
 )
 def test_a_small_budget_gives_the_same_scores(request: pytest.FixtureRequest, name: str, mode: Mode) -> None:
     model, groups = request.getfixturevalue(name), make_groups(1)

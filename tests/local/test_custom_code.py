@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from case_marks import heavy
 from late_imports import RUNNING
 from pluralbench_local import ModelError
 from reward_models import (
@@ -177,7 +178,7 @@ def test_code_that_fails_is_said_in_a_sentence(folder: Path) -> None:
     assert torch.is_grad_enabled()
 
 
-@pytest.mark.parametrize("mode", ["fast", "exact"])
+@pytest.mark.parametrize("mode", ["fast", *heavy("exact")])
 @pytest.mark.parametrize("pad", [2, REWARD_TOKEN, None])
 def test_a_model_that_finds_its_last_token_by_padding_is_scored_as_its_own_forward_pass_scores(
     pooling: Callable[..., Path], pad: int | None, mode: str

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from case_marks import heavy
 from hypothesis import given
 from hypothesis import strategies as st
 from late_imports import RUNNING
@@ -72,7 +73,7 @@ def test_every_kernel_attends_as_a_conversation_alone_does(
                 assert torch.allclose(attended[row], alone[seen.index(row)], atol=1e-5)
 
 
-@pytest.mark.parametrize("architecture", ["llama", "mistral", "gemma2"])
+@pytest.mark.parametrize("architecture", ["llama", "gemma2", *heavy("mistral")])
 def test_what_several_prompts_begin_with_is_computed_once(classifiers: Folders, architecture: str) -> None:
     folder = classifiers(architecture)
     told = [{"role": "system", "content": RULES}]

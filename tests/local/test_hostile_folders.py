@@ -132,9 +132,10 @@ def kernel_below(folder: Path) -> None:
             templated(LARGE),
             r"its chat template makes [\d,]+ characters of \d+; fix it, or give another `chat_template=\.\.\.`\.",
         ),
-        (
+        pytest.param(
             doubling,
             "its chat template or its normalizer needs more than 1 s or 1 GB for a short conversation or the first",
+            marks=pytest.mark.heavy,
         ),
         *(
             (piped(name), rf"{re.escape(name)} is not a regular file; remove it\.")

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from case_marks import heavy
 from late_imports import RUNNING
 from pluralbench_rewards import Group, Mode
 from reward_models import (
@@ -33,7 +34,7 @@ CLOSE = 2e-3  # sums of up to two hundred log-probabilities of some -6 each
 MODES: list[Mode] = ["fast", "exact"]
 
 
-@pytest.mark.parametrize("architecture", ["llama", "qwen3", "gemma2", "mistral", "cohere", "granite", "gpt2"])
+@pytest.mark.parametrize("architecture", ["llama", "gemma2", *heavy("qwen3", "mistral", "cohere", "granite", "gpt2")])
 def test_a_language_model_gives_the_log_probability_of_the_response(
     language_models: Folders, architecture: str
 ) -> None:
@@ -47,7 +48,7 @@ def test_a_language_model_gives_the_log_probability_of_the_response(
         assert tolerance(model, groups, scored) < CLOSE
 
 
-@pytest.mark.parametrize("architecture", ["bloom", "gpt-oss", "qwen3-next"])
+@pytest.mark.parametrize("architecture", ["bloom", *heavy("gpt-oss", "qwen3-next")])
 def test_so_does_one_that_cannot_be_packed(language_models: Folders, architecture: str) -> None:
     folder, groups = language_models(architecture), make_groups(2)
     model = load_implicit(folder)
@@ -89,6 +90,7 @@ def test_what_a_family_does_to_its_logits_is_done(
     assert max(differences(scores, score(load_implicit(language_models(architecture)), groups).scores)) > 1
 
 
+@pytest.mark.heavy
 def test_falcon_h1_multiplies_its_logits(language_models: Folders) -> None:
     folder, groups = language_models("falcon-h1"), make_groups(1, number=2, longest=10)
     assert max(differences(score(load_implicit(folder), groups).scores, implicit_alone(folder, groups))) < CLOSE

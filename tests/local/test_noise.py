@@ -53,7 +53,7 @@ def stderr_of(folders: dict[str, str], tmp_path: Path) -> str:
 def test_a_process_that_loads_and_scores_says_nothing(
     tmp_path: Path, classifiers: Folders, language_models: Folders
 ) -> None:
-    folders = {classifiers(name): "classifier" for name in ("llama", "mistral", "bert", "gpt-oss")}
+    folders = {classifiers(name): "classifier" for name in ("mistral", "bert", "gpt-oss")}
     assert without_status(stderr_of(folders | {language_models(): "implicit"}, tmp_path)) == ""
 
 

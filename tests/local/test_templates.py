@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from case_marks import heavy
 from late_imports import RUNNING
 from pluralbench_local import ConversationError
 from pluralbench_rewards import Group
@@ -121,7 +122,7 @@ def test_a_template_that_is_given_is_used(
 
 
 @pytest.mark.parametrize("mode", ["fast", "exact"])
-@pytest.mark.parametrize("architecture", ["llama", "gpt-oss"])
+@pytest.mark.parametrize("architecture", ["llama", *heavy("gpt-oss")])
 def test_the_last_token_is_found_by_length_though_padding_looks_like_an_end(
     tmp_path_factory: pytest.TempPathFactory, architecture: str, mode: str
 ) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from case_marks import heavy
 from late_imports import RUNNING
 from pluralbench_calls import Answer, ChatModel, ModelNotServed, Request, ask, chat_request, working_ledger
 from pluralbench_local import LocalModel, ModelError
@@ -64,7 +65,7 @@ def greedily(folder: str, messages: list[dict[str, str]], most: int) -> str:
     return str(tokenizer.decode(made[0, ids["input_ids"].shape[1] :], skip_special_tokens=True))
 
 
-@pytest.mark.parametrize("architecture", ["llama", "gpt2", "qwen3", "gemma2", "bloom", "qwen3-next"])
+@pytest.mark.parametrize("architecture", ["llama", "gemma2", "bloom", *heavy("gpt2", "qwen3", "qwen3-next")])
 def test_at_temperature_0_it_answers_as_the_library(tmp_path: Path, architecture: str) -> None:
     folder = save_language_model(tmp_path / "policy", architecture)
     asked = prompts(3)

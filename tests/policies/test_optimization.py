@@ -11,6 +11,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 import pytest
+from case_marks import heavy
 from commands import without_status
 from killing import stopped_at
 from late_imports import RUNNING
@@ -29,9 +30,8 @@ if RUNNING:
 
 
 Runs = Callable[[str], Any]
-ALGORITHMS = ["rloo", "grpo", "ppo"]
-each_algorithm = pytest.mark.parametrize("algorithm", ALGORITHMS)
-one_of_each_kind = pytest.mark.parametrize("algorithm", ["rloo", "ppo"])  # GRPO goes the way of RLOO
+each_algorithm = pytest.mark.parametrize("algorithm", ["rloo", "ppo", *heavy("grpo")])
+one_of_each_kind = pytest.mark.parametrize("algorithm", ["ppo", *heavy("rloo")])  # GRPO goes the way of RLOO
 
 
 @each_algorithm
@@ -81,6 +81,7 @@ def test_a_line_says_how_long_how_sure_and_how_far_the_policy_is(optimized: Runs
     assert ("value_loss" in lines[0]) == (algorithm == "ppo")
 
 
+@pytest.mark.heavy
 def test_the_same_seed_samples_the_same_and_another_does_not(optimized: Runs, base: str, tmp_path: Path) -> None:
     rloo, grpo = (log_of(optimized(algorithm).folder)[0]["reward"] for algorithm in ("rloo", "grpo"))
     assert rloo == grpo

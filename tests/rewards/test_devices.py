@@ -64,6 +64,7 @@ def test_groups_of_one_prompt_go_to_one_worker(tmp_path: Path) -> None:
     assert sum(map(len, scored)) == 120
 
 
+@pytest.mark.heavy
 def test_without_any_worker_left_the_results_stay_for_a_resume(tmp_path: Path) -> None:
     load, kept = partial(load_by_bytes, tmp_path / "log", deadly="q100"), dict[int, list[float]]()
     with pytest.raises(WorkerLost) as failed:
@@ -83,6 +84,7 @@ def test_the_error_of_a_load_is_raised_here() -> None:
         on_devices({"cuda:0": load}, RECORD).score(groups())  # type: ignore[dict-item]
 
 
+@pytest.mark.heavy
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_workers_end_at_once_with_ctrl_c(tmp_path: Path) -> None:
     script = tmp_path / "script.py"

