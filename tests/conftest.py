@@ -43,6 +43,8 @@ for name in [*os.environ]:
 # Some hundred processes start: without bytecode on disk each would compile all that it imports, for seconds.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+# Each of the processes that share the cores computes with one thread: more would wait for each other.
+os.environ["OMP_NUM_THREADS"] = os.environ["POLARS_MAX_THREADS"] = "1"
 os.environ["no_proxy"] = os.environ["NO_PROXY"] = "127.0.0.1,::1,localhost"
 # Ray reads this when it is imported, by whichever test comes first: else it looks for a cluster on loopback at the
 # machine's other address.
