@@ -231,6 +231,7 @@ TEXTS = {run: (run * SIZE)[:SIZE] for run in RUNS} | {
 }
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", TEXTS)
 def test_texts_that_are_hard_for_patterns_come_back(name: str) -> None:
     """A pattern that tries every way to match would not be done with any of these before the suite's own time is up."""

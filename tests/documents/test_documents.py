@@ -71,7 +71,7 @@ NOT_RUN = {
     "ray get-auth-token --generate": "it writes into the home directory",
     "RAY_AUTH_MODE=token ray start --head --port 6379": "the cluster would outlive the test",
     "RAY_AUTH_MODE=token ray start --address HEAD:6379": "the same",
-    "pytest -n 2 --dist worksteal": "it is these tests",
+    "pytest -n 3 --dist worksteal": "it is these tests",
     "pytest -m faults -n 2": "it takes an hour; .ci/run tries a share of it",
     "ruff check": "a step of .ci/run, in an environment of its own",
     "ruff format --check": "a step of .ci/run, in an environment of its own",

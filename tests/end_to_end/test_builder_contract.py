@@ -21,6 +21,7 @@ import pluralbench.commands.app
 import pluralbench_release.cli
 import pytest
 import tomli_w
+from case_marks import heavy
 from commands import by_apertium, in_process, refused
 from members import ROOT
 from pluralbench_calls import Answer, ConnectionFailed, Ledger
@@ -81,15 +82,6 @@ BUILDERS = [
         ["--source", "nowhere"],
     ),
     Builder(
-        "build-chinese",
-        build_chinese.cli.main,
-        ["preference", "--limit", "6"],
-        60,
-        ["preference", "--no-length"],
-        "preference.length",
-        ["preference", "--annotated", "nowhere"],
-    ),
-    Builder(
         "build-persona-judge",
         build_persona_judge.cli.main,
         ["--retriever", "bm25"],
@@ -99,6 +91,15 @@ BUILDERS = [
         ["--prism", "nowhere"],
     ),
 ]
+CHINESE = Builder(
+    "build-chinese",
+    build_chinese.cli.main,
+    ["preference", "--limit", "6"],
+    60,
+    ["preference", "--no-length"],
+    "preference.length",
+    ["preference", "--annotated", "nowhere"],
+)
 TRAINING = Builder(
     "build-personalized",
     build_personalized.cli.main,
@@ -111,7 +112,7 @@ TRAINING = Builder(
 )
 pytestmark = pytest.mark.parametrize(
     "builder",
-    [*BUILDERS, pytest.param(TRAINING, marks=pytest.mark.heavy)],
+    [*BUILDERS, *heavy(CHINESE, TRAINING)],
     ids=lambda builder: "-".join([builder.name, *builder.verb]),
 )
 

@@ -16,6 +16,7 @@ import pytest
 from build_multilingual.source import SAMPLE as TRANSLATIONS
 from build_persona_judge.sources.loaded import FOLDER as PERSONAS
 from build_personalized.sources import SAMPLE as PEOPLE
+from case_marks import heavy
 from chinese_project import annotated, write_rows
 from commands import by_apertium, in_process
 from pluralbench_release import read_card, read_manifest, rebuild, verify
@@ -62,11 +63,13 @@ def respondents(drinks: Path) -> Sequence[str]:
     [
         (build_personalized.cli.main, questions, ""),
         (build_multilingual.cli.main, pairs, ".jsonl"),
-        (build_multilingual.cli.main, rated, ".jsonl"),
-        (build_chinese.cli.main, prompts, ".jsonl"),
         (build_persona_judge.cli.main, people, ""),
-        (build_persona_judge.cli.main, raters, ""),
-        (build_persona_judge.cli.main, respondents, ""),
+        *heavy(
+            (build_multilingual.cli.main, rated, ".jsonl"),
+            (build_chinese.cli.main, prompts, ".jsonl"),
+            (build_persona_judge.cli.main, raters, ""),
+            (build_persona_judge.cli.main, respondents, ""),
+        ),
     ],
 )
 def test_own_files_are_named_without_their_folder(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from case_marks import heavy
 from late_imports import RUNNING
 from pluralbench_local import ConversationError, ModelError
 from pluralbench_local.config import LocalModel
@@ -50,6 +51,7 @@ def doubling(folder: Path) -> None:
     tokenizer.save_pretrained(folder)
 
 
+@pytest.mark.heavy
 def test_the_first_conversation_of_a_run_is_tried_in_the_child_process(folder: Path) -> None:
     tokenizer = make_tokenizer()
     tokenizer.backend_tokenizer.normalizer = normalizers.Sequence([normalizers.Replace("я", "яя")] * 40)
@@ -126,8 +128,13 @@ def kernel_below(folder: Path) -> None:
             templated(ENDLESS),
             r"cannot be used: its chat template or its normalizer needs more than 1 s or 1 GB for a short ",
         ),
-        (templated("{{ messages|tojson(indent=150000000) }}"), "its chat template or its normalizer needs more than"),
-        (templated("{{ 'x' * 10**11 }}"), "its chat template or its normalizer needs more than"),
+        *heavy(
+            (
+                templated("{{ messages|tojson(indent=150000000) }}"),
+                "its chat template or its normalizer needs more than",
+            ),
+            (templated("{{ 'x' * 10**11 }}"), "its chat template or its normalizer needs more than"),
+        ),
         (
             templated(LARGE),
             r"its chat template makes [\d,]+ characters of \d+; fix it, or give another `chat_template=\.\.\.`\.",

@@ -27,6 +27,7 @@ def scores_of(done: Study, column: str) -> dict[str, float]:
     return dict(frame.select("model", column).iter_rows())
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("column", ["best-of-n", "optimization"])
 def test_a_side_has_the_scores_of_the_study_and_the_noise_of_its_prompts(done: Study, column: str) -> None:
     side = read_series(done.path / column)

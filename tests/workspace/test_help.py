@@ -62,6 +62,7 @@ def test_there_are_commands() -> None:
     assert {"build-personalized", "pluralbench", "pluralbench-release"} <= COMMANDS.keys()
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_help_imports_nothing_heavy(name: str) -> None:
     asked = subprocess.run(

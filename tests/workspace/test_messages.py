@@ -31,6 +31,7 @@ def messages() -> Iterator[tuple[str, str, str]]:
                     yield name, str(path.relative_to(ROOT)), node.value
 
 
+@pytest.mark.heavy
 def test_what_a_message_names_exists() -> None:
     told = [(file, text, faults(member, text)) for member, file, text in messages() if "pip" in text or "uv " in text]
     assert "uv sync --package build-multilingual --extra nllb" in [text for _, text, _ in told]

@@ -2,6 +2,7 @@
 
 import ast
 
+import pytest
 from hypothesis import settings
 from members import ROOT
 
@@ -10,6 +11,7 @@ def test_the_profile_has_no_deadline() -> None:
     assert settings().deadline is None
 
 
+@pytest.mark.heavy
 def test_no_test_sets_a_deadline() -> None:
     setting = [
         f"{path.relative_to(ROOT)}:{call.lineno}"

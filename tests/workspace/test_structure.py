@@ -68,6 +68,7 @@ def imported(member: Path) -> set[str]:
     return roots - sys.stdlib_module_names - own
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("member", MEMBERS, ids=lambda path: path.name)
 def test_a_member_declares_what_it_imports(member: Path) -> None:
     distributions = {**packages_distributions(), **{name: [name] for name in modules()}}
