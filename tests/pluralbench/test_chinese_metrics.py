@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_runs import run_of
 from pluralbench import find_benchmark
+from pluralbench.data.decisions import decide
 from pluralbench.data.rows_to_items import ITEMS
 from pluralbench.results import Run
-from pluralbench.results.decisions import decide
 from pluralbench_measures.rankings import ranking_metrics
 
 Prompt = tuple[str, str, list[int], list[float]]

@@ -19,16 +19,16 @@ from made_runs import changed
 from pluralbench import find_benchmark, known_benchmarks
 from pluralbench.config import DataConfig
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench.data.drawing import allocate, draw_items
+from pluralbench.data.drawing import Leaf, allocate, draw_items, stratum_weights
 from pluralbench.data.strata import Stratum
 from pluralbench.errors import DataError
 from pluralbench.evaluation.compare import compare
 from pluralbench.evaluation.loading import load_benchmark
 from pluralbench.leaderboard.checks import check_submission
-from pluralbench.metrics.accuracy import accuracy_estimates, leaves_of, stratum_weights
+from pluralbench.metrics.accuracy import accuracy_estimates, leaves_of, resampled_accuracies
 from pluralbench.reports.report import render
 from pluralbench.results import Run
-from pluralbench_measures.bootstrap import Estimate
+from pluralbench_measures.bootstrap import Estimate, Resampled
 from written_tables import write
 
 Command = Callable[..., tuple[int, str, str]]
@@ -138,10 +138,19 @@ def test_weights_of_every_benchmark_add_up_to_one(name: str) -> None:
     items = verbs.load_items(benchmark, "sample").frame
     counts = items.group_by("config", "subset", maintain_order=True).len()
     fitted = benchmark.fit_to(counts["subset"])
-    weights = stratum_weights(fitted, [*counts.select("config", "subset").iter_rows()], counts["len"].to_list())
-    assert weights.sum() == pytest.approx(1)
-    outside = counts["config"].is_in(sorted(benchmark.outside_overall)).to_numpy()
-    assert not weights[outside].any()
+    sizes = {(config, subset): size for config, subset, size in counts.iter_rows()}
+    weights = stratum_weights(fitted, sizes)
+    assert sum(weights.values()) == pytest.approx(1)
+    assert not any(weight for (config, _), weight in weights.items() if config in benchmark.outside_overall)
+    assert [*weights.values()] == if_only_one_is_right(fitted, sizes)
+
+
+def if_only_one_is_right(benchmark: Benchmark, sizes: Mapping[Leaf, int]) -> list[float]:
+    """The overall number for each stratum, if its items are right and no others."""
+    all_counts = np.tile(np.array([*sizes.values()], np.float64), (len(sizes), 1))
+    right = Resampled(all_counts * np.eye(len(sizes)), all_counts, np.ones((1, len(sizes)), np.bool_))
+    counts = dict.fromkeys(("decisions", "pairs", "exact"), right)
+    return [*map(float, resampled_accuracies(benchmark, [*sizes], counts)[0].values)]
 
 
 def test_originals_of_drawn_translations_are_scored_too() -> None:
@@ -197,7 +206,7 @@ def test_a_run_records_its_draw_and_weighs_it(runs: dict[str, Run]) -> None:
     assert whole.headline.low is not None
     assert run.headline.low is not None
     assert run.headline.low < whole.headline.low
-    assert "strata" not in (whole.path / "run.json").read_text(encoding="utf-8")
+    assert whole.config.benchmark.description.strata == ()
 
 
 def test_reports_say_how_many_of_how_many(runs: dict[str, Run]) -> None:

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from made_runs import decision, run_of
 from pluralbench import find_benchmark
-from pluralbench.results.decisions import DECISIONS
+from pluralbench.data.decisions import DECISIONS
 
 
 def frame(won: Sequence[bool], clusters: Sequence[int], **columns: Any) -> pl.DataFrame:

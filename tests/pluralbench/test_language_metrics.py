@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 from made_runs import decision, run_of
 from pluralbench import find_benchmark
+from pluralbench.data.decisions import DECISIONS
 from pluralbench.reports.detail import details
 from pluralbench.reports.report import render
 from pluralbench.reports.writing import texts_of
 from pluralbench.results import Run
-from pluralbench.results.decisions import DECISIONS
 from pluralbench.results.numbers import number, points
 from pluralbench_schemas import LANGUAGES
 from rich.console import Console

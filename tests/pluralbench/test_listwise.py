@@ -14,11 +14,11 @@ import verbs
 from chat_server import Reply, Script, serve
 from html_runs import Read
 from pluralbench import merge
+from pluralbench.data.decisions import decisions_of
 from pluralbench.errors import EvaluationError
 from pluralbench.leaderboard.checks import check_submission
 from pluralbench.reports.report import render
 from pluralbench.results import Run
-from pluralbench.results.decisions import decisions_of
 from pluralbench_calls import ConnectionFailed
 from verbs import judging, value
 from written_tables import write

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_runs import Row, decision, run_of
 from pluralbench import find_benchmark
+from pluralbench.data.decisions import OUTCOMES, decide
 from pluralbench.data.rows_to_items import ITEMS
-from pluralbench.results.decisions import OUTCOMES, decide
 from pluralbench.results.metrics_frame import PLACE
 
 NAN = float("nan")

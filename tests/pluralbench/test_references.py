@@ -13,6 +13,7 @@ from made_runs import decision, run_of
 from pluralbench import find_benchmark, load_run, score
 from pluralbench.config import DataConfig
 from pluralbench.data.benchmarks import known_benchmarks
+from pluralbench.data.decisions import decide
 from pluralbench.data.items import load_items
 from pluralbench.metrics.accuracy import accuracy_estimates, leaves_of
 from pluralbench.metrics.references import (
@@ -23,7 +24,6 @@ from pluralbench.metrics.references import (
     reference_numbers,
 )
 from pluralbench.results import Run
-from pluralbench.results.decisions import decide
 from pluralbench.results.metrics_frame import Place
 from pluralbench_rewards import Group
 from verbs import by_length

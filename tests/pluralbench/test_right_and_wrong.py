@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench.contract import Group
 from pluralbench.data.benchmarks import Benchmark
+from pluralbench.data.decisions import decide, decisions_of
 from pluralbench.errors import DataError
 from pluralbench.metrics import measure
 from pluralbench.metrics.credits import chance_credits, item_credits
 from pluralbench.results import Run
-from pluralbench.results.decisions import decide, decisions_of
 from polars.testing import assert_frame_equal
 from verbs import by_length, by_text, score
 from written_tables import write

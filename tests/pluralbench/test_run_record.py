@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from made_runs import decision, for_persons, keep, run_of
 from pluralbench import load_run
+from pluralbench.data.decisions import OUTCOMES
 from pluralbench.errors import RunError
-from pluralbench.results.decisions import OUTCOMES
 from pluralbench.results.evaluations import WithoutPersona
 from pluralbench.results.metrics_frame import (
     MAX_NUMBER,

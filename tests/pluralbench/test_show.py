@@ -23,13 +23,14 @@ from pluralbench.contract import Group, Person
 from pluralbench.reports.html.items import decided_items, orders_of
 from pluralbench.reports.items import item_page
 from pluralbench.results import Run
-from pluralbench.results.examples import Row, read_texts
+from pluralbench.results.examples import read_texts
 from pluralbench_runs.console import sanitize
 from rich.cells import cell_len
 from rich.console import Console
 from written_tables import write
 
-Rows = list[dict[str, Any]]
+Row = dict[str, Any]
+Rows = list[Row]
 Command = Callable[..., tuple[int, str, str]]
 
 

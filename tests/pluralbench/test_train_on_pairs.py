@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pluralbench import DataConfig, find_benchmark, train
 from pluralbench.config import TrainingConfig
 from pluralbench.data.fields import Columns
-from pluralbench.data.texts import training_pairs
+from pluralbench.data.layouts.listed import training_pairs
 from pluralbench.downstream.study_recipe import FOLDER
 from pluralbench.errors import BenchmarkError, DataError
 from pluralbench.evaluation.loading import load_benchmark

@@ -12,13 +12,13 @@ from chat_server import Reply, Script, serve
 from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench import compare, find_benchmark
+from pluralbench.data.decisions import JUDGED
 from pluralbench.evaluation.judged_items import SIDES, verdict
 from pluralbench.leaderboard.checks import check_submission
 from pluralbench.metrics import measure
 from pluralbench.metrics.position import position_of_pairs
 from pluralbench.reports.report import render
 from pluralbench.results import Run
-from pluralbench.results.decisions import JUDGED
 from pluralbench.results.metrics_frame import Place
 from verbs import value
 from written_tables import write

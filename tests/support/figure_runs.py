@@ -11,11 +11,11 @@ import polars as pl
 from made_runs import changed, decision, for_persons, run_of
 from pluralbench import find_benchmark
 from pluralbench.data.benchmarks import PERSONA_JUDGE, known_benchmarks
+from pluralbench.data.decisions import DECISIONS, decide
 from pluralbench.data.rows_to_items import ITEMS
 from pluralbench.data.verdict_tables import check_verdicts
 from pluralbench.reports.verdicts import verdict_rows
 from pluralbench.results import Run
-from pluralbench.results.decisions import DECISIONS, decide
 from pluralbench.results.metrics_frame import METRICS
 from pluralbench_schemas import LANGUAGES
 from written_verdicts import verdicts

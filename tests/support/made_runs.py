@@ -10,12 +10,12 @@ import polars as pl
 from pluralbench.config import DataConfig, PersonaJudgeConfig, PromptConfig
 from pluralbench.data.benchmarks import Benchmark, find_benchmark
 from pluralbench.data.clusters import Clusters
+from pluralbench.data.decisions import DECISIONS, decide, score_items
 from pluralbench.data.items import load_items
 from pluralbench.data.prompts import prompts_digest
 from pluralbench.evaluation.loading import benchmark_record, run_directory
 from pluralbench.metrics import measure
 from pluralbench.metrics.accuracy import overall_rule
-from pluralbench.results.decisions import DECISIONS, decide, score_items
 from pluralbench.results.evaluations import (
     EvaluationRunConfig,
     PersonaJudgeResult,

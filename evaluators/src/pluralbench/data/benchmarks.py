@@ -14,18 +14,13 @@ from pluralbench_tables import SPREADSHEET, Dialect, Quoting, Separator
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from pluralbench.config import OnEmpty, Vote
-from pluralbench.data.fields import LISTS, Columns, Credit, FurtherMetric, HistoryRows, Reference, is_unset
+from pluralbench.data.fields import LISTS, Columns, Credit, FurtherMetric, HistoryRows, Reference, parse_changes
 from pluralbench.data.labels import Labels, Values
 from pluralbench.data.strata import Stratum
 from pluralbench.errors import BenchmarkError
 
 PERSONA_JUDGE: Literal["persona-judge"] = "persona-judge"
 MIN_WEIGHT, MAX_WEIGHT = 1e-6, 1_000_000  # of a subset; published weights are 1, or numbers of items
-
-
-def _is_unanimous(vote: object) -> bool:
-    """Return whether runs leave out the vote, since runs of earlier versions do not have it."""
-    return vote == "unanimous"
 
 
 class Benchmark(FrozenModel):
@@ -39,6 +34,8 @@ class Benchmark(FrozenModel):
         configs: Default configs of the data. Default: all.
         train_split: Split to train on. Default: `split`.
         columns: Columns of its tables.
+        required: Fields of `columns` whose columns must be in every table, beside those of the layout. Those that the
+            caller names are added.
         labels: Meaning of the values in the columns of labels.
         multiple_responses: Whether `chosen` and `rejected` are lists of responses; every chosen response is better than
             every rejected one.
@@ -77,33 +74,34 @@ class Benchmark(FrozenModel):
     data: str | None = None
     sample: str | None = None
     split: str = "test"
-    configs: tuple[str, ...] = Field((), exclude_if=is_unset)
-    train_split: str | None = Field(None, exclude_if=is_unset)
+    configs: tuple[str, ...] = ()
+    train_split: str | None = None
     columns: Columns = Columns()
+    required: tuple[str, ...] = ()
     labels: Labels = Labels()
     multiple_responses: bool = False
     excluded_configs: dict[str, dict[str, str]] = Field(default_factory=dict)
     sections: dict[str, dict[str, float]] = Field(default_factory=dict)
-    groups: dict[str, tuple[str, ...]] = Field(default_factory=dict, exclude_if=is_unset)
-    user_turns: bool = Field(default=False, exclude_if=is_unset)
-    separator: Separator | None = Field(None, exclude_if=is_unset)
-    quoting: Quoting | None = Field(None, exclude_if=is_unset)
-    join_configs: bool = Field(default=False, exclude_if=is_unset)
-    rows: dict[str, Values] = Field(default_factory=dict, exclude_if=is_unset)
-    credit: dict[str, Credit] = Field(default_factory=dict, exclude_if=is_unset)
-    metrics: tuple[FurtherMetric, ...] = Field((), exclude_if=is_unset)
+    groups: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    user_turns: bool = False
+    separator: Separator | None = None
+    quoting: Quoting | None = None
+    join_configs: bool = False
+    rows: dict[str, Values] = Field(default_factory=dict)
+    credit: dict[str, Credit] = Field(default_factory=dict)
+    metrics: tuple[FurtherMetric, ...] = ()
     overall: Literal["items", "configs", "accuracy and exact match"] = "items"
     on_empty: OnEmpty = "error"
     reference: Reference | None = None
     group_by_prompt: bool = False
     legacy: str | None = None
-    legacy_sections: dict[str, dict[str, float]] = Field(default_factory=dict, exclude_if=is_unset)
+    legacy_sections: dict[str, dict[str, float]] = Field(default_factory=dict)
     ties_break_exact_match: bool = True
     prompts_only: bool = False
     persona_items: bool = False
-    history: HistoryRows | None = Field(None, exclude_if=is_unset)
-    strata: tuple[Stratum, ...] = Field((), exclude_if=is_unset)
-    vote: Vote = Field("unanimous", exclude_if=_is_unanimous)
+    history: HistoryRows | None = None
+    strata: tuple[Stratum, ...] = ()
+    vote: Vote = "unanimous"
 
     @field_validator("sections", "legacy_sections")
     @classmethod
@@ -118,6 +116,14 @@ class Benchmark(FrozenModel):
             if weights and not any(weights.values()):  # a section of groups may have no subset in the data
                 raise ValueError(f"the section {section} has no weight above 0")
         return sections
+
+    @field_validator("required")
+    @classmethod
+    def _fields(cls, required: tuple[str, ...]) -> tuple[str, ...]:
+        unknown = next((field for field in required if field not in Columns.model_fields), None)
+        if unknown is not None:
+            raise ValueError(f"`{unknown}` is not a field of `columns`")
+        return required
 
     @property
     def dialect(self) -> Dialect:
@@ -334,17 +340,19 @@ def find_benchmark(
             {"sections": legacy_sections(benchmark.legacy)} if benchmark.legacy else {"ties_break_exact_match": False}
         )
         benchmark = benchmark.model_copy(update=rules)
-    changes = dict(_parse_column(change) for change in columns)
-    named = benchmark.columns.model_copy(update=changes | {"explicit": tuple(changes)})
+    named = parse_changes(columns, Columns.model_fields, BenchmarkError)
+    changes = {field: tuple(column.split(",")) if field in LISTS else column for field, column in named}
+    own = benchmark.columns.model_copy(update=changes)
+    required = tuple(dict.fromkeys((*changes, *benchmark.required)))
     split = benchmark.train_split or benchmark.split
     if not for_training:
         if "pairs" in changes:
             raise BenchmarkError(f"Only training reads `pairs`; leave out the column `{changes['pairs']}`.")
-        named, split = named.model_copy(update={"pairs": None}), benchmark.split
+        own, split = own.model_copy(update={"pairs": None}), benchmark.split
     meanings = _parse_labels(benchmark.labels, labels)
     changed = {name: value for name, value in dialect._asdict().items() if value is not None}
     return benchmark.model_copy(
-        update=changed | {"columns": named, "labels": meanings, "split": split, "train_split": None}
+        update=changed | {"columns": own, "required": required, "labels": meanings, "split": split, "train_split": None}
     )
 
 
@@ -368,16 +376,6 @@ def _single_entry(values: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
     if len(values) > 1:
         raise BenchmarkError(f"{path} describes several benchmarks ({', '.join(values)}); keep one per file.")
     return tables[0]
-
-
-def _parse_column(change: str) -> tuple[str, str | tuple[str, ...]]:
-    field, equals, column = change.partition("=")
-    fields = [name for name in Columns.model_fields if name != "explicit"]
-    if not equals or field not in fields or not column:
-        raise BenchmarkError(
-            f"`columns=[{change!r}]` does not have the form FIELD=COLUMN with FIELD one of {', '.join(fields)}."
-        )
-    return field, tuple(column.split(",")) if field in LISTS else column
 
 
 def _parse_labels(entry: Labels, changes: Sequence[str]) -> Labels:

@@ -7,20 +7,19 @@ from itertools import chain
 import polars as pl
 
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench.data.derived import missing_source, named_columns
+from pluralbench.data.derived import missing_source
 from pluralbench.data.fields import LISTS, ROW_NUMBER, Columns
-from pluralbench.data.labels import FIRST, SECOND, Labels, label_key
-from pluralbench.data.texts import first_ids, shortened
+from pluralbench.data.layouts import LAYOUTS, layout_of
+from pluralbench.data.layouts.layout import Layout
+from pluralbench.data.layouts.response_lists import RESPONSE_LISTS
+from pluralbench.data.texts import first_ids
 from pluralbench.errors import DataError
 
-LAYOUTS = (("responses", "rank"), ("first", "second", "labels"), ("chosen", "rejected"))
-"""Columns that hold the responses and their order; the first layout that a benchmark has a column of is used."""
 MIN_QUOTED_CHARACTERS = 50
 MAX_ANSWERED_PROMPTS = 10
 """Prompts that may contain the better response in any table, such as requests to improve a text."""
 LIST_AS_TEXT = r"""(?s)^\s*\[\s*["'{].*\]\s*$"""
-RIGHT_OR_WRONG = ("responses", "right")
-"""Columns of responses that are right or wrong, if `Columns.right` is set."""
+RESPONSE_FIELDS = {field for layout in LAYOUTS for field in layout.fields}
 Names = dict[str, tuple[str, ...]]
 """Columns of a table by the field of `Columns`."""
 
@@ -34,13 +33,8 @@ def config_columns(benchmark: Benchmark, config: str, frame: pl.DataFrame) -> Co
     return columns.model_copy(update=changed)
 
 
-def used_columns(benchmark: Benchmark, columns: Columns, frame: pl.DataFrame) -> set[str]:
-    """Return the columns of a table that the benchmark reads."""
-    return {name for name in named_columns(benchmark, columns) if name in frame.columns}
-
-
 def check_columns(benchmark: Benchmark, columns: Columns, frame: pl.DataFrame, where: str) -> None:
-    """Check the columns of a table.
+    """Check the columns of a table, and the values by which its layout orders the responses.
 
     Args:
         benchmark: The benchmark.
@@ -51,19 +45,18 @@ def check_columns(benchmark: Benchmark, columns: Columns, frame: pl.DataFrame, w
     Raises:
         DataError: If a required column is missing or is used twice, or a label is unknown.
     """
-    required = _required_columns(benchmark, columns, where) | {"json_texts": columns.json_texts or ()}
-    named = {field: getattr(columns, field) for field in columns.explicit if field not in LISTS}
-    for field, names in ({field: (name,) for field, name in named.items() if name != ROW_NUMBER} | required).items():
+    layout = layout_of(benchmark, columns)
+    texts = {"prompt": columns.prompt} | _response_columns(benchmark, columns, layout, where)
+    needed = {field: _names(columns, field) for field in benchmark.required if field not in LISTS} | texts
+    needed |= {field: _names(columns, field) for field in ("group", "compared") if layout.fields}
+    if benchmark.history is not None:
+        marks = benchmark.history.column
+        needed |= {"cluster": _names(columns, "cluster"), "earlier": (marks,) if marks else ()}
+    for field, names in (needed | {"json_texts": columns.json_texts or ()}).items():
         for name in names:
-            if name not in frame.columns:
-                fix = f'name the right one with `columns=["{field}=COLUMN"]`'
-                if field not in Columns.model_fields:
-                    fix = "it marks the earlier pairs of each user; add it, or describe the data in a benchmark file"
-                source = missing_source(frame, name)
-                needed = f"`{source}`" if source == name else f"`{source}`, which `{name}` needs"
-                raise DataError(f"{where} has no column {needed}; it has {', '.join(frame.columns)}: {fix}.")
-    _check_json_texts(benchmark, columns, required, frame, where)
-    texts = {field: names for field, names in required.items() if field in {"prompt", *chain(*LAYOUTS)}}
+            if name not in frame.columns and (field, name) != ("id", ROW_NUMBER):
+                raise DataError(_missing(frame, field, name, where))
+    _check_json_texts([name for field in ("prompt", *layout.texts) for name in texts[field]], columns, frame, where)
     for name, count in Counter(chain(*texts.values())).items():
         if count > 1:
             fields = " and ".join(f"`{field}`" for field, names in texts.items() if name in names)
@@ -71,18 +64,27 @@ def check_columns(benchmark: Benchmark, columns: Columns, frame: pl.DataFrame, w
                 f"{where}: the column `{name}` is used as {fields}; name another column for one of them, and split "
                 "texts that contain both prompt and response."
             )
-    if "labels" in required:
-        _check_labels(benchmark.labels, columns, frame, where)
-    if "right" in required:
-        _check_right(benchmark.labels, columns, frame, where)
+    layout.check_rows(benchmark, columns, frame, where)
 
 
-def _check_json_texts(benchmark: Benchmark, columns: Columns, required: Names, frame: pl.DataFrame, where: str) -> None:
+def _names(columns: Columns, field: str) -> tuple[str, ...]:
+    names = getattr(columns, field)
+    return names if isinstance(names, tuple) else (names,) if names else ()
+
+
+def _missing(frame: pl.DataFrame, field: str, name: str, where: str) -> str:
+    fix = f'name the right one with `columns=["{field}=COLUMN"]`'
+    if field not in Columns.model_fields:
+        fix = "it marks the earlier pairs of each user; add it, or describe the data in a benchmark file"
+    source = missing_source(frame, name)
+    needed = f"`{source}`" if source == name else f"`{source}`, which `{name}` needs"
+    return f"{where} has no column {needed}; it has {', '.join(frame.columns)}: {fix}."
+
+
+def _check_json_texts(texts: Sequence[str], columns: Columns, frame: pl.DataFrame, where: str) -> None:
     """Raise `DataError` for columns of texts of which each cell is a list written as text, and not named as JSON."""
     if columns.json_texts == ():
         return
-    sides = () if benchmark.multiple_responses else ("chosen", "rejected", "first", "second")
-    texts = chain(*(required.get(field, ()) for field in ("prompt", *sides)))
     named = columns.json_texts or ()
     lists = [name for name in texts if name not in named and _are_lists_as_texts(frame[name].drop_nulls())]
     if lists:
@@ -97,69 +99,21 @@ def _are_lists_as_texts(values: pl.Series) -> bool:
     return values.dtype == pl.String and len(values) > 0 and values.str.contains(LIST_AS_TEXT).all()
 
 
-def _required_columns(benchmark: Benchmark, columns: Columns, where: str) -> Names:
-    prompt = {"prompt": columns.prompt}
-    if benchmark.history is None:
-        return prompt if benchmark.prompts_only else prompt | _response_columns(benchmark, columns, where)
-    user = {"cluster": (columns.cluster,)} if columns.cluster else {}
-    history = {"earlier": (benchmark.history.column,)} if benchmark.history.column else {}
-    return prompt | _response_columns(benchmark, columns, where) | user | history
-
-
-def _response_columns(benchmark: Benchmark, columns: Columns, where: str) -> Names:
-    """Return the columns of the responses and their order."""
-    present_layouts = (layout for layout in LAYOUTS if any(getattr(columns, field) for field in layout))
-    layout = RIGHT_OR_WRONG if columns.right else next(present_layouts)
-    missing = [field for field in layout if field != "rank" and not getattr(columns, field)]
-    others = [field for field in columns.explicit if field in chain(*LAYOUTS) and field not in layout]
-    if missing or others or (benchmark.multiple_responses and layout != LAYOUTS[-1]):
-        present = [f"`{field}`" for field in (*layout, *others) if getattr(columns, field)]
+def _response_columns(benchmark: Benchmark, columns: Columns, layout: Layout, where: str) -> Names:
+    """Return the columns of the responses and their order, by field."""
+    fields = layout.fields
+    missing = [field for field in fields if field not in layout.optional and not getattr(columns, field)]
+    others = [field for field in benchmark.required if field in RESPONSE_FIELDS and field not in fields]
+    several = benchmark.multiple_responses and layout.fields and layout is not RESPONSE_LISTS
+    if missing or (fields and others) or several:
+        present = [f"`{field}`" for field in (*fields, *others) if getattr(columns, field)]
         present += ["`multiple_responses`"] * benchmark.multiple_responses
-        ways = ", or ".join(" and ".join(f"`{field}`" for field in way) for way in (*LAYOUTS, RIGHT_OR_WRONG))
+        ways = dict.fromkeys(" and ".join(f"`{field}`" for field in layout.fields) for layout in LAYOUTS)
         raise DataError(
-            f"{where}: {' and '.join(present)} do not determine the better response; name the columns {ways}."
+            f"{where}: {' and '.join(present)} do not determine the better response; name the columns "
+            f"{', or '.join(filter(None, ways))}."
         )
-    further = [field for field in ("group", "compared") if getattr(columns, field)]
-    names = {field: getattr(columns, field) or field for field in (*layout, *further)}
-    return {field: name if isinstance(name, tuple) else (name,) for field, name in names.items()}
-
-
-def _check_labels(labels: Labels, columns: Columns, frame: pl.DataFrame, where: str) -> None:
-    """Raise `DataError` for unknown labels and for rows without a label."""
-    ids = frame[columns.id].to_list() if columns.id in frame.columns else range(frame.height)
-    unknown: dict[tuple[str, str], str] = {}
-    unlabeled = []
-    for row_id, row in zip(ids, frame.select(columns.labels).iter_rows(), strict=True):
-        cells = [(name, label) for name, label in zip(columns.labels, row, strict=True) if label_key(label) is not None]
-        unlabeled += [] if cells else [str(row_id)]
-        for name, label in cells:
-            if labels.meaning(label) is None:
-                unknown.setdefault((name, shortened(label)), str(row_id))
-    if unknown:
-        examples = [f"{label} in `{name}` at id {row_id}" for (name, label), row_id in unknown.items()]
-        raise DataError(
-            f"{where} has unknown labels ({first_ids(examples)}); expected: {labels.expected}. Define them, such as "
-            '`labels=["first=A>B", "second=B>A"]`, or name a `scale`.'
-        )
-    if unlabeled:
-        label_columns = " or ".join(f"`{name}`" for name in columns.labels)
-        raise DataError(
-            f"{where} has {len(unlabeled):,} pairs without a label in {label_columns} (ids {first_ids(unlabeled)}); "
-            "label or remove them."
-        )
-
-
-def _check_right(labels: Labels, columns: Columns, frame: pl.DataFrame, where: str) -> None:
-    """Raise `DataError` for labels that say neither that a response is right nor that it is wrong."""
-    column = str(columns.right)
-    seen = frame[column].explode() if isinstance(frame[column].dtype, pl.List) else frame[column]
-    values = seen.unique(maintain_order=True).to_list()
-    unknown = [value for value in values if labels.meaning(value) not in {FIRST, SECOND}]
-    if unknown:
-        raise DataError(
-            f"{where} has unknown labels in `{column}` ({first_ids([*map(shortened, unknown)])}); expected: "
-            f'{labels.right_or_wrong}. Define them, such as `labels=["first=true", "second=false"]`.'
-        )
+    return {field: _names(columns, field) or (field,) for field in fields}
 
 
 def answered_prompts(items: pl.DataFrame) -> list[str]:

@@ -42,7 +42,7 @@ def with_derived_columns(frame: pl.DataFrame, names: Iterable[str], where: str) 
 
 def named_columns(benchmark: Benchmark, columns: Columns) -> list[str]:
     """Return all names of columns that a benchmark's description has for a config."""
-    single = columns.model_dump(exclude={*LISTS, "explicit"}).values()
+    single = columns.model_dump(exclude={*LISTS}).values()
     history = benchmark.history.column if benchmark.history else None
     names = (*single, *columns.prompt, *columns.labels, *benchmark.rows, history)
     return list(dict.fromkeys(name for name in names if name))
@@ -70,33 +70,6 @@ def missing_source(frame: pl.DataFrame, name: str) -> str:
     if NUMBERED in name:
         return name.replace(NUMBERED, "1")
     return name.partition(PATH)[0]
-
-
-def group_rows(frame: pl.DataFrame, columns: Columns, where: str) -> pl.DataFrame:
-    """Merge the rows that share the value of `columns.group` into one row with lists of responses and labels.
-
-    Other columns keep the value of the first row.
-
-    Raises:
-        DataError: If a row has no value in the column, or the rows of an item have different prompts.
-    """
-    key = columns.group
-    if key is None or key not in frame.columns:
-        return frame
-    if frame[key].null_count():
-        row = frame[key].is_null().to_list().index(True) + 1
-        raise DataError(f"{where}: row {row} has no `{key}`, which says which responses belong together; add it.")
-    lists = [name for name in (columns.responses, columns.right, columns.rank) if name in frame.columns and name != key]
-    others = [name for name in frame.columns if name not in {*lists, key}]
-    for prompt in (name for name in columns.prompt if name in others):
-        several = frame.group_by(key, maintain_order=True).agg(n=pl.col(prompt).n_unique()).filter(pl.col("n") > 1)
-        if several.height:
-            raise DataError(
-                f"{where}: rows with the `{key}` {several[key][0]} have different prompts in `{prompt}`; give each "
-                f"prompt its own `{key}`."
-            )
-    merged = frame.group_by(key, maintain_order=True).agg(pl.col(others).first(), pl.col(lists))
-    return merged.select(frame.columns)
 
 
 def _derived(frame: pl.DataFrame, name: str, sources: list[str], where: str) -> pl.Series:

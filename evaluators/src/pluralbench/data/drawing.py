@@ -14,11 +14,12 @@ import polars as pl
 from pluralbench_runs import rng_for
 
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench.data.right_and_wrong import twin_of
+from pluralbench.data.rules import twin_of
 from pluralbench.data.strata import Stratum
 from pluralbench.errors import DataError
-from pluralbench.metrics.accuracy import Leaf, stratum_weights
 
+Leaf = tuple[str, str | None]
+"""A config and one of its subsets."""
 Unit = list[str]
 """Ids of items that are drawn together."""
 
@@ -46,7 +47,7 @@ def draw_items(
     """
     units = _units_by_stratum(benchmark, configs)
     sizes = {leaf: sum(map(len, own)) for leaf, own in units.items()}
-    weights = dict(zip(units, stratum_weights(benchmark, [*units], [*sizes.values()]).tolist(), strict=True))
+    weights = stratum_weights(benchmark, sizes)
     leaves = [leaf for leaf, weight in weights.items() if weight > 0]
     if not leaves:
         raise DataError(
@@ -70,6 +71,45 @@ def draw_items(
         for (config, subset), ids in drawn.items()
     )
     return _drawn_items(benchmark, configs, drawn), strata
+
+
+def stratum_weights(benchmark: Benchmark, sizes: Mapping[Leaf, int]) -> dict[Leaf, float]:
+    """Return the weight of each stratum in the overall number: the number if only its items are right.
+
+    Args:
+        benchmark: The benchmark.
+        sizes: Number of items of each stratum.
+
+    Returns:
+        The weights, which add up to 1; all 0 if a config lacks a section, since there is no overall number then.
+    """
+    ours: dict[str, dict[str | None, int]] = {}
+    for (config, subset), size in sizes.items():
+        if config not in benchmark.outside_overall:
+            ours.setdefault(config, {})[subset] = size
+    if benchmark.overall == "items":
+        total = sum(size for own in ours.values() for size in own.values())
+        return {leaf: size / total if leaf[0] in ours else 0.0 for leaf, size in sizes.items()}
+    within = {config: _weights_within(benchmark, own) for config, own in ours.items()}
+    if not within or not all(any(own.values()) for own in within.values()):
+        return dict.fromkeys(sizes, 0.0)
+    return {(config, subset): within.get(config, {}).get(subset, 0.0) / len(ours) for config, subset in sizes}
+
+
+def _weights_within(benchmark: Benchmark, sizes: Mapping[str | None, int]) -> dict[str | None, float]:
+    """Return the weights of a config's subsets in its own number; all 0 if it lacks a section."""
+    if benchmark.by_category:
+        return {subset: 1 / len(sizes) for subset in sizes}
+    if not benchmark.sections:
+        return {subset: size / sum(sizes.values()) for subset, size in sizes.items()}
+    weights = dict.fromkeys(sizes, 0.0)
+    for section in benchmark.sections.values():
+        present = {subset: weight for subset, weight in section.items() if subset in sizes}
+        if not any(present.values()):
+            return dict.fromkeys(sizes, 0.0)
+        for subset, weight in present.items():
+            weights[subset] += weight / sum(present.values()) / len(benchmark.sections)
+    return weights
 
 
 def allocate(weights: Sequence[float], sizes: Sequence[Sequence[int]], number: int) -> list[int]:

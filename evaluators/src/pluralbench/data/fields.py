@@ -1,9 +1,12 @@
 """Fields of a benchmark's description: its columns, its original language, its earlier pairs and its rules."""
 
+from collections.abc import Collection, Iterator, Sequence
 from typing import Literal, Self
 
 from pluralbench_runs import FrozenModel
 from pydantic import Field, model_validator
+
+from pluralbench.errors import DataError
 
 ROW_NUMBER = "#"
 LISTS = ("prompt", "labels", "json_texts")
@@ -14,9 +17,17 @@ FurtherMetric = Literal["style-matrix", "reciprocal-rank", "best-of-k"]
 """Metrics beside the accuracy; see `pluralbench.metrics.responses`."""
 
 
-def is_unset(value: object) -> bool:
-    """Return whether runs leave out a field, since runs of earlier versions do not have it."""
-    return not value
+def parse_changes(
+    changes: Sequence[str], fields: Collection[str], error: type[Exception] = DataError
+) -> Iterator[tuple[str, str]]:
+    """Yield field and column of changes such as "prompt=text". Raises `error` for another form or field."""
+    for change in changes:
+        field, _, column = change.partition("=")
+        if field not in fields or not column:
+            raise error(
+                f"`columns=[{change!r}]` does not have the form FIELD=COLUMN with FIELD one of {', '.join(fields)}."
+            )
+        yield field, column
 
 
 class Columns(FrozenModel):
@@ -57,7 +68,6 @@ class Columns(FrozenModel):
         persona: Persona of the user: a text or a list of sentences.
         json_texts: Columns of prompts and responses whose cells are JSON. Another column of which each cell looks like
             a list is refused, unless this is an empty list: then such cells are the texts themselves.
-        explicit: Columns that the caller named, which must exist.
     """
 
     id: str = "id"
@@ -68,26 +78,18 @@ class Columns(FrozenModel):
     second: str | None = None
     labels: tuple[str, ...] = ()
     responses: str | None = None
-    right: str | None = Field(None, exclude_if=is_unset)
-    group: str | None = Field(None, exclude_if=is_unset)
-    compared: str | None = Field(None, exclude_if=is_unset)
+    right: str | None = None
+    group: str | None = None
+    compared: str | None = None
     rank: str | None = None
-    pairs: str | None = Field(None, exclude_if=is_unset)
+    pairs: str | None = None
     subset: str | None = None
     cluster: str | None = None
     system: str | None = None
     profile: str | None = None
     aspects: str | None = None
-    persona: str | None = Field(None, exclude_if=is_unset)
-    json_texts: tuple[str, ...] | None = Field(None, exclude_if=lambda value: value is None)
-    explicit: tuple[str, ...] = ()
-
-    @model_validator(mode="after")
-    def _fields(self) -> Self:
-        unknown = next((name for name in self.explicit if name not in type(self).model_fields), None)
-        if unknown is not None:
-            raise ValueError(f"`explicit` names `{unknown}`, which is not a field")
-        return self
+    persona: str | None = None
+    json_texts: tuple[str, ...] | None = None
 
 
 class Reference(FrozenModel):

@@ -11,7 +11,7 @@ from pluralbench_tables import parse_json, read_text
 
 from pluralbench.data.fields import Columns
 from pluralbench.data.profiles import parse_persona
-from pluralbench.data.texts import parse_messages, parse_responses
+from pluralbench.data.texts import parse_messages, response_text
 from pluralbench.errors import DataError
 
 PERSONAS_FILE = "personas.jsonl"
@@ -89,6 +89,5 @@ def _persona(name: str, persona: Any, demonstrations: Any, where: str) -> UserPe
 
 
 def _demonstration(pair: Mapping[str, Any]) -> EarlierPair:
-    columns = Columns()
-    _, (chosen, rejected), _ = parse_responses(pair, columns)
-    return EarlierPair(parse_messages(pair, columns), chosen, rejected)
+    chosen, rejected = (response_text(pair[side], side) for side in ("chosen", "rejected"))
+    return EarlierPair(parse_messages(pair, Columns()), chosen, rejected)

@@ -13,7 +13,9 @@ from pluralbench_tables import TableFileError, frame_from_rows, parse_json, read
 
 from pluralbench.data.benchmarks import Benchmark, find_benchmark
 from pluralbench.data.derived import with_derived_columns
+from pluralbench.data.fields import parse_changes
 from pluralbench.data.labels import FIRST, SECOND, TIE, Labels, label_key
+from pluralbench.data.merged_rows import merge_rows
 from pluralbench.data.texts import LETTERS, as_texts, first_ids, shortened
 from pluralbench.data.verdict_tables import read_single_table
 from pluralbench.errors import DataError
@@ -118,7 +120,7 @@ def read_published(
     rows = _grouped(fields) if shape == "responses" else list(fields.iter_rows(named=True))
     items = [_item(shape, row, f"{location}, id {row['id']}") for row in rows]
     of_lists = any(len(item["response_ids"]) > 2 for item in items)
-    title, entry = SHAPES[shape]
+    title, entry, _ = SHAPES[shape]
     if shape == "scores" and "results" not in fields.columns:
         title, entry = "a table of lists of scores", None
     benchmark = find_benchmark("rm-bench" if of_lists and entry == "reward-bench" else entry) if entry else PLAIN
@@ -127,29 +129,33 @@ def read_published(
 
 
 PLAIN = Benchmark(title="Table", credit={"*": "best-of-n"})
-SHAPES: dict[str, tuple[str, str | None]] = {
-    "judgments": ("JudgeBench's outputs", "judgebench"),
-    "letters": ("scores of responses A and B", "judgebench"),
-    "sides": ("scores of chosen and rejected responses", "reward-bench"),
-    "responses": ("a table with a row per response", None),
-    "scores": ("reward-bench's scores, version 2", "reward-bench-2"),
-    "score": ("a table with a score per id", None),
-    "decisions": ("verdicts on responses A and B", "judgebench"),
-    "outcome": ("a table of outcomes", None),
-}
-"""By shape: its name, and the benchmark whose rule it comes from."""
 
-NEEDED = {
-    "judgments": ("judgments", "label"),
-    "letters": ("score_A", "score_B", "label"),
-    "sides": ("score_chosen", "score_rejected"),
-    "responses": ("response", "score"),
-    "scores": ("scores",),
-    "score": ("score",),
-    "decisions": ("decision_1", "label"),
-    "outcome": ("outcome",),
+
+class Shape(NamedTuple):
+    """A shape of published files.
+
+    Attributes:
+        title: Its name, for readers.
+        benchmark: Benchmark whose rule it comes from.
+        fields: Fields that it needs beside the id.
+    """
+
+    title: str
+    benchmark: str | None
+    fields: tuple[str, ...]
+
+
+SHAPES = {
+    "judgments": Shape("JudgeBench's outputs", "judgebench", ("judgments", "label")),
+    "letters": Shape("scores of responses A and B", "judgebench", ("score_A", "score_B", "label")),
+    "sides": Shape("scores of chosen and rejected responses", "reward-bench", ("score_chosen", "score_rejected")),
+    "responses": Shape("a table with a row per response", None, ("response", "score")),
+    "scores": Shape("reward-bench's scores, version 2", "reward-bench-2", ("scores",)),
+    "score": Shape("a table with a score per id", None, ("score",)),
+    "decisions": Shape("verdicts on responses A and B", "judgebench", ("decision_1", "label")),
+    "outcome": Shape("a table of outcomes", None, ("outcome",)),
 }
-"""Fields that each shape needs beside the id, the first that a table has."""
+"""The first shape whose fields a table has is read."""
 
 
 def _read(location: str) -> pl.DataFrame:
@@ -197,12 +203,7 @@ def _fields(frame: pl.DataFrame, columns: Sequence[str], location: str) -> dict[
         for field, known in ALIASES.items()
         if (present := [name for name in known if name in frame.columns])
     }
-    for change in columns:
-        field, equals, column = change.partition("=")
-        if not equals or not column or field not in ALIASES:
-            raise DataError(
-                f"`columns=[{change!r}]` does not have the form FIELD=COLUMN with FIELD one of {', '.join(ALIASES)}."
-            )
+    for field, column in parse_changes(columns, ALIASES):
         if column not in frame.columns and not re.search(r"[+*.]", column):
             raise DataError(
                 f"{location} has no column `{column}`; {did_you_mean(column, frame.columns)}the columns are "
@@ -213,9 +214,9 @@ def _fields(frame: pl.DataFrame, columns: Sequence[str], location: str) -> dict[
 
 
 def _shape_of(fields: pl.DataFrame, frame: pl.DataFrame, location: str) -> str:
-    shape = next((shape for shape, needed in NEEDED.items() if set(needed) <= set(fields.columns)), None)
+    shape = next((name for name, shape in SHAPES.items() if {*shape.fields} <= {*fields.columns}), None)
     if shape is None or "id" not in fields.columns:
-        known = "; ".join(", ".join(needed) for needed in NEEDED.values())
+        known = "; ".join(", ".join(one.fields) for one in SHAPES.values())
         raise DataError(
             f"{location} has none of the known shapes: its columns are {', '.join(frame.columns)}. Needed are id and "
             f"one of: {known}; name columns with `columns=...`."
@@ -250,9 +251,7 @@ def _check_ids(
 def _grouped(fields: pl.DataFrame) -> list[dict[str, Any]]:
     """Merge the rows of an item, each with one response."""
     lists = [name for name in ("response", "rank", "score") if name in fields.columns]
-    others = [name for name in fields.columns if name not in {*lists, "id"}]
-    grouped = fields.group_by("id", maintain_order=True).agg(pl.col(others).first(), pl.col(lists))
-    return list(grouped.iter_rows(named=True))
+    return list(merge_rows(fields, "id", lists).iter_rows(named=True))
 
 
 def _item(shape: str, row: Row, where: str) -> dict[str, Any]:

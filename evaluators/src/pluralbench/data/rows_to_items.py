@@ -1,9 +1,8 @@
 """Convert the rows of a table to items: columns of plain text at once, other columns row by row."""
 
-from collections.abc import Callable, Sequence
 from functools import partial
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 from pluralbench_schemas import POST, RUBRIC_ASPECT
@@ -11,9 +10,10 @@ from pluralbench_tables import typed_frame
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.fields import ROW_NUMBER, Columns
-from pluralbench.data.labels import SECOND, TIE
+from pluralbench.data.layouts import layout_of
+from pluralbench.data.layouts.layout import SourceRows
 from pluralbench.data.profiles import parse_persona, parse_posts, parse_structs
-from pluralbench.data.texts import Row, as_texts, compared_pairs, parse_messages, parse_responses, training_pairs
+from pluralbench.data.texts import as_texts, parse_messages
 from pluralbench.errors import DataError
 
 BATCH_ITEMS = 8192  # items that are Python objects at a time
@@ -43,42 +43,6 @@ VISIBLE = r"[^\s\x1c-\x1f]"
 """Matches a text that is not blank, with white space as in Python."""
 
 
-class SourceRows(NamedTuple):
-    """Rows of a table to convert.
-
-    Attributes:
-        frame: The rows.
-        columns: Columns of the table.
-        where: Name of the table in errors.
-        ids: Ids of the rows.
-    """
-
-    frame: pl.DataFrame
-    columns: Columns
-    where: str
-    ids: Sequence[str]
-
-    def text(self, *names: str | None) -> list[pl.Expr] | None:
-        """Return columns as texts, with "" for missing values; None unless all columns have texts that are not JSON."""
-        as_json = self.columns.json_texts or ()
-        plain = all(name and self.frame.schema.get(name) == pl.String and name not in as_json for name in names)
-        return [pl.col(name).fill_null("") for name in names if name] if plain else None
-
-    def each(self, read: Callable[[Row], Any], *names: str | None) -> list[Any]:
-        """Apply `read` to these columns of each row. Raises `DataError` that names the row."""
-        values: list[Any] = []
-        existing = [name for name in dict.fromkeys(names) if name in self.frame.columns]
-        if not existing:
-            return [read({})] * self.frame.height
-        try:
-            for row in self.frame.select(existing).iter_rows(named=True):
-                values.append(read(row))  # noqa: PERF401 - the number of values tells which row failed
-        except (KeyError, IndexError, TypeError, ValueError) as error:
-            row_id = self.ids[len(values)]
-            raise DataError(f"{self.where} does not have the benchmark's shape at id {row_id}: {error}.") from None
-        return values
-
-
 def rows_to_items(benchmark: Benchmark, config: str, frame: pl.DataFrame, columns: Columns, where: str) -> pl.DataFrame:
     """Convert the rows of a table to items with the columns of `ITEMS`.
 
@@ -92,6 +56,7 @@ def rows_to_items(benchmark: Benchmark, config: str, frame: pl.DataFrame, column
     Raises:
         DataError: If a row has another shape; the message names its id.
     """
+    layout = layout_of(benchmark, columns)
     parts = [pl.DataFrame(schema=ITEMS)]
     for part in frame.iter_slices(BATCH_ITEMS):
         source = SourceRows(part, columns, where, part[ID].to_list())
@@ -107,7 +72,7 @@ def rows_to_items(benchmark: Benchmark, config: str, frame: pl.DataFrame, column
             "person": cluster,
             "subset": _subsets(part, columns),
             "prompt": _prompts(source, user_turns=benchmark.user_turns),
-            **_responses(benchmark, source),
+            **layout.responses(benchmark, source),
             "profile": source.each(lambda row: parse_posts(row, columns.profile), columns.profile),
             "aspects": source.each(lambda row: parse_structs(row, columns.aspects, "aspect"), columns.aspects),
             "persona": source.each(lambda row: parse_persona(row, columns.persona), columns.persona),
@@ -160,46 +125,6 @@ def _prompts(source: SourceRows, *, user_turns: bool) -> pl.Series | list[Any]:
         message = pl.struct(role=pl.lit("system"), content=texts[-1])
         messages.insert(0, pl.when(texts[-1] != "").then(message))
     return source.frame.select(pl.concat_list(messages).list.drop_nulls()).to_series()
-
-
-def _responses(benchmark: Benchmark, source: SourceRows) -> dict[str, Any]:
-    """Return the names, texts and ranks of the responses, and the pairs to train on, as columns of `ITEMS`."""
-    columns, frame = source.columns, source.frame
-    empty: list[list[Any]] = [[]] * frame.height
-    if benchmark.prompts_only and benchmark.history is None:
-        return {"response_ids": empty, "responses": empty, "rank": empty}
-    labeled = columns.first is not None and columns.second is not None
-    sides = (columns.first, columns.second) if labeled else (columns.chosen, columns.rejected)
-    by_row = columns.responses or benchmark.credit or (benchmark.multiple_responses and not labeled)
-    texts = None if by_row else source.text(*sides)
-    if texts is None:
-        return _responses_by_row(benchmark, source, sides)
-    swapped, equal = pl.lit(value=False), pl.lit(value=False)
-    if labeled:
-        labels = frame.select(columns.labels).iter_rows()
-        better = pl.Series([benchmark.labels.majority(row) for row in labels], dtype=pl.Int64)
-        swapped, equal = pl.lit(better == SECOND), pl.lit(better == TIE)
-    first, second = texts
-    responses = pl.concat_list(
-        pl.when(swapped).then(second).otherwise(first), pl.when(swapped).then(first).otherwise(second)
-    )
-    ranks = pl.concat_list(pl.lit(1), pl.when(equal).then(1).otherwise(2))
-    return frame.select(pl.lit(["chosen", "rejected"]).alias("response_ids"), responses=responses, rank=ranks).to_dict()
-
-
-def _responses_by_row(benchmark: Benchmark, source: SourceRows, sides: Sequence[str | None]) -> dict[str, Any]:
-    columns = source.columns
-
-    def read(row: Row) -> tuple[Any, ...]:
-        names, texts, rank = parse_responses(
-            row, columns, benchmark.labels, several=benchmark.multiple_responses, in_place=bool(benchmark.credit)
-        )
-        return names, texts, rank, training_pairs(row, columns, names, rank), compared_pairs(row, columns, rank)
-
-    read_columns = (columns.responses, columns.right, columns.rank or "rank", columns.pairs, columns.compared)
-    rows = source.each(read, *sides, *columns.labels, *read_columns)
-    names = ("response_ids", "responses", "rank", "pairs", "compared")
-    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
 
 
 def _digests(items: pl.DataFrame) -> pl.Series:

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import polars as pl
 
+from pluralbench.data.fields import parse_changes
 from pluralbench.data.texts import ROLES
 from pluralbench.errors import DataError
 
@@ -57,16 +58,12 @@ def text_columns(frame: pl.DataFrame, named: Sequence[str], where: str) -> Field
         DataError: If a name has another form, a column is missing, or no column is known.
     """
     if named:
-        pairs = [name.partition("=") for name in named]
-        for name, (field, _, column) in zip(named, pairs, strict=True):
-            if field not in KNOWN_COLUMNS or not column:
-                raise DataError(
-                    f"`columns=[{name!r}]` does not have the form FIELD=COLUMN with FIELD one of "
-                    f"{', '.join(KNOWN_COLUMNS)}."
-                )
+        pairs = []
+        for field, column in parse_changes(named, KNOWN_COLUMNS):
             if column not in frame.columns:
                 raise DataError(f"{where} has no column `{column}`; it has {', '.join(frame.columns)}.")
-        return {field: [column for own, _, column in pairs if own == field] for field in KNOWN_COLUMNS}
+            pairs.append((field, column))
+        return {field: [column for own, column in pairs if own == field] for field in KNOWN_COLUMNS}
     names = [name for name in frame.columns if name.lower() not in NO_TEXTS]
     fields = {
         field: [name for name in names if re.fullmatch(pattern, name.lower())]

@@ -11,6 +11,7 @@ import polars as pl
 from pluralbench_measures.bootstrap import Array
 
 from pluralbench.data.benchmarks import Benchmark
+from pluralbench.data.decisions import DECISIONS, decide
 from pluralbench.data.published_scores import ItemScores, read_published
 from pluralbench.data.texts import LETTERS
 from pluralbench.errors import RunError
@@ -19,7 +20,6 @@ from pluralbench.evaluation.matching import match_items, scores_of_run
 from pluralbench.metrics import measure
 from pluralbench.metrics.accuracy import mean_over_all, overall_rule
 from pluralbench.metrics.credits import item_credits
-from pluralbench.results.decisions import DECISIONS, decide
 from pluralbench.results.evaluations import EvaluationRunConfig
 from pluralbench.results.runs import RUN_FILE, Run, load_run
 

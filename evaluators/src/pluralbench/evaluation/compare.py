@@ -14,6 +14,7 @@ from pluralbench_measures.paired import holm, interval_p_value
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.clusters import connected_groups
+from pluralbench.data.decisions import BASE, decisions_of
 from pluralbench.errors import RunError
 from pluralbench.metrics.accuracy import (
     Counts,
@@ -26,7 +27,6 @@ from pluralbench.metrics.accuracy import (
     resampled_accuracies,
 )
 from pluralbench.metrics.credits import COUNTED
-from pluralbench.results.decisions import BASE, decisions_of
 from pluralbench.results.evaluations import EvaluationRunConfig
 from pluralbench.results.metrics_frame import METRICS, PLACE, Place
 from pluralbench.results.names import row_names

@@ -12,13 +12,13 @@ from pluralbench_rewards.judge import Judge
 from pluralbench_rewards.judge_prompts import prompts_digest
 
 from pluralbench.config import DataConfig, JudgeConfig, PersonaJudgeConfig, Profile, PromptConfig, SynthesizeConfig
+from pluralbench.data.decisions import decisions_of
 from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.judged_items import SIDES, JudgeContexts, JudgeVerdicts, check_protocol, judge_items
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark, run_directory
 from pluralbench.evaluation.models import resolve_chat_model
 from pluralbench.evaluation.timing import stopwatch
 from pluralbench.evaluation.verdicts import TokenUsage, export_calls, judge_result
-from pluralbench.results.decisions import decisions_of
 from pluralbench.results.evaluations import JudgeResult, JudgeRunConfig
 from pluralbench.results.metrics_frame import Place, metrics_frame
 from pluralbench.results.runs import LEDGER_FILE, Run, load_run, write_run

@@ -14,12 +14,12 @@ from pluralbench_rewards.judge import Comparison, Judge, scores_of
 from pluralbench_runs import rng_for
 
 from pluralbench.config import JudgeConfig, Orders, Vote
+from pluralbench.data.column_types import schema_of
+from pluralbench.data.decisions import BASE, JUDGED, decide, lists_pairs, score_items
 from pluralbench.data.prompts import judge_context, language_context
 from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.loading import LoadedBenchmark
 from pluralbench.evaluation.verdicts import CHANGED, INVALID, Columns, combined_verdict, record_replies, signed_vote
-from pluralbench.results.columns import schema_of
-from pluralbench.results.decisions import BASE, JUDGED, decide, lists_pairs, score_items
 
 SIDES: Columns = (("verdict_chosen_first", "calls_chosen_first"), ("verdict_rejected_first", "calls_rejected_first"))
 VERDICTS = {

@@ -4,10 +4,10 @@ from typing import Any
 
 import polars as pl
 
+from pluralbench.data.decisions import decisions_of, responses_by_item
 from pluralbench.data.published_scores import ITEM_SCORES, SIDES, ItemScores
 from pluralbench.data.texts import first_ids
 from pluralbench.errors import RunError
-from pluralbench.results.decisions import decisions_of, responses_by_item
 from pluralbench.results.runs import Run
 
 

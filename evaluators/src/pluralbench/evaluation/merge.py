@@ -15,6 +15,7 @@ from pluralbench_calls import read_ledger, working_ledger
 from pluralbench_rewards import ModelRecord, Work, sum_work
 from pluralbench_runs import FrozenModel, Output, describe_difference, plural
 
+from pluralbench.data.decisions import decisions_of
 from pluralbench.data.persona_items import PersonaItemSet
 from pluralbench.data.shards import Shard, parse_shard
 from pluralbench.data.texts import first_ids
@@ -24,7 +25,6 @@ from pluralbench.evaluation.loading import run_directory
 from pluralbench.evaluation.personas import compute_persona_metrics, draw_run_items, without_persona
 from pluralbench.evaluation.score import count_within_tolerance
 from pluralbench.metrics import measure
-from pluralbench.results.decisions import decisions_of
 from pluralbench.results.evaluations import (
     EvaluationResult,
     EvaluationRunConfig,

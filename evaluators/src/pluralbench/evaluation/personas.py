@@ -22,6 +22,7 @@ from pluralbench_tables import csv_text
 
 from pluralbench.config import PersonaDataConfig, PersonaJudgeConfig, Setting, Variables
 from pluralbench.data.benchmarks import PERSONA_JUDGE, known_benchmarks
+from pluralbench.data.decisions import JUDGED_PERSONAS
 from pluralbench.data.persona_items import TIE, PersonaItemSet, SampledItems, load_personas, sample_items
 from pluralbench.data.persona_prompts import VERSION, persona_digest, persona_messages, persona_sentences, reply_schema
 from pluralbench.data.shards import Shard, parse_shard
@@ -42,7 +43,6 @@ from pluralbench.evaluation.verdicts import (
     record_replies,
 )
 from pluralbench.metrics import measure_personas
-from pluralbench.results.decisions import JUDGED_PERSONAS
 from pluralbench.results.evaluations import PersonaJudgeResult, PersonaJudgeRunConfig, WithoutPersona
 from pluralbench.results.metrics_frame import metrics_frame
 from pluralbench.results.record import DataRecord

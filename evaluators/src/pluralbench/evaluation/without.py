@@ -8,9 +8,9 @@ import polars as pl
 from pluralbench_release import read_tables
 from pluralbench_runs import one_line, plural
 
+from pluralbench.data.decisions import decisions_of
 from pluralbench.errors import RunError
 from pluralbench.metrics import measure
-from pluralbench.results.decisions import decisions_of
 from pluralbench.results.evaluations import PersonaJudgeRunConfig
 from pluralbench.results.metrics_frame import metrics_frame
 from pluralbench.results.runs import Run

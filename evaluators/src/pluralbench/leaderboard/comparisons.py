@@ -13,8 +13,8 @@ from pluralbench.evaluation.reloading import OtherPrompts, RunData, check_prompt
 from pluralbench.leaderboard.findings import Finding
 from pluralbench.leaderboard.reproduction import Reproduced
 from pluralbench.metrics.references import REFERENCES
-from pluralbench.results.decisions import item_columns
 from pluralbench.results.evaluations import JudgeRunConfig, PersonaJudgeRunConfig, ScoreRunConfig
+from pluralbench.results.item_rows import item_columns
 from pluralbench.results.metrics_frame import PLACE
 from pluralbench.results.runs import ITEMS_FILE, LEDGER_FILE, METRICS_FILE, RUN_FILE, Run
 
@@ -34,7 +34,7 @@ OF_THE_PLACE = {"title", "location", "revision", "license", "reference", "ignore
 SAMPLING = ("temperature", "top_p", "max_tokens")
 """Settings of a judge that are also those of its requests."""
 
-NOT_RULES = {"columns", "sample", "sections", "strata", "train_split"}
+NOT_RULES = {"columns", "required", "sample", "sections", "strata", "train_split"}
 """Fields of a benchmark's description that change no number, follow from the items, or are compared separately."""
 
 

@@ -18,6 +18,7 @@ from pluralbench_rewards import Scored
 from pluralbench_rewards.judge import Judge
 from pluralbench_rewards.judge_prompts import prompts_digest
 
+from pluralbench.data.decisions import decide, decisions_of, score_items
 from pluralbench.data.persona_items import SampledItems
 from pluralbench.data.persona_prompts import persona_digest
 from pluralbench.downstream.curves import curve_numbers, level_numbers
@@ -36,7 +37,6 @@ from pluralbench.evaluation.score import result_of_scores
 from pluralbench.evaluation.verdicts import usage_of
 from pluralbench.metrics import measure
 from pluralbench.metrics.personalize import method_numbers
-from pluralbench.results.decisions import check_items, decide, decisions_of, score_items
 from pluralbench.results.downstream import START, BestOfNRunConfig
 from pluralbench.results.evaluations import (
     EvaluationResult,
@@ -45,6 +45,7 @@ from pluralbench.results.evaluations import (
     PersonaJudgeRunConfig,
     ScoreResult,
 )
+from pluralbench.results.item_rows import check_items
 from pluralbench.results.metrics_frame import metrics_frame
 from pluralbench.results.personalize import PersonalizeRunConfig
 from pluralbench.results.record import CostRecord

@@ -29,7 +29,7 @@ def measure(
 
     Args:
         benchmark: Description of the benchmark.
-        decisions: Decisions as `pluralbench.results.decisions.decide` returns them. A judge that compares responses
+        decisions: Decisions as `pluralbench.data.decisions.decide` returns them. A judge that compares responses
             adds `verdict_chosen_first` and `verdict_rejected_first`; see `metrics.position`.
         items: Items of the benchmark, for the baselines; see `metrics.references`. Default: no baselines.
         responses: Rows of `items.parquet`, for metrics of all responses; see `metrics.responses`. Default: without.

@@ -19,8 +19,8 @@ from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, mea
 from pluralbench_measures.intervals import Perturbed, Strata, perturb
 
 from pluralbench.data.benchmarks import Benchmark
+from pluralbench.data.decisions import OUTCOMES
 from pluralbench.metrics.credits import COUNTED, PHRASES, item_credits, valid_credits
-from pluralbench.results.decisions import OUTCOMES
 from pluralbench.results.metrics_frame import Numbers, Place
 
 PLURALS = {"win": "wins", "loss": "losses", "tie": "ties"}
@@ -279,22 +279,6 @@ def _number(
     """`clustered`: source of the number of clusters, if not `source`."""
     places = [leaf for leaves in strata for leaf in leaves]
     return ResampledAccuracy(place, values, strata, source.decisions(places), (clustered or source).clusters(places))
-
-
-def stratum_weights(benchmark: Benchmark, leaves: Sequence[Leaf], items: Sequence[int]) -> Array:
-    """Return the weight of each leaf in the overall number: the number if only the decisions of that leaf are right.
-
-    Args:
-        benchmark: The benchmark.
-        leaves: All leaves.
-        items: Number of items of each leaf.
-
-    Returns:
-        The weights, which add up to 1; NaN if the benchmark has no overall number on these leaves. Shape (leaves,).
-    """
-    counts = np.tile(np.asarray(items, np.float64), (len(leaves), 1))
-    right = Resampled(counts * np.eye(len(leaves)), counts, np.ones((1, len(leaves)), np.bool_))
-    return resampled_accuracies(benchmark, leaves, dict.fromkeys(("decisions", "pairs", "exact"), right))[0].values
 
 
 def separate_strata(places: Iterable[int]) -> list[list[int]]:

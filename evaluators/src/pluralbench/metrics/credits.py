@@ -54,7 +54,7 @@ def item_credits(benchmark: Benchmark, decisions: pl.DataFrame) -> pl.DataFrame:
 
     Args:
         benchmark: Description of the benchmark.
-        decisions: Decisions as `pluralbench.results.decisions.decide` returns them.
+        decisions: Decisions as `pluralbench.data.decisions.decide` returns them.
 
     Returns:
         The columns `config`, `subset`, `id`, `cluster` and `credit`.

@@ -12,6 +12,7 @@ import polars as pl
 from pluralbench_measures.bootstrap import Estimate, Resampled, Sums
 
 from pluralbench.data.benchmarks import Benchmark
+from pluralbench.data.decisions import decide
 from pluralbench.metrics.accuracy import (
     accuracy_estimates,
     count,
@@ -22,7 +23,6 @@ from pluralbench.metrics.accuracy import (
 )
 from pluralbench.metrics.credits import chance_credits
 from pluralbench.metrics.languages import language_accuracies
-from pluralbench.results.decisions import decide
 from pluralbench.results.metrics_frame import Numbers
 
 COIN, LONGER, SHORTER = REFERENCES = ("coin", "longer", "shorter")

@@ -38,7 +38,7 @@ def response_numbers(benchmark: Benchmark, decisions: pl.DataFrame, responses: p
 
     Args:
         benchmark: Description of the benchmark.
-        decisions: Decisions as `pluralbench.results.decisions.decide` returns them.
+        decisions: Decisions as `pluralbench.data.decisions.decide` returns them.
         responses: Rows of `items.parquet`, one per response with `rank` and `score`. Default: without best of k.
     """
     ours = pl.col("config").is_in(sorted(benchmark.outside_overall)).not_()

@@ -17,7 +17,7 @@ score: `unpaired` counts it.
 import numpy as np
 import polars as pl
 
-from pluralbench.data.right_and_wrong import twin_of
+from pluralbench.data.rules import twin_of
 
 KEYS = ("config", "subset")
 

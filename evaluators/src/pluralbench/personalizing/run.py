@@ -14,6 +14,7 @@ from pluralbench_rewards import ScoringConfig, model_digest
 from pluralbench_runs import FrozenModel, Output, log_status, plural, write_text
 
 from pluralbench.config import DataConfig, PersonalizeConfig, PromptConfig, as_data_config
+from pluralbench.data.decisions import decide
 from pluralbench.errors import DataError
 from pluralbench.evaluation.folders import file_name, run_folder
 from pluralbench.evaluation.loading import run_directory
@@ -35,7 +36,6 @@ from pluralbench.personalizing.users import (
 )
 from pluralbench.reports.figures.personalize import draw_personalized
 from pluralbench.reports.personalize import page
-from pluralbench.results.decisions import decide
 from pluralbench.results.metrics_frame import metrics_frame
 from pluralbench.results.personalize import (
     EMBEDDINGS_FOLDER,

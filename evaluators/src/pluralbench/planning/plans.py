@@ -16,6 +16,7 @@ from pluralbench_runs import Output
 from pluralbench_tables import parse_json, read_text
 
 from pluralbench.config import AspectMatchingConfig, DataConfig, PlanConfig, as_data_config
+from pluralbench.data.column_types import schema_of
 from pluralbench.downstream.candidates import Policy, answer_fields, resolve_policy
 from pluralbench.errors import DataError, EvaluationError
 from pluralbench.evaluation.folders import file_name, run_folder
@@ -32,7 +33,6 @@ from pluralbench.planning.aspects import (
     word_similarity,
 )
 from pluralbench.planning.prompts import item_fingerprints, load_planner_items, planner_prompts
-from pluralbench.results.columns import schema_of
 from pluralbench.results.metrics_frame import metrics_frame
 from pluralbench.results.plans import PLANS_FILE, PlanResult, PlanRunConfig
 from pluralbench.results.runs import LEDGER_FILE, Plans, load_run, write_run

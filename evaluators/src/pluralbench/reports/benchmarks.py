@@ -7,7 +7,8 @@ from typing import Any
 
 from pluralbench_release.tables import HUB_REPOSITORY
 
-from pluralbench.data.benchmarks import Benchmark, BenchmarkEntry
+from pluralbench.data.benchmarks import BenchmarkEntry
+from pluralbench.data.layouts import layout_of
 from pluralbench.data.suites import Suite
 from pluralbench.metrics.accuracy import overall_rule
 
@@ -27,14 +28,14 @@ def benchmark_rows(benchmarks: Mapping[str, BenchmarkEntry]) -> list[Row]:
             "name": name,
             "title": described.title,
             "items": described.card.items,
-            "unit": _unit(described),
+            "unit": layout_of(described).unit,
             # Patterns of subsets stand for the subsets, which only the items show.
             "overall": overall_rule(described.fit_to([*described.section_of, *chain(*described.groups.values())])),
             "license": described.card.license,
             "hub": None if _is_here(described.data) else described.data,
             "source": described.data if _is_here(described.data) else described.card.source,
             "data": described.card.accepts,
-            "verbs": _verbs(described),
+            "verbs": [*layout_of(described).commands],
         }
         for name, described in benchmarks.items()
     ]
@@ -44,23 +45,6 @@ def _is_here(location: str | None) -> bool:
     """Whether data are a file or folder, and not a repository on the Hub (ORG/NAME)."""
     name = str(location).partition("@")[0]
     return location is not None and (Path(location).exists() or HUB_REPOSITORY.fullmatch(name) is None)
-
-
-def _unit(benchmark: Benchmark) -> str:
-    if benchmark.prompts_only or benchmark.persona_items:
-        return "prompts" if benchmark.prompts_only else "choices of a person"
-    if "second-on-ties" in benchmark.credit.values():
-        return "pairs"
-    if benchmark.multiple_responses or benchmark.columns.right:
-        return "prompts with right and wrong responses"
-    return "rankings" if benchmark.is_ranking else "pairs"
-
-
-def _verbs(benchmark: Benchmark) -> list[str]:
-    if benchmark.persona_items:
-        return ["judge-personas"]
-    sampling = ["best-of-n", "optimize"]
-    return sampling if benchmark.prompts_only else ["score", "judge", "train", *sampling]
 
 
 def benchmark_lines(row: Row) -> Iterator[str]:

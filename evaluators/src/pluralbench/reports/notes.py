@@ -12,6 +12,7 @@ from pluralbench_runs import plural
 from pluralbench_runs.console import clean
 
 from pluralbench.data.benchmarks import Benchmark
+from pluralbench.data.decisions import decisions_of
 from pluralbench.data.fields import FurtherMetric
 from pluralbench.metrics.calibration import scores_log_odds
 from pluralbench.metrics.credits import TIES_COUNT
@@ -20,7 +21,6 @@ from pluralbench.reports.costs import cost_summary
 from pluralbench.reports.data_notes import NAMED
 from pluralbench.reports.layout import shortened
 from pluralbench.reports.sheets import Row, Sheet
-from pluralbench.results.decisions import decisions_of
 from pluralbench.results.evaluations import PersonaJudgeResult
 from pluralbench.results.numbers import DASH, three_digits, with_interval
 from pluralbench.results.runs import Run

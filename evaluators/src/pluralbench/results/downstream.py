@@ -9,7 +9,7 @@ from pluralbench_runs import FrozenModel, Seed
 from pydantic import Field
 
 from pluralbench.config import OutcomeConfig, SamplingConfig
-from pluralbench.results.columns import schema_of
+from pluralbench.data.column_types import schema_of
 from pluralbench.results.record import (
     BenchmarkRecord,
     DataRecord,

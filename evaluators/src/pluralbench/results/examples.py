@@ -5,7 +5,6 @@ A run contains no texts. They are read from its data again, and each is checked 
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,19 +15,20 @@ from pluralbench_runs import plural
 from pluralbench_runs.console import sanitize
 
 from pluralbench.config import DataConfig
+from pluralbench.data.column_types import CALLS
+from pluralbench.data.decisions import decisions_of
 from pluralbench.data.items import Items, load_items
+from pluralbench.data.layouts import layout_of
+from pluralbench.data.layouts.persona_options import context_messages
+from pluralbench.data.layouts.shown import Replies, Row
 from pluralbench.data.persona_items import PersonaItemSet, load_personas
-from pluralbench.data.persona_prompts import persona_sentences
 from pluralbench.errors import DataError, RunError
 from pluralbench.metrics.credits import item_credits
 from pluralbench.metrics.languages import ARE_LABELS, with_english_outcomes
-from pluralbench.results.columns import CALLS
-from pluralbench.results.decisions import decisions_of
 from pluralbench.results.runs import LEDGER_FILE, Downstream, Run
 
 KEYS = ["config", "id", "digest"]
 Key = tuple[str, str, str]
-Row = dict[str, Any]
 USER_CONTEXT = {
     "none": "The model read no user context.",
     "raw": "The model read the first {size} posts of the user.",
@@ -149,7 +149,6 @@ def examples(run: Run, keys: Sequence[Key], texts: ItemTexts) -> list[Row]:
         for frame in (selected_rows, decisions_of(selected_rows))
     )
     replies = _replies(run, [rows[key] for key in keys])
-    make = _persona_example if run.verb == "judge-personas" else _example
     decisions = decisions_of(run.items)
     english = with_english_outcomes(run.config.benchmark.description, decisions)
     in_english: dict[Key, str] = {row[:3]: row[3] for row in english.select(*KEYS, "outcome_english").iter_rows()}
@@ -157,7 +156,7 @@ def examples(run: Run, keys: Sequence[Key], texts: ItemTexts) -> list[Row]:
     parts = credited.group_by("config", "id", "subset").agg(pl.col("credit").mean())
     credits_by_item: dict[tuple[Any, ...], float] = {row[:3]: row[3] for row in parts.iter_rows()}
     return [
-        make(run, texts.items[key[1:]], rows[key], decided[key], replies)
+        _example(run, texts.items[key[1:]], rows[key], decided[key], replies)
         | {"credit": credits_by_item.get((*key[:2], decided[key]["subset"][0]))}
         | ({"english": in_english[key]} if key in in_english else {})
         for key in keys
@@ -166,10 +165,7 @@ def examples(run: Run, keys: Sequence[Key], texts: ItemTexts) -> list[Row]:
 
 def messages_of(item: Row) -> list[dict[str, str]]:
     """Return the messages of an item of `ItemTexts`; an item of the persona judge may have none."""
-    if "prompt" in item:
-        messages: list[dict[str, str]] = item["prompt"]
-        return messages
-    return [{"role": "user", "content": item["context"]}] if item["context"].strip() else []
+    return context_messages(item) if "context" in item else list(item["prompt"])
 
 
 def question_of(messages: Sequence[Mapping[str, str]], limit: int) -> str:
@@ -234,7 +230,7 @@ def _at(location: str, revision: str | None) -> str:
     return location if revision is None else f"{location}@{revision}"
 
 
-def _replies(run: Run, parts: Iterable[pl.DataFrame]) -> dict[str, Row]:
+def _replies(run: Run, parts: Iterable[pl.DataFrame]) -> Replies:
     """Return the replies of the calls in these rows, by key."""
     keys = {
         key
@@ -250,55 +246,19 @@ def _replies(run: Run, parts: Iterable[pl.DataFrame]) -> dict[str, Row]:
     return {row["key"]: {"outcome": row["outcome"], "text": row["text"]} for row in calls.iter_rows(named=True)}
 
 
-def _replies_in(row: Mapping[str, Any], column: str, replies: Mapping[str, Row]) -> dict[str, Any]:
-    """Return the replies of a column of calls, if the row has any."""
-    return {"replies": [replies[key] for key in row[column]]} if row.get(column) else {}
-
-
-def _common(item: Row, decided: pl.DataFrame) -> Row:
-    first = decided.row(0, named=True)
-    outcomes = Counter(decided["outcome"])
-    return {"config": first["config"], "id": item["id"], "subset": first["subset"], "outcomes": dict(outcomes)}
-
-
-def _example(run: Run, item: Row, rows: pl.DataFrame, decided: pl.DataFrame, replies: Mapping[str, Row]) -> Row:
-    responses = zip(item["response_ids"], item["rank"], item["responses"], strict=True)
-    answers = [
-        {"name": name, "rank": rank, "text": text} | _score_of(rows, name, place, replies)
-        for place, (name, rank, text) in enumerate(responses)
-    ]
-    return _common(item, decided) | {
-        "prompt": item["prompt"],
-        "person": _person(run, item),
-        "answers": answers,
-        "decisions": [_decision(row, replies) for row in decided.iter_rows(named=True)],
+def _example(run: Run, item: Row, rows: pl.DataFrame, decisions: pl.DataFrame, replies: Replies) -> Row:
+    layout = layout_of(run.config.benchmark.description)
+    shown = layout.show(item, rows, decisions, replies, run.config.judge_setting("variables"))
+    return {
+        "config": decisions["config"][0],
+        "id": item["id"],
+        "subset": decisions["subset"][0],
+        "outcomes": dict(Counter(decisions["outcome"])),
+        "prompt": shown.prompt,
+        "person": _person(run, item) if shown.person is None else shown.person,
+        "answers": shown.answers,
+        "decisions": shown.decisions,
     }
-
-
-def _score_of(rows: pl.DataFrame, name: str, place: int, replies: Mapping[str, Row]) -> Row:
-    """Return the score of a response, its number in the list that a judge saw, and the replies behind the score."""
-    if "response" in rows.columns:
-        row = rows.row(place, named=True)
-        position = {"position": row["position"]} if row.get("position") is not None else {}
-        return {"score": _finite(row["score"])} | position | _replies_in(row, "calls", replies)
-    row = rows.row(0, named=True)
-    score = {"score": _finite(row[f"score_{name}"])} if f"score_{name}" in row else {}
-    return score | _replies_in(row, f"calls_{name}", replies)
-
-
-def _finite(score: float | None) -> float | None:
-    return score if score is not None and isfinite(score) else None
-
-
-def _decision(row: Row, replies: Mapping[str, Row]) -> Row:
-    """Return the decision on a pair: its margin, or the verdict in each order."""
-    columns = ("chosen", "rejected", "outcome", "margin", "verdict", "reason")
-    orders = [
-        {"first": row[side], "verdict": row[f"verdict_{side}_first"]} | _replies_in(row, f"calls_{side}_first", replies)
-        for side in ("chosen", "rejected")
-        if row.get(f"verdict_{side}_first") is not None
-    ]
-    return {name: row[name] for name in columns if row.get(name) is not None} | ({"orders": orders} if orders else {})
 
 
 def _person(run: Run, item: Row) -> Row:
@@ -319,22 +279,3 @@ def _data_sentence(run: Run, item: Row) -> str:
     parts = [f"{plural(pairs, 'earlier decision')} of the user"] if pairs else []
     parts += ["the user's persona"] if run.config.prompt.profile == "raw" and item["persona"] else []
     return AS_DATA.format(" and ".join(parts)) if parts and run.result.model.kind not in TEXT_KINDS else ""
-
-
-def _persona_example(run: Run, item: Row, rows: pl.DataFrame, decided: pl.DataFrame, replies: Mapping[str, Row]) -> Row:
-    row = rows.row(0, named=True)
-    columns = ("outcome", "truth", "verdict", "certainty", "reason")
-    orders = [
-        {"first": first, "verdict": row[letter]} | _replies_in(row, calls, replies)
-        for first, letter, calls in (("A", "choice", "calls"), ("B", "choice_swapped", "calls_swapped"))
-        if row[letter] is not None
-    ]
-    variables = run.config.judge_setting("variables")
-    shown = persona_sentences(item, variables or "all")
-    hidden = [entry["sentence"] for entry in item["persona"] if entry["sentence"] and entry["sentence"] not in shown]
-    return _common(item, decided) | {
-        "prompt": messages_of(item),
-        "person": {"context": f"The judge read these variables: {variables}.", "persona": shown, "withheld": hidden},
-        "answers": [{"name": side, "text": item[f"option_{side.lower()}"]} for side in ("A", "B")],
-        "decisions": [{name: row[name] for name in columns if row[name] is not None} | {"orders": orders}],
-    }

@@ -76,8 +76,8 @@ from pluralbench_measures.bootstrap import Estimate
 from pluralbench_runs import FrozenModel
 from pydantic import ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
+from pluralbench.data.column_types import schema_of
 from pluralbench.errors import RunError
-from pluralbench.results.columns import schema_of
 from pluralbench.results.summary import COUNTS
 
 METRICS_SCHEMA: Literal["urn:pluralbench:metrics:1"] = "urn:pluralbench:metrics:1"

@@ -8,7 +8,7 @@ from pluralbench_runs import FrozenModel, Seed
 from pydantic import Field
 
 from pluralbench.config import PersonalizeConfig
-from pluralbench.results.columns import schema_of
+from pluralbench.data.column_types import schema_of
 from pluralbench.results.record import BenchmarkRecord, DataRecord, PromptRecord, RunConfig, RunResult
 
 MODELS_FOLDER, EMBEDDINGS_FOLDER, FIGURES_FOLDER, PAGE_FILE = "models", "embeddings", "figures", "report.md"

@@ -1,6 +1,5 @@
 """Records common to runs of all verbs: benchmark, data, prompt, cost and provenance."""
 
-import operator
 import platform
 import subprocess
 import sys
@@ -144,7 +143,7 @@ class DataRecord(FrozenModel):
     items_seed: Seed = 0
     clusters: Clusters | None = None
     history: EarlierRecord | None = None
-    left_out: dict[str, int] = Field(default_factory=dict, exclude_if=operator.not_)
+    left_out: dict[str, int] = Field(default_factory=dict)
     shard: str | None = None
 
 

@@ -17,7 +17,6 @@ from pydantic import ConfigDict, Discriminator, Field, TypeAdapter, ValidationEr
 from typing_extensions import TypeVar as TypeVarWithDefault
 
 from pluralbench.errors import RunError
-from pluralbench.results.decisions import cast_columns, check_items
 from pluralbench.results.downstream import (
     FRAMES,
     START,
@@ -36,6 +35,7 @@ from pluralbench.results.evaluations import (
     ScoreResult,
     ScoreRunConfig,
 )
+from pluralbench.results.item_rows import cast_columns, check_items
 from pluralbench.results.metrics_frame import (
     NUMBERS,
     MetricsFile,

@@ -17,11 +17,11 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 from pluralbench_runs.console import clean, sanitize
 
+from pluralbench.data.decisions import decisions_of
 from pluralbench.errors import DataError
 from pluralbench.reports.html.components import block, browser
 from pluralbench.reports.items import OUTCOMES, answer_name, cut, picked
 from pluralbench.reports.sheets import Sheet
-from pluralbench.results.decisions import decisions_of
 from pluralbench.results.examples import (
     KEYS,
     MOVED,

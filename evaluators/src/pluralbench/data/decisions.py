@@ -1,6 +1,6 @@
 """Decisions from scores and verdicts: one row per pair of responses that the benchmark ranks differently."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from math import isfinite
 from typing import Any
@@ -12,9 +12,7 @@ from pluralbench_measures.rankings import pairs_of
 from pluralbench_rewards import Scored
 
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench.errors import RunError
-from pluralbench.results.columns import schema_of
-from pluralbench.results.evaluations import EvaluationRunConfig
+from pluralbench.data.column_types import schema_of
 
 OUTCOMES = ("win", "loss", "tie", "invalid", "dropped", "equal")
 """Outcomes of a pair. invalid: a score is not a finite number, or no verdict could be parsed. dropped: the item is too
@@ -23,16 +21,11 @@ long. equal: the benchmark calls the responses equally good, so no outcome is ri
 BASE = ("config", "id", "cluster", "subset", "digest")
 """Columns that a decision takes from its item."""
 
-FILLED = ("config", "id", "cluster", "digest", "outcome")
-"""Columns without empty values in every run."""
-
 DECISIONS = schema_of(*BASE[:-1], "chosen", "rejected", "outcome", "margin", "truncated", "digest")
 _VERDICTS = ("verdict", "verdict_chosen_first", "verdict_rejected_first", "attempts", "reason")
 JUDGED = schema_of(*DECISIONS, *_VERDICTS, "calls_chosen_first", "calls_rejected_first")
 _ANSWERS = ("task", "row", "user", "truth", "answer", "certainty", "verdict", "choice", "choice_swapped")
 JUDGED_PERSONAS = schema_of(*DECISIONS, *_ANSWERS, "sentences", "attempts", "reason", "calls", "calls_swapped")
-PAIRED = schema_of(*BASE, "truncated", "outcome", "margin")
-RANKED = schema_of(*BASE, "response", "rank", "score", "tokens_cut", "outcome")
 _LENGTH = ("truncated", "tokens_cut", "reason")
 SCORED_PAIRED = (*BASE, "score_chosen", "score_rejected", "tokens_chosen", "tokens_rejected", *_LENGTH)
 SCORED_RANKED = (*BASE, "response", "rank", "score", "tokens", *_LENGTH, "outcome")
@@ -173,85 +166,6 @@ def _compared_names(items: pl.DataFrame) -> pl.Series:
 def _own(column: pl.Series) -> pl.Series:
     """Return a column of the items, untyped if it has no value, as in a run's items."""
     return column if column.null_count() < len(column) else pl.Series(column.name, [None] * len(column))
-
-
-def item_columns(config: EvaluationRunConfig) -> pl.Schema:
-    """Return the columns of `items.parquet` of a run, with their types."""
-    protocol = config.judge_setting("protocol")
-    if config.verb == "judge-personas":
-        return JUDGED_PERSONAS
-    if protocol == "pairwise":
-        return JUDGED
-    ranked = config.benchmark.description.is_ranking
-    names = SCORED_RANKED if ranked else (*SCORED_PAIRED, "outcome", "margin")
-    calls = ("calls",) if ranked else ("calls_chosen", "calls_rejected")
-    position = ("position",) if protocol == "listwise" else ()
-    compared = ("compared",) if config.benchmark.description.columns.compared is not None else ()
-    return schema_of(*names, *compared, *position, *(() if protocol is None else calls))
-
-
-def check_items(items: pl.DataFrame, config: EvaluationRunConfig, where: str = "The items") -> pl.DataFrame:
-    """Check the frame of `items.parquet`, and cast its columns to the types of `item_columns`.
-
-    A row is a pair with `outcome` and `margin`, or, for rankings, a response with `rank` and `score`, plus the columns
-    of a judge. A judge's calls, its verdicts by order, and the scores behind a margin may be missing.
-
-    Args:
-        items: The frame.
-        config: Config of the run.
-        where: Name of the frame, for error messages.
-
-    Raises:
-        RunError: A column is missing or has another type, a required value is empty, an outcome or a margin is not
-            valid, the rows of an item differ in what it has once, or there are no rows.
-    """
-    kinds = DECISIONS | item_columns(config)
-    judged = [name for name in kinds if not name.startswith(("calls", "verdict_"))]
-    needed = judged if "verdict" in kinds else [*RANKED] if "response" in items.columns else [*PAIRED]
-    items = cast_columns(items, RANKED | PAIRED | kinds | schema_of("compared"), where, needed)
-    if items.is_empty() and config.data.shard is None:
-        raise RunError(f"{where}: the table has no rows.")
-    for name in (*FILLED, *(("response", "rank") if "rank" in needed else ())):
-        if items[name].has_nulls():
-            raise RunError(f"{where}: the column `{name}` is empty in some rows.")
-    # A choice that was a tie rejects no option.
-    for name in ("chosen",) if "choice" in kinds else ("chosen", "rejected"):
-        if name in items.columns and items.filter(pl.col("outcome") != "equal")[name].has_nulls():
-            raise RunError(f"{where}: the column `{name}` is empty in some rows that are not equal.")
-    if "margin" in items.columns and not items["margin"].drop_nulls().is_finite().all():
-        raise RunError(f"{where}: a margin is not a finite number.")
-    of_items = items.select(BASE).unique(maintain_order=True)
-    mixed = of_items.filter(of_items.select("config", "id").is_duplicated())["id"]
-    if len(mixed):
-        raise RunError(f"{where}: the rows of id {mixed[0]} differ in cluster, subset or digest.")
-    known = (*OUTCOMES, SCORED) if "rank" in needed else OUTCOMES
-    unknown = items.filter(~pl.col("outcome").is_in(known))["outcome"]
-    if len(unknown):
-        raise RunError(f"{where}: the outcome {unknown[0]!r} is not one of {', '.join(known)}.")
-    return items
-
-
-def cast_columns(frame: pl.DataFrame, kinds: Mapping[str, Any], where: str, needed: Iterable[str]) -> pl.DataFrame:
-    """Cast the columns without values, which have no type in a file, and check the others.
-
-    Args:
-        frame: The frame.
-        kinds: Types of the columns.
-        where: Name of the frame, for error messages.
-        needed: Names of the required columns.
-
-    Raises:
-        RunError: A required column is missing, or a column has another type.
-    """
-    missing = next((name for name in needed if name not in frame.columns), None)
-    if missing is not None:
-        raise RunError(
-            f"{where}: the column `{missing}` is missing; the columns are {', '.join(frame.columns) or 'none'}."
-        )
-    for name, kind in kinds.items():
-        if frame.schema.get(name, kind) not in (kind, pl.Null()):
-            raise RunError(f"{where}: the column `{name}` is of type {frame.schema[name]}, not {kind}.")
-    return frame.cast({name: kinds[name] for name, kind in frame.schema.items() if kind == pl.Null() and name in kinds})
 
 
 def decisions_of(items: pl.DataFrame) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""Checks of items whose responses are right or wrong."""
+"""Checks of what the rules and metrics of a benchmark require of its items."""
 
 import re
 
@@ -14,26 +14,18 @@ TWIN = re.compile("(ref|tied):(.+)")
 KINDS = ("ref", "tied")
 
 
-def check_right_and_wrong(benchmark: Benchmark, items: pl.DataFrame, where: str, *, complete: bool) -> None:
-    """Check that each item has a right and a wrong response, and each prompt of Ties its twin.
+def check_rules(benchmark: Benchmark, items: pl.DataFrame, where: str, *, complete: bool) -> None:
+    """Check that items of a style matrix have one response of each style, and each prompt of Ties its twin.
 
     Args:
-        benchmark: The benchmark; without a rule of `credit` there is nothing to check.
+        benchmark: The benchmark.
         items: The items of a table.
         where: Name of the table in errors.
         complete: Whether these are all items of the table.
 
     Raises:
-        DataError: If an item has no right or no wrong response, no twin, or not one response of each style.
+        DataError: If an item has no twin, or not one response of each style.
     """
-    if benchmark.columns.right is not None:
-        for rank, kind in ((1, "right"), (2, "wrong")):
-            without = items.filter(~pl.col("rank").list.contains(rank))["id"].to_list()
-            if without:
-                raise DataError(
-                    f"{where} has {plural(len(without), 'item')} without a {kind} response (ids "
-                    f"{first_ids(without)}); add one, or remove the item."
-                )
     if "style-matrix" in benchmark.metrics:
         right, wrong = (pl.col("rank").list.count_matches(rank) for rank in (1, 2))
         uneven = items.filter(right != wrong)["id"].to_list()

@@ -1,0 +1,24 @@
+"""Layouts of items. A table has the first layout that fits its benchmark and its columns."""
+
+from pluralbench.data.benchmarks import Benchmark
+from pluralbench.data.fields import Columns
+from pluralbench.data.layouts.labeled_pairs import LABELED_PAIRS
+from pluralbench.data.layouts.layout import Layout
+from pluralbench.data.layouts.pairs import PAIRS
+from pluralbench.data.layouts.persona_options import PERSONA_OPTIONS
+from pluralbench.data.layouts.prompts import PROMPTS
+from pluralbench.data.layouts.rankings import RANKINGS
+from pluralbench.data.layouts.response_lists import RESPONSE_LISTS
+from pluralbench.data.layouts.right_and_wrong import RIGHT_AND_WRONG
+
+LAYOUTS = (PROMPTS, PERSONA_OPTIONS, RANKINGS, LABELED_PAIRS, PAIRS, RESPONSE_LISTS, RIGHT_AND_WRONG)
+
+
+def layout_of(benchmark: Benchmark, columns: Columns | None = None) -> Layout:
+    """Return the layout of a benchmark's items.
+
+    Args:
+        benchmark: Description of the benchmark.
+        columns: Columns of one of its tables. Default: those of most tables.
+    """
+    return next(layout for layout in LAYOUTS if layout.fits(benchmark, columns or benchmark.columns))

@@ -1,0 +1,97 @@
+"""What a layout is: a shape of items, with the columns that it needs and how rows of a table become items."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from pluralbench.data.benchmarks import Benchmark
+from pluralbench.data.fields import Columns
+from pluralbench.data.layouts.shown import Replies, Shown, show_responses
+from pluralbench.data.texts import Row, cell, response_text
+from pluralbench.errors import DataError
+
+SCORING = ("score", "judge", "train", "best-of-n", "optimize")
+"""Commands that accept items with responses."""
+
+
+class SourceRows(NamedTuple):
+    """Rows of a table to convert.
+
+    Attributes:
+        frame: The rows.
+        columns: Columns of the table.
+        where: Name of the table in errors.
+        ids: Ids of the rows.
+    """
+
+    frame: pl.DataFrame
+    columns: Columns
+    where: str
+    ids: Sequence[str]
+
+    def text(self, *names: str | None) -> list[pl.Expr] | None:
+        """Return columns as texts, with "" for missing values; None unless all columns have texts that are not JSON."""
+        as_json = self.columns.json_texts or ()
+        plain = all(name and self.frame.schema.get(name) == pl.String and name not in as_json for name in names)
+        return [pl.col(name).fill_null("") for name in names if name] if plain else None
+
+    def each(self, read: Callable[[Row], Any], *names: str | None) -> list[Any]:
+        """Apply `read` to these columns of each row. Raises `DataError` that names the row."""
+        values: list[Any] = []
+        existing = [name for name in dict.fromkeys(names) if name in self.frame.columns]
+        if not existing:
+            return [read({})] * self.frame.height
+        try:
+            for row in self.frame.select(existing).iter_rows(named=True):
+                values.append(read(row))  # noqa: PERF401 - the number of values tells which row failed
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            row_id = self.ids[len(values)]
+            raise DataError(f"{self.where} does not have the benchmark's shape at id {row_id}: {error}.") from None
+        return values
+
+    def response_texts(self, first: str, second: str) -> pl.DataFrame:
+        """Return the texts of two columns with one response each, as the columns `first` and `second`."""
+        texts = self.text(first, second)
+        if texts is not None:
+            return self.frame.select(first=texts[0], second=texts[1])
+
+        def read(row: Row) -> tuple[str, ...]:
+            return tuple(response_text(cell(row, name, self.columns), name) for name in (first, second))
+
+        kinds = {"first": pl.String, "second": pl.String}
+        return pl.DataFrame(self.each(read, first, second), schema=kinds, orient="row")
+
+
+def unchecked(benchmark: Benchmark, columns: Columns, frame: pl.DataFrame, where: str) -> None:
+    """Accept all rows or items, for a layout whose values need no check."""
+
+
+class Layout(NamedTuple):
+    """A shape of items.
+
+    Attributes:
+        unit: What an item is, in the plural.
+        fields: Fields of `Columns` that hold the responses and their order.
+        fits: Whether items with this description and these columns have the layout.
+        responses: Returns the columns `response_ids`, `responses` and `rank` of the items of some rows, and `pairs` and
+            `compared` where the layout has them.
+        texts: Those of `fields` of which each cell is one response.
+        optional: Those of `fields` whose columns have a default name.
+        check_rows: Raises `DataError` for wrong values in a table.
+        check_items: Raises `DataError` for wrong items of a table.
+        show: Returns what `show` prints of an item: of its row in the data, its rows in `items.parquet`, its decisions,
+            a judge's replies, and the set of persona variables that the judge read.
+        commands: Commands that accept such items.
+    """
+
+    unit: str
+    fields: tuple[str, ...]
+    fits: Callable[[Benchmark, Columns], bool]
+    responses: Callable[[Benchmark, SourceRows], Mapping[str, Any]]
+    texts: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    check_rows: Callable[[Benchmark, Columns, pl.DataFrame, str], None] = unchecked
+    check_items: Callable[[Benchmark, Columns, pl.DataFrame, str], None] = unchecked
+    show: Callable[[dict[str, Any], pl.DataFrame, pl.DataFrame, Replies, str | None], Shown] = show_responses
+    commands: tuple[str, ...] = SCORING
