@@ -33,16 +33,14 @@ from machine import describe_machine
 from mirt import fit_mirt, fscores
 from numpy.typing import NDArray
 from pluralbench.data.benchmarks import Benchmark, find_benchmark
-from pluralbench.data.drawing import draw_items
+from pluralbench.data.drawing import draw_items, stratum_weights
 from pluralbench.errors import DataError
 from pluralbench.metrics.accuracy import (
-    Leaf,
     accuracy_estimates,
     count,
     leaves_of,
     perturb_counts,
     resampled_accuracies,
-    stratum_weights,
 )
 from pluralbench_measures.bootstrap import Array
 from pluralbench_runs import run, write_text
@@ -78,9 +76,8 @@ class Recorded:
     def weights(self) -> Array:
         """Weight of each item. Shape (items,)."""
         sizes = dict(self.items["subset"].value_counts().iter_rows())
-        leaves: list[Leaf] = [(CONFIG, subset) for subset in sizes]
-        weights = stratum_weights(self.benchmark, leaves, [*sizes.values()])
-        by_subset = {subset: weight / sizes[subset] for (_, subset), weight in zip(leaves, weights, strict=True)}
+        weights = stratum_weights(self.benchmark, {(CONFIG, subset): size for subset, size in sizes.items()})
+        by_subset = {subset: weight / sizes[subset] for (_, subset), weight in weights.items()}
         return np.array([by_subset[subset] for subset in self.items["subset"]])
 
     @cached_property

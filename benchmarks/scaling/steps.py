@@ -164,8 +164,8 @@ def metrics_languages(job: Job) -> Step:
 
 
 def _measure(job: Job, out: str) -> Step:
+    from pluralbench.data.decisions import decisions_of  # noqa: PLC0415
     from pluralbench.metrics import measure  # noqa: PLC0415
-    from pluralbench.results.decisions import decisions_of  # noqa: PLC0415
     from pluralbench.results.runs import load_run  # noqa: PLC0415
 
     run = load_run(Path(job.folder) / out)
