@@ -7,7 +7,7 @@ import krippendorff
 import polars as pl
 import pytest
 from build_chinese.annotation.agreement import mark_agreement
-from build_chinese.annotation.annotations import CHECKS, MARKS, read_annotations, read_checks
+from build_chinese.annotation.annotations import MARKS, read_annotations, read_checks
 from build_chinese.annotation.tasks import read_tasks
 from chinese_prompts import SAMPLE, sample_prompts
 from hypothesis import given, settings
@@ -81,7 +81,8 @@ def test_a_pair_shown_the_other_way_round_is_the_same_pair() -> None:
 
 def test_checks_are_those_of_the_task_only() -> None:
     marks = marks_of([("p", "x", "a", "b", "1"), ("p", "y", "a", "b", "2"), ("p", "y", "a", "c", "2")])
-    checks = pl.DataFrame([("p-t0", "a", "b", "1"), ("p-t2", "a", "c", "1")], schema=CHECKS, orient="row")
+    known = [("p", "p-t0", "consensus", "a", "b", "1"), ("p", "p-t2", "consensus", "a", "c", "1")]
+    checks = pl.DataFrame(known, schema=MARKS, orient="row")
     people = mark_agreement(marks, checks)["annotators"]
     assert people["x"]["checks_right"] == share_of(1, 1)
     assert people["y"]["checks_right"] == share_of(0, 1)

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 from build_chinese.annotation.annotations import MARKS
-from build_chinese.annotation.rounds import pair_agreement, to_mark_again, to_third
+from build_chinese.annotation.rounds import next_annotators, pair_agreement
 from chinese_project import FIVE, TASKS, fill, mark_of, read_rows, sheet_rows, write_prompts
 
 Run = Callable[..., tuple[int, str]]
@@ -178,7 +178,7 @@ def test_sheets_that_went_back_are_not_written_over(run: Run, sheets: list[Path]
     status, said = run("annotations", *sheets, "--tasks", "tasks", "--out", "annotated.jsonl")
     assert (status, said) == (
         2,
-        f"Error: {path} is filled in; read it with the other files, or move it away.\n",
+        f"Error: {path} has been filled in; read it with the other files, or move it away.\n",
     )
     assert path.read_bytes() == before
 
@@ -198,12 +198,11 @@ def test_ninety_in_a_hundred_is_enough() -> None:
     assert (pair["enough"], pair["tasks"]) == (True, ["t"])
     [less] = pair_agreement(marks(*enough[2:]), 0.9)
     assert not less["enough"]
-    none = marks()
-    assert to_mark_again([less], none, marks(*enough), set()).rows() == [("t", "x"), ("t", "y")]
-    assert to_mark_again([less], none, marks(*enough), {"t"}).is_empty()
-    assert to_third([less], none, marks(*enough), {"x", "y", "z"}, set()).is_empty()
-    assert to_third([less], marks(*enough), marks(*enough), {"x", "y", "z"}, set()).rows() == [("t", "z")]
-    assert to_third([less], marks(*enough), marks(*enough), {"x", "y"}, set()).is_empty()
+    xyz, both = {"x", "y", "z"}, [("t", "x"), ("t", "y")]
+    assert next_annotators([less], marks(), marks(*enough), xyz, set()) == (both, [])
+    assert next_annotators([less], marks(), marks(*enough), xyz, {"t"}) == ([], [])
+    assert next_annotators([less], marks(*enough), marks(*enough), xyz, set()) == ([], [("t", "z")])
+    assert next_annotators([less], marks(*enough), marks(*enough), {"x", "y"}, set()) == ([], [])
 
 
 def consensus(run: Run, *files: Path) -> tuple[str, dict[str, Any]]:
@@ -238,7 +237,7 @@ def test_what_annotators_differ_on_is_discussed_and_then_counts(run: Run, double
     status, said = run("annotations", *doubled, "--tasks", "tasks", "--out", "annotated.jsonl")
     assert (status, said) == (
         2,
-        "Error: annotated.discuss.csv is filled in; read it with the other files, or move it away.\n",
+        "Error: annotated.discuss.csv has been filled in; read it with the other files, or move it away.\n",
     )
     said, second = consensus(run, *doubled, discuss)
     assert discuss.read_bytes() == before

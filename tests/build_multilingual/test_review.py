@@ -11,6 +11,7 @@ from build_multilingual.preferred import BETTER
 from build_multilingual.review import SHEET, write_review_sheets
 from build_multilingual.translate import ROWS, SET_ASIDE
 from pluralbench_release.errors import BuildError
+from pluralbench_studies import AssignmentError
 
 Texts = tuple[str, str, str]
 NONE_ASIDE = pl.DataFrame(schema=SET_ASIDE)
@@ -129,7 +130,7 @@ def test_a_folder_with_sheets_is_written_again(tmp_path: Path) -> None:
     assert len(read(tmp_path / "spa_Latn.csv")) == 3
 
 
-FILLED = "is already filled in; choose another `export_review=...`."
+FILLED = "has been filled in; choose another `export_review=...`."
 NO_SHEET = "is not a review sheet; choose another `export_review=...`."
 
 
@@ -152,7 +153,7 @@ def test_what_a_reviewer_has_filled_or_is_no_sheet_is_not_overwritten(
     [path] = exported(tmp_path, {"spa_Latn": numbered("spa_Latn", 2)})
     path.write_text(change(pl.read_csv(path, infer_schema=False)), encoding="utf-8-sig")
     before = path.read_bytes()
-    with pytest.raises(BuildError) as caught:
+    with pytest.raises((BuildError, AssignmentError)) as caught:
         exported(tmp_path, {"deu_Latn": numbered("deu_Latn", 2)})
     assert str(caught.value) == f"{path} {message}"
     assert path.read_bytes() == before
@@ -161,10 +162,8 @@ def test_what_a_reviewer_has_filled_or_is_no_sheet_is_not_overwritten(
 
 def test_a_folder_with_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine", encoding="utf-8")
-    for folder in (tmp_path, tmp_path / "thesis.txt"):
+    for folder, problem in ((tmp_path, "review sheet"), (tmp_path / "thesis.txt", "folder")):
         with pytest.raises(BuildError) as caught:
             exported(folder, {"spa_Latn": numbered("spa_Latn", 2)})
-        assert (
-            str(caught.value) == f"{folder} has files that are not review sheets; choose another `export_review=...`."
-        )
+        assert str(caught.value).startswith(f"{tmp_path / 'thesis.txt'} is not a {problem}; choose another ")
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]

@@ -122,7 +122,7 @@ def persona_judge(name: Rename, mix: Mix, _: Path) -> Any:
         ("t", name(item), name(who), answer, certainty, TRUTH[item], name(user))
         for item, who, answer, certainty, _, user in PEOPLES_LABELS
     ]
-    return [entry.model_dump() for entry in figures_of(pl.DataFrame(mix(rows), schema=LABELS, orient="row"))]
+    return figures_of(pl.DataFrame(mix(rows), schema=LABELS, orient="row"))
 
 
 def ratings(name: Rename, mix: Mix, _: Path) -> Any:

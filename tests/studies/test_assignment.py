@@ -91,6 +91,8 @@ def test_check_items_go_to_those_who_have_not_had_them() -> None:
         (items(1), ["ann", "Ann"], {}, "The annotator 'ann' is named 2 times; name each one once."),
         (items(1), [*FIVE, "../x"], {}, "The annotator '../x' cannot be a file name; use letters and digits, and "
          ". _ @ + - after the first."),
+        (items(1), ["consensus"], {}, "No annotator can be named consensus: that name stands for the result of a "
+         "discussion."),
         (items(1), ["a"], {"overlap": 0.1}, "An item needs 2 annotators, and there is 1; name more, or assign items to "
          "fewer."),
         (items(1), ["a", "b"], {"annotators_per_item": 3}, "An item needs 3 annotators, and there are 2; name more, "

@@ -4,32 +4,32 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from pluralbench_studies import (
     AnswersError,
     AssignmentError,
     Form,
     Question,
     label_studio_config,
-    label_studio_tasks,
     preference,
     read_answers,
-    read_export,
     score,
     write_label_studio,
 )
 
 FORM = Form(
     {"post": "The <post> & who wrote it", "x": "回答", "y": "תשובה"},
-    [preference("better", "One", "Two", title="Which?"), score("good_x", 0, 3, about="x"), Question("why", "Why?")],
+    [
+        preference("better", "One", "Two", title="Which?"),
+        score("good_x", 0, 3, about="x"),
+        Question("why", "Why?", optional=True),
+    ],
 )
 SHOWN = pl.DataFrame(
     [
@@ -66,7 +66,6 @@ def test_what_is_written(tmp_path: Path) -> None:
     assert config.read_text(encoding="utf-8") == label_studio_config(FORM)
     assert [an.name, bo.name] == ["an.json", "bo.json"]
     assert load(every) == load(an) + load(bo)
-    assert load(bo) == label_studio_tasks(SHOWN[1:2], FORM)
     assert load(bo) == [
         {"data": {"item": "i1", "assigned_to": "bo", "post": "=1+1", "x": "甲 <b>&amp;\nline", "y": "مرحبا"}}
     ]
@@ -107,8 +106,8 @@ SAID = {"better": "1", "good_x": "3", "why": "好\n吗"}
 )
 def test_whose_an_annotation_is(tmp_path: Path, account: object, accounts: dict[str, str]) -> None:
     path = export(tmp_path, "i1", annotation(account, SAID))
-    (one,) = read_export(path, FORM, accounts=accounts, known=["an", "bo"])
-    assert (one.item, one.annotator, one.answers) == ("i1", "an", SAID)
+    found = read_answers([path], FORM, SHOWN, accounts=accounts).answers
+    assert found.rows() == [("i1", "an", name, answer) for name, answer in SAID.items()]
 
 
 def test_accounts_that_say_nothing(tmp_path: Path) -> None:
@@ -133,30 +132,11 @@ def test_the_last_change_counts_and_what_was_skipped_does_not(tmp_path: Path) ->
     assert nothing.problems["kind"].to_list() == ["missing"] * 3
 
 
-texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=12).filter(str.strip)
-
-
-@given(
-    said=st.lists(st.tuples(st.sampled_from("12s"), st.integers(0, 3), texts), min_size=1, max_size=4),
-    small=st.booleans(),
-)
-@settings(max_examples=30)
-def test_what_was_answered_is_read_from_json_and_json_min(
-    tmp_path_factory: pytest.TempPathFactory, said: list[tuple[str, int, str]], *, small: bool
-) -> None:
-    answers = [{"better": better, "good_x": str(good), "why": why} for better, good, why in said]
-    data = [{"item": f"i{number}", "assigned_to": "an"} for number in range(len(said))]
-    if small:
-        made: Sequence[Any] = [own | {"annotator": "an"} | given for own, given in zip(data, answers, strict=True)]
-    else:
-        made = [
-            {"data": own, "annotations": [annotation("an", given)]} for own, given in zip(data, answers, strict=True)
-        ]
-    path = tmp_path_factory.mktemp("exports") / "export.json"
-    path.write_text(json.dumps(made), encoding="utf-8")
-    found = read_export(path, FORM)
-    assert [one.item for one in found] == [own["item"] for own in data]
-    assert [one.answers for one in found] == [{name: text.strip() for name, text in given.items()} for given in answers]
+def test_json_min_says_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "min.json"
+    own = {"item": "i1", "assigned_to": "bo", "annotator": "an"}
+    path.write_text(json.dumps([own | SAID | {"why": {"text": ["好", "吗"]}}]), encoding="utf-8")
+    assert read_answers([path], FORM, SHOWN).answers.rows() == [("i1", "an", *answer) for answer in SAID.items()]
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from pluralbench_studies import (
     write_sheets,
 )
 
-FORM = Form({"post": "Post"}, [preference("better", "A", "B"), score("good", 1, 5), Question("why")])
+FORM = Form({"post": "Post"}, [preference("better", "A", "B"), score("good", 1, 5), Question("why", optional=True)])
 ASSIGNED = pl.DataFrame(
     [("i2", "an"), ("i2", "bo"), ("i1", "an")], schema={"item": pl.String, "annotator": pl.String}, orient="row"
 )

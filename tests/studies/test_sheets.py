@@ -12,14 +12,16 @@ from pluralbench_studies import (
     AssignmentError,
     Form,
     Question,
-    is_filled,
+    check_unfilled,
     preference,
+    read_answers,
     read_rows,
     write_sheets,
 )
-from pluralbench_studies.sheets import read_sheet
 
-FORM = Form({"post": "The post", "x": "One", "y": "Two"}, [preference("better", "One", "Two"), Question("why")])
+FORM = Form(
+    {"post": "The post", "x": "One", "y": "Two"}, [preference("better", "One", "Two"), Question("why", optional=True)]
+)
 DANGEROUS = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 texts = (
     st.text(st.sampled_from("=+-@＝＋－＠\t\r\n'\"，,;甲A1 \ufeff"), max_size=8)
@@ -49,14 +51,13 @@ def test_any_text_is_shown_as_it_is(tmp_path_factory: pytest.TempPathFactory, ro
     assert not [text for row in cells for text in row.values() if text.strip().startswith(DANGEROUS)]
     back = read_rows(path)
     assert sorted(back.select("item", *FORM.fields).rows()) == sorted(shown(*rows).select("item", *FORM.fields).rows())
-    assert [dict(one.answers) for one in read_sheet(path, FORM)] == [{}] * len(rows)
 
 
 def test_each_annotator_has_a_sheet_whose_order_says_nothing(tmp_path: Path) -> None:
     rows = [("p", "1", "2")] * 30
     paths = write_sheets(tmp_path, pl.concat([shown(*rows), shown(*rows[:9], annotator="bo")]), FORM)
     assert paths == [tmp_path / "an.csv", tmp_path / "bo.csv"]
-    orders = [[one.item for one in read_sheet(path, FORM)] for path in paths]
+    orders = [read_rows(path)["item"].to_list() for path in paths]
     assert [len(order) for order in orders] == [30, 9]
     assert all(order != sorted(order) for order in orders)
     assert [item for item in orders[0] if item in orders[1]] != orders[1]
@@ -64,16 +65,15 @@ def test_each_annotator_has_a_sheet_whose_order_says_nothing(tmp_path: Path) -> 
 
 def test_what_was_filled_in_is_read_and_not_written_over(tmp_path: Path) -> None:
     (path,) = write_sheets(tmp_path, shown(("p", "=1", "2")), FORM)
-    assert not is_filled(path, FORM.names)
+    check_unfilled([path], FORM.names)
     fill(path, better=" １ ", why="短い、\n「はい」")
-    assert is_filled(path, FORM.names)
-    (one,) = read_sheet(path, FORM)
-    assert (one.where, one.item, one.annotator) == (f"{path}, row 2", "i0", "an")
-    assert one.answers == {"better": "１", "why": "短い、\n「はい」"}
+    with pytest.raises(AssignmentError, match="has been filled in; choose another folder, so that nothing is lost"):
+        check_unfilled([path], FORM.names)
+    found = read_answers([path], FORM, shown(("p", "=1", "2"))).answers
+    assert found.rows() == [("i0", "an", "better", "1"), ("i0", "an", "why", "短い、\n「はい」")]
     with pytest.raises(AssignmentError) as caught:
         write_sheets(tmp_path, shown(("p", "=1", "2")), FORM)
     assert str(caught.value) == f"{path} exists already; choose another folder, so that no answer is lost."
-    assert is_filled(path, FORM.names)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_sheets_that_are_refused(tmp_path: Path, content: bytes, message: str) -
     path = tmp_path / "sheet.csv"
     path.write_bytes(content)
     with pytest.raises(AnswersError) as caught:
-        read_sheet(path, FORM)
+        read_answers([path], FORM, shown(("p", "1", "2")))
     assert str(caught.value).startswith(message.format(path))
 
 

@@ -5,16 +5,17 @@ from pathlib import Path
 import polars as pl
 import pytest
 from pluralbench_runs import OutputError
+from pluralbench_runs.study_options import ReadOptions, StudyRecipe
 from pluralbench_studies import (
+    Answers,
     AnswersError,
     AssignmentError,
     Form,
+    Study,
     StudyError,
-    StudyRecipe,
     annotator_progress,
-    assign,
     majority,
-    read_returned,
+    progress_rows,
     read_study,
     score,
     write_study,
@@ -27,8 +28,14 @@ KEY = ITEMS.select("item", side=pl.lit("chosen"))
 
 def made(folder: Path, *, seed: int = 0, fresh: bool = False) -> bool:
     settings = StudyRecipe(annotators=["an", "bo"], annotators_per_item=2, seed=seed)
-    assigned = assign(ITEMS, settings.annotators, seed=seed, annotators_per_item=2)
-    return write_study(folder, settings, assigned, KEY, ITEMS, FORM, "# How\n", fresh=fresh)
+    guide = folder.parent / "guide.md"
+    guide.write_text("# How\n", encoding="utf-8")
+    said = write_study(folder, settings, ITEMS.join(KEY, on="item"), ["side"], FORM, guide, fresh=fresh)
+    return "sheets written" in said
+
+
+def read(folder: Path, *files: Path) -> tuple[Study[StudyRecipe], Answers]:
+    return read_study(folder, StudyRecipe, FORM, files, ReadOptions())
 
 
 def fill(path: Path, *answers: str) -> None:
@@ -60,12 +67,12 @@ def test_a_study_is_written_once_and_read(tmp_path: Path) -> None:
     before = files(folder)
     assert not made(folder)
     assert files(folder) == before
-    study = read_study(folder, StudyRecipe)
+    study, found = read(folder)
     assert (study.settings.annotators_per_item, study.key.rows()) == (2, KEY.rows())
-    found = read_returned(study, [], FORM)
     assert sorted(found.answers["answer"]) == ["4", "5"]
     assert annotator_progress(study.assigned, found.answers).rows() == [("an", 3, 2), ("bo", 3, 0)]
-    assert found.problems["kind"].to_list() == ["missing"] * 4
+    assert progress_rows(study, found) == [("an", "2 of 3"), ("bo", "0 of 3: nothing yet")]
+    assert found.problems.is_empty()
     more = pl.concat([study.assigned.head(0), study.assigned.filter(pl.col("item") != study.assigned["item"][0])])
     done = annotator_progress(more, found.answers)
     assert (done["answered"] <= done["given"]).all()  # an answer to an item of others is a problem, and no progress
@@ -74,7 +81,7 @@ def test_a_study_is_written_once_and_read(tmp_path: Path) -> None:
 def test_filled_sheets_and_other_studies_are_not_written_over(tmp_path: Path) -> None:
     folder = tmp_path / "study"
     made(folder)
-    with pytest.raises(OutputError, match="seed 0, now 1"):
+    with pytest.raises(OutputError, match=r"was made with other settings \(seed 0, now 1\)"):
         made(folder, seed=1)
     assert made(folder, seed=1, fresh=True)
     path = folder / "sheets/bo.csv"
@@ -88,27 +95,27 @@ def test_filled_sheets_and_other_studies_are_not_written_over(tmp_path: Path) ->
 
 def test_what_is_no_study_and_what_is_of_another_one_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StudyError) as caught:
-        read_study(tmp_path, StudyRecipe)
+        read(tmp_path)
     assert str(caught.value) == (
         f"{tmp_path} is not a study: it has no study.toml; give the folder that the sheets were written to."
     )
     folder = tmp_path / "study"
     made(folder)
-    study = read_study(folder, StudyRecipe)
     with pytest.raises(AnswersError, match=r"^There are no answers yet in .*sheets; fill in the sheets first\.$"):
-        read_returned(study, [], FORM)
+        read(folder)
     other = tmp_path / "other.csv"
     other.write_text("item,annotator,text,good\nx9,an,two,3\n", encoding="utf-8")
     with pytest.raises(AnswersError, match=r"other\.csv, row 2: .*'x9'"):
-        read_returned(study, [other], FORM)
+        read(folder, other)
+    fill(folder / "sheets/an.csv", "5")
     key = pl.read_csv(folder / "key.csv")
     key.reverse().write_csv(folder / "key.csv")
-    assert read_study(folder, StudyRecipe).key.height == key.height
+    assert read(folder)[0].key.height == key.height
     others = {"key": (key.drop("side"), key.with_columns(side=pl.lit("rejected"))), "assigned": (key,)}
     for name, frame in ((name, frame) for name, frames in others.items() for frame in frames):
         frame.write_csv(folder / f"{name}.csv")
         with pytest.raises(StudyError, match=rf"{name}\.csv has been changed; restore the original file\.$"):
-            read_study(folder, StudyRecipe)
+            read(folder)
         key.write_csv(folder / "key.csv")
 
 

@@ -24,7 +24,7 @@ from pluralbench_runs.options import (
     check_one_source,
     with_options,
 )
-from pluralbench_runs.study_options import Account, AsAssigned, parse_accounts
+from pluralbench_runs.study_options import ReadOptions
 from pluralbench_schemas import TableError
 
 from build_chinese.recipe import RECIPES, SAMPLE, ChineseRecipe
@@ -120,6 +120,7 @@ def tasks(
     console_output.print_tasks(console, prepared, target)
 
 
+@with_options
 def annotations(
     files: Annotated[list[Path], typer.Argument(help="Label Studio's export (.json), sheets (.csv) or JSONL.")],
     tasks: Annotated[Path, typer.Option(help="Folder that `build-chinese tasks` wrote.")],
@@ -133,9 +134,8 @@ def annotations(
     review: Annotated[
         list[Path] | None, typer.Option(help="Filled-in sheet of a reviewer; one for each stage of review.")
     ] = None,
-    account: Account = None,
     *,
-    assigned: AsAssigned = False,
+    reading: Annotated[ReadOptions, Options("")],
 ) -> None:
     """Read annotations, check them against the tasks, and report how far annotators agree.
 
@@ -147,14 +147,14 @@ def annotations(
     """
     from build_chinese import console_output, steps  # noqa: PLC0415 - --help needs none of it
 
-    more, reviewer, accounts = again or [], review or [], parse_accounts(account)
+    more, reviewer = again or [], review or []
     result = steps.annotate(
         files,
         *steps.read_tasks_folder(tasks),
         again=more,
         review=reviewer,
-        accounts=accounts,
-        assigned=assigned,
+        accounts=reading.account,
+        assigned=reading.assigned,
     )
     report = steps.write_annotated(result, out, [*files, *more, *reviewer])
     console_output.print_annotated(console, result, out, report)

@@ -10,18 +10,14 @@ from pluralbench_release import print_table, text_table
 from pluralbench_runs import plural, shell_command
 from rich.console import Console
 
+from build_chinese.annotation.forms import LABEL_STUDIO, SHEETS
 from build_chinese.figures import figures_tables, format_share
 from build_chinese.lengths import draw_lengths
 from build_chinese.steps import (
-    LABEL_STUDIO,
-    SHEETS,
     AnnotationResult,
     PreparedTasks,
     RankedPrompts,
-    discussion_sheet,
-    needs_discussion,
-    review_sheet,
-    round_folder,
+    next_sheets,
 )
 
 
@@ -90,20 +86,22 @@ def print_annotated(console: Console, result: AnnotationResult, out: Path, repor
     problems = result.annotations.problems.group_by("kind", maintain_order=True).len()
     if problems.height:
         print_table(console, f"Problems ({report})", text_table(["problem", "tasks"], problems.iter_rows()))
-    if _print_rounds(console, result, out):
+    sheets = next_sheets(result, out)
+    _print_rounds(console, result, sheets)
+    if sheets["again"] or sheets["third"]:
         return
-    if needs_discussion(result):
+    console.print("Next:")
+    for sheet in sheets["discuss"]:
         console.print(
-            f"Next: let the annotators fill in {discussion_sheet(out)} together, and read it with the other files;\n"
-            "or skip the discussion:"
+            f"  let the annotators fill in {sheet} together, and read it with the other files; or skip the discussion:"
         )
-    else:
-        console.print("Next:")
     console.print(f"  {shell_command('build-chinese', 'resolve', out, '--out', 'ranked.jsonl')}")
 
 
-def _print_rounds(console: Console, result: AnnotationResult, out: Path) -> bool:
-    """Print which annotators agree too little, and the sheets of the next round; return whether they come first."""
+def _print_rounds(
+    console: Console, result: AnnotationResult, sheets: Mapping[str, Mapping[Path, pl.DataFrame]]
+) -> None:
+    """Print which annotators agree too little, and the sheets of the next round."""
     for pair in result.rounds.pair_agreement:
         if not pair["enough"]:
             one, other = pair["annotators"]
@@ -111,30 +109,23 @@ def _print_rounds(console: Console, result: AnnotationResult, out: Path) -> bool
                 f"{one} and {other} agree on {format_share(pair['agreeing'])} of "
                 f"{plural(pair['agreeing']['of'], 'mark')}, too few."
             )
-    waiting = [
-        f"{action}: {round_folder(out, name)} ({', '.join(frame['annotator'].unique().sort())})"
-        for name, frame, action in (
-            ("again", result.rounds.again, "the same annotators mark these again, independently"),
-            ("third", result.rounds.third, "a third annotator marks these, and the majority decides"),
-        )
-        if frame.height
-    ]
     for stage, verdict in enumerate(result.rounds.reviewed, start=1):
         console.print(
             f"Reviewer {stage} marked {plural(verdict['tasks'], 'task')} and agrees on {format_share(verdict)} of "
             f"{plural(verdict['of'], 'mark')}. The reviewer's marks count."
         )
-    review = result.rounds.review
-    if review.height:
-        console.print(
-            f"Nothing is open: reviewer {len(result.rounds.reviewed) + 1} marks {plural(review.height, 'task')} in "
-            f"{review_sheet(out, result.rounds)} (--review)."
-        )
-    for action in waiting:
-        console.print(f"Next, {action}.")
-    if waiting:
+    for sheet, rows in sheets["review"].items():
+        number = len(result.rounds.reviewed) + 1
+        console.print(f"Nothing is open: reviewer {number} marks {plural(rows.height, 'task')} in {sheet} (--review).")
+    for name, action in (
+        ("again", "the same annotators mark these again, independently"),
+        ("third", "a third annotator marks these, and the majority decides"),
+    ):
+        if sheets[name]:
+            annotators = ", ".join(sorted(path.stem for path in sheets[name]))
+            console.print(f"Next, {action}: {next(iter(sheets[name])).parent} ({annotators})")
+    if sheets["again"] or sheets["third"]:
         console.print("Read each of these sheets with an --again of its own, beside the other files.")
-    return bool(waiting)
 
 
 def print_resolved(console: Console, ranked: RankedPrompts, out: Path) -> None:

@@ -26,7 +26,9 @@ class PromptsTable(FrozenModel):
     )
     responses: Location | None = Field(None, description="JSONL with prompt, id, content and model.")
     taxonomy: Location = TAXONOMY
-    checks: Location | None = Field(None, description="JSONL with the task and the right marks of check items.")
+    checks: Location | None = Field(
+        None, description="JSONL with `task` and the right marks (A_B, A_C, B_C) of check items."
+    )
     assigned: Location | None = None
 
 

@@ -24,8 +24,8 @@ from pluralbench_runs import (
     write_text,
 )
 from pluralbench_schemas import RESPONSE
-from pluralbench_studies import CONSENSUS, consensus_counts, is_filled, write_sheet
-from pluralbench_studies.agreement import OPEN
+from pluralbench_studies import CONSENSUS, check_unfilled, consensus_counts, write_sheet
+from pluralbench_studies.agreement_statistics import OPEN
 from pluralbench_tables import read_jsonl, write_jsonl
 from polars.exceptions import PolarsError
 
@@ -33,8 +33,8 @@ from build_chinese import source
 from build_chinese.annotation import rounds
 from build_chinese.annotation.agreement import mark_agreement
 from build_chinese.annotation.annotations import Annotations, check_tasks, judgments_of, read_annotations, read_checks
-from build_chinese.annotation.forms import SHEET, with_texts, write_csv, write_labels
-from build_chinese.annotation.tasks import build_tasks, read_tasks, write_tasks
+from build_chinese.annotation.forms import SHEET, with_texts, write_forms
+from build_chinese.annotation.tasks import build_tasks, read_tasks
 from build_chinese.errors import AnnotationsError, TasksError
 from build_chinese.figures import annotator_figures, file_figures
 from build_chinese.rankings import Row, read_rankings, resolve_rows, with_annotations
@@ -44,7 +44,6 @@ from build_chinese.screening import dropped_by, screen
 
 PROMPTS_FILE, TASKS_FILE, KEY_FILE, DROPPED_FILE = "prompts.jsonl", "tasks.jsonl", "key.jsonl", "dropped.jsonl"
 CHECKS_FILE = "checks.jsonl"
-SHEETS, LABEL_STUDIO = "sheets", "label_studio"
 SAMPLE_ANNOTATIONS = source.FOLDER / "annotations.jsonl"
 COLUMNS: dict[str, Any] = {
     "id": pl.String,
@@ -142,10 +141,9 @@ def make_tasks(
             return prepared  # do not overwrite existing tasks: annotators may have filled them in
         staged = output.staging()
         write_jsonl(prepared.prompts.iter_rows(named=True), staged / PROMPTS_FILE)
-        write_tasks(staged / TASKS_FILE, prepared.tasks)
+        write_jsonl(prepared.tasks.iter_rows(named=True), staged / TASKS_FILE)
         write_jsonl(prepared.dropped.iter_rows(named=True), staged / DROPPED_FILE)
-        write_labels(staged / LABEL_STUDIO, prepared.tasks, prepared.prompts)
-        write_csv(staged / SHEETS, prepared.tasks, prepared.prompts)
+        write_forms(staged, prepared.tasks, prepared.prompts)
         if recipe.prompts is not None and recipe.prompts.checks is not None:
             shutil.copyfile(source.sample_or_path(recipe.prompts.checks, CHECKS_FILE), staged / KEY_FILE)
         (staged / RECIPE).parent.mkdir()
@@ -308,20 +306,19 @@ def write_annotated(annotated: AnnotationResult, out: Path, inputs: Sequence[Pat
         Path of the report of agreement, consensus, problems and remarks.
 
     Raises:
-        OutputError: A file cannot be written, or a sheet is filled in and not one of `inputs`.
+        OutputError: A file cannot be written.
+        AssignmentError: A sheet is filled in and not one of `inputs`.
     """
     check_writable([out])
-    report, discuss = out.with_name(f"{out.stem}.report.json"), discussion_sheet(out)
+    report = out.with_name(f"{out.stem}.report.json")
     check_writable([report])
-    if needs_discussion(annotated):
-        _write_unless_filled(discuss, annotated.open, inputs)
-    for name, frame in {"again": annotated.rounds.again, "third": annotated.rounds.third}.items():
-        for (annotator,), rows in frame.partition_by("annotator", as_dict=True).items():
-            sheet = round_folder(out, name) / f"{annotator}.csv"
-            sheet.parent.mkdir(exist_ok=True)
-            _write_unless_filled(sheet, rows, inputs)
-    if annotated.rounds.review.height:
-        _write_unless_filled(review_sheet(out, annotated.rounds), annotated.rounds.review, inputs)
+    for sheets in next_sheets(annotated, out).values():
+        for sheet, rows in sheets.items():
+            if all(path.resolve() != sheet.resolve() for path in inputs):
+                fix = "read it with the other files, or move it away"
+                check_unfilled([sheet] if sheet.exists() else [], SHEET.names, fix)
+                sheet.parent.mkdir(exist_ok=True)
+                write_sheet(sheet, rows, SHEET.names)
     problems, remarks = annotated.annotations.problems, annotated.annotations.remarks
     values = {
         "agreement": annotated.agreement,
@@ -336,34 +333,23 @@ def write_annotated(annotated: AnnotationResult, out: Path, inputs: Sequence[Pat
     return report
 
 
-def _write_unless_filled(sheet: Path, rows: pl.DataFrame, inputs: Sequence[Path]) -> None:
-    """Write a sheet unless it is one of `inputs`. Raises `OutputError` for any other sheet that is filled in."""
-    if any(path.resolve() == sheet.resolve() for path in inputs):
-        return
-    if sheet.exists() and is_filled(sheet, SHEET.names):
-        raise OutputError(f"{sheet} is filled in; read it with the other files, or move it away.")
-    write_sheet(sheet, rows, SHEET.names)
+def next_sheets(annotated: AnnotationResult, out: Path) -> dict[str, dict[Path, pl.DataFrame]]:
+    """Return the sheets of the next round next to `out`, by `again`, `third`, `discuss` and `review`.
 
-
-def round_folder(out: Path, name: str) -> Path:
-    """Return the folder of sheets to mark again (`again`) or by third annotators (`third`), next to `out`."""
-    return out.with_name(f"{out.stem}.{name}")
-
-
-def review_sheet(out: Path, now: rounds.Rounds) -> Path:
-    """Return the path of the next reviewer's sheet, next to `out`."""
-    return out.with_name(f"{out.stem}.review{len(now.reviewed) + 1}.csv")
-
-
-def discussion_sheet(out: Path) -> Path:
-    """Return the path of the sheet for results of a discussion, next to `out`."""
-    return out.with_name(f"{out.stem}.discuss.csv")
-
-
-def needs_discussion(annotated: AnnotationResult) -> bool:
-    """Whether annotators have tasks to discuss: some are open, and none is to be marked in another round first."""
-    waiting = annotated.rounds.again.height + annotated.rounds.third.height
-    return annotated.consensus["rule"] == "discussion" and annotated.open.height > 0 and not waiting
+    Tasks are discussed if none is to be marked in another round first.
+    """
+    now = annotated.rounds
+    sheets = {
+        name: {
+            out.with_name(f"{out.stem}.{name}") / f"{annotator}.csv": rows
+            for (annotator,), rows in frame.partition_by("annotator", as_dict=True).items()
+        }
+        for name, frame in {"again": now.again, "third": now.third}.items()
+    }
+    discussed = annotated.consensus["rule"] == "discussion" and not any(sheets.values())
+    sheets["discuss"] = {out.with_name(f"{out.stem}.discuss.csv"): annotated.open} if discussed else {}
+    sheets["review"] = {out.with_name(f"{out.stem}.review{len(now.reviewed) + 1}.csv"): now.review}
+    return {name: {path: rows for path, rows in own.items() if rows.height} for name, own in sheets.items()}
 
 
 @dataclass(frozen=True)

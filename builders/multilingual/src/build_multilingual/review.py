@@ -2,51 +2,40 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from shutil import copyfile
 
 import polars as pl
 from pluralbench_release.errors import BuildError
 from pluralbench_runs import rng_for, write_text
-from pluralbench_studies import AnswersError, draw, is_filled, read_rows, write_sheet
+from pluralbench_studies import AnswersError, check_unfilled, draw_rows, read_rows, write_sheet
 from pluralbench_tables import csv_text
 
 FILLED = ("better", "decision", "reason")
 SHOWN = ("id", "language", "prompt_english", "prompt", "answer_1", "answer_2", "check")
 SHEET = (*SHOWN, *FILLED)
 GUIDE_FILE = "guide.md"
-GUIDE = """\
-# How to review
-
-Each row shows a prompt in English and in your language, and two answers to it in your language. Work alone. A column
-may stay empty.
-
-- `better`: 1 if answer 1 is better, 2 if answer 2 is better, s if both are equally good.
-- `decision`: drop if a text is so wrong that the row cannot be used, keep to keep a row with a remark under `check`.
-- `reason`: why, in your words.
-
-Leave the other columns as they are, and save the sheet as CSV in UTF-8.
-"""
+OTHER = "choose another `export_review=...`"
+GUIDE = Path(__file__).with_name("review_guide.md")
 
 
 def check_folder(folder: Path) -> None:
     """Check that review sheets can be written to a folder.
 
     Raises:
-        BuildError: The folder has other files, or review sheets that are filled in.
+        BuildError: The folder has other files.
+        AssignmentError: A review sheet is filled in.
     """
-    if not folder.exists():
-        return
-    own = {"keys", GUIDE_FILE}
-    if not folder.is_dir() or any(path.suffix != ".csv" and path.name not in own for path in folder.iterdir()):
-        raise BuildError(f"{folder} has files that are not review sheets; choose another `export_review=...`.")
-    for path in sorted(folder.glob("*.csv")):
+    if folder.exists() and not folder.is_dir():
+        raise BuildError(f"{folder} is not a folder; {OTHER}.")
+    sheets = [path for path in sorted(folder.glob("*")) if path.name not in {"keys", GUIDE_FILE}]
+    for path in sheets:
         try:
             columns = read_rows(path).columns
         except AnswersError:
             columns = []
         if columns != list(SHEET):
-            raise BuildError(f"{path} is not a review sheet; choose another `export_review=...`.")
-        if is_filled(path, FILLED):
-            raise BuildError(f"{path} is already filled in; choose another `export_review=...`.")
+            raise BuildError(f"{path} is not a review sheet; {OTHER}.")
+    check_unfilled(sheets, FILLED, OTHER)
 
 
 def write_review_sheets(
@@ -79,28 +68,27 @@ def write_review_sheets(
     """
     check_folder(folder)
     (folder / "keys").mkdir(parents=True, exist_ok=True)
-    write_text(folder / GUIDE_FILE, GUIDE)
-    prompts = dict(english.select("id", "prompt").iter_rows())
-    paths = []
+    copyfile(GUIDE, folder / GUIDE_FILE)
+    notes = set_aside.group_by("id", "language").agg(check=pl.format("{}: {}", "field", "reason").str.join("; "))
     for code, frame in frames.items():
-        failed = (
-            set_aside.filter(language=code).group_by("id").agg(pl.format("{}: {}", "field", "reason").str.join("; "))
+        drawn = draw_rows(frame, rows, seed, "review", code).with_columns(language=pl.lit(code))
+        draws = [rng_for(seed, "review order", code, row_id).random() for row_id in drawn["id"]]
+        swapped = pl.when(pl.Series(draws, dtype=pl.Float64) < 0.5)
+        shown = (
+            drawn.join(english.select("id", prompt_english="prompt"), on="id", how="left", maintain_order="left")
+            .join(notes, on=["id", "language"], how="left", maintain_order="left")
+            .with_columns(
+                answer_1=swapped.then("rejected").otherwise("chosen"),
+                answer_2=swapped.then("chosen").otherwise("rejected"),
+            )
         )
-        notes = dict(failed.iter_rows())
-        sheet, key = [], []
-        ids = frame["id"].to_list()
-        drawn = draw(ids, len(ids) if rows is None else rows, seed, "review", code)
-        for row in frame.filter(pl.col("id").is_in(drawn)).iter_rows(named=True):
-            order = ("chosen", "rejected")
-            if rng_for(seed, "review order", code, row["id"]).random() < 0.5:
-                order = ("rejected", "chosen")
-            answers = [row[side] for side in order]
-            note = notes.get(row["id"], "")
-            sheet.append((row["id"], code, prompts[row["id"]], row["prompt"], *answers, note))
-            key.append((row["id"], code, *order))
-        path = folder / f"{code}.csv"
-        write_sheet(path, pl.DataFrame(sheet, schema=list(SHOWN), orient="row"), FILLED)
-        names = ["id", "language", "answer_1", "answer_2"]
-        write_text(folder / "keys" / f"{code}.csv", csv_text(pl.DataFrame(key, schema=names, orient="row")))
-        paths.append(path)
-    return paths
+        write_sheet(folder / f"{code}.csv", shown.select(SHOWN), FILLED)
+        sides = [pl.lit(side) for side in ("rejected", "chosen")]
+        key = drawn.select(
+            "id",
+            "language",
+            answer_1=swapped.then(sides[0]).otherwise(sides[1]),
+            answer_2=swapped.then(sides[1]).otherwise(sides[0]),
+        )
+        write_text(folder / "keys" / f"{code}.csv", csv_text(key))
+    return [folder / f"{code}.csv" for code in frames]

@@ -110,7 +110,7 @@ def build(
         figures = figures_of({name: (task.items, task.dropped) for name, task in tasks.items()})
         check_audits(figures, recipe.audit)
         labels = read_labels(recipe.labels, {name: task.items for name, task in tasks.items()})
-        figures["third_person"] = [entry.model_dump() for entry in label_figures(labels)]
+        figures["third_person"] = label_figures(labels)
         records = {"dropped": pl.concat([task.dropped for task in tasks.values()])}
         contents = Contents(
             tables=[ReleaseTable(name, SPLIT, task.items, "PersonaItems") for name, task in tasks.items()],

@@ -7,7 +7,7 @@ import polars as pl
 from pluralbench_release import text_table
 from pluralbench_release.audit import PairLimits, check_limits, limit_values, near_duplicates, pair_figures, wins_text
 
-from build_persona_judge.labels.results import LabelFigures, figures_table
+from build_persona_judge.labels.results import figures_table
 
 TASKS = "Items; and without ties, how often the truth is A, and the accuracy of the most common answer"
 AUDIT = "Accuracy of a scorer that takes the longer option, or the option that repeats more of the persona"
@@ -103,7 +103,7 @@ def figures_tables(figures: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
         kinds = ("sides", "chosen", "personas")
         near = [(task, *(audit["near_duplicates"][kind] for kind in kinds)) for task, audit in audits]
         tables[ALIKE] = text_table(["task", "options", "texts", "people"], near)
-    people = [LabelFigures(**entry) for entry in figures.get("third_person", ())]
+    people = figures.get("third_person", ())
     if people:
         tables[THIRD_PERSON] = figures_table(people)
     dropped = [[entry[name] for name in DROPPED_COLUMNS] for entry in figures["left_out"]]

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Literal
 
 from pluralbench_release import LICENSE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe
 from pluralbench_runs import FrozenModel, Location, PathName
+from pluralbench_runs.study_options import RELEASE, StudyRecipe
 from pluralbench_tables import Quoting
 from pydantic import Field, field_validator, model_validator
 
@@ -233,3 +234,19 @@ class PersonaJudgeRecipe(ReleaseRecipe):
         if any(table.location == SAMPLE for table in self.people_csv):
             raise ValueError("[[people_csv]] has no sample; its page shows an example")
         return self
+
+
+class LabelRecipe(StudyRecipe):
+    """Settings of a study of third-person labels. The defaults are the paper's.
+
+    Attributes:
+        digest: Digest of the items.
+    """
+
+    runtime_only: ClassVar[frozenset[str]] = StudyRecipe.runtime_only | {"data"}
+
+    data: Location = RELEASE
+    task: str = Field(description="Config whose items are labeled, such as opinion_qa.")
+    digest: str = ""
+    limit: int = Field(300, ge=1, description="Maximum number of items.")
+    annotators_per_item: int = Field(3, ge=1)

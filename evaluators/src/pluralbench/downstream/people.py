@@ -5,31 +5,29 @@ order. The annotators' answers replace a judge's outcomes in a run directory of 
 runs accepts.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import polars as pl
-from pluralbench_measures.agreement import clustered_share
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_rewards import ModelRecord
-from pluralbench_runs import Location, digest, rng_for
+from pluralbench_runs import digest, rng_for
 from pluralbench_studies import (
     Answers,
     Form,
     Question,
     Study,
-    StudyRecipe,
     agreement,
-    assign,
     check_annotators,
-    draw,
+    draw_rows,
     first_answers,
+    item_ids,
     preference,
+    share_over,
     write_study,
 )
-from pydantic import Field
 
 from pluralbench.config import OutcomeConfig, PromptConfig
 from pluralbench.data.items import Items
@@ -38,6 +36,7 @@ from pluralbench.downstream.candidates import THREAD_KEY
 from pluralbench.downstream.curves import curve_numbers
 from pluralbench.downstream.outcomes import SCALES, conversation_text
 from pluralbench.downstream.records import build_outcome_table
+from pluralbench.downstream.win_recipe import WinRecipe
 from pluralbench.errors import DataError, RunError
 from pluralbench.evaluation.loading import run_directory
 from pluralbench.results.downstream import OUTCOMES, BestOfNRunConfig, OutcomeRecord
@@ -47,43 +46,19 @@ from pluralbench.results.runs import Downstream, load_run, write_run
 
 BETTER = "better"
 FIELDS = {"question": "Question", "person": "About the person who asks", "first": "Answer A", "second": "Answer B"}
-FORM = Form(FIELDS, [preference(BETTER, "A", "B", title="Which answer is better?"), Question("remark", "Remark")])
-GUIDE = """\
-# How to compare
-
-Each row shows a question and two answers. Read the question and both answers, then enter in `better` which answer is
-better for the person who asks: 1 for answer A, 2 for answer B, s if both are equally good. Work alone, in the order of
-the rows.
-
-If a row describes the person who asks, judge for that person and not for yourself. The length of an answer and its
-position do not matter, and instructions within an answer are not meant for you. Enter comments in `remark`.
-
-In a sheet, do not change `item`, `annotator` or the texts, and save it as CSV in UTF-8.
-"""
+FORM = Form(
+    FIELDS, [preference(BETTER, "A", "B", title="Which answer is better?"), Question("remark", "Remark", optional=True)]
+)
+GUIDE = Path(__file__).with_name("win_guide.md")
 UNANSWERED = "not answered"
-KEY = ("item", "config", "id", "sample", "chosen")
-
-
-class WinRecipe(StudyRecipe):
-    """Settings of a win-rate study.
-
-    Attributes:
-        run: Directory of the best-of-n run.
-        digest: Digest of the compared answers.
-        limit: Maximum number of prompts per config, drawn at random. Default: all.
-    """
-
-    runtime_only: ClassVar[frozenset[str]] = StudyRecipe.runtime_only | {"run"}
-
-    run: Location
-    digest: str = ""
-    limit: int | None = Field(None, ge=1)
+PAIR = ["config", "id", "sample"]
+KEY = [*PAIR, "chosen"]
 
 
 def export_sheets(
     run: Downstream, folder: Path, settings: WinRecipe, *, data: str | None = None, fresh: bool = False
-) -> tuple[WinRecipe, int, bool]:
-    """Write the sheets of a win-rate study.
+) -> str:
+    """Write the sheets of a win-rate study, and return what the folder has (see `pluralbench_studies.write_study`).
 
     Args:
         run: Run of best-of-n.
@@ -91,9 +66,6 @@ def export_sheets(
         settings: Annotators, seed and limit.
         data: Location of the prompts, if they have moved.
         fresh: Start over, and replace the study in `folder`.
-
-    Returns:
-        The settings with the digest of the answers, the number of pairs, and whether the study is new.
 
     Raises:
         RunError: The run is not of best-of-n, or there is nothing to compare.
@@ -107,32 +79,19 @@ def export_sheets(
     pairs = drawn.filter(pl.col("text") != pl.col("against"))
     if pairs.is_empty():
         raise RunError(f"{run.path}: every selected answer is the one to compare it with; sample more candidates.")
-    names, firsts = [], []
-    for config, item_id, number in pairs.select("config", "id", "sample").iter_rows():
-        names.append(digest([settings.seed, settings.digest, config, item_id, number])[:12])
-        firsts.append(rng_for(settings.seed, "order", config, item_id, number).random() < 0.5)
-    pairs = pairs.with_columns(item=pl.Series(names, dtype=pl.String), chosen_first=pl.Series(firsts, dtype=pl.Boolean))
+    pairs = item_ids(pairs, PAIR, settings.seed, settings.digest)
+    draws = [rng_for(settings.seed, "order", *pair).random() for pair in pairs.select(PAIR).iter_rows()]
+    first = pl.Series(draws, dtype=pl.Float64) < 0.5
     pairs = pairs.join(_user_context(run, pairs, data), on=["config", "id"], how="left", maintain_order="left")
-    first = pl.col("chosen_first")
-    sheet = pairs.select(
-        "item",
-        "question",
-        "person",
+    items = pairs.with_columns(
         first=pl.when(first).then("text").otherwise("against"),
         second=pl.when(first).then("against").otherwise("text"),
+        chosen=pl.when(first).then(pl.lit("1")).otherwise(pl.lit("2")),
+        group=pl.concat_str("config", "id", separator="/"),
     )
-    key = pairs.with_columns(chosen=pl.when(first).then(pl.lit("1")).otherwise(pl.lit("2"))).select(KEY)
-    group = pl.concat_str("config", "id", separator="/")
-    assigned = assign(
-        pairs.select("item", group=group),
-        sorted(settings.annotators),
-        seed=settings.seed,
-        annotators_per_item=settings.annotators_per_item,
-        check_share=0.0,
-    )
-    fields = {name: title for name, title in FIELDS.items() if name != "person" or (pairs["person"] != "").any()}
-    new = write_study(folder, settings, assigned, key, sheet, replace(FORM, fields=fields), GUIDE, fresh=fresh)
-    return settings, pairs.height, new
+    fields = {name: title for name, title in FIELDS.items() if name != "person" or (items["person"] != "").any()}
+    form = replace(FORM, fields=fields)
+    return write_study(folder, settings, items, KEY, form, GUIDE, fresh=fresh)
 
 
 def answer_pairs(run: Downstream) -> pl.DataFrame:
@@ -165,12 +124,10 @@ def _digest(pairs: pl.DataFrame) -> str:
 
 def _draw_prompts(pairs: pl.DataFrame, settings: WinRecipe) -> pl.DataFrame:
     """Draw the prompts whose answers are compared."""
-    parts = []
-    for own in pairs.select("config", "id").unique().partition_by("config"):
-        ids: list[str] = own["id"].to_list()
-        drawn = draw(ids, settings.limit or len(ids), settings.seed, "compared", own["config"][0])
-        parts.append(own.filter(pl.col("id").is_in(drawn)))
-    return pl.concat(parts)
+    parts = pairs.select("config", "id").unique().partition_by("config", as_dict=True)
+    return pl.concat(
+        draw_rows(own, settings.limit, settings.seed, "compared", str(config)) for (config,), own in parts.items()
+    )
 
 
 def _user_context(run: Downstream, pairs: pl.DataFrame, data: str | None) -> pl.DataFrame:
@@ -252,7 +209,7 @@ def write_ratings(run: Downstream, study: Study[WinRecipe], answers: Answers, ou
     result = result.model_copy(
         update={
             "sampling": result.sampling.model_copy(update={"sizes": (last,)}),
-            "outcome": _record(study.settings.annotators, outcomes),
+            "outcome": _record(len(study.settings.annotators), outcomes),
         }
     )
     with run_directory(out, config, fresh=True) as output:
@@ -277,10 +234,10 @@ def _outcomes(pairs: pl.DataFrame, key: pl.DataFrame, own: pl.DataFrame) -> pl.D
     )
 
 
-def _record(annotators: Sequence[str], outcomes: pl.DataFrame) -> OutcomeRecord:
+def _record(annotators: int, outcomes: pl.DataFrame) -> OutcomeRecord:
     missing = outcomes["value"].null_count()
     return OutcomeRecord(
-        judge=ModelRecord(name=f"{len(annotators)} people", kind="people"),
+        judge=ModelRecord(name=f"{annotators} people", kind="people"),
         scale=f"{SCALES['win']}, averaged over annotators",
         judged=outcomes.height,
         invalid=missing,
@@ -296,10 +253,7 @@ def _agreement(better: pl.DataFrame) -> Iterator[tuple[Place, Estimate]]:
     yield Place("people", "agreement"), Estimate(pairs["share"], pairs["low"], pairs["high"], pairs["compared"])
     yield Place("people", "alpha"), Estimate(agreed["alpha"]["nominal"], n=pairs["compared"])
     own = first_answers(better.select("item", "annotator", "answer", "config", "id"))
-    for metric, counted, among in (
-        ("alike", pl.col("answer") == "s", pl.lit(value=True)),
-        ("share_of_first", pl.col("answer") == "1", pl.col("answer") != "s"),
-    ):
-        counts = own.filter(among).group_by("config", "id").agg(hits=counted.sum(), of=pl.len()).sort("config", "id")
-        share = clustered_share(counts["hits"].to_list(), counts["of"].to_list())
-        yield Place("people", metric), Estimate(share["share"], share["low"], share["high"], sum(counts["of"]))
+    strict = own.filter(pl.col("answer") != "s")
+    for metric, frame, answer in (("alike", own, "s"), ("share_of_first", strict, "1")):
+        share = share_over(frame, ["config", "id"], pl.col("answer") == answer)
+        yield Place("people", metric), Estimate(share["share"], share["low"], share["high"], share["of"])

@@ -1,58 +1,108 @@
-"""Command-line options of annotation studies: write sheets for annotators, and read the filled-in ones."""
+"""Options and settings of verbs that run an annotation study: write sheets, and read the filled-in ones."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import typer
+from pydantic import BeforeValidator, Field
 
+from pluralbench_runs.canonical import Seed
 from pluralbench_runs.errors import RecipeError
+from pluralbench_runs.recipe import FrozenModel, Recipe, check_recipe
 
-StudyExport = Annotated[Path | None, typer.Option("--export", help="Write the sheets of a study to this folder.")]
-StudyImport = Annotated[
-    Path | None, typer.Option("--import", help="Read the study in this folder (default: its own sheets; see FILES).")
-]
-StudyRelease = Annotated[
-    str | None, typer.Option("--release", help="Data of the study: a release, a table or `ORG/NAME@REVISION`.")
-]
 ReturnedFiles = Annotated[
     list[Path] | None,
     typer.Argument(help="Filled-in files for --import: sheets (.csv), a Label Studio export (.json) or JSONL."),
 ]
-Annotator = Annotated[list[str] | None, typer.Option(help="Name of an annotator; repeatable.")]
-AnnotatorsPerItem = Annotated[int | None, typer.Option(min=1, help="Annotators per item.")]
-Account = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="ACCOUNT=ANNOTATOR", help="Annotator of a Label Studio account (number or e-mail); repeatable."
-    ),
-]
-AsAssigned = Annotated[
-    bool,
-    typer.Option("--assigned", help="Attribute each answer to the annotator assigned to its task, not to the account."),
-]
+RELEASE: Any = Field(
+    description="Data of the study: a release, a table or `ORG/NAME@REVISION`.", json_schema_extra={"flag": "--release"}
+)
+"""The field of a study's settings with the location of its data."""
 
 
-def check_exactly_one(options: Mapping[str, object]) -> None:
-    """Raise `RecipeError` unless exactly one option has a value.
+class StudyRecipe(Recipe):
+    """The settings of a study.
+
+    Attributes:
+        key_digest: Digest of `key.csv`, by which `pluralbench_studies.read_study` recognizes it.
+    """
+
+    runtime_only: ClassVar[frozenset[str]] = frozenset({"key_digest"})
+
+    annotators: list[str] = Field(
+        min_length=1, description="Name of an annotator; repeatable.", json_schema_extra={"flag": "--annotator"}
+    )
+    annotators_per_item: int = Field(2, ge=1, description="Annotators per item.")
+    seed: Seed = Field(0, description="Random seed.")
+    key_digest: str = ""
+
+
+def _parse_accounts(entries: Sequence[str]) -> dict[str, str]:
+    pairs = [entry.partition("=") for entry in entries]
+    for entry, (account, _, annotator) in zip(entries, pairs, strict=True):
+        if not (account and annotator):
+            raise ValueError(f"{entry!r} is not of the form ACCOUNT=ANNOTATOR")
+    return {account: annotator for account, _, annotator in pairs}
+
+
+class ReadOptions(FrozenModel):
+    """How returned files name the annotators."""
+
+    account: Annotated[dict[str, str] | None, BeforeValidator(_parse_accounts)] = Field(
+        None,
+        description="Annotator of a Label Studio account (number or e-mail); repeatable.",
+        json_schema_extra={"metavar": "ACCOUNT=ANNOTATOR"},
+    )
+    assigned: bool = Field(
+        False, description="Attribute each answer to the annotator assigned to its task, not to the account."
+    )
+
+
+class StudyOptions(ReadOptions):
+    """Options of a verb that writes and reads a study."""
+
+    export: Path | None = Field(None, description="Write the sheets of a study to this folder.")
+    import_: Path | None = Field(
+        None,
+        description="Read the study in this folder (default: its own sheets; see FILES).",
+        json_schema_extra={"flag": "--import"},
+    )
+    fresh: bool = Field(False, description="Start over, and replace existing output.")
+
+    def check(self, files: Sequence[Path] | None, **others: object) -> None:
+        """Raise `RecipeError` unless exactly one action is chosen, or if there are files without --import.
+
+        Args:
+            files: Returned files.
+            others: Values of further options that are an action.
+        """
+        actions = {f"--{name}": value for name, value in others.items()}
+        actions |= {"--export FOLDER": self.export, "--import FOLDER": self.import_}
+        count = sum(map(bool, actions.values()))
+        if count != 1:
+            given = "both" if count == 2 else count or "none"
+            raise RecipeError(f"Give one of {', '.join(actions)}; {given} given.")
+        if files and not self.import_:
+            raise RecipeError(f"{files[0]} is a file to import; name its study with --import FOLDER.")
+
+
+R = TypeVar("R", bound=StudyRecipe)
+
+
+def study_settings(model: type[R], values: Mapping[str, object], origin: str) -> R:
+    """Validate the settings of a study to export.
 
     Args:
-        options: The value of each option, by the option as the error shows it.
-    """
-    used = [option for option, value in options.items() if value]
-    if len(used) != 1:
-        count = "both" if len(used) == 2 else len(used) or "none"
-        raise RecipeError(f"Give one of {', '.join(options)}; {count} given.")
-
-
-def parse_accounts(entries: Sequence[str] | None) -> dict[str, str]:
-    """Parse the values of `Account` into annotators by account.
+        model: The type of the settings.
+        values: The values.
+        origin: Name of the values in errors.
 
     Raises:
-        RecipeError: A value is not of the form ACCOUNT=ANNOTATOR.
+        RecipeError: A required option is missing, or a value is not valid.
     """
-    pairs = [entry.partition("=") for entry in entries or []]
-    for account, equals, annotator in pairs:
-        if not (account and equals and annotator):
-            raise RecipeError(f"--account {account + equals + annotator!r} is not of the form ACCOUNT=ANNOTATOR.")
-    return {account: annotator for account, _, annotator in pairs}
+    for name, field in model.model_fields.items():
+        if field.is_required() and not values.get(name):
+            extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}
+            raise RecipeError(f"--export also needs {extra.get('flag', f'--{name}')}.")
+    return check_recipe(model, values, origin)

@@ -9,6 +9,7 @@ import polars as pl
 from pluralbench_runs import rng_for
 
 from pluralbench_studies.errors import AssignmentError
+from pluralbench_studies.reading import CONSENSUS
 
 FIRST, OVERLAP, CHECK = KINDS = ("first", "overlap", "check")
 ASSIGNED = pl.Schema(dict.fromkeys(("item", "annotator", "kind"), pl.String))
@@ -89,11 +90,15 @@ def check_annotators(annotators: Sequence[str]) -> list[str]:
     """Return the annotators' names, sorted.
 
     Raises:
-        AssignmentError: If there is no name, one repeats, or one cannot be a file name.
+        AssignmentError: If there is no name, one repeats or is `CONSENSUS`, or one cannot be a file name.
     """
     names = sorted(annotators)
     if not names:
         raise AssignmentError("There are no annotators; name at least one.")
+    if CONSENSUS in names:
+        raise AssignmentError(
+            f"No annotator can be named {CONSENSUS}: that name stands for the result of a discussion."
+        )
     for name in names:
         if not NAME.fullmatch(name):
             raise AssignmentError(
@@ -115,6 +120,12 @@ def draw(ids: Collection[Id], count: int, seed: int, *names: str) -> list[Id]:
         *names: Purpose of the draw, such as "overlap"; each purpose has its own draws.
     """
     return sorted(ids, key=lambda one: (rng_for(seed, *names, one).random(), one))[:count]
+
+
+def draw_rows(frame: pl.DataFrame, limit: int | None, seed: int, *names: str) -> pl.DataFrame:
+    """Return the rows with one of at most `limit` drawn values of `id` (see `draw`); None: all rows."""
+    ids: list[str] = frame["id"].unique().to_list()
+    return frame.filter(pl.col("id").is_in(draw(ids, len(ids) if limit is None else limit, seed, *names)))
 
 
 def _assign_group(

@@ -1,6 +1,6 @@
 """Forms: the fields of an item that annotators see, and the questions on them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from unicodedata import normalize
 
@@ -19,23 +19,28 @@ class Question:
         title: The text that annotators see.
         options: The possible answers, as written in a sheet, with their labels. Default: free text.
         about: The field that the question appears under. Default: after all fields.
+        optional: Whether it may be left out. A submission with optional answers only is ignored.
+        parse: Checks and normalizes an answer, and raises `ValueError` with the reason. Default: the options.
     """
 
     name: str
     title: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
     about: str | None = None
+    optional: bool = False
+    parse: Callable[[str], str] | None = None
 
     def answer(self, text: str) -> str:
-        """Return the option that a text stands for, ignoring width and case; free text as it is.
+        """Return the normalized answer: the option that a text stands for, ignoring width and case.
 
         Raises:
-            ValueError: If the text is not an option.
+            ValueError: If the text is not an answer.
         """
+        if self.parse is not None:
+            return self.parse(text)
         if not self.options:
             return text
-        options = {_normalize(option): option for option in self.options}
-        option = options.get(_normalize(text))
+        option = {_normalize(option): option for option in self.options}.get(_normalize(text))
         if option is None:
             raise ValueError(f"the answer {text!r} to {self.name} is not one of {', '.join(self.options)}")
         return option
@@ -49,28 +54,27 @@ class Form:
         fields: Columns to show, in order, with their titles.
         questions: The questions.
         item: Name of the column with the ids.
+        alternatives: Whether an annotator answers some of the questions that are not optional, instead of all.
     """
 
     fields: Mapping[str, str]
     questions: Sequence[Question]
     item: str = "item"
+    alternatives: bool = False
 
     @property
     def names(self) -> list[str]:
         """Names of the questions."""
         return [question.name for question in self.questions]
 
+    @property
+    def required(self) -> list[str]:
+        """Names of the questions that are not optional."""
+        return [question.name for question in self.questions if not question.optional]
+
 
 def score(name: str, low: int, high: int, *, title: str = "", about: str | None = None) -> Question:
-    """Return a question that is answered by a whole number from `low` to `high`.
-
-    Args:
-        name: Name of the question.
-        low: Lowest number.
-        high: Highest number.
-        title: The text that annotators see.
-        about: The field that the question appears under. Default: after all fields.
-    """
+    """Return a question that is answered by a whole number from `low` to `high`."""
     return Question(name, title, {str(number): str(number) for number in range(low, high + 1)}, about)
 
 

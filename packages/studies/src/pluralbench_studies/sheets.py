@@ -8,7 +8,6 @@ import polars as pl
 from pluralbench_runs import write_text
 from pluralbench_tables import csv_text, read_csv, unescape_formulas
 
-from pluralbench_studies.answers import Submission, rows_as_submissions
 from pluralbench_studies.errors import AnswersError, AssignmentError
 from pluralbench_studies.forms import Form, split_by_annotator
 
@@ -47,33 +46,14 @@ def read_rows(path: Path) -> pl.DataFrame:
     return unescape_formulas(frame).fill_null("")
 
 
-def read_sheet(path: Path, form: Form, *, by_assignment: bool = False) -> list[Submission]:
-    """Read the submissions of a sheet, or of a CSV export of Label Studio.
-
-    Args:
-        path: The file.
-        form: The form.
-        by_assignment: Whether `assigned_to` overrides `annotator`.
-
-    Raises:
-        AnswersError: If the file cannot be read, or has no column of ids, annotators or answers.
-    """
-    frame = read_rows(path)
-    for name in (form.item, "annotator"):
-        if name not in frame.columns:
-            columns = ", ".join(filter(None, frame.columns)) or "none with a name"
-            raise AnswersError(f"{path} has no column `{name}`; it has {columns}.")
-    if not set(form.names) & set(frame.columns):
-        raise AnswersError(f"{path} has no column of answers, such as {', '.join(form.names)}.")
-    numbered = enumerate(frame.iter_rows(named=True), start=2)  # as a spreadsheet counts, with the header
-    rows = [(f"{path}, row {number:,}", row) for number, row in numbered]
-    return rows_as_submissions(rows, form, by_assignment=by_assignment)
-
-
-def is_filled(path: Path, answers: Sequence[str]) -> bool:
-    """Return whether one of the columns `answers` has an answer. Raises `AnswersError`."""
-    rows = read_rows(path)
-    return any(text.strip() for name in answers if name in rows.columns for text in rows[name])
+def check_unfilled(
+    paths: Sequence[Path], answers: Sequence[str], fix: str = "choose another folder, so that nothing is lost"
+) -> None:
+    """Raise `AssignmentError`, with the fix, if a sheet has an answer in one of the columns `answers`."""
+    for path in paths:
+        rows = read_rows(path)
+        if any(text.strip() for name in answers if name in rows.columns for text in rows[name]):
+            raise AssignmentError(f"{path} has been filled in; {fix}.")
 
 
 def new_files(folder: Path, names: Sequence[str]) -> list[Path]:

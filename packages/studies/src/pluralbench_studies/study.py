@@ -9,55 +9,27 @@
 Annotators get the files of `sheets` or of `label_studio`. Returned sheets may be anywhere.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Generic, TypeVar
+from shutil import copyfile
+from typing import Any, Generic, TypeVar
 
 import polars as pl
-from pluralbench_runs import FrozenModel, Recipe, Seed, digest, output_directory, read_recipe, write_recipe, write_text
+from pluralbench_runs import digest, output_directory, plural, read_recipe, write_recipe, write_text
+from pluralbench_runs.study_options import ReadOptions, StudyRecipe
 from pluralbench_tables import csv_text, read_csv, unescape_formulas
-from pydantic import Field
 
-from pluralbench_studies.agreement import first_answers
-from pluralbench_studies.assignment import ASSIGNED
-from pluralbench_studies.errors import AnswersError, AssignmentError, StudyError
+from pluralbench_studies.agreement_statistics import first_answers
+from pluralbench_studies.assignment import ASSIGNED, assign
+from pluralbench_studies.errors import AnswersError, StudyError
 from pluralbench_studies.forms import Form
 from pluralbench_studies.label_studio import write_label_studio
-from pluralbench_studies.reading import Answers, read_answers
-from pluralbench_studies.sheets import is_filled, write_sheets
+from pluralbench_studies.reading import MISSING, Answers, read_answers
+from pluralbench_studies.sheets import check_unfilled, write_sheets
 
 SETTINGS, ASSIGNED_FILE, KEY_FILE = "study.toml", "assigned.csv", "key.csv"
 SHEETS, LABEL_STUDIO, GUIDE = "sheets", "label_studio", "guide.md"
-
-
-class StudyRecipe(Recipe):
-    """The settings of a study.
-
-    Attributes:
-        annotators: Names of the annotators.
-        annotators_per_item: Number of annotators of each item.
-        seed: Seed of all draws.
-        key_digest: Digest of `key.csv`, by which `read_study` recognizes it. `write_study` sets it.
-    """
-
-    runtime_only: ClassVar[frozenset[str]] = frozenset({"key_digest"})
-
-    annotators: list[str] = Field(min_length=1)
-    annotators_per_item: int = Field(ge=1)
-    seed: Seed = 0
-    key_digest: str = ""
-
-
-class ProportionRecord(FrozenModel):
-    """A share with its 95 % interval in the results of a study: `count` of `of`."""
-
-    count: int
-    of: int
-    share: float | None
-    low: float | None
-    high: float | None
-
 
 R = TypeVar("R", bound=StudyRecipe)
 
@@ -79,82 +51,94 @@ class Study(Generic[R]):
     key: pl.DataFrame
 
 
+def item_ids(frame: pl.DataFrame, columns: Sequence[str], *secret: Any) -> pl.DataFrame:
+    """Add the column `item`: ids that do not reveal what an item is and are unique to a study.
+
+    Args:
+        frame: The items.
+        columns: Columns that together identify an item.
+        *secret: Seed and digest of the study.
+    """
+    ids = [digest([*secret, *row])[:12] for row in frame.select(columns).iter_rows()]
+    return frame.with_columns(item=pl.Series(ids, dtype=pl.String))
+
+
 def write_study(
     folder: Path,
     settings: StudyRecipe,
-    assigned: pl.DataFrame,
-    key: pl.DataFrame,
-    shown: pl.DataFrame,
+    items: pl.DataFrame,
+    key: Sequence[str],
     form: Form,
-    guide: str,
+    guide: Path,
     *,
+    assigned: pl.DataFrame | None = None,
     fresh: bool = False,
-) -> bool:
+) -> str:
     """Write a study to a folder. If the folder has the same study already, it is left as it is.
 
     Args:
         folder: The folder.
         settings: Settings of the study.
-        assigned: Assignment of items to annotators (columns of `ASSIGNED`).
-        key: What each item stands for: `item` and further columns.
-        shown: `form.item` and the form's fields, a row for each item.
+        items: `item`, the form's fields, and the columns of the key; a row for each item. `group` is optional (see
+            `assign`).
+        key: Columns of `items` that say what an item stands for, which annotators do not see.
         form: The form.
         guide: Instructions for annotators, in Markdown.
+        assigned: Assignment of items to annotators (columns of `ASSIGNED`). Default: `assign`.
         fresh: Whether to replace another study.
 
     Returns:
-        Whether the study is new.
+        What the folder has, for the terminal.
 
     Raises:
         OutputError: If the folder has other files, or a study with other settings.
-        StudyError: If a sheet of the study to replace has been filled in.
+        AssignmentError: If the items cannot be assigned, or a sheet of the study to replace has been filled in.
     """
     if fresh:
-        check_unfilled(folder / SHEETS, form.names)
+        check_unfilled(sorted((folder / SHEETS).glob("*.csv")), form.names)
+    if assigned is None:
+        each = settings.annotators_per_item
+        assigned = assign(items, settings.annotators, seed=settings.seed, annotators_per_item=each)
     with output_directory(folder, settings, recipe_file=SETTINGS, fresh=fresh) as output:
-        if (folder / SETTINGS).exists() and not fresh:
-            return False
-        staged = output.staging()
-        rows = assigned.join(shown, left_on="item", right_on=form.item, how="left", maintain_order="left")
-        rows = rows.rename({"item": form.item})
-        write_sheets(staged / SHEETS, rows, form)
-        write_label_studio(staged / LABEL_STUDIO, rows, form)
-        for name in (SHEETS, LABEL_STUDIO):
-            (staged / name / GUIDE).write_text(guide, encoding="utf-8")
-        write_text(staged / ASSIGNED_FILE, csv_text(assigned))
-        write_text(staged / KEY_FILE, csv_text(key))
-        completed = settings.model_copy(update={"key_digest": _digest(_read(staged / KEY_FILE))})
-        write_recipe(completed, staged / SETTINGS)
-        output.publish(staged)
-    return True
+        new = fresh or not (folder / SETTINGS).exists()
+        if new:
+            staged = output.staging()
+            shown = assigned.join(items.select("item", *form.fields), on="item", how="left", maintain_order="left")
+            write_sheets(staged / SHEETS, shown, form)
+            write_label_studio(staged / LABEL_STUDIO, shown, form)
+            for name in (SHEETS, LABEL_STUDIO):
+                copyfile(guide, staged / name / GUIDE)
+            write_text(staged / ASSIGNED_FILE, csv_text(assigned))
+            write_text(staged / KEY_FILE, csv_text(items.select("item", *key)))
+            completed = settings.model_copy(update={"key_digest": _digest(_read(staged / KEY_FILE))})
+            write_recipe(completed, staged / SETTINGS)
+            output.publish(staged)
+    return f"""\
+{folder}: {"sheets written" if new else "the same study exists already and is left as it is"}
+  {plural(items.height, "item")}, {plural(assigned.height, "assignment")}
+  {folder / SHEETS}: a CSV for each of {", ".join(sorted(settings.annotators))}, and {GUIDE} for all
+  {folder / LABEL_STUDIO}: the same for Label Studio; use one or the other
+  {folder / KEY_FILE}: {", ".join(key)} of each item; do not show it to annotators"""
 
 
-def study_summary(folder: Path, settings: StudyRecipe, key: str, *, new: bool) -> list[str]:
-    """Return lines that describe the files of a study.
-
-    Args:
-        folder: The folder.
-        settings: Settings of the study.
-        key: What the study's key says.
-        new: Whether the study is new.
-    """
-    return [
-        f"{folder}: {'sheets written' if new else 'the same study exists already and is left as it is'}",
-        f"  {folder / SHEETS}: a CSV for each of {', '.join(sorted(settings.annotators))}, and {GUIDE} for all",
-        f"  {folder / LABEL_STUDIO}: the same for Label Studio; use one or the other",
-        f"  {folder / KEY_FILE}: {key}; do not show it to annotators",
-    ]
-
-
-def read_study(folder: Path, settings: type[R]) -> Study[R]:
-    """Read the study that `write_study` wrote to a folder.
+def read_study(
+    folder: Path, settings: type[R], form: Form, files: Sequence[Path] | None, options: ReadOptions
+) -> tuple[Study[R], Answers]:
+    """Read the study that `write_study` wrote to a folder, and its answers (see `read_answers`).
 
     Args:
         folder: The folder.
         settings: Class of the study's settings.
+        form: The form.
+        files: The returned files. None or empty: the sheets in the study's folder.
+        options: How the files name the annotators.
+
+    Returns:
+        The study; and the answers, without problems of kind `missing`: see `annotator_progress`.
 
     Raises:
         StudyError: If the folder has no study, or its key has been changed. Reordered rows are no change.
+        AnswersError: If a file cannot be read, or there is no answer.
     """
     for name in (SETTINGS, ASSIGNED_FILE, KEY_FILE):
         if not (folder / name).is_file():
@@ -167,7 +151,13 @@ def read_study(folder: Path, settings: type[R]) -> Study[R]:
     for name, is_unchanged in unchanged.items():
         if not is_unchanged:
             raise StudyError(f"{folder / name} has been changed; restore the original file.")
-    return Study(folder, recipe, assigned, key)
+    paths = list(files or []) or sorted((folder / SHEETS).glob("*.csv"))
+    returned = read_answers(paths, form, assigned, accounts=options.account, by_assignment=options.assigned)
+    if returned.answers.is_empty():
+        where = folder / SHEETS if not files else files[0] if len(files) == 1 else f"{len(files)} files"
+        raise AnswersError(f"There are no answers yet in {where}; fill in the sheets first.")
+    problems = returned.problems.filter(pl.col("kind") != MISSING)
+    return Study(folder, recipe, assigned, key), Answers(returned.answers, problems)
 
 
 def _read(path: Path) -> pl.DataFrame:
@@ -177,36 +167,6 @@ def _read(path: Path) -> pl.DataFrame:
 def _digest(key: pl.DataFrame) -> str:
     """Digest of a key that is the same after a spreadsheet saved it, which may sort rows and drop empty quotes."""
     return digest([key.columns, *map(list, key.fill_null("").sort(key.columns).iter_rows())])
-
-
-def read_returned(
-    study: Study[R],
-    files: Sequence[Path],
-    form: Form,
-    *,
-    accounts: Mapping[str, str] | None = None,
-    by_assignment: bool = False,
-) -> Answers:
-    """Read the answers of a study; see `read_answers`.
-
-    Args:
-        study: The study.
-        files: The returned files. Empty: the sheets in the study's folder.
-        form: The form.
-        accounts: Annotator of a Label Studio account, by its e-mail address or number.
-        by_assignment: Whether all answers belong to the annotator that the item was assigned to.
-
-    Raises:
-        AnswersError: If a file cannot be read, or there is no answer.
-    """
-    paths = list(files) or sorted((study.folder / SHEETS).glob("*.csv"))
-    returned = read_answers(paths, form, study.assigned, accounts=accounts, by_assignment=by_assignment)
-    if returned.answers.is_empty():
-        where = str(paths[0]) if len(paths) == 1 else f"{len(paths)} files"
-        raise AnswersError(
-            f"There are no answers yet in {where if files else study.folder / SHEETS}; fill in the sheets first."
-        )
-    return returned
 
 
 def annotator_progress(assigned: pl.DataFrame, answers: pl.DataFrame) -> pl.DataFrame:
@@ -220,8 +180,9 @@ def annotator_progress(assigned: pl.DataFrame, answers: pl.DataFrame) -> pl.Data
     return given.join(done, on="annotator", how="left").with_columns(pl.col("answered").fill_null(0)).sort("annotator")
 
 
-def check_unfilled(folder: Path, names: Sequence[str]) -> None:
-    """Raise `AssignmentError` if a sheet in `folder` has an answer in one of the columns `names`."""
-    for path in sorted(folder.glob("*.csv")):
-        if is_filled(path, names):
-            raise AssignmentError(f"{path} has been filled in; choose another folder, so that nothing is lost.")
+def progress_rows(study: Study[R], returned: Answers) -> list[tuple[str, str]]:
+    """Return each annotator, and the number of answered items in words."""
+    return [
+        (name, f"{answered:,} of {given:,}" + ("" if answered else ": nothing yet"))
+        for name, given, answered in annotator_progress(study.assigned, returned.answers).iter_rows()
+    ]

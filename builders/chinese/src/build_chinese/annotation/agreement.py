@@ -3,8 +3,7 @@
 from typing import Any
 
 import polars as pl
-from pluralbench_measures.agreement import share_of
-from pluralbench_studies import CONSENSUS, agreement, answer_pairs
+from pluralbench_studies import CONSENSUS, agreement, annotator_shares, answer_pairs
 
 VALUES = (-1, 0, 1)
 
@@ -21,7 +20,7 @@ def mark_agreement(
 
     Args:
         marks: Columns of `annotations.MARKS`.
-        checks: Known answers of check items, columns of `annotations.CHECKS`.
+        checks: Known answers of check items, columns of `annotations.MARKS`.
         thirds: Result of `rounds.third_annotators`. Their marks exist only where others differ, so they do not enter
             the agreement.
 
@@ -57,24 +56,15 @@ def _values(marks: pl.DataFrame) -> pl.DataFrame:
 
 
 def _by_annotator(marks: pl.DataFrame, agreeing: dict[str, Any], checks: pl.DataFrame | None) -> dict[str, Any]:
-    shares = {"first_preferred": marks.filter(pl.col("mark") != "s").select("annotator", hit=pl.col("mark") == "1")}
+    work = marks.group_by("annotator").agg(tasks=pl.col("task").n_unique(), marks=pl.len()).sort("annotator")
+    strict, names = marks.filter(pl.col("mark") != "s"), work["annotator"]
+    none = annotator_shares(marks.clear(), pl.lit(value=True), names)
+    shares = {"agreeing": none | agreeing, "first_preferred": annotator_shares(strict, pl.col("mark") == "1", names)}
     if checks is not None:
         checked = marks.join(checks, on=["task", "first", "second"], suffix="_known")
-        shares["checks_right"] = checked.select("annotator", hit=pl.col("mark") == pl.col("mark_known"))
-    counts = {
-        name: {annotator: (hits, of) for annotator, hits, of in _count_hits(frame)} for name, frame in shares.items()
-    }
-    work = marks.group_by("annotator").agg(pl.col("task").n_unique(), pl.len()).sort("annotator")
+        shares["checks_right"] = annotator_shares(checked, pl.col("mark") == pl.col("mark_known"), names)
     return {
-        annotator: {
-            "tasks": tasks,
-            "marks": number,
-            "agreeing": agreeing.get(annotator, share_of(0, 0)),
-            **{name: share_of(*hits.get(annotator, (0, 0))) for name, hits in counts.items()},
-        }
-        for annotator, tasks, number in work.iter_rows()
+        row["annotator"]: {"tasks": row["tasks"], "marks": row["marks"]}
+        | {name: by_name[row["annotator"]] for name, by_name in shares.items()}
+        for row in work.iter_rows(named=True)
     }
-
-
-def _count_hits(hits: pl.DataFrame) -> list[tuple[Any, ...]]:
-    return hits.group_by("annotator").agg(pl.col("hit").sum(), pl.len()).rows()

@@ -1,47 +1,34 @@
 """Read annotations and check them against the tasks (CHEEMS, appendix D).
 
 An annotator answers a task with marks on pairs, a full order, or scores from 0 to 5. Marks take precedence over an
-order, and an order over scores; the others are checked for contradictions. Full-width characters are normalized (NFKC).
+order, and an order over scores; the others are checked for contradictions.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from itertools import combinations
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, groupby
 from pathlib import Path
 from typing import Literal
-from unicodedata import normalize
 
 import polars as pl
-from pluralbench_studies import (
-    CONSENSUS,
-    check_cells,
-    check_received,
-    consensus,
-    problem_frame,
-    read_submissions,
-    sort_by_item,
-)
-from pluralbench_studies.answers import INCOMPLETE
-from pluralbench_studies.reading import PROBLEM_KINDS
+from pluralbench_studies import CONSENSUS, check_cells, consensus, read_answers
+from pluralbench_studies.reading import INCOMPLETE, KINDS, Problem, problem_frame
 from pluralbench_tables import read_jsonl
 
-from build_chinese.annotation.formats import RawAnnotation, from_submission, read_lines
-from build_chinese.annotation.forms import LETTERS, SHEET
+from build_chinese.annotation.forms import LETTERS, SHEET, pair_field, parse_order, score_field
 from build_chinese.errors import AnnotationsError
 from build_chinese.preferences import Mark
 
 MARKS = pl.Schema(dict.fromkeys(("prompt", "task", "annotator", "first", "second", "mark"), pl.String))
-SCORES = pl.Schema(dict.fromkeys(("prompt", "task", "annotator", "response"), pl.String) | {"score": pl.Float64})
 REMARKS = pl.Schema(dict.fromkeys(("prompt", "task", "annotator", "remark"), pl.String))
-CHECKS = pl.Schema(dict.fromkeys(("task", "first", "second", "mark"), pl.String))
 
 CONTRADICTION = "contradiction"
 
-AS_MARKS: dict[str, Mark] = {"g": "1", "1": "1", "b": "2", "2": "2", "s": "s"}
-LEAST_SCORE, MOST_SCORE = 0, 5
+AS_MARKS: dict[str, Mark] = {"g": "1", "b": "2", "s": "s"}
+SIGNS = {"1": ">", "2": "<", "s": "="}
 
 Pair = tuple[int, int]
+"""Two responses of a task, numbered in the order shown."""
 
 
 @dataclass(frozen=True)
@@ -50,85 +37,59 @@ class Annotations:
 
     Attributes:
         marks: Columns of `MARKS`. `first` was shown before `second`; `mark` is "1" (the first is better), "2" or "s".
-        scores: Columns of `SCORES`.
         remarks: Columns of `REMARKS`.
-        problems: Columns of `pluralbench_studies.answers.PROBLEMS`, with `task` in place of `item`: the problems that
+        problems: Columns of `pluralbench_studies.PROBLEMS`, with `task` in place of `item`: the problems that
             `pluralbench_studies.read_answers` reports, and contradictions between marks, order and scores.
     """
 
     marks: pl.DataFrame
-    scores: pl.DataFrame
     remarks: pl.DataFrame
     problems: pl.DataFrame
-
-
-@dataclass(frozen=True)
-class _Answers:
-    """Parsed answers; responses are numbered in the order shown."""
-
-    raw: RawAnnotation
-    marks: Mapping[Pair, Mark]
-    scores: Mapping[int, float]
-    missing: Sequence[Pair]
-    contradictions: Sequence[str]
 
 
 def read_annotations(
     paths: Sequence[Path], tasks: pl.DataFrame, *, accounts: Mapping[str, str] | None = None, assigned: bool = False
 ) -> Annotations:
-    """Read annotations of tasks from one or more files.
+    """Read annotations of tasks from one or more files (`pluralbench_studies.read_answers`).
 
-    Rows without an answer are skipped. The result of a discussion comes from the annotator `consensus`.
+    The result of a discussion comes from the annotator `consensus`.
 
     Args:
-        paths: Sheets (`.csv`), Label Studio exports (`.json`), or JSONL with `task`, `annotator`, and `marks`
-            [[id, id, mark]], `order` or `scores` {id: score}.
+        paths: Sheets (`.csv`), Label Studio exports (`.json`), or JSONL with the columns of a sheet.
         tasks: Columns of `tasks.TASKS`.
         accounts: Annotator by account, for files that name accounts.
-        assigned: Attribute Label Studio's annotations to the annotator that a task was assigned to (see
-            `pluralbench_studies.read_export`).
+        assigned: Attribute annotations to the annotator that a task was assigned to.
 
     Raises:
-        AnswersError: A file cannot be read, or an annotator or a task is not one of `tasks`.
-        AnnotationsError: A response is not one of the task's or is compared with itself, or a mark, an order or a
-            score is invalid.
+        AnswersError: A file or an answer cannot be read, or an annotator or a task is not one of `tasks`.
+        AnnotationsError: An answer is on a response that the task does not show, or an order lacks a response.
     """
-    shown = dict(tasks.select("task", "responses").iter_rows())
-    prompt_of = dict(tasks.select("task", "prompt").iter_rows())
-    of_prompt: dict[str, set[str]] = {}
-    for task, responses in shown.items():
-        of_prompt.setdefault(prompt_of[task], set()).update(responses)
     assignments = tasks.select("annotator", item="task")
-    raw = [entry for path in paths for entry in _read_file(path, assignments, accounts or {}, by_assignment=assigned)]
-    raw = [entry for entry in raw if not entry.is_blank]
-    problems = check_received([entry.sent for entry in raw], assignments, SHEET.item)
-    unreadable: list[str] = []
-    last = {
-        (entry.sent.item, entry.sent.annotator): _parse(
-            entry, shown[entry.sent.item], of_prompt[prompt_of[entry.sent.item]], prompt_of[entry.sent.item], unreadable
-        )
-        for entry in raw
-    }
+    returned = read_answers(paths, SHEET, assignments, accounts=accounts, by_assignment=assigned)
+    task_of = {row["task"]: row for row in tasks.iter_rows(named=True)}
+    marks, remarks, unreadable = [], [], []
+    problems: list[Problem] = [*returned.problems.iter_rows()]
+    for (task, annotator), rows in groupby(returned.answers.iter_rows(), key=lambda row: row[:2]):
+        answers = {question: answer for *_, question, answer in rows}
+        prompt, responses = task_of[task]["prompt"], task_of[task]["responses"]
+        if problem := _unshown(answers, len(responses)):
+            unreadable.append(f"{annotator} on the task {task}, which shows {len(responses)} responses: {problem}.")
+            continue
+        by_pair, contradictions = _marks(answers, responses)
+        marks += [(prompt, task, annotator, responses[a], responses[b], mark) for (a, b), mark in by_pair.items()]
+        if "remark" in answers:
+            remarks.append((prompt, task, annotator, answers["remark"]))
+        missing = [pair for pair in combinations(range(len(responses)), 2) if pair not in by_pair]
+        if missing and annotator != CONSENSUS:
+            pairs = ", ".join(f"{responses[a]} and {responses[b]}" for a, b in missing)
+            problems.append((INCOMPLETE, task, annotator, f"nothing on {pairs}"))
+        if contradictions:
+            problems.append((CONTRADICTION, task, annotator, "; ".join(contradictions)))
     check_cells(unreadable, AnnotationsError)
-    marks, scores, remarks = [], [], []
-    for key, answers in last.items():
-        responses, place = shown[key[0]], (prompt_of[key[0]], *key)
-        marks += [(*place, responses[a], responses[b], mark) for (a, b), mark in sorted(answers.marks.items())]
-        scores += [(*place, responses[a], score) for a, score in sorted(answers.scores.items())]
-        if answers.raw.remark:
-            remarks.append((*place, answers.raw.remark))
-        if answers.missing and key[1] != CONSENSUS:
-            pairs = ", ".join(f"{responses[a]} and {responses[b]}" for a, b in answers.missing)
-            problems.append((INCOMPLETE, *key, f"nothing on {pairs}"))
-        if answers.contradictions:
-            problems.append((CONTRADICTION, *key, "; ".join(answers.contradictions)))
-
-    def to_frame(rows: Sequence[tuple[object, ...]], schema: pl.Schema) -> pl.DataFrame:
-        frame = pl.DataFrame(rows, schema=schema, orient="row").rename({"task": "item"})
-        return sort_by_item(frame, assignments).rename({"item": "task"})
-
-    listed = problem_frame(problems, [*PROBLEM_KINDS, CONTRADICTION], assignments).rename({"item": "task"})
-    return Annotations(to_frame(marks, MARKS), to_frame(scores, SCORES), to_frame(remarks, REMARKS), listed)
+    listed = problem_frame(problems, [*KINDS, CONTRADICTION], assignments).rename({"item": "task"})
+    return Annotations(
+        pl.DataFrame(marks, schema=MARKS, orient="row"), pl.DataFrame(remarks, schema=REMARKS, orient="row"), listed
+    )
 
 
 def judgments_of(
@@ -138,7 +99,7 @@ def judgments_of(
 
     Args:
         marks: Columns of `MARKS`.
-        checks: Known answers of check items, columns of `CHECKS`.
+        checks: Known answers of check items, columns of `MARKS`.
         rule: See `recipe.Tasks.consensus`.
 
     Returns:
@@ -146,48 +107,28 @@ def judgments_of(
         pair of each task, as `pluralbench_studies.consensus` returns it.
     """
     keys = ["prompt", "task", "first", "second"]
-    answers = marks.rename({"mark": "answer"})
-    known_answers = None
-    if checks is not None:
-        prompts = marks.select("prompt", "task").unique()
-        known_answers = checks.join(prompts, on="task").select(*keys, answer="mark")
-    agreed = consensus(answers, known_answers)
+    known = None if checks is None else checks.select(*keys, answer="mark")
+    agreed = consensus(marks.rename({"mark": "answer"}), known)
     if rule == "none":
         return marks.select(*keys, "mark"), agreed
     return agreed.drop_nulls("answer").select(*keys, mark="answer"), agreed
 
 
 def read_checks(path: Path, tasks: pl.DataFrame) -> pl.DataFrame:
-    """Read the known answers of check items.
+    """Read the known answers of check items, as marks of the annotator `consensus` (columns of `MARKS`).
 
     Args:
-        path: JSONL with `task` and `marks`.
+        path: JSONL with `task` and the answers' columns of a sheet.
         tasks: Columns of `tasks.TASKS`.
 
-    Returns:
-        Columns of `CHECKS`, in the order shown.
-
     Raises:
-        AnnotationsError: A task is unknown or repeated, or a mark is invalid.
+        AnswersError: An answer cannot be read, or a task does not exist.
+        AnnotationsError: A task is repeated, or an answer is on a response that the task does not show.
     """
-    shown = dict(tasks.select("task", "responses").iter_rows())
-    rows, unreadable = [], list[str]()
-    for entry in read_lines(path):
-        task = entry.sent.item
-        if task not in shown:
-            raise AnnotationsError(
-                f"{entry.sent.where}: the task {task!r} does not exist; use the file of the same tasks."
-            )
-        responses = shown[task]
-        rows += [
-            (task, responses[a], responses[b], mark)
-            for (a, b), mark in _parse(entry, responses, (), task, unreadable).marks.items()
-        ]
-    check_cells(unreadable, AnnotationsError)
-    frame = pl.DataFrame(rows, schema=CHECKS, orient="row")
-    if frame.select("task", "first", "second").is_duplicated().any():
-        raise AnnotationsError(f"{path} has the answers to a task more than once; keep one of them.")
-    return frame
+    checks = read_annotations([path], tasks, accounts={"": CONSENSUS}).marks
+    if len({*checks["task"]}) < len(check_tasks(path)):
+        raise AnnotationsError(f"{path} has a task twice, or one without an answer; give one answer to each.")
+    return checks
 
 
 def check_tasks(path: Path) -> list[str]:
@@ -195,132 +136,38 @@ def check_tasks(path: Path) -> list[str]:
     return [str(row.get("task", "")) for row in read_jsonl(path, AnnotationsError)]
 
 
-def _read_file(
-    path: Path, assignments: pl.DataFrame, accounts: Mapping[str, str], *, by_assignment: bool
-) -> list[RawAnnotation]:
-    if path.suffix != ".jsonl":
-        names = assignments["annotator"].unique().to_list()
-        submissions = read_submissions([path], SHEET, names, accounts=accounts, by_assignment=by_assignment)
-        return [*map(from_submission, submissions)]
-    entries = read_lines(path)
-    return [
-        replace(entry, sent=replace(entry.sent, annotator=accounts.get(entry.sent.annotator, entry.sent.annotator)))
-        for entry in entries
+def _unshown(answers: Mapping[str, str], count: int) -> str | None:
+    """Say which answer is on a response that a task of `count` responses does not show."""
+    shown = [pair_field(a, b) for a, b in combinations(range(count), 2)] + [
+        score_field(place) for place in range(count)
     ]
+    others = [name for name in answers if name not in {*shown, "order", "remark"}]
+    if others:
+        return f"there is no {others[0]}"
+    order = answers.get("order", "")
+    if order and sorted(name for level in parse_order(order) for name in level) != [*LETTERS[:count]]:
+        return f"the order {order!r} does not have each response once"
+    return None
 
 
-def _parse(
-    entry: RawAnnotation, responses: Sequence[str], of_prompt: Iterable[str], prompt: str, unreadable: list[str]
-) -> _Answers:
-    """Parse an annotation; add a sentence to `unreadable` for each answer that cannot be read, and leave that out."""
-    where = f"{entry.sent.where} (task {entry.sent.item})"
-    if entry.responses is not None and list(entry.responses) != list(responses):
-        raise AnnotationsError(f"{where} is on {', '.join(entry.responses)}; the task shows {', '.join(responses)}.")
-    places = {_normalize(letter): place for place, letter in enumerate(LETTERS[: len(responses)])}
-    places |= {_normalize(response): place for place, response in enumerate(responses)}
-
-    def place_of(name: str) -> int:
-        place = places.get(_normalize(name))
-        if place is None:
-            elsewhere = name in set(of_prompt)
-            reason = "is not shown in this task" if elsewhere else f"is not a response of the prompt {prompt}"
-            raise AnnotationsError(f"{where}: {name!r} {reason}; the task shows {', '.join(responses)}.")
-        return place
-
-    by_mark, scores, order = dict[Pair, Mark](), dict[int, float](), list[list[int]]()
-    for names in entry.marks:
-        with _collect(unreadable):
-            _add_mark(by_mark, *names, place_of, where)
-    with _collect(unreadable):
-        order = _order_places(entry.order, place_of, len(responses), where)
-    for name, text in entry.scores.items():
-        with _collect(unreadable):
-            scores[place_of(name)] = _parse_score(text, where)
-    by_order = _compare_values({place: -level for level, tie in enumerate(order) for place in tie})
+def _marks(answers: Mapping[str, str], responses: Sequence[str]) -> tuple[dict[Pair, Mark], list[str]]:
+    """The marks on pairs, and the contradictions with an order or scores in words."""
+    places, pairs = range(len(responses)), list(combinations(range(len(responses)), 2))
+    levels = {name: -level for level, names in enumerate(parse_order(answers.get("order", ""))) for name in names}
+    scores = {place: float(answers[score_field(place)]) for place in places if score_field(place) in answers}
+    by_mark = {pair: AS_MARKS[answers[pair_field(*pair)]] for pair in pairs if pair_field(*pair) in answers}
+    by_order = _compare_values({LETTERS.index(name): level for name, level in levels.items()})
     by_score = _compare_values(scores)
-    pairs = list(combinations(range(len(responses)), 2))
     marks = {pair: source[pair] for pair in pairs for source in (by_score, by_order, by_mark) if pair in source}
-    contradictions = [
-        f"{_format_mark(responses, pair, marks[pair])} but by {name} {_format_mark(responses, pair, other[pair])}"
-        for name, other in (("order", by_order), ("scores", by_score))
-        for pair in pairs
-        # Equal scores leave open which one is better.
-        if pair in other and other[pair] != marks[pair] and not (name == "scores" and other[pair] == "s")
-    ]
-    return _Answers(entry, marks, scores, [pair for pair in pairs if pair not in marks], contradictions)
 
+    def contradictions(name: str, other: Mapping[Pair, Mark]) -> Iterator[str]:
+        for pair in (pair for pair in pairs if pair in other and other[pair] != marks[pair]):
+            first, second = (responses[place] for place in pair)
+            yield (f"{first} {SIGNS[marks[pair]]} {second} but by {name} {first} {SIGNS[other[pair]]} {second}")
 
-def _normalize(text: str) -> str:
-    return normalize("NFKC", text).strip().casefold()
-
-
-@contextmanager
-def _collect(unreadable: list[str]) -> Iterator[None]:
-    try:
-        yield
-    except AnnotationsError as error:
-        unreadable.append(str(error))
-
-
-def _add_mark(
-    marks: dict[Pair, Mark], first_name: str, second_name: str, text: str, place_of: Callable[[str], int], where: str
-) -> None:
-    first, second = place_of(first_name), place_of(second_name)
-    if first == second:
-        raise AnnotationsError(f"{where} compares the response {first_name} with itself.")
-    mark = AS_MARKS.get(_normalize(text))
-    if mark is None:
-        raise AnnotationsError(
-            f"{where}: the mark {text!r} on {first_name} and {second_name} is not g (the first is better), b or s."
-        )
-    if first > second:
-        first, second, mark = second, first, _reverse(mark)
-    if marks.setdefault((first, second), mark) != mark:
-        raise AnnotationsError(f"{where} has two different marks on {first_name} and {second_name}.")
-
-
-def parse_order(text: str) -> list[list[str]]:
-    """Parse an order such as A>C>B=D>E.
-
-    Returns:
-        Names by level, best first; equal names share a level. Empty for a blank text.
-
-    Raises:
-        ValueError: The text is not an order, or has a name twice.
-    """
-    # Chinese input methods type 》 for >.
-    plain = normalize("NFKC", text).replace("》", ">").strip()
-    if not plain:
-        return []
-    levels = [[name.strip() for name in level.split("=")] for level in plain.split(">")]
-    names = [name for level in levels for name in level]
-    if not all(names):
-        raise ValueError(f"{text!r} is not an order such as A>C=B")
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"the order {text!r} has {name} twice")
-    return levels
-
-
-def _order_places(text: str, place_of: Callable[[str], int], count: int, where: str) -> list[list[int]]:
-    try:
-        levels = [[place_of(name) for name in level] for level in parse_order(text)]
-    except ValueError as error:
-        raise AnnotationsError(f"{where}: {error}.") from None
-    places = [place for level in levels for place in level]
-    if levels and sorted(places) != list(range(count)):
-        raise AnnotationsError(f"{where}: the order {text!r} does not have each response once.")
-    return levels
-
-
-def _parse_score(text: str, where: str) -> float:
-    try:
-        score = float(normalize("NFKC", text))
-    except ValueError:
-        score = -1.0
-    if not LEAST_SCORE <= score <= MOST_SCORE:
-        raise AnnotationsError(f"{where}: the score {text!r} is not a number from {LEAST_SCORE} to {MOST_SCORE}.")
-    return score
+    # Equal scores leave open which one is better.
+    strict_scores = {pair: mark for pair, mark in by_score.items() if mark != "s"}
+    return marks, [*contradictions("order", by_order), *contradictions("scores", strict_scores)]
 
 
 def _compare_values(values: Mapping[int, float]) -> dict[Pair, Mark]:
@@ -329,12 +176,3 @@ def _compare_values(values: Mapping[int, float]) -> dict[Pair, Mark]:
         (a, b): "s" if values[a] == values[b] else "1" if values[a] > values[b] else "2"
         for a, b in combinations(sorted(values), 2)
     }
-
-
-def _reverse(mark: Mark) -> Mark:
-    return {"1": "2", "2": "1", "s": "s"}[mark]  # type: ignore[return-value]
-
-
-def _format_mark(responses: Sequence[str], pair: Pair, mark: Mark) -> str:
-    sign = {"1": ">", "2": "<", "s": "="}[mark]
-    return f"{responses[pair[0]]} {sign} {responses[pair[1]]}"

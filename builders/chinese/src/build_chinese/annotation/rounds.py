@@ -14,8 +14,8 @@ import polars as pl
 from pluralbench_measures.agreement import share_of
 from pluralbench_runs import rng_for
 from pluralbench_studies import CONSENSUS, draw
-from pluralbench_studies.agreement import OPEN
-from pluralbench_studies.answers import MISSING, NOT_ASSIGNED, TWICE
+from pluralbench_studies.agreement_statistics import OPEN
+from pluralbench_studies.reading import MISSING, NOT_ASSIGNED, TWICE
 
 from build_chinese.annotation.annotations import Annotations
 from build_chinese.annotation.forms import with_texts
@@ -70,16 +70,20 @@ def next_round(
     done = set(marks["task"]) - unsettled
     thirds = third_annotators(again, tasks)
     pairs = pair_agreement(marks.join(thirds, on=thirds.columns, how="anti"), options.least_agreement)
-    third = to_third(pairs, again, marks, tasks["annotator"].unique().to_list(), done)
-    drawn = [] if unsettled else to_review(marks, options.review_share, len(verdicts))
-    review = pl.DataFrame({"task": drawn, "annotator": [CONSENSUS] * len(drawn)}, schema=ASSIGNMENTS)
+    back, third = next_annotators(pairs, again, marks, set(tasks["annotator"]), done)
+    review: list[tuple[str, str]] = []
+    if not unsettled and len(verdicts) < len(options.review_share):
+        marked = marks["task"].unique(maintain_order=True).to_list()
+        share = options.review_share[len(verdicts)]
+        drawn = draw(marked, round(share * len(marked)), SEED + len(verdicts), "review")
+        review = [(task, CONSENSUS) for task in drawn]
     each = tasks.unique("task", keep="first", maintain_order=True).drop("annotator")
 
-    def sheet_rows(assignments: pl.DataFrame) -> pl.DataFrame:
+    def sheet_rows(rows: Sequence[tuple[str, str]]) -> pl.DataFrame:
+        assignments = pl.DataFrame(rows, schema=ASSIGNMENTS, orient="row")
         return with_texts(each.join(assignments, on="task", maintain_order="left"), prompts)
 
-    again_rows = sheet_rows(to_mark_again(pairs, again, marks, done))
-    return Rounds(pairs, again_rows, sheet_rows(third), sheet_rows(review), verdicts)
+    return Rounds(pairs, sheet_rows(back), sheet_rows(third), sheet_rows(review), verdicts)
 
 
 def check_first_round(problems: pl.DataFrame) -> None:
@@ -111,7 +115,7 @@ def replace_marks(first: Annotations, again: Annotations) -> Annotations:
     marked_again = again.marks.select(keys).unique()
     parts = {
         name: pl.concat([getattr(first, name).join(marked_again, on=keys, how="anti"), getattr(again, name)])
-        for name in ("marks", "scores", "remarks")
+        for name in ("marks", "remarks")
     }
     done = marked_again.with_columns(kind=pl.lit(MISSING))
     problems = again.problems.filter(~pl.col("kind").is_in([MISSING, NOT_ASSIGNED]))
@@ -147,75 +151,51 @@ def pair_agreement(marks: pl.DataFrame, least: float) -> list[dict[str, Any]]:
         .agg(same.sum().alias("agreeing"), pl.len(), pl.col("task").filter(~same).unique(maintain_order=True))
     )
     return [
-        {
-            "annotators": [one, other],
-            "agreeing": share_of(agreeing, of),
-            "enough": agreeing >= least * of,
-            "tasks": tasks,
-        }
-        for one, other, agreeing, of, tasks in pairs.iter_rows()
+        {"annotators": names, "agreeing": share_of(agreeing, of), "enough": agreeing >= least * of, "tasks": tasks}
+        for *names, agreeing, of, tasks in pairs.iter_rows()
     ]
 
 
-def to_mark_again(
-    pairs: Sequence[dict[str, Any]], again: pl.DataFrame, marks: pl.DataFrame, settled: Collection[str]
-) -> pl.DataFrame:
-    """Select the tasks that two annotators mark again (columns of `ASSIGNMENTS`).
-
-    Args:
-        pairs: Result of `pair_agreement`.
-        again: The marks of later rounds; a task goes back to an annotator once.
-        marks: All marks.
-        settled: Tasks on which nothing is open.
-    """
-    rows = dict.fromkeys((task, name) for task, names in _differing_tasks(pairs, marks, settled) for name in names)
-    both = pl.DataFrame(list(rows), schema=ASSIGNMENTS, orient="row")
-    return both.join(again, on=ASSIGNMENTS.names(), how="anti", maintain_order="left")
-
-
-def to_third(
+def next_annotators(
     pairs: Sequence[dict[str, Any]],
     again: pl.DataFrame,
     marks: pl.DataFrame,
     annotators: Collection[str],
     settled: Collection[str],
-) -> pl.DataFrame:
-    """Draw a third annotator for each task that both annotators marked again and still differ on.
+) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Select who marks the tasks next on which two annotators with too little agreement differ.
 
-    A task that all annotators have marked gets no third one and is discussed. The result has columns of `ASSIGNMENTS`.
+    A task goes back to both once. Then a third annotator is drawn for it, if there is one who has not marked it.
+
+    Args:
+        pairs: Result of `pair_agreement`.
+        again: The marks of later rounds.
+        marks: All marks.
+        annotators: Names of all annotators.
+        settled: Tasks on which nothing is open.
+
+    Returns:
+        Tasks and annotators: those who mark again, and third ones.
     """
-    back = set(again.select("task", "annotator").iter_rows())
-    tasks = dict.fromkeys(
-        task for task, names in _differing_tasks(pairs, marks, settled) if all((task, name) in back for name in names)
-    )
-    rows = []
-    for task in tasks:
-        others = sorted(set(annotators) - set(marks.filter(task=task)["annotator"]))
-        if others:
-            rows.append((task, rng_for(SEED, "third annotator", task).choice(others)))
-    return pl.DataFrame(rows, schema=ASSIGNMENTS, orient="row")
-
-
-def to_review(marks: pl.DataFrame, shares: Sequence[float], done: int) -> list[str]:
-    """Draw the tasks of the next reviewer: a share of the marked ones. `done`: number of finished reviews."""
-    tasks = marks["task"].unique(maintain_order=True).to_list()
-    return draw(tasks, round(shares[done] * len(tasks)), SEED + done, "review") if done < len(shares) else []
+    individual = marks.filter(pl.col("annotator") != CONSENSUS)
+    marked = dict(individual.group_by("task").agg(pl.col("annotator").unique()).iter_rows())
+    seen = set(again.select(ASSIGNMENTS.names()).iter_rows())
+    differing = [(task, pair["annotators"]) for pair in pairs if not pair["enough"] for task in pair["tasks"]]
+    back: dict[tuple[str, str], None] = {}
+    third: dict[str, str] = {}
+    for task, names in differing:
+        if task in settled or len(marked[task]) > 2:
+            continue
+        waiting = [(task, name) for name in names if (task, name) not in seen]
+        back |= dict.fromkeys(waiting)
+        others = sorted(set(annotators) - set(marked[task]))
+        if others and not waiting:
+            third[task] = rng_for(SEED, "third annotator", task).choice(others)
+    return [*back], [*third.items()]
 
 
 def review_agreement(review: pl.DataFrame, counted: pl.DataFrame) -> dict[str, Any]:
     """Share of a reviewer's marks that equal the marks that counted, with Wilson's 95 % interval."""
     both = review.join(counted, on=ON, suffix="_counted")
-    return {
-        "tasks": review["task"].n_unique(),
-        **share_of(both.filter(pl.col("mark") == pl.col("mark_counted")).height, both.height),
-    }
-
-
-def _differing_tasks(
-    pairs: Sequence[dict[str, Any]], marks: pl.DataFrame, settled: Collection[str]
-) -> list[tuple[str, list[str]]]:
-    """The tasks on which two annotators with too little agreement differ, without those that a third has marked."""
-    counts = marks.filter(pl.col("annotator") != CONSENSUS).group_by("task").agg(pl.col("annotator").n_unique())
-    two = set(counts.filter(pl.col("annotator") <= 2)["task"]) - set(settled)
-    too_low = [pair for pair in pairs if not pair["enough"]]
-    return [(task, pair["annotators"]) for pair in too_low for task in pair["tasks"] if task in two]
+    equal = both.filter(pl.col("mark") == pl.col("mark_counted"))
+    return {"tasks": review["task"].n_unique(), **share_of(equal.height, both.height)}

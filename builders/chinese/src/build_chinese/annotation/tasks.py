@@ -5,20 +5,21 @@ these ids, so annotators cannot tell them apart.
 """
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Literal
 
 import polars as pl
 from pluralbench_runs import rng_for
-from pluralbench_studies import CONSENSUS, assign, check_annotators, draw
-from pluralbench_tables import read_jsonl, write_jsonl
+from pluralbench_runs.recipe import first_validation_error
+from pluralbench_studies import assign, check_annotators, draw
+from pluralbench_tables import read_jsonl
+from pydantic import AfterValidator, BaseModel, StringConstraints, ValidationError
 
 from build_chinese.errors import TasksError
 from build_chinese.recipe import Tasks
 
-FIRST, OVERLAP, CHECK = KINDS = ("first", "overlap", "check")
 TASKS = pl.Schema(
     [
         *((name, pl.String) for name in ("task", "prompt", "config")),
@@ -26,9 +27,26 @@ TASKS = pl.Schema(
         *((name, pl.String) for name in ("annotator", "kind")),
     ]
 )
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 # As in the paper, five responses form a ring of five adjacent triples. Four triples would cover all pairs, but in the
 # ring each response is shown three times.
 RING: list[tuple[int, ...]] = [(0, 1, 2), (1, 2, 3), (2, 3, 4), (3, 4, 0), (4, 0, 1)]
+
+
+def _check_responses(ids: list[str]) -> list[str]:
+    if len(ids) not in {2, 3} or len(set(ids)) < len(ids):
+        raise ValueError("two or three different ids are compared")
+    return ids
+
+
+class Task(BaseModel):
+    """A row of a file of tasks."""
+
+    task: Text
+    prompt: Text
+    annotator: Text
+    responses: Annotated[list[str], AfterValidator(_check_responses)]
+    kind: Literal["first", "overlap", "check"] = "first"
 
 
 def build_tasks(
@@ -58,8 +76,7 @@ def build_tasks(
         TasksError: A prompt has fewer than two responses or one of them twice, or there are too few annotators.
         AssignmentError: The tasks cannot be assigned.
     """
-    if CONSENSUS in check_annotators(annotators):
-        raise TasksError(f"No annotator can be named {CONSENSUS}: that name stands for the result of a discussion.")
+    check_annotators(annotators)
     if prompts.is_empty():
         raise TasksError("There are no prompts to make tasks of.")
     shown = {
@@ -120,8 +137,7 @@ def _pairs(block: tuple[int, ...]) -> set[tuple[int, ...]]:
 def _tasks(prompt: str, responses: Sequence[str], seed: int) -> dict[str, list[str]]:
     """The response ids of each task of a prompt, by task id."""
     if len(responses) < 2:
-        count = f"{len(responses) or 'no'} response{'' if len(responses) else 's'}"
-        raise TasksError(f"The prompt {prompt} has {count}, and a comparison needs two; remove the prompt.")
+        raise TasksError(f"The prompt {prompt} has {len(responses)} of the two responses to compare; remove it.")
     if len(set(responses)) < len(responses):
         repeated = Counter(responses).most_common(1)[0][0]
         raise TasksError(f"The prompt {prompt} has the response {repeated} twice; remove one.")
@@ -133,17 +149,12 @@ def _tasks(prompt: str, responses: Sequence[str], seed: int) -> dict[str, list[s
     return tasks
 
 
-def write_tasks(path: Path, tasks: pl.DataFrame) -> None:
-    """Write tasks as JSONL for `read_tasks`. The file names the kinds, so annotators must not see it."""
-    write_jsonl(tasks.iter_rows(named=True), path)
-
-
 def read_tasks(path: Path, prompts: pl.DataFrame) -> pl.DataFrame:
     """Read assigned tasks.
 
     Args:
-        path: JSONL with `task`, `prompt`, `annotator` and `responses` or `triple`, the ids of the prompt's responses in
-            the order shown. `kind` is optional ("first"). Other keys, such as marks, are ignored.
+        path: JSONL with `task`, `prompt`, `annotator` and `responses`, the ids of the prompt's responses in the order
+            shown. `kind` is optional ("first"). Other keys, such as annotations, are ignored.
         prompts: `id`, `config` and `responses`.
 
     Returns:
@@ -152,45 +163,27 @@ def read_tasks(path: Path, prompts: pl.DataFrame) -> pl.DataFrame:
     Raises:
         TasksError: A row is invalid, names an unknown prompt or response, or repeats a task of the same annotator.
     """
-    of_response = {
-        (row["id"], response["id"]): row["config"]
-        for row in prompts.iter_rows(named=True)
-        for response in row["responses"]
-    }
-    prompt_ids, rows = set(prompts["id"]), []
-    shown: dict[str, list[str]] = {}
+    config_of = dict(prompts.select("id", "config").iter_rows())
+    ids = {row["id"]: {response["id"] for response in row["responses"]} for row in prompts.iter_rows(named=True)}
+    rows = []
     for number, row in enumerate(read_jsonl(path, TasksError), start=1):
-        values = {name: row.get(name) for name in ("task", "prompt", "annotator")}
-        for name, value in values.items():
-            if not isinstance(value, str) or not value.strip():
-                raise TasksError(f"{path}, row {number:,}: `{name}` is missing.")
-        where = f"{path}, the task {row['task']}"
-        responses = _responses(row, where)
-        if row["prompt"] not in prompt_ids:
-            raise TasksError(f"{where}: the prompt {row['prompt']} does not exist.")
-        for response in responses:
-            if (row["prompt"], response) not in of_response:
-                raise TasksError(f"{where}: the prompt {row['prompt']} has no response {response}.")
-        if shown.setdefault(row["task"], responses) != responses:
-            raise TasksError(f"{where} shows different responses in different rows.")
-        if row.get("kind", FIRST) not in KINDS:
-            raise TasksError(f"{where}: the kind {row['kind']!r} is not one of {', '.join(KINDS)}.")
-        config = of_response[row["prompt"], responses[0]]
-        rows.append((row["task"], row["prompt"], config, responses, row["annotator"], row.get("kind", FIRST)))
-    frame = pl.DataFrame(rows, schema=TASKS, orient="row")
+        where = f"{path}, row {number:,}"
+        try:
+            task = Task.model_validate(row)
+        except ValidationError as error:
+            raise TasksError(f"{where}: {first_validation_error(Task, error)}") from None
+        if task.prompt not in ids:
+            raise TasksError(f"{where}: the prompt {task.prompt} does not exist.")
+        unknown = [response for response in task.responses if response not in ids[task.prompt]]
+        if unknown:
+            raise TasksError(f"{where}: the prompt {task.prompt} has no response {unknown[0]}.")
+        rows.append(task.model_dump() | {"config": config_of[task.prompt]})
+    frame = pl.DataFrame(rows, schema=TASKS)
     repeated = frame.filter(pl.struct("task", "annotator").is_duplicated())
     if repeated.height:
         raise TasksError(f"{path} assigns the task {repeated['task'][0]} to {repeated['annotator'][0]} twice.")
+    different = frame.unique(["task", "responses"]).filter(pl.col("task").is_duplicated())
+    if different.height:
+        raise TasksError(f"{path}: the task {different['task'].sort()[0]} shows different responses in different rows.")
     check_annotators(frame["annotator"].unique().to_list())
     return frame
-
-
-def _responses(row: Mapping[str, Any], where: str) -> list[str]:
-    responses = row.get("responses", row.get("triple"))
-    if not isinstance(responses, list) or not all(isinstance(name, str) for name in responses):
-        raise TasksError(f"{where} has no `responses`, a list of two or three ids.")
-    if len(responses) not in {2, 3}:
-        raise TasksError(f"{where} shows {len(responses)} responses; two or three are compared.")
-    if len(set(responses)) < len(responses):
-        raise TasksError(f"{where} compares the response {Counter(responses).most_common(1)[0][0]} with itself.")
-    return responses

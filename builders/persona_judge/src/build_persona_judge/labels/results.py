@@ -4,23 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
-from pluralbench_release import read_tables, share_text, text_table
+from pluralbench_release import read_tables, share_text
 from pluralbench_release.errors import SourceError
-from pluralbench_runs import FrozenModel
-from pluralbench_studies import (
-    Answers,
-    ProportionRecord,
-    Study,
-    agreement,
-    annotator_progress,
-    check_cells,
-    first_answers,
-    majority,
-    share_over,
-)
+from pluralbench_studies import Answers, Study, agreement, first_answers, majority, share_over
 from polars.exceptions import PolarsError
 
-from build_persona_judge.labels.study import LEAST, MOST, LabelRecipe
+from build_persona_judge.recipe import LabelRecipe
 
 LABELS = pl.Schema(
     dict.fromkeys(("task", "id", "annotator", "answer"), pl.String)
@@ -29,64 +18,24 @@ LABELS = pl.Schema(
 """`certainty` is from 1 to 100, null if it is missing. `pluralbench judge-metrics` reads this table."""
 LABELS_FILE = "labels.csv"
 ITEM = ["task", "id", "truth", "user"]
-ROWS = (
-    "items",
-    "annotators",
-    "labels",
-    "no majority",
-    "majority right",
-    "  certainty of 80 or more",
-    "  lower certainty",
-    "single labels right",
-    "pairs that agree",
-    "Krippendorff's alpha",
-)
+COUNTS = {"items": "items", "annotators": "annotators", "labels": "labels", "no_majority": "no majority"}
+SHARES = {
+    "majority": "majority right",
+    "high": "  certainty of 80 or more",
+    "low": "  lower certainty",
+    "single": "single labels right",
+    "agreeing": "pairs that agree",
+}
 HIGH = 80  # smallest high certainty, as in the paper
 
 
-class LabelFigures(FrozenModel):
-    """Figures of the answers to a task's items. Intervals are over people (`user`).
-
-    Attributes:
-        items: Items with an answer.
-        no_majority: Items whose answers have equally many votes; they are excluded from `majority`, `high` and `low`.
-        majority: Accuracy of the majority answer.
-        high: Accuracy of majorities with a mean certainty of at least 80.
-        low: Accuracy of majorities with a lower mean certainty.
-        single: Accuracy of single answers.
-        agreeing: Share of pairs of answers to one item that are the same.
-        alpha: Krippendorff's alpha, nominal.
-    """
-
-    task: str
-    items: int
-    annotators: int
-    labels: int
-    no_majority: int
-    majority: ProportionRecord
-    high: ProportionRecord
-    low: ProportionRecord
-    single: ProportionRecord
-    agreeing: ProportionRecord
-    alpha: float | None
-
-
 def labels_of(study: Study[LabelRecipe], returned: Answers) -> pl.DataFrame:
-    """Return the labels of a study (columns of `LABELS`). Raises `AnswersError` for an invalid certainty."""
+    """Return the labels of a study (columns of `LABELS`)."""
     own = first_answers(returned.answers)
-    certainties = own.filter(question="certainty").select("item", "annotator", certainty="answer")
-    number = pl.col("certainty").str.strip_chars().str.strip_suffix("%").cast(pl.Float64, strict=False)
-    wrong = certainties.filter(~(number.is_between(LEAST, MOST) & (number % 1 == 0)).fill_null(False))
-    check_cells(
-        [
-            f"{annotator}'s certainty {text!r} on the item {item} is not an integer from {LEAST} to {MOST}."
-            for item, annotator, text in wrong.iter_rows()
-        ]
-    )
+    certainties = own.filter(question="certainty").select("item", "annotator", certainty=pl.col("answer").cast(int))
     answers = own.filter(question="answer").drop("question")
-    joined = answers.join(certainties.with_columns(number.cast(pl.Int64)), on=["item", "annotator"], how="left")
-    labels = joined.join(study.key, on="item").select(LABELS.names())
-    return labels.sort("task", "id", "annotator")
+    labels = answers.join(certainties, on=["item", "annotator"], how="left").join(study.key, on="item")
+    return labels.select(LABELS.names()).sort("task", "id", "annotator")
 
 
 def read_labels(location: str | None, items: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
@@ -118,37 +67,21 @@ def read_labels(location: str | None, items: Mapping[str, pl.DataFrame]) -> pl.D
     return labels
 
 
-def figures_of(labels: pl.DataFrame) -> list[LabelFigures]:
-    """Compute the figures of labels by task."""
+def figures_of(labels: pl.DataFrame) -> list[dict[str, Any]]:
+    """Compute the figures of labels by task, serializable as JSON. Intervals are over people (`user`).
+
+    Returns:
+        For each task: `items` with an answer, `annotators`, `labels`; `no_majority`, the items whose answers have
+        equally many votes, which are excluded from the next three; `majority`, the accuracy of the majority answer;
+        `high` and `low`, the same for majorities with a mean certainty of at least 80, and a lower one; `single`, the
+        accuracy of single answers; `agreeing`, the share of pairs of answers to one item that are the same; and
+        Krippendorff's `alpha`, nominal.
+    """
     parts = labels.partition_by("task", as_dict=True, maintain_order=True)
     return [_figures(str(task), part) for (task,), part in parts.items()]
 
 
-def figures_table(figures: Sequence[LabelFigures]) -> pl.DataFrame:
-    """Format the figures as a table with a column for each task."""
-    rows = {"": [*ROWS]}
-    for entry in figures:
-        counts = (entry.items, entry.annotators, entry.labels, entry.no_majority)
-        shares = (entry.majority, entry.high, entry.low, entry.single, entry.agreeing)
-        alpha = "none" if entry.alpha is None else f"{entry.alpha:.2f}"
-        rows[entry.task] = [
-            *(f"{count:,}" for count in counts),
-            *(share_text(share.model_dump()) for share in shares),
-            alpha,
-        ]
-    return pl.DataFrame(rows)
-
-
-def progress_table(study: Study[LabelRecipe], returned: Answers) -> pl.DataFrame:
-    """Format the number of answers of each annotator."""
-    rows = [
-        (name, f"{answered:,} of {assigned:,}" + ("" if answered else ": nothing yet"))
-        for name, assigned, answered in annotator_progress(study.assigned, returned.answers).iter_rows()
-    ]
-    return text_table(["annotator", "answered"], rows)
-
-
-def _figures(task: str, labels: pl.DataFrame) -> LabelFigures:
+def _figures(task: str, labels: pl.DataFrame) -> dict[str, Any]:
     answers = labels.select("id", "user", "annotator", "answer")
     votes = majority(answers)
     in_majority = labels.join(votes.select("id", majority="answer"), on="id").filter(
@@ -160,20 +93,26 @@ def _figures(task: str, labels: pl.DataFrame) -> LabelFigures:
     right, high = pl.col("answer") == pl.col("truth"), pl.col("certainty") >= HIGH
     statistics = agreement(answers, ["A", "B"], cluster="user")
     pairs = statistics["pairs"]
-    return LabelFigures(
-        task=task,
-        items=votes.height,
-        annotators=labels["annotator"].n_unique(),
-        labels=labels.height,
-        no_majority=votes.height - decided.height,
-        majority=ProportionRecord(**share_over(decided, "user", right)),
-        high=ProportionRecord(**share_over(decided.filter(high), "user", right)),
-        low=ProportionRecord(**share_over(decided.filter(~high), "user", right)),
-        single=ProportionRecord(**share_over(labels, "user", right)),
-        agreeing=ProportionRecord(count=pairs["agreeing"], of=pairs["compared"], **_interval(pairs)),
-        alpha=statistics["alpha"]["nominal"],
-    )
+    return {
+        "task": task,
+        "items": votes.height,
+        "annotators": labels["annotator"].n_unique(),
+        "labels": labels.height,
+        "no_majority": votes.height - decided.height,
+        "majority": share_over(decided, "user", right),
+        "high": share_over(decided.filter(high), "user", right),
+        "low": share_over(decided.filter(~high), "user", right),
+        "single": share_over(labels, "user", right),
+        "agreeing": {"count": pairs["agreeing"], "of": pairs["compared"]}
+        | {name: pairs[name] for name in ("share", "low", "high")},
+        "alpha": statistics["alpha"]["nominal"],
+    }
 
 
-def _interval(pairs: dict[str, Any]) -> dict[str, float | None]:
-    return {name: pairs[name] for name in ("share", "low", "high")}
+def figures_table(figures: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """Format the figures as a table with a column for each task."""
+    rows = {"": [*COUNTS.values(), *SHARES.values(), "Krippendorff's alpha"]}
+    for entry in figures:
+        counts, shares = (f"{entry[name]:,}" for name in COUNTS), (share_text(entry[name]) for name in SHARES)
+        rows[entry["task"]] = [*counts, *shares, "none" if entry["alpha"] is None else f"{entry['alpha']:.2f}"]
+    return pl.DataFrame(rows)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from math import sqrt
+from typing import Any
 
 import polars as pl
 from pluralbench_measures.equivalence import (
@@ -11,12 +12,9 @@ from pluralbench_measures.equivalence import (
     pairs_for_difference,
     pairs_for_equivalence,
 )
-from pluralbench_runs import FrozenModel
-from pydantic import Field
 
-from build_personalized.rating.form import DIMENSIONS, GENERAL
-from build_personalized.rating.results import RatingResults
-from build_personalized.rating.study import RatingError
+from build_personalized.rating.recipe import PlanAssumptions
+from build_personalized.rating.study import DIMENSIONS, GENERAL, RatingError
 
 RATERS = (1, 2, 3, 5)
 TESTS = len(DIMENSIONS)
@@ -24,28 +22,6 @@ COUNTS = ("raters", "equivalence", "difference", "pairs", "ratings")
 PLAN = pl.Schema(dict.fromkeys(COUNTS, pl.Int64) | {"power": pl.Float64})
 # Chosen minus rejected in general quality: smallest and largest difference in the paper's table 1.
 PAPER_MIN, PAPER_MAX = 0.27, 0.67
-
-
-class PlanAssumptions(FrozenModel):
-    """Assumptions of a plan, in points of the scale from 1 to 5.
-
-    Attributes:
-        margin: Equivalence margin.
-        difference: Chosen minus rejected in general quality.
-        rubric: Chosen minus rejected in the rubric.
-        sd_pairs: Standard deviation of true differences between pairs, see `results.Spread`.
-        sd_raters: Standard deviation of differences between raters of a pair, see `results.Spread`.
-        power: Minimum probability that all four tests of the claim succeed.
-        alpha: Level of each test.
-    """
-
-    margin: float = Field(0.5, gt=0, lt=4)
-    difference: float = Field(0.0, ge=0, lt=4)
-    rubric: float = Field(1.0, gt=0, le=4)
-    sd_pairs: float = Field(0.5, ge=0, le=4)
-    sd_raters: float = Field(1.0, ge=0, le=4)
-    power: float = Field(0.8, ge=0.05, lt=1)
-    alpha: float = Field(0.05, gt=0, lt=0.5)
 
 
 def plan(assumptions: PlanAssumptions, raters: Sequence[int] = RATERS) -> pl.DataFrame:
@@ -85,18 +61,23 @@ def _plan_row(assumptions: PlanAssumptions, raters: int) -> dict[str, float | in
     return row | {"pairs": pairs, "ratings": 2 * pairs * raters, "power": 1 - len(GENERAL) * (1 - same) - (1 - differ)}
 
 
-def pilot_spread(pilot: RatingResults) -> tuple[float, float]:
-    """Return a pilot's largest standard deviations in general quality, between pairs and between raters.
+def pilot_spread(pilot: dict[str, Any]) -> dict[str, float]:
+    """Return a pilot's largest standard deviations in general quality, `sd_pairs` and `sd_raters`.
+
+    Args:
+        pilot: Result of `results.compute_results`.
 
     Raises:
         RatingError: No pair of the pilot has two raters.
     """
-    general = [spread for spread in pilot.spread if spread.dimension in GENERAL]
-    between = [spread.between for spread in general if spread.between is not None]
-    within = [spread.within for spread in general if spread.within is not None]
-    if not within:
+    general = [spread for spread in pilot["spread"] if spread["dimension"] in GENERAL]
+    known = [spread for spread in general if spread["within"] is not None]
+    if not known:
         raise RatingError(
             "The pilot has no pair whose two answers were both rated by two people, so the spread between raters is "
             "unknown; set `sd_raters=...` and `sd_pairs=...`."
         )
-    return max(between), max(within)
+    return {
+        "sd_pairs": max(spread["between"] for spread in known),
+        "sd_raters": max(spread["within"] for spread in known),
+    }

@@ -1,63 +1,71 @@
-"""Set up a rating study: draw pairs, assign raters, write sheets.
+"""Set up a rating study: what raters see, which pairs they rate, and who rates them (paper, section 3.2).
 
 A rater of a pair rates both of its answers, as two rows in random order, so that a rater's severity affects both. No
 file for raters shows which answer is the chosen one, or which row is an attention check.
 """
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar
 
 import polars as pl
 from pluralbench_release import content_digest, read_tables
-from pluralbench_runs import Location, UserError, digest
-from pluralbench_studies import ASSIGNED, StudyRecipe, assign, check_annotators, draw, write_study
-from pydantic import Field
+from pluralbench_runs import UserError
+from pluralbench_studies import (
+    ASSIGNED,
+    Form,
+    Question,
+    assign,
+    check_annotators,
+    draw,
+    draw_rows,
+    item_ids,
+    score,
+    write_study,
+)
 
-from build_personalized.rating.form import FORM, GUIDE
+from build_personalized.rating.recipe import RatingRecipe
 
 SIDES = ("chosen", "rejected")
 CHECK = "check"
-KEY = pl.Schema(dict.fromkeys(("item", "config", "id", "side"), pl.String))
+KEY = ("config", "id", "side")
 REQUIRED = ("id", "question", "rubric_aspects", *SIDES)
+LOWEST, HIGHEST = 1, 5
+TITLES = {
+    "factuality": "Factuality and correctness",
+    "relevance": "Relevance and instruction following",
+    "helpfulness": "Helpfulness and harmlessness",
+    "rubric": "What this person expects",
+}
+DIMENSIONS = tuple(TITLES)
+RUBRIC = "rubric"
+GENERAL = tuple(name for name in DIMENSIONS if name != RUBRIC)
+FIELDS = {"question": "The question", "answer": "The answer", "expected": "What this person expects"}
+
+# Label Studio shows the questions on general quality below the answer, before the rubric.
+FORM = Form(
+    FIELDS,
+    [
+        *(
+            score(name, LOWEST, HIGHEST, title=TITLES[name], about="expected" if name == RUBRIC else "answer")
+            for name in DIMENSIONS
+        ),
+        Question("remark", "Remark", optional=True),
+    ],
+)
+
+GUIDE = Path(__file__).with_name("guide.md")
 
 
 class RatingError(UserError):
-    """Release that cannot be rated, or damaged or insufficient results of a rating study."""
+    """Release that cannot be rated, or insufficient results of a rating study."""
 
 
-class RatingRecipe(StudyRecipe):
-    """Settings of a rating study, fixed before it starts.
-
-    Attributes:
-        data: Location of the pairs.
-        digests: Content digest of the fields that the sheets show, by config.
-        limit: Maximum number of pairs per config, drawn by the seed. Default: all.
-        checks: Number of attention checks in every rater's sheet: answers to another question.
-        margin: Mean ratings that differ by less are equivalent.
-        alpha: Level of every test.
-    """
-
-    runtime_only: ClassVar[frozenset[str]] = StudyRecipe.runtime_only | {"data"}
-
-    data: Location
-    digests: dict[str, str] = Field(default_factory=dict)
-    limit: int | None = Field(None, ge=1)
-    checks: int = Field(4, ge=0)
-    margin: float = Field(gt=0, lt=4)
-    alpha: float = Field(0.05, gt=0, lt=0.5)
-
-
-def export(folder: Path, settings: RatingRecipe, *, fresh: bool = False) -> tuple[RatingRecipe, bool]:
-    """Write the sheets of a study to `folder` (see `pluralbench_studies.write_study`).
+def export(folder: Path, settings: RatingRecipe, *, fresh: bool = False) -> str:
+    """Write the sheets of a study, and return what the folder has (see `pluralbench_studies.write_study`).
 
     Args:
         folder: Directory of the study.
         settings: Settings without digests.
         fresh: Replace a study whose sheets are still empty.
-
-    Returns:
-        The settings with the digests, and whether the study is new.
 
     Raises:
         TablesError: The pairs cannot be read.
@@ -66,33 +74,27 @@ def export(folder: Path, settings: RatingRecipe, *, fresh: bool = False) -> tupl
     check_annotators(settings.annotators)
     frames = read_pairs(settings.data)
     settings = settings.model_copy(update={"digests": {name: content_digest(frame) for name, frame in frames.items()}})
-    drawn = _draw_pairs(frames, settings.limit, settings.seed)
+    drawn = pl.concat(
+        draw_rows(frame, settings.limit, settings.seed, "rated", config).with_columns(config=pl.lit(config))
+        for config, frame in frames.items()
+    ).with_columns(pair=pl.concat_str("config", "id", separator="/"))
+    rated = [drawn.with_columns(side=pl.lit(side), answer=pl.col(side)) for side in SIDES]
+    items = pl.concat([*rated, _checks(drawn, settings)], how="diagonal")
+    items = item_ids(items, ["pair", "side"], settings.seed, sorted(settings.digests.items()))
     assigned_pairs = assign(
         drawn.select(item="pair"),
-        sorted(settings.annotators),
+        settings.annotators,
         seed=settings.seed,
         annotators_per_item=settings.annotators_per_item,
-        check_share=0.0,
     )
-    rated = pl.concat([_answers(drawn, side, settings) for side in SIDES])
+    real, checks = items.filter(pl.col("side") != CHECK), items.filter(side=CHECK)
     assigned = assigned_pairs.rename({"item": "pair"}).join(
-        rated.select("pair", "item"), on="pair", maintain_order="left_right"
+        real.select("pair", "item"), on="pair", maintain_order="left_right"
     )
-    checks = _checks(drawn, settings)
     raters = pl.DataFrame({"annotator": sorted(settings.annotators)})
     assigned_checks = checks.select("item").join(raters, how="cross").with_columns(kind=pl.lit(CHECK))
-    items = pl.concat([rated, checks])
-    new = write_study(
-        folder,
-        settings,
-        pl.concat([assigned.select(ASSIGNED.names()), assigned_checks.select(ASSIGNED.names())]),
-        items.select(KEY.names()),
-        items.select("item", *FORM.fields),
-        FORM,
-        GUIDE,
-        fresh=fresh,
-    )
-    return settings, new
+    assigned = pl.concat([assigned.select(ASSIGNED.names()), assigned_checks.select(ASSIGNED.names())])
+    return write_study(folder, settings, items, KEY, FORM, GUIDE, assigned=assigned, fresh=fresh)
 
 
 def read_pairs(location: str) -> dict[str, pl.DataFrame]:
@@ -130,29 +132,6 @@ def _rated_fields(frame: pl.DataFrame, where: str) -> pl.DataFrame:
     return frame.select(pl.col("id").cast(pl.String), "question", *SIDES, expected=aspects)
 
 
-def _draw_pairs(frames: Mapping[str, pl.DataFrame], limit: int | None, seed: int) -> pl.DataFrame:
-    """Draw the pairs to rate, with the columns `config` and `pair` (their name)."""
-    parts = []
-    for config, frame in frames.items():
-        ids: Sequence[str] = frame["id"].to_list()
-        drawn = draw(ids, len(ids) if limit is None else limit, seed, "rated", config)
-        parts.append(frame.filter(pl.col("id").is_in(drawn)).with_columns(config=pl.lit(config)))
-    return pl.concat(parts).with_columns(pair=pl.concat_str("config", "id", separator="/"))
-
-
-def _answers(pairs: pl.DataFrame, side: str, settings: RatingRecipe) -> pl.DataFrame:
-    return pairs.select(
-        "pair",
-        _item_ids(pairs, side, settings),
-        "config",
-        "id",
-        "question",
-        "expected",
-        side=pl.lit(side),
-        answer=pl.col(side),
-    )
-
-
 def _checks(pairs: pl.DataFrame, settings: RatingRecipe) -> pl.DataFrame:
     """Pair questions with the answer to another question, of another config if there are several."""
     order = draw(pairs["pair"].to_list(), pairs.height, settings.seed, "checks")
@@ -164,14 +143,4 @@ def _checks(pairs: pl.DataFrame, settings: RatingRecipe) -> pl.DataFrame:
         elsewhere = [row for row in others if row["config"] != question["config"]] or others
         if elsewhere:
             checks.append(question | {"answer": elsewhere[0]["chosen"], "side": CHECK})
-    frame = pl.DataFrame(checks, schema=pairs.schema | {"answer": pl.String, "side": pl.String})
-    return frame.select(
-        "pair", _item_ids(frame, CHECK, settings), "config", "id", "question", "expected", "side", "answer"
-    )
-
-
-def _item_ids(pairs: pl.DataFrame, side: str, settings: RatingRecipe) -> pl.Series:
-    """Return ids that do not reveal the answer and are unique to the study."""
-    digests = sorted(settings.digests.items())
-    ids = [digest([settings.seed, digests, pair, side])[:12] for pair in pairs["pair"]]
-    return pl.Series("item", ids, dtype=pl.String)
+    return pl.DataFrame(checks, schema=pairs.schema | {"answer": pl.String, "side": pl.String})

@@ -4,13 +4,13 @@ Answers are a frame of `annotator`, `answer` and key columns such as `item` and 
 answers with the same key, the first one counts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import polars as pl
 from pluralbench_measures.agreement import clustered_share, krippendorff_alpha, share_of
 
-from pluralbench_studies.answers import CONSENSUS
+from pluralbench_studies.reading import CONSENSUS
 
 SINGLE, AGREED, DISCUSSED, KNOWN, OPEN = "one annotator", "agreement", "discussion", "known answer", "open"
 MAJORITY = "majority"
@@ -39,19 +39,11 @@ def agreement(answers: pl.DataFrame, scale: Sequence[object], *, cluster: str = 
     units = counts.filter(pl.sum_horizontal(pl.exclude(keys)) > 1).sort(keys)
     pairs = answer_pairs(answers)
     same = pl.col("answer") == pl.col("answer_other")
-    by_cluster = pairs.group_by(cluster).agg(same.sum() // 2, of=pl.len() // 2).sort(cluster)
-    agreeing, of = by_cluster["answer"].to_list(), by_cluster["of"].to_list()
-    by_annotator = pairs.group_by("annotator").agg(same.sum(), of=pl.len())
-    by_name = {name: (count, total) for name, count, total in by_annotator.iter_rows()}
+    once = share_over(pairs.filter(pl.col("annotator") < pl.col("annotator_other")), cluster, same)
     return {
-        "pairs": {
-            "units": units.height,
-            "compared": sum(of),
-            "agreeing": sum(agreeing),
-            **clustered_share(agreeing, of),
-        },
+        "pairs": {"units": units.height, "compared": once.pop("of"), "agreeing": once.pop("count"), **once},
         "alpha": dict(krippendorff_alpha(units.drop(keys).rows())),
-        "annotators": {name: share_of(*by_name.get(name, (0, 0))) for name in individual["annotator"].unique().sort()},
+        "annotators": annotator_shares(pairs, same, individual["annotator"].unique().sort()),
     }
 
 
@@ -90,34 +82,18 @@ def consensus(answers: pl.DataFrame, known: pl.DataFrame | None = None) -> pl.Da
     outcomes = outcomes.join(
         correct.rename({"answer": "known"}), on=keys, how="left", maintain_order="left", nulls_equal=True
     )
-    agreed = pl.col("distinct").list.len() < 2
-    by = (
-        pl.when(pl.col("discussed").is_not_null())
-        .then(pl.lit(DISCUSSED))
-        .when(pl.col("annotators") == 1)
-        .then(pl.lit(SINGLE))
-        .when(agreed)
-        .then(pl.lit(AGREED))
-        .when(pl.col("known").is_not_null())
-        .then(pl.lit(KNOWN))
-        .when(2 * pl.col("votes").struct.field("count") > pl.col("annotators"))
-        .then(pl.lit(MAJORITY))
-        .otherwise(pl.lit(OPEN))
+    agreed, annotators = pl.col("distinct").list.len() < 2, pl.col("annotators")
+    first, votes = pl.col("distinct").list.first(), pl.col("votes").struct
+    rules = (
+        (DISCUSSED, pl.col("discussed").is_not_null(), pl.col("discussed")),
+        (SINGLE, annotators == 1, first),
+        (AGREED, agreed, first),
+        (KNOWN, pl.col("known").is_not_null(), pl.col("known")),
+        (MAJORITY, 2 * votes.field("count") > annotators, votes.field("answer")),
     )
-    return outcomes.with_columns(agreed=agreed, by=by).select(
-        *keys,
-        "annotators",
-        "agreed",
-        "by",
-        answer=pl.when(by == DISCUSSED)
-        .then("discussed")
-        .when(by == KNOWN)
-        .then("known")
-        .when(by == MAJORITY)
-        .then(pl.col("votes").struct.field("answer"))
-        .when(by != OPEN)
-        .then(pl.col("distinct").list.first()),
-    )
+    by = pl.coalesce(*(pl.when(applies).then(pl.lit(name)) for name, applies, _ in rules), pl.lit(OPEN))
+    answer = pl.coalesce(*(pl.when(applies).then(result) for _, applies, result in rules))
+    return outcomes.select(*keys, "annotators", agreed=agreed, by=by, answer=answer)
 
 
 def consensus_counts(outcomes: pl.DataFrame) -> dict[str, Any]:
@@ -161,12 +137,12 @@ def majority(answers: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def share_over(frame: pl.DataFrame, cluster: str, hit: pl.Expr) -> dict[str, Any]:
+def share_over(frame: pl.DataFrame, cluster: str | Sequence[str], hit: pl.Expr) -> dict[str, Any]:
     """Compute the share of rows for which `hit` is true.
 
     Args:
         frame: The rows.
-        cluster: Column of the clusters for the interval.
+        cluster: Column or columns of the clusters for the interval.
         hit: A boolean expression.
 
     Returns:
@@ -175,6 +151,19 @@ def share_over(frame: pl.DataFrame, cluster: str, hit: pl.Expr) -> dict[str, Any
     by_cluster = frame.group_by(cluster).agg(hit.sum().alias("hit"), of=pl.len()).sort(cluster)
     counts, of = by_cluster["hit"].to_list(), by_cluster["of"].to_list()
     return {"count": sum(counts), "of": sum(of), **clustered_share(counts, of)}
+
+
+def annotator_shares(frame: pl.DataFrame, hit: pl.Expr, names: Iterable[str]) -> dict[str, Any]:
+    """Compute each annotator's share of the rows for which `hit` is true, with Wilson's 95 % interval.
+
+    Args:
+        frame: The rows, with an `annotator`.
+        hit: A boolean expression.
+        names: The annotators.
+    """
+    counts = frame.group_by("annotator").agg(hit.sum().alias("hits"), of=pl.len())
+    by_name = {name: (hits, of) for name, hits, of in counts.iter_rows()}
+    return {name: share_of(*by_name.get(name, (0, 0))) for name in names}
 
 
 def _keys(answers: pl.DataFrame) -> list[str]:
