@@ -106,11 +106,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     The documents' tests, dear or not, stay together: they share models and releases.
     """
 
-    def waits(item: pytest.Item) -> bool:
-        dear = any(item.get_closest_marker(name) for name in ("heavy", "learning"))
-        return not dear and item.path.parent.name != "documents"
+    def place(item: pytest.Item) -> int:
+        if item.get_closest_marker("learning"):
+            return 0
+        return 1 if item.get_closest_marker("heavy") or item.path.parent.name == "documents" else 2
 
-    items.sort(key=waits)
+    items.sort(key=place)
 
 
 @pytest.hookimpl(wrapper=True)
