@@ -10,13 +10,12 @@ import polars as pl
 import pytest
 from build_chinese.annotation.annotations import check_tasks
 from build_chinese.annotation.tasks import TASKS, build_tasks, read_tasks
-from build_chinese.errors import TasksError
 from build_chinese.recipe import Tasks
 from chinese_project import read_rows
 from chinese_prompts import SAMPLE, counted_prompts, prompts_of, sample_prompts
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pluralbench_studies import AssignmentError
+from pluralbench_studies import StudyError
 
 SEVEN = [f"ann-{number}" for number in range(1, 8)]
 PROMPTS = sample_prompts()
@@ -28,7 +27,7 @@ def loads(tasks: pl.DataFrame, annotators: list[str]) -> list[int]:
 
 
 def fails(message: str, *args: Any) -> None:
-    with pytest.raises(TasksError) as caught:
+    with pytest.raises(StudyError) as caught:
         build_tasks(*args, seed=1)
     assert str(caught.value) == message
     assert caught.value.exit_status == 2
@@ -167,6 +166,6 @@ GOOD = {"task": "p1-t1", "prompt": "p1", "annotator": "a", "responses": ["p1-a",
 def test_files_that_give_no_tasks(tmp_path: Path, rows: list[dict[str, Any]], message: str) -> None:
     path = tmp_path / "tasks.jsonl"
     path.write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
-    with pytest.raises((TasksError, AssignmentError)) as caught:
+    with pytest.raises(StudyError) as caught:
         read_tasks(path, counted_prompts(3, 3))
     assert str(caught.value) == message.format(path)

@@ -18,10 +18,9 @@ from build_chinese.annotation.annotations import (
 )
 from build_chinese.annotation.forms import parse_order
 from build_chinese.annotation.tasks import TASKS, read_tasks
-from build_chinese.errors import AnnotationsError
 from chinese_project import read_rows, write_rows
 from chinese_prompts import SAMPLE, sample_prompts
-from pluralbench_studies import AnswersError
+from pluralbench_studies import StudyError
 from pluralbench_studies.reading import MISSING
 
 # p: a triple for ann-1 and a pair for ann-2; q: a triple that both have.
@@ -58,7 +57,7 @@ def problems(found: Annotations) -> list[tuple[str, ...]]:
 
 
 def refused(path: Path, **named: Any) -> str:
-    with pytest.raises((AnnotationsError, AnswersError)) as caught:
+    with pytest.raises(StudyError) as caught:
         read_annotations([path], TASKS_GIVEN, **named)
     assert caught.value.exit_status == 2
     return str(caught.value)
@@ -189,7 +188,7 @@ def test_known_answers(tmp_path: Path) -> None:
         ([{"task": "p-t1", "A_B": "x"}], "{}, row 1 (task p-t1): the answer 'x' to A_B is not one of g, b, s."),
     ):  # fmt: skip
         path = lines(tmp_path, rows)
-        with pytest.raises((AnnotationsError, AnswersError)) as caught:
+        with pytest.raises(StudyError) as caught:
             read_checks(path, TASKS_GIVEN)
         assert str(caught.value) == message.format(path)
 

@@ -11,7 +11,7 @@ from build_multilingual.preferred import BETTER
 from build_multilingual.review import SHEET, write_review_sheets
 from build_multilingual.translate import ROWS, SET_ASIDE
 from pluralbench_release.errors import BuildError
-from pluralbench_studies import AssignmentError
+from pluralbench_studies import StudyError
 
 Texts = tuple[str, str, str]
 NONE_ASIDE = pl.DataFrame(schema=SET_ASIDE)
@@ -153,7 +153,7 @@ def test_what_a_reviewer_has_filled_or_is_no_sheet_is_not_overwritten(
     [path] = exported(tmp_path, {"spa_Latn": numbered("spa_Latn", 2)})
     path.write_text(change(pl.read_csv(path, infer_schema=False)), encoding="utf-8-sig")
     before = path.read_bytes()
-    with pytest.raises((BuildError, AssignmentError)) as caught:
+    with pytest.raises((BuildError, StudyError)) as caught:
         exported(tmp_path, {"deu_Latn": numbered("deu_Latn", 2)})
     assert str(caught.value) == f"{path} {message}"
     assert path.read_bytes() == before

@@ -12,7 +12,7 @@ from build_personalized.rating.cli import read_results
 from build_personalized.rating.planning import pilot_spread, plan
 from build_personalized.rating.recipe import PlanAssumptions, RatingRecipe
 from build_personalized.rating.results import compute_results
-from build_personalized.rating.study import DIMENSIONS, FORM, RatingError
+from build_personalized.rating.study import DIMENSIONS, FORM, StudyError
 from build_personalized.rating.tables import ratings_table, report
 from commands import refused_with
 from pluralbench_studies import ANSWERS, ASSIGNED, PROBLEMS, Answers, Study, read_rows
@@ -121,7 +121,7 @@ def test_a_study_under_way_is_read(run: Run, study: Path) -> None:
     assert "0 of 36: nothing yet" in output
     result = json.loads((study / "results.json").read_text(encoding="utf-8"))
     assert [one["answered"] for one in result["raters"]] == [0, 36, 0]
-    with pytest.raises(RatingError, match="no pair whose two answers were both rated by two people"):
+    with pytest.raises(StudyError, match="no pair whose two answers were both rated by two people"):
         pilot_spread(read_results(study))
 
 

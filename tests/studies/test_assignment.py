@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pluralbench_studies import ASSIGNED, AssignmentError, assign, draw
+from pluralbench_studies import ASSIGNED, StudyError, assign, draw
 
 FIVE = [f"a{number}" for number in range(5)]
 
@@ -106,7 +106,7 @@ def test_check_items_go_to_those_who_have_not_had_them() -> None:
 def test_what_cannot_be_given_out(
     frame: pl.DataFrame, annotators: list[str], more: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(AssignmentError) as caught:
+    with pytest.raises(StudyError) as caught:
         assign(frame, annotators, seed=1, **more)
     assert (str(caught.value), caught.value.exit_status) == (message, 2)
 

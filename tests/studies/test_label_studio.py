@@ -12,10 +12,9 @@ from xml.etree import ElementTree as ET
 import polars as pl
 import pytest
 from pluralbench_studies import (
-    AnswersError,
-    AssignmentError,
     Form,
     Question,
+    StudyError,
     label_studio_config,
     preference,
     read_answers,
@@ -69,7 +68,7 @@ def test_what_is_written(tmp_path: Path) -> None:
     assert load(bo) == [
         {"data": {"item": "i1", "assigned_to": "bo", "post": "=1+1", "x": "甲 <b>&amp;\nline", "y": "مرحبا"}}
     ]
-    with pytest.raises(AssignmentError):
+    with pytest.raises(StudyError):
         write_label_studio(tmp_path, SHOWN, FORM)
 
 
@@ -112,7 +111,7 @@ def test_whose_an_annotation_is(tmp_path: Path, account: object, accounts: dict[
 
 def test_accounts_that_say_nothing(tmp_path: Path) -> None:
     path = export(tmp_path, "i1", annotation(1, SAID), assigned_to="bo")
-    with pytest.raises(AnswersError, match=r"item 1: .*'1'"):
+    with pytest.raises(StudyError, match=r"item 1: .*'1'"):
         read_answers([path], FORM, SHOWN)
     assert set(read_answers([path], FORM, SHOWN, by_assignment=True).answers["annotator"]) == {"bo"}
 
@@ -159,7 +158,7 @@ def test_json_min_says_the_same(tmp_path: Path) -> None:
 def test_exports_that_are_refused(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "export.json"
     path.write_text(content, encoding="utf-8")
-    with pytest.raises(AnswersError, match=re.escape(message.format(path))):
+    with pytest.raises(StudyError, match=re.escape(message.format(path))):
         read_answers([path], FORM, SHOWN)
 
 

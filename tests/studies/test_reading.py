@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench_studies import (
     ANSWERS,
-    AnswersError,
     Form,
     Question,
+    StudyError,
     assign,
     preference,
     read_answers,
@@ -94,22 +94,20 @@ def test_the_outcome_of_a_discussion_may_be_on_any_item_and_leave_things_open(tm
 )  # fmt: skip
 def test_lines_that_are_refused(tmp_path: Path, row: Mapping[str, object], message: str) -> None:
     path = lines(tmp_path, row)
-    with pytest.raises(AnswersError) as caught:
+    with pytest.raises(StudyError) as caught:
         read_answers([path], FORM, ASSIGNED)
     assert (str(caught.value), caught.value.exit_status) == (message.format(path), 2)
 
 
 def test_strange_names_are_counted_and_other_files_refused(tmp_path: Path) -> None:
     path = lines(tmp_path, *({"item": f"x{number}", "annotator": "an", "good": 1} for number in (1, 2, 2, 3)))
-    with pytest.raises(
-        AnswersError, match=r"row 1: there is no item 'x1' \(and 2 more\); give the sheets of this study"
-    ):
+    with pytest.raises(StudyError, match=r"row 1: there is no item 'x1' \(and 2 more\); give the sheets of this study"):
         read_answers([path], FORM, ASSIGNED)
     with pytest.raises(
-        AnswersError, match=r"a\.xlsx is not a file of answers; give \.csv, \.jsonl or Label Studio's \.json\.$"
+        StudyError, match=r"a\.xlsx is not a file of answers; give \.csv, \.jsonl or Label Studio's \.json\.$"
     ):
         read_answers([tmp_path / "a.xlsx"], FORM, ASSIGNED)
-    with pytest.raises(AnswersError, match=r"no\.csv cannot be read: No such file or directory\.$"):
+    with pytest.raises(StudyError, match=r"no\.csv cannot be read: No such file or directory\.$"):
         read_answers([tmp_path / "no.csv"], FORM, ASSIGNED)
 
 

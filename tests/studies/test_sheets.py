@@ -8,10 +8,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pluralbench_studies import (
-    AnswersError,
-    AssignmentError,
     Form,
     Question,
+    StudyError,
     check_unfilled,
     preference,
     read_answers,
@@ -67,11 +66,11 @@ def test_what_was_filled_in_is_read_and_not_written_over(tmp_path: Path) -> None
     (path,) = write_sheets(tmp_path, shown(("p", "=1", "2")), FORM)
     check_unfilled([path], FORM.names)
     fill(path, better=" １ ", why="短い、\n「はい」")
-    with pytest.raises(AssignmentError, match="has been filled in; choose another folder, so that nothing is lost"):
+    with pytest.raises(StudyError, match="has been filled in; choose another folder, so that nothing is lost"):
         check_unfilled([path], FORM.names)
     found = read_answers([path], FORM, shown(("p", "=1", "2"))).answers
     assert found.rows() == [("i0", "an", "better", "1"), ("i0", "an", "why", "短い、\n「はい」")]
-    with pytest.raises(AssignmentError) as caught:
+    with pytest.raises(StudyError) as caught:
         write_sheets(tmp_path, shown(("p", "=1", "2")), FORM)
     assert str(caught.value) == f"{path} exists already; choose another folder, so that no answer is lost."
 
@@ -92,13 +91,11 @@ def test_what_was_filled_in_is_read_and_not_written_over(tmp_path: Path) -> None
 def test_sheets_that_are_refused(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "sheet.csv"
     path.write_bytes(content)
-    with pytest.raises(AnswersError) as caught:
+    with pytest.raises(StudyError) as caught:
         read_answers([path], FORM, shown(("p", "1", "2")))
     assert str(caught.value).startswith(message.format(path))
 
 
 def test_a_field_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(
-        AnswersError, match=r"^The items to show have no column `y`; they have item, annotator, post, x"
-    ):
+    with pytest.raises(StudyError, match=r"^The items to show have no column `y`; they have item, annotator, post, x"):
         write_sheets(tmp_path, shown(("p", "1", "2")).drop("y"), FORM)

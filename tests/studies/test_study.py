@@ -8,8 +8,6 @@ from pluralbench_runs import OutputError
 from pluralbench_runs.study_options import ReadOptions, StudyRecipe
 from pluralbench_studies import (
     Answers,
-    AnswersError,
-    AssignmentError,
     Form,
     Study,
     StudyError,
@@ -87,7 +85,7 @@ def test_filled_sheets_and_other_studies_are_not_written_over(tmp_path: Path) ->
     path = folder / "sheets/bo.csv"
     fill(path, "", "3")
     before = files(folder)
-    with pytest.raises(AssignmentError) as caught:
+    with pytest.raises(StudyError) as caught:
         made(folder, fresh=True)
     assert str(caught.value) == f"{path} has been filled in; choose another folder, so that nothing is lost."
     assert files(folder) == before
@@ -101,11 +99,11 @@ def test_what_is_no_study_and_what_is_of_another_one_is_refused(tmp_path: Path) 
     )
     folder = tmp_path / "study"
     made(folder)
-    with pytest.raises(AnswersError, match=r"^There are no answers yet in .*sheets; fill in the sheets first\.$"):
+    with pytest.raises(StudyError, match=r"^There are no answers yet in .*sheets; fill in the sheets first\.$"):
         read(folder)
     other = tmp_path / "other.csv"
     other.write_text("item,annotator,text,good\nx9,an,two,3\n", encoding="utf-8")
-    with pytest.raises(AnswersError, match=r"other\.csv, row 2: .*'x9'"):
+    with pytest.raises(StudyError, match=r"other\.csv, row 2: .*'x9'"):
         read(folder, other)
     fill(folder / "sheets/an.csv", "5")
     key = pl.read_csv(folder / "key.csv")

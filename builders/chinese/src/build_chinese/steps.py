@@ -24,7 +24,7 @@ from pluralbench_runs import (
     write_text,
 )
 from pluralbench_schemas import RESPONSE
-from pluralbench_studies import CONSENSUS, check_unfilled, consensus_counts, write_sheet
+from pluralbench_studies import CONSENSUS, StudyError, check_unfilled, consensus_counts, write_sheet
 from pluralbench_studies.agreement_statistics import OPEN
 from pluralbench_tables import read_jsonl, write_jsonl
 from polars.exceptions import PolarsError
@@ -35,7 +35,6 @@ from build_chinese.annotation.agreement import mark_agreement
 from build_chinese.annotation.annotations import Annotations, check_tasks, judgments_of, read_annotations, read_checks
 from build_chinese.annotation.forms import SHEET, with_texts, write_forms
 from build_chinese.annotation.tasks import build_tasks, read_tasks
-from build_chinese.errors import AnnotationsError, TasksError
 from build_chinese.figures import annotator_figures, file_figures
 from build_chinese.rankings import Row, read_rankings, resolve_rows, with_annotations
 from build_chinese.recipe import SAMPLE, ChineseRecipe, Tasks
@@ -125,7 +124,7 @@ def make_tasks(
 
     Raises:
         SourceError: A file of the recipe is missing or malformed.
-        TasksError: The tasks cannot be made.
+        StudyError: The tasks cannot be made.
         NothingLeft: No prompt passed the screening.
         OutputError: `out` cannot be written.
         UserError: An error of `pluralbench_calls`.
@@ -166,7 +165,7 @@ def prepare_tasks(recipe: ChineseRecipe, rows: Sequence[Row], unwritten: pl.Data
 
     Raises:
         NothingLeft: No prompt passed the screening.
-        TasksError: The tasks cannot be made.
+        StudyError: The tasks cannot be made.
     """
     frame = pl.DataFrame([{name: row[name] for name in PROMPTS.names()} for row in rows], schema=PROMPTS)
     passed, dropped = screen(frame, recipe.screening)
@@ -196,14 +195,14 @@ def read_tasks_folder(folder: Path) -> tuple[pl.DataFrame, pl.DataFrame, Path | 
         The prompts, the tasks, the file of known answers (None if there is none), and the options of the tasks.
 
     Raises:
-        TasksError: The folder has no tasks, or a file is malformed.
+        StudyError: The folder has no tasks, or a file is malformed.
     """
     for name in (PROMPTS_FILE, TASKS_FILE, RECIPE):
         if not (folder / name).is_file():
-            raise TasksError(f"{folder} has no {name}; give the folder that `build-chinese tasks` wrote.")
+            raise StudyError(f"{folder} has no {name}; give the folder that `build-chinese tasks` wrote.")
     prompts = _prompts_of(folder / PROMPTS_FILE)
     tasks = read_tasks(folder / TASKS_FILE, prompts)
-    recipe = read_toml(folder / RECIPE, error=TasksError)
+    recipe = read_toml(folder / RECIPE, error=StudyError)
     options = check_recipe(Tasks, recipe.get("tasks", {}), str(folder / RECIPE))
     key = folder / KEY_FILE
     return prompts, tasks, key if key.is_file() else None, options
@@ -211,15 +210,15 @@ def read_tasks_folder(folder: Path) -> tuple[pl.DataFrame, pl.DataFrame, Path | 
 
 def _prompts_of(path: Path) -> pl.DataFrame:
     """Read the prompts of a folder of tasks (columns of `PROMPTS`)."""
-    rows = read_jsonl(path, TasksError)
+    rows = read_jsonl(path, StudyError)
     try:
         frame = pl.DataFrame(rows, schema=PROMPTS)
         parts = [frame, frame.select(pl.col("category").explode()), frame["responses"].explode().struct.unnest()]
         missing = next((name for part in parts for name in part.columns if part[name].null_count()), None)
     except (PolarsError, TypeError) as error:
-        raise TasksError(OTHER_PROMPTS.format(path=path, problem=one_line(error))) from None
+        raise StudyError(OTHER_PROMPTS.format(path=path, problem=one_line(error))) from None
     if missing is not None:
-        raise TasksError(OTHER_PROMPTS.format(path=path, problem=f"a prompt or response lacks `{missing}`"))
+        raise StudyError(OTHER_PROMPTS.format(path=path, problem=f"a prompt or response lacks `{missing}`"))
     return frame
 
 
@@ -251,12 +250,11 @@ def annotate(
         assigned: See `annotations.read_annotations`.
 
     Raises:
-        AnnotationsError: There are more `review` files than stages, a file of a review has no marks, one of a later
-            round is among `paths`, or a file is invalid.
-        AnswersError: See `annotations.read_annotations`.
+        StudyError: There are more `review` files than stages, a file of a review has no marks, one of a later
+            round is among `paths`, or a file is invalid (see `annotations.read_annotations`).
     """
     if len(review) > len(options.review_share):
-        raise AnnotationsError(
+        raise StudyError(
             f"`review=...` has {len(review)} files for {len(options.review_share)} stages of review "
             "(`tasks.review_share`); pass one file per stage."
         )
@@ -271,7 +269,7 @@ def annotate(
     for path in review:
         reviewed = read_files([path]).marks.with_columns(annotator=pl.lit(CONSENSUS))
         if reviewed.is_empty():
-            raise AnnotationsError(f"The reviewer's sheet {path} has no marks; fill it in, or leave out `review=...`.")
+            raise StudyError(f"The reviewer's sheet {path} has no marks; fill it in, or leave out `review=...`.")
         verdicts.append(rounds.review_agreement(reviewed, counted))
         keys = [*rounds.ON, "annotator"]
         others = annotations.marks.join(reviewed, on=keys, how="anti")
@@ -307,7 +305,7 @@ def write_annotated(annotated: AnnotationResult, out: Path, inputs: Sequence[Pat
 
     Raises:
         OutputError: A file cannot be written.
-        AssignmentError: A sheet is filled in and not one of `inputs`.
+        StudyError: A sheet is filled in and not one of `inputs`.
     """
     check_writable([out])
     report = out.with_name(f"{out.stem}.report.json")

@@ -13,7 +13,7 @@ from pluralbench_measures.kappa import cohens_kappa
 from pluralbench_release import read_tables, share_text, text_table
 from pluralbench_release.errors import SourceError
 from pluralbench_runs import check_path_name
-from pluralbench_studies import AnswersError, agreement, check_cells, preference, read_rows, share_over
+from pluralbench_studies import StudyError, agreement, check_cells, preference, read_rows, share_over
 
 BETTER = preference("better", "answer 1", "answer 2")
 SAME = "same"
@@ -134,7 +134,7 @@ def _read_sheet(path: Path) -> list[tuple[int, str, str]]:
     """Read the id, language and preferred side of each row with `better` filled in."""
     try:
         sheet = read_rows(path)
-    except AnswersError:
+    except StudyError:
         return []  # not a review sheet; `filtering.read_decisions` reports its problems
     if not {"id", "language", "better"} <= set(sheet.columns):
         return []
@@ -169,7 +169,7 @@ def _read_key(sheet: Path, language: str) -> dict[str, tuple[str, str]]:
         raise SourceError(f"{sheet} needs its key {path}; put the folder `keys` of the review next to the sheet.")
     try:
         key = read_rows(path)
-    except AnswersError as error:
+    except StudyError as error:
         raise SourceError(str(error)) from None
     columns = ["id", "language", "answer_1", "answer_2"]
     if key.columns != columns or not set(key["answer_1"]) | set(key["answer_2"]) <= set(SIDES):

@@ -7,7 +7,7 @@ from shutil import copyfile
 import polars as pl
 from pluralbench_release.errors import BuildError
 from pluralbench_runs import rng_for, write_text
-from pluralbench_studies import AnswersError, check_unfilled, draw_rows, read_rows, write_sheet
+from pluralbench_studies import StudyError, check_unfilled, draw_rows, read_rows, write_sheet
 from pluralbench_tables import csv_text
 
 FILLED = ("better", "decision", "reason")
@@ -23,7 +23,7 @@ def check_folder(folder: Path) -> None:
 
     Raises:
         BuildError: The folder has other files.
-        AssignmentError: A review sheet is filled in.
+        StudyError: A review sheet is filled in.
     """
     if folder.exists() and not folder.is_dir():
         raise BuildError(f"{folder} is not a folder; {OTHER}.")
@@ -31,7 +31,7 @@ def check_folder(folder: Path) -> None:
     for path in sheets:
         try:
             columns = read_rows(path).columns
-        except AnswersError:
+        except StudyError:
             columns = []
         if columns != list(SHEET):
             raise BuildError(f"{path} is not a review sheet; {OTHER}.")

@@ -177,10 +177,8 @@ def write_ratings(run: Downstream, study: Study[WinRecipe], answers: Answers, ou
             f"The sheets in {study.folder} were not made from {run.path}; give the run that they were made from."
         )
     better = answers.answers.filter(question=BETTER).join(study.key, on="item")
-    own = first_answers(better.select("item", "annotator", "answer"))
-    outcomes = _outcomes(
-        pairs.join(_draw_prompts(pairs, study.settings), on=["config", "id"], how="semi"), study.key, own
-    )
+    asked = pairs.join(_draw_prompts(pairs, study.settings), on=["config", "id"], how="semi")
+    outcomes = _outcomes(asked, first_answers(better.drop("question", "item")))
     config, result, last = run.config, run.result, run.result.sampling.sizes[-1]
     frames = {
         "candidates": run.frame("candidates"),
@@ -218,20 +216,21 @@ def write_ratings(run: Downstream, study: Study[WinRecipe], answers: Answers, ou
     return load_run(out, BestOfNRunConfig)
 
 
-def _outcomes(pairs: pl.DataFrame, key: pl.DataFrame, own: pl.DataFrame) -> pl.DataFrame:
-    """Return the outcome of each pair, with the columns `OUTCOMES`."""
+def _outcomes(pairs: pl.DataFrame, own: pl.DataFrame) -> pl.DataFrame:
+    """Return the outcome of each pair, with the columns `OUTCOMES`.
+
+    Args:
+        pairs: The pairs, as `answer_pairs` returns them.
+        own: The answer of each annotator, with the columns of the key.
+    """
     won = pl.when(pl.col("answer") == pl.col("chosen")).then(1.0).otherwise(-1.0)
-    values = own.join(key, on="item").group_by("config", "id", pl.col("sample").cast(pl.Int64)).agg(value=won.mean())
+    values = own.group_by("config", "id", pl.col("sample").cast(pl.Int64)).agg(value=won.mean())
     identical = pl.col("text") == pl.col("against")
-    return (
-        pairs.join(values, on=["config", "id", "sample"], how="left", maintain_order="left")
-        .with_columns(value=pl.when(identical).then(-1.0).otherwise("value"))
-        .with_columns(
-            scores=pl.lit(None, dtype=OUTCOMES["scores"]),
-            reason=pl.when(pl.col("value").is_null()).then(pl.lit(UNANSWERED)),
-        )
-        .select(*OUTCOMES)
+    outcomes = pairs.join(values, on=PAIR, how="left", maintain_order="left")
+    outcomes = outcomes.with_columns(
+        value=pl.when(identical).then(-1.0).otherwise("value"), scores=pl.lit(None, dtype=OUTCOMES["scores"])
     )
+    return outcomes.with_columns(reason=pl.when(pl.col("value").is_null()).then(pl.lit(UNANSWERED))).select(*OUTCOMES)
 
 
 def _record(annotators: int, outcomes: pl.DataFrame) -> OutcomeRecord:

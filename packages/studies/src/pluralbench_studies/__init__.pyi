@@ -9,7 +9,7 @@ from .agreement_statistics import (
     share_over,
 )
 from .assignment import ASSIGNED, assign, check_annotators, draw, draw_rows
-from .errors import AnswersError, AssignmentError, StudyError
+from .errors import StudyError
 from .forms import Form, Question, preference, score
 from .label_studio import label_studio_config, write_label_studio
 from .reading import ANSWERS, CONSENSUS, PROBLEMS, Answers, check_cells, read_answers
@@ -29,8 +29,6 @@ __all__ = [
     "CONSENSUS",
     "PROBLEMS",
     "Answers",
-    "AnswersError",
-    "AssignmentError",
     "Form",
     "Question",
     "Study",

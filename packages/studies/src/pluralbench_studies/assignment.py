@@ -8,7 +8,7 @@ from typing import TypeVar
 import polars as pl
 from pluralbench_runs import rng_for
 
-from pluralbench_studies.errors import AssignmentError
+from pluralbench_studies.errors import StudyError
 from pluralbench_studies.reading import CONSENSUS
 
 FIRST, OVERLAP, CHECK = KINDS = ("first", "overlap", "check")
@@ -50,18 +50,18 @@ def assign(
         Columns of `ASSIGNED`, a row for each assigned item, in the order of `items`, then by kind.
 
     Raises:
-        AssignmentError: If there are no items or annotators, names repeat or cannot be file names, there are too few
+        StudyError: If there are no items or annotators, names repeat or cannot be file names, there are too few
             annotators or check items, or a check item is not an item.
     """
     names = check_annotators(annotators)
     if items.is_empty():
-        raise AssignmentError("There are no items to assign.")
+        raise StudyError("There are no items to assign.")
     if items["item"].is_duplicated().any():
         duplicate = items.filter(pl.col("item").is_duplicated())["item"][0]
-        raise AssignmentError(f"The item {duplicate} occurs more than once; give each item an id of its own.")
+        raise StudyError(f"The item {duplicate} occurs more than once; give each item an id of its own.")
     needed = annotators_per_item + (overlap > 0)
     if needed > len(names):
-        raise AssignmentError(
+        raise StudyError(
             f"An item needs {needed} annotators, and there {'is' if len(names) == 1 else 'are'} {len(names)}; name "
             "more, or assign items to fewer."
         )
@@ -90,23 +90,21 @@ def check_annotators(annotators: Sequence[str]) -> list[str]:
     """Return the annotators' names, sorted.
 
     Raises:
-        AssignmentError: If there is no name, one repeats or is `CONSENSUS`, or one cannot be a file name.
+        StudyError: If there is no name, one repeats or is `CONSENSUS`, or one cannot be a file name.
     """
     names = sorted(annotators)
     if not names:
-        raise AssignmentError("There are no annotators; name at least one.")
+        raise StudyError("There are no annotators; name at least one.")
     if CONSENSUS in names:
-        raise AssignmentError(
-            f"No annotator can be named {CONSENSUS}: that name stands for the result of a discussion."
-        )
+        raise StudyError(f"No annotator can be named {CONSENSUS}: that name stands for the result of a discussion.")
     for name in names:
         if not NAME.fullmatch(name):
-            raise AssignmentError(
+            raise StudyError(
                 f"The annotator {name!r} cannot be a file name; use letters and digits, and . _ @ + - after the first."
             )
     for folded, count in Counter(name.casefold() for name in names).items():
         if count > 1:
-            raise AssignmentError(f"The annotator {folded!r} is named {count} times; name each one once.")
+            raise StudyError(f"The annotator {folded!r} is named {count} times; name each one once.")
     return names
 
 
@@ -162,14 +160,14 @@ def _assign_checks(
     """Assign check items, each to the annotator with the fewest items who has check items left."""
     unknown = sorted(set(checks) - set(items))
     if unknown:
-        raise AssignmentError(f"The check item {unknown[0]} is not one of the items; name items that are assigned.")
+        raise StudyError(f"The check item {unknown[0]} is not one of the items; name items that are assigned.")
     remaining = {
         name: draw([item for item in set(checks) if (item, name) not in assignments], len(checks), seed, "check", name)
         for name in load
     }
     needed, available = round(share * len(assignments)), sum(map(len, remaining.values()))
     if needed > available:
-        raise AssignmentError(
+        raise StudyError(
             f"{needed:,} check items are needed, and {len(set(checks)):,} known answers make {available:,} for these "
             f"annotators; add known answers, or lower `check_share=...` to {available / len(assignments):.3f}."
         )

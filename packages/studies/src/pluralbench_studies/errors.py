@@ -1,15 +1,7 @@
-"""Errors of annotation studies. Each message is one sentence for the user."""
+"""Errors of annotation studies."""
 
 from pluralbench_runs import UserError
 
 
 class StudyError(UserError):
-    """Base class of this package's errors."""
-
-
-class AssignmentError(StudyError):
-    """Items that cannot be assigned, or files for annotators that exist already."""
-
-
-class AnswersError(StudyError):
-    """Answers that cannot be read, or do not belong to the items."""
+    """Items, tasks, answers or a folder that cannot be used; the message is one sentence for the user."""

@@ -7,7 +7,7 @@ from unicodedata import normalize
 import polars as pl
 from pluralbench_runs import digest
 
-from pluralbench_studies.errors import AnswersError
+from pluralbench_studies.errors import StudyError
 
 
 @dataclass(frozen=True)
@@ -99,12 +99,12 @@ def split_by_annotator(shown: pl.DataFrame, form: Form) -> dict[str, pl.DataFram
         form: The form.
 
     Raises:
-        AnswersError: If a column is missing.
+        StudyError: If a column is missing.
     """
     columns = [form.item, "annotator", *form.fields]
     missing = [name for name in columns if name not in shown.columns]
     if missing:
-        raise AnswersError(f"The items to show have no column `{missing[0]}`; they have {', '.join(shown.columns)}.")
+        raise StudyError(f"The items to show have no column `{missing[0]}`; they have {', '.join(shown.columns)}.")
     frame = shown.select(columns)
     key = pl.Series([digest([annotator, item]) for item, annotator in frame.select(columns[:2]).iter_rows()])
     ordered = frame.with_columns(key.alias("\0key")).sort("annotator", "\0key").drop("\0key")

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import polars as pl
 from pluralbench_tables import read_json
 
-from pluralbench_studies.errors import AnswersError
+from pluralbench_studies.errors import StudyError
 from pluralbench_studies.forms import Form, Question, split_by_annotator
 from pluralbench_studies.sheets import new_files
 
@@ -67,7 +67,7 @@ def write_label_studio(folder: Path, shown: pl.DataFrame, form: Form) -> list[Pa
         The paths.
 
     Raises:
-        AssignmentError: If one of the files exists.
+        StudyError: If one of the files exists.
     """
     by_annotator = split_by_annotator(shown, form)
     config, *task_files = new_files(folder, [CONFIG, TASKS, *(f"{name}.json" for name in by_annotator)])
@@ -90,17 +90,17 @@ def export_rows(path: Path, item: str) -> Iterator[tuple[str, dict[str, Any]]]:
         an object) and the answers.
 
     Raises:
-        AnswersError: If the file is not an export of such tasks.
+        StudyError: If the file is not an export of such tasks.
     """
-    tasks = read_json(path, AnswersError)
+    tasks = read_json(path, StudyError)
     if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
-        raise AnswersError(f"{path} is not an export of Label Studio, which is a list of tasks.")
+        raise StudyError(f"{path} is not an export of Label Studio, which is a list of tasks.")
     for number, task in enumerate(tasks, start=1):
         where = f"{path}, item {number:,}"
         full = "annotations" in task
         data = task.get("data") if full else task
         if not isinstance(data, dict) or not isinstance(data.get(item), str):
-            raise AnswersError(f"{where} has no `{item}` in its data; give an export of the tasks of this study.")
+            raise StudyError(f"{where} has no `{item}` in its data; give an export of the tasks of this study.")
         ids = {item: data[item], ASSIGNED_TO: data.get(ASSIGNED_TO)}
         for row in _read_annotations(task["annotations"], where) if full else [task]:
             yield where, row | ids
@@ -109,12 +109,12 @@ def export_rows(path: Path, item: str) -> Iterator[tuple[str, dict[str, Any]]]:
 def _read_annotations(annotations: object, where: str) -> Iterator[dict[str, Any]]:
     """Yield the account and the answers of each annotation of a task, in the order of the last changes."""
     if not isinstance(annotations, list) or not all(isinstance(entry, dict) for entry in annotations):
-        raise AnswersError(f"{where}: its `annotations` are not a list of objects.")
+        raise StudyError(f"{where}: its `annotations` are not a list of objects.")
     done = (entry for entry in annotations if not entry.get("was_cancelled"))
     for entry in sorted(done, key=lambda entry: str(entry.get("updated_at") or entry.get("created_at") or "")):
         regions = entry.get("result")
         if not isinstance(regions, list):
-            raise AnswersError(f"{where}: an annotation has no `result`.")
+            raise StudyError(f"{where}: an annotation has no `result`.")
         row = {"annotator": entry.get("completed_by")}
         for region in regions:
             value = region.get("value") if isinstance(region, dict) else None

@@ -11,7 +11,7 @@ from pluralbench_runs import UserError
 from pluralbench_runs.errors import HEAD
 from pluralbench_tables import read_jsonl
 
-from pluralbench_studies.errors import AnswersError
+from pluralbench_studies.errors import StudyError
 from pluralbench_studies.forms import Form
 from pluralbench_studies.label_studio import ASSIGNED_TO, export_rows
 from pluralbench_studies.sheets import read_rows
@@ -77,7 +77,7 @@ def read_answers(
         by_assignment: Whether all answers belong to the annotator that the item was assigned to.
 
     Raises:
-        AnswersError: If a file cannot be read, an item or annotator is not part of the assignment, or an answer is not
+        StudyError: If a file cannot be read, an item or annotator is not part of the assignment, or an answer is not
             one of its question's.
     """
     submissions = _read_submissions(paths, form, assigned, accounts or {}, by_assignment=by_assignment)
@@ -128,7 +128,7 @@ def problem_frame(problems: Iterable[Problem], kinds: Sequence[str], assigned: p
     return frame.sort(pl.col("kind").cast(pl.Enum(kinds)), maintain_order=True)
 
 
-def check_cells(problems: Sequence[str], error: type[UserError] = AnswersError) -> None:
+def check_cells(problems: Sequence[str], error: type[UserError] = StudyError) -> None:
     """Raise an error with a line for each cell that cannot be read, as many as an error shows, and the number of all.
 
     Args:
@@ -167,10 +167,10 @@ def _read_file(path: Path, form: Form) -> Iterable[Row]:
     if path.suffix == ".json":
         return export_rows(path, form.item)
     if path.suffix == ".jsonl":
-        return ((f"{path}, row {number:,}", row) for number, row in enumerate(read_jsonl(path, AnswersError), start=1))
+        return ((f"{path}, row {number:,}", row) for number, row in enumerate(read_jsonl(path, StudyError), start=1))
     if path.suffix == ".csv":
         return _read_sheet(path, form)
-    raise AnswersError(f"{path} is not a file of answers; give .csv, .jsonl or Label Studio's .json.")
+    raise StudyError(f"{path} is not a file of answers; give .csv, .jsonl or Label Studio's .json.")
 
 
 def _read_sheet(path: Path, form: Form) -> Iterator[Row]:
@@ -178,9 +178,9 @@ def _read_sheet(path: Path, form: Form) -> Iterator[Row]:
     for name in (form.item, "annotator"):
         if name not in frame.columns:
             columns = ", ".join(filter(None, frame.columns)) or "none with a name"
-            raise AnswersError(f"{path} has no column `{name}`; it has {columns}.")
+            raise StudyError(f"{path} has no column `{name}`; it has {columns}.")
     if not set(form.names) & set(frame.columns):
-        raise AnswersError(f"{path} has no column of answers, such as {', '.join(form.names)}.")
+        raise StudyError(f"{path} has no column of answers, such as {', '.join(form.names)}.")
     for number, row in enumerate(frame.iter_rows(named=True), start=2):  # as a spreadsheet counts, with the header
         yield f"{path}, row {number:,}", row
 
@@ -212,4 +212,4 @@ def _refuse(what: str, unknown: Sequence[tuple[str, str]], fix: str) -> None:
         where, name = unknown[0]
         others = len({name for _, name in unknown}) - 1
         also = f" (and {others:,} more)" if others else ""
-        raise AnswersError(f"{where}: there is no {what} {name!r}{also}; {fix}.")
+        raise StudyError(f"{where}: there is no {what} {name!r}{also}; {fix}.")

@@ -22,7 +22,7 @@ from pluralbench_tables import csv_text, read_csv, unescape_formulas
 
 from pluralbench_studies.agreement_statistics import first_answers
 from pluralbench_studies.assignment import ASSIGNED, assign
-from pluralbench_studies.errors import AnswersError, StudyError
+from pluralbench_studies.errors import StudyError
 from pluralbench_studies.forms import Form
 from pluralbench_studies.label_studio import write_label_studio
 from pluralbench_studies.reading import MISSING, Answers, read_answers
@@ -92,7 +92,7 @@ def write_study(
 
     Raises:
         OutputError: If the folder has other files, or a study with other settings.
-        AssignmentError: If the items cannot be assigned, or a sheet of the study to replace has been filled in.
+        StudyError: If the items cannot be assigned, or a sheet of the study to replace has been filled in.
     """
     if fresh:
         check_unfilled(sorted((folder / SHEETS).glob("*.csv")), form.names)
@@ -137,8 +137,8 @@ def read_study(
         The study; and the answers, without problems of kind `missing`: see `annotator_progress`.
 
     Raises:
-        StudyError: If the folder has no study, or its key has been changed. Reordered rows are no change.
-        AnswersError: If a file cannot be read, or there is no answer.
+        StudyError: If the folder has no study, its key has been changed (reordered rows are no change), a file cannot
+            be read, or there is no answer.
     """
     for name in (SETTINGS, ASSIGNED_FILE, KEY_FILE):
         if not (folder / name).is_file():
@@ -155,7 +155,7 @@ def read_study(
     returned = read_answers(paths, form, assigned, accounts=options.account, by_assignment=options.assigned)
     if returned.answers.is_empty():
         where = folder / SHEETS if not files else files[0] if len(files) == 1 else f"{len(files)} files"
-        raise AnswersError(f"There are no answers yet in {where}; fill in the sheets first.")
+        raise StudyError(f"There are no answers yet in {where}; fill in the sheets first.")
     problems = returned.problems.filter(pl.col("kind") != MISSING)
     return Study(folder, recipe, assigned, key), Answers(returned.answers, problems)
 

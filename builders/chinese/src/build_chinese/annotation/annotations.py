@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Literal
 
 import polars as pl
-from pluralbench_studies import CONSENSUS, check_cells, consensus, read_answers
+from pluralbench_studies import CONSENSUS, StudyError, check_cells, consensus, read_answers
 from pluralbench_studies.reading import INCOMPLETE, KINDS, Problem, problem_frame
 from pluralbench_tables import read_jsonl
 
 from build_chinese.annotation.forms import LETTERS, SHEET, pair_field, parse_order, score_field
-from build_chinese.errors import AnnotationsError
 from build_chinese.preferences import Mark
 
 MARKS = pl.Schema(dict.fromkeys(("prompt", "task", "annotator", "first", "second", "mark"), pl.String))
@@ -61,8 +60,8 @@ def read_annotations(
         assigned: Attribute annotations to the annotator that a task was assigned to.
 
     Raises:
-        AnswersError: A file or an answer cannot be read, or an annotator or a task is not one of `tasks`.
-        AnnotationsError: An answer is on a response that the task does not show, or an order lacks a response.
+        StudyError: A file or an answer cannot be read, an annotator or a task is not one of `tasks`, an answer is on a
+            response that the task does not show, or an order lacks a response.
     """
     assignments = tasks.select("annotator", item="task")
     returned = read_answers(paths, SHEET, assignments, accounts=accounts, by_assignment=assigned)
@@ -85,7 +84,7 @@ def read_annotations(
             problems.append((INCOMPLETE, task, annotator, f"nothing on {pairs}"))
         if contradictions:
             problems.append((CONTRADICTION, task, annotator, "; ".join(contradictions)))
-    check_cells(unreadable, AnnotationsError)
+    check_cells(unreadable)
     listed = problem_frame(problems, [*KINDS, CONTRADICTION], assignments).rename({"item": "task"})
     return Annotations(
         pl.DataFrame(marks, schema=MARKS, orient="row"), pl.DataFrame(remarks, schema=REMARKS, orient="row"), listed
@@ -122,18 +121,17 @@ def read_checks(path: Path, tasks: pl.DataFrame) -> pl.DataFrame:
         tasks: Columns of `tasks.TASKS`.
 
     Raises:
-        AnswersError: An answer cannot be read, or a task does not exist.
-        AnnotationsError: A task is repeated, or an answer is on a response that the task does not show.
+        StudyError: An answer cannot be read, or a task does not exist or is repeated.
     """
     checks = read_annotations([path], tasks, accounts={"": CONSENSUS}).marks
     if len({*checks["task"]}) < len(check_tasks(path)):
-        raise AnnotationsError(f"{path} has a task twice, or one without an answer; give one answer to each.")
+        raise StudyError(f"{path} has a task twice, or one without an answer; give one answer to each.")
     return checks
 
 
 def check_tasks(path: Path) -> list[str]:
-    """Return the ids of the tasks in a file of known answers. Raises `AnnotationsError`."""
-    return [str(row.get("task", "")) for row in read_jsonl(path, AnnotationsError)]
+    """Return the ids of the tasks in a file of known answers. Raises `StudyError`."""
+    return [str(row.get("task", "")) for row in read_jsonl(path, StudyError)]
 
 
 def _unshown(answers: Mapping[str, str], count: int) -> str | None:

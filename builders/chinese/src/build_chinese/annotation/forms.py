@@ -123,7 +123,7 @@ def write_forms(folder: Path, tasks: pl.DataFrame, prompts: pl.DataFrame) -> Non
 
     In a sheet, annotators fill in a mark (g, b or s) on each pair such as `A_B`, an `order` such as A>C=B, or scores,
     and may leave a `remark`. Tasks of two responses need another labeling configuration and go to the subfolder `pairs`
-    of `label_studio`, in files of the same names. Raises `AssignmentError` if a file exists.
+    of `label_studio`, in files of the same names. Raises `StudyError` if a file exists.
     """
     items = with_texts(tasks, prompts)
     write_sheets(folder / SHEETS, items, SHEET)

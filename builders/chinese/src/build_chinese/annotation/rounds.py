@@ -13,13 +13,12 @@ from typing import Any
 import polars as pl
 from pluralbench_measures.agreement import share_of
 from pluralbench_runs import rng_for
-from pluralbench_studies import CONSENSUS, draw
+from pluralbench_studies import CONSENSUS, StudyError, draw
 from pluralbench_studies.agreement_statistics import OPEN
 from pluralbench_studies.reading import MISSING, NOT_ASSIGNED, TWICE
 
 from build_chinese.annotation.annotations import Annotations
 from build_chinese.annotation.forms import with_texts
-from build_chinese.errors import AnnotationsError
 from build_chinese.recipe import Tasks
 
 ON = ["prompt", "task", "first", "second"]
@@ -87,7 +86,7 @@ def next_round(
 
 
 def check_first_round(problems: pl.DataFrame) -> None:
-    """Raise `AnnotationsError` if the files of the first round have a sheet of a later one.
+    """Raise `StudyError` if the files of the first round have a sheet of a later one.
 
     Its tasks are submitted once more although everybody submitted theirs. Marks of later rounds would enter the
     agreement of the first.
@@ -98,7 +97,7 @@ def check_first_round(problems: pl.DataFrame) -> None:
     missing = problems.filter(kind=MISSING)["task"]
     more = problems.filter(pl.col("kind").is_in([TWICE, NOT_ASSIGNED]) & ~pl.col("task").is_in(missing.implode()))
     if more.height:
-        raise AnnotationsError(
+        raise StudyError(
             f"{more['annotator'][0]} submitted the task {more['task'][0]} besides everybody it was assigned to "
             f"({more['detail'][0]}); put `again=...` before each file of a later round."
         )

@@ -13,11 +13,10 @@ from typing import Annotated, Literal
 import polars as pl
 from pluralbench_runs import rng_for
 from pluralbench_runs.recipe import first_validation_error
-from pluralbench_studies import assign, check_annotators, draw
+from pluralbench_studies import StudyError, assign, check_annotators, draw
 from pluralbench_tables import read_jsonl
 from pydantic import AfterValidator, BaseModel, StringConstraints, ValidationError
 
-from build_chinese.errors import TasksError
 from build_chinese.recipe import Tasks
 
 TASKS = pl.Schema(
@@ -73,19 +72,18 @@ def build_tasks(
         Columns of `TASKS`, one row per assigned task, sorted by prompt (in the order of `prompts`), task and kind.
 
     Raises:
-        TasksError: A prompt has fewer than two responses or one of them twice, or there are too few annotators.
-        AssignmentError: The tasks cannot be assigned.
+        StudyError: A prompt has fewer than two responses or one of them twice, or the tasks cannot be assigned.
     """
     check_annotators(annotators)
     if prompts.is_empty():
-        raise TasksError("There are no prompts to make tasks of.")
+        raise StudyError("There are no prompts to make tasks of.")
     shown = {
         row["id"]: _tasks(row["id"], [response["id"] for response in row["responses"] or []], seed)
         for row in prompts.iter_rows(named=True)
     }
     most = max(shown, key=lambda prompt: len(shown[prompt]))
     if len(shown[most]) > len(annotators) and not options.several_of_a_prompt:
-        raise TasksError(
+        raise StudyError(
             f"{most} has {len(shown[most])} tasks for different annotators, and there are only {len(annotators)} "
             "annotators; add annotators or set `tasks.several_of_a_prompt=True`."
         )
@@ -137,10 +135,10 @@ def _pairs(block: tuple[int, ...]) -> set[tuple[int, ...]]:
 def _tasks(prompt: str, responses: Sequence[str], seed: int) -> dict[str, list[str]]:
     """The response ids of each task of a prompt, by task id."""
     if len(responses) < 2:
-        raise TasksError(f"The prompt {prompt} has {len(responses)} of the two responses to compare; remove it.")
+        raise StudyError(f"The prompt {prompt} has {len(responses)} of the two responses to compare; remove it.")
     if len(set(responses)) < len(responses):
         repeated = Counter(responses).most_common(1)[0][0]
-        raise TasksError(f"The prompt {prompt} has the response {repeated} twice; remove one.")
+        raise StudyError(f"The prompt {prompt} has the response {repeated} twice; remove one.")
     drawn, tasks = draw(responses, len(responses), seed, "ring", prompt), {}
     for number, block in enumerate(blocks_of(len(responses)), start=1):
         ids = [drawn[place] for place in block]
@@ -161,29 +159,29 @@ def read_tasks(path: Path, prompts: pl.DataFrame) -> pl.DataFrame:
         Columns of `TASKS`.
 
     Raises:
-        TasksError: A row is invalid, names an unknown prompt or response, or repeats a task of the same annotator.
+        StudyError: A row is invalid, names an unknown prompt or response, or repeats a task of the same annotator.
     """
     config_of = dict(prompts.select("id", "config").iter_rows())
     ids = {row["id"]: {response["id"] for response in row["responses"]} for row in prompts.iter_rows(named=True)}
     rows = []
-    for number, row in enumerate(read_jsonl(path, TasksError), start=1):
+    for number, row in enumerate(read_jsonl(path, StudyError), start=1):
         where = f"{path}, row {number:,}"
         try:
             task = Task.model_validate(row)
         except ValidationError as error:
-            raise TasksError(f"{where}: {first_validation_error(Task, error)}") from None
+            raise StudyError(f"{where}: {first_validation_error(Task, error)}") from None
         if task.prompt not in ids:
-            raise TasksError(f"{where}: the prompt {task.prompt} does not exist.")
+            raise StudyError(f"{where}: the prompt {task.prompt} does not exist.")
         unknown = [response for response in task.responses if response not in ids[task.prompt]]
         if unknown:
-            raise TasksError(f"{where}: the prompt {task.prompt} has no response {unknown[0]}.")
+            raise StudyError(f"{where}: the prompt {task.prompt} has no response {unknown[0]}.")
         rows.append(task.model_dump() | {"config": config_of[task.prompt]})
     frame = pl.DataFrame(rows, schema=TASKS)
     repeated = frame.filter(pl.struct("task", "annotator").is_duplicated())
     if repeated.height:
-        raise TasksError(f"{path} assigns the task {repeated['task'][0]} to {repeated['annotator'][0]} twice.")
+        raise StudyError(f"{path} assigns the task {repeated['task'][0]} to {repeated['annotator'][0]} twice.")
     different = frame.unique(["task", "responses"]).filter(pl.col("task").is_duplicated())
     if different.height:
-        raise TasksError(f"{path}: the task {different['task'].sort()[0]} shows different responses in different rows.")
+        raise StudyError(f"{path}: the task {different['task'].sort()[0]} shows different responses in different rows.")
     check_annotators(frame["annotator"].unique().to_list())
     return frame

@@ -14,7 +14,7 @@ from pluralbench_measures.equivalence import (
 )
 
 from build_personalized.rating.recipe import PlanAssumptions
-from build_personalized.rating.study import DIMENSIONS, GENERAL, RatingError
+from build_personalized.rating.study import DIMENSIONS, GENERAL, StudyError
 
 RATERS = (1, 2, 3, 5)
 TESTS = len(DIMENSIONS)
@@ -36,10 +36,10 @@ def plan(assumptions: PlanAssumptions, raters: Sequence[int] = RATERS) -> pl.Dat
         succeed. Null if no number of pairs is enough.
 
     Raises:
-        RatingError: Both standard deviations are 0.
+        StudyError: Both standard deviations are 0.
     """
     if not (assumptions.sd_pairs or assumptions.sd_raters):
-        raise RatingError(
+        raise StudyError(
             "Both standard deviations are 0, so one pair would be enough; set `sd_pairs=...` or `sd_raters=...`."
         )
     return pl.DataFrame([_plan_row(assumptions, count) for count in raters], schema=PLAN)
@@ -68,12 +68,12 @@ def pilot_spread(pilot: dict[str, Any]) -> dict[str, float]:
         pilot: Result of `results.compute_results`.
 
     Raises:
-        RatingError: No pair of the pilot has two raters.
+        StudyError: No pair of the pilot has two raters.
     """
     general = [spread for spread in pilot["spread"] if spread["dimension"] in GENERAL]
     known = [spread for spread in general if spread["within"] is not None]
     if not known:
-        raise RatingError(
+        raise StudyError(
             "The pilot has no pair whose two answers were both rated by two people, so the spread between raters is "
             "unknown; set `sd_raters=...` and `sd_pairs=...`."
         )

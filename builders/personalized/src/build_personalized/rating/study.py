@@ -8,11 +8,11 @@ from pathlib import Path
 
 import polars as pl
 from pluralbench_release import content_digest, read_tables
-from pluralbench_runs import UserError
 from pluralbench_studies import (
     ASSIGNED,
     Form,
     Question,
+    StudyError,
     assign,
     check_annotators,
     draw,
@@ -55,10 +55,6 @@ FORM = Form(
 GUIDE = Path(__file__).with_name("guide.md")
 
 
-class RatingError(UserError):
-    """Release that cannot be rated, or insufficient results of a rating study."""
-
-
 def export(folder: Path, settings: RatingRecipe, *, fresh: bool = False) -> str:
     """Write the sheets of a study, and return what the folder has (see `pluralbench_studies.write_study`).
 
@@ -69,7 +65,7 @@ def export(folder: Path, settings: RatingRecipe, *, fresh: bool = False) -> str:
 
     Raises:
         TablesError: The pairs cannot be read.
-        RatingError: The pairs cannot be rated.
+        StudyError: The pairs cannot be rated.
     """
     check_annotators(settings.annotators)
     frames = read_pairs(settings.data)
@@ -109,7 +105,7 @@ def read_pairs(location: str) -> dict[str, pl.DataFrame]:
 
     Raises:
         TablesError: The tables cannot be read.
-        RatingError: A table lacks a column, or a pair has no aspects.
+        StudyError: A table lacks a column, or a pair has no aspects.
     """
     tables = read_tables(location)
     return {config: _rated_fields(frame, tables.paths[config]) for config, frame in tables.frames.items()}
@@ -118,16 +114,16 @@ def read_pairs(location: str) -> dict[str, pl.DataFrame]:
 def _rated_fields(frame: pl.DataFrame, where: str) -> pl.DataFrame:
     missing = [name for name in REQUIRED if name not in frame.columns]
     if missing:
-        raise RatingError(
+        raise StudyError(
             f"{where} has no column `{missing[0]}`; ratings need {', '.join(REQUIRED)}, as in a release of "
             "build-personalized."
         )
     kind = frame.schema["rubric_aspects"]
     if not (isinstance(kind, pl.List) and isinstance(kind.inner, pl.Struct) and "aspect" in pl.Schema(kind.inner)):
-        raise RatingError(f"{where}: `rubric_aspects` is not a list of aspects; its type is {kind}.")
+        raise StudyError(f"{where}: `rubric_aspects` is not a list of aspects; its type is {kind}.")
     no_aspects = frame.filter(pl.col("rubric_aspects").list.len().fill_null(0) == 0)
     if no_aspects.height:
-        raise RatingError(f"{where}: the pair {no_aspects['id'][0]} has no aspects to rate by; remove it.")
+        raise StudyError(f"{where}: the pair {no_aspects['id'][0]} has no aspects to rate by; remove it.")
     aspects = pl.col("rubric_aspects").list.eval("• " + pl.element().struct.field("aspect")).list.join("\n")
     return frame.select(pl.col("id").cast(pl.String), "question", *SIDES, expected=aspects)
 
