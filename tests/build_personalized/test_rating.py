@@ -12,10 +12,10 @@ from build_personalized.rating.cli import read_results
 from build_personalized.rating.planning import pilot_spread, plan
 from build_personalized.rating.recipe import PlanAssumptions, RatingRecipe
 from build_personalized.rating.results import compute_results
-from build_personalized.rating.study import DIMENSIONS, FORM, StudyError
+from build_personalized.rating.study import DIMENSIONS, FORM
 from build_personalized.rating.tables import ratings_table, report
 from commands import refused_with
-from pluralbench_studies import ANSWERS, ASSIGNED, PROBLEMS, Answers, Study, read_rows
+from pluralbench_studies import ANSWERS, ASSIGNED, PROBLEMS, Answers, Study, StudyError, read_rows
 from samples import sample
 
 Run = Callable[..., tuple[int, str]]

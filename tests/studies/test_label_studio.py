@@ -141,8 +141,6 @@ def test_json_min_says_the_same(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", "{}: this is not JSON (Expecting property name enclosed in double quotes at column 2)."),
-        ("[" * 100_000, "{}: this is nested deeper than 50 levels, the maximum."),
         ('{"a": 1}', "{} is not an export of Label Studio, which is a list of tasks."),
         ('[{"data": {"text": "x"}, "annotations": []}]',
          "{}, item 1 has no `item` in its data; give an export of the tasks of this study."),

@@ -2,7 +2,9 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from itertools import cycle
 from typing import TypeVar
 
 import polars as pl
@@ -16,8 +18,6 @@ ASSIGNED = pl.Schema(dict.fromkeys(("item", "annotator", "kind"), pl.String))
 NAME = re.compile(r"[\w@][\w.@+-]*")
 
 Id = TypeVar("Id", str, int)
-Assignments = dict[tuple[str, str], str]
-"""The kind of each (item, annotator)."""
 
 
 def assign(
@@ -70,13 +70,15 @@ def assign(
     for item, group in zip(ids, items["group"] if "group" in items.columns else ids, strict=True):
         groups.setdefault(group, []).append(item)
     overlapping = set(draw(ids, round(overlap * len(ids)), seed, "overlap"))
-    load = dict.fromkeys(names, 0)
-    assignments: Assignments = {}
+    given = _Assignments(dict.fromkeys(names, 0), seed)
     for group in sorted(groups):
-        assignments |= _assign_group(group, groups[group], annotators_per_item, overlapping, load, seed)
+        given.add_group(group, groups[group], annotators_per_item, overlapping)
     if checks and check_share:
-        assignments |= _assign_checks(checks, set(ids), assignments, load, check_share, seed)
-    rows = [(item, annotator, kind) for (item, annotator), kind in assignments.items()]
+        unknown = sorted(set(checks) - set(ids))
+        if unknown:
+            raise StudyError(f"The check item {unknown[0]} is not one of the items; name items that are assigned.")
+        given.add_checks(set(checks), check_share)
+    rows = [(item, annotator, kind) for (item, annotator), kind in given.kinds.items()]
     order = pl.DataFrame({"item": ids, "order": range(len(ids))})
     return (
         pl.DataFrame(rows, schema=ASSIGNED, orient="row")
@@ -126,57 +128,44 @@ def draw_rows(frame: pl.DataFrame, limit: int | None, seed: int, *names: str) ->
     return frame.filter(pl.col("id").is_in(draw(ids, len(ids) if limit is None else limit, seed, *names)))
 
 
-def _assign_group(
-    group: str,
-    items: Sequence[str],
-    annotators_per_item: int,
-    overlapping: Collection[str],
-    load: dict[str, int],
-    seed: int,
-) -> Assignments:
-    """Assign the items of a group round-robin, beginning with the annotators with the fewest items."""
-    annotators = [*load]
-    rng_for(seed, "annotators", group).shuffle(annotators)
-    annotators.sort(key=load.__getitem__)
-    assignments: Assignments = {}
-    slot = 0
-    for item in items:
-        for number in range(annotators_per_item + (item in overlapping)):
-            annotator = annotators[slot % len(annotators)]
-            assignments[item, annotator] = FIRST if number < annotators_per_item else OVERLAP
-            load[annotator] += 1
-            slot += 1
-    return assignments
+@dataclass
+class _Assignments:
+    """The kind of each assigned (item, annotator), and the number of items of each annotator."""
 
+    load: dict[str, int]
+    seed: int
+    kinds: dict[tuple[str, str], str] = field(default_factory=dict)
 
-def _assign_checks(
-    checks: Collection[str],
-    items: Collection[str],
-    assignments: Mapping[tuple[str, str], str],
-    load: dict[str, int],
-    share: float,
-    seed: int,
-) -> Assignments:
-    """Assign check items, each to the annotator with the fewest items who has check items left."""
-    unknown = sorted(set(checks) - set(items))
-    if unknown:
-        raise StudyError(f"The check item {unknown[0]} is not one of the items; name items that are assigned.")
-    remaining = {
-        name: draw([item for item in set(checks) if (item, name) not in assignments], len(checks), seed, "check", name)
-        for name in load
-    }
-    needed, available = round(share * len(assignments)), sum(map(len, remaining.values()))
-    if needed > available:
-        raise StudyError(
-            f"{needed:,} check items are needed, and {len(set(checks)):,} known answers make {available:,} for these "
-            f"annotators; add known answers, or lower `check_share=...` to {available / len(assignments):.3f}."
-        )
-    rng = rng_for(seed, "checks")
-    check_assignments: Assignments = {}
-    for _ in range(needed):
-        candidates = [name for name in load if remaining[name]]
-        fewest = min(load[name] for name in candidates)
-        annotator = rng.choice([name for name in candidates if load[name] == fewest])
-        check_assignments[remaining[annotator].pop(), annotator] = CHECK
-        load[annotator] += 1
-    return check_assignments
+    def _add(self, item: str, annotator: str, kind: str) -> None:
+        self.kinds[item, annotator] = kind
+        self.load[annotator] += 1
+
+    def add_group(self, group: str, items: Sequence[str], each: int, overlapping: Collection[str]) -> None:
+        """Assign the items of a group round-robin, beginning with the annotators with the fewest items."""
+        annotators = [*self.load]
+        rng_for(self.seed, "annotators", group).shuffle(annotators)
+        annotators.sort(key=self.load.__getitem__)
+        turns = cycle(annotators)
+        for item in items:
+            for number in range(each + (item in overlapping)):
+                self._add(item, next(turns), FIRST if number < each else OVERLAP)
+
+    def add_checks(self, checks: Collection[str], share: float) -> None:
+        """Assign check items, each to the annotator with the fewest items who has check items left."""
+        remaining = {
+            name: draw([one for one in checks if (one, name) not in self.kinds], len(checks), self.seed, "check", name)
+            for name in self.load
+        }
+        total, available = len(self.kinds), sum(map(len, remaining.values()))
+        needed = round(share * total)
+        if needed > available:
+            raise StudyError(
+                f"{needed:,} check items are needed, and {len(checks):,} known answers make {available:,} for these "
+                f"annotators; add known answers, or lower `check_share=...` to {available / total:.3f}."
+            )
+        rng = rng_for(self.seed, "checks")
+        for _ in range(needed):
+            candidates = [name for name in self.load if remaining[name]]
+            fewest = min(self.load[name] for name in candidates)
+            annotator = rng.choice([name for name in candidates if self.load[name] == fewest])
+            self._add(remaining[annotator].pop(), annotator, CHECK)

@@ -12,9 +12,10 @@ from pluralbench_measures.equivalence import (
     pairs_for_difference,
     pairs_for_equivalence,
 )
+from pluralbench_studies import StudyError
 
 from build_personalized.rating.recipe import PlanAssumptions
-from build_personalized.rating.study import DIMENSIONS, GENERAL, StudyError
+from build_personalized.rating.study import DIMENSIONS, GENERAL
 
 RATERS = (1, 2, 3, 5)
 TESTS = len(DIMENSIONS)
