@@ -30,12 +30,12 @@ from made_runs import decision, run_of
 from pluralbench import compare
 from pluralbench.data.verdict_tables import check_verdicts
 from pluralbench.downstream.correlate import correlate
-from pluralbench.downstream.curves import OutcomeTable, curve_numbers, index_names
 from pluralbench.downstream.score_series import runs_series
 from pluralbench.evaluation.agree import agree
+from pluralbench.metrics.best_of_n import OutcomeTable, curve_numbers, index_names
 from pluralbench.metrics.certainty import all_verdict_metrics
+from pluralbench.metrics.frame import KEY
 from pluralbench.metrics.third_person import check_labels, compare_with_people
-from pluralbench.results.metrics_frame import PLACE
 from pluralbench_measures.rank_intervals import reliability
 from pluralbench_studies import agreement, consensus, consensus_counts
 from written_verdicts import verdicts
@@ -168,7 +168,7 @@ def runs(name: Rename, mix: Mix, _: Path) -> Any:
         made.append(run_of(mix(rows), path=f"runs/{len(made)}"))
     found = compare(*made)
     head = found.headline
-    numbers = [run.metrics.sort(*PLACE).select(pl.selectors.numeric()).rows() for run in made]
+    numbers = [run.metrics.sort(*KEY).select(pl.selectors.numeric()).rows() for run in made]
     resampled = runs_series(made, "runs", names="ab").resampled
     assert resampled is not None
     counts = (found.only_first, found.only_second, reliability(resampled))

@@ -101,7 +101,7 @@ def test_rankings_may_be_lists_of_texts_and_of_ranks(score: Callable[..., Run], 
     run = score("rankings", write(tmp_path / "r.jsonl", rows))
     assert run.items["response"].to_list() == ["0", "1", "2", "0", "1"]
     assert run.items["rank"].to_list() == [2, 1, 2, 1, 2]
-    assert run.estimate("accuracy", "pooled").n == 2 + 1
+    assert run.estimate("pooled_accuracy").n == 2 + 1
     scores = run.items["score"].to_list()
     won = [scores[1] > scores[0], scores[1] > scores[2], scores[3] > scores[4]]
     assert run.count("wins") == sum(won)
@@ -252,7 +252,7 @@ def test_several_responses_are_a_ranking_of_two_ranks(score: Callable[..., Run],
     run = score(str(tmp_path / "styles.toml"), write(tmp_path / f"r{suffix}", rows))
     names = ["chosen 0", "chosen 1", "rejected 0", "rejected 1", "rejected 2"]
     assert run.items.filter(id="0").select("response", "rank").rows() == list(zip(names, [1, 1, 2, 2, 2], strict=True))
-    assert run.estimate("accuracy", "pooled").n == sum([6, 1][: len(rows)])
+    assert run.estimate("pooled_accuracy").n == sum([6, 1][: len(rows)])
 
 
 @pytest.mark.skipif(not SUITE.exists(), reason="the rows of other benchmarks are not here")
@@ -284,7 +284,7 @@ def test_equal_pairs_are_left_out_and_counted(score: Callable[..., Run], tmp_pat
     run = score("pandalm", write(tmp_path / "pandalm.json", rows))
     assert run.items.height == 9
     assert run.items.filter(outcome="equal")["id"].to_list() == ["0", "3", "6"]
-    assert (run.estimate("accuracy", "pooled").n, run.count("equal")) == (6, 3)
+    assert (run.estimate("pooled_accuracy").n, run.count("equal")) == (6, 3)
     scored = run.items.filter(pl.col("outcome") != "equal")
     wins = scored.filter(pl.col("score_chosen") > pl.col("score_rejected")).height
     assert run.headline.value == pytest.approx(wins / 6)
@@ -325,8 +325,8 @@ def test_a_benchmark_of_ones_own_is_a_file(
     run = score(str(tmp_path / "teas.toml"), tmp_path / "data")
     assert run.config.benchmark.name == "teas"
     assert run.headline.clusters == 3
-    green, black = (value(run, "accuracy", "subset", config="a", section="All", subset=k) for k in ("green", "black"))
-    assert value(run, "accuracy", "section", config="a", section="All") == pytest.approx((3 * green + black) / 4)
+    green, black = (value(run, "accuracy", config="a", section="All", subset=k) for k in ("green", "black"))
+    assert value(run, "accuracy", config="a", section="All") == pytest.approx((3 * green + black) / 4)
 
 
 def test_a_dataset_on_the_hub_is_pinned_to_its_commit(

@@ -15,12 +15,11 @@ import verbs
 from chat_server import Reply, serve
 from downstream_runs import MODELS, World, asked_of, by_length, is_judged, sampled, shown
 from pluralbench.contract import Group
-from pluralbench.downstream.curves import OutcomeTable, curve_numbers
+from pluralbench.metrics.best_of_n import OutcomeTable, curve_numbers
+from pluralbench.metrics.metric import MetricKey
 from pluralbench.reports.domains import report_downstream
 from pluralbench.reports.downstream import curve_table, downstream_notes
 from pluralbench.results import Downstream
-from pluralbench.results.metrics_frame import Place
-from pluralbench.results.runs import policy_number
 from pluralbench_rewards import FunctionModel
 from written_tables import write
 
@@ -91,14 +90,14 @@ def test_best_of_k_is_what_a_second_computation_makes_of_the_files(made: Made) -
     assert (len(items), len(values), len(rewards)) == (6, 30, 60)
     by_item = {item: [values[*item, number] for number in range(N)] for item in items}
     level = mean_over_configs({item: fmean(own) for item, own in by_item.items()})
-    assert policy_number(found, "outcome").value == pytest.approx(level)
+    assert found.estimate("outcome").value == pytest.approx(level)
     some_missing = 0
     for model in MODELS:
         own = {item: [rewards[model, *item, number] for number in range(N)] for item in items}
         some_missing += sum(reward is None for given in own.values() for reward in given)
         for k in SIZES:
             whole = {item: best_of_any(own[item], by_item[item], k) for item in items}
-            assert policy_number(found, "outcome", model=model, k=k).value == pytest.approx(mean_over_configs(whole)), (
+            assert found.estimate("outcome", model=model, k=k).value == pytest.approx(mean_over_configs(whole)), (
                 model,
                 k,
             )
@@ -106,22 +105,22 @@ def test_best_of_k_is_what_a_second_computation_makes_of_the_files(made: Made) -
                 item: None if (place := best_of_the_first(own[item], k)) is None else by_item[item][place]
                 for item in items
             }
-            first = policy_number(found, "outcome_of_first", model=model, k=k)
+            first = found.estimate("outcome_of_first", model=model, k=k)
             assert first.value == pytest.approx(mean_over_configs(prefix)), (model, k)
             assert first.n == sum(value is not None for value in prefix.values())
             taken = found.frame("selected").filter(model=model, k=k)
             assert dict(zip(taken.select("config", "id").iter_rows(), taken["sample"], strict=True)) == {
                 item: best_of_the_first(own[item], k) for item in items
             }
-        gain = policy_number(found, "gain", model=model, k=4).value
-        most = policy_number(found, "outcome", model=model, k=4).value
+        gain = found.estimate("outcome_gain", model=model, k=4).value
+        most = found.estimate("outcome", model=model, k=4).value
         assert most is not None
         assert gain == pytest.approx(most - level)
     assert some_missing, "candidates without a reward are in it"
     for config in {config for config, _ in items}:
         expected = fmean(best_of_any(rewards_of(found, "length", item), by_item[item], 4) or 0.0 for item in items
                          if item[0] == config)  # fmt: skip
-        assert policy_number(found, "outcome", model="length", k=4, config=config).value == pytest.approx(expected)
+        assert found.estimate("outcome", model="length", k=4, config=config).value == pytest.approx(expected)
 
 
 def rewards_of(found: Downstream, model: str, item: tuple[str, str]) -> list[float | None]:
@@ -131,12 +130,12 @@ def rewards_of(found: Downstream, model: str, item: tuple[str, str]) -> list[flo
 
 def test_intervals_hold_their_values_and_the_promise_rises_with_k(made: Made) -> None:
     for model in MODELS:
-        promised = [policy_number(made.found, "promised", model=model, k=k) for k in SIZES]
+        promised = [made.found.estimate("promised", model=model, k=k) for k in SIZES]
         assert promised[0].value == pytest.approx(0.0, abs=1e-9)
         assert promised[0].low is None, "the gain of the only one is 0 whatever is drawn"
         assert [one.value for one in promised] == sorted(one.value or 0.0 for one in promised)
         for metric in ("promised", "realized", "outcome"):
-            for one in (policy_number(made.found, metric, model=model, k=k) for k in SIZES):
+            for one in (made.found.estimate(metric, model=model, k=k) for k in SIZES):
                 assert one.value is not None
                 assert one.clusters == 6
                 if abs(one.value) < 1e-9:
@@ -177,10 +176,10 @@ def test_only_what_is_selected_is_judged_where_that_is_asked_for(made: Made, sam
     assert found.frame("candidates").equals(made.found.frame("candidates"))
     for model in MODELS:
         for k in SIZES:
-            first = policy_number(made.found, "outcome_of_first", model=model, k=k).value
-            assert policy_number(found, "outcome_of_first", model=model, k=k).value == pytest.approx(first)
-            assert policy_number(found, "outcome", model=model, k=k).value == pytest.approx(first)
-        assert policy_number(found, "realized", model=model, k=4).value is None
+            first = made.found.estimate("outcome_of_first", model=model, k=k).value
+            assert found.estimate("outcome_of_first", model=model, k=k).value == pytest.approx(first)
+            assert found.estimate("outcome", model=model, k=k).value == pytest.approx(first)
+        assert found.estimate("realized", model=model, k=4).value is None
     assert any("of the first k candidates" in note for note in downstream_notes(found))
 
 
@@ -190,9 +189,9 @@ def test_a_model_without_any_reward_takes_nothing_from_the_others(sample: Path, 
         found = sampled(
             server, sample, tmp_path / "run", {"never": never, "length": by_length}, limit=1, judged="selected"
         )
-        assert policy_number(found, "outcome").value is not None
-        assert policy_number(found, "gain", model="length", k=4).value is not None
-        assert policy_number(found, "outcome", model="never", k=4).value is None
+        assert found.estimate("outcome").value is not None
+        assert found.estimate("outcome_gain", model="length", k=4).value is not None
+        assert found.estimate("outcome", model="never", k=4).value is None
         assert found.result.rewards["never"].missing == 15
         unjudged = sampled(server, sample, tmp_path / "unjudged", [never], limit=1, judge=None)
     assert unjudged.metrics.is_empty()
@@ -230,7 +229,7 @@ def test_the_best_model_is_first_and_one_without_a_value_last(sample: Path, tmp_
     models = {"never": never, "length": by_length, "nothing": never}
     with serve(Strict()) as server:
         found = sampled(server, sample, tmp_path / "run", models, limit=1)
-    assert policy_number(found, "outcome", model="length", k=4).value == 0.0
+    assert found.estimate("outcome", model="length", k=4).value == 0.0
     assert [row.name for row in curve_table(found).rows] == ["length", "never", "nothing"]
 
 
@@ -268,7 +267,7 @@ def test_in_the_second_turn_each_conversation_goes_on_from_what_was_selected(tmp
                 value = values.get((row["id"], row["turn"], row["history"], row["sample"]))
                 by_item.setdefault(row["id"], []).append(value)
             whole = [fmean(map(float, own)) for own in by_item.values() if len(own) == 2 and None not in own]  # type: ignore[arg-type]
-            estimate = policy_number(found, "outcome", model=model, k=k).value
+            estimate = found.estimate("outcome", model=model, k=k).value
             assert estimate == (pytest.approx(fmean(whole)) if whole else None), (model, k)
     assert found.result.sampling.turns == 2
     later = [body["messages"][-1]["content"] for body in server.requests if is_judged(body)]
@@ -314,7 +313,7 @@ def test_a_prompt_without_any_text_is_named_and_left_out(sample: Path, tmp_path:
         found = sampled(server, sample, tmp_path / "run", limit=1)
     [silent] = found.result.sampling.without_text
     assert silent == found.frame("candidates")["id"][0]
-    assert policy_number(found, "outcome").n == 2
+    assert found.estimate("outcome").n == 2
     assert any(f"1 of 3 prompts have no candidates (ids {silent})." in note for note in downstream_notes(found))
 
 
@@ -339,8 +338,8 @@ def test_a_judge_that_cannot_be_read_is_counted(sample: Path, tmp_path: Path) ->
     [table] = report.tables
     prompts = {row.name: row.values[-1] for row in table.rows}
     last = found.result.sampling.sizes[-1]
-    expected = {model: policy_number(found, "outcome", model=model, k=last).n for model in MODELS}
-    assert prompts == expected | {"Base": policy_number(found, "outcome").n}
+    expected = {model: found.estimate("outcome", model=model, k=last).n for model in MODELS}
+    assert prompts == expected | {"Base": found.estimate("outcome").n}
     assert (len({*prompts.values()}) > 1, table.columns[-1].text) == (True, "prompts")
     assert any("over different prompts" in note for note in report.notes)
 
@@ -350,10 +349,10 @@ def test_what_a_model_gains_is_over_the_items_that_it_shares_with_the_policy() -
     places, selected = np.arange(3), {("m", 1): np.array([1.0, 9.0, 3.0]), ("m", 2): np.array([2.0, np.nan, 5.0])}
     table = OutcomeTable(np.zeros(3, np.int64), places, ["c"], {"m": np.array([[1.0, 2.0]] * 3)}, None, selected)
     found = {place: one for place, one in curve_numbers(table, (1, 2), by_config=True) if place.config is None}
-    gain, lost = (found[Place("best-of-n", name, None, "m", "2")] for name in ("gain", "outcome"))
+    gain, lost = (found[MetricKey(name, model="m", k=2)] for name in ("gain", "outcome"))
     assert (gain.value, gain.n, lost.value) == (1.5, 2, 3.5)
     # At k=1 the mean is the highest, but only by what k=2 lacks.
-    assert found[Place("best-of-n", "since_best", None, "m", "2")].value == 0
+    assert found[MetricKey("since_best", model="m", k=2)].value == 0
     assert not [place for place in found if place.metric == "since"]
 
 

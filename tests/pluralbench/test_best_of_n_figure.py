@@ -13,7 +13,6 @@ from pluralbench.contract import Group
 from pluralbench.errors import EvaluationError
 from pluralbench.reports.figures.best_of_n import curves, draw_best_of_n
 from pluralbench.results import Downstream
-from pluralbench.results.runs import policy_number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -79,12 +78,12 @@ def test_the_curves_are_the_numbers(runs: dict[str, Downstream], which: str) -> 
     left, right = lines(figure, 0, 4), lines(figure, 1, 4)
     for metric, shown in (("outcome", left), ("realized", right)):
         for model in found.result.rewards:
-            ys = [policy_number(found, metric, model=model, k=k).value for k in found.result.sampling.sizes]
+            ys = [found.estimate(metric, model=model, k=k).value for k in found.result.sampling.sizes]
             xs = list(found.result.sampling.sizes)
             if metric == "realized":
-                xs = [policy_number(found, "promised", model=model, k=k).value for k in found.result.sampling.sizes]  # type: ignore[misc]
+                xs = [found.estimate("promised", model=model, k=k).value for k in found.result.sampling.sizes]  # type: ignore[misc]
             assert any(one == [pytest.approx(point) for point in zip(xs, ys, strict=True)] for one in shown), model
-    level = policy_number(found, "outcome").value
+    level = found.estimate("outcome").value
     assert any(list(line.get_ydata()) == [level, level] for line in figure.axes[0].lines)  # type: ignore[arg-type]
     assert "Dashed gray: the policy by itself." in said(figure)
     assert ("Bands: 95% intervals." in said(figure)) == (which == "two")
@@ -111,7 +110,7 @@ def test_the_report_draws_each_directory_of_best_of_n(
 
 
 def test_without_a_reward_model_there_is_nothing_to_draw(runs: dict[str, Downstream], tmp_path: Path) -> None:
-    assert policy_number(runs["alone"], "outcome").n == 3
+    assert runs["alone"].estimate("outcome").n == 3
     with pytest.raises(EvaluationError) as caught:
         draw_best_of_n(runs["alone"], tmp_path)
     assert str(caught.value) == "There is nothing to draw: the run has no reward model."

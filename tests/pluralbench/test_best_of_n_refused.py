@@ -17,7 +17,6 @@ from pluralbench.downstream.candidates import resolve_policy
 from pluralbench.downstream.records import read_outcome_table
 from pluralbench.errors import DataError, EvaluationError, RunError
 from pluralbench.reports.downstream import curve_table, downstream_notes
-from pluralbench.results.runs import policy_number
 from pluralbench_runs import UserError
 from written_tables import write
 
@@ -204,12 +203,12 @@ def test_a_reward_model_that_scores_all_alike_is_told(data: Path, tmp_path: Path
         "alike: in 4 of 4 prompts all candidates have the same reward, so chance or the sampling order selects among "
         "them."
     ) in downstream_notes(found)
-    level = policy_number(found, "outcome").value
+    level = found.estimate("outcome").value
     assert level is not None
     for k in found.result.sampling.sizes:
-        assert policy_number(found, "outcome", model="alike", k=k).value == pytest.approx(level)
-    assert policy_number(found, "promised", model="alike", k=4).value is None
-    assert policy_number(found, "agreement", model="alike").value is None
+        assert found.estimate("outcome", model="alike", k=k).value == pytest.approx(level)
+    assert found.estimate("promised", model="alike", k=4).value is None
+    assert found.estimate("rank_correlation", model="alike").value is None
 
 
 def test_without_a_judge_there_is_only_what_reward_models_promise(data: Path, tmp_path: Path) -> None:
@@ -219,7 +218,7 @@ def test_without_a_judge_there_is_only_what_reward_models_promise(data: Path, tm
     assert not (found.path / "outcomes.parquet").exists()
     assert found.result.outcome is None
     assert set(found.metrics["metric"]) == {"reward", "promised"}
-    assert (policy_number(found, "promised", model="by_length", k=4).value or 0) > 0
+    assert (found.estimate("promised", model="by_length", k=4).value or 0) > 0
     assert downstream_notes(found)[0] == (
         "The candidates were not judged: these are the reward models' own estimates of their gain, in standard "
         "deviations within prompts."

@@ -142,14 +142,14 @@ def number(field: str = "value") -> Change:
 
 def one_more_number(run: Path) -> None:
     values = json.loads((run / METRICS_FILE).read_text(encoding="utf-8"))
-    values["rows"].append(values["rows"][0] | {"metric": "brilliance"})
+    values["rows"].append(values["rows"][0] | {"metric": "reciprocal_rank"})
     (run / METRICS_FILE).write_text(json.dumps(values), encoding="utf-8")
 
 
 WON = {"verdict": pl.lit("chosen"), "outcome": pl.lit("win")}
 CHANGES: list[tuple[str, Change, str]] = [
     # A number.
-    ("score", number(), "numbers or intervals that do not follow from items.parquet, such as overall overall: 0.999"),
+    ("score", number(), "numbers or intervals that do not follow from items.parquet, such as overall: 0.999"),
     ("score", number("low"), "numbers or intervals that do not follow"),
     ("score", one_more_number, "metrics.json has 1 numbers or intervals"),
     ("judge", number(), "numbers or intervals that do not follow"),

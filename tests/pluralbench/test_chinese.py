@@ -62,17 +62,17 @@ def test_a_reward_model_is_scored_by_category(scored: Callable[..., Run], tmp_pa
     assert run.config.benchmark.title == "CheemsBench (bench)"
     expected = by_hand(run)
     for config, (accuracy, exact) in expected.items():
-        assert run.of(config).value == pytest.approx(accuracy)
-        assert run.of(config, "exact_match").value == pytest.approx(exact)
-        assert run.of(config, "exact_match").n == 6, "prompts whose responses are all tied are left out"
+        assert run.estimate("accuracy", config=config).value == pytest.approx(accuracy)
+        assert run.estimate("exact_match", config=config).value == pytest.approx(exact)
+        assert run.estimate("exact_match", config=config).n == 6, "prompts whose responses are all tied are left out"
         assert run.count("equal", config=config) == 2, "and counted"
-        assert run.names("category", "subset", config=config) == CATEGORIES[config]
-        assert run.estimate("accuracy", "pooled", config=config).n == sum(2 * pairs for pairs in (8, 10, 6))
+        assert run.names("category", config=config) == CATEGORIES[config]
+        assert run.estimate("pooled_accuracy", config=config).n == sum(2 * pairs for pairs in (8, 10, 6))
     headline = run.headline
     assert headline.value == pytest.approx(fmean(map(fmean, expected.values())))
     assert 0 <= (headline.low or 0) <= (headline.value or 0) <= (headline.high or 1) <= 1
     for place, metric in enumerate(("accuracy", "exact_match")):
-        assert run.estimate(metric, "overall").value == pytest.approx(fmean(pair[place] for pair in expected.values()))
+        assert run.estimate(metric).value == pytest.approx(fmean(pair[place] for pair in expected.values()))
 
 
 def test_a_release_of_ours_gets_the_same_numbers(scored: Callable[..., Run], tmp_path: Path) -> None:
@@ -119,13 +119,19 @@ def test_a_constant_scorer_gets_nothing_but_by_the_legacy_rules(tmp_path: Path) 
     strict = verbs.score(constant, out=tmp_path / "strict", **words)
     legacy = verbs.score(constant, out=tmp_path / "legacy", legacy=True, **words)
     for config in CATEGORIES:
-        assert (strict.of(config).value, strict.of(config, "exact_match").value) == (0.0, 0.0)
-        assert (legacy.of(config).value, legacy.of(config, "exact_match").value) == (0.0, 1.0)
-        assert legacy.of(config, "exact_match").n == 8, "prompts without a pair count too"
+        assert (
+            strict.estimate("accuracy", config=config).value,
+            strict.estimate("exact_match", config=config).value,
+        ) == (0.0, 0.0)
+        assert (
+            legacy.estimate("accuracy", config=config).value,
+            legacy.estimate("exact_match", config=config).value,
+        ) == (0.0, 1.0)
+        assert legacy.estimate("exact_match", config=config).n == 8, "prompts without a pair count too"
     assert (strict.headline.value, legacy.headline.value) == (0.0, 0.5)
     assert "legacy rules" in legacy.config.benchmark.rule
-    assert strict.estimate("ece", "pooled").value == pytest.approx(0.5)
-    assert legacy.estimate("ece", "pooled").value is None, "all differences are the largest one"
+    assert strict.estimate("ece").value == pytest.approx(0.5)
+    assert legacy.estimate("ece").value is None, "all differences are the largest one"
     with pytest.raises(OutputError, match="benchmark_digest"):
         verbs.score(constant, out=tmp_path / "strict", legacy=True, **words)
 
@@ -162,12 +168,12 @@ def test_a_judge_is_asked_about_every_pair_in_both_orders(run: Command, judge: C
         found = [(row["category"][0], longer(row)) for row in rows_of(config)]
         accuracies = [[gap > 0 for own, gaps in found if own == name for gap in gaps] for name in categories]
         exact = [[all(gap > 0 for gap in gaps) for own, gaps in found if own == name and gaps] for name in categories]
-        assert made.of(config).value == pytest.approx(fmean(map(fmean, accuracies)))
-        assert made.of(config, "exact_match").value == pytest.approx(fmean(map(fmean, exact)))
+        assert made.estimate("accuracy", config=config).value == pytest.approx(fmean(map(fmean, accuracies)))
+        assert made.estimate("exact_match", config=config).value == pytest.approx(fmean(map(fmean, exact)))
         assert made.count("ties", config=config) == sum(gap == 0 for _, gaps in found for gap in gaps)
         halves += [fmean(map(fmean, accuracies)), fmean(map(fmean, exact))]
     assert made.headline.value == pytest.approx(fmean(halves))
-    assert made.estimate("ece", "pooled").value is None, "verdicts have no margin"
+    assert made.estimate("ece").value is None, "verdicts have no margin"
     assert "Excluded from accuracy: 4 prompts whose responses all share one rank." in said
     assert "calibration" not in said
 
@@ -186,7 +192,7 @@ def test_a_legacy_judge_is_asked_once_a_pair(run: Command, judge: ChatServer, tm
     first = made.items["verdict_chosen_first"].is_not_null().sum()
     assert 30 <= first <= 66, "about half of them"
     for config in CATEGORIES:
-        assert made.of(config, "exact_match").n == 6, "a prompt without a pair is never asked about"
+        assert made.estimate("exact_match", config=config).n == 6, "a prompt without a pair is never asked about"
 
 
 @pytest.mark.heavy
@@ -209,8 +215,8 @@ def test_a_judge_that_rates_is_counted_like_a_reward_model(run: Command, tmp_pat
             status, _, error = run(*base, "--out", tmp_path / name, *words)
             assert status == 0, error
             made = load_run(tmp_path / name)
-            assert made.estimate("exact_match", "overall").value == expected
-            assert made.estimate("accuracy", "overall").value == 0.0
+            assert made.estimate("exact_match").value == expected
+            assert made.estimate("accuracy").value == 0.0
         assert len(server.requests) == 2 * 2 * 8 * 5
 
 
@@ -219,9 +225,9 @@ def test_the_report_has_a_row_for_each_category(run: Command, tmp_path: Path) ->
     out = tmp_path / "run"
     made = verbs.score(by_length, benchmark="chinese", data=published(tmp_path / "bench"), out=out)
     rows = json.loads(run("report", out, "--format", "json", "--detail")[1])
-    assert [row["subset"] for row in rows if (row["group"], row["metric"]) == ("category", "accuracy")] == [
-        name for config in ("human", "open") for name in CATEGORIES[config]
-    ]
+    assert [
+        row["category"] for row in rows if row["category"] and row["metric"] == "accuracy" and not row["baseline"]
+    ] == [name for config in ("human", "open") for name in CATEGORIES[config]]
     table = " ".join(run("report", out)[1].split())
     assert "(bench), 12 of" in table
     assert "16 items" in table
@@ -230,7 +236,7 @@ def test_the_report_has_a_row_for_each_category(run: Command, tmp_path: Path) ->
         assert "Excluded from accuracy: 4 prompts whose responses all share one rank." in text
         assert "in five equal bins: none, because only the differences of classifiers' logits" in text
     for config in CATEGORIES:
-        own = made.of(config, "exact_match")
+        own = made.estimate("exact_match", config=config)
         assert f"{100 * (own.value or 0):.1f} [{100 * (own.low or 0):.1f}, {100 * (own.high or 0):.1f}]" in markdown
     status, said, _ = run("report", out, "--plots", tmp_path / "plots")
     assert status == 0

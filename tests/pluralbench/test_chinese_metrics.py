@@ -51,18 +51,18 @@ def test_the_numbers_are_those_of_the_measures_alone(made: list[Prompt], legacy:
     frame = pl.DataFrame(made, schema=["config", "category", "rank", "reward"], orient="row")
     expected = ranking_metrics(frame, legacy=legacy)
     assert run.headline.value == (None if run.unreadable else near(expected["overall"]))
-    assert run.estimate("accuracy", "overall").value == near(expected["accuracy"])
-    assert run.estimate("exact_match", "overall").value == near(expected["exact_match"])
-    assert run.estimate("ece", "pooled").value == near(expected["calibration_error"])
+    assert run.estimate("accuracy").value == near(expected["accuracy"])
+    assert run.estimate("exact_match").value == near(expected["exact_match"])
+    assert run.estimate("ece").value == near(expected["calibration_error"])
     for config, cell in expected["configs"].items():
-        accuracy, exact = run.of(config), run.of(config, "exact_match")
+        accuracy, exact = run.estimate("accuracy", config=config), run.estimate("exact_match", config=config)
         assert (accuracy.value, exact.value) == (near(cell["accuracy"]), near(cell["exact_match"]))
-        assert run.estimate("accuracy", "pooled", config=config).n == cell["pairs"]
+        assert run.estimate("pooled_accuracy", config=config).n == cell["pairs"]
         assert exact.n == cell["prompts"]
         assert run.count("equal", config=config) == cell["without_pair"]
         for category, own in cell["categories"].items():
             for metric in ("accuracy", "exact_match"):
-                found = run.estimate(metric, "category", config=config, subset=category)
+                found = run.estimate(metric, config=config, category=category)
                 assert found.value == near(own[metric])
 
 
@@ -81,8 +81,7 @@ def many(seed: int, number: int = 60) -> list[Prompt]:
 def test_every_number_has_its_interval_from_whole_prompts(legacy: bool) -> None:
     run = measured(decisions(many(0)), legacy=legacy)
     rows = run.metrics.filter(
-        pl.col("group").is_in(["overall", "config", "category", "pooled"]),
-        pl.col("metric").is_in(["overall", "accuracy", "exact_match"]),
+        pl.col("metric").is_in(["overall", "accuracy", "exact_match", "pooled_accuracy", "pooled_exact_match"])
     )
     assert rows.height == 3 + 2 * (2 + 2 + 3 * 2) + 2
     for row in rows.iter_rows(named=True):
@@ -101,16 +100,16 @@ def test_a_prompt_that_was_dropped_counts_for_nothing_by_either_rule() -> None:
         without = measured(decisions(made), legacy=legacy)
         assert whole.headline == without.headline
         assert whole.count("dropped", config="open") == 3
-        assert whole.of("open", "exact_match") == without.of("open", "exact_match")
+        assert whole.estimate("exact_match", config="open") == without.estimate("exact_match", config="open")
 
 
 def test_calibration_says_what_is_in_each_bin() -> None:
     run = measured(decisions(many(2)))
-    assert set(run.names("pooled", "config", "ece")) == {"open", "human"}
-    error = run.estimate("ece", "pooled")
+    assert set(run.names("config", "ece")) == {"open", "human"}
+    error = run.estimate("ece")
     bins = {
-        name: {metric: run.estimate(metric, "bin", subset=name) for metric in ("accuracy", "difference", "probability")}
-        for name in run.names("bin", "subset")
+        name: {metric: run.estimate(f"bin_{metric}", bin=name) for metric in ("accuracy", "difference", "probability")}
+        for name in run.names("bin", "bin_accuracy")
     }
     gaps = 0.0
     for found in bins.values():
@@ -129,11 +128,11 @@ def test_calibration_says_what_is_in_each_bin() -> None:
     assert error.high is not None
     assert 0 <= error.low < error.high <= 1
     legacy = measured(decisions(many(2)), legacy=True)
-    assert legacy.estimate("ece", "pooled").n == (error.n or 0) - 1
+    assert legacy.estimate("ece").n == (error.n or 0) - 1
 
 
 def test_other_benchmarks_have_no_calibration_and_no_legacy_rules_of_this_kind() -> None:
     run = run_of(decisions(many(4, 6)), "rankings")
     assert {"ece", "exact_match"}.isdisjoint(run.metrics["metric"])
-    assert "bin" not in run.metrics["group"].to_list()
+    assert run.metrics["bin"].null_count() == run.metrics.height
     assert find_benchmark("multilingual", legacy=True).ties_break_exact_match

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from drawn_figures import dots, report_figures, said, values, whiskers, words
 from figure_runs import CATEGORIES, chinese_run, chinese_runs
-from made_runs import changed
+from made_runs import by, changed
 from pluralbench.reports.figures import fonts
 from pluralbench.reports.figures.draw import draw, font_notes
 from pluralbench.results import Run
@@ -57,8 +57,7 @@ def test_categories_are_named_in_their_own_script() -> None:
 
 
 def shares(run: Run, config: str, category: str | None = None) -> tuple[Estimate, Estimate]:
-    group = "config" if category is None else "category"
-    accuracy, exact = (run.estimate(m, group, config=config, subset=category) for m in ("accuracy", "exact_match"))
+    accuracy, exact = (run.estimate(name, config=config, category=category) for name in ("accuracy", "exact_match"))
     return accuracy, exact
 
 
@@ -105,8 +104,8 @@ def test_the_calibration_has_a_panel_for_each_model_that_scores() -> None:
     figure = drawn(runs, "calibration")
     assert len(figure.axes) == 3
     for run in runs[:3]:
-        assert f"ECE {run.estimate('ece', 'pooled').value:.3f}" in words(figure)
-    bins = pl.col("config").is_null() & (pl.col("group") == "bin") & (pl.col("metric") == "accuracy")
+        assert f"ECE {run.estimate('ece').value:.3f}" in words(figure)
+    bins = pl.col("config").is_null() & (pl.col("metric") == "bin_accuracy")
     assert dots(figure) == sum(run.metrics.filter(bins).height for run in runs[:3])
     assert "No panel, since there are no scores: a-judge." in said(figure)
     assert re.search(r"since the scores are not log-odds: (a-rating, a-softmax|a-softmax, a-rating)\.", said(figure))
@@ -121,14 +120,17 @@ def without(run: Run, gone: pl.Expr) -> Run:
 @pytest.mark.heavy
 def test_what_is_missing_is_a_dash() -> None:
     one, other = chinese_runs(2)
-    in_open = (pl.col("config") == "open") & (pl.col("subset") == "推理")
+    in_open = (pl.col("config") == "open") & (pl.col("category") == "推理")
     runs = [without(one, in_open), without(other, pl.col("config") == "human")]
     made = report_figures(runs)
     assert words(made["categories_open"]).split("\n").count("–") == 2
     assert words(made["categories_human"]).split("\n").count("–") == 2 * (1 + len(CATEGORIES["human"]))
     for stem in ("categories_open", "categories_human"):
         assert "–: missing." in said(made[stem])
-    bare = [without(run, pl.col("group").is_in(["config", "category", "bin"])) for run in runs]
+    bare = [
+        without(run, (by("config") & ~pl.col("metric").str.starts_with("pooled")) | by("category") | by("bin"))
+        for run in runs
+    ]
     assert {*report_figures(bare)} == {"forest_chinese"}
 
 

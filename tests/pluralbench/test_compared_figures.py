@@ -24,7 +24,7 @@ def test_the_drop_of_each_kind_is_the_mean_over_its_models(runs: list[Run]) -> N
     assert [ax.get_title(loc="left") for ax in figure.axes] == [
         "Mean of sections", "Chat", "Chat Hard", "Safety", "Reasoning"
     ]  # fmt: skip
-    drops = [100 * (run.estimate("drop", "overall").value or 0.0) for run in runs]
+    drops = [100 * (run.estimate("drop").value or 0.0) for run in runs]
     ax: Any = figure.axes[0]
     black = [drawn for drawn in ax.collections if drawn.get_zorder() == 1.5]
     means = [float(path.vertices[0, 0]) for drawn in black for path in drawn.get_paths()]

@@ -25,7 +25,8 @@ from pluralbench.errors import DataError
 from pluralbench.evaluation.compare import compare
 from pluralbench.evaluation.loading import load_benchmark
 from pluralbench.leaderboard.checks import check_submission
-from pluralbench.metrics.accuracy import accuracy_estimates, leaves_of, resampled_accuracies
+from pluralbench.metrics.accuracy import accuracy_estimates, resampled_accuracies
+from pluralbench.metrics.decided import Decided
 from pluralbench.reports.report import render
 from pluralbench.results import Run
 from pluralbench_measures.bootstrap import Estimate, Resampled
@@ -113,7 +114,7 @@ def decisions(configs: Parts, right: set[str]) -> pl.DataFrame:
 
 def number(benchmark: Benchmark, rows: pl.DataFrame) -> Estimate:
     """The overall number of decisions."""
-    return next(iter(accuracy_estimates(benchmark, leaves_of(rows), rows)))[1]
+    return next(iter(accuracy_estimates(Decided(benchmark, rows))))[1]
 
 
 def test_twins_are_drawn_together() -> None:
@@ -197,9 +198,7 @@ def test_a_run_records_its_draw_and_weighs_it(runs: dict[str, Run]) -> None:
         Stratum(config="mine", subset="hard", drawn=29, items=90),
         Stratum(config="mine", subset="rare", drawn=1, items=3),
     )
-    by_subset = {
-        one.subset: run.estimate("accuracy", "subset", config="mine", subset=one.subset).value for one in strata
-    }
+    by_subset = {one.subset: run.estimate("accuracy", config="mine", subset=one.subset).value for one in strata}
     weighted = sum(one.items * (by_subset[one.subset] or 0) for one in strata) / 123
     assert run.headline.value == pytest.approx(weighted)
     assert (run.headline.n, run.items_counted, run.items_total) == (40, 40, 123)

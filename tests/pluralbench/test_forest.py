@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 from drawn_figures import markers, report_figures, said, values, whiskers
-from figure_runs import PARTS, REFERENCES, benchmark_run, persona_run, with_references
+from figure_runs import BASELINES, PARTS, benchmark_run, persona_run, with_references
 from made_runs import changed
 from pluralbench.data.benchmarks import PERSONA_JUDGE
 from pluralbench.reports.figures.theme import PAPER
@@ -39,13 +39,15 @@ def test_every_benchmark_has_a_forest_plot_of_its_parts(models: int, tmp_path: P
 def test_marks_dots_and_whiskers_are_those_of_the_metrics(models: int) -> None:
     runs = [with_references(benchmark_run(n, "personalized")) for n in range(models)]
     axes: Any = report_figures(runs, "forest_personalized")["forest_personalized"].axes
-    found = [run.headline for run in runs] + [run.of(name) for run in runs for name in PARTS["personalized"]]
+    found = [run.headline for run in runs] + [
+        run.estimate("accuracy", config=name) for run in runs for name in PARTS["personalized"]
+    ]
     assert {*values(*axes)} == {100 * (one.value or 0.0) for one in found}
     assert {tuple(ends) for ax in axes for ends in whiskers(ax)} == {
         (100 * (one.low or 0.0), 100 * (one.high or 0.0)) for one in found
     }
     marks = {line.get_xdata()[0] for ax in axes for line in ax.lines if line not in markers(ax)}
-    assert marks == {100 * value for value in REFERENCES.values()}
+    assert marks == {100 * value for value in BASELINES.values()}
 
 
 def test_a_number_of_few_prompts_is_marked() -> None:

@@ -36,8 +36,8 @@ def test_a_model_that_gives_no_numbers_is_invalid_throughout_and_no_crash(
     score: Callable[..., Run], pairs: Callable[..., Rows], tmp_path: Path
 ) -> None:
     run = score("pairs", write(tmp_path / "p.jsonl", pairs(30)), by=no_numbers)
-    assert (run.estimate("accuracy", "pooled").n, run.count("invalid"), run.count("wins")) == (30, 30, 0)
-    missing = [run.estimate(metric, "pooled").value for metric in ("accuracy_of_valid", "mean_margin")]
+    assert (run.estimate("pooled_accuracy").n, run.count("invalid"), run.count("wins")) == (30, 30, 0)
+    missing = [run.estimate(metric).value for metric in ("accuracy_of_valid", "mean_margin")]
     assert (run.headline.value, missing) == (None, [None, None])
     assert "Invalid: ids q0, q1, q2, q3, q4, …." in details([run]).notes, "the first ones are named"
     assert set(run.items["outcome"]) == {"invalid"}

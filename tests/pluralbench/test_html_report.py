@@ -300,7 +300,7 @@ def test_runs_without_a_number_have_a_page(tmp_path: Path) -> None:
 def test_bars_have_a_line_at_the_coin_of_their_items() -> None:
     (sheet,) = sheets_of([with_references(benchmark_run(n, "reward-bench")) for n in range(2)])
     rows = cells_of(table_of(sheet, wide=True))
-    estimates = [row.number(sheet.columns[0]) for row in (*sheet.rows, *sheet.references)]
+    estimates = [row.number(sheet.columns[0]) for row in (*sheet.rows, *sheet.baselines)]
     ends = [end for one in estimates for end in (one.value, one.low, one.high) if end is not None]
     place = round(100 * (0.5 - min(ends)) / (max(ends) - min(ends)), 1)
     assert [row[0].shape and row[0].shape.mark for row in rows] == [place] * len(rows)

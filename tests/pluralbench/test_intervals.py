@@ -68,8 +68,13 @@ def test_means_of_parts_that_all_came_out_alike_are_not_certain(benchmark: str, 
     names = [subset for weights in find_benchmark(benchmark).sections.values() for subset in weights] or ["a"] * 4
     decisions = pl.concat([frame([True] * 3, range(n * 3, n * 3 + 3), subset=name) for n, name in enumerate(names)])
     run = run_of(decisions, benchmark)
-    sections = [run.estimate(metric, "section", config="c", section=name) for name in run.names("section", "section")]
-    for found in (*sections, run.of("c"), run.of("c", metric), run.estimate(metric, "pooled", config="c")):
+    sections = [run.estimate(metric, config="c", section=name) for name in run.names("section")]
+    for found in (
+        *sections,
+        run.estimate("accuracy", config="c"),
+        run.estimate(metric, config="c"),
+        run.estimate(f"pooled_{metric}", config="c"),
+    ):
         assert found.value == 1.0
         assert found.low is not None
         assert found.low < 0.99

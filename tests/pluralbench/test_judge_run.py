@@ -37,7 +37,7 @@ def judged(
 
 def position(run: Run, *metrics: str) -> Any:
     """What the verdicts owe to the order: a number, or several."""
-    found = tuple(value(run, metric, "position") for metric in metrics)
+    found = tuple(value(run, metric) for metric in metrics)
     return found if len(found) > 1 else found[0]
 
 
@@ -160,7 +160,7 @@ def test_a_reply_that_cannot_be_parsed_is_asked_again_and_then_invalid_never_the
     for number, options in enumerate(hows):
         run, requests = judged(says("A is better, I mean."), data, tmp_path / f"run{number}", limit=3, **options)
         assert len(requests) == 3 * 4 * (1 + number)
-        assert run.count("invalid") == run.estimate("accuracy", "pooled").n == 3
+        assert run.count("invalid") == run.estimate("pooled_accuracy").n == 3
         assert (run.headline.value, run.count("wins")) == (None, 0)
         assert run.items.filter(outcome="invalid")["id"].to_list() == ["q0", "q1", "q2"]
         assert sum(judging(run).invalid_reasons.values()) == 3 * (1 + number)
@@ -194,8 +194,8 @@ def test_a_run_counts_what_each_rule_reads_and_gives_the_count_of_m_rewardbench(
         assert judging(run).readings == {"strict": 8, "lenient": 20, "legacy": 30}
         # Its code takes a reply with both markers for A, which is right in one of each two orders.
         expected = (20 + 5 + 2 * 0.5) / 32
-        assert value(run, "accuracy_with_invalid_as_half", "position") == pytest.approx(expected)
-        assert run.estimate("accuracy_with_invalid_as_half", "position").n == 32
+        assert value(run, "accuracy_with_invalid_as_half") == pytest.approx(expected)
+        assert run.estimate("accuracy_with_invalid_as_half").n == 32
 
 
 def test_an_invalid_verdict_is_no_half_point_and_no_part_of_the_share(data: Path, tmp_path: Path) -> None:
@@ -236,7 +236,7 @@ def test_ratings_that_are_equal_are_ties(data: Path, tmp_path: Path) -> None:
     run, _ = judged(says("Rating: [[7]]"), data, tmp_path / "run", protocol="pointwise")
     assert run.count("ties") == 16
     assert run.items["score_chosen"].to_list() == [7.0] * 16
-    assert "position" not in run.metrics["group"]
+    assert "position_bias" not in run.metrics["metric"]
     assert run.config.judge_setting("orders") is None
 
 

@@ -45,7 +45,7 @@ def test_fresh_asks_again(data: Path, tmp_path: Path) -> None:
     with serve(says("[[B]]")) as server:
         run = judge(server, data, tmp_path / "run", fresh=True)
         assert len(server.requests) == 20, "what an interrupted run had recorded is forgotten too"
-    assert value(run, "share_of_first", "position") == 0.0
+    assert value(run, "share_of_first") == 0.0
 
 
 def test_another_prompt_is_refused_by_name(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

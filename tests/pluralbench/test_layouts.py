@@ -60,7 +60,7 @@ def test_a_new_layout_is_scored_and_shown(tmp_path: Path, monkeypatch: pytest.Mo
     run = verbs.score(
         verbs.by_length, benchmark="rankings", data=path, out=tmp_path / "run", columns=("responses=ratings",)
     )
-    assert run.estimate("accuracy", "pooled").n == 3
+    assert run.estimate("pooled_accuracy").n == 3
     assert run.count("wins") == 1
     shown = examples(run, selected(run), read_texts(run))
     assert [answer["text"] for answer in shown[1]["answers"]] == ["tools", "a walk", "baking bread"]

@@ -13,6 +13,7 @@ import pytest
 import verbs
 from chat_server import Reply, Script, serve
 from html_runs import Read
+from made_runs import by
 from pluralbench import merge
 from pluralbench.data.decisions import decisions_of
 from pluralbench.errors import EvaluationError
@@ -80,7 +81,7 @@ def judged(script: Script, data: Path, out: Path, **options: Any) -> tuple[Run, 
 
 
 def position(run: Run, *metrics: str) -> list[float]:
-    return [value(run, metric, "position") for metric in metrics]
+    return [value(run, metric) for metric in metrics]
 
 
 @pytest.fixture
@@ -259,7 +260,7 @@ def of_four(ties: int) -> list[dict[str, Any]]:
 
 
 def of_subset(run: Run) -> dict[str, float]:
-    return dict(run.metrics.filter(group="subset", metric="accuracy").select("subset", "value").iter_rows())
+    return dict(run.metrics.filter(by("subset"), metric="accuracy").select("subset", "value").iter_rows())
 
 
 @pytest.mark.heavy

@@ -13,7 +13,7 @@ from made_runs import Row, decision, run_of
 from pluralbench import find_benchmark
 from pluralbench.data.decisions import OUTCOMES, decide
 from pluralbench.data.rows_to_items import ITEMS
-from pluralbench.results.metrics_frame import PLACE
+from pluralbench.metrics.frame import KEY
 
 NAN = float("nan")
 
@@ -23,11 +23,11 @@ def test_accuracy_is_strict_and_everything_else_is_counted() -> None:
     run = run_of([decision(number, outcome) for number, outcome in enumerate(outcomes)])
     counts = [run.count(name) for name in ("items", "wins", "losses", "ties", "invalid", "dropped", "equal")]
     assert counts == [19, 5, 3, 2, 2, 4, 3]
-    pooled = run.estimate("accuracy", "pooled")
+    pooled = run.estimate("pooled_accuracy")
     assert pooled.n == 12
     assert pooled.value == pytest.approx(5 / 12), "ties and invalid ones are wrong, not half"
-    assert run.estimate("accuracy_of_valid", "pooled").value == pytest.approx(5 / 10)
-    assert run.estimate("mean_margin", "pooled").value == pytest.approx((5 - 6) / 10)
+    assert run.estimate("accuracy_of_valid").value == pytest.approx(5 / 10)
+    assert run.estimate("mean_margin").value == pytest.approx((5 - 6) / 10)
 
 
 def test_the_overall_number_is_by_the_benchmarks_rule() -> None:
@@ -35,7 +35,7 @@ def test_the_overall_number_is_by_the_benchmarks_rule() -> None:
     assert run_of(rows).headline.value == pytest.approx(0.2)
     by_config = run_of(rows, "personalized")
     assert by_config.headline.value == pytest.approx(0.5)
-    assert by_config.estimate("accuracy", "pooled").value == pytest.approx(0.2)
+    assert by_config.estimate("pooled_accuracy").value == pytest.approx(0.2)
     assert "unweighted mean of the configs" in by_config.config.benchmark.rule
 
 
@@ -56,8 +56,8 @@ def rewardbench(right: dict[str, float], per_subset: int = 10) -> list[Row]:
 
 def sections(rows: Sequence[Row]) -> dict[str, float | None]:
     run = run_of(rows, "reward-bench")
-    names = run.names("section", "section")
-    return {name: run.estimate("accuracy", "section", config="default", section=name).value for name in names}
+    names = run.names("section")
+    return {name: run.estimate("accuracy", config="default", section=name).value for name in names}
 
 
 def test_mathematics_weighs_as_much_as_all_code_whatever_the_rows() -> None:
@@ -78,23 +78,23 @@ def test_a_section_weighs_its_subsets_by_their_counts_and_the_overall_weighs_sec
 def test_a_subset_says_in_which_section_it_is_and_one_in_none_says_so() -> None:
     rows = [*rewardbench({}), decision(1, subset="new", config="default"), decision(2, subset=None, config="default")]
     run = run_of(rows, "reward-bench")
-    assert run.estimate("accuracy", "subset", config="default", subset="new").n == 1
-    assert run.estimate("accuracy", "subset", config="default", section="Reasoning", subset="hep-go").n == 10
-    assert run.estimate("accuracy", "pooled", config="default").n == 232
+    assert run.estimate("accuracy", config="default", subset="new").n == 1
+    assert run.estimate("accuracy", config="default", section="Reasoning", subset="hep-go").n == 10
+    assert run.estimate("pooled_accuracy", config="default").n == 232
 
 
 def test_a_run_in_which_nothing_counts_has_counts_and_no_accuracy() -> None:
     for benchmark in ("pairs", "personalized", "reward-bench", "chinese"):
         run = run_of([decision(1, "dropped"), decision(2, "equal")], benchmark)
         assert (run.headline.value, run.headline.low, run.headline.high) == (None, None, None)
-        assert (run.estimate("accuracy", "pooled").n, run.count("dropped"), run.count("equal")) == (0, 1, 1)
+        assert (run.estimate("pooled_accuracy").n, run.count("dropped"), run.count("equal")) == (0, 1, 1)
 
 
 @given(st.lists(st.tuples(st.sampled_from(OUTCOMES), st.sampled_from("abc")), min_size=1, max_size=30))
 @settings(max_examples=30)
 def test_the_mean_of_the_configs_is_the_overall_number(made: list[tuple[str, str]]) -> None:
     run = run_of([decision(n, outcome, config=config) for n, (outcome, config) in enumerate(made)], "personalized")
-    values = [run.of(config).value for config in run.names("config", "config")]
+    values = [run.estimate("accuracy", config=config).value for config in run.configs]
     present = [value for value in values if value is not None]
     assert run.headline.value == (
         pytest.approx(fmean(present)) if len(present) == len(values) and not run.unreadable else None
@@ -128,8 +128,8 @@ def test_each_pair_of_unlike_rank_is_one_strict_decision(responses: list[tuple[i
     assert sorted(found["outcome"]) == sorted(expected or ["equal"])
     if expected:
         run = run_of(found, "chinese")
-        assert run.estimate("accuracy", "pooled").value == pytest.approx(expected.count("win") / len(expected))
-        assert run.estimate("exact_match", "pooled", config="open").value == float(set(expected) == {"win"})
+        assert run.estimate("pooled_accuracy").value == pytest.approx(expected.count("win") / len(expected))
+        assert run.estimate("pooled_exact_match", config="open").value == float(set(expected) == {"win"})
 
 
 @pytest.mark.parametrize("values", [(NAN, 1.0), (1.0, NAN), (math.inf, math.inf), (-math.inf, 1.0), (math.inf, 0.0)])
@@ -157,5 +157,5 @@ def test_the_order_of_the_rows_changes_no_metric(seed: int, benchmark: str) -> N
     before = run_of(rows, benchmark).metrics
     draw.shuffle(rows)
     after = run_of(rows, benchmark).metrics
-    for one, other in zip(before.sort(PLACE).iter_rows(), after.sort(PLACE).iter_rows(), strict=True):
+    for one, other in zip(before.sort(KEY).iter_rows(), after.sort(KEY).iter_rows(), strict=True):
         assert other == tuple(pytest.approx(value) if isinstance(value, float) else value for value in one)

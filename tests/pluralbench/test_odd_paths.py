@@ -7,7 +7,7 @@ from typing import Any
 import pluralbench
 import pytest
 from pluralbench import DataConfig, compare, correlate, load_run, score
-from pluralbench.reports.detail import places_of
+from pluralbench.reports.detail import rows_of
 from pluralbench_runs import UserError
 from written_tables import write
 
@@ -41,7 +41,7 @@ def test_subsets_without_sections_have_rows_in_the_detailed_table(tmp_path: Path
     ]
     data = DataConfig(location=str(write(tmp_path / "p.jsonl", rows)), columns={"subset": "kind"}, on_empty="keep")
     run = pluralbench.score(by_length, benchmark="pairs", data=data, out=tmp_path / "run")
-    found = {name: (shares["accuracy"].value, counts.get("items")) for name, shares, counts in places_of(run)}
+    found = {name: (shares["accuracy"].value, counts.get("items")) for name, shares, counts in rows_of(run)}
     assert {name: value for name, (value, _) in found.items()} == {
         "overall": 2 / 3,
         "p": 2 / 3,

@@ -11,7 +11,6 @@ import pytest
 from pluralbench import check_submission, load_run
 from pluralbench.downstream.rollout import rollout
 from pluralbench.results import Downstream
-from pluralbench.results.runs import policy_number
 from pluralbench_policies.scorer import Scorer
 from small_world import people, people_file
 from some_words import WORDS
@@ -86,10 +85,10 @@ def test_levels_and_gain_are_those_of_its_tables(
     assert isinstance(end, float)
     assert isinstance(start, float)
     assert end != start
-    level, gain = policy_number(found, "outcome"), policy_number(found, "gain")
+    level, gain = found.estimate("outcome"), found.estimate("outcome_gain")
     assert level.value == pytest.approx(end)
     assert gain.value == pytest.approx(end - start)
-    before = found.metrics.filter(pl.col("section") == "start", pl.col("config").is_null())
+    before = found.metrics.filter(pl.col("policy") == "start", pl.col("config").is_null())
     assert before["value"].to_list() == pytest.approx([start])
     assert None not in {gain.low, gain.high, level.low}
     assert (
@@ -264,5 +263,5 @@ def test_an_algorithm_of_trl_does_the_same(run: Command, words: list[Any], tmp_p
     assert "in 2 steps of GRPO." in said(told)
     found = load_run(out)
     value = found.frame("outcomes")["value"].mean()
-    assert policy_number(found, "outcome").value == pytest.approx(value)
+    assert found.estimate("outcome").value == pytest.approx(value)
     assert json.loads((out / "policy" / "optimization.json").read_text(encoding="utf-8"))["completions"] == 32

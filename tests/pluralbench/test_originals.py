@@ -81,9 +81,9 @@ def test_personalized_rewardbench_as_published(
     assert run.config.data.rows == sizes
     assert run.config.data.ignored_columns == (), "columns of a release are known, read or not"
     parts = [right(run.items.filter(config=config)) for config in CONFIGS]
-    assert [run.of(config).value for config in CONFIGS] == pytest.approx([*map(fmean, parts)])
+    assert [run.estimate("accuracy", config=config).value for config in CONFIGS] == pytest.approx([*map(fmean, parts)])
     assert run.headline.value == pytest.approx(fmean(map(fmean, parts))), "domains weigh alike"
-    assert value(run, "accuracy") == pytest.approx(fmean([one for part in parts for one in part]))
+    assert value(run, "pooled_accuracy") == pytest.approx(fmean([one for part in parts for one in part]))
     only = score("personalized", tmp_path / "hub", configs=[CONFIGS[1]])
     assert only.items["id"].to_list() == ids_of(run.items, CONFIGS[1])
 
@@ -113,9 +113,9 @@ def test_m_rewardbench_as_published(score: Callable[..., Run], pairs: Callable[.
     for language in LANGUAGES:
         expected = by_section(run.items.filter(config=language), FILTERED)
         for section, accuracy in expected.items():
-            found = run.estimate("accuracy", "section", config=language, section=section)
+            found = run.estimate("accuracy", config=language, section=section)
             assert found.value == pytest.approx(accuracy)
-        assert run.of(language).value == pytest.approx(fmean(expected.values()))
+        assert run.estimate("accuracy", config=language).value == pytest.approx(fmean(expected.values()))
         means.append(fmean(expected.values()))
     assert run.headline.value == pytest.approx(fmean(means))
 
@@ -127,10 +127,12 @@ def test_translation_has_subsets_of_its_own_and_stays_out_of_the_average(
     run = score("multilingual", multilingual(tmp_path / "hub", pairs))
     for level in ("hard", "easy"):
         subset = f"translation-de-en-{level}"
-        assert run.estimate("accuracy", "subset", config="translation", subset=subset).n == 8
-    assert run.names("section", "section", config="translation") == []
-    assert run.of("translation").value == pytest.approx(fmean(right(run.items.filter(config="translation"))))
-    assert run.estimate("accuracy", "pooled").n == len(LANGUAGES) * len(SUBSETS) * 3
+        assert run.estimate("accuracy", config="translation", subset=subset).n == 8
+    assert run.names("section", config="translation") == []
+    assert run.estimate("accuracy", config="translation").value == pytest.approx(
+        fmean(right(run.items.filter(config="translation")))
+    )
+    assert run.estimate("pooled_accuracy").n == len(LANGUAGES) * len(SUBSETS) * 3
     without = score("multilingual", tmp_path / "hub", configs=LANGUAGES)
     assert without.headline.value == run.headline.value
     alone = score("multilingual", tmp_path / "hub", configs=["translation"])
@@ -146,10 +148,10 @@ def test_a_language_that_lacks_a_section_makes_the_average_missing(
     rows = [row | {"id": place, "source": "hep-go"} for place, row in enumerate(pairs(4))]
     write(tmp_path / "hub/ces_Latn/test.parquet", rows)
     run = score("multilingual", tmp_path / "hub")
-    assert run.of("ces_Latn").value is None
-    assert run.estimate("accuracy", "section", config="ces_Latn", section="Chat").value is None
+    assert run.estimate("accuracy", config="ces_Latn").value is None
+    assert run.estimate("accuracy", config="ces_Latn", section="Chat").value is None
     assert (run.headline.value, run.headline.low) == (None, None)
-    assert run.of("arb_Arab").value is not None
+    assert run.estimate("accuracy", config="arb_Arab").value is not None
 
 
 @pytest.mark.parametrize("path", ["filtered.parquet", "data/filtered-00000-of-00001.parquet"])
@@ -169,7 +171,7 @@ def test_rewardbench_as_published(
     }
     expected = by_section(run.items, weights)
     assert run.headline.value == pytest.approx(fmean(expected.values()))
-    assert run.headline.value != pytest.approx(value(run, "accuracy"))
+    assert run.headline.value != pytest.approx(value(run, "pooled_accuracy"))
 
 
 def test_the_weights_are_the_counts_of_the_tables_with_mathematics_as_heavy_as_code() -> None:
@@ -212,7 +214,7 @@ def test_safety_is_weighed_by_the_true_counts_and_by_the_constants_of_the_code_i
     file = f"{config}/test.jsonl" if benchmark == "multilingual" else "filtered.jsonl"
     run = score(benchmark, write(tmp_path / "d" / file, rows).parents[benchmark == "multilingual"], refusing, **options)
     place = {"config": "default" if benchmark == "reward-bench" else config, "section": "Safety"}
-    assert run.estimate("accuracy", "section", **place).value == pytest.approx(safety)
+    assert run.estimate("accuracy", **place).value == pytest.approx(safety)
     assert run.headline.value == pytest.approx((3 + safety) / 4)
 
 

@@ -85,11 +85,11 @@ def test_the_table_of_verdicts_is_what_judge_metrics_reads(judged: Callable[...,
     ]
     assert measured[1]["high"] == {"correct": 5, "total": 5}
     for row in measured:
-        own = {metric: run.estimate(metric, "task", config=row["task"]) for metric in ("accuracy", "high_accuracy")}
+        own = {metric: run.estimate(metric, task=row["task"]) for metric in ("accuracy", "high_accuracy")}
         whole = own["accuracy"]
         assert (whole.value, [whole.low, whole.high]) == (row["accuracy"], [*row["accuracy_interval"]])
         assert (own["high_accuracy"].value, own["high_accuracy"].n) == (row["high_accuracy"], row["high"]["total"])
-        assert run.count("correct", "task", config=row["task"]) == row["correct"]
+        assert run.count("correct", task=row["task"]) == row["correct"]
     assert run.count("wins") == 10
 
 
@@ -102,7 +102,7 @@ def test_a_reply_that_cannot_be_read_is_asked_again_and_then_invalid(judged: Cal
     assert count == 4
     assert f"Reasons for invalid verdicts: {reason} 4." in details([run]).notes
     assert table(run)["answer"].null_count() == 4
-    assert [run.count("invalid", "task", config=task) for task in ("opinion_qa", "prism")] == [2, 2]
+    assert [run.count("invalid", task=task) for task in ("opinion_qa", "prism")] == [2, 2]
     ledger = read_ledger(run.path / "ledger.parquet")
     assert (ledger.height, set(ledger["text"])) == (16, {reply}), "each try is recorded"
 
@@ -145,7 +145,7 @@ def test_both_orders_ask_twice_and_a_verdict_that_changes_is_right_nowhere(judge
     assert set(run.items["verdict"]) == {"changed"}
     assert table(run)["answer"].null_count() == 8
     metrics = ("changed_with_the_order", "asked_in_both_orders", "share_of_first")
-    assert [value(run, metric, "position") for metric in metrics] == [8, 8, 1.0]
+    assert [value(run, metric) for metric in metrics] == [8, 8, 1.0]
     assert "Verdict changed with answer order: 8 of 8 pairs." in details([run]).notes
 
 
@@ -155,7 +155,7 @@ def test_a_verdict_that_holds_in_both_orders_has_the_mean_certainty(judged: Call
         return Reply(f"[[{knows(body)}]] [[{60 + number % 2}]]")
 
     run, _ = judged(script, orders="both")
-    assert (run.headline.value, value(run, "changed_with_the_order", "position")) == (1.0, 0)
+    assert (run.headline.value, value(run, "changed_with_the_order")) == (1.0, 0)
     assert set(table(run)["certainty"]) == {60.5}
     assert run.items.select("choice", "choice_swapped").unique().height == 2
     half, _ = judged(
@@ -164,7 +164,7 @@ def test_a_verdict_that_holds_in_both_orders_has_the_mean_certainty(judged: Call
         attempts=1,
     )
     assert half.count("invalid") == 10, "one invalid reply makes the verdict invalid"
-    assert value(half, "invalid_verdicts", "position") == 10
+    assert value(half, "invalid_verdicts") == 10
 
 
 def test_without_a_persona_nobody_is_described_and_equal_prompts_are_draws_of_their_own(
@@ -200,7 +200,7 @@ def test_a_report_keeps_settings_apart_and_names_what_was_left_out(judged: Calla
     bare, _ = judged(right(), setting="standard", variables="none")
     tie, _ = judged(right(), setting="tie")
     frame = report_frame([bare, tie, certain])
-    headlines = frame.filter(group="overall", metric="overall").select("setting", "variables", "value")
+    headlines = frame.filter(pl.col("baseline").is_null(), metric="overall").select("setting", "variables", "value")
     assert headlines.rows() == [("certainty", "all", 0.5), ("standard", "none", 1.0), ("tie", "all", 1.0)]
     text = render([certain, bare, tie], "markdown")
     assert isinstance(text, str)
@@ -215,7 +215,7 @@ def test_a_report_keeps_settings_apart_and_names_what_was_left_out(judged: Calla
     ):
         assert told in text
     both = json.loads(str(render([certain, judged(right(" 50"), variables="none")[0]], "json")))
-    assert [row["row"] for row in both if row["reference"] is None] == ["judge-1 (none)", "judge-1 (all)"]
+    assert [row["row"] for row in both if row["baseline"] is None] == ["judge-1 (none)", "judge-1 (all)"]
     assert {*both[0]["parts"]} == {"opinion_qa", "prism"}
 
 

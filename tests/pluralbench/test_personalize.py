@@ -15,7 +15,6 @@ from pluralbench.config import PersonalConfig, PersonalizeConfig
 from pluralbench.personalizing import run as steps
 from pluralbench.personalizing.users import ContextNeeds, load_users
 from pluralbench.results import Personalized
-from pluralbench.results.runs import method_number
 from pluralbench_runs import OutputError
 from session_folder import CACHE, session_folder
 from written_tables import write
@@ -121,9 +120,9 @@ def test_both_contrasts_of_the_paper_come_from_one_run(language_models: Folders,
     assert margins["without"] != margins["posts"] != margins["with"]
     shares = {name: fmean(bt.filter(condition=name, set="new")["correct"].to_list()) for name in margins}
     for first in ("without", "posts"):
-        gain = method_number(done, "gain", "new", "bt", f"with-{first}")
+        gain = done.estimate("gain", set="new", method="bt", condition=f"with-{first}")
         assert gain.value == pytest.approx(shares["with"] - shares[first])
-        tested = method_number(done, "p_holm", "new", "bt", f"with-{first}").value
+        tested = done.estimate("p_holm", set="new", method="bt", condition=f"with-{first}").value
         assert (tested is None) == (gain.low is None), "two users"
     page = (done.path / "report.md").read_text(encoding="utf-8")
     assert "New users, user summary against posts alone" in page

@@ -9,14 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_personalize import made_items
+from pluralbench.metrics.frame import metrics_frame
+from pluralbench.metrics.metric import MetricKey
 from pluralbench.metrics.personalize import BINS, MEASURES, MIN_DECISIONS, method_numbers
-from pluralbench.results.metrics_frame import Place, metrics_frame
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_measures.paired import holm
 
 BY_CONFIG = {"new": False, "scored": True}
 DOMAINS = ("Art", "Society")
-Numbers = dict[Place, Estimate]
+Numbers = dict[MetricKey, Estimate]
 
 
 def numbers(items: pl.DataFrame, by_config: dict[str, bool] = BY_CONFIG) -> Numbers:
@@ -58,18 +59,19 @@ def test_an_accuracy_is_the_share_of_the_decisions_of_all_seeds(items: pl.DataFr
     for method in ("bt", "pal"):
         for condition in ("without", "with", "shuffled"):
             which = {"method": method, "condition": condition}
-            one = found[Place("new", "accuracy", None, method, condition)]
+            one = found[MetricKey("accuracy", set="new", method=method, condition=condition)]
             assert one.value == pytest.approx(share(items, set="new", **which))
             assert (one.n, one.clusters) == (16, 8)
             low, middle, high = numbers_of(one)
             assert low < middle < high
             domains = [share(items, set="scored", config=config, **which) for config in DOMAINS]
-            overall = found[Place("scored", "accuracy", None, method, condition)].value
+            overall = found[MetricKey("accuracy", set="scored", method=method, condition=condition)].value
             assert overall == pytest.approx(np.mean(domains))
             for config, value in zip(DOMAINS, domains, strict=True):
-                assert found[Place("scored", "accuracy", config, method, condition)].value == pytest.approx(value)
+                own = found[MetricKey("accuracy", config, set="scored", method=method, condition=condition)]
+                assert own.value == pytest.approx(value)
             seeds = [share(items, set="new", seed=seed, **which) for seed in range(2)]
-            spread = found[Place("new", "seeds_sd", None, method, condition)]
+            spread = found[MetricKey("seeds_sd", set="new", method=method, condition=condition)]
             assert spread.value == pytest.approx(np.std(seeds, ddof=1))
 
 
@@ -78,24 +80,25 @@ def test_a_gain_is_the_difference_and_tests_are_adjusted_over_methods(found: Num
         for first, second in (("without", "with"), ("shuffled", "with")):
             which = f"{second}-{first}"
             plain, adjusted = (
-                [found[Place(name, metric, None, method, which)].value for method in ("bt", "pal")]
+                [found[MetricKey(metric, set=name, method=method, condition=which)].value for method in ("bt", "pal")]
                 for metric in ("p_value", "p_holm")
             )
             assert adjusted == holm(plain)
             for method in ("bt", "pal"):
                 one, other = (
-                    found[Place(name, "accuracy", None, method, condition)].value for condition in (first, second)
+                    found[MetricKey("accuracy", set=name, method=method, condition=condition)].value
+                    for condition in (first, second)
                 )
                 assert one is not None
                 assert other is not None
-                low, gain, high = numbers_of(found[Place(name, "gain", None, method, which)])
+                low, gain, high = numbers_of(found[MetricKey("gain", set=name, method=method, condition=which)])
                 assert gain == pytest.approx(other - one)
                 assert low <= gain <= high
 
 
 def test_one_seed_has_no_spread() -> None:
     found = numbers(made_items(methods=("bt",), seeds=1, users=4, sets={"new": ("c",)}), {"new": False})
-    assert found[Place("new", "seeds_sd", None, "bt", "with")].value is None
+    assert found[MetricKey("seeds_sd", set="new", method="bt", condition="with")].value is None
 
 
 def test_a_profile_that_tells_much_is_found_and_one_that_tells_nothing_is_not() -> None:
@@ -103,7 +106,7 @@ def test_a_profile_that_tells_much_is_found_and_one_that_tells_nothing_is_not() 
 
     def p_of(better: float) -> float:
         items = made_items(methods=("bt",), users=60, sets={"new": ("c",)}, better=better)
-        p = numbers(items, {"new": False})[Place("new", "p_value", None, "bt", "with-without")].value
+        p = numbers(items, {"new": False})[MetricKey("p_value", set="new", method="bt", condition="with-without")].value
         assert p is not None
         return p
 
@@ -121,15 +124,14 @@ def test_bins_hold_every_decision_once_in_rising_order(seed: int) -> None:
     items = items.with_columns(posts=pl.Series([by_item[name] for name in items["item"]]))
     found = numbers(items, {"new": False})
     for measure in MEASURES:
-        group = f"new by {measure}"
-        bins = [place for place in found if place.group == group and place.metric == "least"]
+        bins = [key for key in found if key.measure == measure and key.metric == "least"]
         ends = [(found[one].value, found[one._replace(metric="most")].value, found[one].n) for one in bins]
         assert sum(n or 0 for _, _, n in ends) == 40
         assert 1 <= len(bins) <= BINS
         assert [low for low, _, _ in ends] == sorted(low or 0.0 for low, _, _ in ends)
         for (_, high, _), (low, _, _) in pairwise(ends):
             assert (high or 0.0) < (low or 0.0)
-        rows = [found[Place(group, "accuracy", None, "bt", f"with {place}")] for place in range(1, len(bins) + 1)]
+        rows = [found[one._replace(metric="accuracy", condition="with")] for one in bins]
         right = sum((one.value or 0.0) * (one.n or 0) for one in rows)
         assert right == pytest.approx(40 * share(items, condition="with"))
 
@@ -137,9 +139,9 @@ def test_bins_hold_every_decision_once_in_rising_order(seed: int) -> None:
 def test_few_decisions_are_one_bin_and_what_is_not_known_is_in_none() -> None:
     items = made_items(methods=("bt",), seeds=1, users=MIN_DECISIONS // 2, sets={"new": ("c",)})
     found = numbers(items.with_columns(distance=pl.lit(None, pl.Float64)), {"new": False})
-    assert found[Place("new by words", "least", None, "bt", "1")].n == MIN_DECISIONS
-    assert Place("new by words", "least", None, "bt", "2") not in found
-    assert not [place for place in found if place.group == "new by distance"]
+    assert found[MetricKey("least", set="new", method="bt", measure="words", bin=1)].n == MIN_DECISIONS
+    assert MetricKey("least", set="new", method="bt", measure="words", bin=2) not in found
+    assert not [place for place in found if place.measure == "distance"]
 
 
 @given(st.lists(st.tuples(st.integers(0, 7), st.booleans(), st.booleans()), min_size=4, max_size=30))
@@ -160,6 +162,6 @@ def test_exchanged_conditions_change_the_sign_of_the_gain_and_no_p_value(
         return pl.DataFrame(rows)
 
     ours, theirs = (numbers(one_way(*places), {"new": False}) for places in ((1, 2), (2, 1)))
-    gain, p = (Place("new", metric, None, "bt", "with-without") for metric in ("gain", "p_value"))
+    gain, p = (MetricKey(metric, set="new", method="bt", condition="with-without") for metric in ("gain", "p_value"))
     assert ours[gain].value == pytest.approx(-(theirs[gain].value or 0.0))
     assert ours[p].value == pytest.approx(theirs[p].value)

@@ -19,7 +19,6 @@ from pluralbench.reports.figures.personalize import context_figure
 from pluralbench.reports.personalize import page, report_personalized
 from pluralbench.reports.writing import format_report
 from pluralbench.results import Personalized
-from pluralbench.results.runs import method_number
 from rich.console import Console
 
 if TYPE_CHECKING:
@@ -54,7 +53,10 @@ def test_the_first_table_has_a_domain_with_and_without_beside_each_other(found: 
         assert said.count(heading) == 2
     row = next(line for line in said.splitlines() if line.startswith("Bradley-Terry")).split()[1:]
     places = [(config, condition) for config in (*DOMAINS, None) for condition in ("without", "with")]
-    values = [method_number(found, "accuracy", "scored", "bt", condition, config).value for config, condition in places]
+    values = [
+        found.estimate("accuracy", config=config, set="scored", method="bt", condition=condition).value
+        for config, condition in places
+    ]
     assert row == [f"{100 * (value or 0.0):.1f}" for value in values]
 
 
@@ -63,7 +65,7 @@ def test_every_gain_stands_with_its_interval_and_test(found: Personalized) -> No
     for name in ("new", "known", "scored"):
         for which in ("with-without", "with-shuffled"):
             for method in ("bt", "synthesizeme"):
-                gain = method_number(found, "gain", name, method, which)
+                gain = found.estimate("gain", set=name, method=method, condition=which)
                 assert gain.low is not None
                 assert gain.high is not None
                 assert f"{100 * (gain.value or 0):+.1f} [{100 * gain.low:+.1f}, {100 * gain.high:+.1f}]" in said
@@ -95,7 +97,7 @@ def test_programs_get_every_number(found: Personalized, plain: Personalized) -> 
     assert rows[0]["run"] == str(found.path)
     assert {row["run"] for row in rows} == {str(found.path), str(plain.path)}
     assert str(format_report(report_personalized([plain]), "csv", None)).startswith(
-        "run,config,section,subset,group,metric,value,low,high"
+        "run,metric,set,method,condition,measure,bin,value,low,high"
     )
 
 
@@ -127,7 +129,7 @@ def test_the_figure_shows_each_accuracy_in_words_that_can_be_read(found: Persona
     figure = figure_of(found, "new")
     check_texts(figure, "new")
     assert len(figure.axes) == 2 * 4
-    bins = found.metrics.filter(pl.col("group").str.starts_with("new by "), pl.col("metric") == "accuracy").height
+    bins = found.metrics.filter(pl.col("bin").is_not_null(), set="new", metric="accuracy").height
     assert dots(figure) == bins + 2 * 2 * 3
     for text in ("without a profile", "with the profile", "with another user's", "Words of user context"):
         assert text in words(figure)

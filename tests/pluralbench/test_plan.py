@@ -18,16 +18,16 @@ from planned_users import people as planned_people
 from pluralbench import ConnectionConfig
 from pluralbench.config import AspectMatchingConfig
 from pluralbench.errors import DataError, EvaluationError
+from pluralbench.metrics.metric import MetricKey
+from pluralbench.metrics.plans import aspect_numbers
 from pluralbench.planning.aspects import (
     Pair,
-    aspect_numbers,
     count_matches,
     embedding_similarity,
     match_aspects,
     word_similarity,
 )
 from pluralbench.results import Plans
-from pluralbench.results.metrics_frame import Place
 from pluralbench.results.plans import PLANS_FILE
 from pluralbench_calls import working_ledger
 from pluralbench_schemas import render_posts
@@ -89,7 +89,7 @@ def test_plans_are_read_counted_and_scored_with(data: Path, tmp_path: Path) -> N
     record = done.result
     assert (record.items, record.listed, record.as_text, record.missing, record.cut) == (4, 2, 1, 1, 1)
     assert (record.reasons, record.planner.kind, record.calls) == ({"empty": 1}, "planner", 4)
-    recall, precision = (done.estimate(f"aspect_{name}", "plan", section="words") for name in ("recall", "precision"))
+    recall, precision = (done.estimate(f"aspect_{name}", matching="words") for name in ("recall", "precision"))
     assert recall.value == pytest.approx(1.5 / 4)
     assert precision.value == pytest.approx((1 + 1 / 3) / 2)
     assert (recall.n, recall.clusters, precision.n) == (4, 4, 2)
@@ -246,7 +246,7 @@ def test_configs_weigh_alike_where_the_benchmark_says_so() -> None:
     pairs = [Pair("x", ["cost"], ["cost"] if place < 3 else ["time"]) for place in range(4)]
     found = {"words": match_aspects(pairs, word_similarity(pairs), 0.5)}
     overall = [dict(aspect_numbers(items, found, by_config=flag)) for flag in (True, False)]
-    key = Place("plan", "aspect_recall", None, "words", None)
+    key = MetricKey("aspect_recall", matching="words")
     assert [one[key].value for one in overall] == [0.5, 0.75]
 
 

@@ -57,7 +57,7 @@ def test_plans_of_a_trained_planner_name_what_people_expect_and_help_whom_they_a
         )
         for name, folder in (("base", base), ("trained", planner.folder))
     }
-    recall = {name: one.estimate("aspect_recall", "plan", section="words").value for name, one in plans.items()}
+    recall = {name: one.estimate("aspect_recall", matching="words").value for name, one in plans.items()}
     true = [{"id": row["id"], "aspects": [aspect["aspect"] for aspect in row["rubric_aspects"]]} for row in new]
     told: dict[str, dict[str, Any]] = {
         "none": {},

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -18,8 +18,10 @@ import pytest
 from commands import environment
 from drawn_figures import check_texts, dots, report_figures, said, values, whiskers, words
 from figure_runs import SUBSETS
-from made_runs import decision, run_of, with_items
+from made_runs import by, decision, run_of, with_items
 from pluralbench.errors import EvaluationError
+from pluralbench.metrics.frame import METRICS
+from pluralbench.metrics.metric import MetricKey
 from pluralbench.reports.figures import fonts, languages
 from pluralbench.reports.figures.draw import draw
 from pluralbench.reports.figures.files import save
@@ -71,15 +73,19 @@ def several(models: int, codes: tuple[str, ...] = ALL, *, english: bool = True) 
     return [a_run(number, codes, english=english) for number in range(models)]
 
 
+WHOLE = by(None) | by("config")
+"""The rows of whole runs and of configs."""
+
+
 def kept(run: Run, rows: pl.Expr) -> Run:
     """A run of which these rows of the metrics are left."""
     return replace(run, metrics=run.metrics.filter(rows))
 
 
-def at(metric: str, group: str, **place: str) -> pl.Expr:
-    """The row of a place in the metrics."""
-    names = {name: place.get(name) for name in ("config", "section", "subset")} | {"metric": metric, "group": group}
-    return pl.all_horizontal(pl.col(name).eq_missing(pl.lit(own, pl.String)) for name, own in names.items())
+def at(metric: str, **dimensions: Any) -> pl.Expr:
+    """The row of a number in the metrics."""
+    key = MetricKey(metric, **dimensions)._asdict()
+    return pl.all_horizontal(pl.col(name).eq_missing(pl.lit(own, METRICS[name])) for name, own in key.items())
 
 
 def put(run: Run, rows: pl.Expr, *numbers: float | None) -> Run:
@@ -112,16 +118,16 @@ def test_figures_are_those_that_have_data(tmp_path: Path) -> None:
     assert paths == [tmp_path / "new" / "plots" / f"{stem}.{form}" for stem in stems for form in ("png", "svg")]
     runs = several(3, SOME, english=False)
     assert {*report_figures(runs)} == {"forest_multilingual", "languages", "dimensions", "translation"}
-    bare = [kept(run, pl.col("group").is_in(["overall", "config"])) for run in runs]
+    bare = [kept(run, WHOLE) for run in runs]
     assert {*report_figures(bare)} == {"forest_multilingual", "languages"}
-    empty = kept(a_run(0, SOME, english=False), pl.col("group") == "pooled")
+    empty = kept(a_run(0, SOME, english=False), pl.col("metric").str.starts_with("pooled"))
     with pytest.raises(EvaluationError, match="no run has a number"):
         draw([empty], tmp_path / "p")
 
 
 @pytest.mark.heavy
 def test_threads_that_draw_at_once_make_the_same_bytes(tmp_path: Path) -> None:
-    some = pl.col("group").is_in(["overall", "excluded", "config"]) & pl.col("metric").is_in(["overall", "accuracy"])
+    some = WHOLE & pl.col("metric").is_in(["overall", "accuracy"])
     runs = [kept(run, some) for run in several(1, SOME)]
     with ThreadPoolExecutor() as threads:
         made = list(threads.map(lambda name: draw(runs, tmp_path / name), ("c", "d")))
@@ -130,13 +136,13 @@ def test_threads_that_draw_at_once_make_the_same_bytes(tmp_path: Path) -> None:
 
 def with_gaps() -> list[Run]:
     """Three runs, the first with a gap in everything, and Turkish in none."""
-    gaps = at("accuracy", "family", subset="Turkic")
-    gaps |= at("accuracy", "config", config="tur_Latn") | at("kappa", "config", config="tur_Latn")
+    gaps = at("accuracy", family="Turkic")
+    gaps |= at("accuracy", config="tur_Latn") | at("kappa", config="tur_Latn")
     first, *others = (put(run, gaps, None, None, None) for run in several(3))
-    own = at("overall", "overall") | at("variance", "overall") | at("kappa", "config", config="hin_Deva")
-    own |= at("drop", "section", section="Safety")
-    own |= at("accuracy", "subset", config="translation", subset="translation-de-en-easy")
-    return [kept(put(first, own, None, None, None), ~at("accuracy", "config", config="hin_Deva")), *others]
+    own = at("overall") | at("variance") | at("kappa", config="hin_Deva")
+    own |= at("drop", section="Safety")
+    own |= at("accuracy", config="translation", subset="translation-de-en-easy")
+    return [kept(put(first, own, None, None, None), ~at("accuracy", config="hin_Deva")), *others]
 
 
 @pytest.mark.heavy
@@ -162,7 +168,9 @@ def test_cells_and_their_order_are_those_of_the_metrics() -> None:
     runs = several(12)
     figure = drawn(runs, "languages")
     best = sorted(runs, key=lambda run: -value(run.headline))[:10]
-    order = sorted(ALL, key=lambda code: (-fmean(100 * value(run.of(code)) for run in best), code))
+    order = sorted(
+        ALL, key=lambda code: (-fmean(100 * value(run.estimate("accuracy", config=code)) for run in best), code)
+    )
     names = [label.get_text().split("\n")[0] for label in figure.axes[0].get_xticklabels()]
     assert names == ["Mean", *(LANGUAGES[code].name for code in order), "Variance"]
     written = {tuple(round(p - 0.5, 3) for p in text.get_position()): text.get_text() for text in figure.axes[0].texts}
@@ -170,23 +178,23 @@ def test_cells_and_their_order_are_those_of_the_metrics() -> None:
     for row, run in enumerate(best):
         assert written[0, row] == f"{100 * value(run.headline):.1f}"
         for place, code in enumerate(order):
-            assert written[round(1.2 + place, 3), row] == f"{100 * value(run.of(code)):.1f}"
-        assert written[1.5 + len(ALL), row] == f"{run.estimate('variance', 'overall').value:.1f}"
+            assert written[round(1.2 + place, 3), row] == f"{100 * value(run.estimate('accuracy', config=code)):.1f}"
+        assert written[1.5 + len(ALL), row] == f"{run.estimate('variance').value:.1f}"
     assert "the best 10 of 12 models" in words(figure)
 
 
 def test_dots_and_whiskers_are_those_of_the_metrics() -> None:
     runs = sorted(several(3, SOME), key=lambda run: -value(run.headline))
     ax = drawn(runs, "drop").axes[0]
-    found = [run.estimate("drop", "section", section=name) for name in SECTIONS for run in runs]
-    found += [run.estimate("drop", "overall") for run in runs]
+    found = [run.estimate("drop", section=name) for name in SECTIONS for run in runs]
+    found += [run.estimate("drop") for run in runs]
     assert values(ax, upright=True) == [100 * value(one) for one in found]
     assert whiskers(ax, upright=True) == [[100 * (one.low or 0.0), 100 * (one.high or 0.0)] for one in found]
 
 
 @pytest.mark.parametrize(("width", "least"), [(0.002, 5), (0.06, 24)])
 def test_small_differences_from_english_look_small(width: float, least: float) -> None:
-    drops = (pl.col("metric") == "drop") & pl.col("group").is_in(["section", "overall"])
+    drops = (pl.col("metric") == "drop") & pl.col("config").is_null()
     run = put(a_run(0, SOME), drops, 0.001, 0.001 - width / 2, 0.001 + width / 2)
     figure = drawn([run], "drop")
     low, high = figure.axes[0].get_ylim()
@@ -211,7 +219,7 @@ def test_models_of_different_languages_are_pointed_out() -> None:
 
 def test_correlations_need_three_models_that_differ() -> None:
     runs = several(3, SOME)
-    alike = [put(run, at("overall", "overall"), 0.7, 0.68, 0.72) for run in runs]
+    alike = [put(run, at("overall"), 0.7, 0.68, 0.72) for run in runs]
     found = [words(drawn(some, "english_and_multilingual")) for some in (runs, runs[:2], alike)]
     assert re.search(r"Pearson's r = -?\d\.\d\d,\sSpearman's ρ = -?\d\.\d\d", found[0])
     assert [("Pearson" in text, "Spearman" in text) for text in found[1:]] == [(False, False)] * 2

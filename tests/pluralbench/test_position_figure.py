@@ -9,7 +9,7 @@ from made_runs import decision, run_of
 def test_the_share_has_an_interval_over_prompts() -> None:
     run = places_run("even", 0.6)
     said = [one for name in VERDICTS for one in run.items[name] if one not in {None, "invalid"}]
-    found = run.estimate("share_of_first", "position")
+    found = run.estimate("share_of_first")
     assert found.value == pytest.approx(said.count("A") / len(said))
     assert found.n == len(said)
     assert found.low is not None

@@ -88,7 +88,7 @@ def test_a_run_is_one_line_and_a_short_table(score: Callable[..., Run]) -> None:
     )
     shown = run._repr_html_()
     heads = re.findall('<th scope="row">(.*?)</th>', shown)
-    assert heads == ["overall", *run.names("config", "config"), "coin", "longer answer", "shorter answer"]
+    assert heads == ["overall", *run.configs, "coin", "longer answer", "shorter answer"]
     assert "Ties: 24." in shown
 
 

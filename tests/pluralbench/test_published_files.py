@@ -50,7 +50,7 @@ def test_benchmarks_read_the_files_that_were_downloaded(folder: Path) -> None:
     assert judgebench.items_total == 3
     assert judgebench.headline.value == pytest.approx(2 / 3)
     rm_bench = score(by_length, benchmark="rm-bench", data="rm-bench/total_dataset.json", out=folder / "styles")
-    assert rm_bench.estimate("accuracy", "level", subset="easy").value == 1.0
+    assert rm_bench.estimate("style_accuracy", level="easy").value == 1.0
     assert rm_bench.headline.value is not None
     pairs = score(by_length, benchmark="rmb-pairs", data="RMB_dataset/Pairwise_set", out=folder / "pairs")
     assert (pairs.items_total, pairs.headline.value) == (4, 0.0)

@@ -9,7 +9,6 @@ from chat_server import serve
 from downstream_runs import MODELS, World, sampled
 from pluralbench import load_run
 from pluralbench.results import Downstream
-from pluralbench.results.runs import policy_number
 from pluralbench_studies import read_rows
 
 Command = Callable[..., tuple[int, str, str]]
@@ -59,11 +58,11 @@ def test_the_win_rate_is_what_people_said_of_what_was_selected(run: Command, bes
     values = chosen.with_columns(value=pl.when(longer).then(1 / 3).otherwise(-1 / 3))
     for name in MODELS:
         own = values.filter(model=name).group_by("config").agg(pl.col("value").mean())
-        assert policy_number(found, "outcome", model=name, k=4).value == pytest.approx(own["value"].mean())
+        assert found.estimate("outcome", model=name, k=4).value == pytest.approx(own["value"].mean())
     assert found.result.outcome is not None
     assert (found.config.outcome.measure, found.result.outcome.judge.name) == ("win", "3 people")
-    assert found.estimate("agreement", "people").value == pytest.approx(1 / 3)
-    assert found.estimate("agreement", "people").n == 3 * sheet.height
+    assert found.estimate("agreement").value == pytest.approx(1 / 3)
+    assert found.estimate("agreement").n == 3 * sheet.height
     said = " ".join(told.split())
     assert f"of {3 * sheet.height} comparisons with two raters" in said
     assert f"cy: {sheet.height} of {sheet.height}" in said

@@ -15,21 +15,16 @@ from pluralbench.config import DataConfig
 from pluralbench.data.benchmarks import known_benchmarks
 from pluralbench.data.decisions import decide
 from pluralbench.data.items import load_items
-from pluralbench.metrics.accuracy import accuracy_estimates, leaves_of
-from pluralbench.metrics.references import (
-    REFERENCES,
-    chance_of_match,
-    persona_references,
-    reference_metric,
-    reference_numbers,
-)
+from pluralbench.metrics.accuracy import accuracy_estimates
+from pluralbench.metrics.baselines import baseline_numbers, chance_of_match
+from pluralbench.metrics.decided import Decided
+from pluralbench.metrics.metric import MetricKey
 from pluralbench.results import Run
-from pluralbench.results.metrics_frame import Place
 from pluralbench_rewards import Group
 from verbs import by_length
 from written_tables import write
 
-METRICS = ("accuracy", "exact_match", "overall")
+METRICS = ("accuracy", "pooled_accuracy", "overall")
 ranks = st.lists(st.integers(1, 4), min_size=1, max_size=5)
 
 
@@ -45,12 +40,10 @@ def pairs(tmp_path: Path) -> str:
     return str(write(tmp_path / "pairs.jsonl", rows))
 
 
-def own(run: Run, reference: str | None = None) -> pl.DataFrame:
-    """The numbers of a run, or those of a reference, by place."""
-    wanted = {metric: metric if reference is None else reference_metric(metric, reference) for metric in METRICS}
-    back = {name: metric for metric, name in wanted.items()}
-    rows = run.metrics.filter(pl.col("metric").is_in(list(wanted.values())), pl.col("group") != "bin")
-    return rows.with_columns(pl.col("metric").replace(back)).sort(pl.all())
+def own(run: Run, baseline: str | None = None) -> pl.DataFrame:
+    """The numbers of a run, or those of a baseline."""
+    rows = run.metrics.filter(pl.col("metric").is_in(METRICS), pl.col("baseline").eq_missing(pl.lit(baseline)))
+    return rows.drop("baseline").sort(pl.all())
 
 
 @pytest.mark.parametrize(("scorer", "reference"), [(by_length, "longer"), (shorter, "shorter")])
@@ -70,8 +63,8 @@ def test_the_longer_and_the_shorter_answer_are_scorers_like_any_other(
 
 def test_a_run_that_was_recorded_without_references_shows_none() -> None:
     run = run_of([decision(0), decision(1)])
-    assert run.metrics.filter(pl.col("metric").is_in(REFERENCES)).is_empty()
-    assert run.estimate("coin", "pooled").value is None
+    assert run.metrics["baseline"].null_count() == run.metrics.height
+    assert run.estimate("pooled_accuracy", baseline="coin").value is None
 
 
 @given(ranks)
@@ -96,14 +89,13 @@ def test_a_coin_gets_the_mean_over_all_orders_of_the_responses() -> None:
             for n, (config, subset, rank) in enumerate(made)
         ]
     )
-    every: dict[Place, list[float]] = {}
+    every: dict[MetricKey, list[float]] = {}
     for orders in product(*(permutations(map(float, range(len(rank)))) for _, _, rank in made)):
         decisions = decide(items, orders)
-        for place, found in accuracy_estimates(benchmark, leaves_of(decisions), decisions):
-            every.setdefault(place._replace(metric=reference_metric(place.metric, "coin")), []).append(
-                found.value or 0.0
-            )
-    coin = {place: found for place, found in reference_numbers(benchmark, items) if "coin" in place.metric}
+        for key, found in accuracy_estimates(Decided(benchmark, decisions)):
+            every.setdefault(key._replace(baseline="coin"), []).append(found.value or 0.0)
+    numbers = baseline_numbers(Decided(benchmark, decisions, items))
+    coin = {key: found for key, found in numbers if key.baseline == "coin"}
     assert coin.keys() == every.keys()
     assert {place: found.value for place, found in coin.items()} == {
         place: pytest.approx(fmean(values)) for place, values in every.items()
@@ -120,11 +112,11 @@ def test_a_benchmark_in_languages_has_references_at_its_means(tmp_path: Path) ->
     for code in ("deu_Latn", "jpn_Jpan"):
         write(tmp_path / "data" / f"{code}.jsonl", rows)
     items = load_items(find_benchmark("multilingual"), DataConfig(location=str(tmp_path / "data")))
-    found = dict(reference_numbers(find_benchmark("multilingual"), items.frame))
+    found = dict(baseline_numbers(Decided(find_benchmark("multilingual"), pl.DataFrame(), items.frame)))
     for name in find_benchmark("multilingual").sections:
-        places = [Place("section", metric, section=name) for metric in ("longer", "shorter", "coin")]
+        places = [MetricKey("accuracy", section=name, baseline=one) for one in ("longer", "shorter", "coin")]
         assert [found[place].value for place in places] == [1.0, 0.0, 0.5]
-    pooled = [Place("pooled", metric, "deu_Latn") for metric in ("longer", "shorter", "coin")]
+    pooled = [MetricKey("pooled_accuracy", "deu_Latn", baseline=one) for one in ("longer", "shorter", "coin")]
     assert [found[place].value for place in pooled] == [1.0, 0.0, 0.5]
 
 
@@ -136,6 +128,7 @@ def test_the_persona_judge_has_references_in_which_no_way_to_choose_is_a_tie() -
         (3, {"coin": 1 / 3, "longer": 2 / 3, "shorter": 2 / 3}),
         (2, {"coin": 1 / 2, "longer": 1 / 3}),
     ):
-        found = dict(persona_references(benchmark, decisions, options, options=answers))
-        for reference, share in right.items():
-            assert found[Place("pooled", reference)].value == pytest.approx(share)
+        verdicts = pl.DataFrame({"options": [answers]})
+        found = dict(baseline_numbers(Decided(benchmark, decisions, options, verdicts=verdicts)))
+        for baseline, share in right.items():
+            assert found[MetricKey("pooled_accuracy", baseline=baseline)].value == pytest.approx(share)

@@ -16,15 +16,14 @@ from figure_runs import with_references
 from made_runs import changed, decision, for_persons, keep, run_of
 from pluralbench import compare, find_benchmark
 from pluralbench.errors import EvaluationError
+from pluralbench.metrics.frame import NUMBERS
 from pluralbench.reports import items
 from pluralbench.reports.comparison import comparison_notes
 from pluralbench.reports.detail import details
 from pluralbench.reports.report import render, report_frame
 from pluralbench.reports.run_header import run_header
 from pluralbench.results import Run
-from pluralbench.results.metrics_frame import METRICS
 from pluralbench.results.record import CostRecord
-from pluralbench.results.runs import policy_number
 from pluralbench_calls import Price
 from rich.console import Console
 
@@ -59,11 +58,12 @@ def rows_of(runs: Sequence[Run]) -> list[dict[str, Any]]:
 
 def test_the_frame_has_every_number_of_every_run_the_best_one_first(runs: list[Run]) -> None:
     frame = report_frame(runs)
-    assert frame.columns == ["run", "model", "kind", "benchmark", "profile", "setting", "variables", *METRICS]
+    about = ["run", "model", "kind", "benchmark", "profile", "setting", "variables"]
+    assert frame.columns == [*about, "metric", "config", *NUMBERS]
     assert frame["model"].unique(maintain_order=True).to_list() == ["org/best", "org/fair", "org/constant"]
-    assert frame.filter(group="overall", metric="overall")["value"].to_list() == [0.7, 0.45, 0.0]
-    own = frame.filter(run="runs/org-fair").select(*METRICS)
-    assert own.equals(runs[1].metrics)
+    assert frame.filter(metric="overall")["value"].to_list() == [0.7, 0.45, 0.0]
+    own = frame.filter(run="runs/org-fair").drop(about)
+    assert own.equals(runs[1].metrics.select(own.columns))
 
 
 def test_each_form_has_the_same_rows_and_numbers(runs: list[Run]) -> None:
@@ -75,7 +75,7 @@ def test_each_form_has_the_same_rows_and_numbers(runs: list[Run]) -> None:
     assert frame["row"].to_list() == names
     head = given[2].headline
     assert rows[0]["overall"] == {"value": head.value, "low": head.low, "high": head.high} | {
-        "n": head.n, "clusters": head.clusters, "method": head.method,
+        "n": head.n, "clusters": head.clusters, "interval": head.method,
     }  # fmt: skip
     for field in ("value", "low", "high", "n", "clusters"):
         assert frame[f"overall.{field}"][0] == pytest.approx(rows[0]["overall"][field])
@@ -344,7 +344,7 @@ def test_directories_of_best_of_n_have_a_table_of_their_own(run: Command, sample
     values: dict[str, float] = {}
     for name, *cells in rows[2:]:
         model, k = (None, None) if name == "Base" else (name, 4)
-        numbers = [policy_number(found, "outcome", model=model, k=k, config=config) for config in (*configs, None)]
+        numbers = [found.estimate("outcome", model=model, k=k, config=config) for config in (*configs, None)]
         wanted = [one.value for one in numbers if one.value is not None]
         assert [float(cell.split()[0]) for cell in cells[:-1]] == pytest.approx(wanted, abs=1e-4)
         values[name] = wanted[-1]
@@ -354,7 +354,7 @@ def test_directories_of_best_of_n_have_a_table_of_their_own(run: Command, sample
     }
     assert "\\toprule\n reward model" in run("report", tmp_path / "runs", "--format", "latex")[1]
     frame = pl.read_csv(io.StringIO(run("report", tmp_path / "runs", "--format", "csv")[1]))
-    assert frame.columns == ["run", *found.metrics.columns]
+    assert frame.columns == ["run", "metric", "config", "model", "k", *NUMBERS]
     assert frame.height == found.metrics.height
     keep(a_run("m", 3), tmp_path / "runs" / "m")
     said = run("report", tmp_path / "runs")[1]

@@ -10,14 +10,17 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+import verbs
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from made_runs import by
 from pluralbench.contract import Group
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.decisions import decide, decisions_of
 from pluralbench.errors import DataError
 from pluralbench.metrics import measure
 from pluralbench.metrics.credits import chance_credits, item_credits
+from pluralbench.metrics.frame import KEY
 from pluralbench.results import Run
 from polars.testing import assert_frame_equal
 from verbs import by_length, by_text, score
@@ -44,16 +47,11 @@ def rows_of(name: str) -> Rows:
 
 
 def percent(run: Run, digits: int = 2, **place: Any) -> float:
-    wanted = [pl.col(name).is_null() if value is None else pl.col(name) == value for name, value in place.items()]
-    rows = run.metrics.filter(wanted)
-    (value,) = rows["value"]
-    return float(round(100 * value, digits))
+    return round(100 * verbs.value(run, **place), digits)
 
 
 def sections(run: Run, digits: int = 2) -> tuple[float, ...]:
-    return tuple(
-        round(100 * value, digits) for value in run.metrics.filter(group="section", metric="accuracy")["value"]
-    )
+    return tuple(round(100 * value, digits) for value in run.metrics.filter(by("section"), metric="accuracy")["value"])
 
 
 def by_id(scores: Mapping[str, Sequence[float]]) -> Callable[[Sequence[Group]], list[list[float]]]:
@@ -68,12 +66,12 @@ def test_judgebench_has_the_published_rows(tmp_path: Path) -> None:
         scores = {row["pair_id"]: (row["score_A"], row["score_B"]) for row in part.iter_rows(named=True)}
         where = tmp_path / f"{kind}-{str(model).replace('/', '-')}"
         run = score(by_id(scores), benchmark="judgebench", data=SUITE / "judgebench/gpt.jsonl", out=where)
-        numbers = (*sections(run), percent(run, group="overall", metric="overall"))
+        numbers = (*sections(run), percent(run, metric="overall"))
         if kind == "official":
             assert numbers == JUDGEBENCH[str(model)]
         else:
             assert numbers[-1] == 62.00
-        assert percent(run, group="config", metric="accuracy") == pytest.approx(fmean(sections(run)), abs=0.01)
+        assert percent(run, metric="accuracy", config=run.configs[0]) == pytest.approx(fmean(sections(run)), abs=0.01)
 
 
 @pytest.mark.heavy
@@ -103,10 +101,9 @@ def test_rewardmath_has_the_published_row(tmp_path: Path) -> None:
     run = score(
         by_id(recorded), benchmark="rewardmath", data=write(tmp_path / "math.jsonl", rows), out=tmp_path / "armorm"
     )
-    places = [{"group": "overall", "metric": name} for name in ("overall", "accuracy_with_ties", "reciprocal_rank")]
-    assert [percent(run, 1, **place) for place in places] == [20.5, 21.5, 42.2]
-    (ties,) = run.metrics.filter(pl.col("config").is_null(), metric="ties", group="pooled")["value"]
-    assert ties > 0, "decisions that are neither won nor lost are counted"
+    names = ("overall", "accuracy_with_ties", "reciprocal_rank")
+    assert [percent(run, 1, metric=name) for name in names] == [20.5, 21.5, 42.2]
+    assert run.count("ties") > 0, "decisions that are neither won nor lost are counted"
 
 
 @needs_suite
@@ -133,7 +130,7 @@ def test_rmb_reads_objects_and_folders_of_files(tmp_path: Path) -> None:
     scores |= {f"h{name}": (1.0, 1.0) for name in scores}
     run = score(by_id(scores), benchmark="rmb-pairs", data=folder, out=tmp_path / "pairs")
     assert sections(run) == (79.51, 0.0), "published: 675 of 849; a tie is not right"
-    assert percent(run, group="overall", metric="overall") == 39.75
+    assert percent(run, metric="overall") == 39.75
 
     shapes = [row for row in rows_of("rmb/shape_without_texts.jsonl") if "bon_uid" in row]
     data = write(tmp_path / "bon.json", shapes)
@@ -141,7 +138,7 @@ def test_rmb_reads_objects_and_folders_of_files(tmp_path: Path) -> None:
     own = run.items.group_by("id").agg(
         (pl.col("score").arg_max() == 0).cast(pl.Int64).first(), pl.col("config").first()
     )
-    assert percent(run, group="pooled", metric="accuracy", config=None) == round(100 * own["score"].mean(), 2)  # type: ignore[operator, arg-type]
+    assert percent(run, metric="pooled_accuracy") == round(100 * own["score"].mean(), 2)  # type: ignore[operator, arg-type]
     assert min(run.items.group_by("id").len()["len"].to_list()) >= 3
 
 
@@ -157,14 +154,16 @@ def test_rm_bench_pools_safety_and_has_three_levels(tmp_path: Path) -> None:
         matrices.setdefault(row["domain"].split("-")[0], []).append(won)
     matrix = {domain: np.mean(won, axis=0) for domain, won in matrices.items()}
     for name, place in (("chat", "Chat"), ("math", "Math"), ("code", "Code"), ("safety", "Safety")):
-        assert percent(run, group="section", section=place, metric="accuracy") == round(100 * matrix[name].mean(), 2)
+        assert percent(run, metric="accuracy", config=run.configs[0], section=place) == round(
+            100 * matrix[name].mean(), 2
+        )
     below, above = np.tril_indices(3, -1), np.triu_indices(3, 1)
     levels = {"easy": below, "normal": np.diag_indices(3), "hard": above}
     for level, places in levels.items():
         expected = round(100 * fmean(one[places].mean() for one in matrix.values()), 2)
-        assert percent(run, group="level", section=None, subset=level, metric="accuracy") == expected
-    mean = fmean(percent(run, 6, group="level", section=None, subset=level, metric="accuracy") for level in levels)
-    assert percent(run, 6, group="overall", metric="overall") == pytest.approx(mean)
+        assert percent(run, metric="style_accuracy", level=level) == expected
+    mean = fmean(percent(run, 6, metric="style_accuracy", level=level) for level in levels)
+    assert percent(run, 6, metric="overall") == pytest.approx(mean)
 
 
 def ties_score(prompts: dict[str, tuple[list[float], list[float]]]) -> float:
@@ -300,18 +299,17 @@ def test_ppe_counts_the_listed_pairs_and_the_best_of_k(tmp_path: Path) -> None:
         scaled = [(value - min(own)) / (max(own) - min(own)) for value in own]
         positive += [value for value, label in zip(scaled, right, strict=True) if label]
         negative += [value for value, label in zip(scaled, right, strict=True) if not label]
-    assert percent(run, 6, group="overall", metric="overall") == pytest.approx(100 * fmean(accuracy))
+    assert percent(run, 6, metric="overall") == pytest.approx(100 * fmean(accuracy))
     auc = mannwhitneyu(positive, negative).statistic / (len(positive) * len(negative))
-    assert percent(run, 6, group="best-of-k", metric="auc") == pytest.approx(100 * auc, abs=1e-5)
+    assert percent(run, 6, metric="auc", config=run.configs[0]) == pytest.approx(100 * auc, abs=1e-5)
     best = fmean(row["scores"][int(np.argmax(scores[row["question_id"]]))] for row in rows)
-    assert percent(run, 6, group="best-of-k", metric="accuracy", subset="32") == pytest.approx(100 * best)
+    assert percent(run, 6, metric="best_of_k", config=run.configs[0], k=32) == pytest.approx(100 * best)
     share = fmean(fmean(row["scores"]) for row in rows)
-    assert percent(run, 6, group="best-of-k", metric="accuracy", subset="1") == pytest.approx(100 * share, abs=5)
+    assert percent(run, 6, metric="best_of_k", config=run.configs[0], k=1) == pytest.approx(100 * share, abs=5)
     assert run.items["compared"].list.len().sum() == sum(len(row["sampled_conflict_pairs"]) for row in rows)
     again = measure(run.config.benchmark.description, decisions_of(run.items), responses=run.items)
-    places = ["config", "section", "subset", "group", "metric"]
-    computed = run.metrics.filter(~pl.col("metric").str.contains("coin|longer|shorter"))
-    assert_frame_equal(again.sort(places), computed.sort(places))
+    computed = run.metrics.filter(pl.col("baseline").is_null())
+    assert_frame_equal(again.sort(KEY), computed.sort(KEY))
 
 
 def change(rows: Rows, **changed: Any) -> Rows:
@@ -374,8 +372,8 @@ def test_several_splits_are_configs_and_rows_are_selected(tmp_path: Path) -> Non
     write(tmp_path / "data" / "gpt.jsonl", rows)
     write(tmp_path / "data" / "claude.jsonl", [row | {"label": "A>B"} for row in rows])
     run = score(by_length, benchmark="judgebench", data=tmp_path / "data", split="gpt,claude", out=tmp_path / "both")
-    assert percent(run, group="overall", metric="overall") == 100
-    assert percent(run, group="excluded", config="claude", metric="accuracy") == 0
+    assert percent(run, metric="overall") == 100
+    assert percent(run, metric="accuracy", config="claude") == 0
     own = tmp_path / "own.toml"
     own.write_text(
         'title = "Own"\nrows = { language = ["en"] }\nlabels = { first = ["A>B"], second = ["B>A"] }\n[columns]\n'

@@ -106,7 +106,7 @@ def test_a_table_has_the_further_metrics_of_its_benchmark(tmp_path: Path) -> Non
     curve = made(tmp_path / "curve", "ppe-gpqa", listed_pairs())
     (row, *_) = json.loads(str(render([curve], "json")))
     assert list(row["parts"]) == ["best of 4", "max", "loss", "AUC"]
-    best = curve.metrics.filter(group="best-of-k", metric="accuracy", subset="1")["value"][0]
+    best = curve.metrics.filter(metric="best_of_k", k=1)["value"][0]
     assert f"d: best of 1 {100 * best:.1f}" in table(curve, detail=True)
     macro = json.loads(str(render([made(tmp_path / "macro", "judgebench", pairs_of_sources())], "json")))[0]
     assert macro["overall"]["value"] == pytest.approx(2 / 3)
@@ -127,9 +127,9 @@ def test_counts_of_pairs_are_not_those_of_items(tmp_path: Path) -> None:
 
     run = made(tmp_path, "reward-bench-2", best_of_four(right="dddd"), without_the_first)
     place = {"config": "d", "section": "Math", "subset": "Math"}
-    assert run.estimate("invalid", "subset", **place).value == 3, "pairs of the invalid response"
-    assert run.estimate("accuracy", "subset", **place).value == 3 / 4
-    valid = run.estimate("accuracy_of_valid", "subset", **place)
+    assert run.estimate("invalid", **place).value == 3, "pairs of the invalid response"
+    assert run.estimate("accuracy", **place).value == 3 / 4
+    valid = run.estimate("accuracy_of_valid", **place)
     assert (valid.value, valid.n) == (1.0, 3)
     detail = table(run, detail=True)
     assert "accuracy n pairs invalid" in detail
@@ -143,14 +143,14 @@ def test_an_invalid_score_loses_in_best_of_k(tmp_path: Path, invalid: int) -> No
     scores[:2] = 1 - scores[:2]
     scores[2:, invalid] = np.nan
     run = made(tmp_path, "ppe-gpqa", listed_pairs(20), lambda groups: scores.tolist()[: len(groups)])
-    assert run.estimate("accuracy", "best-of-k", config="d", subset="4").value == 2 / 20
+    assert run.estimate("best_of_k", config="d", k=4).value == 2 / 20
     low, high = np.nanmin(scores, 1, keepdims=True), np.nanmax(scores, 1, keepdims=True)
     scaled = (scores - low) / (high - low)
     pairs = [(one, other) for one in scaled[:, ::2].flat for other in scaled[:, 1::2].flat]
     auc = sum((one > other) + (one == other) / 2 for one, other in pairs) / len(
         pairs
     )  # a comparison with an invalid score is lost
-    assert run.estimate("auc", "best-of-k", config="d").value == pytest.approx(auc)
+    assert run.estimate("auc", config="d").value == pytest.approx(auc)
     assert "Responses with an invalid score, which lose in best of k: 18." in table(run)
 
 
@@ -176,10 +176,8 @@ def test_runs_with_listed_pairs_and_with_twins_can_be_compared_and_checked(tmp_p
         result = compare(first, second)
         decisions = sum(first.count(name) for name in ("wins", "losses", "ties"))
         assert (result.decisions, result.left_out) == (decisions, 0)
-        parts = result.parts.filter(pl.col("group") == "section")
-        ours = {
-            name: first.estimate("accuracy", "section", config="d", section=name).value for name in parts["section"]
-        }
+        parts = result.parts.filter(pl.col("section").is_not_null())
+        ours = {name: first.estimate("accuracy", config="d", section=name).value for name in parts["section"]}
         assert dict(parts.select("section", "first").iter_rows()) == pytest.approx(ours)
         assert result.headline.first == pytest.approx(first.headline.value)
         for run in (first, second):
@@ -189,7 +187,7 @@ def test_runs_with_listed_pairs_and_with_twins_can_be_compared_and_checked(tmp_p
 @pytest.mark.heavy
 def test_a_coin_is_the_same_in_each_computation(tmp_path: Path) -> None:
     runs = [made(tmp_path / f"{n}", "reward-bench-2", best_of_four()) for n in range(3)]
-    coins = {run.estimate("coin", "section", config="d", section="Ties").value for run in runs}
+    coins = {run.estimate("accuracy", config="d", section="Ties", baseline="coin").value for run in runs}
     assert len(coins) == 1
     assert None not in coins
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -15,8 +16,7 @@ from made_runs import decision, for_persons, keep, run_of
 from pluralbench import load_run
 from pluralbench.data.decisions import OUTCOMES
 from pluralbench.errors import RunError
-from pluralbench.results.evaluations import WithoutPersona
-from pluralbench.results.metrics_frame import (
+from pluralbench.metrics.frame import (
     MAX_NUMBER,
     METRICS,
     MetricsFile,
@@ -24,6 +24,9 @@ from pluralbench.results.metrics_frame import (
     frame_of_rows,
     metrics_text,
 )
+from pluralbench.metrics.metric import MetricKey
+from pluralbench.metrics.table import METRICS as TABLE
+from pluralbench.results.evaluations import WithoutPersona
 from pluralbench.results.runs import ANY_FILE, FILES
 from pluralbench.results.schemas import json_schemas
 
@@ -33,19 +36,26 @@ sizes = st.none() | st.integers(0, 2**53)
 
 
 @st.composite
+def keys(draw: st.DrawFn) -> MetricKey:
+    metric = draw(st.sampled_from([one for one in TABLE.values() if one.unit != "count"]))
+    values = {
+        pl.String(): st.text(min_size=1, max_size=8),
+        pl.Int64(): st.integers(0, 99),
+        pl.Float64(): st.floats(0, 99),
+    }
+    own: dict[str, Any] = {
+        name: draw(values[METRICS[name]]) for name in draw(st.sampled_from(metric.dimensions)).split()
+    }
+    return MetricKey(metric.name, **own, baseline=draw(names))
+
+
+@st.composite
 def frames(draw: st.DrawFn) -> pl.DataFrame:
-    places = draw(
-        st.lists(
-            st.tuples(names, names, names, st.text(min_size=1, max_size=8), st.text(min_size=1, max_size=8)),
-            unique=True,
-            max_size=6,
-        )
-    )
     rows = []
-    for place in places:
+    for key in draw(st.lists(keys(), unique=True, max_size=6)):
         bounds = draw(st.tuples(numbers, numbers))
         bounds = bounds if None not in bounds else (None, None)
-        rows.append((*place, draw(numbers), *bounds, draw(sizes), draw(sizes), draw(names)))
+        rows.append((*key, draw(numbers), *bounds, draw(sizes), draw(sizes), draw(names)))
     return pl.DataFrame(rows, schema=METRICS, orient="row")
 
 
@@ -97,10 +107,10 @@ def test_a_run_is_of_the_schemas_that_a_command_makes(tmp_path: Path) -> None:
         ("run.json", '{"schema_version": 9}', "{run}/run.json has schema_version 9, but this version of pluralbench"),
         ("run.json", '{"schema_version": 2}', "{run}/run.json is not a valid file of a run: ``: "),
         ("metrics.json", "nonsense", "{run}/metrics.json: this is not JSON ("),
-        ("metrics.json", '{"schema_version": 2, "rows": []}', "{run}/metrics.json has schema_version 2"),
+        ("metrics.json", '{"schema_version": 1, "rows": []}', "{run}/metrics.json has schema_version 1"),
         (
             "metrics.json",
-            '{"schema_version": 1, "rows": [{}]}',
+            '{"schema_version": 2, "rows": [{}]}',
             "{run}/metrics.json is not a valid file of a run: `rows.0",
         ),
         ("items.parquet", "PAR", "{run}/items.parquet cannot be read: "),
@@ -139,10 +149,10 @@ def test_items_and_metrics_of_another_shape_are_refused(tmp_path: Path) -> None:
             load_run(tmp_path / "run")
     first = run.metrics.head(1)
     for metrics, said in (
-        (pl.concat([first, first]), r"have the row overall overall more than once"),
-        (first.with_columns(value=pl.lit(float("nan"))), "overall overall: `value`: .*finite"),
+        (pl.concat([first, first]), r"have the row overall more than once"),
+        (first.with_columns(value=pl.lit(float("nan"))), "overall: `value`: .*finite"),
         (first.with_columns(low=pl.lit(None, pl.Float64)), "has only one bound of an interval"),
-        (first.drop("n"), "need the columns config, section"),
+        (first.drop("n"), "need the columns metric, config"),
     ):
         with pytest.raises(RunError, match=said):
             check_metrics(metrics)
@@ -157,12 +167,12 @@ def test_a_run_that_is_not_there_or_not_finished_says_so(tmp_path: Path) -> None
 
 def test_numbers_are_found_by_their_place() -> None:
     run = run_of([decision(n, "win" if n < 3 else "tie", config="ab"[n % 2]) for n in range(4)], "personalized")
-    assert run.headline.value == run.estimate("overall", "overall").value == 0.75
-    assert (run.of("a").value, run.of("b").value) == (1.0, 0.5)
+    assert run.headline.value == run.estimate("overall").value == 0.75
+    assert (run.estimate("accuracy", config="a").value, run.estimate("accuracy", config="b").value) == (1.0, 0.5)
     assert (run.count("ties"), run.count("ties", config="a"), run.count("nothing")) == (1, 0, 0)
-    assert run.names("config", "config") == ["a", "b"]
-    assert run.estimate("accuracy", "config", config="c").value is None
-    assert (run.of("a").n, run.of("a").clusters) == (2, 2)
+    assert run.configs == ["a", "b"]
+    assert run.estimate("accuracy", config="c").value is None
+    assert (run.estimate("accuracy", config="a").n, run.estimate("accuracy", config="a").clusters) == (2, 2)
 
 
 def test_a_notebook_shows_the_numbers_of_a_run_and_no_markup_of_its_name() -> None:

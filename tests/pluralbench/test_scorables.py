@@ -46,12 +46,12 @@ def test_a_function_on_a_release_gives_a_run_like_any_other(
     assert (run.path, run.items.height) == (tmp_path / "runs" / "length", 90)
     rows = run.items.rows(named=True)
     right = [row["score_chosen"] > row["score_rejected"] for row in rows]
-    assert value(run, "accuracy") == pytest.approx(sum(right) / 90)
+    assert value(run, "pooled_accuracy") == pytest.approx(sum(right) / 90)
     assert run.headline.value == pytest.approx(sum(right) / 90), "the configs have as many items"
     assert run.headline.low is not None
     assert run.headline.high is not None
     assert run.headline.low <= (run.headline.value or 0) <= run.headline.high
-    assert [run.of(config).n for config in ("Art", "Life", "Society")] == [30, 30, 30]
+    assert [run.estimate("accuracy", config=config).n for config in ("Art", "Life", "Society")] == [30, 30, 30]
 
 
 def test_another_function_in_the_same_place_is_refused_by_name(

@@ -109,12 +109,12 @@ def test_the_metrics_follow_from_the_items(score: Callable[..., Run], data: Path
     run = score("pairs", data)
     chosen, rejected = run.items["score_chosen"], run.items["score_rejected"]
     assert (run.count("wins"), run.count("losses")) == ((chosen > rejected).sum(), (chosen < rejected).sum())
-    assert value(run, "accuracy") == pytest.approx((chosen > rejected).mean())
+    assert value(run, "pooled_accuracy") == pytest.approx((chosen > rejected).mean())
     assert value(run, "mean_margin") == pytest.approx((chosen - rejected).mean())
-    assert run.estimate("accuracy", "pooled").n == run.count("items") == 24
+    assert run.estimate("pooled_accuracy").n == run.count("items") == 24
     assert [run.count(what) for what in ("ties", "invalid", "dropped", "equal", "truncated")] == [0] * 5
     assert run.config.benchmark.rule == "mean over all items"
-    assert {row["group"] for row in strict(run.path / "metrics.json")["rows"]} == {"overall", "config", "pooled"}
+    assert {row.get("config") for row in strict(run.path / "metrics.json")["rows"]} == {None, *run.configs}
 
 
 def test_a_constant_scorer_has_only_ties_and_no_accuracy(score: Callable[..., Run], data: Path) -> None:

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_runs import changed, config_of, made
 from pluralbench import find_benchmark
+from pluralbench.metrics.frame import metrics_frame
+from pluralbench.metrics.metric import MetricKey
 from pluralbench.reports.figures.series import NAME, series_of, series_of_judges, shortened
 from pluralbench.results import Run
-from pluralbench.results.metrics_frame import Place, metrics_frame
 from pluralbench_measures.bootstrap import Estimate
 
 RECORDS = {name: config_of(find_benchmark(name), name, {}) for name in ("personalized", "pairs")}
@@ -18,7 +19,7 @@ NAMES = st.lists(st.text("abc/-模", min_size=1, max_size=8), min_size=1, max_si
 
 
 def a_run(name: str, value: float = 0.5, benchmark: str = "pairs", path: str = "", **prompt: Any) -> Run:
-    metrics = metrics_frame([(Place("overall", "overall"), Estimate(value))])
+    metrics = metrics_frame([(MetricKey("overall"), Estimate(value))])
     at = path or f"runs/{benchmark}-{name.replace('/', '-')}"
     run = changed(made(at, RECORDS[benchmark], pl.DataFrame(), metrics), model__name=name)
     return changed(run, **{f"prompt__{field}": value for field, value in prompt.items()})

@@ -17,8 +17,9 @@ from pluralbench.contract import Group
 from pluralbench.data.suites import Suite, find_suite, known_suites
 from pluralbench.errors import BenchmarkError, EvaluationError, RunError
 from pluralbench.evaluation.compare_suites import compare_suites
+from pluralbench.metrics.frame import metrics_frame
+from pluralbench.metrics.metric import MetricKey
 from pluralbench.results import Run
-from pluralbench.results.metrics_frame import Place, metrics_frame
 from pluralbench.results.suite import SUITE_FILE, SuiteRecord, SuiteRun, load_suite
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_rewards import FunctionModel, ModelRecord, RewardModel
@@ -211,7 +212,7 @@ def suite_of(values: Sequence[Sequence[float | None]], ran: Callable[[int, int],
     runs: dict[str, Run] = {}
     for (column, place), key in keys.items():
         if ran(column, place):
-            metrics = metrics_frame([(Place("overall", "overall"), Estimate(values[column][place]))])
+            metrics = metrics_frame([(MetricKey("overall"), Estimate(values[column][place]))])
             runs[key] = Run(Path(key), nothing, nothing, nothing, metrics)
     return SuiteRun(Path("x"), record, runs)
 

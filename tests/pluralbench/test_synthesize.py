@@ -131,6 +131,6 @@ def test_personal_reward_bench_counts_each_order_by_itself(data: Path, tmp_path:
     with serve(judges) as server:
         options: dict[str, Any] = {"base_url": server.base_url, "attempts": 1}
         run = verbs.judge("m", benchmark="arena-personalized", data=data, out=tmp_path / "run", **options)
-    found = run.estimate("accuracy_over_orders", "position")
+    found = run.estimate("accuracy_over_orders")
     assert (found.value, found.n) == (0.75, 8), "four right verdicts of ana, and two of bo in one order"
     assert run.headline.value == 0.75, "the benchmark counts each order by itself"

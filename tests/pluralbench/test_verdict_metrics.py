@@ -9,9 +9,12 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from made_runs import by
+from pluralbench.data.benchmarks import known_benchmarks
 from pluralbench.data.verdict_tables import check_verdicts, read_verdicts
 from pluralbench.metrics.certainty import against_none, all_verdict_metrics, verdict_metrics, verdict_numbers
-from pluralbench.results.metrics_frame import metrics_frame
+from pluralbench.metrics.decided import Decided
+from pluralbench.metrics.frame import metrics_frame
 from pluralbench_measures.intervals import MIN_CLUSTERS
 from written_verdicts import Rows, verdicts, written
 
@@ -302,17 +305,17 @@ def test_a_run_has_the_same_numbers_at_their_places() -> None:
     ]
     verdict_table = check_verdicts(verdicts(rows).with_columns(row=pl.int_range(pl.len()) % 6))
     found = metrics_frame(
-        number for metrics in all_verdict_metrics(verdict_table) for number in verdict_numbers(metrics)
+        verdict_numbers(Decided(known_benchmarks()["persona-judge"], verdict_table, verdicts=verdict_table))
     )
     for metrics in all_verdict_metrics(verdict_table):
-        own = found.filter(config=metrics["task"])
-        task = {row["metric"]: row for row in own.filter(group="task").iter_rows(named=True)}
+        own = found.filter(task=metrics["task"])
+        task = {row["metric"]: row for row in own.filter(by("task")).iter_rows(named=True)}
         for name in ("accuracy", "high_accuracy", "coverage", "calibration_error", "share_of_a"):
             low, high = metrics[f"{name}_interval"] or (None, None)
             assert (task[name]["value"], task[name]["low"], task[name]["high"]) == (metrics[name], low, high)
         assert (task["accuracy"]["n"], task["high_accuracy"]["n"], task["parsed_accuracy"]["n"]) == (6, 3, 5)
         assert task["above_high_accuracy"]["value"] == metrics["above"]["high_accuracy"]
         assert task["invalid"]["value"] == 1
-        certainties = own.filter(group="certainty", metric="certainty")["value"].to_list()
+        certainties = own.filter(by("certainty"), metric="mean_certainty")["value"].to_list()
         assert certainties == [one["certainty"] for one in metrics["by_certainty"]] == [90.0, 85.0, 80.0, 30.0]
-        assert own.filter(group="decile", metric="accuracy")["subset"].to_list() == ["30", "80", "90"]
+        assert own.filter(by("decile"), metric="accuracy_by_certainty")["decile"].to_list() == [30, 80, 90]

@@ -11,15 +11,16 @@ import verbs
 from chat_server import Reply, Script, serve
 from hypothesis import given
 from hypothesis import strategies as st
+from made_runs import by
 from pluralbench import compare, find_benchmark
 from pluralbench.data.decisions import JUDGED
 from pluralbench.evaluation.judged_items import SIDES, verdict
 from pluralbench.leaderboard.checks import check_submission
 from pluralbench.metrics import measure
+from pluralbench.metrics.metric import MetricKey
 from pluralbench.metrics.position import position_of_pairs
 from pluralbench.reports.report import render
 from pluralbench.results import Run
-from pluralbench.results.metrics_frame import Place
 from verbs import value
 from written_tables import write
 
@@ -111,8 +112,8 @@ def test_judgebench_judges_have_their_published_accuracies(
         decisions.append(own | letters)
     benchmark = benchmark.fit_to([one["source"] for one in recorded])
     metrics = measure(benchmark, pl.DataFrame(decisions, schema=JUDGED))
-    sections = metrics.filter(group="section", metric="accuracy")
-    overall = metrics.filter(group="overall", metric="overall")["value"][0]
+    sections = metrics.filter(by("section"), metric="accuracy")
+    overall = metrics.filter(by(None), metric="overall")["value"][0]
     shares = dict(sections.select("section", "value").iter_rows()) | {"all": overall}
     assert {name: round(100 * share, 2) for name, share in shares.items()} == published
     missing = sum(one[name] is None for one in recorded for name in ("decision_1", "decision_2"))
@@ -120,7 +121,7 @@ def test_judgebench_judges_have_their_published_accuracies(
         assert missing == nulls
     if judge == "o1-mini":
         single = sum(one["decision_1"] == one["label"] for one in recorded) / len(recorded)
-        both = metrics.filter(group="position", metric="accuracy_in_both_orders")["value"][0]
+        both = metrics.filter(metric="accuracy_in_both_orders")["value"][0]
         assert (round(100 * single, 2), round(100 * both, 2)) == (70.86, 58.0)
 
 
@@ -141,7 +142,7 @@ def compared(label: str, winner_1: str, winner_2: str, subset: str = "a") -> pl.
 def in_two_orders(decisions: pl.DataFrame) -> dict[str, float]:
     numbers = dict(position_of_pairs(decisions))
     names = ("accuracy_over_orders", "accuracy_in_both_orders", "same_in_both_orders")
-    return {name: numbers[Place("position", name)].value or 0.0 for name in names}
+    return {name: numbers[MetricKey(name)].value or 0.0 for name in names}
 
 
 def test_the_shares_over_both_orders_by_hand() -> None:
@@ -178,10 +179,10 @@ def test_llmbar_judges_have_their_published_statistics() -> None:
     for judge in list(by_judge)[::12]:
         decisions = pl.concat(by_judge[judge])
         metrics = measure(find_benchmark("llmbar").fit_to(decisions["subset"]), decisions)
-        own = metrics.filter(group="section", metric="accuracy").select("section", "value")
+        own = metrics.filter(by("section"), metric="accuracy").select("section", "value")
         averages = {name: share(published[judge, name]["correct_average"]) for name in own["section"]}
         assert dict(own.iter_rows()) == pytest.approx(averages)
-        overall = metrics.filter(group="overall", metric="overall")["value"][0]
+        overall = metrics.filter(by(None), metric="overall")["value"][0]
         assert overall == pytest.approx(sum(averages.values()) / 5)
 
 
@@ -236,7 +237,7 @@ def test_a_benchmark_names_the_vote(tmp_path: Path, rule: str, overall: float, v
     assert run.headline.value == overall
     assert run.headline.low is not None
     assert value(run, "accuracy_of_valid") == pytest.approx(valid)
-    assert value(run, "accuracy_over_orders", "position") == 6 / 8
+    assert value(run, "accuracy_over_orders") == 6 / 8
     checked = check_submission(run)
     assert checked.state == "checked", checked
     text = " ".join(str(render([run], "markdown")).split())

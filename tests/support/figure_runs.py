@@ -14,9 +14,9 @@ from pluralbench.data.benchmarks import PERSONA_JUDGE, known_benchmarks
 from pluralbench.data.decisions import DECISIONS, decide
 from pluralbench.data.rows_to_items import ITEMS
 from pluralbench.data.verdict_tables import check_verdicts
+from pluralbench.metrics.frame import METRICS
 from pluralbench.reports.verdicts import verdict_rows
 from pluralbench.results import Run
-from pluralbench.results.metrics_frame import METRICS
 from pluralbench_schemas import LANGUAGES
 from written_verdicts import verdicts
 
@@ -38,7 +38,7 @@ LONG_CATEGORIES = {
     "复杂指令": "混合 mixed 名称 with spaces",
 }
 CHINESE = ("org/Reward-V2-Llama-3.2-1B", "org/Nemotron-70B-Reward-with-a-very-long-name-v0.2", "org/奖励模型-七十二亿")
-REFERENCES = {"coin": 0.5, "longer": 0.6, "shorter": 0.4}
+BASELINES = {"coin": 0.5, "longer": 0.6, "shorter": 0.4}
 
 
 def name_of(number: int) -> str:
@@ -95,9 +95,9 @@ def with_references(run: Run) -> Run:
     """The run with what a coin, the longer and the shorter answer get, the same everywhere."""
     shares = run.metrics.filter(pl.col("metric").is_in(["accuracy", "exact_match", "overall"]))
     rows = [
-        row | {"metric": what if row["metric"] == "accuracy" else f"{row['metric']}_of_{what}", "value": value}
+        row | {"baseline": what, "value": value}
         for row in shares.iter_rows(named=True)
-        for what, value in REFERENCES.items()
+        for what, value in BASELINES.items()
     ]
     return replace(run, metrics=pl.concat([run.metrics, pl.DataFrame(rows, METRICS)]))
 

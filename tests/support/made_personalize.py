@@ -9,8 +9,8 @@ from pluralbench.config import PersonalizeConfig
 from pluralbench.data.benchmarks import find_benchmark
 from pluralbench.evaluation.loading import run_directory
 from pluralbench.metrics.accuracy import overall_rule
+from pluralbench.metrics.frame import metrics_frame
 from pluralbench.metrics.personalize import method_numbers
-from pluralbench.results.metrics_frame import metrics_frame
 from pluralbench.results.personalize import (
     PERSONALIZE_ITEMS,
     PersonalizeResult,

@@ -16,6 +16,7 @@ from pluralbench.data.prompts import prompts_digest
 from pluralbench.evaluation.loading import benchmark_record, run_directory
 from pluralbench.metrics import measure
 from pluralbench.metrics.accuracy import overall_rule
+from pluralbench.metrics.metric import DIMENSIONS
 from pluralbench.results.evaluations import (
     EvaluationRunConfig,
     PersonaJudgeResult,
@@ -146,3 +147,11 @@ def for_persons(run: Run, *, setting: Any = "certainty", variables: Any = "all",
     )
     counts = {"calls": 0, "prompt_tokens": 0, "completion_tokens": 0} | result
     return replace(run, config=config, result=PersonaJudgeResult(model=run.result.model, **counts))
+
+
+def by(dimension: str | None) -> pl.Expr:
+    """The rows of a metrics frame whose finest dimension is this one; None: the run as a whole."""
+    names = [name for name in DIMENSIONS if name != "baseline"]
+    finer = names if dimension is None else names[names.index(dimension) + 1 :]
+    own = pl.lit(value=True) if dimension is None else pl.col(dimension).is_not_null()
+    return pl.all_horizontal(own, pl.col("baseline").is_null(), *(pl.col(name).is_null() for name in finer))

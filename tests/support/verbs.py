@@ -91,10 +91,10 @@ def judging(run: Run) -> JudgeResult:
     return run.judged
 
 
-def value(run: Run, metric: str, group: str = "pooled", **place: str) -> float:
+def value(run: Run, metric: str, **place: Any) -> float:
     """A number of a run that has to be there."""
-    found = run.estimate(metric, group, **place).value
-    assert found is not None, (metric, group, place)
+    found = run.estimate(metric, **place).value
+    assert found is not None, (metric, place)
     return found
 
 

@@ -14,7 +14,7 @@ from pluralbench_tables import SPREADSHEET, Dialect, Quoting, Separator
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from pluralbench.config import OnEmpty, Vote
-from pluralbench.data.fields import LISTS, Columns, Credit, FurtherMetric, HistoryRows, Reference, parse_changes
+from pluralbench.data.fields import LISTS, Columns, Credit, HistoryRows, Reference, parse_changes
 from pluralbench.data.labels import Labels, Values
 from pluralbench.data.strata import Stratum
 from pluralbench.errors import BenchmarkError
@@ -89,7 +89,7 @@ class Benchmark(FrozenModel):
     join_configs: bool = False
     rows: dict[str, Values] = Field(default_factory=dict)
     credit: dict[str, Credit] = Field(default_factory=dict)
-    metrics: tuple[FurtherMetric, ...] = ()
+    metrics: tuple[str, ...] = ()
     overall: Literal["items", "configs", "accuracy and exact match"] = "items"
     on_empty: OnEmpty = "error"
     reference: Reference | None = None

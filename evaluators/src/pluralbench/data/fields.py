@@ -13,8 +13,6 @@ LISTS = ("prompt", "labels", "json_texts")
 
 Credit = Literal["pairs", "second-on-ties", "best-of-n", "best-of-n-shared", "mean-of-pairs", "ties"]
 """Rule by which an item counts; see `pluralbench.metrics.credits`."""
-FurtherMetric = Literal["style-matrix", "reciprocal-rank", "best-of-k"]
-"""Metrics beside the accuracy; see `pluralbench.metrics.responses`."""
 
 
 def parse_changes(

@@ -26,7 +26,7 @@ def check_rules(benchmark: Benchmark, items: pl.DataFrame, where: str, *, comple
     Raises:
         DataError: If an item has no twin, or not one response of each style.
     """
-    if "style-matrix" in benchmark.metrics:
+    if "style_accuracy" in benchmark.metrics:
         right, wrong = (pl.col("rank").list.count_matches(rank) for rank in (1, 2))
         uneven = items.filter(right != wrong)["id"].to_list()
         if uneven:

@@ -18,7 +18,6 @@ from pluralbench.config import (
     as_prompt_config,
 )
 from pluralbench.downstream.candidates import SYSTEM, resolve_policy, user_turns
-from pluralbench.downstream.curves import curve_numbers
 from pluralbench.downstream.outcomes import aspect_titles, outcome_judge
 from pluralbench.downstream.records import outcome_record, rewarded_record, rollout_outcome_table, sampling_record
 from pluralbench.downstream.rollout import (
@@ -33,8 +32,9 @@ from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.folders import file_name, run_folder
 from pluralbench.evaluation.loading import load_benchmark, run_directory
 from pluralbench.evaluation.models import DUPLICATE_NAME, Scorable
+from pluralbench.metrics.best_of_n import curve_numbers
+from pluralbench.metrics.frame import metrics_frame
 from pluralbench.results.downstream import BestOfNRunConfig, DownstreamResult
-from pluralbench.results.metrics_frame import metrics_frame
 from pluralbench.results.runs import LEDGER_FILE, Run, load_run, write_run
 
 

@@ -20,7 +20,6 @@ from pluralbench.config import (
     as_prompt_config,
 )
 from pluralbench.downstream.candidates import SYSTEM, initial_threads, resolve_policy, user_turns
-from pluralbench.downstream.curves import level_numbers
 from pluralbench.downstream.outcomes import aspect_titles, outcome_judge
 from pluralbench.downstream.records import outcome_record, rollout_outcome_table, sampling_record
 from pluralbench.downstream.rollout import (
@@ -35,8 +34,9 @@ from pluralbench.downstream.rollout import (
 from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark, run_directory
 from pluralbench.evaluation.models import Scorable, resolve_model
+from pluralbench.metrics.best_of_n import level_numbers
+from pluralbench.metrics.frame import metrics_frame
 from pluralbench.results.downstream import POLICY_FOLDER, DownstreamResult, OptimizeRunConfig, RewardedRecord
-from pluralbench.results.metrics_frame import metrics_frame
 from pluralbench.results.record import ScoringRecord
 from pluralbench.results.runs import LEDGER_FILE, Run, load_run, write_run
 

@@ -5,13 +5,11 @@ order. The annotators' answers replace a judge's outcomes in a run directory of 
 runs accepts.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
-from pluralbench_measures.bootstrap import Estimate
 from pluralbench_rewards import ModelRecord
 from pluralbench_runs import digest, rng_for
 from pluralbench_studies import (
@@ -19,13 +17,11 @@ from pluralbench_studies import (
     Form,
     Question,
     Study,
-    agreement,
     check_annotators,
     draw_rows,
     first_answers,
     item_ids,
     preference,
-    share_over,
     write_study,
 )
 
@@ -33,15 +29,16 @@ from pluralbench.config import OutcomeConfig, PromptConfig
 from pluralbench.data.items import Items
 from pluralbench.data.prompts import UserContext, items_to_groups
 from pluralbench.downstream.candidates import THREAD_KEY
-from pluralbench.downstream.curves import curve_numbers
 from pluralbench.downstream.outcomes import SCALES, conversation_text
 from pluralbench.downstream.records import build_outcome_table
 from pluralbench.downstream.win_recipe import WinRecipe
 from pluralbench.errors import DataError, RunError
 from pluralbench.evaluation.loading import run_directory
+from pluralbench.metrics.best_of_n import curve_numbers
+from pluralbench.metrics.frame import metrics_frame
+from pluralbench.metrics.people import people_numbers
 from pluralbench.results.downstream import OUTCOMES, BestOfNRunConfig, OutcomeRecord
 from pluralbench.results.examples import data_location, reload_items
-from pluralbench.results.metrics_frame import Place, metrics_frame
 from pluralbench.results.runs import Downstream, load_run, write_run
 
 BETTER = "better"
@@ -196,7 +193,7 @@ def write_ratings(run: Downstream, study: Study[WinRecipe], answers: Answers, ou
         1,
     )
     by_config = config.benchmark.description.overall != "items"
-    numbers = [*curve_numbers(table, (last,), by_config=by_config), *_agreement(better)]
+    numbers = [*curve_numbers(table, (last,), by_config=by_config), *people_numbers(better)]
     human_judge: dict[str, Any] = {
         "outcome": OutcomeConfig(measure="win"),
         "judge": None,
@@ -242,17 +239,3 @@ def _record(annotators: int, outcomes: pl.DataFrame) -> OutcomeRecord:
         invalid=missing,
         invalid_reasons={UNANSWERED: missing} if missing else {},
     )
-
-
-def _agreement(better: pl.DataFrame) -> Iterator[tuple[Place, Estimate]]:
-    """Yield the annotators' agreement and position bias, with intervals clustered by prompt."""
-    answers = better.select("item", "annotator", "answer")
-    agreed: dict[str, Any] = agreement(answers, ["1", "s", "2"])
-    pairs = agreed["pairs"]
-    yield Place("people", "agreement"), Estimate(pairs["share"], pairs["low"], pairs["high"], pairs["compared"])
-    yield Place("people", "alpha"), Estimate(agreed["alpha"]["nominal"], n=pairs["compared"])
-    own = first_answers(better.select("item", "annotator", "answer", "config", "id"))
-    strict = own.filter(pl.col("answer") != "s")
-    for metric, frame, answer in (("alike", own, "s"), ("share_of_first", strict, "1")):
-        share = share_over(frame, ["config", "id"], pl.col("answer") == answer)
-        yield Place("people", metric), Estimate(share["share"], share["low"], share["high"], share["of"])

@@ -8,9 +8,9 @@ from pluralbench_measures.bootstrap import Array
 from pluralbench_rewards import ModelRecord
 
 from pluralbench.downstream.candidates import THREAD_KEY
-from pluralbench.downstream.curves import OutcomeTable, candidate_arrays, index_names
 from pluralbench.downstream.rollout import RewardedCandidates, Rollout, RolloutSetup
 from pluralbench.errors import RunError
+from pluralbench.metrics.best_of_n import OutcomeTable, candidate_arrays, index_names
 from pluralbench.results.downstream import OutcomeRecord, RewardedRecord, SamplingRecord
 from pluralbench.results.record import ScoringRecord
 from pluralbench.results.runs import Downstream

@@ -27,9 +27,9 @@ from pluralbench.downstream.candidates import (
     sample,
 )
 from pluralbench.downstream.outcomes import Aspects, JudgedCandidate, OutcomeJudge
-from pluralbench.downstream.selection import best_of_first
 from pluralbench.evaluation.journal import open_journal
 from pluralbench.evaluation.models import Scorable, as_local_model, resolve_model
+from pluralbench.metrics.selection import best_of_first
 from pluralbench.results.downstream import REWARDS, SELECTED
 from pluralbench.results.runs import LEDGER_FILE
 

@@ -15,14 +15,15 @@ import polars as pl
 from pluralbench_measures.bootstrap import Array, resample
 
 from pluralbench.data.verdict_tables import raise_for_row, read_single_table, texts
-from pluralbench.downstream.curves import outcomes_at, policy_levels
 from pluralbench.downstream.records import read_outcome_table
 from pluralbench.errors import DataError, RunError
 from pluralbench.evaluation.compare import counted_decisions, shared_benchmark
-from pluralbench.metrics.accuracy import count, leaves_of, resampled_accuracies
+from pluralbench.metrics.accuracy import count, resampled_accuracies
+from pluralbench.metrics.best_of_n import outcomes_at, policy_levels
+from pluralbench.metrics.decided import Decided
 from pluralbench.results.downstream import DownstreamRunConfig
 from pluralbench.results.evaluations import EvaluationRunConfig
-from pluralbench.results.runs import RUN_FILE, Downstream, Run, load_run, policy_number
+from pluralbench.results.runs import RUN_FILE, Downstream, Run, load_run
 
 MODEL = "model"
 MAX_NAMES = 5  # named in a sentence
@@ -67,7 +68,7 @@ def downstream_series(run: Downstream, *, seed: int = 0) -> ScoreSeries:
     last, names = run.result.sampling.sizes[-1], list(run.result.rewards)
     if run.result.outcome is None:
         raise RunError(f"{run.path} has no outcomes, because it ran without a judge; run it again with one.")
-    values = {name: policy_number(run, "outcome", model=name, k=last).value for name in names}
+    values = {name: run.estimate("outcome", model=name, k=last).value for name in names}
     for name, value in values.items():
         if value is None:
             raise RunError(f"{run.path} has no outcome for the reward model {name}.")
@@ -97,7 +98,7 @@ def optimized_series(runs: Sequence[Downstream], source: str, *, seed: int = 0) 
             other = runs[names.index(name)].path
             raise RunError(f"{other} and {run.path} both have the reward model {name}; remove one of them.")
         outcome = run.result.outcome
-        if outcome is None or policy_number(run, "outcome").value is None:
+        if outcome is None or run.estimate("outcome").value is None:
             raise RunError(f"{run.path} has no outcomes, because it ran without a judge; run it again with one.")
         names.append(name)
         judged.append({"benchmark": run.config.benchmark.title, "judge": outcome.judge.name})
@@ -109,7 +110,7 @@ def optimized_series(runs: Sequence[Downstream], source: str, *, seed: int = 0) 
                     f"{runs[0].path} and {run.path} cannot be compared: their {key} differs ({ours}, {own[key]}); "
                     "run one of them again."
                 )
-    scores = np.array([policy_number(run, "outcome").value for run in runs], dtype=np.float64)
+    scores = np.array([run.estimate("outcome").value for run in runs], dtype=np.float64)
     tables = [read_outcome_table(run) for run in runs]
     prompts = [set(run.frame("candidates").select("config", "id").iter_rows()) for run in runs]
     shared = all(own == prompts[0] for own in prompts)
@@ -233,12 +234,14 @@ def _resample_runs(runs: Sequence[Run], source: str, seed: int) -> tuple[Array |
     left_out = sum(decisions.height - shared.height for decisions in all_decisions)
     if shared["cluster"].n_unique() < 2:
         return None, [f"{source}: the runs share no items, so the intervals do not include the noise of the items."]
-    benchmark, leaves = runs[0].config.benchmark.description, sorted(leaves_of(shared), key=str)
+    benchmark = runs[0].config.benchmark.description
+    leaves = sorted(Decided(benchmark, shared).leaves, key=str)
     identity = shared.select(IDENTITY)
-    counts = [
-        count(benchmark, identity.join(own, on=IDENTITY, how="left", nulls_equal=True, maintain_order="left"), leaves)
+    decided = (
+        Decided(benchmark, identity.join(own, on=IDENTITY, how="left", nulls_equal=True, maintain_order="left"))
         for own in all_decisions
-    ]
+    )
+    counts = [count(own, leaves) for own in decided]
     drawn = iter(resample([sums for tables in counts for sums in tables.values()], seed))
     sides = [{name: next(drawn) for name in tables} for tables in counts]
     values = np.stack([resampled_accuracies(benchmark, leaves, side)[0].values for side in sides], axis=1)

@@ -325,10 +325,7 @@ def _accuracies(benchmark: Benchmark, decided: Sequence[pl.DataFrame]) -> tuple[
     credits_of = [item_credits(benchmark, decisions)["credit"] for decisions in decided]
     if any(own.is_empty() for own in credits_of):
         return [None, None], rule
-    overall = [
-        measure(benchmark, decisions).filter(group="overall", metric="overall")["value"].to_list()
-        for decisions in decided
-    ]
+    overall = [measure(benchmark, decisions).filter(metric="overall")["value"].to_list() for decisions in decided]
     if all(values and values[0] is not None for values in overall):
         return [values[0] for values in overall], rule
     return [_mean(own) for own in credits_of], f"{mean_over_all(benchmark)}, since parts of the benchmark have none"

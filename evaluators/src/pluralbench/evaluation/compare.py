@@ -18,17 +18,16 @@ from pluralbench.data.decisions import BASE, decisions_of
 from pluralbench.errors import RunError
 from pluralbench.metrics.accuracy import (
     Counts,
-    Leaf,
     ResampledAccuracy,
     count,
-    leaves_of,
     of_overall,
     perturb_counts,
     resampled_accuracies,
 )
 from pluralbench.metrics.credits import COUNTED
+from pluralbench.metrics.decided import Decided, Leaf
+from pluralbench.metrics.metric import MetricKey, finest_dimension
 from pluralbench.results.evaluations import EvaluationRunConfig
-from pluralbench.results.metrics_frame import METRICS, PLACE, Place
 from pluralbench.results.names import row_names
 from pluralbench.results.numbers import p_value, points
 from pluralbench.results.runs import Run, load_run
@@ -39,12 +38,14 @@ MIN_TESTED = 10
 adjusted p-values of the others."""
 VERDICTS = ("verdict_chosen_first", "verdict_rejected_first")
 """Verdicts in both orders, which some benchmarks count one by one (`Benchmark.vote`)."""
+PART = ("metric", "config", "section", "category")
+"""Columns that name a part."""
 DIFFERENCES = pl.Schema(
-    {name: METRICS[name] for name in PLACE}
+    dict.fromkeys(PART, pl.String())
     | {name: pl.Float64() for name in ("first", "second", "difference", "low", "high", "p_value", "p_holm")}
     | {"method": pl.String(), "n": pl.Int64(), "clusters": pl.Int64()}
 )
-"""Columns of `RunComparison.parts`: the place (see `pluralbench.results.metrics_frame`), both numbers, and the test."""
+"""Columns of `RunComparison.parts`: the name of the number, both numbers, and the test."""
 
 
 @dataclass(frozen=True)
@@ -219,11 +220,12 @@ def compare(first: str | Path | Run, second: str | Path | Run, *, differing_text
     outcomes = (counted["outcome"], counted["outcome_second"])
     wins = [own == "win" for own in outcomes]
     ties, invalid = (tuple(int((own == name).sum()) for own in outcomes) for name in ("tie", "invalid"))
-    parts = [
-        (place, part if (part.clusters or 0) >= MIN_TESTED else replace(part, p_value=None)) for place, part in parts
-    ]
+    parts = [(key, part if (part.clusters or 0) >= MIN_TESTED else replace(part, p_value=None)) for key, part in parts]
     adjusted = holm([part.p_value for _, part in parts])
-    rows = [place._asdict() | asdict(part) | {"p_holm": p} for (place, part), p in zip(parts, adjusted, strict=True)]
+    rows = [
+        {name: getattr(key, name) for name in PART} | asdict(part) | {"p_holm": p}
+        for (key, part), p in zip(parts, adjusted, strict=True)
+    ]
     return RunComparison(
         first=str(first.path),
         second=str(second.path),
@@ -242,7 +244,7 @@ def compare(first: str | Path | Run, second: str | Path | Run, *, differing_text
         unreadable=unreadable,
         close_margins=(first.close_margins, second.close_margins),
         mostly_close_margins=(first.mostly_close_margins, second.mostly_close_margins),
-        coin=first.estimate("overall_of_coin", "overall").value,
+        coin=first.estimate("overall", baseline="coin").value,
         left_out=sum(own.filter(pl.col("outcome") != "equal").height for own in (ours, theirs)) - 2 * shared.height,
         tested=sum(p is not None for p in adjusted),
         parts=pl.DataFrame(rows, schema=DIFFERENCES),
@@ -285,10 +287,10 @@ def _shared_decisions(
 
 
 def _counts(benchmark: Benchmark, both: pl.DataFrame) -> tuple[Sequence[Leaf], tuple[Counts, Counts]]:
-    leaves = leaves_of(both)
     own = {name: f"{name}_second" for name in ("outcome", "margin", *VERDICTS) if f"{name}_second" in both.columns}
     second = both.drop(VERDICTS, strict=False).with_columns(**{name: pl.col(column) for name, column in own.items()})
-    return leaves, (count(benchmark, both, leaves), count(benchmark, second, leaves))
+    decided = [Decided(benchmark, side) for side in (both, second)]
+    return decided[0].leaves, (count(decided[0]), count(decided[1]))
 
 
 def shared_benchmark(first: Run, second: Run) -> Benchmark:
@@ -381,19 +383,19 @@ def _refuse_items(other: pl.DataFrame, what: str, first: Run, second: Run) -> No
 
 def _differences(
     benchmark: Benchmark, leaves: Sequence[Leaf], first: Counts, second: Counts
-) -> list[tuple[Place, Difference]]:
+) -> list[tuple[MetricKey, Difference]]:
     """Test the overall number, which comes first, and its parts."""
     perturbed, sides = perturb_counts(first, second)
     resampled = [resampled_accuracies(benchmark, leaves, side) for side in sides]
     # The overall number and its parts: means, configs, sections and categories. A single config is not a part.
-    configs = {number.place for number in resampled[0] if number.place.group == "config"}
-    places = {
-        number.place for number in resampled[0] if number.place.group in {"overall", "excluded", "section", "category"}
-    }
-    if len({place.config for place in configs}) > 1:
-        places |= configs
+    keys = [one.key for one in resampled[0] if not one.key.metric.startswith("pooled")]
+    configs = {key for key in keys if finest_dimension(key) == "config"}
+    ours = {key for key in configs if key.config not in benchmark.outside_overall}
+    tested = {key for key in keys if finest_dimension(key) in {None, "section", "category"}} | (configs - ours)
+    if len({key.config for key in ours}) > 1:
+        tested |= ours
     pairs = zip(*resampled, strict=True)
-    return [(ours.place, _difference(perturbed, ours, theirs)) for ours, theirs in pairs if ours.place in places]
+    return [(one.key, _difference(perturbed, one, other)) for one, other in pairs if one.key in tested]
 
 
 def _difference(perturbed: Perturbed, first: ResampledAccuracy, second: ResampledAccuracy) -> Difference:

@@ -19,8 +19,9 @@ from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark, run_
 from pluralbench.evaluation.models import resolve_chat_model
 from pluralbench.evaluation.timing import stopwatch
 from pluralbench.evaluation.verdicts import TokenUsage, export_calls, judge_result
+from pluralbench.metrics.frame import metrics_frame
+from pluralbench.metrics.metric import MetricKey
 from pluralbench.results.evaluations import JudgeResult, JudgeRunConfig
-from pluralbench.results.metrics_frame import Place, metrics_frame
 from pluralbench.results.runs import LEDGER_FILE, Run, load_run, write_run
 
 
@@ -158,4 +159,4 @@ def with_legacy(metrics: pl.DataFrame, frame: pl.DataFrame, ledger: pl.DataFrame
         for calls in frame[column].drop_nulls()
     ]
     mean = Estimate(sum(points) / len(points) if points else None, n=len(points))
-    return pl.concat([metrics, metrics_frame([(Place("position", "accuracy_with_invalid_as_half"), mean)])])
+    return pl.concat([metrics, metrics_frame([(MetricKey("accuracy_with_invalid_as_half"), mean)])])

@@ -20,7 +20,8 @@ from pluralbench.data.shards import Shard, parse_shard
 from pluralbench.errors import BenchmarkError, DataError
 from pluralbench.metrics import measure
 from pluralbench.metrics.accuracy import overall_rule
-from pluralbench.results.metrics_frame import metrics_frame
+from pluralbench.metrics.frame import metrics_frame
+from pluralbench.metrics.table import named_metrics
 from pluralbench.results.record import BenchmarkRecord, DataRecord, PromptRecord, RunConfig
 from pluralbench.results.runs import RUN_FILE
 
@@ -153,6 +154,7 @@ def load_benchmark(
     entry = find_benchmark(
         benchmark, data.columns, data.labels, data.dialect, legacy=data.legacy, for_training=for_training
     )
+    named_metrics(entry)  # an unknown name is refused before anything is scored
     if entry.prompts_only and not prompts_only:
         raise BenchmarkError(
             f"The benchmark {benchmark} has prompts and no responses to score; let a policy answer them with "

@@ -42,9 +42,9 @@ from pluralbench.evaluation.verdicts import (
     judge_result,
     record_replies,
 )
-from pluralbench.metrics import measure_personas
+from pluralbench.metrics import measure
+from pluralbench.metrics.frame import metrics_frame
 from pluralbench.results.evaluations import PersonaJudgeResult, PersonaJudgeRunConfig, WithoutPersona
-from pluralbench.results.metrics_frame import metrics_frame
 from pluralbench.results.record import DataRecord
 from pluralbench.results.runs import VERDICTS_FILE, Run, load_run, write_run
 
@@ -288,7 +288,7 @@ def compute_persona_metrics(
     ).select(*VERDICT_COLUMNS, "id", "user")
     if folder is not None:
         write_text(folder / VERDICTS_FILE, csv_text(verdicts))
-    return measure_personas(config.benchmark.description, frame, check_verdicts(verdicts), items=items)
+    return measure(config.benchmark.description, frame, items, verdicts=check_verdicts(verdicts))
 
 
 def _questions(items: pl.DataFrame, in_shard: Sequence[bool], judging: PersonaJudgeConfig) -> list[PersonaQuestion]:

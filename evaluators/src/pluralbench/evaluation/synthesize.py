@@ -22,7 +22,7 @@ from pluralbench.evaluation.judge import judge_chat_model
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark, run_directory
 from pluralbench.evaluation.timing import stopwatch
 from pluralbench.evaluation.verdicts import export_calls, judge_result
-from pluralbench.results.metrics_frame import metrics_frame
+from pluralbench.metrics.frame import metrics_frame
 from pluralbench.results.plans import SynthesizeResult, SynthesizeRunConfig
 from pluralbench.results.runs import Synthesis, load_run, write_run
 

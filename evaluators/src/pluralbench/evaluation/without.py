@@ -11,8 +11,8 @@ from pluralbench_runs import one_line, plural
 from pluralbench.data.decisions import decisions_of
 from pluralbench.errors import RunError
 from pluralbench.metrics import measure
+from pluralbench.metrics.frame import metrics_frame
 from pluralbench.results.evaluations import PersonaJudgeRunConfig
-from pluralbench.results.metrics_frame import metrics_frame
 from pluralbench.results.runs import Run
 from pluralbench.results.suite import SuiteRun
 

@@ -12,21 +12,17 @@ from pluralbench.errors import DataError
 from pluralbench.evaluation.reloading import OtherPrompts, RunData, check_prompts
 from pluralbench.leaderboard.findings import Finding
 from pluralbench.leaderboard.reproduction import Reproduced
-from pluralbench.metrics.references import REFERENCES
+from pluralbench.metrics.frame import KEY, key_text
 from pluralbench.results.evaluations import JudgeRunConfig, PersonaJudgeRunConfig, ScoreRunConfig
 from pluralbench.results.item_rows import item_columns
-from pluralbench.results.metrics_frame import PLACE
 from pluralbench.results.runs import ITEMS_FILE, LEDGER_FILE, METRICS_FILE, RUN_FILE, Run
 
 Findings = Iterator[Finding]
 SAME = 1e-9
 """Absolute and relative tolerance between two computations of a number."""
 
-TEXT_METRICS = {
-    *(f"{metric}{reference}" for reference in REFERENCES for metric in ("", "overall_of_", "exact_match_of_")),
-    "accuracy_with_invalid_as_half",
-}
-"""Metrics computed from texts, which a run does not contain."""
+OF_TEXTS = pl.col("baseline").is_not_null() | (pl.col("metric") == "accuracy_with_invalid_as_half")
+"""Numbers computed from texts, which a run does not contain."""
 
 OF_THE_PLACE = {"title", "location", "revision", "license", "reference", "ignored_columns"}
 """Fields of the records of benchmark and data that a copy of the data elsewhere need not share."""
@@ -54,17 +50,16 @@ def compare_metrics(run: Run[Any, Any], again: pl.DataFrame, source: str, *, wit
         source: Source of the recomputed metrics.
         without_texts: Leave out the metrics of texts.
     """
-    recorded = run.metrics.filter(~pl.col("metric").is_in(TEXT_METRICS)) if without_texts else run.metrics
-    both = recorded.join(again, on=PLACE, how="full", suffix="_again", nulls_equal=True, coalesce=True)
-    wrong = both.filter(~pl.all_horizontal(*map(_close, ("value", "low", "high", "n", "clusters")), _same("method")))
+    recorded = run.metrics.filter(~OF_TEXTS) if without_texts else run.metrics
+    both = recorded.join(again, on=KEY, how="full", suffix="_again", nulls_equal=True, coalesce=True)
+    wrong = both.filter(~pl.all_horizontal(*map(_close, ("value", "low", "high", "n", "clusters")), _same("interval")))
     if wrong.height:
         row = wrong.row(0, named=True)
-        place = " ".join(str(row[name]) for name in PLACE if row[name] is not None)
         ours, theirs = _number(row, ""), _number(row, "_again")
         yield Finding(
             "error",
             f"{METRICS_FILE} has {wrong.height:,} numbers or intervals that do not follow from {source}, such as "
-            f"{place}: {ours} instead of {theirs}.",
+            f"{key_text(row)}: {ours} instead of {theirs}.",
         )
 
 

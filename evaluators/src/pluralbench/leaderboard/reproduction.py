@@ -21,7 +21,6 @@ from pluralbench_rewards.judge_prompts import prompts_digest
 from pluralbench.data.decisions import decide, decisions_of, score_items
 from pluralbench.data.persona_items import SampledItems
 from pluralbench.data.persona_prompts import persona_digest
-from pluralbench.downstream.curves import curve_numbers, level_numbers
 from pluralbench.downstream.records import build_outcome_table, read_outcome_table
 from pluralbench.errors import DataError
 from pluralbench.evaluation.judge import compute_judge_metrics, result_of_verdicts
@@ -36,8 +35,11 @@ from pluralbench.evaluation.reloading import OtherPrompts, RunData, check_prompt
 from pluralbench.evaluation.score import result_of_scores
 from pluralbench.evaluation.verdicts import usage_of
 from pluralbench.metrics import measure
+from pluralbench.metrics.best_of_n import curve_numbers, level_numbers
+from pluralbench.metrics.frame import metrics_frame
+from pluralbench.metrics.metric import START
 from pluralbench.metrics.personalize import method_numbers
-from pluralbench.results.downstream import START, BestOfNRunConfig
+from pluralbench.results.downstream import BestOfNRunConfig
 from pluralbench.results.evaluations import (
     EvaluationResult,
     EvaluationRunConfig,
@@ -46,7 +48,6 @@ from pluralbench.results.evaluations import (
     ScoreResult,
 )
 from pluralbench.results.item_rows import check_items
-from pluralbench.results.metrics_frame import metrics_frame
 from pluralbench.results.personalize import PersonalizeRunConfig
 from pluralbench.results.record import CostRecord
 from pluralbench.results.runs import ITEMS_FILE, LEDGER_FILE, Run

@@ -20,12 +20,10 @@ from pluralbench_measures.intervals import Perturbed, Strata, perturb
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.decisions import OUTCOMES
-from pluralbench.metrics.credits import COUNTED, PHRASES, item_credits, valid_credits
-from pluralbench.results.metrics_frame import Numbers, Place
+from pluralbench.metrics.credits import COUNTED, PHRASES
+from pluralbench.metrics.decided import Decided, Leaf
+from pluralbench.metrics.metric import OUTCOME_COUNTS, Metric, MetricKey, Numbers, finest_dimension
 
-PLURALS = {"win": "wins", "loss": "losses", "tie": "ties"}
-Leaf = tuple[str, str | None]
-"""A config and one of its subsets: the smallest weighted part of a benchmark."""
 LEAF = {"config": pl.String, "subset": pl.String}
 Counts = Mapping[str, Sums]
 """Sums by cluster and leaf: `decisions`; for rankings by category also `pairs`, and `exact` (of prompts)."""
@@ -35,17 +33,17 @@ Drawn = Mapping[str, Resampled]
 
 @dataclass(frozen=True)
 class ResampledAccuracy:
-    """An accuracy at its place, in each row of perturbed or resampled counts.
+    """An accuracy in each row of perturbed or resampled counts.
 
     Attributes:
-        place: Place of the number.
+        key: Name of the number.
         values: Accuracy as measured (row 0) and in each further row. Shape (rows,).
         strata: Leaves that the accuracy is computed from, by stratum; see `Perturbed.share`.
         n: Number of its decisions.
         clusters: Number of clusters of its decisions.
     """
 
-    place: Place
+    key: MetricKey
     values: Array
     strata: Strata
     n: int
@@ -82,20 +80,15 @@ def _credit_rules(benchmark: Benchmark) -> Iterator[str]:
         yield phrase if pattern == "*" else f"in {pattern}, {phrase}"
 
 
-def leaves_of(decisions: pl.DataFrame) -> list[Leaf]:
-    """Return the leaves of decisions, in order of occurrence."""
-    return list(decisions.select("config", "subset").unique(maintain_order=True).iter_rows())
-
-
-def count(benchmark: Benchmark, decisions: pl.DataFrame, leaves: Sequence[Leaf]) -> Counts:
-    """Sum decisions by cluster and leaf."""
-    if benchmark.credits_items:
-        credited = item_credits(benchmark, decisions)
+def count(decided: Decided, leaves: Sequence[Leaf] | None = None) -> Counts:
+    """Sum decisions by cluster and leaf. `leaves`: default those of the decisions."""
+    benchmark, credited, leaves = decided.benchmark, decided.credited, leaves or decided.leaves
+    if credited is not None:
         return {"decisions": sums_by_leaf(credited, leaves, credited["credit"])}
-    counted = decisions.filter(pl.col("outcome").is_in(COUNTED))
+    counted = decided.decisions.filter(pl.col("outcome").is_in(COUNTED))
     if not benchmark.by_category:
         return {"decisions": sums_by_leaf(counted, leaves, counted["outcome"] == "win")}
-    prompts = prompts_of(benchmark, decisions)
+    prompts = prompts_of(benchmark, decided.decisions)
     clusters = pl.concat([counted["cluster"], prompts["cluster"]])
     return {
         "decisions": sums_by_leaf(counted, leaves, counted["outcome"] == "win", clusters=clusters),
@@ -149,12 +142,24 @@ def perturb_counts(*sides: Counts) -> tuple[Perturbed, list[Drawn]]:
     return perturbed, [{name: next(sources) for name in counts} for counts in sides]
 
 
-def accuracy_estimates(benchmark: Benchmark, leaves: Sequence[Leaf], decisions: pl.DataFrame) -> Numbers:
+def accuracy_estimates(decided: Decided) -> Numbers:
     """Yield all accuracies of a benchmark with their intervals, the overall number first."""
-    perturbed, (source,) = perturb_counts(count(benchmark, decisions, leaves))
-    for one in resampled_accuracies(benchmark, leaves, source):
+    benchmark = decided.benchmark
+    perturbed, (source,) = perturb_counts(count(decided))
+    for one in resampled_accuracies(benchmark, decided.leaves, source):
         stratified = bool(benchmark.strata)
-        yield one.place, perturbed.share(one.values, one.strata, one.n, one.clusters, stratified=stratified)
+        yield one.key, perturbed.share(one.values, one.strata, one.n, one.clusters, stratified=stratified)
+
+
+def accuracy_numbers(decided: Decided) -> Numbers:
+    """Yield all accuracies, and the counts of the decisions of each part."""
+    parts = parts_of(decided)
+    for key, estimate in accuracy_estimates(decided):
+        yield key, estimate
+        part = key.category if key.subset is None else key.subset
+        if key.metric == "pooled_accuracy" or (key.metric == "accuracy" and part is not None):
+            yield from outcome_counts(parts[key.config, part], key)
+    yield MetricKey("items_counted"), Estimate(float(items_counted(decided.benchmark, decided.decisions)))
 
 
 def resampled_accuracies(benchmark: Benchmark, leaves: Sequence[Leaf], counts: Drawn) -> list[ResampledAccuracy]:
@@ -176,19 +181,18 @@ def _overall(
     leaves: Sequence[Leaf],
     pairs: Resampled,
 ) -> ResampledAccuracy:
-    places, place = leaf_indices(leaves, ours), Place("overall", "overall")
+    places, key = leaf_indices(leaves, ours), MetricKey("overall")
     if benchmark.overall == "items":
-        return _pooled_number(benchmark, leaves, place, pairs, places)
-    configs = [one for one in parts if one.place.group == "config"]
+        return _pooled_number(benchmark, leaves, key, pairs, places)
+    configs = [one for one in parts if finest_dimension(one.key) == "config" and one.key.config in ours]
     strata = [inner for one in configs for inner in one.strata]
-    return _number(place, mean_of([one.values for one in configs]), pairs, strata)
+    return _number(key, mean_of([one.values for one in configs]), pairs, strata)
 
 
 def _config(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pairs: Resampled) -> Iterator[ResampledAccuracy]:
     """Yield a config's own number and its sections."""
     places = counted_leaves(benchmark, leaves, [config])
-    group = "excluded" if config in benchmark.outside_overall else "config"
-    own = Place(group, "accuracy", config)
+    own = MetricKey("accuracy", config)
     if not benchmark.sections or config in benchmark.excluded_configs:
         yield _pooled_number(benchmark, leaves, own, pairs, places)
         return
@@ -197,7 +201,7 @@ def _config(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pairs: Re
     yield _number(own, mean_of(list(sections.values())), pairs, separate_strata(places))
     for name, values in sections.items():
         inner = [place for place in places if leaves[place][1] in benchmark.sections[name]]
-        yield _number(Place("section", "accuracy", config, name), values, pairs, separate_strata(inner))
+        yield _number(MetricKey("accuracy", config, section=name), values, pairs, separate_strata(inner))
 
 
 def section_values(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pairs: Resampled) -> dict[str, Array]:
@@ -218,12 +222,12 @@ def _by_category(leaves: Sequence[Leaf], counts: Drawn, ours: Sequence[str]) -> 
         places = leaf_indices(leaves, [config])
         for (metric, values), source in zip(means.items(), (pairs, exact), strict=True):
             mean = rankings.category_mean(source.won[:, places], source.counts[:, places])
-            values.append(_number(Place("config", metric, config), mean, source, separate_strata(places)))
+            values.append(_number(MetricKey(metric, config), mean, source, separate_strata(places)))
     accuracy, matched = ([one.values for one in values] for values in means.values())
     every = separate_strata(leaf_indices(leaves, ours))
-    yield _number(Place("overall", "overall"), rankings.overall(accuracy, matched), exact, every)
-    yield _number(Place("overall", "accuracy"), mean_of(accuracy), pairs, every, exact)
-    yield _number(Place("overall", "exact_match"), mean_of(matched), exact, every)
+    yield _number(MetricKey("overall"), rankings.overall(accuracy, matched), exact, every)
+    yield _number(MetricKey("accuracy"), mean_of(accuracy), pairs, every, exact)
+    yield _number(MetricKey("exact_match"), mean_of(matched), exact, every)
     for one in zip(*means.values(), strict=True):
         yield from one
 
@@ -234,19 +238,20 @@ def _pooled(
     """Yield accuracy, and exact match of rankings by category, over all decisions of each part."""
     section = benchmark.section_of
     kind = "category" if benchmark.by_category else "subset"
-    parts = [(Place("pooled", "accuracy"), leaf_indices(leaves, ours))]
+    parts = [(MetricKey("pooled_accuracy"), leaf_indices(leaves, ours))]
     for config in configs:
         own = leaf_indices(leaves, [config])
-        parts.append((Place("pooled", "accuracy", config), own))
+        parts.append((MetricKey("pooled_accuracy", config), own))
         for leaf in own:
             subset = leaves[leaf][1]
             if subset is not None:
                 inner = None if config in benchmark.excluded_configs else section.get(subset)
-                parts.append((Place(kind, "accuracy", config, inner, subset), [leaf]))
-    for place, inside in parts:
-        yield _pooled_number(benchmark, leaves, place, counts["decisions"], inside)
-        if benchmark.by_category and place.config not in benchmark.outside_overall:
-            yield _pooled_number(benchmark, leaves, place._replace(metric="exact_match"), counts["exact"], inside)
+                parts.append((MetricKey("accuracy", config, section=inner).by(kind, subset), [leaf]))
+    for key, inside in parts:
+        yield _pooled_number(benchmark, leaves, key, counts["decisions"], inside)
+        if benchmark.by_category and key.config not in benchmark.outside_overall:
+            exact = key._replace(metric=key.metric.replace("accuracy", "exact_match"))
+            yield _pooled_number(benchmark, leaves, exact, counts["exact"], inside)
 
 
 def pooled(benchmark: Benchmark, leaves: Sequence[Leaf], source: Resampled, places: Sequence[int]) -> Array:
@@ -267,18 +272,18 @@ def pooled_strata(benchmark: Benchmark, places: Sequence[int]) -> Strata:
 
 
 def _pooled_number(
-    benchmark: Benchmark, leaves: Sequence[Leaf], place: Place, source: Resampled, places: Sequence[int]
+    benchmark: Benchmark, leaves: Sequence[Leaf], key: MetricKey, source: Resampled, places: Sequence[int]
 ) -> ResampledAccuracy:
     values = pooled(benchmark, leaves, source, places)
-    return _number(place, values, source, pooled_strata(benchmark, places))
+    return _number(key, values, source, pooled_strata(benchmark, places))
 
 
 def _number(
-    place: Place, values: Array, source: Resampled, strata: Strata, clustered: Resampled | None = None
+    key: MetricKey, values: Array, source: Resampled, strata: Strata, clustered: Resampled | None = None
 ) -> ResampledAccuracy:
     """`clustered`: source of the number of clusters, if not `source`."""
     places = [leaf for leaves in strata for leaf in leaves]
-    return ResampledAccuracy(place, values, strata, source.decisions(places), (clustered or source).clusters(places))
+    return ResampledAccuracy(key, values, strata, source.decisions(places), (clustered or source).clusters(places))
 
 
 def separate_strata(places: Iterable[int]) -> list[list[int]]:
@@ -319,7 +324,7 @@ def of_overall(benchmark: Benchmark, decisions: pl.DataFrame) -> pl.DataFrame:
 
 
 class Part(NamedTuple):
-    """The decisions at a place.
+    """Decisions of a part of a benchmark.
 
     Attributes:
         decisions: The decisions, with the number of their item.
@@ -330,13 +335,13 @@ class Part(NamedTuple):
     valid: pl.DataFrame | None
 
 
-def parts_of(benchmark: Benchmark, decisions: pl.DataFrame) -> dict[tuple[str | None, str | None], Part]:
+def parts_of(decided: Decided) -> dict[tuple[str | None, str | None], Part]:
     """Split decisions by config and subset for `outcome_counts`; (None, None) has those behind the overall number."""
-    counted = decisions.select(
+    benchmark = decided.benchmark
+    counted = decided.decisions.select(
         "config", "subset", "outcome", "margin", "truncated", item=pl.struct("config", "id").rank("dense")
     )
-    by_item = benchmark.credits_items
-    valid = valid_credits(benchmark, decisions).select("config", "subset", "credit") if by_item else None
+    valid = None if decided.valid_credits is None else decided.valid_credits.select("config", "subset", "credit")
     credited = {} if valid is None else _split(benchmark, valid)
     none = None if valid is None else valid.clear()
     return {place: Part(part, credited.get(place, none)) for place, part in _split(benchmark, counted).items()}
@@ -352,7 +357,7 @@ def _split(benchmark: Benchmark, rows: pl.DataFrame) -> dict[tuple[str | None, s
     return parts
 
 
-def outcome_counts(part: Part, place: Place) -> Numbers:
+def outcome_counts(part: Part, key: MetricKey) -> Numbers:
     """Yield the counts of a part from `parts_of`: outcomes, items and truncated items, and the mean margin.
 
     Outcomes count decisions, that is pairs, also if the benchmark gives credit. The accuracy without invalid scores is
@@ -360,15 +365,15 @@ def outcome_counts(part: Part, place: Place) -> Numbers:
     """
     own = part.decisions
     outcomes: Mapping[str, int] = dict(own["outcome"].value_counts().iter_rows())
-    yield place._replace(metric="accuracy_of_valid"), _accuracy_of_valid(outcomes, part.valid)
+    yield key._replace(metric="accuracy_of_valid"), _accuracy_of_valid(outcomes, part.valid)
     margins = own["margin"].drop_nulls()
     mean = margins.mean()
-    yield place._replace(metric="mean_margin"), Estimate(None if mean is None else float(mean), n=len(margins))  # type: ignore[arg-type]
+    yield key._replace(metric="mean_margin"), Estimate(None if mean is None else float(mean), n=len(margins))  # type: ignore[arg-type]
     counts = {"items": own["item"].n_unique()}
-    counts |= {PLURALS.get(outcome, outcome): outcomes.get(outcome, 0) for outcome in OUTCOMES}
+    counts |= {metric: outcomes.get(outcome, 0) for outcome, metric in zip(OUTCOMES, OUTCOME_COUNTS, strict=True)}
     truncated = own["item"].filter(own["truncated"]).n_unique()
     for metric, value in (counts | {"truncated": truncated}).items():
-        yield place._replace(metric=metric), Estimate(float(value))
+        yield key._replace(metric=metric), Estimate(float(value))
 
 
 def _accuracy_of_valid(outcomes: Mapping[str, int], valid: pl.DataFrame | None) -> Estimate:
@@ -377,3 +382,76 @@ def _accuracy_of_valid(outcomes: Mapping[str, int], valid: pl.DataFrame | None) 
         return Estimate(None if mean is None else float(mean), n=valid.height)  # type: ignore[arg-type]
     n = sum(outcomes.get(outcome, 0) for outcome in COUNTED if outcome != "invalid")
     return Estimate(outcomes.get("win", 0) / n if n else None, n=n)
+
+
+_POOLED = ("", "config", "config category", "config subset", "config section subset")
+_COUNTS = {
+    "items": "Items.",
+    "wins": "Decisions that are right.",
+    "losses": "Decisions that are wrong.",
+    "ties": "Decisions with equal scores, or with a verdict that changed with the order.",
+    "invalid": "Decisions without a finite score or a readable verdict.",
+    "dropped": "Decisions on items that are too long.",
+    "equal": "Pairs that the benchmark ranks equally.",
+    "truncated": "Items that were truncated.",
+}
+_OF_METHODS = ("set method condition", "config set method condition", "set method condition measure bin")
+METRICS = (
+    Metric(
+        "overall",
+        "overall",
+        "share",
+        "The overall number, by the benchmark's rule.",
+        compute=accuracy_numbers,
+    ),
+    Metric(
+        "accuracy",
+        "accuracy",
+        "share",
+        "Share of right decisions, or mean credit of items; of configs and sections as it enters the overall number.",
+        (*_POOLED, "config section", "section", "resource", "joshi_class", "family", "script", "task", *_OF_METHODS),
+        part_of_overall=True,
+        compute=accuracy_numbers,
+        in_tables=True,
+    ),
+    Metric(
+        "exact_match",
+        "exact match",
+        "share",
+        "Share of prompts whose pairs are all right; of configs the mean over categories.",
+        ("", "config", "config category"),
+        part_of_overall=True,
+        compute=accuracy_numbers,
+        in_tables=True,
+    ),
+    Metric(
+        "pooled_accuracy",
+        "pooled accuracy",
+        "share",
+        "Accuracy over all decisions, without the weights of the overall number.",
+        ("", "config"),
+        compute=accuracy_numbers,
+    ),
+    Metric(
+        "pooled_exact_match",
+        "pooled exact match",
+        "share",
+        "Exact match over all prompts, without the weights of the overall number.",
+        ("", "config"),
+        compute=accuracy_numbers,
+    ),
+    Metric(
+        "accuracy_of_valid",
+        "accuracy of valid",
+        "share",
+        "Accuracy without invalid decisions; of items with a credit, of those without an invalid decision.",
+        _POOLED,
+        compute=accuracy_numbers,
+    ),
+    Metric("mean_margin", "mean margin", "number", "Mean margin of scores.", _POOLED, compute=accuracy_numbers),
+    Metric("items_counted", "items", "count", "Items behind the overall number.", compute=accuracy_numbers),
+    *(
+        Metric(name, name, "count", text, (*_POOLED, "task"), compute=accuracy_numbers)
+        for name, text in _COUNTS.items()
+    ),
+)

@@ -8,7 +8,8 @@ from pluralbench_measures.intervals import perturb
 from pluralbench_rewards import ModelRecord
 
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench.results.metrics_frame import Numbers, Place
+from pluralbench.metrics.decided import Decided
+from pluralbench.metrics.metric import Metric, MetricKey, Numbers
 
 LOG_ODDS = {"classifier", "implicit", "personal"}
 """Kinds of reward models whose score differences are log-odds of a preference, by the Bradley-Terry model."""
@@ -19,14 +20,14 @@ def scores_log_odds(model: ModelRecord) -> bool:
     return model.kind in LOG_ODDS and not (model.label or "").startswith("softmax")
 
 
-def calibration_numbers(benchmark: Benchmark, decisions: pl.DataFrame) -> Numbers:
+def calibration_numbers(decided: Decided) -> Numbers:
     """Yield the calibration of all scored pairs and of each config, for benchmarks of rankings by category.
 
-    `ece` is the expected calibration error. Each nonempty bin has the mean `difference` of scores, the `probability`
-    that it corresponds to, and the `accuracy`. The largest difference is in the last bin; the legacy rules drop it.
+    Only nonempty bins have numbers. The largest difference is in the last bin; the legacy rules drop it.
     Intervals keep the bins of the data fixed.
     """
-    ours = decisions.filter(~pl.col("config").is_in(sorted(benchmark.outside_overall)))
+    benchmark = decided.benchmark
+    ours = decided.decisions.filter(~pl.col("config").is_in(sorted(benchmark.outside_overall)))
     if not benchmark.by_category or ours["margin"].null_count() == ours.height:
         return
     yield from _calibration(benchmark, ours, None)
@@ -38,9 +39,9 @@ def _calibration(benchmark: Benchmark, decisions: pl.DataFrame, config: str | No
     scored = decisions.filter(pl.col("margin").is_not_null())
     bins = bins_of(scored["margin"].abs().to_numpy(), legacy=not benchmark.ties_break_exact_match)
     scored, bins = scored.filter(bins >= 0), bins[bins >= 0]
-    place = Place("pooled", "ece", config)
+    ece = MetricKey("ece", config)
     if not len(bins):
-        yield place, Estimate(None, n=0)
+        yield ece, Estimate(None, n=0)
         return
     cluster = scored["cluster"].rank("dense").cast(pl.Int64).to_numpy() - 1
     shape = int(cluster.max()) + 1, BINS
@@ -49,11 +50,41 @@ def _calibration(benchmark: Benchmark, decisions: pl.DataFrame, config: str | No
     perturbed = perturb(*(sums_of(bins, cluster, values, shape=shape) for values in (won, margins)))
     pairs, differences = perturbed.sources[0], perturbed.sources[1].won
     errors = calibration_error(pairs.won, pairs.counts, differences)
-    yield place, perturbed.estimate(errors, [range(BINS)], len(bins), shape[0], within=(0.0, 1.0))
+    yield ece, perturbed.estimate(errors, [range(BINS)], len(bins), shape[0], within=(0.0, 1.0))
     for number in np.unique(bins).tolist():
         n, clusters = pairs.decisions([number]), pairs.clusters([number])
         mean = float(differences[0, number] / pairs.counts[0, number])
-        name = Place("bin", "accuracy", config, subset=str(number + 1))
-        yield name, perturbed.share(pairs.pooled([number]), [[number]], n, clusters)
-        yield name._replace(metric="difference"), Estimate(mean, n=n)
-        yield name._replace(metric="probability"), Estimate(float(1 / (1 + np.exp(-mean))), n=n)
+        key = MetricKey("bin_accuracy", config, bin=number + 1)
+        yield key, perturbed.share(pairs.pooled([number]), [[number]], n, clusters)
+        yield key._replace(metric="bin_difference"), Estimate(mean, n=n)
+        yield key._replace(metric="bin_probability"), Estimate(float(1 / (1 + np.exp(-mean))), n=n)
+
+
+_BINS = ("bin", "config bin")
+METRICS = (
+    Metric(
+        "ece",
+        "calibration error",
+        "number",
+        "Expected calibration error: distance of accuracy and sigmoid of score differences, averaged over five bins.",
+        ("", "config"),
+        compute=calibration_numbers,
+    ),
+    Metric("bin_accuracy", "accuracy", "share", "Accuracy of a calibration bin.", _BINS, compute=calibration_numbers),
+    Metric(
+        "bin_difference",
+        "difference",
+        "number",
+        "Mean difference of scores in a bin of calibration.",
+        _BINS,
+        compute=calibration_numbers,
+    ),
+    Metric(
+        "bin_probability",
+        "probability",
+        "share",
+        "Sigmoid of the mean difference of a bin of calibration.",
+        _BINS,
+        compute=calibration_numbers,
+    ),
+)

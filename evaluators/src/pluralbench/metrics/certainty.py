@@ -15,9 +15,9 @@ from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, sum
 from pluralbench_measures.intervals import EFFECTIVE, STUDENT, Perturbed, perturb
 
 from pluralbench.data.verdict_tables import GROUP, TIE
-from pluralbench.results.metrics_frame import Numbers, Place
+from pluralbench.metrics.decided import THRESHOLD, Decided
+from pluralbench.metrics.metric import Metric, MetricKey, Numbers, Unit
 
-THRESHOLD = 80
 DECILES = 10
 WITHOUT = "none"
 ORDER = ("all", "key", "least", WITHOUT)  # sets of persona variables; other sets come before the last
@@ -304,8 +304,14 @@ def _deciles(perturbed: Perturbed, certainty: Array, rated: Mask) -> list[dict[s
     return deciles
 
 
-def verdict_numbers(metrics: Mapping[str, Any]) -> Numbers:
-    """Yield the values of `verdict_metrics` as numbers of a run, by task."""
+def verdict_numbers(decided: Decided) -> Numbers:
+    """Yield the values of `verdict_metrics` as numbers of a run, by task; nothing without verdicts."""
+    if decided.verdicts is not None:
+        for metrics in all_verdict_metrics(decided.verdicts, threshold=decided.threshold):
+            yield from _of_task(metrics)
+
+
+def _of_task(metrics: Mapping[str, Any]) -> Numbers:
     task = metrics["task"]
     rated = metrics["high"]["total"] + metrics["low"]["total"]
     above = {f"above_{name}": value for name, value in metrics["above"].items()}
@@ -327,16 +333,52 @@ def verdict_numbers(metrics: Mapping[str, Any]) -> Numbers:
         low, high = every[f"{name}_interval"] or (None, None)
         clusters = metrics["clusters"] if name == "accuracy" else None
         method = None if low is None else STUDENT if name in NO_SHARES else EFFECTIVE
-        yield Place("task", name, task), Estimate(every[name], low, high, n, clusters, method)
+        yield MetricKey(name, task=task), Estimate(every[name], low, high, n, clusters, method)
     for name in ("correct", "invalid", "without_certainty", "unusable_certainty"):
-        yield Place("task", name, task), Estimate(float(metrics[name]))
-    yield Place("task", "chance", task), Estimate(metrics["chance"])
+        yield MetricKey(name, task=task), Estimate(float(metrics[name]))
+    yield MetricKey("chance", task=task), Estimate(metrics["chance"])
     for decile in metrics["deciles"]:
         low, high = decile["accuracy_interval"] or (None, None)
-        place = Place("decile", "accuracy", task, subset=str(decile["from"]))
-        yield place, Estimate(decile["accuracy"], low, high, decile["n"], method=None if low is None else EFFECTIVE)
-        yield place._replace(metric="certainty"), Estimate(decile["certainty"], n=decile["n"])
+        key = MetricKey("accuracy_by_certainty", task=task, decile=decile["from"])
+        yield key, Estimate(decile["accuracy"], low, high, decile["n"], method=None if low is None else EFFECTIVE)
+        yield key._replace(metric="mean_certainty"), Estimate(decile["certainty"], n=decile["n"])
     for one in metrics["by_certainty"]:
-        place = Place("certainty", "accuracy", task, subset=f"{one['certainty']:g}")
-        yield place, Estimate(one["correct"] / one["n"], n=one["n"])
-        yield place._replace(metric="certainty"), Estimate(one["certainty"], n=one["n"])
+        key = MetricKey("accuracy_by_certainty", task=task, certainty=one["certainty"])
+        yield key, Estimate(one["correct"] / one["n"], n=one["n"])
+        yield key._replace(metric="mean_certainty"), Estimate(one["certainty"], n=one["n"])
+
+
+_DEFINITIONS: tuple[tuple[str, Unit, str], ...] = (
+    ("parsed_accuracy", "share", "Share of right verdicts among the valid ones."),
+    ("high_accuracy", "share", "Accuracy of the verdicts with a certainty of at least the threshold."),
+    ("low_accuracy", "share", "Accuracy of the verdicts with a certainty below the threshold."),
+    ("coverage", "share", "Share of verdicts with a certainty of at least the threshold."),
+    ("above_high_accuracy", "share", "Accuracy of the verdicts with a certainty above the threshold."),
+    ("above_low_accuracy", "share", "Accuracy of the verdicts with a certainty of at most the threshold."),
+    ("above_coverage", "share", "Share of verdicts with a certainty above the threshold."),
+    ("calibration_error", "share", "Distance of accuracy and mean certainty, averaged over deciles of certainty."),
+    ("risk_coverage_area", "share", "Area under the risk-coverage curve."),
+    ("share_of_a", "share", "Share of A among the valid verdicts."),
+    ("correct", "count", "Right verdicts."),
+    ("without_certainty", "count", "Valid verdicts without a certainty."),
+    ("unusable_certainty", "count", "Verdicts with a certainty that is off the scale."),
+    ("chance", "share", "Share of right verdicts by chance."),
+)
+_BY_CERTAINTY = ("task decile", "task certainty")
+METRICS = (
+    *(
+        Metric(name, name.replace("_", " "), unit, text, ("task",), compute=verdict_numbers)
+        for name, unit, text in _DEFINITIONS
+    ),
+    Metric(
+        "accuracy_by_certainty",
+        "accuracy",
+        "share",
+        "Accuracy of the verdicts in a decile of certainty, or with one certainty.",
+        _BY_CERTAINTY,
+        compute=verdict_numbers,
+    ),
+    Metric(
+        "mean_certainty", "certainty", "number", "Mean certainty of the same.", _BY_CERTAINTY, compute=verdict_numbers
+    ),
+)

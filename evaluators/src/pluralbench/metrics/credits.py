@@ -71,11 +71,6 @@ def item_credits(benchmark: Benchmark, decisions: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(parts)
 
 
-def valid_credits(benchmark: Benchmark, decisions: pl.DataFrame) -> pl.DataFrame:
-    """Return the credits of the items without an invalid decision, in the form of `item_credits`."""
-    return item_credits(benchmark, decisions.filter((pl.col("outcome") != "invalid").all().over("config", "id")))
-
-
 def chance_credits(benchmark: Benchmark, decisions: pl.DataFrame) -> pl.DataFrame:
     """Return the expected credits of distinct random scores, in the form of `item_credits`.
 

@@ -15,10 +15,8 @@ from pluralbench_schemas import LANGUAGES
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.metrics.accuracy import (
-    Leaf,
     counted_leaves,
     leaf_indices,
-    leaves_of,
     pooled,
     pooled_strata,
     section_values,
@@ -26,7 +24,8 @@ from pluralbench.metrics.accuracy import (
     sums_by_leaf,
 )
 from pluralbench.metrics.credits import COUNTED
-from pluralbench.results.metrics_frame import Numbers, Place
+from pluralbench.metrics.decided import Decided, Leaf
+from pluralbench.metrics.metric import Metric, MetricKey, Numbers
 
 READ = (
     "config",
@@ -38,52 +37,54 @@ READ = (
 LABELS = ("win", "loss", "tie")
 # One language in two scripts; the paper averages them before it takes the variance.
 CHINESE = ("zho_Hans", "zho_Hant")
-KINDS = {"resource": "resource", "class": "joshi", "family": "family", "script": "script"}
-"""Kinds of languages, and the field of `Language` that defines them."""
+KINDS = {"resource": "resource", "joshi_class": "joshi", "family": "family", "script": "script"}
+"""Dimensions that are kinds of languages, and the field of `Language` that defines them."""
 ARE_LABELS = pl.col("outcome").is_in(LABELS) & pl.col("outcome_english").is_in(LABELS)
 
 
-def language_numbers(benchmark: Benchmark, decisions: pl.DataFrame) -> Numbers:
+def language_numbers(decided: Decided) -> Numbers:
     """Yield drops and label consistency for benchmarks whose configs are languages; none without English.
 
     Each language has `drop`, overall and by section: the paired difference of accuracies on the ids that it shares with
     English. It also has `kappa`, and `kappa_left_out`, the number of ids without a label in one of the two languages.
     Over languages: the means of both, and `kappa_sd`.
     """
+    benchmark = decided.benchmark
     if benchmark.reference is None:
         return
-    decisions = decisions.select(READ)
+    decisions = decided.decisions.select(READ)
     original = decisions.filter(config=benchmark.reference.config)
     if original.height:
         codes, counted = _languages(benchmark, decisions)
         # A drop is computed on shared ids, so English is needed once for each language.
         shared = (_shared(counted.filter(config=code), original) for code in codes)
-        yield from _drops(benchmark, codes, leaves_of(counted), shared)
+        yield from _drops(benchmark, codes, Decided(benchmark, counted).leaves, shared)
         yield from _consistency({code: decisions.filter(config=code) for code in codes}, original)
 
 
-def language_accuracies(benchmark: Benchmark, decisions: pl.DataFrame) -> Numbers:
+def language_accuracies(decided: Decided) -> Numbers:
     """Yield the mean of each section over languages, and means by resource level, Joshi's class, family and script.
 
     The first number is the variance (with n - 1) of the languages' accuracies in percent; the two Chinese scripts are
     averaged first.
     """
+    benchmark = decided.benchmark
     if benchmark.reference is None:
         return
-    codes, counted = _languages(benchmark, decisions.select(READ))
-    leaves = leaves_of(counted)
+    codes, counted = _languages(benchmark, decided.decisions.select(READ))
+    leaves = Decided(benchmark, counted).leaves
     perturbed = perturb(_sums(counted, leaves, counted))
     languages = perturbed.sources[0]
     sections = {code: section_values(benchmark, code, leaves, languages) for code in codes}
     values = {code: _language_accuracy(benchmark, code, own, leaves, languages) for code, own in sections.items()}
-    yield Place("overall", "variance"), Estimate(_variance(values), n=len(codes))
+    yield MetricKey("variance"), Estimate(_variance(values), n=len(codes))
     for name, weights in benchmark.sections.items():
         mean = mean_of([sections[code][name] for code in codes])
         inside = [at for at in counted_leaves(benchmark, leaves, codes) if leaves[at][1] in weights]
         n, clusters = languages.decisions(inside), languages.clusters(inside)
         strata, stratified = separate_strata(inside), bool(benchmark.strata)
         estimate = perturbed.share(mean, strata, n, clusters, stratified=stratified)
-        yield Place("section", "accuracy", section=name), estimate
+        yield MetricKey("accuracy", section=name), estimate
     yield from _kinds(benchmark, values, leaves, perturbed)
 
 
@@ -159,19 +160,19 @@ def _drops(
         for name in names:
             drop = sides[0][name] - sides[1][name]
             drops[name].append(drop)
-            place = Place("config" if name is None else "section", "drop", code, name)
+            key = MetricKey("drop", code, section=name)
             inside = [at for at in places if name is None or leaves[at][1] in benchmark.sections[name]]
             strata = _strata(benchmark, leaves, [code]) if name is None else separate_strata(inside)
-            yield place, perturbed.difference(drop, strata, ours.decisions(inside), ours.clusters(inside))
+            yield key, perturbed.difference(drop, strata, ours.decisions(inside), ours.clusters(inside))
     for name, values in drops.items():
-        place = Place("overall" if name is None else "section", "drop", section=name)
+        key = MetricKey("drop", section=name)
         inside = [
             at
             for at in counted_leaves(benchmark, leaves, codes)
             if name is None or leaves[at][1] in benchmark.sections[name]
         ]
         strata = _strata(benchmark, leaves, codes) if name is None else separate_strata(inside)
-        yield place, perturbed.difference(mean_of(values), strata, len(codes), ours.clusters(inside))
+        yield key, perturbed.difference(mean_of(values), strata, len(codes), ours.clusters(inside))
 
 
 def _consistency(languages: Mapping[str, pl.DataFrame], original: pl.DataFrame) -> Numbers:
@@ -184,14 +185,14 @@ def _consistency(languages: Mapping[str, pl.DataFrame], original: pl.DataFrame) 
         both = _join_english(decisions.select("id", "outcome", "cluster"), original)
         valid = both.filter(ARE_LABELS)
         kappa = cohens_kappa(*(valid[name].to_list() for name in ("outcome", "outcome_english", "cluster")))
-        yield Place("config", "kappa", code), kappa
-        yield Place("config", "kappa_left_out", code), Estimate(float(both.height - valid.height))
+        yield MetricKey("kappa", code), kappa
+        yield MetricKey("kappa_left_out", code), Estimate(float(both.height - valid.height))
         if kappa.value is not None:
             kappas.append(kappa.value)
     if kappas:
-        yield Place("overall", "kappa"), Estimate(float(np.mean(kappas)), n=len(kappas))
+        yield MetricKey("kappa"), Estimate(float(np.mean(kappas)), n=len(kappas))
         deviation = float(np.std(kappas, ddof=1)) if len(kappas) > 1 else None
-        yield Place("overall", "kappa_sd"), Estimate(deviation, n=len(kappas))
+        yield MetricKey("kappa_sd"), Estimate(deviation, n=len(kappas))
 
 
 def _variance(values: Mapping[str, Array]) -> float | None:
@@ -216,5 +217,47 @@ def _kinds(benchmark: Benchmark, values: Mapping[str, Array], leaves: list[Leaf]
             n, clusters = perturbed.sources[0].decisions(places), perturbed.sources[0].clusters(places)
             strata, stratified = _strata(benchmark, leaves, codes), bool(benchmark.strata)
             estimate = perturbed.share(mean, strata, n, clusters, stratified=stratified)
-            yield Place(kind, "accuracy", subset=name), estimate
-            yield Place(kind, "languages", subset=name), Estimate(float(len(codes)))
+            key = MetricKey("accuracy").by(kind, name)
+            yield key, estimate
+            yield key._replace(metric="languages"), Estimate(float(len(codes)))
+
+
+METRICS = (
+    Metric(
+        "drop",
+        "against English",
+        "difference",
+        "Accuracy minus that of the same items in English.",
+        ("", "config", "config section", "section"),
+        compute=language_numbers,
+        in_tables=True,
+        note="Against English: accuracy minus that of the same items in English, in points. Kappa: agreement of the "
+        "labels with those in English.",
+    ),
+    Metric(
+        "kappa",
+        "kappa",
+        "correlation",
+        "Cohen's kappa of the labels in a language and in English; over languages the mean.",
+        ("", "config"),
+        compute=language_numbers,
+        in_tables=True,
+    ),
+    Metric("kappa_sd", "sd of kappa", "number", "Standard deviation of kappa by language.", compute=language_numbers),
+    Metric(
+        "kappa_left_out",
+        "left out of kappa",
+        "count",
+        "Ids without a label in one of the two languages.",
+        ("config",),
+        compute=language_numbers,
+    ),
+    Metric(
+        "variance",
+        "variance (points²)",
+        "points squared",
+        "Variance of the languages' accuracies in percent; the two Chinese scripts count once.",
+        compute=language_accuracies,
+    ),
+    Metric("languages", "languages", "count", "Languages of a kind.", tuple(KINDS), compute=language_accuracies),
+)

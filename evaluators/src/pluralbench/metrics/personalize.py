@@ -17,7 +17,7 @@ from pluralbench_measures.intervals import Strata, perturb
 from pluralbench_measures.paired import holm, interval_p_value
 
 from pluralbench.metrics.accuracy import separate_strata
-from pluralbench.results.metrics_frame import Numbers, Place
+from pluralbench.metrics.metric import Metric, MetricKey, Numbers
 
 COMPARED = (("without", "with"), ("posts", "with"), ("shuffled", "with"))
 """Pairs of conditions; the gain is the second minus the first."""
@@ -37,7 +37,7 @@ class _Part(NamedTuple):
 
 
 def method_numbers(items: pl.DataFrame, by_config: Mapping[str, bool]) -> Numbers:
-    """Yield all numbers of a personalize run; see `pluralbench.results.metrics_frame`.
+    """Yield all numbers of a personalize run.
 
     Args:
         items: Decisions with the columns `PERSONALIZE_ITEMS`.
@@ -50,28 +50,30 @@ def method_numbers(items: pl.DataFrame, by_config: Mapping[str, bool]) -> Number
         for config in configs if len(configs) > 1 else []:
             yield from _set_numbers(own.filter(pl.col("config") == config), name, config, by_config=mean)
         for measure in MEASURES:
-            yield from _by_measure(own, f"{name} by {measure}", measure)
+            yield from _by_measure(own, name, measure)
 
 
-def _set_numbers(items: pl.DataFrame, group: str, config: str | None, *, by_config: bool) -> Numbers:
+def _set_numbers(items: pl.DataFrame, name: str, config: str | None, *, by_config: bool) -> Numbers:
     """Yield accuracies, their standard deviation over seeds, gains, and p-values of the gains."""
     parts = {key: _part(rows, by_config=by_config) for key, rows in _by_condition(items).items()}
     seeds = items.partition_by("method", "condition", "seed", as_dict=True)
     for (method, condition), part in parts.items():
-        yield Place(group, "accuracy", config, method, condition), _accuracy(part)
+        key = MetricKey("accuracy", config, set=name, method=method, condition=condition)
+        yield key, _accuracy(part)
         own = [rows for key, rows in seeds.items() if key[:2] == (method, condition)]
-        yield Place(group, "seeds_sd", config, method, condition), _over_seeds(own, by_config=by_config)
+        yield key._replace(metric="seeds_sd"), _over_seeds(own, by_config=by_config)
     methods = list(dict.fromkeys(method for method, _ in parts))
     for first, second in COMPARED:
         compared = [name for name in methods if (name, first) in parts and (name, second) in parts]
         gains = [_gain(parts[method, first], parts[method, second]) for method in compared]
         for method, gain in zip(compared, gains, strict=True):
-            yield Place(group, "gain", config, method, f"{second}-{first}"), gain
+            yield MetricKey("gain", config, set=name, method=method, condition=f"{second}-{first}"), gain
         # Only whole sets are tested, to keep the number of tests small.
         tests = [interval_p_value(gain) for gain in gains if config is None]
         for metric, values in (("p_value", tests), ("p_holm", holm(tests) if len(tests) > 1 else tests)):
             for method, p in zip(compared if tests else [], values, strict=True):
-                yield Place(group, metric, None, method, f"{second}-{first}"), Estimate(p)
+                key = MetricKey(metric, set=name, method=method, condition=f"{second}-{first}")
+                yield key, Estimate(p)
 
 
 def _by_condition(items: pl.DataFrame) -> dict[tuple[str, str], pl.DataFrame]:
@@ -115,22 +117,23 @@ def _over_seeds(seeds: Sequence[pl.DataFrame], *, by_config: bool) -> Estimate:
     return Estimate(float(accuracies.std(ddof=1)) if len(accuracies) > 1 else None, n=len(accuracies))
 
 
-def _by_measure(items: pl.DataFrame, group: str, measure: str) -> Numbers:
+def _by_measure(items: pl.DataFrame, name: str, measure: str) -> Numbers:
     """Yield accuracies and gains by quantiles of a measure of the user context, over decisions that have it."""
     parts = _by_condition(items.filter(pl.col(measure).is_not_null()))
     for method in dict.fromkeys(method for method, _ in parts):
         own = {condition: rows for (name, condition), rows in parts.items() if name == method}
         values = next(iter(own.values()))[measure].cast(pl.Float64).to_numpy()
         for place, inside in enumerate(_bins(values), start=1):
+            key = MetricKey("accuracy", set=name, method=method, measure=measure, bin=place)
             for metric, value in (("least", values[inside].min()), ("most", values[inside].max())):
-                yield Place(group, metric, None, method, str(place)), Estimate(float(value), n=int(inside.sum()))
+                yield key._replace(metric=metric), Estimate(float(value), n=int(inside.sum()))
             binned = {name: _part(rows.filter(pl.Series(inside)), by_config=False) for name, rows in own.items()}
             for condition, part in binned.items():
-                yield Place(group, "accuracy", None, method, f"{condition} {place}"), _accuracy(part)
+                yield key._replace(condition=condition), _accuracy(part)
             for first, second in COMPARED:
                 if {first, second} <= own.keys():
                     gain = _gain(binned[first], binned[second])
-                    yield Place(group, "gain", None, method, f"{second}-{first} {place}"), gain
+                    yield key._replace(metric="gain", condition=f"{second}-{first}"), gain
 
 
 def _bins(values: Array) -> list[NDArray[np.bool_]]:
@@ -139,3 +142,15 @@ def _bins(values: Array) -> list[NDArray[np.bool_]]:
     edges = np.unique(np.quantile(values, np.linspace(0, 1, number + 1)[1:-1], method="inverted_cdf"))
     bins = np.searchsorted(edges, values, side="left")
     return [bins == number for number in np.unique(bins)]
+
+
+_WHOLE = ("set method condition", "config set method condition")
+_BINS = ("set method condition measure bin",)
+METRICS = (
+    Metric("seeds_sd", "sd over seeds", "difference", "Standard deviation of the accuracy over seeds.", _WHOLE),
+    Metric("gain", "gain", "difference", "Accuracy under a condition minus that under another.", (*_WHOLE, *_BINS)),
+    Metric("p_value", "p", "p-value", "p-value of no gain, two-sided, from the interval.", _WHOLE[:1]),
+    Metric("p_holm", "Holm", "p-value", "The same, adjusted over methods.", _WHOLE[:1]),
+    Metric("least", "least", "number", "Smallest value of a bin of user context.", ("set method measure bin",)),
+    Metric("most", "most", "number", "Largest value of a bin of user context.", ("set method measure bin",)),
+)

@@ -1,21 +1,4 @@
-"""Position bias of a judge's verdicts.
-
-`verdicts`, `invalid_verdicts`: numbers of verdicts in all orders. `share_of_first`: share of valid verdicts for the
-first response. `asked_in_both_orders`: decisions with a valid verdict in both orders; `changed_with_the_order`: those
-of them whose verdict changed with the order.
-
-Judges of pairs also have the accuracy by position of the chosen response (`accuracy_chosen_first`,
-`accuracy_chosen_second`) and `position_bias`, the absolute difference of the two. `accuracy_over_orders` is the share
-of right verdicts in all orders, as PersonalRewardBench (SynthesizeMe) counts: a pair that is right in one of two orders
-counts one half, an invalid verdict 0. `accuracy_with_invalid_as_first` counts an invalid verdict as one for the first
-response, as the script of the paper of Personalized RewardBench does. Two shares of the pairs judged in both orders
-follow LLMBar: `accuracy_in_both_orders`, with two right verdicts, and `same_in_both_orders`, with the same response
-preferred twice; two invalid verdicts count as the same, as they do there.
-
-Judges that pick one of a list of responses have the numbers of `picks` and `invalid_picks`, the share of valid picks of
-the first response in the list (`picks_of_first`) and what that share would be by chance (`picks_of_first_by_chance`),
-and the number of `rated` items, which a pick cannot rank.
-"""
+"""Position bias of a judge's verdicts."""
 
 from dataclasses import replace
 
@@ -24,9 +7,21 @@ import polars as pl
 from pluralbench_measures.bootstrap import Estimate, sums_of
 from pluralbench_measures.intervals import perturb
 
-from pluralbench.results.metrics_frame import Numbers, Place
+from pluralbench.metrics.decided import Decided
+from pluralbench.metrics.metric import Metric, MetricKey, Numbers, Unit
 
 INVALID = "invalid"
+
+
+def position_numbers(decided: Decided) -> Numbers:
+    """Yield the position bias of a judge's verdicts; nothing for other models."""
+    for column, numbers in (
+        ("verdict_chosen_first", position_of_pairs),
+        ("choice", position_of_options),
+        ("position", position_of_picks),
+    ):
+        if column in decided.decisions.columns:
+            yield from numbers(decided.decisions)
 
 
 def position_of_pairs(decisions: pl.DataFrame) -> Numbers:
@@ -39,22 +34,22 @@ def position_of_pairs(decisions: pl.DataFrame) -> Numbers:
     first, second = decisions["verdict_chosen_first"], decisions["verdict_rejected_first"]
     yield from _orders(decisions["cluster"], first, second, changed=first == second)
     chosen_first, chosen_second = _share(first, "A"), _share(second, "B")
-    yield Place("position", "accuracy_chosen_first"), chosen_first
-    yield Place("position", "accuracy_chosen_second"), chosen_second
+    yield MetricKey("accuracy_chosen_first"), chosen_first
+    yield MetricKey("accuracy_chosen_second"), chosen_second
     won = _count(first == "A") + _count(second == "B")
     yield (
-        Place("position", "accuracy_over_orders"),
+        MetricKey("accuracy_over_orders"),
         _over(decisions["cluster"], won, _count(first.is_not_null()) + _count(second.is_not_null())),
     )
     as_first = pl.concat([first.replace(INVALID, "A") == "A", second.replace(INVALID, "A") == "B"])
-    yield Place("position", "accuracy_with_invalid_as_first"), _mean(as_first.drop_nulls())
+    yield MetricKey("accuracy_with_invalid_as_first"), _mean(as_first.drop_nulls())
     both = first.is_not_null() & second.is_not_null()
     right, same = (first == "A") & (second == "B"), (first == INVALID) & (second == INVALID)
     same |= (first != INVALID) & (second != INVALID) & (first != second)
-    yield Place("position", "accuracy_in_both_orders"), _over(decisions["cluster"], _count(both & right), _count(both))
-    yield Place("position", "same_in_both_orders"), _over(decisions["cluster"], _count(both & same), _count(both))
+    yield MetricKey("accuracy_in_both_orders"), _over(decisions["cluster"], _count(both & right), _count(both))
+    yield MetricKey("same_in_both_orders"), _over(decisions["cluster"], _count(both & same), _count(both))
     a, b = chosen_first.value, chosen_second.value
-    yield Place("position", "position_bias"), Estimate(None if a is None or b is None else abs(a - b))
+    yield MetricKey("position_bias"), Estimate(None if a is None or b is None else abs(a - b))
 
 
 def position_of_options(decisions: pl.DataFrame) -> Numbers:
@@ -80,10 +75,10 @@ def position_of_picks(decisions: pl.DataFrame) -> Numbers:
     valid = picked.filter(pl.col("position").is_not_null())
     counts = {"picks": picked.height, "invalid_picks": picked.height - valid.height}
     for metric, value in (counts | {"rated": items.height - picked.height}).items():
-        yield Place("position", metric), Estimate(float(value))
+        yield MetricKey(metric), Estimate(float(value))
     first = _count(valid["position"] == 1)
-    yield Place("position", "picks_of_first"), _over(valid["cluster"], first, first * 0 + 1)
-    yield Place("position", "picks_of_first_by_chance"), _mean(1 / valid["listed"])
+    yield MetricKey("picks_of_first"), _over(valid["cluster"], first, first * 0 + 1)
+    yield MetricKey("picks_of_first_by_chance"), _mean(1 / valid["listed"])
 
 
 def _over(cluster: pl.Series, hits: pl.Series, of: pl.Series) -> Estimate:
@@ -116,9 +111,9 @@ def _orders(cluster: pl.Series, first: pl.Series, second: pl.Series, *, changed:
         "changed_with_the_order": int((both & changed).sum()),
     }
     for metric, value in counts.items():
-        yield Place("position", metric), Estimate(float(value))
+        yield MetricKey(metric), Estimate(float(value))
     valid = _count(first != INVALID) + _count(second != INVALID)
-    yield Place("position", "share_of_first"), _over(cluster, _count(first == "A") + _count(second == "A"), valid)
+    yield MetricKey("share_of_first"), _over(cluster, _count(first == "A") + _count(second == "A"), valid)
 
 
 def _share(verdicts: pl.Series, right: str) -> Estimate:
@@ -127,3 +122,46 @@ def _share(verdicts: pl.Series, right: str) -> Estimate:
 
 def _mean(values: pl.Series) -> Estimate:
     return Estimate(float(values.sum()) / len(values) if len(values) else None, n=len(values))
+
+
+_DEFINITIONS: tuple[tuple[str, Unit, str], ...] = (
+    ("verdicts", "count", "Verdicts in all orders."),
+    ("invalid_verdicts", "count", "Verdicts that cannot be read."),
+    ("asked_in_both_orders", "count", "Decisions with a valid verdict in both orders."),
+    ("changed_with_the_order", "count", "Of these, decisions whose verdict changed with the order."),
+    ("share_of_first", "share", "Share of valid verdicts for the first response."),
+    ("accuracy_chosen_first", "share", "Share of right verdicts with the better response first."),
+    ("accuracy_chosen_second", "share", "Share of right verdicts with the better response second."),
+    ("position_bias", "difference", "Absolute difference of these two."),
+    (
+        "accuracy_over_orders",
+        "share",
+        "Share of right verdicts in all orders, as PersonalRewardBench counts: a pair that is right in one of two "
+        "orders counts one half, an invalid verdict 0.",
+    ),
+    (
+        "accuracy_with_invalid_as_first",
+        "share",
+        "Share of right verdicts if an invalid one is for the first response, as Personalized RewardBench's script.",
+    ),
+    (
+        "accuracy_with_invalid_as_half",
+        "share",
+        "Share of right verdicts if one that M-RewardBench's code cannot read is half right.",
+    ),
+    ("accuracy_in_both_orders", "share", "Share of pairs, judged in both orders, with two right verdicts (LLMBar)."),
+    (
+        "same_in_both_orders",
+        "share",
+        "Share of pairs, judged in both orders, with the same response preferred twice, or two invalid verdicts "
+        "(LLMBar).",
+    ),
+    ("picks", "count", "Lists from which a judge picked."),
+    ("invalid_picks", "count", "Lists without a readable pick."),
+    ("rated", "count", "Items that a pick cannot rank, whose responses were rated instead."),
+    ("picks_of_first", "share", "Share of valid picks of the first response in the list."),
+    ("picks_of_first_by_chance", "share", "The same for picks by chance: the mean of 1/k."),
+)
+METRICS = tuple(
+    Metric(name, name.replace("_", " "), unit, text, compute=position_numbers) for name, unit, text in _DEFINITIONS
+)

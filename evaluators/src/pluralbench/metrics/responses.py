@@ -1,15 +1,15 @@
 """Metrics of responses that are right or wrong, beside the accuracy: the benchmark's `metrics` names them.
 
-- `style-matrix` (RM-Bench): accuracy by the styles of the right and the wrong response, which are their positions: 0
+- `style_accuracy` (RM-Bench): accuracy by the styles of the right and the wrong response, which are their positions: 0
   concise, 1 detailed, 2 detailed with Markdown. `easy` are the pairs whose right response has the more elaborate style,
   `normal` those of one style, `hard` the others. Each number is the unweighted mean over sections.
-- `reciprocal-rank` (RewardMATH): mean of 1 / rank of the best right response. Wrong responses with an equal or invalid
+- `reciprocal_rank` (RewardMATH): mean of 1 / rank of the best right response. Wrong responses with an equal or invalid
   score rank above it. `accuracy_with_ties` is the share of items whose right response no wrong one beats.
-- `best-of-k` (PPE, correctness): accuracy of the highest-scored of k responses, of equal ones the first, averaged over
+- `best_of_k` (PPE, correctness): accuracy of the highest-scored of k responses, of equal ones the first, averaged over
   `PERMUTATIONS` random orders, where a wrong response with an invalid score is above all others, and a right one is
-  never right (`invalid` counts both); `max`, the mean over orders of the highest point of the curve; `loss`, the mean
-  squared distance to the curve of an oracle; and `auc`, the area under the ROC curve over all responses, with scores
-  scaled to 0 to 1 within an item (equal scores: 0.5). `max`, `loss` and `auc` have no interval.
+  never right (`invalid_responses` counts both); `max`, the mean over orders of the highest point of the curve; `loss`,
+  the mean squared distance to the curve of an oracle; and `auc`, the area under the ROC curve over all responses, with
+  scores scaled to 0 to 1 within an item (equal scores: 0.5). `max`, `loss` and `auc` have no interval.
 
 Benchmarks with the rule `ties` also have `unpaired`, the number of prompts whose twin has no score.
 """
@@ -22,40 +22,35 @@ from numpy.typing import NDArray
 from pluralbench_measures.bootstrap import Array, Estimate, mean_of
 from pluralbench_measures.intervals import perturb
 
-from pluralbench.data.benchmarks import Benchmark
 from pluralbench.metrics.accuracy import sums_by_leaf
 from pluralbench.metrics.credits import COUNTED, ITEM
+from pluralbench.metrics.decided import Decided
+from pluralbench.metrics.metric import Metric, MetricKey, Numbers
 from pluralbench.metrics.ties import unpaired
-from pluralbench.results.metrics_frame import Numbers, Place
 
 PERMUTATIONS = 100
 LEVELS = {"easy": 1, "normal": 0, "hard": -1}
 """Sign of the difference of styles, right minus wrong, by level."""
 
 
-def response_numbers(benchmark: Benchmark, decisions: pl.DataFrame, responses: pl.DataFrame | None) -> Numbers:
-    """Yield the metrics that `benchmark.metrics` names.
+def _counted(decided: Decided) -> pl.DataFrame:
+    ours = ~pl.col("config").is_in(sorted(decided.benchmark.outside_overall))
+    return decided.decisions.filter(ours, pl.col("outcome").is_in(COUNTED))
 
-    Args:
-        benchmark: Description of the benchmark.
-        decisions: Decisions as `pluralbench.data.decisions.decide` returns them.
-        responses: Rows of `items.parquet`, one per response with `rank` and `score`. Default: without best of k.
-    """
-    ours = pl.col("config").is_in(sorted(benchmark.outside_overall)).not_()
-    counted = decisions.filter(ours, pl.col("outcome").is_in(COUNTED))
-    ties = [subset for subset in counted["subset"].unique() if benchmark.credit_of(subset) == "ties"]
+
+def unpaired_numbers(decided: Decided) -> Numbers:
+    """Yield the number of prompts of Ties without a twin, for benchmarks with the rule `ties`."""
+    counted = _counted(decided)
+    ties = [subset for subset in counted["subset"].unique() if decided.benchmark.credit_of(subset) == "ties"]
     if ties:
-        yield Place("overall", "unpaired"), Estimate(float(unpaired(counted.filter(pl.col("subset").is_in(ties)))))
-    if "style-matrix" in benchmark.metrics and counted.height:
-        yield from _style_matrix(benchmark, counted)
-    if "reciprocal-rank" in benchmark.metrics and counted.height:
-        yield from _reciprocal_rank(counted)
-    if "best-of-k" in benchmark.metrics and responses is not None and "score" in responses.columns:
-        for (config,), part in responses.filter(ours).partition_by("config", as_dict=True).items():
-            yield from _best_of_k(str(config), part)
+        yield MetricKey("unpaired"), Estimate(float(unpaired(counted.filter(pl.col("subset").is_in(ties)))))
 
 
-def _style_matrix(benchmark: Benchmark, counted: pl.DataFrame) -> Numbers:
+def style_numbers(decided: Decided) -> Numbers:
+    """Yield the accuracy by the styles of the responses."""
+    benchmark, counted = decided.benchmark, _counted(decided)
+    if counted.is_empty():
+        return
     right, wrong = (counted[side].str.extract(r" (\d+)$").cast(pl.Int64) for side in ("chosen", "rejected"))
     style = pl.select(pl.format("{} against {}", right, wrong)).to_series()
     sign = (right - wrong).sign()
@@ -63,11 +58,11 @@ def _style_matrix(benchmark: Benchmark, counted: pl.DataFrame) -> Numbers:
     section = counted["subset"].replace_strict(benchmark.section_of, default=None, return_dtype=pl.String)
     rows = counted.with_columns(config=section).filter(pl.col("config").is_not_null())
     inside = section.is_not_null()
-    for group, names in (("level", level), ("style", style)):
-        yield from _means(group, rows.with_columns(subset=names.filter(inside)), list(benchmark.sections))
+    for dimension, names in (("level", level), ("style", style)):
+        yield from _means(dimension, rows.with_columns(subset=names.filter(inside)), list(benchmark.sections))
 
 
-def _means(group: str, rows: pl.DataFrame, sections: Sequence[str]) -> Numbers:
+def _means(dimension: str, rows: pl.DataFrame, sections: Sequence[str]) -> Numbers:
     """Yield the accuracy of each kind of pair in each section, and the unweighted mean over sections."""
     names = rows["subset"].unique().sort().to_list()
     leaves = [(section, name) for section in sections for name in names]
@@ -77,13 +72,20 @@ def _means(group: str, rows: pl.DataFrame, sections: Sequence[str]) -> Numbers:
         places = [place for place, leaf in enumerate(leaves) if leaf[1] == name]
         values = [source.pooled([place]) for place in places]
         size = source.decisions(places), source.clusters(places)
-        yield Place(group, "accuracy", subset=name), perturbed.share(mean_of(values), [[p] for p in places], *size)
+        key = MetricKey("style_accuracy").by(dimension, name)
+        yield key, perturbed.share(mean_of(values), [[p] for p in places], *size)
         for place, value in zip(places, values, strict=True):
-            own = Place(group, "accuracy", section=leaves[place][0], subset=name)
-            yield own, perturbed.share(value, [[place]], source.decisions([place]), source.clusters([place]))
+            yield (
+                key._replace(section=leaves[place][0]),
+                perturbed.share(value, [[place]], source.decisions([place]), source.clusters([place])),
+            )
 
 
-def _reciprocal_rank(counted: pl.DataFrame) -> Numbers:
+def rank_numbers(decided: Decided) -> Numbers:
+    """Yield the mean reciprocal rank of the right response, and the accuracy if ties are right."""
+    counted = _counted(decided)
+    if counted.is_empty():
+        return
     above = (pl.col("outcome") != "win").sum()
     beaten = pl.col("outcome").is_in(["loss", "invalid"]).any()
     right = counted.group_by(*ITEM, "chosen", maintain_order=True).agg(above=above, beaten=beaten)
@@ -91,7 +93,7 @@ def _reciprocal_rank(counted: pl.DataFrame) -> Numbers:
         reciprocal_rank=1 / (1 + pl.col("above").min()), accuracy_with_ties=(~pl.col("beaten")).any().cast(pl.Float64)
     )
     for metric in ("reciprocal_rank", "accuracy_with_ties"):
-        yield Place("overall", metric), _mean(items, items[metric])
+        yield MetricKey(metric), _mean(items, items[metric])
 
 
 def _mean(items: pl.DataFrame, values: pl.Series) -> Estimate:
@@ -99,6 +101,14 @@ def _mean(items: pl.DataFrame, values: pl.Series) -> Estimate:
     perturbed = perturb(sums_by_leaf(items.with_columns(config=pl.lit("all"), subset=None), [("all", None)], values))
     source = perturbed.sources[0]
     return perturbed.share(source.pooled([0]), [[0]], items.height, source.clusters([0]))
+
+
+def best_of_k_numbers(decided: Decided) -> Numbers:
+    """Yield the accuracy of the best of k responses of each config, and numbers of this curve."""
+    if decided.responses is not None and "score" in decided.responses.columns:
+        ours = ~pl.col("config").is_in(sorted(decided.benchmark.outside_overall))
+        for (config,), part in decided.responses.filter(ours).partition_by("config", as_dict=True).items():
+            yield from _best_of_k(str(config), part)
 
 
 def _best_of_k(config: str, responses: pl.DataFrame) -> Numbers:
@@ -116,16 +126,16 @@ def _best_of_k(config: str, responses: pl.DataFrame) -> Numbers:
     oracle = [_curve(right, right, order) for order in _orders(size)]
     mean = np.mean(curves, axis=0)
     for k in sorted({*(2**power for power in range(size.bit_length())), size}):
-        yield Place("best-of-k", "accuracy", config, subset=str(k)), _mean(items, pl.Series(mean[:, k - 1]))
+        yield MetricKey("best_of_k", config, k=k), _mean(items, pl.Series(mean[:, k - 1]))
     by_order = np.mean(curves, axis=1)  # shape (orders, k)
     numbers = {
         "max": float(by_order.max(1).mean()),
         "loss": float(((by_order - np.mean(oracle, axis=1)) ** 2).mean()),
         "auc": _auc(right, scores),
-        "invalid": float((~valid).sum()),
+        "invalid_responses": float((~valid).sum()),
     }
     for metric, value in numbers.items():
-        yield Place("best-of-k", metric, config), Estimate(value, n=items.height)
+        yield MetricKey(metric, config), Estimate(value, n=items.height)
 
 
 def _orders(size: int) -> Iterator[NDArray[np.int64]]:
@@ -154,3 +164,90 @@ def _auc(right: Array, scores: Array) -> float:
     n, m = int(positive.sum()), int((~positive).sum())
     ranks = pl.Series(scaled).rank("average").to_numpy()  # as scipy's `rankdata`, whose import takes two seconds
     return float((ranks[positive].sum() - n * (n + 1) / 2) / (n * m)) if n and m else float("nan")
+
+
+METRICS = (
+    Metric(
+        "unpaired",
+        "unpaired",
+        "count",
+        "Prompts of Ties whose twin has no score, and which have no credit therefore.",
+        compute=unpaired_numbers,
+    ),
+    Metric(
+        "style_accuracy",
+        "accuracy",
+        "share",
+        "Accuracy of the pairs of some styles; without a section, the mean over sections.",
+        ("level", "section level", "style", "section style"),
+        compute=style_numbers,
+        optional=True,
+        note="Easy, normal, hard: the style of the right response is more, equally or less elaborate than the wrong "
+        "one's.",
+    ),
+    Metric(
+        "reciprocal_rank",
+        "reciprocal rank",
+        "share",
+        "Mean of 1 / rank of the best right response, behind wrong ones with the same score.",
+        compute=rank_numbers,
+        optional=True,
+        in_tables=True,
+        note="Reciprocal rank: 1 / rank of the right response, behind wrong ones with the same score. With ties: right "
+        "unless a wrong response is above.",
+    ),
+    Metric(
+        "accuracy_with_ties",
+        "accuracy with ties",
+        "share",
+        "Share of items whose right response has no wrong one above it.",
+        compute=rank_numbers,
+        in_tables=True,
+    ),
+    Metric(
+        "best_of_k",
+        "best of k",
+        "share",
+        "Share of random sets of k responses whose highest-scored one is right.",
+        ("config k",),
+        compute=best_of_k_numbers,
+        optional=True,
+        note="Best of k: the highest-scored of k responses is right. Of this curve, max is the highest point and loss "
+        "the mean squared distance to an oracle's curve; AUC is over all responses.",
+    ),
+    Metric(
+        "max",
+        "max",
+        "share",
+        "Highest point of the curve of the best of k, averaged over orders.",
+        ("config",),
+        compute=best_of_k_numbers,
+        in_tables=True,
+    ),
+    Metric(
+        "loss",
+        "loss",
+        "number",
+        "Mean squared distance of the curve of the best of k to an oracle's.",
+        ("config",),
+        compute=best_of_k_numbers,
+        in_tables=True,
+    ),
+    Metric(
+        "auc",
+        "AUC",
+        "share",
+        "Area under the ROC curve over all responses, with scores scaled to 0 to 1 within items.",
+        ("config",),
+        compute=best_of_k_numbers,
+        in_tables=True,
+    ),
+    Metric(
+        "invalid_responses",
+        "invalid responses",
+        "count",
+        "Responses without a finite score, which lose in the best of k.",
+        ("config",),
+        compute=best_of_k_numbers,
+    ),
+)

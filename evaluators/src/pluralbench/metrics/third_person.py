@@ -12,7 +12,8 @@ import polars as pl
 
 from pluralbench.data.verdict_tables import certainty_columns, normalize_letter, raise_for_row, read_single_table, texts
 from pluralbench.errors import DataError
-from pluralbench.metrics.certainty import THRESHOLD, compare_verdicts, verdict_groups, verdict_metrics
+from pluralbench.metrics.certainty import compare_verdicts, verdict_groups, verdict_metrics
+from pluralbench.metrics.decided import THRESHOLD
 
 SIZE = 30  # of a draw in the paper's bootstrap
 

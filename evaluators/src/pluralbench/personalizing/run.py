@@ -20,6 +20,7 @@ from pluralbench.evaluation.folders import file_name, run_folder
 from pluralbench.evaluation.loading import run_directory
 from pluralbench.evaluation.models import base_model_path
 from pluralbench.evaluation.timing import stopwatch
+from pluralbench.metrics.frame import metrics_frame
 from pluralbench.metrics.personalize import method_numbers
 from pluralbench.personalizing.users import (
     HAS_CONTEXT,
@@ -36,7 +37,6 @@ from pluralbench.personalizing.users import (
 )
 from pluralbench.reports.figures.personalize import draw_personalized
 from pluralbench.reports.personalize import page
-from pluralbench.results.metrics_frame import metrics_frame
 from pluralbench.results.personalize import (
     EMBEDDINGS_FOLDER,
     FIGURES_FOLDER,

@@ -4,21 +4,17 @@ A planned aspect matches a true one if they are similar enough: by the cosine of
 words that they share. The matching is one-to-one and of maximum size.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import polars as pl
 from pluralbench_calls import Ledger
-from pluralbench_measures.bootstrap import Array, Estimate
+from pluralbench_measures.bootstrap import Array
 from pluralbench_rewards.rubric import stems
 
-from pluralbench.downstream.curves import Key, index_names, mean_numbers
-from pluralbench.results.metrics_frame import Place
+from pluralbench.metrics.plans import AspectMatches
 
-WORDS, EMBEDDINGS = "words", "embeddings"
 MIN_LETTERS = 3  # of a word that counts: in short titles, shorter words are function words
-GROUP = "plan"
 
 
 class Pair(NamedTuple):
@@ -27,20 +23,6 @@ class Pair(NamedTuple):
     id: str
     true: Sequence[str]
     planned: Sequence[str]
-
-
-class AspectMatches(NamedTuple):
-    """The matches of an item.
-
-    Attributes:
-        matches: Number of matches.
-        recall: Share of the true aspects that match.
-        precision: Share of the planned aspects that match; None if there are none.
-    """
-
-    matches: int
-    recall: float
-    precision: float | None
 
 
 def count_matches(similarity: Array, threshold: float) -> int:
@@ -107,26 +89,3 @@ def embedding_similarity(pairs: Sequence[Pair], encoder: str, ledger: Ledger) ->
     ]
     rows = iter(rank(queries, ledger, model, model))
     return [np.array([next(rows)[0] for _ in pair.true] if pair.planned else [[]] * len(pair.true)) for pair in pairs]
-
-
-def aspect_numbers(
-    items: pl.DataFrame, matches: Mapping[str, Sequence[AspectMatches]], *, by_config: bool
-) -> Iterator[tuple[Place, Estimate]]:
-    """Compute mean recall and precision, overall and by config, with intervals over clusters.
-
-    Precision is averaged over items whose plan has a list.
-
-    Args:
-        items: `config` and `cluster` of each item.
-        matches: Matches of the items, by similarity (`WORDS`, `EMBEDDINGS`).
-        by_config: Whether the overall number is the unweighted mean over configs, instead of the mean over items.
-    """
-    config, configs = index_names(items["config"])
-    cluster, _ = index_names(items["cluster"])
-    columns: dict[Key, Array] = {
-        (kind, metric, None): np.array([np.nan if (value := getattr(item, name)) is None else value for item in values])
-        for kind, values in matches.items()
-        for metric, name in (("aspect_recall", "recall"), ("aspect_precision", "precision"))
-    }
-    columns = {key: values for key, values in columns.items() if not np.isnan(values).all()}
-    return mean_numbers(config, cluster, configs, columns, GROUP, by_config=by_config, within=(0.0, 1.0))

@@ -22,18 +22,15 @@ from pluralbench.errors import DataError, EvaluationError
 from pluralbench.evaluation.folders import file_name, run_folder
 from pluralbench.evaluation.loading import LoadedBenchmark, run_directory
 from pluralbench.evaluation.timing import cost_of_calls, stopwatch
+from pluralbench.metrics.frame import metrics_frame
+from pluralbench.metrics.plans import EMBEDDINGS, WORDS, AspectMatches, aspect_numbers
 from pluralbench.planning.aspects import (
-    EMBEDDINGS,
-    WORDS,
-    AspectMatches,
     Pair,
-    aspect_numbers,
     embedding_similarity,
     match_aspects,
     word_similarity,
 )
 from pluralbench.planning.prompts import item_fingerprints, load_planner_items, planner_prompts
-from pluralbench.results.metrics_frame import metrics_frame
 from pluralbench.results.plans import PLANS_FILE, PlanResult, PlanRunConfig
 from pluralbench.results.runs import LEDGER_FILE, Plans, load_run, write_run
 

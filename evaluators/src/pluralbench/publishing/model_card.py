@@ -91,7 +91,7 @@ def eval_results(run: Run) -> list[EvalResult]:
     settings = {name: value for name, value in options.items() if value is not None and value != "none"}
     judged = run.judged is not None
     places: list[tuple[str, str | None, Estimate]] = [("overall", None, run.headline)]
-    places += [("accuracy", name, run.of(name)) for name in run.names("config", "config") if not run.unreadable]
+    places += [("accuracy", name, run.estimate("accuracy", config=name)) for name in run.configs if not run.unreadable]
     return [
         EvalResult(
             task_type="text-generation" if judged else "text-classification",

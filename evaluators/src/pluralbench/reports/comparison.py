@@ -7,7 +7,7 @@ import polars as pl
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 from pluralbench_runs import plural
 
-from pluralbench.evaluation.compare import MIN_TESTED, RunComparison
+from pluralbench.evaluation.compare import MIN_TESTED, PART, RunComparison
 from pluralbench.evaluation.compare_suites import SuiteComparison
 from pluralbench.reports.tables import Column, Row, Table
 from pluralbench.results.numbers import p_value, points
@@ -109,5 +109,5 @@ def _name(row: Mapping[str, Any]) -> str:
 
 
 def _place(row: Mapping[str, Any]) -> str:
-    places = [row[name] for name in ("config", "section", "subset") if row[name] is not None]
+    places = [row[name] for name in PART[1:] if row[name] is not None]
     return ": ".join(places) or "all configs"

@@ -11,10 +11,10 @@ from pluralbench.data.training_texts import PARTS, Part
 from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.contamination import ITEM, ComparedBenchmark, Contamination
 from pluralbench.evaluation.without import ItemList, WithoutItems, emptied_subsets, without_items
+from pluralbench.metrics.frame import NUMBERS, number_fields
 from pluralbench.reports.sheets import sheets_of
 from pluralbench.reports.tables import Column, Row, Table
 from pluralbench.reports.writing import Report
-from pluralbench.results.metrics_frame import NUMBERS
 from pluralbench.results.numbers import points
 from pluralbench.results.runs import Run
 
@@ -188,7 +188,7 @@ def _values(run: Run, other: WithoutItems) -> list[Any]:
 
 
 def _fields(other: WithoutItems) -> dict[str, Any]:
-    return {name: getattr(other.run.headline, name) for name in NUMBERS} | {"removed": other.removed}
+    return number_fields(other.run.headline) | {"removed": other.removed}
 
 
 def emptied_note(name: str, emptied: str) -> str:

@@ -33,13 +33,13 @@ def empty_sections(run: Run) -> str:
     benchmark = run.config.benchmark.description
     if run.headline.value is not None:
         return ""
-    configs = [config for config in run.names("pooled", "config") if config not in benchmark.outside_overall]
+    configs = [config for config in run.names("config", "pooled_accuracy") if config not in benchmark.outside_overall]
     return list_names(
         [
             name if len(configs) == 1 else f"{name} of {config}"
             for config in configs
             for name in benchmark.sections
-            if run.estimate("accuracy", "section", config=config, section=name).value is None
+            if run.estimate("accuracy", config=config, section=name).value is None
         ]
     )
 
@@ -53,7 +53,7 @@ def left_out(run: Run) -> str:
 
 def unpaired(run: Run) -> str:
     """Return how many prompts of Ties have no twin with a score; see `pluralbench.metrics.ties`."""
-    count = run.count("unpaired", "overall")
+    count = run.count("unpaired")
     return plural(count, "prompt") if count else ""
 
 

@@ -11,27 +11,22 @@ import polars as pl
 from pluralbench_measures.bootstrap import Estimate
 
 from pluralbench.data.benchmarks import Benchmark
+from pluralbench.metrics.frame import METRICS as FRAME
+from pluralbench.metrics.metric import DECIDED, SHOWN_COUNTS, MetricKey
+from pluralbench.metrics.table import METRICS
 from pluralbench.reports.notes import notes
-from pluralbench.reports.sheets import BEST_OF_K, RIGHT_OR_WRONG, UNREADABLE, language_tables, levels_of, sheets_of
+from pluralbench.reports.sheets import UNREADABLE, language_tables, levels_of, sheets_of
 from pluralbench.reports.tables import Column, Row, Table, Value
-from pluralbench.reports.writing import Report
-from pluralbench.results.metrics_frame import METRICS
-from pluralbench.results.numbers import percent, points, three_digits, two_digits
-from pluralbench.results.runs import DECIDED, MISSING, Run
+from pluralbench.reports.writing import Report, without_empty_dimensions
+from pluralbench.results.numbers import KINDS
+from pluralbench.results.runs import MISSING, Run
 
 ABOUT = ("run", "model", "kind", "benchmark", "profile", "setting", "variables")
-COUNTS = ("n", "pairs", "ties", "invalid", "dropped", "equal", "truncated")
 OVERALL, MEAN_OF_CONFIGS, LANGUAGES = "overall", "mean of configs", "languages"
-
-
+SHOWN = {name: metric for name, metric in METRICS.items() if metric.in_tables}
 COLUMNS = {
-    "accuracy": Column("accuracy"),
-    "exact_match": Column("exact match"),
-    "drop": Column("against English", points),
-    "kappa": Column("kappa", two_digits, bounds=False),
-    **{metric: Column(heading) for metric, heading in RIGHT_OR_WRONG.items()},
-    **{metric: Column(heading, three_digits if metric == "loss" else percent) for metric, heading in BEST_OF_K.items()},
-    **{name: Column(name) for name in COUNTS},
+    **{name: Column(metric.title, KINDS[metric.unit]) for name, metric in SHOWN.items()},
+    **{name: Column(name) for name in ("n", "pairs", *SHOWN_COUNTS)},
 }
 """Columns of the table of a run, by metric or count."""
 
@@ -53,15 +48,14 @@ def report_frame(runs: Sequence[Run]) -> pl.DataFrame:
 
     Returns:
         The columns `run` (directory), `model`, `kind`, `benchmark`, `profile`, `setting` and `variables` (both of the
-        persona judge only), then those of `pluralbench.results.metrics_frame`.
+        persona judge only), then those of `pluralbench.metrics.frame`, without dimensions that no number has.
     """
-    if not runs:
-        return pl.DataFrame(schema=dict.fromkeys(ABOUT, pl.String) | dict(METRICS))
-    frames = []
+    own = [name for name in FRAME if name not in ABOUT]  # no number of these runs is by reward model
+    frames = [pl.DataFrame(schema=dict.fromkeys(ABOUT, pl.String) | {name: FRAME[name] for name in own})]
     for run in sorted(runs, key=_order):
         about = [pl.lit(value, dtype=pl.String).alias(name) for name, value in about_run(run).items()]
-        frames.append(run.metrics.select(*about, pl.all()))
-    return pl.concat(frames)
+        frames.append(run.metrics.select(*about, *own))
+    return without_empty_dimensions(pl.concat(frames))
 
 
 def about_run(run: Run) -> dict[str, str | None]:
@@ -83,38 +77,30 @@ def _order(run: Run) -> tuple[str, str, float]:
     return run.config.benchmark.name, run.config.judge_setting("setting") or "", -1.0 if value is None else -value
 
 
-def places_of(run: Run) -> Iterator[tuple[str, dict[str, Estimate], dict[str, int]]]:
+def rows_of(run: Run) -> Iterator[tuple[str, dict[str, Estimate], dict[str, int]]]:
     """Yield the rows of a run's table, the overall number first: name, numbers and counts.
 
     Sections of single languages are left out, since 23 languages have four each; the long frame has them.
     """
     benchmark = run.config.benchmark.description
-    changes = {metric: run.estimate(metric, "overall") for metric in ("drop", "kappa", *RIGHT_OR_WRONG)}
-    yield OVERALL, {"accuracy": run.headline} | changes, _counts(run, "pooled")
-    configs = [*run.names("pooled", "config")]
+    own = {name: run.estimate(name) for name in SHOWN if not SHOWN[name].part_of_overall}
+    yield OVERALL, {"accuracy": run.headline} | own, _counts(run, MetricKey("pooled_accuracy"))
+    configs = run.names("config", "pooled_accuracy")
     if benchmark.by_category and len(configs) > 1:
-        yield MEAN_OF_CONFIGS, {metric: run.estimate(metric, "overall") for metric in ("accuracy", "exact_match")}, {}
-    if benchmark.reference:
-        for section in benchmark.sections:
-            means = {metric: run.estimate(metric, "section", section=section) for metric in ("accuracy", "drop")}
-            yield f"{LANGUAGES}: {section}", means, {}
+        yield MEAN_OF_CONFIGS, {name: run.estimate(name) for name in SHOWN if SHOWN[name].part_of_overall}, {}
+    for section in benchmark.sections if benchmark.reference else ():
+        yield f"{LANGUAGES}: {section}", {name: run.estimate(name, section=section) for name in SHOWN}, {}
     for config in configs:
-        own = {metric: run.of(config, metric) for metric in COLUMNS if metric not in COUNTS}
-        own |= {metric: run.estimate(metric, "best-of-k", config=config) for metric in BEST_OF_K}
-        yield config, own, _counts(run, "pooled", config)
-        for category in run.names("category", "subset", config=config):
-            place = {"group": "category", "config": config, "subset": category}
-            shares = {metric: run.estimate(metric, **place) for metric in ("accuracy", "exact_match")}
-            yield f"{config}: {category}", shares, _counts(run, **place)
-        for subset in run.names("subset", "subset", config=config) if _shows_subsets(benchmark) else ():
-            place = {"group": "subset", "config": config, "subset": subset}
-            yield f"{config}: {subset}", {"accuracy": run.estimate("accuracy", **place)}, _counts(run, **place)
-        for section in run.names("section", "section", config=config) if not benchmark.reference else ():
-            accuracy = run.estimate("accuracy", "section", config=config, section=section)
-            yield f"{config}: {section}", {"accuracy": accuracy}, {}
-        for k in run.names("best-of-k", "subset", config=config):
-            accuracy = run.estimate("accuracy", "best-of-k", config=config, subset=k)
-            yield f"{config}: best of {k}", {"accuracy": accuracy}, {}
+        numbers = {name: run.estimate(name, config=config) for name in SHOWN}
+        yield config, numbers, _counts(run, MetricKey("pooled_accuracy", config))
+        for dimension in ("category", *(["subset"] if _shows_subsets(benchmark) else [])):
+            for key in run.keys("accuracy", dimension, config=config):
+                shares = {name: run.at(key._replace(metric=name)) for name in SHOWN}
+                yield f"{config}: {getattr(key, dimension)}", shares, _counts(run, key)
+        for section in run.names("section", config=config) if not benchmark.reference else ():
+            yield f"{config}: {section}", {"accuracy": run.estimate("accuracy", config=config, section=section)}, {}
+        for k in run.names("k", "best_of_k", config=config):
+            yield f"{config}: best of {k}", {"accuracy": run.estimate("best_of_k", config=config, k=k)}, {}
     yield from _styles(run)
 
 
@@ -125,29 +111,28 @@ def _shows_subsets(benchmark: Benchmark) -> bool:
 
 def _styles(run: Run) -> Iterator[tuple[str, dict[str, Estimate], dict[str, int]]]:
     for level in levels_of(run):
-        yield level, {"accuracy": run.estimate("accuracy", "level", subset=level)}, {}
-        for section in run.names("level", "section"):
-            own = run.estimate("accuracy", "level", section=section, subset=level)
-            yield f"{level}: {section}", {"accuracy": own}, {}
-    for style in run.names("style", "subset"):
-        accuracy = run.estimate("accuracy", "style", subset=style)
+        yield level, {"accuracy": run.estimate("style_accuracy", level=level)}, {}
+        for key in run.keys("style_accuracy", "level", level=level):
+            if key.section is not None:
+                yield f"{level}: {key.section}", {"accuracy": run.at(key)}, {}
+    for style in run.names("style", "style_accuracy"):
+        accuracy = run.estimate("style_accuracy", style=style)
         if accuracy.value is not None:
             yield f"style {style}", {"accuracy": accuracy}, {}
 
 
-def _counts(run: Run, group: str, config: str | None = None, subset: str | None = None) -> dict[str, int]:
-    """Return the counts of a place; pairs only if the benchmark gives credit by item, since n counts items then."""
-    counted = run.estimate("accuracy", group, config=config, subset=subset).n or 0
-    counts = {name: run.count(name, group, config=config, subset=subset) for name in (*COUNTS[2:], "wins", "losses")}
+def _counts(run: Run, accuracy: MetricKey) -> dict[str, int]:
+    """Return the counts of a part; pairs only if the benchmark gives credit by item, since n counts items then."""
+    counts = {name: int(run.at(accuracy._replace(metric=name)).value or 0) for name in {*DECIDED, *SHOWN_COUNTS}}
     pairs = sum(counts[name] for name in DECIDED) if run.config.benchmark.description.credit else 0
-    return {"n": counted, "pairs": pairs} | {name: counts[name] for name in COUNTS[2:]}
+    return {"n": run.at(accuracy).n or 0, "pairs": pairs} | {name: counts[name] for name in SHOWN_COUNTS}
 
 
 def _table(run: Run, qualifiers: Sequence[str]) -> Table:
     """The table of a run, without the columns that are empty or zero in every row."""
     places: list[tuple[str, Mapping[str, Value]]] = [
         (place, {**(numbers if not run.unreadable else {"accuracy": MISSING}), **counts})
-        for place, numbers, counts in places_of(run)
+        for place, numbers, counts in rows_of(run)
     ]
     if run.unreadable:
         places[0] = (OVERALL, {**places[0][1], "accuracy": UNREADABLE})

@@ -6,12 +6,13 @@ from pathlib import Path
 
 from pluralbench_measures.bootstrap import Estimate
 
+from pluralbench.metrics.metric import START
 from pluralbench.reports.downstream import KEYS, invalid_notes, line_of, people_notes
 from pluralbench.reports.layout import first_words
 from pluralbench.reports.tables import Column, Row, Table
 from pluralbench.reports.writing import Report, long_frame
 from pluralbench.results.numbers import four_digits
-from pluralbench.results.runs import Downstream, policy_number
+from pluralbench.results.runs import Downstream
 
 RANK, PROMPTS = "Rank", "prompts"
 RANKED = "Ranks ignore the intervals; reward models with overlapping intervals may not differ."
@@ -47,8 +48,8 @@ def tables_of(runs: Sequence[Downstream]) -> list[Table]:
 def _outcome(run: Downstream, name: str, config: str | None = None) -> Estimate:
     """The outcome of the policy optimized against a reward model, or of the largest best of k by it."""
     if run.verb == "optimize":
-        return policy_number(run, "outcome", config=config)
-    return policy_number(run, "outcome", model=name, k=run.result.sampling.sizes[-1], config=config)
+        return run.estimate("outcome", config=config)
+    return run.estimate("outcome", model=name, k=run.result.sampling.sizes[-1], config=config)
 
 
 def _settings(run: Downstream) -> str:
@@ -97,7 +98,7 @@ def _rows(runs: Sequence[Downstream], configs: Sequence[str]) -> Iterator[tuple[
 
 def _base(run: Downstream, config: str | None) -> Estimate:
     """The outcome of the policy by itself; for `optimize`, before optimization."""
-    return policy_number(run, "outcome", config=config, start=run.verb == "optimize")
+    return run.estimate("outcome", config=config, policy=START if run.verb == "optimize" else None)
 
 
 def _rank(value: float | None, values: Sequence[float]) -> int | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 from pluralbench_runs import plural
 
+from pluralbench.metrics.metric import START
 from pluralbench.reports.data_notes import NAMED
 from pluralbench.reports.notes import list_ids
 from pluralbench.reports.tables import Column, Row, Table
@@ -20,7 +21,7 @@ from pluralbench.results.numbers import (
     whole_percent,
     with_interval,
 )
-from pluralbench.results.runs import Downstream, policy_number
+from pluralbench.results.runs import Downstream
 
 KEYS = {"rubric": "rubric score", "rating": "rating", "win": "win rate"}
 
@@ -30,13 +31,13 @@ def curve_table(run: Downstream) -> Table:
 
     Without a judge, the values are the reward models' own estimates, in standard deviations within prompts.
     """
-    metric, outcome, gains = shown_metric(run), run.result.outcome, of_rewards(run, "gain")
+    metric, outcome, gains = shown_metric(run), run.result.outcome, of_rewards(run, "outcome_gain")
     columns = [Column(f"best of {k}", three_digits, bounds=False, part=True) for k in run.result.sampling.sizes]
     columns += [Column("gain", change, part=True), Column("agreement", signed, bounds=False, part=True)]
     rows = []
     for model in curve_order(run):
-        outcomes = [policy_number(run, metric, model=model, k=k) for k in run.result.sampling.sizes]
-        rows.append(Row(model, (*outcomes, gains[model], policy_number(run, "agreement", model=model))))
+        outcomes = [run.estimate(metric, model=model, k=k) for k in run.result.sampling.sizes]
+        rows.append(Row(model, (*outcomes, gains[model], run.estimate("rank_correlation", model=model))))
     value = "promised gain" if outcome is None else KEYS[run.config.outcome.measure]
     policy = Path(run.result.policy.name).name
     return Table(f"Best of k from {policy} on {run.config.benchmark.title}: {value}", "reward model", columns, rows)
@@ -51,7 +52,7 @@ def curve_order(run: Downstream) -> list[str]:
 def of_rewards(run: Downstream, metric: str) -> dict[str, Estimate]:
     """Return a metric of each reward model at the largest k."""
     last = run.result.sampling.sizes[-1]
-    return {model: policy_number(run, metric, model=model, k=last) for model in run.result.rewards}
+    return {model: run.estimate(metric, model=model, k=last) for model in run.result.rewards}
 
 
 def shown_metric(run: Downstream) -> str:
@@ -61,12 +62,12 @@ def shown_metric(run: Downstream) -> str:
 
 def level_note(run: Downstream) -> str:
     """Describe the outcome of an optimized policy before and after optimization, in one sentence."""
-    record, gain, end = run.result.optimization or {}, policy_number(run, "gain"), policy_number(run, "outcome")
+    record, gain, end = run.result.optimization or {}, run.estimate("outcome_gain"), run.estimate("outcome")
     steps = f"{plural(record.get('steps', 0), 'step')} of {record['settings']['options']['algorithm'].upper()}"
     warnings = "".join(f" {warning}" for warning in record.get("warnings", ()))
     if end.value is None:
         return f"{steps}; the policy's answers were not judged.{warnings}"
-    start = policy_number(run, "outcome", start=True).value
+    start = run.estimate("outcome", policy=START).value
     before = "" if start is None else f"from {three_digits(start)} "
     change_text = f" ({with_interval(gain, change)})" if gain.value is not None else ""
     same = " It was judged on the prompts that it was optimized on." if record.get("judged_on_the_same_prompts") else ""
@@ -91,9 +92,9 @@ def _outcome_notes(run: Downstream) -> Iterator[str]:
             "deviations within prompts."
         )
         return
-    level = with_interval(policy_number(run, "outcome"), three_digits)
+    level = with_interval(run.estimate("outcome"), three_digits)
     if level and run.verb == "best-of-n":
-        yield f"The policy by itself: {level}, over {plural(policy_number(run, 'outcome').n or 0, 'prompt')}."
+        yield f"The policy by itself: {level}, over {plural(run.estimate('outcome').n or 0, 'prompt')}."
     yield f"Values, judged by {outcome.judge.name}: {outcome.scale}."
     if rewards and run.verb == "best-of-n":
         expectation = outcome.judged and _complete(run)
@@ -103,8 +104,8 @@ def _outcome_notes(run: Downstream) -> Iterator[str]:
             "intervals over prompts or users."
         )
     yield from invalid_notes(run)
-    prompts = policy_number(run, "outcome").n or 0
-    gains = {name: one.n or 0 for name, one in of_rewards(run, "gain").items()}
+    prompts = run.estimate("outcome").n or 0
+    gains = {name: one.n or 0 for name, one in of_rewards(run, "outcome_gain").items()}
     fewer = ", ".join(f"{name} {count:,}" for name, count in gains.items() if 0 < count < prompts)
     if fewer:
         yield f"The gain is over those of the {prompts:,} prompts where both have a value: {fewer}."
@@ -124,7 +125,7 @@ def invalid_notes(run: Downstream) -> Iterator[str]:
 
 
 def _complete(run: Downstream) -> bool:
-    agreements = (policy_number(run, "agreement", model=model) for model in run.result.rewards)
+    agreements = (run.estimate("rank_correlation", model=model) for model in run.result.rewards)
     return any(one.value is not None for one in (*agreements, *of_rewards(run, "realized").values()))
 
 
@@ -137,7 +138,7 @@ def _curve_notes(run: Downstream) -> Iterator[str]:
         if row["high"] is not None and row["high"] < 0:
             fall = with_interval(Estimate(row["value"], row["low"], row["high"]), change)
             yield (
-                f"{row['section']} is over-optimized: from best of {row['subset']} to best of {last} the outcome "
+                f"{row['model']} is over-optimized: from best of {row['k']} to best of {last} the outcome "
                 f"changes by {fall} while its own reward rises."
             )
     if run.verb == "optimize":
@@ -193,9 +194,7 @@ def _reward_notes(run: Downstream) -> Iterator[str]:
 
 def people_notes(run: Downstream) -> Iterator[str]:
     """Describe the agreement and the position bias of the people who compared answers."""
-    agreement, alpha, ties, first = (
-        run.estimate(name, "people") for name in ("agreement", "alpha", "alike", "share_of_first")
-    )
+    agreement, alpha, ties, first = (run.estimate(name) for name in ("agreement", "alpha", "alike", "share_of_first"))
     if ties.n:
         kappa = "" if alpha.value is None else f" (Krippendorff's alpha {alpha.value:.2f})"
         agree = ""
@@ -217,9 +216,9 @@ def finding_of(run: Downstream) -> str:
     if run.verb == "optimize":
         return f"{policy}, optimized against {', '.join(run.result.rewards)}: {level_note(run)}"
     if not run.result.rewards:
-        level = with_interval(policy_number(run, "outcome"), three_digits)
+        level = with_interval(run.estimate("outcome"), three_digits)
         return f"The answers of {policy} by themselves have an outcome of {level or DASH}."
-    metric = "gain" if run.result.outcome is not None else "promised"
+    metric = "outcome_gain" if run.result.outcome is not None else "promised"
     values = of_rewards(run, metric)
     effects = ", ".join(f"{name} {with_interval(values[name], change) or DASH}" for name in curve_order(run))
     if run.result.outcome is None:
@@ -234,7 +233,7 @@ def line_of(run: Downstream) -> str:
     if run.verb == "optimize":
         return f"{run.path}: {policy} optimized, {level_note(run)}"
     if not run.result.rewards:
-        level = with_interval(policy_number(run, "outcome"), three_digits) or DASH
+        level = with_interval(run.estimate("outcome"), three_digits) or DASH
         return f"{run.path}: the answers of {policy} by themselves, outcome {level}"
     metric, last = shown_metric(run), run.result.sampling.sizes[-1]
     values = of_rewards(run, metric)

@@ -18,19 +18,19 @@ def vote(run: Run) -> str:
 
 def changed(run: Run) -> str:
     """Count the pairs whose verdict changed with the order."""
-    both, changed = (run.count(name, "position") for name in ("asked_in_both_orders", "changed_with_the_order"))
+    both, changed = (run.count(name) for name in ("asked_in_both_orders", "changed_with_the_order"))
     return f"{changed:,} of {both:,} pairs" if both else ""
 
 
 def first(run: Run) -> str:
     """Describe how often the judge chose the response that it saw first."""
-    share = run.estimate("share_of_first", "position").value
+    share = run.estimate("share_of_first").value
     return "" if share is None else f"{share:.0%} of its valid verdicts"
 
 
 def first_picks(run: Run) -> str:
     """Describe how often the judge picked the first response of a list."""
-    share, chance = (run.estimate(f"picks_of_first{end}", "position") for end in ("", "_by_chance"))
+    share, chance = (run.estimate(f"picks_of_first{end}") for end in ("", "_by_chance"))
     if share.value is None or chance.value is None:
         return ""
     return f"{share.value:.0%} of {share.n:,} valid picks ({chance.value:.0%} by chance)"
@@ -38,7 +38,7 @@ def first_picks(run: Run) -> str:
 
 def rated(run: Run) -> str:
     """Count the items that a pick cannot rank, so that their responses were rated."""
-    count = run.count("rated", "position")
+    count = run.count("rated")
     return items_text([count], count) if count else ""
 
 

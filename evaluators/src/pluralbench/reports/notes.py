@@ -13,9 +13,9 @@ from pluralbench_runs.console import clean
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.decisions import decisions_of
-from pluralbench.data.fields import FurtherMetric
 from pluralbench.metrics.calibration import scores_log_odds
 from pluralbench.metrics.credits import TIES_COUNT
+from pluralbench.metrics.table import METRICS
 from pluralbench.reports import data_notes, input_notes, judge_notes
 from pluralbench.reports.costs import cost_summary
 from pluralbench.reports.data_notes import NAMED
@@ -61,7 +61,7 @@ def notes(sheets: Sequence[Sheet], *, detail: bool = False) -> list[str]:
         _rules(sheets),
         *_metric_notes(sheets),
         *_language_notes(sheets),
-        *([] if detail else _reference_notes(sheets)),
+        *([] if detail else _baseline_notes(sheets)),
     ]
     if any(sheet.other for sheet in sheets):
         texts.append("Tables of one benchmark on other items cannot be compared with each other.")
@@ -180,17 +180,12 @@ def _rules(sheets: Sequence[Sheet]) -> str:
 
 
 def _metric_notes(sheets: Sequence[Sheet]) -> list[str]:
-    present = {metric for sheet in sheets for metric in _benchmark(sheet).metrics}
-    return [text for metric, text in METRICS.items() if metric in present]
+    shown = {column.key.metric for sheet in sheets for column in sheet.columns}
+    shown |= {name for sheet in sheets for name in _benchmark(sheet).metrics}
+    return [metric.note for name, metric in METRICS.items() if name in shown and metric.note]
 
 
 def _language_notes(sheets: Sequence[Sheet]) -> Iterator[str]:
-    metrics = {column.place.metric for sheet in sheets for column in sheet.columns}
-    if "drop" in metrics:
-        yield (
-            "Against English: accuracy minus that of the same items in English, in points. Kappa: agreement of the "
-            "labels with those in English."
-        )
     for sheet in sheets:
         for row in sheet.rows:
             reference = row.run.config.benchmark.description.reference
@@ -199,8 +194,8 @@ def _language_notes(sheets: Sequence[Sheet]) -> Iterator[str]:
                 return
 
 
-def _reference_notes(sheets: Sequence[Sheet]) -> Iterator[str]:
-    names = dict.fromkeys(row.name for sheet in sheets for row in sheet.references)
+def _baseline_notes(sheets: Sequence[Sheet]) -> Iterator[str]:
+    names = dict.fromkeys(row.name for sheet in sheets for row in sheet.baselines)
     if names:
         yield f"Baselines (same items): {', '.join(names)}{' (in characters)' if len(names) > 1 else ''}."
 
@@ -268,7 +263,7 @@ def list_ids(ids: Sequence[str], total: int) -> str:
 
 
 def _kappa(run: Run) -> str:
-    kappa, deviation = run.estimate("kappa", "overall"), run.estimate("kappa_sd", "overall").value
+    kappa, deviation = run.estimate("kappa"), run.estimate("kappa_sd").value
     return "" if kappa.value is None or deviation is None else f"{deviation:.3f} over {kappa.n} languages"
 
 
@@ -287,19 +282,19 @@ def _legacy_ties(run: Run) -> str:
 
 
 def _calibration(run: Run) -> str:
-    benchmark, overall = run.config.benchmark.description, run.estimate("ece", "pooled")
+    benchmark, overall = run.config.benchmark.description, run.estimate("ece")
     if not benchmark.by_category or overall.n is None:
         return ""
     if not scores_log_odds(run.result.model):
         return "none, because only the differences of classifiers' logits and of implicit rewards are log-odds"
-    own = {config: run.estimate("ece", "pooled", config=config) for config in run.names("pooled", "config", "ece")}
+    own = {config: run.estimate("ece", config=config) for config in run.names("config", "ece")}
     errors = {"overall": overall} | own
     texts = ", ".join(f"{name} {with_interval(one, three_digits) or DASH}" for name, one in errors.items())
     return f"{texts}, the largest difference {'in the last bin' if benchmark.ties_break_exact_match else 'in no bin'}"
 
 
 def _invalid_responses(run: Run) -> str:
-    invalid = sum(run.count("invalid", "best-of-k", config=config) for config in run.names("best-of-k", "config"))
+    invalid = sum(run.count("invalid_responses", config=config) for config in run.names("config", "invalid_responses"))
     return f"{invalid:,}" if invalid else ""
 
 
@@ -340,15 +335,6 @@ def _ids(rows: pl.Expr, run: Run) -> str:
     return f"ids {list_ids(ids, len(ids))}" if ids else ""
 
 
-METRICS: dict[FurtherMetric, str] = {
-    "style-matrix": "Easy, normal, hard: the style of the right response is more, equally or less elaborate than the "
-    "wrong one's.",
-    "reciprocal-rank": "Reciprocal rank: 1 / rank of the right response, behind wrong ones with the same score. With "
-    "ties: right unless a wrong response is above.",
-    "best-of-k": "Best of k: the highest-scored of k responses is right. Of this curve, max is the highest point and "
-    "loss the mean squared distance to an oracle's curve; AUC is over all responses.",
-}
-"""Notes on the metrics beside the accuracy."""
 EQUAL = "prompt whose responses all share one rank|prompts whose responses all share one rank"
 NO_SCORE_DIFFERENCE = "Different responses that the chat template renders to the same tokens (scored as ties)"
 NOTES = (

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
-from pluralbench_measures.bootstrap import Estimate
 
+from pluralbench.metrics.frame import number_fields
+from pluralbench.metrics.metric import SHOWN_COUNTS
 from pluralbench.reports.detail import about_run
 from pluralbench.reports.notes import notes
 from pluralbench.reports.profile_modes import MODES_NOTE, mode_fields, mode_table, modes_of
 from pluralbench.reports.sheets import Row, Sheet, sheets_of, table_of
 from pluralbench.reports.writing import Report
-from pluralbench.results.metrics_frame import NUMBERS
 from pluralbench.results.runs import Run
 
 ABOUT = (
@@ -20,7 +20,7 @@ ABOUT = (
     "items",
     "items_counted",
     "row",
-    "reference",
+    "baseline",
     "model",
     "kind",
     "run",
@@ -29,7 +29,6 @@ ABOUT = (
     "variables",
 )
 OF_SHEET = ("benchmark", "setting")  # baselines have these too
-COUNTS = ("ties", "invalid", "dropped", "equal", "truncated")
 
 
 def overview(runs: Sequence[Run], *, wide: bool = False) -> Report:
@@ -48,7 +47,7 @@ def overview(runs: Sequence[Run], *, wide: bool = False) -> Report:
     sheets = sheets_of(runs)
     models = [modes_of(sheet.runs) for sheet in sheets]
     modes = [mode_table(sheet, own) for sheet, own in zip(sheets, models, strict=True) if own]
-    rows = [_row(sheet, row) for sheet in sheets for row in [*sheet.rows, *sheet.references]]
+    rows = [_row(sheet, row) for sheet in sheets for row in [*sheet.rows, *sheet.baselines]]
     if modes:
         gains = mode_fields([one for own in models for one in own])
         rows = [row | {"against_none": gains.get(row["run"])} for row in rows]
@@ -59,7 +58,7 @@ def overview(runs: Sequence[Run], *, wide: bool = False) -> Report:
 def _flat(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
     frame = pl.json_normalize(list(rows), infer_schema_length=None)
     # Columns that only some benchmarks have stand in the order of JSON, not where the first row with them stands.
-    last = ("parts", *COUNTS, "cost")
+    last = ("parts", *SHOWN_COUNTS, "cost")
     order = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in last]
     place = {name: number for number, name in enumerate([*order, *last])}
     columns: list[str] = sorted(frame.columns, key=lambda name: place[name.partition(".")[0]])
@@ -67,28 +66,24 @@ def _flat(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
 
 
 def _row(sheet: Sheet, row: Row) -> dict[str, Any]:
-    own = row.reference is None
+    own = row.baseline is None
     numbers: dict[bool, dict[str, Any]] = {True: {}, False: {}}
     for column in sheet.columns:
-        numbers[column.part][column.key] = _fields(row.number(column))
+        numbers[column.part][column.name] = number_fields(row.number(column))
     about = {
         "sheet": sheet.heading,
         "items": sheet.items,
         "items_counted": row.run.items_counted if own else None,
         "row": row.name,
-        "reference": row.reference,
+        "baseline": row.baseline,
     } | {name: value if own or name in OF_SHEET else None for name, value in about_run(row.run).items()}
     return {
         **{name: about[name] for name in ABOUT},
         **numbers[False],
         "parts": numbers[True],
-        **{name: row.run.count(name) if own else None for name in COUNTS},
+        **{name: row.run.count(name) if own else None for name in SHOWN_COUNTS},
         "cost": _cost(row.run) if own else None,
     }
-
-
-def _fields(estimate: Estimate) -> dict[str, float | int | str | None]:
-    return {name: getattr(estimate, name) for name in NUMBERS}
 
 
 def _cost(run: Run) -> dict[str, float | int | None]:

@@ -17,7 +17,7 @@ from pluralbench.reports.tables import Column, Row, Table, Value
 from pluralbench.reports.writing import Report, format_report, long_frame
 from pluralbench.results.numbers import p_value, percent, points, with_interval
 from pluralbench.results.personalize import KNOWN, NEW, PersonalizeResult, SetRecord
-from pluralbench.results.runs import Personalized, method_number
+from pluralbench.results.runs import Personalized
 
 METHODS = {"bt": "Bradley-Terry", "gpo": "GPO", "vpl": "VPL", "pal": "PAL", "synthesizeme": "SynthesizeMe"}
 CONDITIONS = {"without": "w/o", "posts": "posts", "with": "w/", "shuffled": "other's"}
@@ -60,7 +60,10 @@ def _by_config(run: Personalized, name: str, described: SetRecord) -> Table:
     columns = [Column(f"{text}: {CONDITIONS[one]}", bounds=False, part=True) for _, text, one in shown]
 
     def values(method: str) -> list[Estimate]:
-        return [method_number(run, "accuracy", name, method, condition, config) for config, _, condition in shown]
+        return [
+            run.estimate("accuracy", config=config, set=name, method=method, condition=condition)
+            for config, _, condition in shown
+        ]
 
     return _table(run, f"{described.title}, by config", columns, values)
 
@@ -71,12 +74,13 @@ def _table(run: Personalized, title: str, columns: Sequence[Column], values: Cal
 
 
 def _levels(run: Personalized, name: str, conditions: Sequence[str], method: str) -> list[Estimate]:
-    return [method_number(run, "accuracy", name, method, one) for one in conditions]
+    return [run.estimate("accuracy", set=name, method=method, condition=one) for one in conditions]
 
 
 def _gain(run: Personalized, name: str, first: str, second: str, method: str) -> list[Value]:
     """Both accuracies, the difference and its test."""
-    gain, p = (method_number(run, metric, name, method, f"{second}-{first}") for metric in ("gain", "p_holm"))
+    place = {"set": name, "method": method, "condition": f"{second}-{first}"}
+    gain, p = (run.estimate(metric, **place) for metric in ("gain", "p_holm"))
     return [*_levels(run, name, (first, second), method), gain, p]
 
 
@@ -93,12 +97,12 @@ def findings(run: Personalized) -> Iterator[str]:
     methods = run.config.personalizing.methods
     for (first, second), what in GAINS.items():
         for name, described in run.result.sets.items():
-            place = f"{second}-{first}"
-            gains = {method: method_number(run, "gain", name, method, place) for method in methods}
+            place = {"set": name, "condition": f"{second}-{first}"}
+            gains = {method: run.estimate("gain", method=method, **place) for method in methods}
             gains = {method: gain for method, gain in gains.items() if gain.value is not None}
             if not gains:
                 continue
-            tests = {method: method_number(run, "p_holm", name, method, place).value for method in gains}
+            tests = {method: run.estimate("p_holm", method=method, **place).value for method in gains}
             better = [m for m, gain in gains.items() if (gain.value or 0) > 0 and (tests[m] or 0) < SMALL]
             shown = better or [max(gains, key=lambda method: gains[method].value or 0)]
             texts = ", ".join(f"{METHODS[method]} {with_interval(gains[method], points)}" for method in shown)
@@ -172,7 +176,7 @@ def _seed_notes(run: Personalized) -> Iterator[str]:
     parts = []
     for method in run.config.personalizing.methods:
         spreads = {
-            CONDITIONS[condition]: method_number(run, "seeds_sd", name, method, condition).value
+            CONDITIONS[condition]: run.estimate("seeds_sd", set=name, method=method, condition=condition).value
             for condition in run.result.conditions
         }
         texts = [f"{condition} {percent(value)}" for condition, value in spreads.items() if value is not None]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 
-from pluralbench.planning.aspects import EMBEDDINGS, WORDS
+from pluralbench.metrics.plans import EMBEDDINGS, WORDS
 from pluralbench.reports.costs import cost_text
 from pluralbench.reports.tables import Column, Row, Table
 from pluralbench.reports.writing import Report, long_frame
@@ -51,7 +51,7 @@ def _names(runs: Sequence[Plans]) -> list[str]:
 
 
 def _number(plans: Plans, metric: str, method: str) -> Estimate:
-    return plans.estimate(f"aspect_{metric}", "plan", section=method)
+    return plans.estimate(f"aspect_{metric}", matching=method)
 
 
 def plan_findings(name: str, plans: Plans) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Sheets: the comparable runs of a report, one row for each model.
 
 A sheet has the runs of one benchmark on the same items with the same rule for the overall number. Its columns are the
-overall number and its parts, each a place in the runs' metrics.
+overall number and its parts, each a number of the runs.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,24 +11,17 @@ import polars as pl
 from pluralbench_measures.bootstrap import Estimate
 
 from pluralbench.data.benchmarks import Benchmark, known_benchmarks, legacy_sections
+from pluralbench.metrics.metric import BASELINES, MetricKey
 from pluralbench.metrics.responses import LEVELS
+from pluralbench.metrics.table import METRICS
 from pluralbench.reports import tables
-from pluralbench.results.metrics_frame import Place
 from pluralbench.results.names import differing_prompt_settings, row_names
-from pluralbench.results.numbers import Kind, one_digit, percent, points, three_digits, two_digits
+from pluralbench.results.numbers import KINDS, Kind
 from pluralbench.results.runs import MISSING, Run
 from pluralbench.results.summary import items_text
 
-REFERENCES = {"coin": "coin", "longer": "longer answer", "shorter": "shorter answer"}
-"""Baselines on the same items, by the key of their metrics; the values are their names in reports."""
-
-OF_REFERENCE = {"overall": "overall_of_{}", "accuracy": "{}", "exact_match": "exact_match_of_{}"}
-RIGHT_OR_WRONG = {"reciprocal_rank": "reciprocal rank", "accuracy_with_ties": "accuracy with ties"}
-"""Headings of the numbers of right and wrong responses at the place `overall`."""
 UNREADABLE = "unreadable"
 """Text in place of a number that rests on a minority of the verdicts; see `Run.unreadable`."""
-BEST_OF_K = {"max": "max", "loss": "loss", "auc": "AUC"}
-"""Headings of the numbers of the curve of the best of k responses."""
 PLAIN = "default"
 DATA: dict[str, Callable[[Run], str]] = {
     "at {}": lambda run: (run.config.data.revision or "")[:7],
@@ -42,51 +35,41 @@ class Column(NamedTuple):
     """A number that each row has.
 
     Attributes:
-        place: Where the number is in a run's metrics.
-        part: It is a part of the overall number.
-        shift: It is a difference.
+        key: Name of the number.
+        part: It is one of several parts or results.
     """
 
     heading: str
-    place: Place
+    key: MetricKey
     part: bool = False
-    shift: bool = False
 
     @property
-    def key(self) -> str:
+    def name(self) -> str:
         """Name in JSON: the metric, or the heading of a part."""
-        return self.heading if self.part else self.place.metric
+        return self.heading if self.part else self.key.metric
 
     @property
     def kind(self) -> Kind:
         """Format of its numbers."""
-        kinds: dict[str, Kind] = {"kappa": two_digits, "loss": three_digits, "variance": one_digit}
-        return points if self.shift else kinds.get(self.place.metric, percent)
+        return KINDS[METRICS[self.key.metric].unit]
 
 
 class Row(NamedTuple):
     """A run, or a baseline on the items of a run.
 
     Attributes:
-        reference: Key of the baseline in `REFERENCES`; None for the run itself.
+        baseline: Name of the baseline in `BASELINES`; None for the run itself.
     """
 
     name: str
     run: Run
-    reference: str | None = None
+    baseline: str | None = None
 
     def number(self, column: Column) -> Estimate:
         """Return the row's number in a column."""
-        place = column.place
-        if self.reference is None and self.run.unreadable:
+        if self.baseline is None and self.run.unreadable:
             return MISSING
-        if self.reference is not None:
-            if place.metric not in OF_REFERENCE:
-                return MISSING
-            place = place._replace(metric=OF_REFERENCE[place.metric].format(self.reference))
-        return self.run.estimate(
-            place.metric, place.group, config=place.config, section=place.section, subset=place.subset
-        )
+        return self.run.at(column.key._replace(baseline=self.baseline))
 
 
 class Sheet(NamedTuple):
@@ -106,7 +89,7 @@ class Sheet(NamedTuple):
     other: bool
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
-    references: tuple[Row, ...]
+    baselines: tuple[Row, ...]
 
     @property
     def runs(self) -> list[Run]:
@@ -175,7 +158,7 @@ def _qualifiers(runs: Sequence[Run], sheets: Sequence[Sequence[Run]]) -> Iterato
     differ = differing_prompt_settings(runs)
     if differ:
         yield f"{' and '.join(differ)} in brackets"
-    inside = [config for config in run.names("pooled", "config") if config not in benchmark.outside_overall]
+    inside = [config for config in run.names("config", "pooled_accuracy") if config not in benchmark.outside_overall]
     if len(inside) == 1 and inside[0] not in {PLAIN, run.config.benchmark.name} and not benchmark.join_configs:
         yield inside[0]
     others = [sheet[0] for sheet in sheets]
@@ -210,7 +193,7 @@ def _sheet(runs: Sequence[Run], qualifiers: tuple[str, ...], *, other: bool) -> 
         other=other,
         columns=columns,
         rows=rows,
-        references=tuple(_references(ordered)),
+        baselines=tuple(_baselines(ordered)),
     )
 
 
@@ -220,8 +203,8 @@ def table_of(sheet: Sheet, *, wide: bool) -> tables.Table:
         tables.Column(one.heading, one.kind, wide or not place, one.part) for place, one in enumerate(sheet.columns)
     ]
     rows = [
-        tables.Row(row.name, [_value(row, column) for column in sheet.columns], row.reference is not None)
-        for row in (*sheet.rows, *sheet.references)
+        tables.Row(row.name, [_value(row, column) for column in sheet.columns], row.baseline is not None)
+        for row in (*sheet.rows, *sheet.baselines)
     ]
     return tables.Table("; ".join([sheet.heading, *_close(sheet)]), "model", columns, rows)
 
@@ -236,9 +219,9 @@ def _close(sheet: Sheet) -> Iterator[str]:
 def _value(row: Row, column: Column) -> tables.Value:
     """A row's number in a column; empty if a baseline has none, a word if most of a run's verdicts are invalid."""
     estimate = row.number(column)
-    if row.reference is not None:
+    if row.baseline is not None:
         return "" if estimate.value is None else estimate
-    return UNREADABLE if row.run.unreadable and column.place.metric == "overall" else estimate
+    return UNREADABLE if row.run.unreadable and column.key.metric == "overall" else estimate
 
 
 def title_of(runs: Sequence[Run]) -> str:
@@ -252,88 +235,78 @@ def _order(run: Run) -> float:
     return float("inf") if run.headline.value is None else -run.headline.value
 
 
-def _references(runs: Sequence[Run]) -> Iterator[Row]:
+def _baselines(runs: Sequence[Run]) -> Iterator[Row]:
     """The baselines of the first run that has them; all runs are on the same items."""
-    for reference, name in REFERENCES.items():
-        metric = OF_REFERENCE["overall"].format(reference)
-        run = next((run for run in runs if run.estimate(metric, "overall").value is not None), None)
+    for baseline, name in BASELINES.items():
+        run = next((run for run in runs if run.estimate("overall", baseline=baseline).value is not None), None)
         if run is not None:
-            yield Row(name, run, reference)
+            yield Row(name, run, baseline)
 
 
 def columns_of(run: Run) -> Iterator[Column]:
-    """Yield the columns of a run: the overall number and its parts, as the benchmark defines them.
+    """Yield the columns of a run: the overall number, other metrics, and its parts, as the benchmark defines them.
 
     A run that has only configs outside the overall number gets those configs and their subsets.
     """
     benchmark = run.config.benchmark.description
-    yield Column("overall", Place("overall", "overall"))
-    every = run.names("pooled", "config")
+    yield Column("overall", MetricKey("overall"))
+    every = run.names("config", "pooled_accuracy")
     if every and set(every) <= benchmark.excluded_configs.keys():
-        yield from _of_apart(run)
+        yield from _of_excluded(run)
         return
+    shown = [metric for metric in METRICS.values() if metric.in_tables]
+    yield from (Column(one.title, MetricKey(one.name)) for one in shown if run.estimate(one.name).value is not None)
     if benchmark.reference is not None:
         yield from _of_languages(run)
         return
     configs = [config for config in every if config not in benchmark.outside_overall]
-    metrics = {"accuracy": "accuracy"}
-    if benchmark.by_category:
-        metrics["exact_match"] = "exact match"
-        for metric, name in metrics.items():
-            yield Column(name, Place("overall", metric))
+    own = [one for one in shown if one.part_of_overall and (one.name == "accuracy" or benchmark.by_category)]
     if len(configs) > 1:
         for config in configs:
-            for metric, name in metrics.items():
-                heading = f"{config}: {name}" if benchmark.by_category else config
-                yield Column(heading, Place("config", metric, config), part=True)
+            for one in own:
+                heading = f"{config}: {one.title}" if len(own) > 1 else config
+                yield Column(heading, MetricKey(one.name, config), part=True)
     elif benchmark.sections and configs:
         for section in benchmark.sections:
-            yield Column(section, Place("section", "accuracy", configs[0], section), part=True)
+            yield Column(section, MetricKey("accuracy", configs[0], section=section), part=True)
         if benchmark.overall == "items":
-            yield Column("mean of sections", Place("config", "accuracy", configs[0]), part=True)
-    yield from _of_responses(run, configs)
-
-
-def _of_responses(run: Run, configs: Sequence[str]) -> Iterator[Column]:
-    """Metrics of responses that are right or wrong, beside the accuracy; see `pluralbench.metrics.responses`."""
+            yield Column("mean of sections", MetricKey("accuracy", configs[0]), part=True)
     for level in levels_of(run):
-        yield Column(level, Place("level", "accuracy", subset=level), part=True)
-    for metric, heading in RIGHT_OR_WRONG.items():
-        if run.estimate(metric, "overall").value is not None:
-            yield Column(heading, Place("overall", metric))
-    for config in configs if len(configs) == 1 else ():
-        for k in run.names("best-of-k", "subset", config=config)[-1:]:
-            yield Column(f"best of {k}", Place("best-of-k", "accuracy", config, subset=k), part=True)
-            for metric, heading in BEST_OF_K.items():
-                yield Column(heading, Place("best-of-k", metric, config), part=True)
+        yield Column(level, MetricKey("style_accuracy", level=level), part=True)
+    if len(configs) == 1:
+        yield from _of_config(run, configs[0])
+
+
+def _of_config(run: Run, config: str) -> Iterator[Column]:
+    """The best of k responses of a single config, and metrics that only configs have."""
+    for k in run.names("k", "best_of_k", config=config)[-1:]:
+        yield Column(f"best of {k}", MetricKey("best_of_k", config, k=k), part=True)
+    for metric in METRICS.values():
+        if metric.in_tables and "" not in metric.dimensions and run.estimate(metric.name, config=config) is not MISSING:
+            yield Column(metric.title, MetricKey(metric.name, config), part=True)
 
 
 def levels_of(run: Run) -> list[str]:
     """Return the levels of difficulty that a run has numbers of, the easiest first."""
-    present = run.names("level", "subset")
+    present = run.names("level", "style_accuracy")
     return [level for level in LEVELS if level in present]
 
 
-def _of_apart(run: Run) -> Iterator[Column]:
+def _of_excluded(run: Run) -> Iterator[Column]:
     """The configs outside the overall number, and their subsets."""
-    for config in run.names("excluded", "config"):
-        yield Column(config, Place("excluded", "accuracy", config), part=True)
-        for subset in run.names("subset", "subset", config=config):
-            yield Column(subset, Place("subset", "accuracy", config, None, subset), part=True)
+    for config in run.excluded_configs:
+        yield Column(config, MetricKey("accuracy", config), part=True)
+        for key in run.keys("accuracy", "subset", config=config):
+            yield Column(str(key.subset), key, part=True)
 
 
 def _of_languages(run: Run) -> Iterator[Column]:
     """Means over languages: 23 languages with four sections each are too many columns."""
-    benchmark = run.config.benchmark.description
-    if run.estimate("drop", "overall").value is not None:
-        yield Column("against English", Place("overall", "drop"), shift=True)
-    if run.estimate("kappa", "overall").value is not None:
-        yield Column("kappa", Place("overall", "kappa"))
-    for section in benchmark.sections:
-        yield Column(section, Place("section", "accuracy", section=section), part=True)
-    if not benchmark.sections:
-        for level in run.names("resource", "subset"):
-            yield Column(f"{level} resource", Place("resource", "accuracy", subset=level), part=True)
+    sections = run.config.benchmark.description.sections
+    for section in sections:
+        yield Column(section, MetricKey("accuracy", section=section), part=True)
+    for level in () if sections else run.names("resource"):
+        yield Column(f"{level} resource", MetricKey("accuracy", resource=level), part=True)
 
 
 def language_tables(sheet: Sheet) -> Iterator[tables.Table]:
@@ -344,23 +317,23 @@ def language_tables(sheet: Sheet) -> Iterator[tables.Table]:
     benchmark = sheet.runs[0].config.benchmark.description
     if benchmark.reference is None:
         return
-    languages = dict.fromkeys(code for run in sheet.runs for code in run.names("config", "config"))
+    languages = dict.fromkeys(code for run in sheet.runs for code in run.configs)
     every = {
         "accuracy by language": [
-            Column("overall", Place("overall", "overall")),
-            Column("variance (points²)", Place("overall", "variance")),
-            *(Column(code, Place("config", "accuracy", code), part=True) for code in languages),
+            Column("overall", MetricKey("overall")),
+            Column(METRICS["variance"].title, MetricKey("variance")),
+            *(Column(code, MetricKey("accuracy", code), part=True) for code in languages),
         ],
         "accuracy minus that in English, in points": [
-            Column("overall", Place("overall", "drop"), shift=True),
-            *(Column(name, Place("section", "drop", section=name), True, True) for name in benchmark.sections),
+            Column("overall", MetricKey("drop")),
+            *(Column(name, MetricKey("drop", section=name), part=True) for name in benchmark.sections),
         ],
     }
-    for column in dict.fromkeys(column for run in sheet.runs for column in _of_apart(run)):
-        if (config := str(column.place.config)) != benchmark.reference.config:
+    for column in dict.fromkeys(column for run in sheet.runs for column in _of_excluded(run)):
+        if (config := str(column.key.config)) != benchmark.reference.config:
             short = column._replace(heading=column.heading.removeprefix(f"{config}-"))
             every.setdefault(f"accuracy on {config}", []).append(short)
     for title, columns in every.items():
         if any(row.number(column).value is not None for row in sheet.rows for column in columns):
-            own = table_of(sheet._replace(columns=tuple(columns), references=()), wide=False)
+            own = table_of(sheet._replace(columns=tuple(columns), baselines=()), wide=False)
             yield own._replace(title=", ".join([f"{sheet.title}: {title}", *sheet.qualifiers]))

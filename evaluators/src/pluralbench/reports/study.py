@@ -26,7 +26,6 @@ from pluralbench.reports.writing import in_markdown
 from pluralbench.results.downstream import POLICY_FOLDER
 from pluralbench.results.finding import STUDY_FILE
 from pluralbench.results.numbers import three_digits
-from pluralbench.results.runs import policy_number
 
 TITLES = {"best-of-n": "Best-of-N", "optimization": "Policy optimization"}
 
@@ -72,7 +71,7 @@ def _scores(study: Study, name: str) -> list[Estimate]:
     """The scores of a reward model on each benchmark and downstream."""
     scores = [runs[name].headline for runs in study.runs.values()]
     scores += [of_rewards(study.best_of_n, "outcome")[name]] if study.best_of_n is not None else []
-    return scores + ([policy_number(study.optimized[name], "outcome")] if study.optimized else [])
+    return scores + ([study.optimized[name].estimate("outcome")] if study.optimized else [])
 
 
 def findings(study: Study) -> Iterator[str]:

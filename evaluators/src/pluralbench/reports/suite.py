@@ -5,19 +5,19 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
+from pluralbench_measures.bootstrap import CONFIDENCE
 from pluralbench_runs.console import clean
 
 from pluralbench.data.suites import SuiteColumn
+from pluralbench.metrics.frame import number_fields
+from pluralbench.metrics.metric import SHOWN_COUNTS
 from pluralbench.reports.notes import notes
 from pluralbench.reports.sheets import sheets_of
 from pluralbench.reports.tables import Column, Row, Table
 from pluralbench.reports.writing import Report
-from pluralbench.results.metrics_frame import NUMBERS
 from pluralbench.results.runs import MISSING, Run
 from pluralbench.results.suite import SuiteRun
 
-COUNTS = ("ties", "invalid", "dropped", "equal", "truncated")
 MEANS = (
     f"The {CONFIDENCE:.0%} intervals of means over several benchmarks assume that the benchmarks are independent "
     "(share no prompts)."
@@ -74,7 +74,7 @@ def _names(suites: Sequence[SuiteRun]) -> list[str]:
 
 def _table_of_benchmarks(done: SuiteRun) -> Table:
     """The table of a suite's benchmarks, with the number and the items of each, and what is counted beside them."""
-    counted = [name for name in COUNTS if any(run.count(name) for run in done.runs.values())]
+    counted = [name for name in SHOWN_COUNTS if any(run.count(name) for run in done.runs.values())]
     runs = {one.key: done.runs[one.key] for one in done.suite.benchmarks if one.key in done.runs}
     rows = [
         Row(key, [run.headline, run.items_counted, *(run.count(name) for name in counted)]) for key, run in runs.items()
@@ -87,7 +87,7 @@ def _notes(suites: Sequence[SuiteRun]) -> Iterator[str]:
     yield from _mean_notes(suites)
     runs = {run.path: run for done in reversed(suites) for run in done.runs.values()}  # one of those without items
     if runs:
-        yield from notes([sheet._replace(references=()) for sheet in sheets_of([*runs.values()])])
+        yield from notes([sheet._replace(baselines=()) for sheet in sheets_of([*runs.values()])])
 
 
 def _mean_notes(suites: Sequence[SuiteRun]) -> Iterator[str]:
@@ -131,26 +131,22 @@ def _fields(done: SuiteRun) -> dict[str, Any]:
         "model": done.model,
         "kind": done.record.model.kind if first is None else first.result.model.kind,
         "path": str(done.path),
-        "mean": _number(mean.estimate) | {"columns": mean.columns, "of": mean.total},
+        "mean": number_fields(mean.estimate) | {"columns": mean.columns, "of": mean.total},
         "columns": {column.name: _column(done, column) for column in done.suite.columns},
     }
 
 
 def _column(done: SuiteRun, column: SuiteColumn) -> dict[str, Any]:
     return {
-        **_number(done.column(column)),
+        **number_fields(done.column(column)),
         "items": done.items(column),
         "benchmarks": {one.key: _benchmark(done.runs.get(one.key)) for one in column.benchmarks},
     }
 
 
 def _benchmark(run: Run | None) -> dict[str, Any]:
-    counts = ("items", *COUNTS)
+    counts = ("items", *SHOWN_COUNTS)
     if run is None:
-        return _number(MISSING) | dict.fromkeys(counts) | {"run": None}
-    numbers = {name: run.count(name) for name in COUNTS}
-    return _number(run.headline) | {"items": run.items_counted} | numbers | {"run": str(run.path)}
-
-
-def _number(estimate: Estimate) -> dict[str, Any]:
-    return {name: getattr(estimate, name) for name in NUMBERS}
+        return number_fields(MISSING) | dict.fromkeys(counts) | {"run": None}
+    numbers = {name: run.count(name) for name in SHOWN_COUNTS}
+    return number_fields(run.headline) | {"items": run.items_counted} | numbers | {"run": str(run.path)}

@@ -8,7 +8,8 @@ from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 from pluralbench_runs import plural
 
 from pluralbench.data.verdict_tables import GROUP
-from pluralbench.metrics.certainty import THRESHOLD, against_none, all_verdict_metrics
+from pluralbench.metrics.certainty import against_none, all_verdict_metrics
+from pluralbench.metrics.decided import THRESHOLD
 from pluralbench.metrics.third_person import compare_with_people
 from pluralbench.reports.tables import Column, Row, Table, Value
 from pluralbench.reports.writing import Report

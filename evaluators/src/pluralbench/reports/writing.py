@@ -12,6 +12,7 @@ from pluralbench_tables import csv_text
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from pluralbench.metrics.metric import DIMENSIONS
 from pluralbench.reports import Format
 from pluralbench.reports.latex import Grid, in_latex
 from pluralbench.reports.layout import lay_out, wrapped
@@ -36,7 +37,14 @@ class Report(NamedTuple):
 
 def long_frame(numbers: Iterable[tuple[Path, pl.DataFrame]]) -> pl.DataFrame:
     """Concatenate the long frames of directories; the first column, `run`, has the directory."""
-    return pl.concat([frame.select(pl.lit(str(path)).alias("run"), pl.all()) for path, frame in numbers])
+    frames = [frame.select(pl.lit(str(path)).alias("run"), pl.all()) for path, frame in numbers]
+    return without_empty_dimensions(pl.concat(frames))
+
+
+def without_empty_dimensions(frame: pl.DataFrame) -> pl.DataFrame:
+    """Leave out the dimensions that no number of a metrics frame has."""
+    own = [name for name in DIMENSIONS if name in frame.columns]
+    return frame.drop(name for name in own if frame[name].null_count() == frame.height)
 
 
 def format_report(report: Report, form: Format, width: int | None) -> str | Group:

@@ -19,8 +19,6 @@ from pluralbench.results.record import (
     ScoringRecord,
 )
 
-START = "start"
-"""Section of the numbers of a policy before optimization."""
 _SAMPLE = ("turn", "history", "sample")
 CANDIDATES = schema_of("config", "id", "cluster", *_SAMPLE, "text", "outcome", "reason", "tokens")
 """One row per candidate. turn: number of the user turn, from 0. history: digest of the messages. sample: number of the

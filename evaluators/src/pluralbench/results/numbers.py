@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from pluralbench_measures.bootstrap import Estimate
 
+from pluralbench.metrics.metric import Unit
+
 DASH, DAGGER = "–", "†"
 FEW = 10  # an interval over fewer clusters is marked
 Kind = Callable[[float], str]
@@ -40,6 +42,16 @@ three_digits: Kind = "{:z.3f}".format
 four_digits: Kind = "{:z.4f}".format
 signed: Kind = "{:+z.2f}".format
 change: Kind = "{:+z.3f}".format
+KINDS: dict[Unit, Kind] = {
+    "share": percent,
+    "difference": points,
+    "count": "{:,.0f}".format,
+    "number": three_digits,
+    "correlation": two_digits,
+    "p-value": p_value,
+    "points squared": one_digit,
+}
+"""Format of each unit."""
 
 
 class Number(NamedTuple):

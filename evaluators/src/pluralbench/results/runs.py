@@ -17,9 +17,10 @@ from pydantic import ConfigDict, Discriminator, Field, TypeAdapter, ValidationEr
 from typing_extensions import TypeVar as TypeVarWithDefault
 
 from pluralbench.errors import RunError
+from pluralbench.metrics.frame import NUMBERS, MetricsFile, check_metrics, frame_of_rows, metrics_text
+from pluralbench.metrics.metric import BASELINES, DECIDED, DIMENSIONS, SHOWN_COUNTS, START, MetricKey, finest_dimension
 from pluralbench.results.downstream import (
     FRAMES,
-    START,
     BestOfNRunConfig,
     DownstreamResult,
     DownstreamRunConfig,
@@ -36,18 +37,10 @@ from pluralbench.results.evaluations import (
     ScoreRunConfig,
 )
 from pluralbench.results.item_rows import cast_columns, check_items
-from pluralbench.results.metrics_frame import (
-    NUMBERS,
-    MetricsFile,
-    Place,
-    check_metrics,
-    frame_of_rows,
-    metrics_text,
-)
 from pluralbench.results.personalize import PERSONALIZE_ITEMS, PersonalizeResult, PersonalizeRunConfig
 from pluralbench.results.plans import PlanResult, PlanRunConfig, SynthesizeResult, SynthesizeRunConfig
 from pluralbench.results.record import ProvenanceRecord, RunConfig, RunResult, provenance, shown_name
-from pluralbench.results.summary import COUNTS, SUMMARY, items_text, number_text, table_html
+from pluralbench.results.summary import SUMMARY, items_text, number_text, table_html
 
 SCHEMA_VERSION: Literal[2] = 2
 RUN_SCHEMA: Literal["urn:pluralbench:run:2"] = "urn:pluralbench:run:2"
@@ -55,9 +48,6 @@ ITEMS_FILE, METRICS_FILE, RUN_FILE = "items.parquet", "metrics.json", "run.json"
 UNFINISHED = ".work"
 LEDGER_FILE, VERDICTS_FILE = "ledger.parquet", "verdicts.csv"
 MISSING = Estimate(None)
-DECIDED = ("wins", "losses", "ties", "invalid")
-"""Counts of decisions by outcome."""
-BASELINES = {"coin": "coin", "longer": "longer answer", "shorter": "shorter answer"}
 MAX_PARTS = 10
 """Largest number of parts in the HTML table of a run."""
 VERBS: Mapping[str, tuple[type[RunConfig], type[RunResult]]] = {
@@ -116,7 +106,7 @@ class Run(Generic[Config_co, Result_co]):
         config: Resolved settings.
         result: Result without numbers and frames.
         provenance: Time, command and software of the run.
-        metrics: Metrics frame; see `pluralbench.results.metrics_frame`.
+        metrics: Metrics frame; see `pluralbench.metrics.frame`.
         frames: Frames that have been read; see `frame`.
     """
 
@@ -166,7 +156,7 @@ class Run(Generic[Config_co, Result_co]):
     @property
     def headline(self) -> Estimate:
         """The overall number with its interval; without a value if the run is `unreadable`."""
-        return MISSING if self.unreadable else self.estimate("overall", "overall")
+        return MISSING if self.unreadable else self.estimate("overall")
 
     @property
     def unreadable(self) -> str:
@@ -189,13 +179,13 @@ class Run(Generic[Config_co, Result_co]):
     @property
     def _within_tolerance(self) -> tuple[int, int]:
         within = (self.scored.decisions_within_tolerance if self.scored else None) or 0
-        configs = self.names("pooled", "config", "mean_margin")
-        return within, sum(self.estimate("mean_margin", "pooled", config=config).n or 0 for config in configs)
+        configs = self.names("config", "mean_margin")
+        return within, sum(self.estimate("mean_margin", config=config).n or 0 for config in configs)
 
     @property
     def items_counted(self) -> int:
         """Number of items behind the overall number."""
-        return self.count("items", "overall")
+        return self.count("items_counted")
 
     @property
     def items_total(self: "Run") -> int:
@@ -213,39 +203,62 @@ class Run(Generic[Config_co, Result_co]):
         text = items_text([self.items_counted], self.items_total)
         return f"{text}, stratified" if self.config.data.items is not None else text
 
-    def estimate(
-        self,
-        metric: str,
-        group: str,
-        *,
-        config: str | None = None,
-        section: str | None = None,
-        subset: str | None = None,
-    ) -> Estimate:
-        """Return the number at exactly this place; all fields are None if the run has none."""
-        return self._numbers.get(Place(group, metric, config, section, subset), MISSING)
+    def estimate(self, metric: str, **dimensions: Any) -> Estimate:
+        """Return the number of a metric with exactly these dimensions; all fields are None if the run has none."""
+        return self._numbers.get(MetricKey(metric, **dimensions), MISSING)
 
-    def count(self, metric: str, group: str = "pooled", *, config: str | None = None, subset: str | None = None) -> int:
-        """Return the count at exactly this place; 0 if the run has none."""
-        return int(self.estimate(metric, group, config=config, subset=subset).value or 0)
+    def at(self, key: MetricKey) -> Estimate:
+        """Return the number with this name; all fields are None if the run has none."""
+        return self._numbers.get(key, MISSING)
 
-    def of(self, config: str, metric: str = "accuracy") -> Estimate:
-        """Return a config's own number, whether or not it enters the overall number."""
-        number = self.estimate(metric, "config", config=config)
-        return self.estimate(metric, "excluded", config=config) if number is MISSING else number
+    def count(self, metric: str, **dimensions: Any) -> int:
+        """Return the count with exactly these dimensions; 0 if the run has none."""
+        return int(self.estimate(metric, **dimensions).value or 0)
 
-    def names(self, group: str, column: str, metric: str = "accuracy", config: str | None = None) -> list[str]:
-        """Return the distinct names in `column` of a group, in order. Default: of all configs."""
-        rows = self.metrics.filter(pl.col("group") == group, pl.col("metric") == metric)
-        rows = rows if config is None else rows.filter(pl.col("config") == config)
-        return rows[column].drop_nulls().unique(maintain_order=True).to_list()
+    def numbers(self, metric: str, *dimensions: str) -> pl.DataFrame:
+        """Return the numbers of a metric by exactly these dimensions, in order, without those of baselines."""
+        own = [pl.col(name).is_not_null() if name in dimensions else pl.col(name).is_null() for name in DIMENSIONS]
+        return self.metrics.filter(pl.col("metric") == metric, *own).select(*dimensions, *NUMBERS)
+
+    def keys(self, metric: str, finest: str, **dimensions: Any) -> list[MetricKey]:
+        """Return the names of the numbers whose finest dimension is `finest`, and that have these dimensions."""
+        return [
+            key
+            for key in self._finest.get((metric, finest), ())
+            if all(getattr(key, name) == value for name, value in dimensions.items())
+        ]
+
+    def names(self, dimension: str, metric: str = "accuracy", **dimensions: Any) -> list[Any]:
+        """Return the distinct values of the finest dimension of a metric's numbers, in order."""
+        return list(dict.fromkeys(getattr(key, dimension) for key in self.keys(metric, dimension, **dimensions)))
+
+    @property
+    def configs(self: "Run") -> list[str]:
+        """Names of the configs behind the overall number."""
+        outside = self.config.benchmark.description.outside_overall
+        return [name for name in self.names("config") if name not in outside]
+
+    @property
+    def excluded_configs(self: "Run") -> list[str]:
+        """Names of the configs outside the overall number."""
+        outside = self.config.benchmark.description.outside_overall
+        return [name for name in self.names("config") if name in outside]
 
     @cached_property
-    def _numbers(self) -> dict[Place, Estimate]:
+    def _numbers(self) -> dict[MetricKey, Estimate]:
         return {
-            Place(*(row[name] for name in Place._fields)): Estimate(*(row[name] for name in NUMBERS))
+            MetricKey(*(row[name] for name in MetricKey._fields)): Estimate(*(row[name] for name in NUMBERS))
             for row in self.metrics.iter_rows(named=True)
         }
+
+    @cached_property
+    def _finest(self) -> dict[tuple[str, str | None], list[MetricKey]]:
+        """The names of the numbers by metric and finest dimension, without those of baselines."""
+        keys: dict[tuple[str, str | None], list[MetricKey]] = {}
+        for key in self._numbers:
+            if key.baseline is None:
+                keys.setdefault((key.metric, finest_dimension(key)), []).append(key)
+        return keys
 
     def summary(self: "Run[Any, Any]") -> pl.DataFrame:
         """Return the overall number with its interval and counts as a row; see `pluralbench.results`.
@@ -265,8 +278,8 @@ class Run(Generic[Config_co, Result_co]):
             "high": number.high,
             "n": self.items_counted,
             "clusters": number.clusters,
-            "coin": self.estimate("overall_of_coin", "overall").value,
-            **{name: self.count(name) for name in COUNTS},
+            "coin": self.estimate("overall", baseline="coin").value,
+            **{name: self.count(name) for name in SHOWN_COUNTS},
             "run": str(self.path),
         }
         return pl.DataFrame([row], schema=SUMMARY)
@@ -285,74 +298,28 @@ class Run(Generic[Config_co, Result_co]):
             return f"<p>{escape(repr(self).strip('<>'))}; its numbers are in <code>metrics</code>.</p>"
         parts = [] if self.unreadable else [*self._parts()]
         left = len(parts) - MAX_PARTS
-        baselines = [(name, self.estimate(f"overall_of_{key}", "overall")) for key, name in BASELINES.items()]
+        baselines = [(name, self.estimate("overall", baseline=key)) for key, name in BASELINES.items()]
         numbers = [("overall", self.headline), *parts[:MAX_PARTS]]
         numbers += [(name, number) for name, number in baselines if number.value is not None]
-        counts = [f"{name.capitalize()}: {self.count(name):,}" for name in COUNTS if self.count(name)]
+        counts = [f"{name.capitalize()}: {self.count(name):,}" for name in SHOWN_COUNTS if self.count(name)]
         counts += [f"Further parts, in `metrics`: {left:,}"] if left > 0 else []
         title = f"{self.name}: {self.config.benchmark.title}, {self.size} ({self.path})"
         return table_html(title, numbers, ". ".join(["Accuracy in %", *counts]) + ".")
 
-    def _parts(self) -> Iterator[tuple[str, Estimate]]:
+    def _parts(self: "Run") -> Iterator[tuple[str, Estimate]]:
         """Yield the numbers of the configs; of a single config those of its sections."""
-        configs = [*self.names("config", "config"), *self.names("excluded", "config")]
+        configs = [*self.configs, *self.excluded_configs]
         if len(configs) > 1:
-            yield from ((config, self.of(config)) for config in configs)
+            yield from ((config, self.estimate("accuracy", config=config)) for config in configs)
         for config in configs if len(configs) == 1 else ():
-            for section in self.names("section", "section", config=config):
-                yield section, self.estimate("accuracy", "section", config=config, section=section)
+            for section in self.names("section", config=config):
+                yield section, self.estimate("accuracy", config=config, section=section)
 
 
 Downstream = Run[DownstreamRunConfig, DownstreamResult]
 Personalized = Run[PersonalizeRunConfig, PersonalizeResult]
 Plans = Run[PlanRunConfig, PlanResult]
 Synthesis = Run[SynthesizeRunConfig, SynthesizeResult]
-
-
-def policy_number(
-    run: Downstream,
-    metric: str,
-    *,
-    model: str | None = None,
-    k: int | None = None,
-    config: str | None = None,
-    start: bool = False,
-) -> Estimate:
-    """Return a number of the policy itself, or of a reward model's best of k.
-
-    Args:
-        run: Run of `best-of-n` or `optimize`.
-        metric: Name of the metric.
-        model: Reward model. Default: the policy itself.
-        k: Size of best-of-k.
-        config: Config. Default: the overall number.
-        start: Return the number of the policy before `optimize`.
-
-    Returns:
-        The number; all fields are None if it is missing.
-    """
-    group = "policy" if model is None else "best-of-n"
-    subset = None if k is None else str(k)
-    return run.estimate(metric, group, config=config, section=START if start else model, subset=subset)
-
-
-def method_number(
-    run: Personalized, metric: str, group: str, method: str, condition: str | None, config: str | None = None
-) -> Estimate:
-    """Return a number of a method of a personalize run.
-
-    Args:
-        run: Run of `personalize`.
-        metric: Name of the metric.
-        group: Set, or set and measure of the bins, such as "new by words".
-        method: Name of the method.
-        condition: Condition, or two of them such as "with-without"; either may end in a bin, such as "with 2".
-        config: Config. Default: the overall number.
-
-    Returns:
-        The number; all fields are None if it is missing.
-    """
-    return run.estimate(metric, group, config=config, section=method, subset=condition)
 
 
 @overload
@@ -389,7 +356,7 @@ def load_run(path: str | Path, of: type[RunConfig] = RunConfig, *, part: bool = 
             f"{path} is shard {shard} of a run and has no metrics; merge all {shards} with `pluralbench merge RUN...` "
             "and give the merged run."
         )
-    metrics = frame_of_rows(read_file(path / METRICS_FILE, TypeAdapter(MetricsFile), 1).rows)
+    metrics = frame_of_rows(read_file(path / METRICS_FILE, TypeAdapter(MetricsFile), 2).rows)
     check_metrics(metrics, str(path / METRICS_FILE))
     run = Run(path, file.config, file.result, file.provenance, metrics)
     if isinstance(run.config, EAGER):
@@ -444,7 +411,8 @@ def read_file(path: Path, model: TypeAdapter[File], version: int) -> File:
     except ValidationError as error:
         first = error.errors()[0]
         field_path = ".".join(map(str, first["loc"]))
-        raise RunError(f"{path} is not a valid file of a run: `{field_path}`: {first['msg']}.") from None
+        problem = first["msg"].removeprefix("Value error, ")
+        raise RunError(f"{path} is not a valid file of a run: `{field_path}`: {problem}.") from None
 
 
 def write_run(

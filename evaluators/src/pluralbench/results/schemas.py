@@ -11,7 +11,7 @@ from typing import Any
 from pluralbench_runs import write_text
 from pydantic import TypeAdapter
 
-from pluralbench.results.metrics_frame import METRICS_SCHEMA, MetricsFile
+from pluralbench.metrics.frame import METRICS_SCHEMA, MetricsFile
 from pluralbench.results.runs import ANY_FILE, RUN_SCHEMA
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

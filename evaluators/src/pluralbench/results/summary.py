@@ -7,15 +7,15 @@ import polars as pl
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_runs import plural
 
+from pluralbench.metrics.metric import SHOWN_COUNTS
 from pluralbench.results.numbers import DASH, number
 
-COUNTS = ("ties", "invalid", "dropped", "equal", "truncated")
 SUMMARY = pl.Schema(
     dict.fromkeys(("model", "benchmark", "profile"), pl.String())
     | dict.fromkeys(("overall", "low", "high"), pl.Float64())
     | dict.fromkeys(("n", "clusters"), pl.Int64())
     | {"coin": pl.Float64()}
-    | dict.fromkeys(COUNTS, pl.Int64())
+    | dict.fromkeys(SHOWN_COUNTS, pl.Int64())
     | {"run": pl.String()}
 )
 """Columns of `Run.summary` and `pluralbench.results`."""

@@ -15,7 +15,7 @@ from pluralbench.reports.figures.fonts import readable
 from pluralbench.reports.figures.series import Series, series_of_judges
 from pluralbench.reports.figures.style import Point
 from pluralbench.reports.figures.theme import SOFT
-from pluralbench.results.runs import Downstream, policy_number
+from pluralbench.results.runs import Downstream
 
 SIZE, APART = 2.9, 0.75  # of a panel and between panels, in inches
 GAINS = ("promised", "realized")
@@ -73,11 +73,11 @@ def _by_k(ax: Axes, run: Downstream, models: Sequence[Series], metric: str) -> N
     ax.set_xlabel("k (number of candidates)")
     ax.set_xticks(sizes, [str(k) for k in sizes])
     ax.minorticks_off()
-    level = policy_number(run, "outcome").value if metric == "outcome" else None
+    level = run.estimate("outcome").value if metric == "outcome" else None
     if level is not None:
         style.dashed(ax.axhline, level)
     for number, model in enumerate(models):
-        points = [(k, style.point(policy_number(run, metric, model=model.name, k=k), 1.0)) for k in sizes]
+        points = [(k, style.point(run.estimate(metric, model=model.name, k=k), 1.0)) for k in sizes]
         style.curve(ax, points, model, band=len(models) <= BANDS)
         intervals = [(k, low, high) for k, (_, low, high, _) in points if low is not None and high is not None]
         if intervals and len(models) > BANDS:  # only those of the largest k, side by side
@@ -88,9 +88,7 @@ def _by_k(ax: Axes, run: Downstream, models: Sequence[Series], metric: str) -> N
 def _gains(ax: Axes, run: Downstream, models: Sequence[Series]) -> None:
     most = 0.0
     for model in models:
-        gains = [
-            [policy_number(run, what, model=model.name, k=k).value for what in GAINS] for k in run.result.sampling.sizes
-        ]
+        gains = [[run.estimate(what, model=model.name, k=k).value for what in GAINS] for k in run.result.sampling.sizes]
         points = [(promised, Point(realized)) for promised, realized in gains if promised is not None]
         style.curve(ax, points, model)
         most = max([most, *(promised for promised, realized in points if realized.value is not None)])

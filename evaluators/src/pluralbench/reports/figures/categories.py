@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from pluralbench.metrics.calibration import scores_log_odds
+from pluralbench.metrics.metric import MetricKey
 from pluralbench.reports.figures import Axes, Figure, style
 from pluralbench.reports.figures.fonts import folded, part_labels
 from pluralbench.reports.figures.series import RunSeries
 from pluralbench.reports.figures.style import Column, Point, dot, heading, point
 from pluralbench.reports.figures.theme import SOFT
-from pluralbench.results.metrics_frame import Place
 from pluralbench.results.runs import Run
 
 SIDE_BY_SIDE = 6  # models at most in a bar chart; more are a heat map
@@ -21,22 +21,23 @@ PANELS = ("Accuracy", "Exact match")
 
 def figures_of(models: Sequence[RunSeries]) -> dict[str, Callable[[Sequence[RunSeries]], Figure | None]]:
     """Return the functions that draw these models' figures by file stem: one for each config, and the calibration."""
-    configs = dict.fromkeys(config for model in models for config in model.run.names("config", "config", "exact_match"))
+    configs = dict.fromkeys(config for model in models for config in model.run.names("config", "exact_match"))
     stems = {style.stem("categories", config): config for config in configs}
     return {stem: partial(_categories, config=config) for stem, config in stems.items()} | {"calibration": _calibration}
 
 
 def labels_of(runs: Iterable[Run]) -> dict[str, str]:
     """Return the label of each part of a benchmark, the same in every figure of these runs."""
-    groups = {"config": "config", "excluded": "config", "section": "section", "category": "subset", "subset": "subset"}
     every = list(runs)
-    return part_labels(name for group, column in groups.items() for run in every for name in run.names(group, column))
+    own = [name for run in every for name in run.configs] + [name for run in every for name in run.excluded_configs]
+    inner = ("section", "category", "subset")
+    return part_labels([*own, *(name for dimension in inner for run in every for name in run.names(dimension))])
 
 
 def _categories(models: Sequence[RunSeries], config: str) -> Figure | None:
     labels = {MEAN: MEAN} | labels_of(model.run for model in models)
     rows = [(MEAN, [_shares(model.run, config) for model in models])]
-    names = dict.fromkeys(name for model in models for name in model.run.names("category", "subset", config=config))
+    names = dict.fromkeys(name for model in models for name in model.run.names("category", config=config))
     rows += [(name, [_shares(model.run, config, name) for model in models]) for name in names]
     points = [one for _, pairs in rows for pair in pairs for one in pair]
     if not style.any_value(points):
@@ -65,9 +66,9 @@ def _categories(models: Sequence[RunSeries], config: str) -> Figure | None:
         ax.set(xlim=(-2, 102), xlabel=f"{metric} (%)")
         style.lines(ax, texts if panel == 0 else [""] * len(rows))
         for row, (name, pairs) in enumerate(rows):
-            group, subset = ("config", None) if name == MEAN else ("category", name)
-            place = Place(group, ("accuracy", "exact_match")[panel], config, subset=subset)
-            coins.append(style.coin(ax, row, runs, place))
+            category = None if name == MEAN else name
+            key = MetricKey(("accuracy", "exact_match")[panel], config, category=category)
+            coins.append(style.coin(ax, row, runs, key))
             _bars(ax, row, [pair[panel] for pair in pairs], models)
     style.legend(ax, models)
     return heading(figure, title, f"{style.whiskers(points)}{' Dotted: coin.' * any(coins)} {note}")
@@ -96,7 +97,7 @@ def _calibration(models: Sequence[RunSeries]) -> Figure | None:
         ax.set(xlim=(48, 102), ylim=(-4, 104), xticks=[50, 75, 100], yticks=[0, 25, 50, 75, 100])
         ax.plot([50, 100], [50, 100], color=SOFT, linewidth=0.8, linestyle="--", zorder=1)
         ax.tick_params(labelleft=column == 0)
-        title = f"{name}\n" * (len(shown) > 1) + f"ECE {one.run.estimate('ece', 'pooled').value:.3f}"
+        title = f"{name}\n" * (len(shown) > 1) + f"ECE {one.run.estimate('ece').value:.3f}"
         texts.append(ax.set_title(title, fontsize=8))
         points = _bins(one.run)
         ax.plot([x for x, _ in points], [y.value or 0.0 for _, y in points], color=one.color, linewidth=0.8, zorder=1.5)
@@ -123,15 +124,14 @@ def _calibration(models: Sequence[RunSeries]) -> Figure | None:
 def _bins(run: Run) -> list[tuple[float, Point]]:
     """The probability of each bin, in percent, and the accuracy of its pairs."""
     bins = []
-    for name in run.names("bin", "subset"):
-        probability = run.estimate("probability", "bin", subset=name).value
+    for name in run.names("bin", "bin_accuracy"):
+        probability = run.estimate("bin_probability", bin=name).value
         if probability is not None:
-            bins.append((100 * probability, point(run.estimate("accuracy", "bin", subset=name))))
+            bins.append((100 * probability, point(run.estimate("bin_accuracy", bin=name))))
     return bins
 
 
 def _shares(run: Run, config: str, category: str | None = None) -> tuple[Point, Point]:
     """Accuracy and exact match of a category, or of a config as the mean over its categories."""
-    group = "config" if category is None else "category"
-    accuracy, exact = (run.estimate(m, group, config=config, subset=category) for m in ("accuracy", "exact_match"))
+    accuracy, exact = (run.estimate(name, config=config, category=category) for name in ("accuracy", "exact_match"))
     return point(accuracy), point(exact)

@@ -97,7 +97,7 @@ def _verdicts(runs: Sequence[Run]) -> pl.DataFrame | None:
 def font_notes(runs: Sequence[Run]) -> list[str]:
     """List what the figures of these runs cannot show because fonts are missing, a sentence each."""
     notes = []
-    codes = sorted({code for run in _in_languages(runs) for code in run.names("pooled", "config")})
+    codes = sorted({code for run in _in_languages(runs) for code in run.names("config", "pooled_accuracy")})
     lacking = unrendered(codes)
     if lacking:
         notes.append(f"No installed font has the script of {', '.join(lacking)}, so figures show only English names")

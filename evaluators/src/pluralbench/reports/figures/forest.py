@@ -5,13 +5,13 @@ from typing import Any, NamedTuple
 
 from pluralbench_schemas import LANGUAGES
 
+from pluralbench.metrics.metric import BASELINES, MetricKey
 from pluralbench.reports.figures import Axes, Figure, style
 from pluralbench.reports.figures.categories import labels_of
 from pluralbench.reports.figures.fonts import folded, language_label
 from pluralbench.reports.figures.series import RunSeries
 from pluralbench.reports.figures.style import Point, dot, heading, point
 from pluralbench.reports.figures.theme import BAND, SOFT
-from pluralbench.results.metrics_frame import Place
 from pluralbench.results.runs import Run
 
 SIDE_BY_SIDE = 3  # models at most in one row for each part; more have a panel for each part
@@ -32,33 +32,32 @@ MARKS: Mapping[str, Mapping[str, Any]] = {
     "longer": {"color": SOFT, "linewidth": 1.3, "linestyle": "-"},
     "shorter": {"color": SOFT, "linewidth": 1.3, "linestyle": "--"},
 }
-BASELINES = {"coin": "Coin", "longer": "Longer answer", "shorter": "Shorter answer"}
 
 
 class Part(NamedTuple):
     """A part in the plot.
 
     Attributes:
-        place: Where its number is in the metrics.
+        key: Name of its number.
         short: Label above a small panel. Default: `label`.
     """
 
     label: str
-    place: Place
+    key: MetricKey
     short: str = ""
 
 
 def forest(models: Sequence[RunSeries]) -> Figure | None:
     """Draw the plot of these runs of one benchmark; None if they have no number."""
     blocks = [
-        [part for part in block if style.any_value(_at(model.run, part.place) for model in models)]
+        [part for part in block if style.any_value(_at(model.run, part.key) for model in models)]
         for block in _blocks(models)
     ]
     if not any(blocks):
         return None
     draw = _rows if len(models) <= SIDE_BY_SIDE else _panels
     figure, shown = draw(models, [block for block in blocks if block])
-    points = [_at(model.run, part.place) for part in shown for model in models]
+    points = [_at(model.run, part.key) for part in shown for model in models]
     rule = models[0].run.config.benchmark.rule
     note = f"Overall: {rule}. {style.whiskers(points)}{style.dashes(points)}"
     hidden = sum(map(len, blocks)) - len(shown)
@@ -71,18 +70,20 @@ def _blocks(models: Sequence[RunSeries]) -> list[list[Part]]:
     """The overall number and its parts, by kind."""
     runs = [model.run for model in models]
     labels = {name: label.replace("_", " ") for name, label in labels_of(runs).items()}
-    overall = Part("Overall", Place("overall", "overall"))
-    configs = _names(runs, "config", "config")
+    overall = Part("Overall", MetricKey("overall"))
+    configs = list(dict.fromkeys(name for run in runs for name in run.configs))
+    outside = list(dict.fromkeys(name for run in runs for name in run.excluded_configs))
     if runs[0].config.benchmark.description.by_category:
         return [[overall], *(_of_metric(metric, configs, labels) for metric in ("accuracy", "exact_match"))]
-    excluded = [Part(labels[name], Place("excluded", "accuracy", name)) for name in _names(runs, "excluded", "config")]
-    own = [Part(labels[name], Place("config", "accuracy", name)) for name in configs]
+    excluded = [Part(labels[name], MetricKey("accuracy", name)) for name in outside]
+    own = [Part(labels[name], MetricKey("accuracy", name)) for name in configs]
     if runs[0].config.benchmark.description.reference is not None:
         excluded, own = ([_in_language(part) for part in block] for block in (excluded, own))
-        own.sort(key=lambda part: -style.mean((_at(run, part.place) for run in runs), -1.0))
+        own.sort(key=lambda part: -style.mean((_at(run, part.key) for run in runs), -1.0))
     of = configs[0] if len(configs) == 1 else None
     sections = [
-        Part(labels[name], Place("section", "accuracy", of, name)) for name in _names(runs, "section", "section")
+        Part(labels[name], MetricKey("accuracy", of, section=name))
+        for name in dict.fromkeys(name for run in runs for name in run.names("section"))
     ]
     blocks = [[overall], sections, excluded, own if len(own) > 1 else []]
     return blocks if any(blocks[1:]) else [[overall], _subsets(runs, labels)]
@@ -90,54 +91,49 @@ def _blocks(models: Sequence[RunSeries]) -> list[list[Part]]:
 
 def _in_language(part: Part) -> Part:
     """A part that is a language, labeled with its English and its own name."""
-    language = LANGUAGES.get(part.place.config or "")
+    language = LANGUAGES.get(part.key.config or "")
     return part if language is None else part._replace(label=language_label(language.code), short=language.name)
 
 
 def _of_metric(metric: str, configs: Sequence[str], labels: Mapping[str, str]) -> list[Part]:
     name = metric.replace("_", " ").capitalize()
-    parts = [Part(name, Place("overall", metric))]
-    return parts + [Part(f"{name}, {labels[config]}", Place("config", metric, config)) for config in configs]
+    parts = [Part(name, MetricKey(metric))]
+    return parts + [Part(f"{name}, {labels[config]}", MetricKey(metric, config)) for config in configs]
 
 
 def _subsets(runs: Sequence[Run], labels: Mapping[str, str]) -> list[Part]:
     """The subsets of a benchmark without configs or sections, those with most items first."""
-    places = {
-        Place("subset", "accuracy", config, None, name): run.count("items", "subset", config=config, subset=name)
+    sizes = {
+        key: run.at(key._replace(metric="items")).value or 0
         for run in runs
-        for config in run.names("config", "config")
-        for name in run.names("subset", "subset", config=config)
+        for config in run.configs
+        for key in run.keys("accuracy", "subset", config=config)
     }
-    ordered = sorted(places, key=lambda place: -places[place])
-    return [Part(labels[place.subset or ""], place) for place in ordered]
+    ordered = sorted(sizes, key=lambda key: -sizes[key])
+    return [Part(labels[key.subset or ""], key) for key in ordered]
 
 
-def _names(runs: Sequence[Run], group: str, column: str) -> list[str]:
-    return list(dict.fromkeys(name for run in runs for name in run.names(group, column)))
+def _at(run: Run, key: MetricKey) -> Point:
+    return point(run.at(key))
 
 
-def _at(run: Run, place: Place) -> Point:
-    return point(run.estimate(**place._asdict()))
-
-
-def _mark(run: Run, place: Place, baseline: str) -> Point:
-    """The number of a baseline at a place."""
-    metric = baseline if place.metric == "accuracy" else f"{place.metric}_of_{baseline}"
-    return _at(run, place._replace(metric=metric))
+def _mark(run: Run, key: MetricKey, baseline: str) -> Point:
+    """The number of a baseline on the same items."""
+    return _at(run, key._replace(baseline=baseline))
 
 
 def _marks(models: Sequence[RunSeries], parts: Sequence[Part]) -> dict[str, dict[str, Any]]:
     """The marks of the baselines that have numbers, by label."""
-    places = [(model.run, part.place) for model in models for part in parts]
+    places = [(model.run, part.key) for model in models for part in parts]
     return {
-        BASELINES[name]: dict(looks)
+        BASELINES[name].capitalize(): dict(looks)
         for name, looks in MARKS.items()
         if style.any_value(_mark(*place, name) for place in places)
     }
 
 
 def _limits(models: Sequence[RunSeries], parts: Sequence[Part]) -> tuple[float, float]:
-    places = [(model.run, part.place) for model in models for part in parts]
+    places = [(model.run, part.key) for model in models for part in parts]
     marks = [Point(_mark(*place, baseline).value) for place in places for baseline in MARKS]
     return style.extent([*(_at(*place) for place in places), *marks], least=2 * style.LEAST)
 
@@ -145,10 +141,10 @@ def _limits(models: Sequence[RunSeries], parts: Sequence[Part]) -> tuple[float, 
 def _dot(ax: Axes, at: float, room: float, part: Part, model: RunSeries) -> None:
     """A model's value in its row, in front of the baselines on the same items."""
     for baseline, looks in MARKS.items():
-        mark = _mark(model.run, part.place, baseline).value
+        mark = _mark(model.run, part.key, baseline).value
         if mark is not None:
             ax.plot([mark, mark], [at - room / 2, at + room / 2], zorder=1.2, **looks)
-    dot(ax, at, _at(model.run, part.place), model)
+    dot(ax, at, _at(model.run, part.key), model)
 
 
 def _rows(models: Sequence[RunSeries], blocks: Sequence[Sequence[Part]]) -> tuple[Figure, list[Part]]:

@@ -34,11 +34,11 @@ def by_kind(models: Sequence[RunSeries]) -> dict[str, list[RunSeries]]:
 
 def drop_by_kind(models: Sequence[RunSeries]) -> Figure | None:
     """Draw panels for the mean of sections and each section, with a row for each kind; None with only one kind."""
-    dropped = [model for model in models if model.run.estimate("drop", "overall").value is not None]
+    dropped = [model for model in models if model.run.estimate("drop").value is not None]
     kinds = by_kind(dropped)
     if len(kinds) < 2:
         return None
-    sections = dict.fromkeys(name for model in dropped for name in model.run.names("section", "section", "drop"))
+    sections = dict.fromkeys(name for model in dropped for name in model.run.names("section", "drop"))
     panels: Panels = {
         name: {kind: [_drop(model, name) for model in own] for kind, own in kinds.items()}
         for name in ("Mean of sections", *sections)
@@ -62,8 +62,8 @@ def drop_by_kind(models: Sequence[RunSeries]) -> Figure | None:
 
 
 def _drop(model: RunSeries, section: str) -> Point:
-    overall = model.run.estimate("drop", "overall")
-    return point(overall if section == "Mean of sections" else model.run.estimate("drop", "section", section=section))
+    overall = model.run.estimate("drop")
+    return point(overall if section == "Mean of sections" else model.run.estimate("drop", section=section))
 
 
 def _draw(ax: Axes, panel: Mapping[str, Sequence[Point]], kinds: Mapping[str, Sequence[Any]], *, whisker: bool) -> None:

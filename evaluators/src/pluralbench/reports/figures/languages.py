@@ -33,11 +33,11 @@ ENGLISH, MINUS = "English:", "\N{MINUS SIGN}"
 
 def _languages(models: Sequence[RunSeries]) -> Figure | None:
     shown = models[:MOST]
-    by_code = {code: [point(model.run.of(code)) for model in shown] for code in _codes(shown)}
+    by_code = {code: [point(model.run.estimate("accuracy", config=code)) for model in shown] for code in _codes(shown)}
     if not style.any_value(chain(*by_code.values())):
         return None
     codes = sorted(by_code, key=lambda code: (-style.mean(by_code[code], -1.0), code))
-    variances = [point(model.run.estimate("variance", "overall"), 1.0) for model in shown]
+    variances = [point(model.run.estimate("variance"), 1.0) for model in shown]
     columns = [
         Column(0, "Mean", [point(model.run.headline) for model in shown]),
         *(Column(1.2 + n, language_label(code, "\n"), by_code[code]) for n, code in enumerate(codes)),
@@ -54,7 +54,10 @@ def _languages(models: Sequence[RunSeries]) -> Figure | None:
 
 
 def _english_and_multilingual(models: Sequence[RunSeries]) -> Figure | None:
-    both = [(model, point(model.run.of(_reference(model.run))), point(model.run.headline)) for model in models]
+    both = [
+        (model, point(model.run.estimate("accuracy", config=_reference(model.run))), point(model.run.headline))
+        for model in models
+    ]
     shown = [(one, x, y) for one, x, y in both if x.value is not None and y.value is not None]
     if not shown:
         return None
@@ -88,7 +91,7 @@ def _correlations(xs: Sequence[float], ys: Sequence[float]) -> str:
 
 def _dimensions(models: Sequence[RunSeries]) -> Figure | None:
     panels = {kind: rows for kind in GROUPS if (rows := _groups(models, kind))}
-    coins = style.mean(point(model.run.estimate("overall_of_coin", "overall")) for model in models)
+    coins = style.mean(point(model.run.estimate("overall", baseline="coin")) for model in models)
     every = [one for rows in panels.values() for _, points in rows for one in points]
     if not style.any_value(every):
         return None
@@ -134,13 +137,13 @@ def _dimensions(models: Sequence[RunSeries]) -> Figure | None:
 
 def _groups(models: Sequence[RunSeries], kind: str) -> list[tuple[str, list[Point]]]:
     """The groups of a kind in order, with the value of each model."""
-    names = dict.fromkeys(name for model in models for name in model.run.names(kind, "subset"))
+    names = dict.fromkeys(name for model in models for name in model.run.names(kind))
     rows = []
     for name in names:
         if (kind, name) == ("class", "0"):
             continue
-        points = [point(model.run.estimate("accuracy", kind, subset=name)) for model in models]
-        sizes = sorted({size for model in models if (size := model.run.count("languages", kind, subset=name))})
+        points = [point(model.run.estimate("accuracy", **{kind: name})) for model in models]
+        sizes = sorted({size for model in models if (size := model.run.count("languages", **{kind: name}))})
         many = "–".join(str(size) for size in dict.fromkeys((sizes[0], sizes[-1])))
         label = readable(f"{'Class ' * (kind == 'class')}{NAMES.get(name, name)} ({many})")
         fixed = ORDERED.get(kind, [])
@@ -186,19 +189,19 @@ def _translation(models: Sequence[RunSeries]) -> Figure | None:
 
 def _translated(run: Run) -> dict[tuple[str, str, str], Point]:
     """Accuracy by source, target and level."""
-    names = run.names("subset", "subset", config="translation")
+    names = run.names("subset", config="translation")
     matches = ((SUBSET.fullmatch(name), name) for name in names)
     return {
-        (match[1], match[2], match[3]): point(run.estimate("accuracy", "subset", config="translation", subset=name))
+        (match[1], match[2], match[3]): point(run.estimate("accuracy", config="translation", subset=name))
         for match, name in matches
         if match
     }
 
 
 def _drop(models: Sequence[RunSeries]) -> Figure | None:
-    sections = dict.fromkeys(name for model in models for name in model.run.names("section", "section", "drop"))
-    rows = [[point(model.run.estimate("drop", "section", section=name)) for model in models] for name in sections]
-    rows.append([point(model.run.estimate("drop", "overall")) for model in models])
+    sections = dict.fromkeys(name for model in models for name in model.run.names("section", "drop"))
+    rows = [[point(model.run.estimate("drop", section=name)) for model in models] for name in sections]
+    rows.append([point(model.run.estimate("drop")) for model in models])
     names = [*sections, MEAN]
     points = [one for row in rows for one in row]
     if not style.any_value(points):
@@ -228,7 +231,9 @@ def _drop(models: Sequence[RunSeries]) -> Figure | None:
 
 
 def _consistency(models: Sequence[RunSeries]) -> Figure | None:
-    by_code = {code: [point(model.run.of(code, "kappa"), 1.0) for model in models] for code in _codes(models)}
+    by_code = {
+        code: [point(model.run.estimate("kappa", config=code), 1.0) for model in models] for code in _codes(models)
+    }
     every = [one for row in by_code.values() for one in row]
     if not style.any_value(every):
         return None
@@ -306,7 +311,7 @@ def _kappas(counts: NDArray[Any]) -> tuple[NDArray[np.float64], int]:
 
 def _codes(models: Iterable[RunSeries]) -> list[str]:
     """The languages of these models, without the reference language."""
-    return list(dict.fromkeys(code for model in models for code in model.run.names("config", "config")))
+    return list(dict.fromkeys(code for model in models for code in model.run.configs))
 
 
 def _reference(run: Run) -> str:

@@ -1,6 +1,6 @@
 """Figures of `personalize`: accuracy with and without a profile by the amount of user context, for each method."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from pluralbench.reports.figures.series import Series, series_of_judges
 from pluralbench.reports.figures.style import Point, dots, point
 from pluralbench.reports.personalize import METHODS
 from pluralbench.results.personalize import KNOWN, NEW
-from pluralbench.results.runs import Personalized, method_number
+from pluralbench.results.runs import Personalized
 
 WIDTH, HEIGHT, GAP, ABOVE = 2.0, 1.25, 0.3, 0.5  # inches: of a panel, between columns and between rows
 APART = 0.22
@@ -89,7 +89,7 @@ def context_figure(run: Personalized, name: str) -> Figure:
 
 
 def _has(run: Personalized, name: str, method: str, measure: str) -> bool:
-    return method_number(run, "least", f"{name} by {measure}", method, "1").value is not None
+    return run.estimate("least", set=name, method=method, measure=measure, bin=1).value is not None
 
 
 Shown = list[tuple[str, list[Point]]]
@@ -100,21 +100,21 @@ def _points(run: Personalized, name: str, method: str, measure: str) -> Shown:
     conditions = run.result.conditions
     if measure == USERS:
         return [
-            (one, [point(method_number(run, "accuracy", one, method, condition)) for condition in conditions])
+            (one, [point(run.estimate("accuracy", set=one, method=method, condition=each)) for each in conditions])
             for one in (NEW, KNOWN)
         ]
-    group = f"{name} by {measure}"
+    bins = {"set": name, "method": method, "measure": measure}
     return [
-        (label, [point(method_number(run, "accuracy", group, method, f"{one} {place}")) for one in conditions])
-        for place, label in enumerate(_bins(run, group, method, measure), start=1)
+        (label, [point(run.estimate("accuracy", condition=one, bin=number, **bins)) for one in conditions])
+        for number, label in enumerate(_bins(run, bins), start=1)
     ]
 
 
-def _bins(run: Personalized, group: str, method: str, measure: str) -> Iterator[str]:
+def _bins(run: Personalized, bins: Mapping[str, str]) -> Iterator[str]:
     """The label of each bin: its range."""
-    form = ".2f" if measure == "distance" else ",.0f"
-    for place in range(1, BINS + 1):
-        least, most = (method_number(run, metric, group, method, str(place)).value for metric in ("least", "most"))
+    form = ".2f" if bins["measure"] == "distance" else ",.0f"
+    for number in range(1, BINS + 1):
+        least, most = (run.estimate(metric, bin=number, **bins).value for metric in ("least", "most"))
         if least is None or most is None:
             return
         low, high = f"{least:{form}}", f"{most:{form}}"

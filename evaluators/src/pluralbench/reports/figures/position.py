@@ -11,7 +11,7 @@ WIDTH, ROW = 3.6, 0.28  # of the axes and of a judge, in inches
 
 def position(models: Sequence[RunSeries]) -> Figure | None:
     """Draw the position bias of the pairwise judges of a benchmark; None if there are none."""
-    shares = [(model, point(model.run.estimate("share_of_first", "position"))) for model in models]
+    shares = [(model, point(model.run.estimate("share_of_first"))) for model in models]
     shown = [(model, share) for model, share in shares if share.value is not None]
     if not shown:
         return None

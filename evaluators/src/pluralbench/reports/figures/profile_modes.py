@@ -14,12 +14,12 @@ from typing import NamedTuple
 from pluralbench_release.palette import COLORS
 
 from pluralbench.errors import EvaluationError
+from pluralbench.metrics.metric import MetricKey
 from pluralbench.reports.figures import Axes, Figure, Make, style
 from pluralbench.reports.figures.fonts import folded, readable
 from pluralbench.reports.figures.theme import INK, SOFT
 from pluralbench.reports.profile_modes import NONE, ModeRun, modes_of
 from pluralbench.reports.sheets import Sheet, sheets_of
-from pluralbench.results.metrics_frame import Place
 from pluralbench.results.numbers import DASH
 from pluralbench.results.runs import Run
 
@@ -29,7 +29,7 @@ LABELS = {NONE: "none", "raw": "posts", "plan": "plan", "persona": "persona"}
 BAR, HIGH, BETWEEN = 0.3, 2.4, 0.35  # inches of a bar, of a panel, and between panels
 LETTERS, LONGEST_WORD = 11, 16  # letters of a title in an inch; a longer word is set smaller
 MOST = 4  # panels at most besides the first
-OVERALL = Place("overall", "overall")
+OVERALL = MetricKey("overall")
 
 
 class Bar(NamedTuple):
@@ -74,7 +74,7 @@ def _matches(name: str, pattern: str) -> bool:
 
 
 def _figure(sheet: Sheet, models: Sequence[Sequence[ModeRun]], families: Mapping[str, str]) -> Figure | None:
-    places = [OVERALL, *(column.place for column in sheet.columns if column.part)][: MOST + 1]
+    places = [OVERALL, *(column.key for column in sheet.columns if column.part)][: MOST + 1]
     panels = [_families(models, families, place) for place in places]
     modes = list(dict.fromkeys(bar for own in panels[0].values() for bar in own))
     titles = [readable((place.section or place.config or "Overall").replace("_", " ")) for place in places]
@@ -85,8 +85,7 @@ def _figure(sheet: Sheet, models: Sequence[Sequence[ModeRun]], families: Mapping
     shown = []
     for number, (ax, place, title, panel) in enumerate(zip(every_ax, places, titles, panels, strict=True)):
         _draw(ax, panel, modes, colors)
-        of_coin = place._replace(metric="overall_of_coin" if place is OVERALL else "coin")
-        coin = style.mean(_at(own[0].run, of_coin) for own in models)
+        coin = style.mean(_at(own[0].run, place._replace(baseline="coin")) for own in models)
         if coin is not None:
             ax.axhline(coin, color=SOFT, linewidth=0.9, linestyle=":", zorder=1.5)
         shown.append(ax.set_title(folded(title, round(LETTERS * width), lines=3), fontsize=8))
@@ -107,7 +106,7 @@ def _figure(sheet: Sheet, models: Sequence[Sequence[ModeRun]], families: Mapping
     return style.heading(figure, f"{sheet.title}: user context", note)
 
 
-def _families(models: Sequence[Sequence[ModeRun]], families: Mapping[str, str], place: Place) -> Families:
+def _families(models: Sequence[Sequence[ModeRun]], families: Mapping[str, str], key: MetricKey) -> Families:
     groups: dict[str, dict[str, Bar]] = {}
     for own in models:
         name = own[0].run.name
@@ -118,12 +117,12 @@ def _families(models: Sequence[Sequence[ModeRun]], families: Mapping[str, str], 
             # A model may have plans of several planners, distinguished by the runs' directories.
             mode = f"{one.mode} ({one.run.path.name})" if modes.count(one.mode) > 1 else one.mode
             bar = bars.setdefault(mode, Bar(mode, []))
-            bar.points.append(_at(one.run, place))
+            bar.points.append(_at(one.run, key))
     return groups
 
 
-def _at(run: Run, place: Place) -> style.Point:
-    return style.point(run.estimate(**place._asdict()))
+def _at(run: Run, key: MetricKey) -> style.Point:
+    return style.point(run.at(key))
 
 
 def _colors(modes: Sequence[str]) -> dict[str, str]:

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 from pluralbench_runs import plural
 
+from pluralbench.metrics.metric import MetricKey
 from pluralbench.reports.figures import Axes, Axis, Figure, Text
 from pluralbench.reports.figures.fonts import GENERIC, LETTERS, families, readable, set_fonts
 from pluralbench.reports.figures.series import RunSeries, Series
 from pluralbench.reports.figures.theme import BAND, INK, LINE, PAPER, SOFT
 from pluralbench.reports.sheets import title_of
-from pluralbench.results.metrics_frame import Place
 from pluralbench.results.numbers import DASH, FEW
 from pluralbench.results.runs import Run
 
@@ -243,10 +243,9 @@ def middle(ax: Axes, row: float, value: float | None, half: float = 0.42) -> Non
         ax.vlines(value, row - half, row + half, colors=INK, linewidth=1.2, zorder=1.5)
 
 
-def coin(ax: Axes, row: float, runs: Iterable[Run], place: Place) -> bool:
-    """Draw a dotted mark at a coin's number on the same items, if a run has it at the place; return whether it does."""
-    of_coin = place._replace(metric="coin" if place.metric == "accuracy" else f"{place.metric}_of_coin")
-    value = mean(point(run.estimate(**of_coin._asdict())) for run in runs)
+def coin(ax: Axes, row: float, runs: Iterable[Run], key: MetricKey) -> bool:
+    """Draw a dotted mark at a coin's number on the same items, if a run has it; return whether it does."""
+    value = mean(point(run.at(key._replace(baseline="coin"))) for run in runs)
     if value is not None:
         chance(ax, row, value)
     return value is not None

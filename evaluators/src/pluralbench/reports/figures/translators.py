@@ -9,13 +9,13 @@ from typing import NamedTuple
 import polars as pl
 
 from pluralbench.evaluation.compare import counted_decisions, overall_difference
+from pluralbench.metrics.metric import MetricKey
 from pluralbench.reports.figures import Axes, Figure, style
 from pluralbench.reports.figures.fonts import readable
 from pluralbench.reports.figures.kinds import by_kind, kind_name
 from pluralbench.reports.figures.series import MARKERS, RunSeries, shortened
 from pluralbench.reports.figures.style import LEAST, Point, dot, heading, point
 from pluralbench.reports.figures.theme import SOFT
-from pluralbench.results.metrics_frame import Place
 from pluralbench.results.names import OTHER_SETTINGS, PROMPT_SETTINGS
 from pluralbench.results.runs import Run
 
@@ -72,7 +72,7 @@ def translators(models: Sequence[RunSeries]) -> Figure | None:
         f"Left: all items of each translation. Right: difference to {data[0]}, or to a model's first translation, on "
     )
     note += f"the items in both. {style.whiskers(points)} Dashed: no difference.{style.dashes(points)}"
-    if any(pair.model.run.estimate("overall_of_coin", "overall").value is not None for pair in pairs):
+    if any(pair.model.run.estimate("overall", baseline="coin").value is not None for pair in pairs):
         note += " Dotted: coin."
     return heading(figure, f"Translations side by side, {style.which([pair.model for pair in pairs])}", note)
 
@@ -136,7 +136,7 @@ def _same_items(first: Run, second: Run) -> bool:
 
 def _limits(pairs: Sequence[Pair]) -> tuple[tuple[float, float], tuple[float, float]]:
     values = [side.accuracy for pair in pairs for side in pair.sides if side.accuracy.value is not None]
-    every = (pair.model.run.estimate("overall_of_coin", "overall").value for pair in pairs)
+    every = (pair.model.run.estimate("overall", baseline="coin").value for pair in pairs)
     coins = [100 * value for value in every if value is not None]
     changes = [side.against_first for pair in pairs for side in pair.sides if side.against_first is not None]
     return style.extent(values, *coins, least=LEAST), style.extent(
@@ -146,7 +146,7 @@ def _limits(pairs: Sequence[Pair]) -> tuple[tuple[float, float], tuple[float, fl
 
 def _sides(left: Axes, right: Axes, pairs: Sequence[Pair], markers: Mapping[str, str]) -> None:
     for row, pair in enumerate(pairs):
-        style.coin(left, row, [pair.model.run], Place("overall", "overall"))
+        style.coin(left, row, [pair.model.run], MetricKey("overall"))
         places = style.beside(row, len(pair.sides), 0.8 / len(pair.sides))
         for at, side in zip(places, pair.sides, strict=True):
             looks = replace(pair.model, marker=markers[side.data])

@@ -125,7 +125,7 @@ def _table(
     """A table of some entries and sheets; with `mean` also of the means, if there are any."""
     means = [standings.means[place] for place in places]
     ranking = standings.ranking if mean and any(one.value is not None for one in means) else None
-    coins = [board.sheets[at].runs[0].estimate("overall_of_coin", "overall").value for at in standings.main]
+    coins = [board.sheets[at].runs[0].estimate("overall", baseline="coin").value for at in standings.main]
     known = [coin for coin in coins if coin is not None]
     scale = scale_of(means, fmean(known) if coins and len(known) == len(coins) else None)
     rows = []

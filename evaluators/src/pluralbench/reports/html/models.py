@@ -1,15 +1,15 @@
 """Details of each model: its runs with their checks, and their numbers by language, category and persona."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-import polars as pl
 from markupsafe import Markup
 from pluralbench_measures.bootstrap import CONFIDENCE
 from pluralbench_runs.console import clean
 from pluralbench_schemas.languages import LANGUAGES
 
 from pluralbench.leaderboard.findings import CheckResult, State
+from pluralbench.metrics.metric import MetricKey
 from pluralbench.reports.figures.kinds import kind_name
 from pluralbench.reports.html.board import FEW_ITEMS, NO_CONTEXT, Board, Listed, user_context_of
 from pluralbench.reports.html.components import (
@@ -35,11 +35,8 @@ CHECKED: Mapping[State, str] = {
     "replies, and match. The scores and replies themselves were not reproduced.",
     "verified": "Verified: checked as above, and the model was queried again on some items.",
 }
-PLACE = ["config", "section", "subset"]
 SHOWN = ("accuracy", "exact_match")
 """Metrics that have a column."""
-
-
 KINDS = {
     "config": "parts",
     "excluded": "parts outside the overall number",
@@ -47,12 +44,12 @@ KINDS = {
     "category": "categories",
     "task": "tasks",
     "resource": "languages by resources",
-    "class": "languages by Joshi's class",
+    "joshi_class": "languages by Joshi's class",
     "family": "languages by family",
     "script": "languages by script",
     "subset": "subsets",
 }
-"""Titles of the tables, by group of the metrics frame."""
+"""Titles of the tables, by finest dimension; `excluded` are configs outside the overall number."""
 
 
 def profiles(board: Board) -> Markup:
@@ -96,45 +93,50 @@ def part_tables(key: str, sheet: Sheet, row: Line) -> Iterator[Markup]:
         yield paragraph("Most verdicts or scores are invalid, so the numbers of its parts are not shown.")
         return
     in_languages = row.run.config.benchmark.description.reference is not None
-    for group, title in KINDS.items():
-        rows = row.run.metrics.filter(group=group, metric="accuracy")
-        if rows.height > 1:
-            parts = "languages" if group == "config" and in_languages else title
-            large, small = (
-                rows.filter(few).select(PLACE).to_dicts() for few in (pl.col("n") >= FEW_ITEMS, pl.col("n") < FEW_ITEMS)
-            )
+    for kind, title in KINDS.items():
+        keys = _keys(row.run, kind)
+        if len(keys) > 1:
+            parts = "languages" if kind == "config" and in_languages else title
+            sizes = [row.run.at(one).n for one in keys]
+            large = [one for one, n in zip(keys, sizes, strict=True) if n is not None and n >= FEW_ITEMS]
+            small = [one for one, n in zip(keys, sizes, strict=True) if n is not None and n < FEW_ITEMS]
             about = f"{clean(row.name)} on {sheet.heading}"
             if large:
                 caption = f"{about}: {parts}, in %."
-                yield _table(f"{key}-{group}", caption, row.run, group, large)
+                yield _table(f"{key}-{kind}", caption, row.run, large)
             if small:
-                text = f"{len(small):,} of {rows.height:,} {parts} with fewer than {FEW_ITEMS} decisions"
-                own = _table(f"{key}-{group}-small", f"{about}: {text}, in %.", row.run, group, small)
+                text = f"{len(small):,} of {len(keys):,} {parts} with fewer than {FEW_ITEMS} decisions"
+                own = _table(f"{key}-{kind}-small", f"{about}: {text}, in %.", row.run, small)
                 yield details(text, own)
 
 
-def _table(key: str, caption: str, run: Run, group: str, places: Sequence[Mapping[str, str | None]]) -> Markup:
-    every = {metric: [run.estimate(metric, group, **place) for place in places] for metric in SHOWN}
+def _keys(run: Run, kind: str) -> list[MetricKey]:
+    if kind not in {"config", "excluded"}:
+        return run.keys("accuracy", kind)
+    configs = run.configs if kind == "config" else run.excluded_configs
+    return [MetricKey("accuracy", config) for config in configs]
+
+
+def _table(key: str, caption: str, run: Run, keys: Sequence[MetricKey]) -> Markup:
+    every = {metric: [run.at(one._replace(metric=metric)) for one in keys] for metric in SHOWN}
     shown = {metric: own for metric, own in every.items() if any(one is not MISSING for one in own)}
-    coins = [run.estimate("coin", group, **place) for place in places]
-    marks = {metric: coins if metric == "accuracy" else [MISSING] * len(places) for metric in shown}
+    coins = [run.at(one._replace(baseline="coin")) for one in keys]
+    marks = {metric: coins if metric == "accuracy" else [MISSING] * len(keys) for metric in shown}
     scales = {metric: scale_of([*own, *marks[metric]]) for metric, own in shown.items()}
     lines = []
-    for at, place in enumerate(places):
+    for at, one in enumerate(keys):
         cells = [
             number(own[at], scale=scale and scale._replace(mark=marks[metric][at].value))
             for (metric, own), scale in zip(shown.items(), scales.values(), strict=True)
         ]
         coin, n = number(coins[at]), every["accuracy"][at].n
-        lines.append(
-            Row((Cell(_place_name(place.values())), *cells, coin, Cell("" if n is None else f"{n:,}", n or "")))
-        )
+        lines.append(Row((Cell(_part_name(one)), *cells, coin, Cell("" if n is None else f"{n:,}", n or ""))))
     heads = [Head("part", number=False), *(Head(metric.replace("_", " ")) for metric in shown)]
     heads += [Head("coin"), Head("decisions")]
     return table(key, caption, heads, lines)
 
 
-def _place_name(place: Iterable[str | None]) -> str:
-    """The name of a place; languages by their names."""
-    words = [LANGUAGES[one].name if one in LANGUAGES else one for one in place if one is not None]
+def _part_name(key: MetricKey) -> str:
+    """The name of a part; languages by their names."""
+    words = [LANGUAGES[one].name if one in LANGUAGES else str(one) for one in key[1:] if one is not None]
     return clean(": ".join(words))

@@ -66,7 +66,7 @@ def benchmarks_table(key: str, caption: str, board: Board, runs: Sequence[Listed
 
 def _benchmarks_table(key: str, caption: str, board: Board, runs: Sequence[Listed]) -> Markup:
     every = [listed.run for listed in runs]
-    coins = [run.estimate("overall_of_coin", "overall") for run in every]
+    coins = [run.estimate("overall", baseline="coin") for run in every]
     scale, counted = scale_of([*(run.headline for run in every), *coins]), counts_shown(every)
     ranked = any(len(board.sheets[board.rows[run.path][0]].rows) > 1 for run in every)
     rows = []

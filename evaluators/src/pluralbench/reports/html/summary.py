@@ -74,7 +74,7 @@ def _of_sheet(board: Board, at: int) -> Finding:
     text = best_of(candidates, ranking)
     ranked = [run for run, rank in zip(sheet.runs, ranking.ranks, strict=True) if rank is not None]
     best = max((run.headline.value or 0.0 for run in ranked), default=0.0)
-    coin = ranked[0].estimate("overall_of_coin", "overall") if ranked else MISSING
+    coin = ranked[0].estimate("overall", baseline="coin") if ranked else MISSING
     if coin.value is not None and (len(ranked) == 1 or best < coin.value):
         relation = _against_coin(ranked[0]) if len(ranked) == 1 else "A coin has more"
         text += f" {relation} ({number(coin).value})."
@@ -118,7 +118,7 @@ def _others(count: int) -> str:
 
 def _against_coin(run: Run) -> str:
     """How a run compares to a coin: one of `RELATIONS`."""
-    coin, own = run.estimate("overall_of_coin", "overall").value, run.headline
+    coin, own = run.estimate("overall", baseline="coin").value, run.headline
     better, worse, same, unknown = RELATIONS
     if coin is None or own.low is None or own.high is None:
         return unknown

@@ -8,6 +8,7 @@ from pluralbench_measures.ranks import RankInterval
 from pluralbench_runs import plural
 from pluralbench_runs.console import clean
 
+from pluralbench.metrics.metric import BASELINES, SHOWN_COUNTS
 from pluralbench.reports.html.board import FEW_ITEMS, Board, table_key
 from pluralbench.reports.html.components import (
     NOTHING,
@@ -23,10 +24,9 @@ from pluralbench.reports.html.components import (
 )
 from pluralbench.reports.html.sources import sources
 from pluralbench.reports.notes import notes as notes_on
-from pluralbench.reports.overview import COUNTS
 from pluralbench.reports.profile_modes import MODES_NOTE, mode_table, modes_of
 from pluralbench.reports.ranking import RANKS
-from pluralbench.reports.sheets import REFERENCES, UNREADABLE, Sheet, table_of
+from pluralbench.reports.sheets import UNREADABLE, Sheet, table_of
 from pluralbench.reports.suite import suite_rows
 from pluralbench.reports.tables import Column, Table, Value, format_value, marks_in
 from pluralbench.reports.tables import Row as TableRow
@@ -35,7 +35,7 @@ from pluralbench.results.runs import Run
 from pluralbench.results.suite import SuiteRun
 
 ABSENT = Cell("", "")
-COIN = REFERENCES["coin"]
+COIN = BASELINES["coin"]
 MODEL = Head("model", number=False)
 
 
@@ -54,10 +54,10 @@ def sheet_table(board: Board, at: int, search: str | None = None) -> Markup:
     counted = counts_shown(sheet.runs)
     values = table_of(sheet, wide=True)
     cells = cells_of(values)
-    ranks = [*ranking.ranks, *([None] * len(sheet.references))]
+    ranks = [*ranking.ranks, *([None] * len(sheet.baselines))]
     rows, rows_of_small = [], []
-    for row, rank, own in zip([*sheet.rows, *sheet.references], ranks, cells, strict=True):
-        of_run = row.reference is None
+    for row, rank, own in zip([*sheet.rows, *sheet.baselines], ranks, cells, strict=True):
+        of_run = row.baseline is None
         name = Cell(clean(row.name), link=f"#{board.models[row.run.name]}" if of_run else "")
         facets = board.facets([row.run]) if of_run else None
         main = [own[place] for place in large]
@@ -87,7 +87,7 @@ def _marks_of(source: Table, places: Sequence[int]) -> list[str]:
 
 def counts_shown(runs: Sequence[Run]) -> list[str]:
     """Return the counts that a table of runs has beside the items: invalid ones, and others that a run has."""
-    return [name for name in COUNTS if name == "invalid" or any(run.count(name) for run in runs)]
+    return [name for name in SHOWN_COUNTS if name == "invalid" or any(run.count(name) for run in runs)]
 
 
 def count_cells(run: Run, names: Sequence[str]) -> list[Cell]:

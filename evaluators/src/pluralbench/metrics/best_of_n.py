@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, mean_of, resample, sums_of
 from pluralbench_measures.intervals import perturb
 
-from pluralbench.downstream.selection import expected_value, weights_of_best
-from pluralbench.results.downstream import START
-from pluralbench.results.metrics_frame import Place
+from pluralbench.metrics.metric import START, Metric, MetricKey, Numbers, Unit
+from pluralbench.metrics.selection import expected_value, weights_of_best
 
 CHANGE_TO_LARGEST = "since"
 """Metric of a model and a k: the outcome at the largest k minus that at k. Only `since_best` is reported from it."""
@@ -49,8 +48,8 @@ class OutcomeTable(NamedTuple):
     selected: Mapping[tuple[str, int], Array]
 
 
-def curve_numbers(table: OutcomeTable, sizes: Sequence[int], *, by_config: bool) -> Iterator[tuple[Place, Estimate]]:
-    """Compute all best-of-k numbers at their places; see `pluralbench.results.metrics_frame`.
+def curve_numbers(table: OutcomeTable, sizes: Sequence[int], *, by_config: bool) -> Numbers:
+    """Compute all best-of-k numbers.
 
     Args:
         table: Rewards and outcomes by item.
@@ -63,21 +62,21 @@ def curve_numbers(table: OutcomeTable, sizes: Sequence[int], *, by_config: bool)
     means = _Estimates(table, columns, by_config=by_config)
     for key in columns:
         if key[1] != CHANGE_TO_LARGEST:
-            yield from means.places("policy" if key[0] is None else "best-of-n", key)
+            yield from means.numbers("policy" if key[0] is None else "model", key)
     for model in table.rewards:
         yield from _changes(means, model, sizes)
 
 
-def level_numbers(start: OutcomeTable, end: OutcomeTable, *, by_config: bool) -> Iterator[tuple[Place, Estimate]]:
+def level_numbers(start: OutcomeTable, end: OutcomeTable, *, by_config: bool) -> Numbers:
     """Compute a policy's mean outcome, that of the initial policy, and their difference, on the same items."""
     levels: dict[Key, Array] = {(None, "outcome", None): _level(end), (START, "outcome", None): _level(start)}
     columns = {key: values for key, values in levels.items() if not np.isnan(values).all()}
     means = _Estimates(end, columns, by_config=by_config)
     for key in columns:
-        yield from means.places("policy", key)
+        yield from means.numbers("policy", key)
     if len(columns) == len(levels):
         after, before = (means.overall(key) for key in levels)
-        yield Place("policy", "gain"), means.estimate(after - before, (None, "outcome", None))
+        yield MetricKey("outcome_gain"), means.estimate(after - before, (None, "outcome", None))
 
 
 def mean_numbers(
@@ -85,11 +84,11 @@ def mean_numbers(
     cluster: NDArray[np.int64],
     configs: Sequence[str],
     columns: Mapping[Key, Array],
-    group: str,
+    dimension: str,
     *,
     by_config: bool,
     within: tuple[float, float] = (-inf, inf),
-) -> Iterator[tuple[Place, Estimate]]:
+) -> Numbers:
     """Compute the means of columns with one value per item, overall and by config.
 
     Args:
@@ -97,7 +96,7 @@ def mean_numbers(
         cluster: Number of each item's cluster.
         configs: Names of the configs.
         columns: Values by key. Shape (items,) each.
-        group: Group of the numbers' places.
+        dimension: Dimension that the first part of a key is.
         by_config: Whether the overall number is the unweighted mean over configs.
         within: Smallest and largest possible value, which bound the intervals.
     """
@@ -105,7 +104,7 @@ def mean_numbers(
         OutcomeTable(config, cluster, configs, {}, None, {}), columns, by_config=by_config, within=within
     )
     for key in columns:
-        yield from means.places(group, key)
+        yield from means.numbers(dimension, key)
 
 
 def _columns(table: OutcomeTable, sizes: Sequence[int]) -> Iterator[tuple[Key, Array]]:
@@ -137,10 +136,10 @@ def _columns(table: OutcomeTable, sizes: Sequence[int]) -> Iterator[tuple[Key, A
             if sizes[-1] in outcomes:
                 yield (model, CHANGE_TO_LARGEST, k), outcomes[sizes[-1]] - value
         if level is not None and sizes[-1] in outcomes:
-            yield (model, "gain", sizes[-1]), outcomes[sizes[-1]] - level
+            yield (model, "outcome_gain", sizes[-1]), outcomes[sizes[-1]] - level
         if table.values is not None:
             pairs = zip(rewards, table.values, strict=True)
-            yield (model, "agreement", None), np.array([_rank_correlation(row, values) for row, values in pairs])
+            yield (model, "rank_correlation", None), np.array([_rank_correlation(row, values) for row, values in pairs])
 
 
 def outcomes_at(table: OutcomeTable, models: Sequence[str], k: int, *, by_config: bool, seed: int) -> Array:
@@ -215,14 +214,14 @@ class _Estimates(_Means):
         n, clusters = self._resampled.decisions(leaves), self._resampled.clusters(leaves)
         return self._perturbed.estimate(values, strata, n, clusters, self._within)
 
-    def places(self, group: str, key: Key) -> Iterator[tuple[Place, Estimate]]:
-        """Yield the overall number and that of each config."""
+    def numbers(self, dimension: str, key: Key) -> Numbers:
+        """Yield the overall number and that of each config; the first part of the key is this dimension."""
         model, metric, k = key
-        subset = None if k is None else str(k)
-        yield Place(group, metric, None, model, subset), self.estimate(self.overall(key), key)
+        name = MetricKey(metric, k=k).by(dimension, model)
+        yield name, self.estimate(self.overall(key), key)
         for number, config in enumerate(self._configs):
             values = self._resampled.pooled([self._leaves(key)[number]])
-            yield Place(group, metric, config, model, subset), self.estimate(values, key, number)
+            yield name._replace(config=config), self.estimate(values, key, number)
 
 
 def _resampled(table: OutcomeTable, columns: Mapping[Key, Array], *, by_config: bool, seed: int) -> _Means:
@@ -239,7 +238,7 @@ def _sums(table: OutcomeTable, columns: Mapping[Key, Array]) -> Sums:
     return sums_of(leaf.astype(np.int64), table.cluster[item], values[column, item], shape=shape)
 
 
-def _changes(means: _Estimates, model: str, sizes: Sequence[int]) -> Iterator[tuple[Place, Estimate]]:
+def _changes(means: _Estimates, model: str, sizes: Sequence[int]) -> Numbers:
     """Yield the loss of the largest k against the best k."""
     if any((model, CHANGE_TO_LARGEST, k) not in means for k in sizes):
         return
@@ -247,7 +246,7 @@ def _changes(means: _Estimates, model: str, sizes: Sequence[int]) -> Iterator[tu
     lost = {k: means.overall((model, CHANGE_TO_LARGEST, k)) for k in sizes}
     best = min(sizes, key=lambda k: float(lost[k][0]))
     yield (
-        Place("best-of-n", "since_best", None, model, str(best)),
+        MetricKey("since_best", model=model, k=best),
         means.estimate(lost[best], (model, CHANGE_TO_LARGEST, best)),
     )
 
@@ -304,3 +303,35 @@ def index_names(names: pl.Series) -> tuple[NDArray[np.int64], list[str]]:
     unique = names.unique(maintain_order=True).to_list()
     index = {name: number for number, name in enumerate(unique)}
     return np.array([index[name] for name in names], dtype=np.int64), unique
+
+
+_BEST = ("model k", "config model k")
+_DEFINITIONS: tuple[tuple[str, Unit, str, tuple[str, ...]], ...] = (
+    (
+        "outcome",
+        "number",
+        "Mean outcome of a policy's own answers, or of the best of k candidates by a reward model.",
+        ("", "config", "policy", "config policy", *_BEST),
+    ),
+    ("outcome_of_first", "number", "Mean outcome of the best of the first k candidates.", _BEST),
+    (
+        "outcome_gain",
+        "number",
+        "Outcome of the optimized policy minus that of the initial one, or of the best of the largest k minus the "
+        "policy's own.",
+        ("", *_BEST),
+    ),
+    ("reward", "number", "Mean reward of the best of k: the reward model's own estimate.", _BEST),
+    ("promised", "number", "Gain of the reward, in standard deviations within prompts.", _BEST),
+    ("realized", "number", "Gain of the outcome, in standard deviations within prompts.", _BEST),
+    ("since_best", "number", "Outcome of the largest k minus that of this k, the best one.", ("model k",)),
+    (
+        "rank_correlation",
+        "correlation",
+        "Rank correlation of reward and outcome within prompts, averaged.",
+        ("model", "config model"),
+    ),
+)
+METRICS = tuple(
+    Metric(name, name.replace("_", " "), unit, text, dimensions) for name, unit, text, dimensions in _DEFINITIONS
+)

@@ -16,40 +16,40 @@ from pluralbench.data.decisions import decide
 from pluralbench.metrics.accuracy import (
     accuracy_estimates,
     count,
-    leaves_of,
     prompts_of,
     resampled_accuracies,
     sums_by_leaf,
 )
 from pluralbench.metrics.credits import chance_credits
+from pluralbench.metrics.decided import Decided
 from pluralbench.metrics.languages import language_accuracies
-from pluralbench.results.metrics_frame import Numbers
+from pluralbench.metrics.metric import BASELINES, Numbers, with_baseline
 
-COIN, LONGER, SHORTER = REFERENCES = ("coin", "longer", "shorter")
+COIN, LONGER, SHORTER = BASELINES
 LETTERS = {1: "A", -1: "B", 0: "C"}
 
 
-def reference_metric(metric: str, reference: str) -> str:
-    """Return the name of a baseline's metric: the baseline for `accuracy`, otherwise METRIC_of_BASELINE."""
-    return reference if metric == "accuracy" else f"{metric}_of_{reference}"
+def baseline_numbers(decided: Decided) -> Numbers:
+    """Yield all accuracies, exact matches and overall numbers of the baselines, with the dimension `baseline`."""
+    if decided.items is None:
+        return
+    if decided.verdicts is None:
+        yield from _of_responses(decided.benchmark, decided.items)
+    else:
+        yield from _of_options(decided, decided.items, options=int(decided.verdicts["options"][0]))
 
 
-def reference_numbers(benchmark: Benchmark, items: pl.DataFrame) -> Numbers:
-    """Yield the baselines at each place that has `accuracy`, `exact_match` or `overall`.
-
-    Args:
-        benchmark: Description of the benchmark.
-        items: Items with `responses` and `rank`.
-    """
+def _of_responses(benchmark: Benchmark, items: pl.DataFrame) -> Numbers:
+    """`items`: items with `responses` and `rank`."""
     # One after the other, to hold only one table of all decisions in memory.
-    yield from _numbers(benchmark, _by_length(items, 1), LONGER)
-    shorter = _by_length(items, -1)
-    yield from _numbers(benchmark, shorter, SHORTER)
+    yield from _by_decisions(Decided(benchmark, _by_length(items, 1)), LONGER)
+    shorter = Decided(benchmark, _by_length(items, -1))
+    yield from _by_decisions(shorter, SHORTER)
     ranks = items["rank"].to_list()
     chances = {rank: chance_of_match(rank) for rank in {*map(tuple, ranks)}}
     places = items.select("config", "id").iter_rows()
     matched = {place: chances[tuple(rank)] for place, rank in zip(places, ranks, strict=True)}
-    yield from _coin(benchmark, shorter, 0.5, matched)  # only the number of decisions matters
+    yield from _coin(shorter, 0.5, matched)  # only the number of decisions matters
 
 
 def _by_length(items: pl.DataFrame, sign: int) -> pl.DataFrame:
@@ -58,18 +58,18 @@ def _by_length(items: pl.DataFrame, sign: int) -> pl.DataFrame:
     return decide(items, items["responses"].list.eval(sign * characters))
 
 
-def persona_references(benchmark: Benchmark, decisions: pl.DataFrame, items: pl.DataFrame, *, options: int) -> Numbers:
+def _of_options(decided: Decided, items: pl.DataFrame, *, options: int) -> Numbers:
     """Yield the baselines of the persona judge.
 
     Args:
-        benchmark: Description of the benchmark.
-        decisions: One row per item, with its `truth`.
+        decided: One decision per item, with its `truth`.
         items: Items in the same order, with `option_a` and `option_b`.
         options: Number of possible answers; the third is that neither option is right.
     """
+    benchmark, decisions = decided.benchmark, decided.decisions
     lengths = items.select(pl.col("option_a", "option_b").str.len_chars().cast(pl.Int64))
     longer = np.sign((lengths["option_a"] - lengths["option_b"]).to_numpy()).astype(int)
-    for reference, signs in ((LONGER, longer), (SHORTER, -longer)):
+    for baseline, signs in ((LONGER, longer), (SHORTER, -longer)):
         answers = pl.Series(
             [LETTERS[sign] if options > 2 or sign else None for sign in signs.tolist()], dtype=pl.String
         )
@@ -77,8 +77,9 @@ def persona_references(benchmark: Benchmark, decisions: pl.DataFrame, items: pl.
         outcome = pl.select(
             pl.when(answers.is_null()).then(pl.lit("tie")).when(right).then(pl.lit("win")).otherwise(pl.lit("loss"))
         )
-        yield from _numbers(benchmark, decisions.with_columns(outcome.to_series().alias("outcome")), reference)
-    yield from _coin(benchmark, decisions.with_columns(outcome=pl.lit("loss")), 1 / options, {})
+        own = decisions.with_columns(outcome.to_series().alias("outcome"))
+        yield from _by_decisions(Decided(benchmark, own), baseline)
+    yield from _coin(Decided(benchmark, decisions.with_columns(outcome=pl.lit("loss"))), 1 / options, {})
 
 
 def chance_of_match(rank: Sequence[int]) -> float:
@@ -89,22 +90,20 @@ def chance_of_match(rank: Sequence[int]) -> float:
     return prod(factorial(rank.count(value)) for value in set(rank)) / factorial(len(rank))
 
 
-def _numbers(benchmark: Benchmark, decisions: pl.DataFrame, reference: str) -> Numbers:
-    for estimates in (
-        accuracy_estimates(benchmark, leaves_of(decisions), decisions),
-        language_accuracies(benchmark, decisions),
-    ):
-        for place, estimate in estimates:
-            if place.metric not in {"languages", "variance"}:
-                yield place._replace(metric=reference_metric(place.metric, reference)), estimate
+def _by_decisions(decided: Decided, baseline: str) -> Numbers:
+    yield from with_baseline(accuracy_estimates(decided), baseline)
+    yield from with_baseline(_accuracies(decided), baseline)
 
 
-def _coin(
-    benchmark: Benchmark, decisions: pl.DataFrame, chance: float, matched: dict[tuple[str, str], float]
-) -> Numbers:
+def _accuracies(decided: Decided) -> Numbers:
+    """Yield the accuracies by kind of language."""
+    return ((key, estimate) for key, estimate in language_accuracies(decided) if key.metric == "accuracy")
+
+
+def _coin(decided: Decided, chance: float, matched: dict[tuple[str, str], float]) -> Numbers:
     """`matched`: probability of an exact match by prompt."""
-    leaves = leaves_of(decisions)
-    counts = count(benchmark, decisions, leaves)
+    benchmark, decisions, leaves = decided.benchmark, decided.decisions, decided.leaves
+    counts = count(decided)
     expected = {name: Sums(chance * sums.counts, sums.counts) for name, sums in counts.items()}
     if benchmark.credit:
         drawn = chance_credits(benchmark, decisions)
@@ -115,14 +114,10 @@ def _coin(
         expected["exact"] = sums_by_leaf(prompts, leaves, won)
     for one in resampled_accuracies(benchmark, leaves, {name: _unperturbed(sums) for name, sums in expected.items()}):
         value = None if np.isnan(one.values[0]) else float(one.values[0])
-        yield (
-            one.place._replace(metric=reference_metric(one.place.metric, COIN)),
-            Estimate(value, n=one.n, clusters=one.clusters),
-        )
-    for place, estimate in language_accuracies(benchmark, decisions):
-        if place.metric == "accuracy":
-            value = None if estimate.value is None else chance
-            yield place._replace(metric=COIN), Estimate(value, n=estimate.n, clusters=estimate.clusters)
+        yield one.key._replace(baseline=COIN), Estimate(value, n=one.n, clusters=one.clusters)
+    for key, estimate in _accuracies(decided):
+        value = None if estimate.value is None else chance
+        yield key._replace(baseline=COIN), Estimate(value, n=estimate.n, clusters=estimate.clusters)
 
 
 def _unperturbed(sums: Sums) -> Resampled:

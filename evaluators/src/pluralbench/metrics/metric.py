@@ -1,0 +1,129 @@
+"""What a metric is, and how its numbers are named."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from pluralbench_measures.bootstrap import Estimate
+
+if TYPE_CHECKING:
+    from pluralbench.metrics.decided import Decided
+
+Unit = Literal["share", "difference", "count", "number", "correlation", "p-value", "points squared"]
+"""share: 0 to 1, in percent in tables. difference: of two shares, in percentage points in tables."""
+
+
+class MetricKey(NamedTuple):
+    """Name of a number: its metric, and the dimensions that it has, coarsest first; `DIMENSIONS` describes them."""
+
+    metric: str
+    config: str | None = None
+    task: str | None = None
+    resource: str | None = None
+    joshi_class: str | None = None
+    family: str | None = None
+    script: str | None = None
+    section: str | None = None
+    category: str | None = None
+    subset: str | None = None
+    level: str | None = None
+    style: str | None = None
+    policy: str | None = None
+    model: str | None = None
+    k: int | None = None
+    set: str | None = None
+    method: str | None = None
+    condition: str | None = None
+    measure: str | None = None
+    bin: int | None = None
+    decile: int | None = None
+    certainty: float | None = None
+    matching: str | None = None
+    baseline: str | None = None
+
+    def by(self, dimension: str, value: Any) -> "MetricKey":
+        """Return the name with another value of a dimension."""
+        return self._replace(**{dimension: value})
+
+
+DIMENSIONS = {
+    "config": "Config of the benchmark: a domain or a language.",
+    "task": "Task of the persona judge.",
+    "resource": "Resource level of languages.",
+    "joshi_class": "Joshi's class of languages.",
+    "family": "Family of languages.",
+    "script": "Script of languages.",
+    "section": "Section of the benchmark.",
+    "category": "Category of rankings.",
+    "subset": "Subset of a config.",
+    "level": "Difficulty of pairs by the styles of their responses: easy, normal or hard.",
+    "style": "Styles of the right and of the wrong response, such as 2 against 0.",
+    "policy": "`start` for the policy before `optimize`; empty for the policy of the run.",
+    "model": "Reward model that selects the best of k.",
+    "k": "Number of candidates or responses of which the best is selected.",
+    "set": "Set of items of `personalize`: new, known or scored.",
+    "method": "Personalized reward model.",
+    "condition": "User context of a method: with, without, shuffled, posts; or two of them, such as with-without.",
+    "measure": "Measure of user context that bins are of: posts, words or distance.",
+    "bin": "Number of a bin, from 1.",
+    "decile": "Lower end of a decile of certainty: 0, 10, ..., 90.",
+    "certainty": "Certainty of an answer, from 1 to 100.",
+    "matching": "How planned and true aspects are matched: words or embeddings.",
+    "baseline": "Baseline on the same items in place of the model: coin, longer or shorter.",
+}
+"""What the columns of the metrics frame mean, coarsest dimension first."""
+
+START = "start"
+"""Value of the dimension `policy` for the policy before `optimize`."""
+BASELINES = {"coin": "coin", "longer": "longer answer", "shorter": "shorter answer"}
+"""Baselines, with their names in reports."""
+
+OUTCOME_COUNTS = ("wins", "losses", "ties", "invalid", "dropped", "equal")
+"""Metrics that count decisions by outcome, in the order of `data.decisions.OUTCOMES`."""
+DECIDED = OUTCOME_COUNTS[:4]
+"""Counts of the decisions that count in an accuracy."""
+SHOWN_COUNTS = (*OUTCOME_COUNTS[2:], "truncated")
+"""Counts in tables of models."""
+
+Numbers = Iterator[tuple[MetricKey, Estimate]]
+"""Named numbers, as metrics yield them."""
+
+
+class Metric(NamedTuple):
+    """A number of runs.
+
+    Attributes:
+        name: Name in `metrics.json`, in Python and in `metrics` of benchmark files.
+        title: Heading in tables.
+        unit: Unit of the value.
+        definition: What it is, as a sentence for the page of metrics and the JSON Schema.
+        dimensions: Sets of dimensions that its numbers can have, each joined by spaces; "" is the run as a whole.
+        part_of_overall: The overall number is computed from it.
+        compute: Yields its numbers, and those of other metrics with the same function. None if a command other than
+            `score` and the judges computes it.
+        optional: Only benchmarks whose description names it have it.
+        in_tables: Tables of models have a column of it, and detailed tables a column for each part.
+        note: Sentences below a table that shows it. Default: none.
+    """
+
+    name: str
+    title: str
+    unit: Unit
+    definition: str
+    dimensions: tuple[str, ...] = ("",)
+    part_of_overall: bool = False
+    compute: "Callable[[Decided], Numbers] | None" = None
+    optional: bool = False
+    in_tables: bool = False
+    note: str = ""
+
+
+def finest_dimension(key: MetricKey) -> str | None:
+    """Return the last dimension of a number, apart from its baseline; None for a run as a whole."""
+    own = [name for name in DIMENSIONS if name != "baseline" and getattr(key, name) is not None]
+    return own[-1] if own else None
+
+
+def with_baseline(numbers: Iterable[tuple[MetricKey, Estimate]], baseline: str) -> Numbers:
+    """Name numbers as those of a baseline."""
+    for key, estimate in numbers:
+        yield key._replace(baseline=baseline), estimate

@@ -1,0 +1,59 @@
+"""The table of metrics: what runs, tables, notes, the JSON Schema and benchmark files read."""
+
+import json
+from itertools import chain
+
+import polars as pl
+import pytest
+from made_runs import decision, run_of
+from pluralbench.data.benchmarks import known_benchmarks
+from pluralbench.errors import BenchmarkError, RunError
+from pluralbench.metrics import table
+from pluralbench.metrics.frame import check_metrics, metrics_frame
+from pluralbench.metrics.metric import DIMENSIONS, MetricKey
+from pluralbench.metrics.table import METRICS, named_metrics
+from pluralbench.results.schemas import json_schemas
+from pluralbench_measures.bootstrap import Estimate
+
+
+def test_each_metric_is_named_once_and_described() -> None:
+    modules = [module for module in vars(table).values() if hasattr(module, "METRICS")]
+    assert len(METRICS) == sum(len(module.METRICS) for module in modules)
+    for metric in METRICS.values():
+        assert metric.title
+        assert metric.definition.endswith(".")
+        for names in map(str.split, metric.dimensions):
+            assert names == [name for name in DIMENSIONS if name in names], metric.name
+    used = set(chain.from_iterable(names.split() for metric in METRICS.values() for names in metric.dimensions))
+    assert used | {"baseline"} == {*DIMENSIONS} == {*MetricKey._fields[1:]}
+
+
+def test_the_schema_has_each_metric_and_dimension() -> None:
+    row = json.loads(json_schemas()["metrics.schema.json"])["$defs"]["MetricRow"]["properties"]
+    assert [one["const"] for one in row["metric"]["oneOf"]] == [*METRICS]
+    assert {name: row[name]["description"] for name in DIMENSIONS} == DIMENSIONS
+
+
+@pytest.mark.parametrize(
+    ("key", "problem"),
+    [(MetricKey("nothing"), "`nothing` is not a metric"), (MetricKey("kappa", k=3), "the metric has no numbers by k")],
+)
+def test_a_number_that_no_metric_has_is_refused(key: MetricKey, problem: str) -> None:
+    with pytest.raises(RunError, match=problem):
+        metrics_frame([(key, Estimate(0.5))])
+
+
+def test_benchmarks_name_optional_metrics() -> None:
+    named = {metric.name for one in known_benchmarks().values() for metric in named_metrics(one)}
+    assert named == {name for name, metric in METRICS.items() if metric.optional}
+    wrong = known_benchmarks()["pairs"].model_copy(update={"metrics": ("accuracy",)})
+    with pytest.raises(BenchmarkError, match="`accuracy`, which is not one of style_accuracy, "):
+        named_metrics(wrong)
+
+
+def test_numbers_by_dimensions_are_a_frame_of_their_own() -> None:
+    run = run_of([decision(n, "win" if n < 3 else "tie", config="ab"[n % 2]) for n in range(4)], "personalized")
+    own = run.numbers("accuracy", "config")
+    assert own.columns[:2] == ["config", "value"]
+    assert own.select("config", "value").rows() == [("a", 1.0), ("b", 0.5)]
+    assert check_metrics(run.metrics).filter(pl.col("config") == "c").is_empty()
