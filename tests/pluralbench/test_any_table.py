@@ -7,7 +7,6 @@ from typing import Any
 
 import polars as pl
 import pytest
-import verbs
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from live_hub import live_hub, point_clients
@@ -19,7 +18,6 @@ from written_tables import SUFFIXES, TEXTS, write
 
 Rows = list[dict[str, Any]]
 PANDALM = Path(__file__).parents[3] / "shared" / "data" / "multilingual" / "pandalm_testset-v1.json"
-SUITE = Path(__file__).parents[3] / "shared" / "data" / "suite"
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -215,27 +213,6 @@ def test_a_scale_turned_round_exchanges_the_responses(one: int, other: int, labe
         assert there == (FIRST if abs(label - one) < abs(label - other) else SECOND)
 
 
-JUDGEBENCH = ["id=pair_id", "prompt=question", "first=response_A", "second=response_B", "labels=label"]
-
-
-@pytest.mark.skipif(not SUITE.exists(), reason="the rows of other benchmarks are not here")
-def test_real_labels_in_words_and_on_a_scale() -> None:
-    place = SUITE / "judgebench" / "gpt.jsonl"
-    rows = [json.loads(line) for line in place.read_text(encoding="utf-8").splitlines()]
-    items = load_items(find_benchmark("pairs", JUDGEBENCH, ["first=A>B", "second=B>A"]), str(place)).frame
-    chosen = [row["response_A"] if row["label"] == "A>B" else row["response_B"] for row in rows]
-    assert [responses[0] for responses in items["responses"]] == chosen
-    assert items["rank"].to_list() == [[1, 2]] * 350
-    columns = ["prompt=context", "first=response1", "second=response2", "labels=overall_preference"]
-    place = SUITE / "helpsteer3" / "sample.jsonl"
-    rows = [json.loads(line) for line in place.read_text(encoding="utf-8").splitlines()]
-    items = load_items(find_benchmark("pairs", columns, ["scale=-3,3"]), str(place)).frame
-    better = ["response2" if row["overall_preference"] > 0 else "response1" for row in rows]
-    assert [responses[0] for responses in items["responses"]] == [
-        row[name] for row, name in zip(rows, better, strict=True)
-    ]
-
-
 SEVERAL = 'title = "Styles"\nmultiple_responses = true\n[columns]\nid = "#"\n'
 
 
@@ -253,17 +230,6 @@ def test_several_responses_are_a_ranking_of_two_ranks(score: Callable[..., Run],
     names = ["chosen 0", "chosen 1", "rejected 0", "rejected 1", "rejected 2"]
     assert run.items.filter(id="0").select("response", "rank").rows() == list(zip(names, [1, 1, 2, 2, 2], strict=True))
     assert run.estimate("pooled_accuracy").n == sum([6, 1][: len(rows)])
-
-
-@pytest.mark.skipif(not SUITE.exists(), reason="the rows of other benchmarks are not here")
-def test_the_real_rows_of_rm_bench_are_all_nine_pairs_each(tmp_path: Path) -> None:
-    (tmp_path / "rm-bench.toml").write_text(SEVERAL, encoding="utf-8")
-    place = SUITE / "rm_bench" / "sample.jsonl"
-    rows = [json.loads(line) for line in place.read_text(encoding="utf-8").splitlines()]
-    run = verbs.score(verbs.by_length, benchmark=str(tmp_path / "rm-bench.toml"), data=place, out=tmp_path / "run")
-    won = [len(good) > len(bad) for row in rows for good in row["chosen"] for bad in row["rejected"]]
-    assert len(won) == 9 * 165
-    assert run.headline.value == pytest.approx(sum(won) / len(won))
 
 
 def test_equal_pairs_are_left_out_and_counted(score: Callable[..., Run], tmp_path: Path) -> None:

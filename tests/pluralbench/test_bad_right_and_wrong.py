@@ -166,6 +166,18 @@ CASES: dict[str, tuple[str, Rows, str]] = {
         first(SOLUTIONS, solution_type="rejected"),
         "has 1 item without a right response (ids 0); add one, or remove the item.",
     ),
+    "no wrong response by its labels": (
+        "ppe-gpqa",
+        first(NUMBERED, scores=[True, True], sampled_conflict_pairs=[]),
+        "has 1 item without a wrong response (ids 0); add one, or remove the item.",
+    ),
+    "a response compared with itself": (
+        "ppe-gpqa",
+        first(NUMBERED, sampled_conflict_pairs=[[1, 1]]),
+        "the pair [1, 1] in `sampled_conflict_pairs` is not one of a right and a wrong response.",
+    ),
+    "an unknown label of a pair": ("judgebench", first(LETTERS, label="A>>B"), "('A>>B' in `label` at id 0); expected"),
+    "an id of Ties without its kind": ("reward-bench-2", first(TIES, id="x"), ": the ids x of Ties are neither ref:"),
     "a row without its group": (
         "rewardmath",
         first(SOLUTIONS, problem_id=None),

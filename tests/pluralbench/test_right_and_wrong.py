@@ -17,7 +17,6 @@ from made_runs import by
 from pluralbench.contract import Group
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.decisions import decide, decisions_of
-from pluralbench.errors import DataError
 from pluralbench.metrics import measure
 from pluralbench.metrics.credits import chance_credits, item_credits
 from pluralbench.metrics.frame import KEY
@@ -310,57 +309,6 @@ def test_ppe_counts_the_listed_pairs_and_the_best_of_k(tmp_path: Path) -> None:
     again = measure(run.config.benchmark.description, decisions_of(run.items), responses=run.items)
     computed = run.metrics.filter(pl.col("baseline").is_null())
     assert_frame_equal(again.sort(KEY), computed.sort(KEY))
-
-
-def change(rows: Rows, **changed: Any) -> Rows:
-    return [rows[0] | changed, *rows[1:]]
-
-
-@pytest.mark.parametrize(
-    ("benchmark", "changed", "value"),
-    [
-        ("ppe-gpqa", {"scores": ["maybe", *[True] * 31]}, "'maybe'"),
-        ("ppe-gpqa", {"scores": [True] * 32, "sampled_conflict_pairs": []}, "without a wrong response (ids q0)"),
-        ("ppe-gpqa", {"scores": [False] * 32, "sampled_conflict_pairs": []}, "without a right response (ids q0)"),
-        ("ppe-gpqa", {"scores": [True, False]}, "32 responses"),
-        ("ppe-gpqa", {"sampled_conflict_pairs": [[0, 99]]}, "[0, 99]"),
-        ("ppe-gpqa", {"sampled_conflict_pairs": [[1, 1]]}, "[1, 1]"),
-        ("reward-bench-2", {"chosen": ["a", "b"], "id": "ref:1", "subset": "Ties"}, "ref:1"),
-        ("reward-bench-2", {"id": "x", "subset": "Ties"}, "x"),
-        ("judgebench", {"label": "A>>B"}, "A>>B"),
-        ("rmb-pairs", {"chosen": {"text": "a"}}, "'answer'"),
-    ],
-)
-def test_a_bad_row_is_refused_by_name(tmp_path: Path, benchmark: str, changed: dict[str, Any], value: str) -> None:
-    rows = {
-        "ppe-gpqa": correctness_rows(2),
-        "reward-bench-2": [
-            {"id": f"{n}", "prompt": f"p{n}", "subset": "Math", "chosen": ["a"], "rejected": ["b", "c"]}
-            for n in range(2)
-        ],
-        "judgebench": [
-            {"pair_id": f"{n}", "source": "livecodebench", "question": f"q{n}", "response_A": "a", "response_B": "b"}
-            | {"label": "A>B"}
-            for n in range(2)
-        ],
-        "rmb-pairs": [
-            {
-                "pair_uid": f"{n}",
-                "category_path": "Helpfulness",
-                "conversation_input": [{"role": "user", "content": "p"}],
-            }
-            | {"chosen": {"answer": "a"}, "reject": {"answer": "b"}}
-            for n in range(2)
-        ],
-    }[benchmark]
-    data = write(
-        tmp_path / "d.jsonl",
-        [row | changed for row in rows[:1]] if benchmark == "rmb-pairs" else change(rows, **changed),
-    )
-    with pytest.raises(DataError, match="d") as error:
-        score(by_length, benchmark=benchmark, data=data, out=tmp_path / "run")
-    assert value in str(error.value)
-    assert not (tmp_path / "run").exists()
 
 
 def test_several_splits_are_configs_and_rows_are_selected(tmp_path: Path) -> None:

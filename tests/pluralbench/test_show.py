@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 import verbs
 from chat_server import Reply, serve
@@ -381,12 +380,3 @@ def test_a_page_is_no_wider_than_the_terminal(prompt: str, answer: str, reply: s
     for line in item_page(example, console, full=True):
         assert "\n" not in line.plain
         assert cell_len(line.plain) <= 80
-
-
-def test_items_of_runs_without_keys_of_calls_are_shown_without_replies(data: Path, tmp_path: Path, shown: Any) -> None:
-    made = judged(lambda *_: Reply("[[A]]"), data, tmp_path / "run")
-    older = made.items.drop("calls_chosen_first", "calls_rejected_first")
-    older.write_parquet(made.path / "items.parquet")
-    orders = shown(made.path)["items"][0]["decisions"][0]["orders"]
-    assert orders == [{"first": "chosen", "verdict": "A"}, {"first": "rejected", "verdict": "A"}]
-    assert pl.read_parquet(made.path / "ledger.parquet").height == 12

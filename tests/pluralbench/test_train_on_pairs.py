@@ -7,12 +7,8 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pluralbench import DataConfig, find_benchmark, train
 from pluralbench.config import TrainingConfig
-from pluralbench.data.fields import Columns
-from pluralbench.data.layouts.listed import training_pairs
 from pluralbench.downstream.study_recipe import FOLDER
 from pluralbench.errors import BenchmarkError, DataError
 from pluralbench.evaluation.loading import load_benchmark
@@ -115,19 +111,6 @@ def test_annotations_that_cannot_be_trained_on_are_named(tmp_path: Path, annotat
     with pytest.raises(DataError) as refused:
         load_benchmark("chinese", path, None, for_training=True)
     assert str(refused.value) == f"{path} does not have the benchmark's shape at id 0: {why}."
-
-
-@given(st.lists(st.integers(1, 4), min_size=2, max_size=6), st.randoms(use_true_random=False))
-def test_however_a_pair_is_written_the_better_response_comes_first(rank: list[int], draw: Any) -> None:
-    names = [f"r{place}" for place in range(len(rank))]
-    every = [(a, b) for a in range(len(rank)) for b in range(len(rank)) if rank[a] < rank[b]]
-    written = [
-        draw.choice([[names[a], names[b]], [names[a], names[b], "1"], [names[b], names[a], "2"]]) for a, b in every
-    ]
-    draw.shuffle(written)
-    columns = Columns(responses="responses", pairs="annotations")
-    found = training_pairs({"annotations": written * 2}, columns, names, rank)
-    assert sorted(map(tuple, found or [])) == every
 
 
 def test_only_training_reads_pairs() -> None:

@@ -264,18 +264,11 @@ def _item(shape: str, row: Row, where: str) -> dict[str, Any]:
         case "judgments" | "letters" | "decisions":
             item |= _labeled_pair(shape, row, where)
         case "sides":
-            lists = [_numbers(row[f"score_{side}"], f"score_{side}", where) for side in SIDES]
-            if [len(values) for values in lists] != [1, 1]:
-                places = [
-                    (side, rank, place)
-                    for rank, (side, own) in enumerate(zip(SIDES, lists, strict=True), 1)
-                    for place in range(len(own))
-                ]
-                item |= {
-                    "response_ids": [f"{side} {place}" for side, _, place in places],
-                    "rank": [rank for _, rank, _ in places],
-                }
-            item["scores"] = [value for values in lists for value in values]
+            lists = {side: _numbers(row[f"score_{side}"], f"score_{side}", where) for side in SIDES}
+            if [*map(len, lists.values())] != [1, 1]:
+                item["response_ids"] = [f"{side} {place}" for side, own in lists.items() for place in range(len(own))]
+                item["rank"] = [rank for rank, own in enumerate(lists.values(), 1) for _ in own]
+            item["scores"] = [value for own in lists.values() for value in own]
         case "responses":
             item["response_ids"] = [str(name) for name in row["response"]]
             ranks = [label_key(rank) for rank in row.get("rank") or ()]

@@ -45,7 +45,7 @@ def check_items(items: pl.DataFrame, config: EvaluationRunConfig, where: str = "
     """Check the frame of `items.parquet`, and cast its columns to the types of `item_columns`.
 
     A row is a pair with `outcome` and `margin`, or, for rankings, a response with `rank` and `score`, plus the columns
-    of a judge. A judge's calls, its verdicts by order, and the scores behind a margin may be missing.
+    of a judge. The scores behind a margin may be missing.
 
     Args:
         items: The frame.
@@ -57,8 +57,7 @@ def check_items(items: pl.DataFrame, config: EvaluationRunConfig, where: str = "
             valid, the rows of an item differ in what it has once, or there are no rows.
     """
     kinds = DECISIONS | item_columns(config)
-    judged = [name for name in kinds if not name.startswith(("calls", "verdict_"))]
-    needed = judged if "verdict" in kinds else [*RANKED] if "response" in items.columns else [*PAIRED]
+    needed = kinds if "verdict" in kinds else RANKED if "response" in items.columns else PAIRED
     items = cast_columns(items, RANKED | PAIRED | kinds | schema_of("compared"), where, needed)
     if items.is_empty() and config.data.shard is None:
         raise RunError(f"{where}: the table has no rows.")
