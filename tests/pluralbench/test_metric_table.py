@@ -20,7 +20,7 @@ def test_each_metric_is_named_once_and_described() -> None:
     modules = [module for module in vars(table).values() if hasattr(module, "METRICS")]
     assert len(METRICS) == sum(len(module.METRICS) for module in modules)
     for metric in METRICS.values():
-        assert metric.title
+        assert metric.heading
         assert metric.definition.endswith(".")
         for names in map(str.split, metric.dimensions):
             assert names == [name for name in DIMENSIONS if name in names], metric.name

@@ -397,15 +397,8 @@ _COUNTS = {
 }
 _OF_METHODS = ("set method condition", "config set method condition", "set method condition measure bin")
 METRICS = (
+    Metric("overall", "share", "The overall number, by the benchmark's rule.", compute=accuracy_numbers),
     Metric(
-        "overall",
-        "overall",
-        "share",
-        "The overall number, by the benchmark's rule.",
-        compute=accuracy_numbers,
-    ),
-    Metric(
-        "accuracy",
         "accuracy",
         "share",
         "Share of right decisions, or mean credit of items; of configs and sections as it enters the overall number.",
@@ -416,7 +409,6 @@ METRICS = (
     ),
     Metric(
         "exact_match",
-        "exact match",
         "share",
         "Share of prompts whose pairs are all right; of configs the mean over categories.",
         ("", "config", "config category"),
@@ -426,7 +418,6 @@ METRICS = (
     ),
     Metric(
         "pooled_accuracy",
-        "pooled accuracy",
         "share",
         "Accuracy over all decisions, without the weights of the overall number.",
         ("", "config"),
@@ -434,7 +425,6 @@ METRICS = (
     ),
     Metric(
         "pooled_exact_match",
-        "pooled exact match",
         "share",
         "Exact match over all prompts, without the weights of the overall number.",
         ("", "config"),
@@ -442,16 +432,12 @@ METRICS = (
     ),
     Metric(
         "accuracy_of_valid",
-        "accuracy of valid",
         "share",
         "Accuracy without invalid decisions; of items with a credit, of those without an invalid decision.",
         _POOLED,
         compute=accuracy_numbers,
     ),
-    Metric("mean_margin", "mean margin", "number", "Mean margin of scores.", _POOLED, compute=accuracy_numbers),
-    Metric("items_counted", "items", "count", "Items behind the overall number.", compute=accuracy_numbers),
-    *(
-        Metric(name, name, "count", text, (*_POOLED, "task"), compute=accuracy_numbers)
-        for name, text in _COUNTS.items()
-    ),
+    Metric("mean_margin", "number", "Mean margin of scores.", _POOLED, compute=accuracy_numbers),
+    Metric("items_counted", "count", "Items behind the overall number.", compute=accuracy_numbers),
+    *(Metric(name, "count", text, (*_POOLED, "task"), compute=accuracy_numbers) for name, text in _COUNTS.items()),
 )

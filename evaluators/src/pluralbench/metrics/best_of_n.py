@@ -332,6 +332,4 @@ _DEFINITIONS: tuple[tuple[str, Unit, str, tuple[str, ...]], ...] = (
         ("model", "config model"),
     ),
 )
-METRICS = tuple(
-    Metric(name, name.replace("_", " "), unit, text, dimensions) for name, unit, text, dimensions in _DEFINITIONS
-)
+METRICS = tuple(Metric(name, unit, text, dimensions) for name, unit, text, dimensions in _DEFINITIONS)

@@ -64,16 +64,14 @@ _BINS = ("bin", "config bin")
 METRICS = (
     Metric(
         "ece",
-        "calibration error",
         "number",
         "Expected calibration error: distance of accuracy and sigmoid of score differences, averaged over five bins.",
         ("", "config"),
         compute=calibration_numbers,
     ),
-    Metric("bin_accuracy", "accuracy", "share", "Accuracy of a calibration bin.", _BINS, compute=calibration_numbers),
+    Metric("bin_accuracy", "share", "Accuracy of a calibration bin.", _BINS, compute=calibration_numbers),
     Metric(
         "bin_difference",
-        "difference",
         "number",
         "Mean difference of scores in a bin of calibration.",
         _BINS,
@@ -81,7 +79,6 @@ METRICS = (
     ),
     Metric(
         "bin_probability",
-        "probability",
         "share",
         "Sigmoid of the mean difference of a bin of calibration.",
         _BINS,

@@ -366,19 +366,13 @@ _DEFINITIONS: tuple[tuple[str, Unit, str], ...] = (
 )
 _BY_CERTAINTY = ("task decile", "task certainty")
 METRICS = (
-    *(
-        Metric(name, name.replace("_", " "), unit, text, ("task",), compute=verdict_numbers)
-        for name, unit, text in _DEFINITIONS
-    ),
+    *(Metric(name, unit, text, ("task",), compute=verdict_numbers) for name, unit, text in _DEFINITIONS),
     Metric(
         "accuracy_by_certainty",
-        "accuracy",
         "share",
         "Accuracy of the verdicts in a decile of certainty, or with one certainty.",
         _BY_CERTAINTY,
         compute=verdict_numbers,
     ),
-    Metric(
-        "mean_certainty", "certainty", "number", "Mean certainty of the same.", _BY_CERTAINTY, compute=verdict_numbers
-    ),
+    Metric("mean_certainty", "number", "Mean certainty of the same.", _BY_CERTAINTY, compute=verdict_numbers),
 )

@@ -40,7 +40,9 @@ class _Numbers(FrozenModel):
 
     metric: str = Field(
         json_schema_extra={
-            "oneOf": [{"const": name, "title": one.title, "description": one.definition} for name, one in TABLE.items()]
+            "oneOf": [
+                {"const": name, "title": one.heading, "description": one.definition} for name, one in TABLE.items()
+            ]
         }
     )
     value: float | None = Field(None, ge=-MAX_NUMBER, le=MAX_NUMBER)

@@ -225,10 +225,10 @@ def _kinds(benchmark: Benchmark, values: Mapping[str, Array], leaves: list[Leaf]
 METRICS = (
     Metric(
         "drop",
-        "against English",
         "difference",
         "Accuracy minus that of the same items in English.",
         ("", "config", "config section", "section"),
+        title="against English",
         compute=language_numbers,
         in_tables=True,
         note="Against English: accuracy minus that of the same items in English, in points. Kappa: agreement of the "
@@ -236,17 +236,15 @@ METRICS = (
     ),
     Metric(
         "kappa",
-        "kappa",
         "correlation",
         "Cohen's kappa of the labels in a language and in English; over languages the mean.",
         ("", "config"),
         compute=language_numbers,
         in_tables=True,
     ),
-    Metric("kappa_sd", "sd of kappa", "number", "Standard deviation of kappa by language.", compute=language_numbers),
+    Metric("kappa_sd", "number", "Standard deviation of kappa by language.", compute=language_numbers),
     Metric(
         "kappa_left_out",
-        "left out of kappa",
         "count",
         "Ids without a label in one of the two languages.",
         ("config",),
@@ -254,10 +252,10 @@ METRICS = (
     ),
     Metric(
         "variance",
-        "variance (points²)",
         "points squared",
         "Variance of the languages' accuracies in percent; the two Chinese scripts count once.",
+        title="variance (points²)",
         compute=language_accuracies,
     ),
-    Metric("languages", "languages", "count", "Languages of a kind.", tuple(KINDS), compute=language_accuracies),
+    Metric("languages", "count", "Languages of a kind.", tuple(KINDS), compute=language_accuracies),
 )

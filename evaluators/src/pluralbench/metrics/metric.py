@@ -93,10 +93,10 @@ class Metric(NamedTuple):
 
     Attributes:
         name: Name in `metrics.json`, in Python and in `metrics` of benchmark files.
-        title: Heading in tables.
         unit: Unit of the value.
         definition: What it is, as a sentence for the page of metrics and the JSON Schema.
         dimensions: Sets of dimensions that its numbers can have, each joined by spaces; "" is the run as a whole.
+        title: Heading in tables. Default: the name in words.
         part_of_overall: The overall number is computed from it.
         compute: Yields its numbers, and those of other metrics with the same function. None if a command other than
             `score` and the judges computes it.
@@ -106,15 +106,20 @@ class Metric(NamedTuple):
     """
 
     name: str
-    title: str
     unit: Unit
     definition: str
     dimensions: tuple[str, ...] = ("",)
+    title: str = ""
     part_of_overall: bool = False
     compute: "Callable[[Decided], Numbers] | None" = None
     optional: bool = False
     in_tables: bool = False
     note: str = ""
+
+    @property
+    def heading(self) -> str:
+        """Heading in tables."""
+        return self.title or self.name.replace("_", " ")
 
 
 def finest_dimension(key: MetricKey) -> str | None:

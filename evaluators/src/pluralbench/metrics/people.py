@@ -24,7 +24,7 @@ def people_numbers(better: pl.DataFrame) -> Numbers:
 
 
 METRICS = (
-    Metric("agreement", "agreement", "share", "Share of pairs of answers on one comparison that are equal."),
-    Metric("alpha", "alpha", "correlation", "Krippendorff's alpha of the answers, nominal."),
-    Metric("alike", "alike", "share", "Share of answers that both are equally good."),
+    Metric("agreement", "share", "Share of pairs of answers on one comparison that are equal."),
+    Metric("alpha", "correlation", "Krippendorff's alpha of the answers, nominal."),
+    Metric("alike", "share", "Share of answers that both are equally good."),
 )

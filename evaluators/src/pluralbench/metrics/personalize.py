@@ -147,10 +147,10 @@ def _bins(values: Array) -> list[NDArray[np.bool_]]:
 _WHOLE = ("set method condition", "config set method condition")
 _BINS = ("set method condition measure bin",)
 METRICS = (
-    Metric("seeds_sd", "sd over seeds", "difference", "Standard deviation of the accuracy over seeds.", _WHOLE),
-    Metric("gain", "gain", "difference", "Accuracy under a condition minus that under another.", (*_WHOLE, *_BINS)),
-    Metric("p_value", "p", "p-value", "p-value of no gain, two-sided, from the interval.", _WHOLE[:1]),
-    Metric("p_holm", "Holm", "p-value", "The same, adjusted over methods.", _WHOLE[:1]),
-    Metric("least", "least", "number", "Smallest value of a bin of user context.", ("set method measure bin",)),
-    Metric("most", "most", "number", "Largest value of a bin of user context.", ("set method measure bin",)),
+    Metric("seeds_sd", "difference", "Standard deviation of the accuracy over seeds.", _WHOLE),
+    Metric("gain", "difference", "Accuracy under a condition minus that under another.", (*_WHOLE, *_BINS)),
+    Metric("p_value", "p-value", "p-value of no gain, two-sided, from the interval.", _WHOLE[:1]),
+    Metric("p_holm", "p-value", "The same, adjusted over methods.", _WHOLE[:1]),
+    Metric("least", "number", "Smallest value of a bin of user context.", ("set method measure bin",)),
+    Metric("most", "number", "Largest value of a bin of user context.", ("set method measure bin",)),
 )

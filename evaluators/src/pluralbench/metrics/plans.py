@@ -52,6 +52,6 @@ def aspect_numbers(items: pl.DataFrame, matches: Mapping[str, Sequence[AspectMat
 
 _MATCHED = ("matching", "config matching")
 METRICS = (
-    Metric("aspect_recall", "recall", "share", "Share of the true aspects that the plan has.", _MATCHED),
-    Metric("aspect_precision", "precision", "share", "Share of the planned aspects that are true.", _MATCHED),
+    Metric("aspect_recall", "share", "Share of the true aspects that the plan has.", _MATCHED),
+    Metric("aspect_precision", "share", "Share of the planned aspects that are true.", _MATCHED),
 )

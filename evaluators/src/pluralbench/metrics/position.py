@@ -162,6 +162,4 @@ _DEFINITIONS: tuple[tuple[str, Unit, str], ...] = (
     ("picks_of_first", "share", "Share of valid picks of the first response in the list."),
     ("picks_of_first_by_chance", "share", "The same for picks by chance: the mean of 1/k."),
 )
-METRICS = tuple(
-    Metric(name, name.replace("_", " "), unit, text, compute=position_numbers) for name, unit, text in _DEFINITIONS
-)
+METRICS = tuple(Metric(name, unit, text, compute=position_numbers) for name, unit, text in _DEFINITIONS)

@@ -169,14 +169,12 @@ def _auc(right: Array, scores: Array) -> float:
 METRICS = (
     Metric(
         "unpaired",
-        "unpaired",
         "count",
         "Prompts of Ties whose twin has no score, and which have no credit therefore.",
         compute=unpaired_numbers,
     ),
     Metric(
         "style_accuracy",
-        "accuracy",
         "share",
         "Accuracy of the pairs of some styles; without a section, the mean over sections.",
         ("level", "section level", "style", "section style"),
@@ -187,7 +185,6 @@ METRICS = (
     ),
     Metric(
         "reciprocal_rank",
-        "reciprocal rank",
         "share",
         "Mean of 1 / rank of the best right response, behind wrong ones with the same score.",
         compute=rank_numbers,
@@ -198,7 +195,6 @@ METRICS = (
     ),
     Metric(
         "accuracy_with_ties",
-        "accuracy with ties",
         "share",
         "Share of items whose right response has no wrong one above it.",
         compute=rank_numbers,
@@ -206,7 +202,6 @@ METRICS = (
     ),
     Metric(
         "best_of_k",
-        "best of k",
         "share",
         "Share of random sets of k responses whose highest-scored one is right.",
         ("config k",),
@@ -217,7 +212,6 @@ METRICS = (
     ),
     Metric(
         "max",
-        "max",
         "share",
         "Highest point of the curve of the best of k, averaged over orders.",
         ("config",),
@@ -225,7 +219,6 @@ METRICS = (
         in_tables=True,
     ),
     Metric(
-        "loss",
         "loss",
         "number",
         "Mean squared distance of the curve of the best of k to an oracle's.",
@@ -235,16 +228,15 @@ METRICS = (
     ),
     Metric(
         "auc",
-        "AUC",
         "share",
         "Area under the ROC curve over all responses, with scores scaled to 0 to 1 within items.",
         ("config",),
+        title="AUC",
         compute=best_of_k_numbers,
         in_tables=True,
     ),
     Metric(
         "invalid_responses",
-        "invalid responses",
         "count",
         "Responses without a finite score, which lose in the best of k.",
         ("config",),

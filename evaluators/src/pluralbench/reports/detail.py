@@ -25,7 +25,7 @@ ABOUT = ("run", "model", "kind", "benchmark", "profile", "setting", "variables")
 OVERALL, MEAN_OF_CONFIGS, LANGUAGES = "overall", "mean of configs", "languages"
 SHOWN = {name: metric for name, metric in METRICS.items() if metric.in_tables}
 COLUMNS = {
-    **{name: Column(metric.title, KINDS[metric.unit]) for name, metric in SHOWN.items()},
+    **{name: Column(metric.heading, KINDS[metric.unit]) for name, metric in SHOWN.items()},
     **{name: Column(name) for name in ("n", "pairs", *SHOWN_COUNTS)},
 }
 """Columns of the table of a run, by metric or count."""

@@ -255,7 +255,7 @@ def columns_of(run: Run) -> Iterator[Column]:
         yield from _of_excluded(run)
         return
     shown = [metric for metric in METRICS.values() if metric.in_tables]
-    yield from (Column(one.title, MetricKey(one.name)) for one in shown if run.estimate(one.name).value is not None)
+    yield from (Column(one.heading, MetricKey(one.name)) for one in shown if run.estimate(one.name).value is not None)
     if benchmark.reference is not None:
         yield from _of_languages(run)
         return
@@ -264,7 +264,7 @@ def columns_of(run: Run) -> Iterator[Column]:
     if len(configs) > 1:
         for config in configs:
             for one in own:
-                heading = f"{config}: {one.title}" if len(own) > 1 else config
+                heading = f"{config}: {one.heading}" if len(own) > 1 else config
                 yield Column(heading, MetricKey(one.name, config), part=True)
     elif benchmark.sections and configs:
         for section in benchmark.sections:
@@ -283,7 +283,7 @@ def _of_config(run: Run, config: str) -> Iterator[Column]:
         yield Column(f"best of {k}", MetricKey("best_of_k", config, k=k), part=True)
     for metric in METRICS.values():
         if metric.in_tables and "" not in metric.dimensions and run.estimate(metric.name, config=config) is not MISSING:
-            yield Column(metric.title, MetricKey(metric.name, config), part=True)
+            yield Column(metric.heading, MetricKey(metric.name, config), part=True)
 
 
 def levels_of(run: Run) -> list[str]:
@@ -321,7 +321,7 @@ def language_tables(sheet: Sheet) -> Iterator[tables.Table]:
     every = {
         "accuracy by language": [
             Column("overall", MetricKey("overall")),
-            Column(METRICS["variance"].title, MetricKey("variance")),
+            Column(METRICS["variance"].heading, MetricKey("variance")),
             *(Column(code, MetricKey("accuracy", code), part=True) for code in languages),
         ],
         "accuracy minus that in English, in points": [
