@@ -305,6 +305,13 @@ def counted_leaves(benchmark: Benchmark, leaves: Sequence[Leaf], configs: Iterab
     return [at for at in places if leaves[at][0] in benchmark.excluded_configs or leaves[at][1] in benchmark.section_of]
 
 
+def item_mean(items: pl.DataFrame, values: pl.Series) -> Estimate:
+    """Estimate the mean over items, or over clusters, of values from 0 to 1."""
+    perturbed = perturb(sums_by_leaf(items.with_columns(config=pl.lit("all"), subset=None), [("all", None)], values))
+    source = perturbed.sources[0]
+    return perturbed.share(source.pooled([0]), [[0]], items.height, source.clusters([0]))
+
+
 def items_counted(benchmark: Benchmark, decisions: pl.DataFrame) -> int:
     """Return the number of items behind the overall number."""
     return of_overall(benchmark, decisions).select("config", "id").n_unique()

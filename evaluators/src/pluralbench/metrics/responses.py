@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from pluralbench_measures.bootstrap import Array, Estimate, mean_of
 from pluralbench_measures.intervals import perturb
 
-from pluralbench.metrics.accuracy import sums_by_leaf
+from pluralbench.metrics.accuracy import item_mean, sums_by_leaf
 from pluralbench.metrics.credits import COUNTED, ITEM
 from pluralbench.metrics.decided import Decided
 from pluralbench.metrics.metric import Metric, MetricKey, Numbers
@@ -93,14 +93,7 @@ def rank_numbers(decided: Decided) -> Numbers:
         reciprocal_rank=1 / (1 + pl.col("above").min()), accuracy_with_ties=(~pl.col("beaten")).any().cast(pl.Float64)
     )
     for metric in ("reciprocal_rank", "accuracy_with_ties"):
-        yield MetricKey(metric), _mean(items, items[metric])
-
-
-def _mean(items: pl.DataFrame, values: pl.Series) -> Estimate:
-    """Estimate the mean over items of values from 0 to 1."""
-    perturbed = perturb(sums_by_leaf(items.with_columns(config=pl.lit("all"), subset=None), [("all", None)], values))
-    source = perturbed.sources[0]
-    return perturbed.share(source.pooled([0]), [[0]], items.height, source.clusters([0]))
+        yield MetricKey(metric), item_mean(items, items[metric])
 
 
 def best_of_k_numbers(decided: Decided) -> Numbers:
@@ -126,7 +119,7 @@ def _best_of_k(config: str, responses: pl.DataFrame) -> Numbers:
     oracle = [_curve(right, right, order) for order in _orders(size)]
     mean = np.mean(curves, axis=0)
     for k in sorted({*(2**power for power in range(size.bit_length())), size}):
-        yield MetricKey("best_of_k", config, k=k), _mean(items, pl.Series(mean[:, k - 1]))
+        yield MetricKey("best_of_k", config, k=k), item_mean(items, pl.Series(mean[:, k - 1]))
     by_order = np.mean(curves, axis=1)  # shape (orders, k)
     numbers = {
         "max": float(by_order.max(1).mean()),
