@@ -15,6 +15,7 @@ from pluralbench.metrics import (
     plans,
     position,
     responses,
+    users,
 )
 from pluralbench.metrics.metric import Metric
 
@@ -33,6 +34,7 @@ METRICS: dict[str, Metric] = {
             people,
             plans,
             personalize,
+            users,
         )
     )
 }

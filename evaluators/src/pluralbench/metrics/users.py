@@ -1,0 +1,34 @@
+"""Accuracy with the same weight for each user, as personalization is often reported."""
+
+import polars as pl
+
+from pluralbench.metrics.accuracy import item_mean
+from pluralbench.metrics.credits import item_credits
+from pluralbench.metrics.decided import Decided
+from pluralbench.metrics.metric import Metric, MetricKey, Numbers
+
+
+def user_numbers(decided: Decided) -> Numbers:
+    """Yield the mean accuracy of users, for benchmarks with a column of clusters, such as users."""
+    if decided.benchmark.columns.cluster is None:
+        return
+    credited = item_credits(decided.benchmark, decided.decisions) if decided.credited is None else decided.credited
+    ours = credited.filter(~pl.col("config").is_in(sorted(decided.benchmark.outside_overall)))
+    for config in (None, *ours["config"].unique().sort()):
+        rows = ours if config is None else ours.filter(config=config)
+        users = rows.group_by("cluster", maintain_order=True).agg(pl.col("credit").mean())
+        if users.height:
+            yield MetricKey("user_accuracy", config), item_mean(users, users["credit"])
+
+
+METRICS = (
+    Metric(
+        "user_accuracy",
+        "share",
+        "Mean over users of their accuracy, so that each counts the same.",
+        ("", "config"),
+        compute=user_numbers,
+        in_tables=True,
+        note="User accuracy: mean over users of their accuracy, so that each counts the same.",
+    ),
+)
