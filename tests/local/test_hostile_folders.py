@@ -1,4 +1,4 @@
-"""Model folders that would hang, take all memory, run code or tell nothing apart: a sentence before they score."""
+"""Model folders that would run code, take all memory or tell nothing apart: a sentence before they score."""
 
 import json
 import os
@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from case_marks import heavy
 from late_imports import RUNNING
 from pluralbench_local import ConversationError, ModelError
 from pluralbench_local.config import LocalModel
@@ -17,15 +16,10 @@ from pluralbench_runs import regular_files
 from reward_models import TEMPLATE, change_config, load_classifier, make_groups, make_tokenizer, save_classifier, user
 
 if RUNNING:
-    from pluralbench_local import Classifier, load, models, score
+    from pluralbench_local import Classifier, load, score
     from pluralbench_local.conversations import Template
     from pluralbench_local.personal.store import EmbeddingStore
     from pluralbench_local.served.weights import load_head
-    from tokenizers import normalizers
-
-
-ENDLESS = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
-LARGE = "{% for a in range(99999) %}{{ messages }}{% endfor %}"
 
 
 @pytest.fixture(scope="module")
@@ -39,27 +33,6 @@ def folder(good: Path, tmp_path: Path) -> Path:
     for path in good.iterdir():
         (tmp_path / "model" / path.name).write_bytes(path.read_bytes())
     return tmp_path / "model"
-
-
-def templated(template: str) -> Callable[[Path], object]:
-    return lambda folder: make_tokenizer(template=template).save_pretrained(folder)
-
-
-def doubling(folder: Path) -> None:
-    tokenizer = make_tokenizer()
-    tokenizer.backend_tokenizer.normalizer = normalizers.Sequence([normalizers.Replace("a", "aa")] * 40)
-    tokenizer.save_pretrained(folder)
-
-
-@pytest.mark.heavy
-def test_the_first_conversation_of_a_run_is_tried_in_the_child_process(folder: Path) -> None:
-    tokenizer = make_tokenizer()
-    tokenizer.backend_tokenizer.normalizer = normalizers.Sequence([normalizers.Replace("я", "яя")] * 40)
-    tokenizer.save_pretrained(folder)
-    model = load_classifier(str(folder))
-    for _ in range(2):  # what failed once is not taken for tried
-        with pytest.raises(ModelError, match="its chat template or its normalizer needs more than"):
-            score(model, [Group("q", user("Кто я?"), ["Ты."])])
 
 
 def test_a_special_architecture_without_its_parts_is_said_in_a_sentence(folder: Path) -> None:
@@ -124,26 +97,6 @@ def kernel_below(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (
-            templated(ENDLESS),
-            r"cannot be used: its chat template or its normalizer needs more than 1 s or 1 GB for a short ",
-        ),
-        *heavy(
-            (
-                templated("{{ messages|tojson(indent=150000000) }}"),
-                "its chat template or its normalizer needs more than",
-            ),
-            (templated("{{ 'x' * 10**11 }}"), "its chat template or its normalizer needs more than"),
-        ),
-        (
-            templated(LARGE),
-            r"its chat template makes [\d,]+ characters of \d+; fix it, or give another `chat_template=\.\.\.`\.",
-        ),
-        pytest.param(
-            doubling,
-            "its chat template or its normalizer needs more than 1 s or 1 GB for a short conversation or the first",
-            marks=pytest.mark.heavy,
-        ),
         *(
             (piped(name), rf"{re.escape(name)} is not a regular file; remove it\.")
             for name in ("tokenizer.model", "model.safetensors", "additional_chat_templates/a.jinja", "a/b/config.json")
@@ -168,8 +121,6 @@ def kernel_below(folder: Path) -> None:
 def test_what_would_hang_grow_or_run_is_not_loaded(
     folder: Path, change: Callable[[Path], object], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(models, "PROBE_SECONDS", 1)
-    monkeypatch.setattr(models, "PROBE_BYTES", 10**9)
     monkeypatch.setattr(regular_files, "MAX_FOLDERS", 10)
     change(folder)
     with pytest.raises(ModelError, match=said):
@@ -189,14 +140,6 @@ def test_files_that_are_links_into_a_cache_are_read(folder: Path, tmp_path: Path
     (tmp_path / "blobs").mkdir()
     for path in sorted(folder.iterdir()):
         path.symlink_to(path.rename(tmp_path / "blobs" / path.name))
-    assert load(str(folder), device="cpu")
-
-
-def test_templates_with_blocks_of_transformers_are_tried_as_well(folder: Path) -> None:
-    templated("{% generation %}{% endgeneration %}" + LARGE)(folder)
-    with pytest.raises(ModelError, match="its chat template makes"):
-        load(str(folder), device="cpu")
-    templated("{% generation %}{{ strftime_now('%Y') | tojson }}{% endgeneration %}" + TEMPLATE)(folder)
     assert load(str(folder), device="cpu")
 
 

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from pluralbench_local.conversations import Template, Tokenized, count_bos, identical_renderings, tokenize
 from pluralbench_local.errors import DeviceError
-from pluralbench_local.models import check_tokenizer
 from pluralbench_local.network import ReadableNetwork, read_packed, read_padded
 from pluralbench_local.packing import Kept, Packed, Tokens, common_prefix, pack, plan
 
@@ -41,9 +40,6 @@ class ScoreTable:
         on_overflow: Overflow,
         cached: Mapping[int, list[float]],
     ) -> None:
-        if groups and groups[0].responses:
-            answer = {"role": "assistant", "content": groups[0].responses[0]}
-            check_tokenizer(template.tokenizer, [*groups[0].messages, answer])
         self.tokenized = tokenize(groups, template, limit, on_overflow)
         self._alike = identical_renderings(groups, self.tokenized)
         self._two_bos, self._without_bos = count_bos(self.tokenized, template)

@@ -1,18 +1,13 @@
 """Load networks, tokenizers and configurations with transformers."""
 
-import json
-import subprocess
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, cast
 
 import torch
 from pluralbench_calls.model_checks import check_model
-from pluralbench_rewards import Message
 from pluralbench_runs import UserError, one_line
 from torch import nn
 from transformers import (
@@ -35,9 +30,6 @@ from pluralbench_local.planning import check_before_loading, saved_parameters
 transformers_logging: Any = logging  # untyped
 
 
-# Limits of the child process that tries a tokenizer on a short conversation.
-PROBE_SECONDS, PROBE_BYTES, PROBE_CHARACTERS, PROBE_TIMEOUT = 2, 2 * 10**9, 200_000, 120.0
-PROBE_CUT = 10_000  # characters of a message of the run
 MILLION = 10**6
 ALL_GPUS = "all"
 NO_GPU = 'The device {device} needs a GPU, and this machine has none; set `device="cpu"`.'
@@ -57,7 +49,6 @@ class Special:
     append: str
 
 
-_tried: set[str] = set()  # tokenizers that were tried on a conversation of a run
 SPECIAL = {
     # internlm/internlm2-*-reward: `get_score` of the model's own code reads the reward token after the conversation.
     "InternLM2ForRewardModel": Special(head="v_head", append="reward_token_id"),
@@ -71,85 +62,21 @@ def hub_options(model: LocalModel) -> dict[str, Any]:
 
 
 def load_tokenizer(source: LocalModel, chat_template: str | None) -> PreTrainedTokenizerBase:
-    """Load a model's tokenizer, and try it on a short conversation in a child process.
+    """Load a model's tokenizer.
 
     Args:
         source: The model.
         chat_template: A Jinja template instead of the tokenizer's.
 
     Raises:
-        ModelError: If the tokenizer cannot be loaded, or needs too much time or memory.
+        ModelError: If the tokenizer cannot be loaded.
     """
     tokenizer = load_or_raise(
         "tokenizer", source, lambda: AutoTokenizer.from_pretrained(source.name, **hub_options(source))
     )
     if chat_template is not None:
         tokenizer.chat_template = chat_template
-    check_tokenizer(tokenizer)
     return cast("PreTrainedTokenizerBase", tokenizer)
-
-
-def check_tokenizer(tokenizer: PreTrainedTokenizerBase, messages: Sequence[Message] = ()) -> None:
-    """Try a tokenizer on a conversation in a child process.
-
-    Args:
-        tokenizer: The tokenizer.
-        messages: A conversation, of which only the first for each tokenizer is tried. Default: a short one.
-
-    Raises:
-        ModelError: If the tokenizer needs too much time or memory.
-    """
-    own = _probe_input(tokenizer, ()) if messages else ""
-    if own in _tried:
-        return
-    if problem := _probe_error(_probe_input(tokenizer, messages)):
-        raise ModelError(
-            f"The tokenizer of {tokenizer.name_or_path} cannot be used: {problem}; fix it, or give another "
-            "`chat_template=...`."
-        )
-    if own:
-        _tried.add(own)
-
-
-def _probe_input(tokenizer: Any, messages: Sequence[Message]) -> str:
-    """The input of `probe` for a tokenizer."""
-    template = tokenizer.chat_template
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    normalizer = None
-    with suppress(Exception):  # tokenizers written in Python have none
-        normalizer = json.loads(backend.normalizer.__getstate__())  # type: ignore[union-attr]
-    return json.dumps(
-        {
-            "template": (template.get("default", "") if isinstance(template, dict) else template) or "",
-            "special": tokenizer.special_tokens_map,
-            "normalizer": normalizer,
-            "seconds": PROBE_SECONDS,
-            "bytes": PROBE_BYTES,
-            "characters": PROBE_CHARACTERS,
-            "messages": [message | {"content": message["content"][:PROBE_CUT]} for message in messages],
-        },
-        default=str,
-    )
-
-
-@cache
-def _probe_error(probe_input: str) -> str:
-    """What is wrong with a tokenizer, as the child process reports it; empty if nothing is."""
-    command = [sys.executable, "-I", str(Path(__file__).with_name("probe.py"))]
-    try:
-        result = subprocess.run(  # noqa: S603
-            command, input=probe_input, capture_output=True, text=True, timeout=PROBE_TIMEOUT, check=False
-        )
-    except subprocess.TimeoutExpired:
-        result = None
-    if result is not None and result.returncode == 0:
-        return ""
-    if result is not None and result.stderr.startswith("its "):
-        return one_line(result.stderr)
-    return (
-        f"its chat template or its normalizer needs more than {PROBE_SECONDS} s or {PROBE_BYTES / 1e9:g} GB for a "
-        "short conversation or the first of the run"
-    )
 
 
 def load_classifier(source: LocalModel) -> tuple[ReadableNetwork, tuple[int, ...]]:
