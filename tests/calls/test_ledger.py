@@ -13,7 +13,8 @@ import polars as pl
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from pluralbench_calls import Answer, Ledger, LedgerError, Request, read_ledger, working_ledger
+from pluralbench_calls import Answer, Ledger, LedgerError, Request, read_ledger, recording, working_ledger
+from pluralbench_runs import UserError
 
 FORMAT_KEY = "pluralbench_ledger_format"
 
@@ -127,21 +128,6 @@ def test_outcomes_are_known_without_reading_answers(tmp_path: Path) -> None:
             assert ledger.outcomes(wanted) == {answers[0].key: "answer", answers[1].key: "error"}
         assert ledger.used == set()
         assert not any("text" in query or "label" in query for query in asked)
-        ledger._database.execute("UPDATE calls SET outcome = 'lost' WHERE outcome = 'length'")
-        with pytest.raises(LedgerError, match=f"the call {answers[2].key[:11]}.* has the outcome 'lost'"):
-            ledger.outcomes([answers[2].key])
-
-
-def test_a_ledger_that_is_damaged_in_its_last_row_adds_nothing(tmp_path: Path) -> None:
-    first = answer()
-    many = [replace(first, key=f"{number:064x}") for number in range(10_001)]  # more than are read at a time
-    with closing(sqlite3.connect(ledger_at(tmp_path / "other", *many))) as database:
-        database.execute("UPDATE calls SET prompt_tokens = -1 WHERE key = ?", [many[-1].key])
-        database.commit()
-    with Ledger(tmp_path / "ledger") as ledger:
-        with pytest.raises(LedgerError, match=r"other is damaged: the call .* has an impossible number of tokens"):
-            ledger.add_from(tmp_path / "other")
-        assert len(ledger) == 0
 
 
 def test_equal_content_exports_as_equal_bytes(tmp_path: Path) -> None:
@@ -166,13 +152,6 @@ def test_a_ledger_may_be_larger_than_what_is_read_of_strangers_tables(
         ledger.export(tmp_path / "again.parquet", {one.key for one in many})
     assert (tmp_path / "again.parquet").read_bytes() == published.read_bytes()
     assert read_ledger(published).equals(read_ledger(tmp_path / "ledger"))
-
-
-def test_a_damaged_row_is_named_where_a_ledger_is_published(tmp_path: Path) -> None:
-    with Ledger(ledger_at(tmp_path / "ledger", answer())) as ledger:
-        ledger._database.execute("UPDATE calls SET outcome = 'lost'")
-        with pytest.raises(LedgerError, match=r"ledger is damaged: the call .* has the outcome 'lost'"):
-            ledger.export(tmp_path / "published.parquet")
 
 
 def not_a_ledger(path: Path, what: str) -> None:
@@ -258,3 +237,27 @@ def test_what_cannot_be_opened_as_a_working_ledger_stays_where_it_is(tmp_path: P
     with pytest.raises(LedgerError, match="has format 9"), working_ledger(path):
         pass
     assert path.exists()
+
+
+def test_a_ledger_of_another_format_is_refused(tmp_path: Path) -> None:
+    path = ledger_at(tmp_path / "theirs", answer())
+    read_ledger(path).write_parquet(tmp_path / "theirs.parquet", metadata={FORMAT_KEY: "2"})
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA user_version = 2")
+    said = r"theirs.* has format 2, and this version reads format 1; install the version"
+    for read, file in ((read_ledger, path), (Ledger, path), (read_ledger, tmp_path / "theirs.parquet")):
+        with pytest.raises(LedgerError, match=said):
+            read(file)
+
+
+def test_work_that_fails_after_rejections_says_how_to_ask_again(tmp_path: Path) -> None:
+    rejected = answer("no", outcome="error", finish_reason="413")
+
+    def work() -> None:
+        with recording(tmp_path, []) as calls:
+            calls.ledger.record(rejected)
+            calls.ledger.find([rejected.key])
+            raise UserError("Nothing is left.")
+
+    with pytest.raises(UserError, match=r"^Nothing is left\. The server rejected 1 of the calls; `retry_errors=True`"):
+        work()

@@ -16,14 +16,11 @@ from pluralbench_calls.ledger_files import (
     FORMAT,
     FORMAT_KEY,
     OPTIONAL,
-    OUTCOMES,
     Row,
     check_sqlite,
-    harden,
     ledger_rows,
     rows_to_frame,
     translate_sqlite_errors,
-    validate_rows,
 )
 from pluralbench_calls.records import Answer
 
@@ -63,7 +60,6 @@ class Ledger:
         self.has_new_calls = bool(self._rows("SELECT 1 FROM calls LIMIT 1"))
 
     def _create_table(self) -> None:
-        harden(self._database)
         self._database.execute("PRAGMA journal_mode = WAL")
         self._database.execute("PRAGMA synchronous = NORMAL")
         columns = ", ".join(f"{name} {'INTEGER' if kind is int else 'TEXT'} NOT NULL" for name, kind in COLUMNS.items())
@@ -113,7 +109,7 @@ class Ledger:
 
     def find(self, keys: Iterable[str]) -> dict[str, Answer]:
         """Return the recorded answers among `keys`, and mark them as used."""
-        answers = {row[0]: Answer(*row) for part in _slices(keys) for row in self._recorded(part)}
+        answers = {row[0]: Answer(*row) for part in _slices(keys) for row in self._rows_of(NAMES, part)}
         self.used |= answers.keys()
         return answers
 
@@ -128,13 +124,7 @@ class Ledger:
                 outcomes = {key: outcome for key, outcome in rows if key in wanted}
             else:
                 outcomes = dict(row for part in _slices(wanted) for row in self._rows_of("key, outcome", part))
-        if not OUTCOMES.issuperset(outcomes.values()):
-            self.find(outcomes)  # raises an error that names the call
         return outcomes
-
-    def _recorded(self, keys: Sequence[str]) -> list[Row]:
-        """Return the rows of a slice of keys."""
-        return validate_rows(self._rows_of(NAMES, keys), self.path)
 
     def _rows_of(self, names: str, keys: Sequence[str]) -> list[Row]:
         marks = ", ".join("?" * len(keys))
@@ -199,12 +189,12 @@ class Ledger:
     def _parts(self, keys: Iterable[str] | None) -> "Iterator[pl.DataFrame]":
         """Yield the recorded answers (default: all) sorted by key, `CHUNK_ROWS` at a time."""
         if keys is not None:
-            yield from (rows_to_frame(rows).sort("key") for part in _slices(keys) if (rows := self._recorded(part)))
+            yield from (rows_to_frame(rows).sort("key") for part in _slices(keys) if (rows := self._rows_of(NAMES, part)))
             return
         with translate_sqlite_errors(self.path):
             cursor = self._database.execute(f"SELECT {NAMES} FROM calls ORDER BY key")  # noqa: S608 - the same
             while rows := cursor.fetchmany(CHUNK_ROWS):
-                yield rows_to_frame(validate_rows(rows, self.path))
+                yield rows_to_frame(rows)
 
     def add_from(self, path: Path) -> int:
         """Add the answers of another ledger (SQLite or Parquet) that are not recorded here.
