@@ -189,7 +189,9 @@ class Ledger:
     def _parts(self, keys: Iterable[str] | None) -> "Iterator[pl.DataFrame]":
         """Yield the recorded answers (default: all) sorted by key, `CHUNK_ROWS` at a time."""
         if keys is not None:
-            yield from (rows_to_frame(rows).sort("key") for part in _slices(keys) if (rows := self._rows_of(NAMES, part)))
+            yield from (
+                rows_to_frame(rows).sort("key") for part in _slices(keys) if (rows := self._rows_of(NAMES, part))
+            )
             return
         with translate_sqlite_errors(self.path):
             cursor = self._database.execute(f"SELECT {NAMES} FROM calls ORDER BY key")  # noqa: S608 - the same

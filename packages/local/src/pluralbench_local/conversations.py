@@ -7,7 +7,7 @@ from itertools import islice
 
 from pluralbench_rewards import Group, Message, Overflow
 from pluralbench_runs import one_line
-from pluralbench_tables.limits import TEXT_CHARACTERS, length_error
+from pluralbench_tables.limits import TEXT_CHARACTERS
 from transformers import PreTrainedTokenizerBase
 
 from pluralbench_local.errors import ConversationError
@@ -202,7 +202,10 @@ def check_text_size(name: str, text: str) -> str:
         ConversationError: If it has more characters than `pluralbench_tables.limits.TEXT_CHARACTERS`.
     """
     if len(text) > TEXT_CHARACTERS:
-        raise ConversationError(f"The prompt {name} makes a conversation of {length_error(len(text))}.")
+        raise ConversationError(
+            f"The prompt {name} makes a conversation of {len(text):,} characters, more than the maximum of "
+            f"{TEXT_CHARACTERS:,}; shorten or remove it."
+        )
     return text
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 from huggingface_hub import CardData
 from pluralbench_runs import check_commit, one_line, redact
-from pluralbench_tables import check_texts, frame_from_rows
+from pluralbench_tables import frame_from_rows
 
 from pluralbench_release.card import read_card
 from pluralbench_release.errors import NoSplit, TablesError
@@ -85,14 +85,12 @@ def read_config(repository: Repository, config: str, split: str) -> pl.DataFrame
         all_splits = split == ALL and ALL not in splits
         if split not in splits and not all_splits:
             raise NoSplit(f"{repository} has no split {split!r} in {config}; it has {', '.join(splits)}.")
-        where = f"{repository} {config}"
-        frames = {name: _rows(builder, name, f"{where}/{name}") for name in (splits if all_splits else [split])}
-        return concat_splits(frames, where)
+        frames = {name: _rows(builder, name) for name in (splits if all_splits else [split])}
+        return concat_splits(frames, f"{repository} {config}")
 
 
-def _rows(builder: "DatasetBuilder", split: str, where: str) -> pl.DataFrame:
+def _rows(builder: "DatasetBuilder", split: str) -> pl.DataFrame:
     dataset = builder.as_dataset(split=split)
-    check_texts(dataset.data.table, where, TablesError)
     # `datasets` stores objects with different keys as JSON in an extension type; convert them as for local files.
     if any("arrow.json" in str(field.type) for field in dataset.data.schema):
         return frame_from_rows(dataset.to_list())

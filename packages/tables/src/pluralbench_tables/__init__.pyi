@@ -1,4 +1,3 @@
-from .arrow_texts import check_texts
 from .csv_files import read_csv
 from .dialect import SPREADSHEET, Dialect, Quoting, Separator
 from .errors import TableFileError
@@ -14,7 +13,6 @@ __all__ = [
     "Quoting",
     "Separator",
     "TableFileError",
-    "check_texts",
     "csv_text",
     "escape_formula",
     "frame_from_rows",

@@ -5,10 +5,8 @@ never guessed, because a wrong guess silently drops backslashes and quotation ma
 """
 
 import csv
-import io
 import re
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Any, get_args
 
@@ -18,13 +16,11 @@ from polars.exceptions import PolarsError
 
 from pluralbench_tables.dialect import SPREADSHEET, Dialect, Quoting, Separator
 from pluralbench_tables.errors import TableFileError
-from pluralbench_tables.limits import CELLS, COLUMNS, LINE_CHARACTERS, TEXT_CHARACTERS, length_error
+from pluralbench_tables.limits import CELLS, TEXT_CHARACTERS
 from pluralbench_tables.text_files import read_text
 
 SEPARATORS: dict[Separator, str] = {"comma": ",", "semicolon": ";", "tab": "\t", "bar": "|"}
-ENDS = {"\n": "a line feed", "\r": "a carriage return", "\r\n": "a carriage return and a line feed"}
 LINE = re.compile(r"[^\r\n]*+(?:\r\n?|\n)|[^\r\n]++")
-CHUNK_CHARACTERS = 1_000_000  # of a text that are split into lines together
 QUOTED_CELL = re.compile(r'(?:^|\t)"', re.MULTILINE)
 BACKSLASH_BEFORE_OTHERS = re.compile(r'\\(?!")')
 FORMATS: dict[Quoting, dict[str, Any]] = {
@@ -107,9 +103,8 @@ def _read(text: str, separator: Separator, quoting: Quoting) -> tuple[list[list[
                 f"{len(row):,} cells between {separator}s, but the header has {len(rows[0]):,}; fix the row",
             )
         cells += len(row)
-        if len(row) > COLUMNS or cells > CELLS:
-            most = f"{COLUMNS:,} columns" if len(row) > COLUMNS else f"{CELLS:,} cells"
-            raise CsvError(line, f"more than {most}, the maximum")
+        if cells > CELLS:
+            raise CsvError(line, f"more than {CELLS:,} cells, the maximum")
         rows.append(row)
         lines.append(line)
     return rows, lines
@@ -117,7 +112,7 @@ def _read(text: str, separator: Separator, quoting: Quoting) -> tuple[list[list[
 
 def _records(text: str, separator: Separator, quoting: Quoting) -> Iterator[tuple[int, list[str]]]:
     """Yield the line where each row begins and its cells, without blank lines."""
-    lines = _LineReader(text)
+    lines = (match[0] for match in LINE.finditer(text))
     reader = csv.reader(lines, delimiter=SEPARATORS[separator], strict=True, **FORMATS[quoting])
     while True:
         start = reader.line_num + 1
@@ -126,63 +121,15 @@ def _records(text: str, separator: Separator, quoting: Quoting) -> Iterator[tupl
         except StopIteration:
             return
         except csv.Error as cause:
-            reason = str(cause)
-            if "field limit" in reason:
-                raise CsvError(start, _long_cell(text, start, separator, quoting)) from None
-            raise CsvError(start, _error_cause(reason, separator), of_quoting=True) from None
-        lines.check_end()
+            raise CsvError(start, _error_cause(str(cause), separator), of_quoting=True) from None
         if row:
             yield start, row
 
 
-def _lines(text: str) -> Iterator[str]:
-    """Yield the lines of a text with any line ending."""
-    begin = 0
-    while begin < len(text):
-        end = text.find("\n", begin + CHUNK_CHARACTERS) + 1 or len(text)
-        if end - begin > 2 * CHUNK_CHARACTERS:  # a long line; StringIO takes four bytes per character
-            yield from (match[0] for match in LINE.finditer(text, begin, end))
-        else:
-            yield from io.StringIO(text[begin:end], newline="")
-        begin = end
-
-
-class _LineReader:
-    """Iterates over the lines of a text, and checks that all rows end in the same way."""
-
-    def __init__(self, text: str) -> None:
-        self._lines = _lines(text)
-        self._number = 0
-        self._last = ""
-        self._ends: list[str] = []
-
-    def __iter__(self) -> Iterator[str]:
-        return self
-
-    def __next__(self) -> str:
-        self._last = next(self._lines)
-        self._number += 1
-        if len(self._last) > LINE_CHARACTERS:
-            raise CsvError(
-                self._number,
-                f"{len(self._last):,} characters in a line; the maximum is {LINE_CHARACTERS:,}; {CONVERT_HINT}",
-            )
-        return self._last
-
-    def check_end(self) -> None:
-        """Raise `CsvError` if a row ends differently from earlier rows, since its last cell may be longer."""
-        end = self._last[len(self._last.rstrip("\r\n")) :]
-        if end and end not in self._ends:
-            self._ends.append(end)
-        if len(self._ends) > 1:
-            one, other = (ENDS[end] for end in self._ends)
-            raise CsvError(
-                self._number, f"this line ends with {other}, the lines before with {one}; use one line ending"
-            )
-
-
 def _error_cause(reason: str, separator: Separator) -> str:
     """Explain an error of `csv`."""
+    if "field limit" in reason:
+        return f"a cell has more than {TEXT_CHARACTERS:,} characters; shorten it, or close its quotation mark"
     if "unexpected end of data" in reason:
         return "a quotation mark opens a cell here, and none closes it"
     if "expected after" in reason:
@@ -191,19 +138,6 @@ def _error_cause(reason: str, separator: Separator) -> str:
             "of the text"
         )
     return reason
-
-
-def _long_cell(text: str, line: int, separator: Separator, quoting: Quoting) -> str:
-    """Explain which cell is too long in the row that begins at a line."""
-    begin = sum(map(len, islice(_lines(text), line - 1)))
-    part = text[begin : begin + 2 * TEXT_CHARACTERS]
-    csv.field_size_limit(len(part))
-    options = {"delimiter": SEPARATORS[separator], **FORMATS[quoting]}
-    readers = [csv.reader(_lines(some), **options) for some in (text[:begin], part)]
-    header, row = (next(filter(None, reader), []) for reader in readers)
-    column = next((column for column, cell in enumerate(row) if len(cell) > TEXT_CHARACTERS), len(header))
-    name = f"`{header[column]}`" if column < len(header) else "a cell"
-    return f"{name} has a text of {length_error()}, or close its quotation mark"
 
 
 def _nulls(

@@ -1,6 +1,7 @@
 """Frames from JSON rows or columns of values."""
 
 import json
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -10,7 +11,6 @@ from polars.exceptions import PanicException, PolarsError
 
 from pluralbench_tables.errors import TableFileError
 from pluralbench_tables.json_files import levels
-from pluralbench_tables.limits import CELLS, COLUMNS
 
 
 def frame_from_rows(
@@ -28,12 +28,12 @@ def frame_from_rows(
         error: The type of the error.
 
     Raises:
-        UserError: Of the type `error`: values are nested deeper than `limits.DEPTH`, there are more than
-            `limits.COLUMNS` columns or keys at one depth, or a list has values of several types.
+        UserError: Of the type `error`: values are nested deeper than `limits.DEPTH`, or a list has values of several
+            types.
     """
     try:
         names = dict.fromkeys(name for row in rows for name in row)
-        _check_fields(rows)
+        deque(levels([*rows]), maxlen=0)  # raises for values that are nested too deep
         as_json = [name for name in names if not _uniform(row.get(name) for row in rows)]
         changed = (dict(row) | {name: _dumped(row.get(name)) for name in as_json} for row in rows)
         return pl.DataFrame(list(changed) if as_json else rows, infer_schema_length=None, strict=False)
@@ -82,17 +82,6 @@ def _are_plain(values: Iterable[Any]) -> bool:
         if not kinds <= {list, dict, str, int, type(None)}:
             return False
     return True
-
-
-def _check_fields(rows: Sequence[Mapping[str, Json]]) -> None:
-    """Raise `ValueError` if a frame would have too many columns, or too many fields of structs in all."""
-    for level in levels([*rows]):
-        objects = [value for value in level if isinstance(value, dict)]
-        fields = {name for value in objects for name in value}
-        if len(fields) > COLUMNS:
-            raise ValueError(f"there are more than {COLUMNS:,} columns or keys, the maximum")
-        if len(fields) * len(objects) > CELLS:
-            raise ValueError(f"there are more than {CELLS:,} cells, the maximum")
 
 
 def _uniform(values: Iterable[Json]) -> bool:

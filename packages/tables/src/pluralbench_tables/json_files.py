@@ -11,16 +11,7 @@ from typing import Any
 from pluralbench_runs import Json, UserError, atomic_write
 
 from pluralbench_tables.errors import TableFileError
-from pluralbench_tables.limits import (
-    CELLS,
-    DEPTH,
-    JSON_MEMORY_BYTES,
-    LINE_CHARACTERS,
-    LIST_VALUES,
-    TEXT_CHARACTERS,
-    estimate_parsed_bytes,
-    length_error,
-)
+from pluralbench_tables.limits import DEPTH, JSON_MEMORY_BYTES, estimate_parsed_bytes
 from pluralbench_tables.text_files import read_text
 
 SURROGATE = re.compile("[\\ud800-\\udfff]")
@@ -39,8 +30,8 @@ def parse_json(text: str, where: str, error: type[UserError] = TableFileError) -
 
     Raises:
         UserError: Of the type `error`: the text is not JSON, or has `NaN`, a duplicate key, an integer beyond 64 bits,
-            a number that is too large, a lone surrogate, a string longer than `limits.TEXT_CHARACTERS`, or values
-            nested deeper than `limits.DEPTH`.
+            a number that is too large, a lone surrogate, values nested deeper than `limits.DEPTH`, or values that take
+            more memory than `limits.JSON_MEMORY_BYTES`.
     """
     _check_size(text, where, error)
     value = _parse(text, where, error)
@@ -49,8 +40,6 @@ def parse_json(text: str, where: str, error: type[UserError] = TableFileError) -
 
 
 def _check_size(text: str, where: str, error: type[UserError]) -> None:
-    if sum(map(text.count, ",[{")) > CELLS:
-        raise error(f"{where}: this has more than {CELLS:,} values, the maximum.")
     if estimate_parsed_bytes(text) > JSON_MEMORY_BYTES:
         raise error(f"{where}: the values take more than {JSON_MEMORY_BYTES:,} bytes of memory; split the file.")
 
@@ -74,34 +63,8 @@ def _check(value: Json, where: str, error: type[UserError]) -> None:
         for level in levels(value):
             for node in level:
                 _check_node(node)
-                if node is not value:  # a whole file may be a list of rows
-                    _check_list(node)
-    except _LongText as cause:
-        raise error(f"{where}{_locate(cause.text, value)} has a text of {length_error(len(cause.text))}.") from None
     except ValueError as cause:
         raise error(f"{where}: {cause}.") from None
-
-
-class _LongText(Exception):
-    """A text that is longer than `limits.TEXT_CHARACTERS`."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.text = text
-
-
-def _locate(text: str, value: Json) -> str:
-    """Describe where a text is in a value, by the row of a list and the key of an object: `, row 3: `KEY``."""
-    row = ""
-    if isinstance(value, list):
-        number = next(number for number, inner in enumerate(value) if _contains(inner, text))
-        row, value = f", row {number + 1:,}", value[number]
-    key = next((key for key, inner in value.items() if _contains(inner, text)), "") if isinstance(value, dict) else ""
-    return f"{row}: `{key[:50]}`" if key else f"{row}: this"
-
-
-def _contains(value: Json, text: str) -> bool:
-    return any(node is text for level in levels(value) for node in level)
 
 
 def read_json(path: Path, error: type[UserError] = TableFileError) -> Json:
@@ -144,11 +107,6 @@ def _lines(path: Path, text: str, error: type[UserError]) -> Iterator[tuple[int,
         if not line.strip():
             continue
         where = f"{path}, line {number:,}"
-        if len(line) > LINE_CHARACTERS:
-            raise error(
-                f"{where} has {len(line):,} characters; the maximum is {LINE_CHARACTERS:,}; shorten its texts, or "
-                "remove it."
-            )
         row = _parse(line, where, error)
         _check(row, where, error)
         if not isinstance(row, dict):
@@ -188,16 +146,9 @@ def _reject_constant(name: str) -> None:
     raise ValueError(f"{name} is not a JSON number; write null")
 
 
-def _check_list(value: object) -> None:
-    if isinstance(value, list) and len(value) > LIST_VALUES:
-        raise ValueError(f"a list has {len(value):,} values; the maximum is {LIST_VALUES:,}")
-
-
 def _check_node(value: object) -> None:
     """Raise `ValueError` for a value or a key that `parse_json` refuses."""
     if isinstance(value, str):
-        if len(value) > TEXT_CHARACTERS:
-            raise _LongText(value)
         if not value.isascii() and SURROGATE.search(value):
             raise ValueError("this has half a character (a lone surrogate); fix the text")
     elif isinstance(value, dict):
