@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import build_chinese.cli
 import build_multilingual.cli
@@ -20,14 +20,12 @@ import build_personalized.cli
 import pluralbench.commands.app
 import pluralbench_release.cli
 import pytest
-import tomli_w
 from case_marks import heavy
 from commands import by_apertium, in_process, refused
 from members import ROOT
 from pluralbench_calls import Answer, ConnectionFailed, Ledger
-from pluralbench_release import LEDGER, read_manifest, rebuild, rebuild_of, verify
-from pluralbench_release.recipe import RECIPE, RENAMED_KEYS
-from releases import digests_of, edit_manifest, files_of, record_again
+from pluralbench_release import LEDGER, read_manifest, rebuild, verify
+from releases import digests_of, files_of
 from samples import Sample, sample
 
 Words = list[str | Path]
@@ -160,28 +158,6 @@ def test_the_sample_verifies_and_rebuilds_and_says_what_is_next(builder: Builder
     ):
         assert part in said
     assert not release.with_name(f"{release.name}.work").exists()
-    assert verify(release) == []
-    assert rebuild_of(release).reads == []
-    assert not any(rebuild(release, tmp_path / "again"))
-    assert digests_of(tmp_path / "again") == digests_of(release)
-
-
-def test_a_release_with_the_keys_of_earlier_versions_verifies_and_rebuilds(builder: Builder, tmp_path: Path) -> None:
-    release = shutil.copytree(builder.sample.release, tmp_path / "release")
-    earlier = {present: key for key, present in RENAMED_KEYS.items()}
-
-    def rename(value: Any) -> Any:
-        if isinstance(value, list):
-            return [rename(item) for item in value]
-        return (
-            {earlier.get(key, key): rename(item) for key, item in value.items()} if isinstance(value, dict) else value
-        )
-
-    recipe = rename(tomllib.loads((release / RECIPE).read_text(encoding="utf-8")))
-    (release / RECIPE).write_text(tomli_w.dumps(recipe), encoding="utf-8")
-    record_again(release, RECIPE)
-    edit_manifest(release, lambda values: values.update(rename(values)))
-    assert '"licence":' in (release / "provenance/manifest.json").read_text(encoding="utf-8")
     assert verify(release) == []
     assert not any(rebuild(release, tmp_path / "again"))
     assert digests_of(tmp_path / "again") == digests_of(release)

@@ -1,7 +1,6 @@
 """`SHA256SUMS`, the digest of a release, and that `verify` tells every byte and everything that is not a plain file."""
 
 import hashlib
-import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pluralbench_release import LEDGER, ReleaseError, read_manifest, rebuild_of, release_digest, verify
+from pluralbench_release import LEDGER, ReleaseError, rebuild_of, release_digest, verify
 from releases import edit_manifest, files_of, sum_again
 
 Make = Callable[..., Path]
@@ -113,20 +112,17 @@ def test_what_git_and_the_hub_put_there_is_left_alone_but_no_link(release: Make)
     (directory / ".git/config").unlink()
     (directory / "evil.py").touch()
     (directory / ".cache/more").touch()
-    os.mkfifo(directory / "data/pipe")
     assert verify(directory) == [
-        "data/pipe is neither a file nor a folder; remove it.",
         ".cache/more does not belong to this release: its manifest lacks it.",
         "evil.py does not belong to this release: its manifest lacks it.",
     ]
 
 
-@pytest.mark.parametrize("make", [lambda path: path.mkdir(), os.mkfifo], ids=["folder", "pipe"])
 @pytest.mark.parametrize("path", ["provenance/manifest.json", "SHA256SUMS", "README.md", ART, "provenance/recipe.toml"])
-def test_what_is_no_file_is_told(release: Make, make: Callable[[Path], object], path: str) -> None:
+def test_a_folder_in_the_place_of_a_file_is_told(release: Make, path: str) -> None:
     directory = release()
     (directory / path).unlink()
-    make(directory / path)
+    (directory / path).mkdir()
     assert any(path in problem for problem in problems(directory))
 
 
@@ -144,12 +140,10 @@ def test_what_is_no_file_is_told(release: Make, make: Callable[[Path], object], 
             lambda values: values["provenance"].update({"../x": "0" * 64}),
             "`provenance.../x.[key]`: '../x' is not a path",
         ),
-        (lambda values: values["provenance"].update({"readme.MD": "0" * 64}), "two files have the path readme.MD)"),
         (lambda values: values.update(name="../x"), "`name`: the name '../x' "),
         (lambda values: values["builder"].update(distribution="a b"), "`builder.distribution`: the name 'a b' "),
         (lambda values: values["tables"].clear(), "`tables`: List should have at least 1 item"),
         (lambda values: values["tables"][0].update(rows=-1), "`tables.0.rows`: Input should be greater than"),
-        (lambda values: values.update({"\x1b[2J": 1}), "'`\\x1b[2J`: Extra inputs are not permitted'"),
     ],
 )
 def test_a_manifest_with_a_name_that_leads_elsewhere_is_refused(
@@ -161,17 +155,6 @@ def test_a_manifest_with_a_name_that_leads_elsewhere_is_refused(
         status, said = run(*words)
         assert (status, said.count("\n")) == (2, 1), said
         assert f"manifest.json is damaged or has another format version ({told}" in said
-
-
-def test_a_manifest_without_end_is_refused(release: Make) -> None:
-    directory = release()
-    path = directory / "provenance/manifest.json"
-    path.write_text(path.read_text(encoding="utf-8").replace('"recipe": {', '"recipe": {"a": ' + "[" * 10**5), "utf-8")
-    with pytest.raises(ReleaseError, match="is damaged or has another format version"):
-        read_manifest(directory)
-    path.write_bytes(b" " * (16 * 2**20 + 1))
-    with pytest.raises(ReleaseError, match=r"manifest\.json is longer than 16 MB"):
-        read_manifest(directory)
 
 
 def test_a_ledger_that_is_not_the_recorded_one_is_not_rebuilt_from(release: Make) -> None:

@@ -2,7 +2,6 @@
 
 import errno
 import hashlib
-import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +13,6 @@ from pluralbench_release import (
     RECIPE,
     ReleaseError,
     Version,
-    check_publishable,
     publish,
     read_manifest,
     release_at,
@@ -44,13 +42,6 @@ def published(hub: Hub, revision: str = "main") -> dict[str, bytes]:
     return {path: content for path, content in files.items() if path != ".gitattributes"}
 
 
-def test_a_manifest_from_before_the_field_is_read(release: Make) -> None:
-    directory = release()
-    edit_manifest(directory, lambda values: values["sources"][0].pop("redistribution"))
-    assert verify(directory) == []
-    check_publishable(read_manifest(directory))
-
-
 def test_a_source_that_forbids_it_is_named_with_its_clause_and_nobody_is_asked(
     run: Run, release: Make, hub: Hub
 ) -> None:
@@ -58,23 +49,6 @@ def test_a_source_that_forbids_it_is_named_with_its_clause_and_nobody_is_asked(
     edit_manifest(directory, lambda values: values["sources"][0].update(redistribution=CLAUSE))
     sentence = f"Error: tiny may not be published, because of Source 0: {CLAUSE}\n"
     assert run("publish", directory, "org/name", "--create") == (2, sentence)
-    assert hub.asked == []
-
-
-def test_a_broken_limit_of_the_audit_is_named(run: Run, release: Make, hub: Hub) -> None:
-    directory = release()
-    figures = {"longer": {"wins": 9, "losses": 1}, "length": {"mean_gap": 4.0}, "near_duplicates": {"chosen": 2}}
-    limits = {"max_chosen_longer": 0.8, "max_near_duplicates": 2, "max_drop_share": 0.1}
-    (directory / "provenance/statistics.json").write_text(json.dumps({"parts": [{"audit": figures}]}), encoding="utf-8")
-    path = directory / RECIPE
-    lines = [f"{name} = {limit}\n" for name, limit in limits.items()]
-    path.write_text(path.read_text(encoding="utf-8") + "[audit]\n" + "".join(lines), encoding="utf-8")
-    record_again(directory, RECIPE, "provenance/statistics.json")
-    edit_manifest(directory, lambda values: values["recipe"].update(audit=limits))
-    assert verify(directory) == []
-    status, said = run("publish", directory, "org/name", "--create")
-    assert status == 1
-    assert said.startswith("Error: The audit of tiny parts 1 audit fails: max_chosen_longer = 0.8 (found 0.9); fix")
     assert hub.asked == []
 
 

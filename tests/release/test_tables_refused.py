@@ -91,8 +91,6 @@ def test_parts_that_do_not_fit_together_are_named(tmp_path: Path) -> None:
     [
         (b"---\nlicense: [\n---\n", "The YAML of README.md cannot be read ("),
         (b"---\nlicense: mit\n---\ncaf\xe9\n", "README.md is not UTF-8 text (invalid continuation byte at byte 24)."),
-        (b"---\na: &a {x: 1}\nb: {<<: [*a, *a]}\n---\n", "The YAML of README.md merges mappings (`<<:`), "),
-        (b"---\n" + b"a" * 2**20 + b": 1\n---\n", "The YAML of README.md is longer than 1 MB; "),
     ],
 )
 def test_a_card_that_cannot_be_read_is_named(tmp_path: Path, card: bytes, said: str) -> None:

@@ -11,7 +11,6 @@ from build_personalized.sentences import own_sentences
 from pluralbench_calls import InvalidAnswer, parse_pick, parse_rating, parse_verdict
 from pluralbench_calls.verdicts import parse_certain_choice, require_single_marker
 from pluralbench_policies.planner_prompts import read_plan
-from pluralbench_release.card import YAML_MERGE
 from pluralbench_release.merging import merge_cards
 from pluralbench_runs.console import sanitize
 
@@ -47,7 +46,6 @@ READERS: list[tuple[Callable[[str], object], list[str]]] = [
     (own_sentences, ["\n" * LONG + "x", "-\n" * LONG + "x"]),
     (lambda text: asks_back(text, "en"), ["?" * LONG + "x", "? " * LONG + "x"]),
     (read_plan, ["- " + "\t" * LONG]),
-    (YAML_MERGE.search, ["<<#" * LONG, "<<" + " " * LONG]),
     (lambda text: merge_cards("---\na: 1\n---\nx", text, None), ["z---\n" * (LONG // 5)]),
     (sanitize, ["\x9b" * LONG, "\x9d" * LONG, "\x1b]" * LONG]),
     (option, ["ab" * LONG]),

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from pluralbench_calls import Answer, Ledger, Replay, Request, ask
 from pluralbench_release.errors import BuildError, SourceError
-from pluralbench_release.recipe import RENAMED_KEYS
 from pluralbench_rewards import Group, RewardModel, ScoringConfig, model_digest
 from pluralbench_rewards.cluster import load_checked, on_cluster
 from pluralbench_runs import ClusterConfig, canonical_json, check_recipe, digest, file_digest, install_command
@@ -31,8 +30,16 @@ REWARDS = pl.Schema(
 )
 """`reward` is null if the response alone is too long for the model. `cut`: tokens cut off the prompt to make it fit."""
 
-# Recorded requests have the first names of the training options, so that ledgers stay valid.
-RECORDED_NAMES = {present: key for key, present in RENAMED_KEYS.items()}
+# Recorded requests name training options in their own words, which never change, so that ledgers stay valid.
+RECORDED_NAMES = {
+    "center_rewards_coefficient": "regulariser",  # codespell:ignore regulariser
+    "eval_steps": "measure_every",
+    "gradient_accumulation_steps": "accumulation",
+    "head_init": "new_head",
+    "max_grad_norm": "clip",
+    "save_steps": "checkpoint_every",
+    "warmup_ratio": "warmup",
+}
 
 PAPER_DEFAULTS = {"head_init": "large"}
 """The paper's training options that differ from the package's defaults. They are not part of the recorded requests."""

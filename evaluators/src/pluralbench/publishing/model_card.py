@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from huggingface_hub import EvalResult
 from huggingface_hub.repocard_data import eval_results_to_model_index, model_index_to_eval_results
-from pluralbench_release.card import check_yaml
 from pluralbench_release.commits import Head, address, commit, commit_with_retry, open_remote, text_at
 from pluralbench_release.markdown import escape_markdown
 from pluralbench_release.tables import HUB_REPOSITORY
@@ -138,7 +137,6 @@ def with_results(card: str | None, results: Sequence[EvalResult], name: str, whe
     line_break = next(iter(LINE_BREAK.findall(text)), "\n")
     start, front, end = match.groups() if match else (f"---{line_break}", "", f"---{line_break}")
     try:
-        check_yaml(front, where)
         metadata = yaml.safe_load(front) or {}
         if not isinstance(metadata, dict):
             raise TypeError("it is not a mapping")  # noqa: TRY301 - as of the other errors

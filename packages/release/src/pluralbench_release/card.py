@@ -20,8 +20,6 @@ from pluralbench_release.markdown import escape_markdown, markdown_code
 
 TEMPLATE = Path(__file__).with_name("card.md.jinja")
 FRONT_MATTER = re.compile(r"\A---\n.*?\n---", re.DOTALL)
-LONGEST_YAML = 2**20  # bytes; PyYAML reads some 100 kB a second
-YAML_MERGE = re.compile(r"<<\s*[#:]|[!:]merge")  # a few lines of it can expand to any number of values
 SIZES = [(1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M")]
 
 
@@ -142,29 +140,10 @@ def parse_card_yaml(text: str) -> CardData:
     Raises:
         ReleaseError: The YAML is too long, merges mappings, or is not valid.
     """
-    front = FRONT_MATTER.match(text)
-    if front is not None:
-        check_yaml(front[0], CARD)
     try:
         return DatasetCard(text, ignore_metadata_errors=True).data
     except (ValueError, TypeError, AttributeError, RecursionError, YAMLError) as error:
         raise ReleaseError(f"The YAML of {CARD} cannot be read ({one_line(error, 120)}).") from None
-
-
-def check_yaml(front: str, card: str) -> None:
-    """Check that the YAML of a card can be parsed in seconds.
-
-    Args:
-        front: The YAML.
-        card: Name of the card in errors.
-
-    Raises:
-        ReleaseError: The YAML is too long, or merges mappings.
-    """
-    if len(front) > LONGEST_YAML:
-        raise ReleaseError(f"The YAML of {card} is longer than {LONGEST_YAML // 2**20} MB; shorten it.")
-    if YAML_MERGE.search(front):
-        raise ReleaseError(f"The YAML of {card} merges mappings (`<<:`), which is not supported; remove that.")
 
 
 def read_card_configs(directory: Path) -> dict[tuple[str, str], str]:

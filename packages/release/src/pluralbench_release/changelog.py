@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from pluralbench_runs import plural
 
 from pluralbench_release.diff import TableDiff
-from pluralbench_release.files import printable
 from pluralbench_release.manifest import Manifest
 from pluralbench_release.markdown import markdown_code, parts
 from pluralbench_release.versions import Version
@@ -44,7 +43,7 @@ def _rows(table: TableDiff) -> str:
     kinds = {"added": table.added, "removed": table.removed}
     added_or_removed = [f"{plural(len(ids), 'row')} {kind} ({_ids(ids)})" for kind, ids in kinds.items() if ids]
     changed = [
-        f"{markdown_code(printable(column))} changed in {plural(len(ids), 'row')} ({_ids(ids)})"
+        f"{markdown_code(column)} changed in {plural(len(ids), 'row')} ({_ids(ids)})"
         for column, ids in table.changed.items()
     ]
     return ", ".join(added_or_removed + changed)
@@ -52,4 +51,4 @@ def _rows(table: TableDiff) -> str:
 
 def _ids(ids: Sequence[str]) -> str:
     more = f" and {len(ids) - IDS_PER_LINE:,} more" if len(ids) > IDS_PER_LINE else ""
-    return ", ".join(markdown_code(printable(row_id)) for row_id in ids[:IDS_PER_LINE]) + more
+    return ", ".join(markdown_code(row_id) for row_id in ids[:IDS_PER_LINE]) + more

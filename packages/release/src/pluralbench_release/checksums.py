@@ -11,7 +11,7 @@ from pathlib import Path
 from pluralbench_runs import file_digest, write_text
 
 from pluralbench_release.errors import ReleaseError
-from pluralbench_release.files import existing_file, existing_file_digest, read_text
+from pluralbench_release.files import existing_file, read_text
 from pluralbench_release.manifest import CARD, MANIFEST, SUMS, Manifest
 
 LINE = re.compile(r"([0-9a-f]{64})  (\S+)")
@@ -34,7 +34,7 @@ def checksums_text(digests: Mapping[str, str]) -> str:
 
 def write_checksums(directory: Path, manifest: Manifest) -> None:
     """Write `SHA256SUMS` for the files of a release directory."""
-    digests = {path: existing_file_digest(directory, path) for path in release_files(manifest)}
+    digests = {path: file_digest(existing_file(directory, path)) for path in release_files(manifest)}
     write_text(directory / SUMS, checksums_text(digests))
 
 

@@ -13,7 +13,6 @@ from pluralbench_schemas import TableError
 from rich.table import Table as Grid
 
 import pluralbench_release as releases
-from pluralbench_release.files import printable
 
 if TYPE_CHECKING:
     from pluralbench_release import Rebuild, TableDiff
@@ -141,7 +140,7 @@ def publish(
         for line in published.changes:
             console.print(f"- {line}")
     if published.other_files:
-        console.print(f"Kept files that belong to no release: {', '.join(map(printable, published.other_files))}.")
+        console.print(f"Kept files that belong to no release: {', '.join(published.other_files)}.")
     console.print(f"Release digest: {published.digest}")
 
 
@@ -150,8 +149,6 @@ def _print_plan(plan: "Rebuild") -> None:
     console.print(f"Rebuilding with {builder.distribution} {plan.installed}, the installed builder.")
     if builder.version != plan.installed:
         console.print(f"The release was built with version {builder.version}, so its rows may differ.")
-    if plan.reads:
-        console.print(f"Local files that the recipe names and that may be read: {', '.join(plan.reads)}.")
 
 
 def _print_differences(differences: "list[TableDiff]") -> None:
@@ -166,6 +163,6 @@ def _print_differences(differences: "list[TableDiff]") -> None:
         for kind, ids in kinds.items():
             if ids:
                 more = f", … ({len(ids) - IDS_SHOWN:,} more)" if len(ids) > IDS_SHOWN else ""
-                first = ", ".join(map(printable, ids[:IDS_SHOWN]))
-                grid.add_row(f"{table.config}/{table.split}", f"{len(ids):,} {printable(kind)}", first + more)
+                first = ", ".join(ids[:IDS_SHOWN])
+                grid.add_row(f"{table.config}/{table.split}", f"{len(ids):,} {kind}", first + more)
     console.print(grid)

@@ -11,8 +11,8 @@ from pluralbench_runs import PathName, RelativePath, SplitName, one_line, public
 from pydantic import AfterValidator, BaseModel, Field, ValidationError, model_validator
 
 from pluralbench_release.errors import ReleaseError
-from pluralbench_release.files import existing_file, printable, read_text
-from pluralbench_release.recipe import RENAMED_KEYS, ReleaseName
+from pluralbench_release.files import existing_file, read_text
+from pluralbench_release.recipe import ReleaseName
 
 MANIFEST = "provenance/manifest.json"
 LEDGER = "provenance/ledger.parquet"
@@ -49,13 +49,6 @@ class Source(Entry):
     license: str
     attribution: str
     redistribution: str | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _of_earlier_version(cls, values: Any) -> Any:
-        if not isinstance(values, dict):
-            return values
-        return {RENAMED_KEYS.get(key, key): value for key, value in values.items()}
 
 
 class BuilderEntry(Entry):
@@ -113,13 +106,6 @@ class Manifest(Entry):
     provenance: dict[RelativePath, Sha256]
     software: dict[str, str]
 
-    @model_validator(mode="after")
-    def _one_each(self) -> Self:
-        duplicate = first_duplicate((CARD, MANIFEST, SUMS, *self.provenance, *(table.path for table in self.tables)))
-        if duplicate:
-            raise ValueError(f"two files have the path {duplicate}")
-        return self
-
 
 def table_path(config: str, split: str) -> str:
     """Return the path of the rows of a config and split in a release."""
@@ -175,5 +161,5 @@ def parse_manifest(text: str, name: str) -> Manifest:
         first = error.errors(include_url=False, include_input=False)[0]
         key = ".".join(str(part) for part in first["loc"])
         reason = one_line(first["msg"].removeprefix("Value error, "), 300)
-        problem = printable(f"`{key[:100]}`: {reason}" if key else reason)
+        problem = f"`{key[:100]}`: {reason}" if key else reason
         raise ReleaseError(f"{name} is damaged or has another format version ({problem}).") from None

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from pluralbench_runs import atomic_write
 
-from pluralbench_release.audit.limits import check_audit
 from pluralbench_release.changelog import change_lines, first_lines, with_entry
 from pluralbench_release.checksums import checksums_text, read_checksums, release_files
 from pluralbench_release.citation import as_published
@@ -108,12 +107,10 @@ def publish(
         ReleaseError: A source forbids redistribution; the release does not verify, contains a secret of this
             environment or foreign files; the tag belongs to another release or is too low for the changes; or the Hub
             answers with an error.
-        AuditFailed: The release exceeds its audit limits.
     """
     wanted = None if tag is None else parse_tag(tag)
     manifest = read_manifest(directory)
     check_publishable(manifest)
-    check_audit(directory, manifest)
     problems = verify(directory)
     if problems:
         raise ReleaseError(f"{directory} does not verify: {problems[0]}")

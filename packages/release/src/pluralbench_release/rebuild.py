@@ -6,24 +6,20 @@ folder (see `Rebuild.reads`).
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
-from pluralbench_runs import UserError, parse_toml, public_location
-from pluralbench_runs.locations import KIND
-from pluralbench_runs.toml_files import leaves
+from pluralbench_runs import UserError, file_digest
 
 from pluralbench_release.diff import TableDiff, diff
 from pluralbench_release.errors import ReleaseError
-from pluralbench_release.files import existing_file, existing_file_digest, printable, read_text
+from pluralbench_release.files import existing_file
 from pluralbench_release.manifest import LEDGER, BuilderEntry, Manifest, Source, read_manifest
 from pluralbench_release.recipe import RECIPE
 
 BUILDERS = "pluralbench.builders"
-MISSING = "missing"  # key of the words that stand for a missing value
-URL_SCHEMES = ("http://", "https://")
 
 
 @dataclass(frozen=True)
@@ -34,14 +30,11 @@ class Rebuild:
         recorded: Builder of the release.
         installed: Version of the installed builder, which runs.
         entry: Entry point of the installed builder.
-        reads: Local files that the recipe names and the builder may read, all below the current folder. Files of the
-            builder itself and those of `sources` are not listed.
     """
 
     recorded: BuilderEntry
     installed: str
     entry: EntryPoint
-    reads: list[str]
 
 
 def rebuild_of(directory: Path) -> Rebuild:
@@ -51,24 +44,13 @@ def rebuild_of(directory: Path) -> Rebuild:
     `(release: Path, out: Path, sources: Sequence[str]) -> None`. This package thus imports no builder.
 
     Raises:
-        ReleaseError: The builder is not installed, the recipe or the ledger does not match the manifest, or the recipe
-            names a file outside the current folder, which no build writes.
+        ReleaseError: The builder is not installed, or the recipe or the ledger does not match the manifest.
     """
     manifest = read_manifest(directory)
     recorded = manifest.builder
     entry = _installed_builder(recorded, directory)
     _check_inputs(directory, manifest)
-    # Strings that may be paths; words for missing values, such as ".", are not.
-    strings = {text for path, text in leaves(_read_recipe(directory)) if isinstance(text, str) and MISSING not in path}
-    names = sorted(strings)
-    outside = next((text for text in names if not text.startswith(URL_SCHEMES) and public_location(text) != text), None)
-    if outside is not None:
-        raise ReleaseError(
-            f"{directory / RECIPE} names {outside!r}, outside the current folder. Builds do not write such recipes, so "
-            "it was changed; get the original release."
-        )
-    reads = [printable(text) for text in names if os.path.lexists(KIND.sub("", text, count=1))]
-    return Rebuild(recorded, entry.dist.version if entry.dist is not None else recorded.version, entry, reads)
+    return Rebuild(recorded, entry.dist.version if entry.dist is not None else recorded.version, entry)
 
 
 def rebuild(directory: Path, out: Path, *, sources: Sequence[str] = ()) -> list[TableDiff]:
@@ -112,17 +94,10 @@ def _installed_builder(builder: BuilderEntry, directory: Path) -> EntryPoint:
 
 def _check_inputs(directory: Path, manifest: Manifest) -> None:
     for path in (RECIPE, LEDGER):
-        if manifest.provenance.get(path) != existing_file_digest(directory, path):
+        if manifest.provenance.get(path) != file_digest(existing_file(directory, path)):
             raise ReleaseError(
                 f"{directory / path} does not match the manifest; run `pluralbench-release verify {directory}`."
             )
-
-
-def _read_recipe(directory: Path) -> Mapping[str, object]:
-    try:
-        return parse_toml(read_text(existing_file(directory, RECIPE)))
-    except ValueError:
-        raise ReleaseError(f"{directory / RECIPE} is not valid TOML.") from None
 
 
 def _has_moved(source: Source) -> bool:

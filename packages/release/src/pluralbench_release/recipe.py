@@ -7,20 +7,6 @@ from typing import Annotated, Any, ClassVar, TypeVar
 from pluralbench_runs import FrozenModel, PathName, Recipe, Seed, read_recipe
 from pydantic import Field
 
-# Keys that recipes and manifests of earlier releases have, and what they are called now.
-RENAMED_KEYS = {
-    "licence": "license",  # codespell:ignore licence
-    "unlabelled": "unlabeled",
-    # of the table `reward.training`
-    "accumulation": "gradient_accumulation_steps",
-    "checkpoint_every": "save_steps",
-    "clip": "max_grad_norm",
-    "measure_every": "eval_steps",
-    "new_head": "head_init",
-    "regulariser": "center_rewards_coefficient",
-    "warmup": "warmup_ratio",
-}
-
 RECIPE = "provenance/recipe.toml"
 
 ReleaseName = Annotated[PathName, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
@@ -69,7 +55,7 @@ def read_release_recipe(model: type[R], release: Path, overrides: Mapping[str, o
     Raises:
         RecipeError: The release has no recipe of this class.
     """
-    return read_recipe(model, release / RECIPE, overrides, renamed=RENAMED_KEYS)
+    return read_recipe(model, release / RECIPE, overrides)
 
 
 class PairLimits(FrozenModel):

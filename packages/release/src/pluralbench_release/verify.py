@@ -1,6 +1,6 @@
 """Verify a release against its own manifest and list of digests."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import polars as pl
@@ -13,7 +13,7 @@ from pluralbench_release.card import card_configs, read_card_configs
 from pluralbench_release.checksums import pin_problems, read_checksums, release_files
 from pluralbench_release.content import digests, read_rows, read_table, sort_ids
 from pluralbench_release.errors import ReleaseError
-from pluralbench_release.files import directory_contents, kind_of, printable, read_text
+from pluralbench_release.files import directory_contents, read_text
 from pluralbench_release.leaks import leaks
 from pluralbench_release.manifest import (
     CARD,
@@ -49,7 +49,8 @@ def verify(directory: Path, *, digest: str | None = None) -> list[str]:
     manifest = read_manifest(directory)
     digest_problems = [] if digest is None else pin_problems(directory, digest)
     files = release_files(manifest)
-    present, entry_problems = directory_contents(directory)
+    known = {*files, SUMS}
+    present, links = directory_contents(directory)
     sums, sums_problems = read_checksums(directory, files)
     actual = {path: file_digest(directory / path) for path in files if path in present}
     # The records that have other digests of a file, joined by "and".
@@ -58,7 +59,13 @@ def verify(directory: Path, *, digest: str | None = None) -> list[str]:
         path: " and ".join(name for name, recorded in records.items() if recorded.get(path, digest) != digest)
         for path, digest in actual.items()
     }
-    problems = [*digest_problems, *entry_problems, *_file_problems(directory, files, present), *sums_problems]
+    problems = [
+        *digest_problems,
+        *(f"{path} is a link; replace it with the file itself." for path in links),
+        *(f"{path} is missing." for path in files if path not in {*present, *links}),
+        *(f"{path} does not belong to this release: its manifest lacks it." for path in present if path not in known),
+        *sums_problems,
+    ]
     problems += _provenance_problems(directory, manifest, mismatches)
     ledger = None
     if mismatches.get(LEDGER) == "":
@@ -77,18 +84,6 @@ def verify(directory: Path, *, digest: str | None = None) -> list[str]:
 def _recorded_digests(manifest: Manifest) -> dict[str, str]:
     """The digests of files in a manifest, by path."""
     return manifest.provenance | {table.path: table.parquet_sha256 for table in manifest.tables}
-
-
-def _file_problems(directory: Path, files: Sequence[str], present: Sequence[str]) -> list[str]:
-    """One sentence for each missing and each foreign file."""
-    kinds = {path: kind_of(directory / path) for path in files if path not in present}
-    problems = [
-        f"{path} is a folder instead of a file." if kind == "folder" else f"{path} is missing."
-        for path, kind in kinds.items()
-        if kind in {None, "folder"}  # `directory_contents` reports other kinds
-    ]
-    foreign = [path for path in present if path not in {*files, SUMS}]
-    return problems + [f"{printable(path)} does not belong to this release: its manifest lacks it." for path in foreign]
 
 
 def _provenance_problems(directory: Path, manifest: Manifest, mismatches: Mapping[str, str]) -> list[str]:
@@ -209,5 +204,5 @@ def _card_problems(directory: Path, manifest: Manifest) -> list[str]:
     pairs = [pair for pair in expected.keys() | listed.keys() if expected.get(pair) != listed.get(pair)]
     if not pairs:
         return []
-    differing = ", ".join(printable("/".join(pair)) for pair in sorted(pairs))
+    differing = ", ".join("/".join(pair) for pair in sorted(pairs))
     return [f"The card's `configs:` and the manifest differ in {differing}."]

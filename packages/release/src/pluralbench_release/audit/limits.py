@@ -1,20 +1,13 @@
 """Limits of a recipe for the audit figures of its pairs."""
 
 import math
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from pluralbench_runs import RecipeError
-from pluralbench_tables import read_json
 
-from pluralbench_release.errors import AuditFailed, ReleaseError
-from pluralbench_release.files import existing_file
-from pluralbench_release.manifest import STATISTICS, Manifest
+from pluralbench_release.errors import AuditFailed
 from pluralbench_release.recipe import PairLimits
-
-FIGURES = ("longer", "length", "near_duplicates")
-"""Keys by which the figures of `pair_figures` are recognized in a release's statistics."""
 
 
 def limit_values(figures: Mapping[str, Any]) -> dict[str, float]:
@@ -59,36 +52,6 @@ def check_limits(values: Mapping[str, float], limits: PairLimits, what: str = "T
             f"{what} fails: {', '.join(broken)}; fix the recipe or its [audit] limits and rerun it; recorded calls are "
             "kept."
         )
-
-
-def check_audit(directory: Path, manifest: Manifest) -> None:
-    """Check the recorded figures of a finished release against the `[audit]` limits of its recipe.
-
-    Limits without recorded figures, such as that of dropped rows, are only checked by the build.
-
-    Raises:
-        AuditFailed: At least one limit is exceeded.
-    """
-    settings = manifest.recipe.get("audit", {})
-    limits = {name: settings[name] for name in PairLimits.model_fields if name in settings}
-    if not limits:
-        return
-    for path, figures in _recorded_figures(read_json(existing_file(directory, STATISTICS), ReleaseError), ""):
-        values = limit_values(figures)
-        applicable = PairLimits(**{name: value for name, value in limits.items() if name in values})
-        check_limits(values, applicable, f"The audit of {manifest.name}{path}")
-
-
-def _recorded_figures(value: object, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Figures of pairs in nested statistics, with their keys joined by spaces."""
-    if isinstance(value, Mapping):
-        if all(isinstance(value.get(name), Mapping) for name in FIGURES):
-            yield path, value
-        for key, inner in value.items():
-            yield from _recorded_figures(inner, f"{path} {key}")
-    elif isinstance(value, list):
-        for number, inner in enumerate(value):
-            yield from _recorded_figures(inner, f"{path} {number + 1}")
 
 
 def _larger_share(wins: Mapping[str, Any]) -> float:
