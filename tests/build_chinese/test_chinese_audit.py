@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from build_chinese.audit import audit, check_audits, prompt_figures
 from chinese_project import Row, annotated, prompt, read_rows, write_rows
-from pluralbench_release.audit import AuditFailed, PairLimits
+from pluralbench_release import AuditFailed, PairLimits
 
 Run = Callable[..., tuple[int, str]]
 LONG = "龙井茶要用八十度左右的水来泡，先温杯，再投茶，等一分钟就可以喝了。"

@@ -10,7 +10,7 @@ import samples
 from build_multilingual.audit import audit, audit_configs, check_audits
 from build_multilingual.build import build
 from build_multilingual.recipe import RECIPES, MultilingualRecipe
-from pluralbench_release.audit import AuditFailed, PairLimits
+from pluralbench_release import AuditFailed, PairLimits
 from pluralbench_runs import read_recipe
 
 LONG = "Trocknen Sie die Pfanne sofort ab, und reiben Sie sie mit ein wenig Öl ein."

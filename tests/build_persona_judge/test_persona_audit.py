@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from build_persona_judge.figures import audit_of, check_audits, figures_of
 from build_persona_judge.pairing import ITEMS
-from pluralbench_release.audit import PairLimits
+from pluralbench_release import PairLimits
 from written_tables import write
 
 Run = Callable[..., tuple[int, str]]

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from build_personalized.audit import audit, check
 from build_personalized.sources import drops_frame
-from pluralbench_release.audit import AuditFailed, PairLimits
+from pluralbench_release import AuditFailed, PairLimits
 
 
 def frame(*answers: tuple[str, str], title: str = "Low price") -> pl.DataFrame:

@@ -5,7 +5,8 @@ from math import sqrt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pluralbench_release.audit import AuditFailed, PairLimits, check_limits, limit_values, pair_figures, wins, wins_text
+from pluralbench_release import AuditFailed, PairLimits
+from pluralbench_release.audit import check_limits, limit_values, pair_figures, wins, wins_text
 from pluralbench_runs import RecipeError
 
 CHOSEN = ["a low PRICE, it is", "beans", "low rice is good", "two words"]

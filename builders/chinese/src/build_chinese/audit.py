@@ -4,16 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
-from pluralbench_release import SourceError, text_table
-from pluralbench_release.audit import (
-    PairLimits,
-    check_limits,
-    limit_values,
-    near_duplicates,
-    normalized,
-    pair_figures,
-    wins_text,
-)
+from pluralbench_release import PairLimits, SourceError, text_table
+from pluralbench_release.audit import check_limits, limit_values, near_duplicates, normalized, pair_figures, wins_text
 
 from build_chinese.rankings import Row
 

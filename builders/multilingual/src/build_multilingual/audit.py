@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
-from pluralbench_release import text_table
-from pluralbench_release.audit import PairLimits, check_limits, limit_values, normalized, pair_figures, wins_text
+from pluralbench_release import PairLimits, text_table
+from pluralbench_release.audit import check_limits, limit_values, normalized, pair_figures, wins_text
 from pluralbench_runs.workers import ParallelMap
 
 SURFACE = "How often the better answer is the longer one, or repeats more of the prompt"

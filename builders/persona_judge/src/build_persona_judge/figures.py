@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
-from pluralbench_release import text_table
-from pluralbench_release.audit import PairLimits, check_limits, limit_values, near_duplicates, pair_figures, wins_text
+from pluralbench_release import PairLimits, text_table
+from pluralbench_release.audit import check_limits, limit_values, near_duplicates, pair_figures, wins_text
 
 from build_persona_judge.labels.results import figures_table
 

@@ -3,7 +3,8 @@
 from typing import Any
 
 import polars as pl
-from pluralbench_release.audit import PairLimits, check_limits, limit_values, near_duplicates, pair_figures, word_count
+from pluralbench_release import PairLimits
+from pluralbench_release.audit import check_limits, limit_values, near_duplicates, pair_figures, word_count
 
 SHORT = 20  # words; a shorter answer can hardly be both good and personalized
 

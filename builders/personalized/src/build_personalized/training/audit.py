@@ -3,7 +3,8 @@
 from typing import Any
 
 import polars as pl
-from pluralbench_release.audit import PairLimits, check_limits, limit_values, near_duplicates, near_texts, pair_figures
+from pluralbench_release import PairLimits
+from pluralbench_release.audit import check_limits, limit_values, near_duplicates, near_texts, pair_figures
 
 from build_personalized.audit import drop_counts, spread
 from build_personalized.training.splits import parts

@@ -1,13 +1,21 @@
-"""Equal texts, near-duplicates and shared words, in any script."""
+"""Audits of pairs of texts for shortcuts that a scorer could use: length, leaks and repetition."""
 
+import math
 import re
 import struct
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from hashlib import sha1
-from typing import TYPE_CHECKING
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from pluralbench_measures.agreement import share_of
+from pluralbench_runs import RecipeError
+
+from pluralbench_release.errors import AuditFailed
+from pluralbench_release.recipe import PairLimits
 
 if TYPE_CHECKING:
     from datasketch import MinHash
@@ -23,6 +31,146 @@ UNSPACED = (
 )
 RUN = re.compile(f"{UNSPACED}+")
 CHARACTER_OR_WORD = re.compile(rf"{UNSPACED}|[^\s{UNSPACED[1:-1]}]+")
+
+
+def word_count(text: str) -> int:
+    """Count the words of a text, separated by whitespace."""
+    return len(text.split())
+
+
+def pair_figures(
+    chosen: Sequence[str],
+    rejected: Sequence[str],
+    references: Sequence[str] | None = None,
+    *,
+    owners: Sequence[str] | None = None,
+    length: Callable[[str], int] = word_count,
+) -> dict[str, Any]:
+    """Compute the surface figures of one or more pairs, as JSON values.
+
+    Args:
+        chosen: Chosen text of each pair.
+        rejected: Rejected text of each pair.
+        references: Text of each pair that a leak would repeat, such as the titles of a rubric or the values of a
+            persona. Default: no figures of overlap.
+        owners: Owner of each chosen text, such as a user; two texts of one owner are not near-duplicates. Default:
+            each text has its own.
+        length: Length of a text for the means: in words or, for scripts without spaces, in characters.
+
+    Returns:
+        - `pairs`: the number of pairs.
+        - `length`: `chosen_mean`, `rejected_mean` and `mean_gap`.
+        - `longer`: wins of the scorer that prefers the text with more characters (see `wins`).
+        - `overlap`: `chosen_mean`, `rejected_mean` and `mean_gap` of the share of the reference that a side repeats.
+        - `more_overlap`: wins of the scorer that prefers the side that repeats more.
+        - `near_duplicates`: pairs of `chosen` texts, and pairs whose two `sides` are nearly equal.
+    """
+    lengths = [length(text) for text in chosen], [length(text) for text in rejected]
+    figures: dict[str, Any] = {
+        "pairs": len(chosen),
+        "length": means(*lengths),
+        "longer": wins(*([len(text) for text in side] for side in (chosen, rejected))),
+        "near_duplicates": {
+            "chosen": near_duplicates(chosen, owners),
+            "sides": sum(map(nearly_equal, chosen, rejected)),
+        },
+    }
+    if references is not None:
+        shares = list(map(overlaps, references, chosen, rejected))
+        sides = [first for first, _ in shares], [second for _, second in shares]
+        figures |= {"overlap": means(*sides), "more_overlap": wins(*sides)}
+    return figures
+
+
+def means(chosen: Sequence[float], rejected: Sequence[float]) -> dict[str, float]:
+    """Average each side and the difference between them, rounded to four decimals."""
+    return {
+        "chosen_mean": round(fmean(chosen), 4),
+        "rejected_mean": round(fmean(rejected), 4),
+        "mean_gap": round(fmean(a - b for a, b in zip(chosen, rejected, strict=True)), 4),
+    }
+
+
+def wins(chosen: Sequence[float], rejected: Sequence[float]) -> dict[str, Any]:
+    """Count how often the chosen side has the larger value.
+
+    Returns:
+        `wins`, `losses`, `ties`, `share_of_decided` (wins among wins and losses; None without any) and `interval`, the
+        95 % Wilson interval of that share.
+    """
+    won = sum(a > b for a, b in zip(chosen, rejected, strict=True))
+    lost = sum(a < b for a, b in zip(chosen, rejected, strict=True))
+    wilson = share_of(won, won + lost)
+    share, low, high = wilson["share"], wilson["low"], wilson["high"]
+    return {
+        "wins": won,
+        "losses": lost,
+        "ties": len(chosen) - won - lost,
+        "share_of_decided": None if share is None else round(share, 4),
+        "interval": [0.0 if low is None else round(low, 4), 1.0 if high is None else round(high, 4)],
+    }
+
+
+def wins_text(counts: dict[str, Any]) -> str:
+    """Format the result of `wins` for a table: "186 of 248 (75 %, 95 % interval 69 % to 80 %), 3 tied"."""
+    ties = f", {counts['ties']} tied" if counts["ties"] else ""
+    decided = counts["wins"] + counts["losses"]
+    if not decided:
+        return f"undecided{ties}"
+    low, high = counts["interval"]
+    share = counts["share_of_decided"]
+    return f"{counts['wins']} of {decided} ({share:.0%}, 95 % interval {low:.0%} to {high:.0%}){ties}"
+
+
+def limit_values(figures: Mapping[str, Any]) -> dict[str, float]:
+    """Compute the value that each limit bounds from the result of `pair_figures`.
+
+    Shares and gaps are limited in both directions.
+    """
+    values = {
+        "max_chosen_longer": _larger_share(figures["longer"]),
+        "max_mean_length_gap": abs(figures["length"]["mean_gap"]),
+        "max_near_duplicates": figures["near_duplicates"]["chosen"],
+    }
+    if "overlap" in figures:
+        overlap = figures["overlap"]
+        values["max_chosen_overlap"] = _larger_share(figures["more_overlap"])
+        values["max_overlap_gap"] = abs(overlap["chosen_mean"] - overlap["rejected_mean"])
+    return values
+
+
+def check_limits(values: Mapping[str, float], limits: PairLimits, what: str = "The audit") -> None:
+    """Check audit values against the limits of a recipe.
+
+    Args:
+        values: Values by name of the limit (see `limit_values`).
+        limits: The limits.
+        what: Subject of the error message.
+
+    Raises:
+        AuditFailed: At least one limit is exceeded; the message names all of them.
+        RecipeError: A limit has no value, such as a limit of drops where no drops are counted.
+    """
+    settings = limits.model_dump(exclude_none=True)
+    for name in settings.keys() - values.keys():
+        raise RecipeError(f"{what} has no figure for the limit `{name}`; remove it from [audit].")
+    broken = [
+        f"{name} = {limit:g} (found {values[name]:.3g})"
+        for name, limit in settings.items()
+        if values[name] > limit and not math.isclose(values[name], limit)
+    ]
+    if broken:
+        raise AuditFailed(
+            f"{what} fails: {', '.join(broken)}; fix the recipe or its [audit] limits and rerun it; recorded calls are "
+            "kept."
+        )
+
+
+def _larger_share(wins: Mapping[str, Any]) -> float:
+    """The larger share among wins and losses; one half if all pairs are tied."""
+    decided: int = wins["wins"] + wins["losses"]
+    share: float = wins["wins"] / decided if decided else 0.5
+    return max(share, 1 - share)
 
 
 def normalized(text: str) -> str:
