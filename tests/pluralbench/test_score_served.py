@@ -11,7 +11,7 @@ from downstream_runs import World, sampled
 from pluralbench import LocalModel, ServedModel, load_run
 from pluralbench.config import ScoringConfig, ServingConfig
 from pluralbench.results import Run
-from pluralbench_rewards.served import ServerError
+from pluralbench_rewards.served.engine import ServerError
 from verbs import scoring
 from written_tables import write
 

@@ -4,9 +4,8 @@ import asyncio
 from typing import Any
 
 import pytest
-from pluralbench_rewards.served import Conversation, ReplyError, ServerError, ServerInfo
 from pluralbench_rewards.served.client import Client
-from pluralbench_rewards.served.engine import EngineRequest
+from pluralbench_rewards.served.engine import Conversation, EngineRequest, ReplyError, ServerError, ServerInfo
 from pluralbench_rewards.served.serving import ServingConfig
 from pluralbench_rewards.served.vllm import VLLM
 from raw_server import http, serve_raw

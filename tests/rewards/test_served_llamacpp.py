@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 import pytest
-from pluralbench_rewards.served import Conversation, ReplyError, ServerInfo
+from pluralbench_rewards.served.engine import Conversation, ReplyError, ServerInfo
 from pluralbench_rewards.served.llamacpp import identify, read
 
 ABOUT = ServerInfo("b1", ("tiny",))

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_rewards.served import Conversation, ReplyError, ServerInfo
 from pluralbench_rewards.served.comparing import compare, detect_activation
+from pluralbench_rewards.served.engine import Conversation, ReplyError, ServerInfo
 from pluralbench_rewards.served.engines import ENGINES
 from pluralbench_rewards.served.serving import ServingConfig
 from pluralbench_rewards.served.vllm import VLLM

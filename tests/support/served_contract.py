@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pluralbench_local import ConversationError, LocalModel, ServedModel
 from pluralbench_rewards import Group, Scored, ScoringConfig
-from pluralbench_rewards.served import ServerError
+from pluralbench_rewards.served.engine import ServerError
 from pluralbench_rewards.served.serving import ServingConfig
 from reward_models import classifier_alone, differences, implicit_alone, make_groups
 

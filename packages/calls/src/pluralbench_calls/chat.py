@@ -11,8 +11,7 @@ from pydantic import Field, field_validator
 
 from pluralbench_calls.ask import Limits, Price
 from pluralbench_calls.backends.endpoint import MAX_ANSWER_BYTES, provider_of
-from pluralbench_calls.backends.local import MODEL as LOCAL_MODEL
-from pluralbench_calls.backends.local import EmbeddedModel
+from pluralbench_calls.backends.local import LOCAL_MODEL, EmbeddedModel
 from pluralbench_calls.backends.openai import OpenAIChat
 from pluralbench_calls.batches.backend import OpenAIBatches
 from pluralbench_calls.batches.file_backend import FileBackend

