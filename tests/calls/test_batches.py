@@ -3,11 +3,9 @@
 import asyncio
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
-from gzip import compress
-from itertools import chain, count, repeat
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
-from time import sleep
 from typing import Any
 
 import pytest
@@ -308,47 +306,6 @@ def test_a_file_that_breaks_off_is_fetched_again(tmp_path: Path) -> None:
         pytest.raises(ConnectionFailed, match="aborts the file batch_0-output_file_id"),
     ):
         asked(server, tmp_path / "always")
-
-
-def test_results_are_fetched_within_a_limit_of_size(tmp_path: Path) -> None:
-    long = at("GET /files/ID", Fault(200, text="x" * 2_000_000))
-    with (
-        serve_batches(fault=long) as server,
-        pytest.raises(ConnectionFailed, match=r"sends more than 660,000 bytes as the file batch_0-output_file_id"),
-    ):
-        asked(server, tmp_path, max_answer_bytes=10_000)
-
-
-def _dripping(body: Iterable[bytes], *headers: str) -> Callable[[int], Iterator[bytes]]:
-    def answering(_: int) -> Iterator[bytes]:
-        yield http(b"", *headers, length=10**6)
-        for part in body:
-            yield part
-            sleep(0.02)
-
-    return answering
-
-
-@pytest.mark.parametrize(
-    "answering",
-    [
-        _dripping(repeat(b"x")),
-        _dripping(chain([compress(b"")[:10]], repeat(b"\0\0\0\xff\xff")), "Content-Encoding: gzip"),
-    ],
-    ids=["a byte at a time", "compressed, without content"],
-)
-def test_results_that_hardly_come_are_not_waited_for(
-    tmp_path: Path, answering: Callable[[int], Iterable[bytes]]
-) -> None:
-    async def download(url: str) -> None:
-        async with OpenAIChat(url, timeout=0.5, max_retries=0) as endpoint:
-            await service.BatchService(endpoint, 0.001, 0.002).download("f", tmp_path / "f", 10**9)
-
-    with (
-        serve_raw(answering) as server,
-        pytest.raises(ConnectionFailed, match=r"sends the file f at less than 1,000 bytes per second; rerun the same"),
-    ):
-        asyncio.run(asyncio.wait_for(download(server.base_url), 30))
 
 
 def test_a_list_of_batches_without_end_is_not_read_to_its_end(tmp_path: Path) -> None:

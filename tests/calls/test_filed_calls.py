@@ -224,19 +224,6 @@ def test_results_of_another_build_are_refused_or_left_out(tmp_path: Path, capsys
     assert recorded(tmp_path) == 1
 
 
-def test_results_of_other_calls_are_kept_in_mind_within_a_limit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("pluralbench_calls.batches.results.MAX_UNKNOWN", 9)
-    few, many = ({f"{number}{'k' * 100}": Reply("fine") for number in range(count)} for count in (9, 10))
-    assert "None of the 9 results in f.jsonl belongs" in said(
-        tmp_path, BatchFileError, three(), write_results(tmp_path / "f.jsonl", few)
-    )
-    assert said(tmp_path, BatchFileError, three(), write_results(tmp_path / "m.jsonl", many)).startswith(
-        "More than 9 results belong to other calls, the maximum; give only the results of this command's calls."
-    )
-
-
 @pytest.mark.parametrize(
     ("line", "fault"),
     [

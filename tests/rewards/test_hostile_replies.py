@@ -29,13 +29,10 @@ def test_whatever_codec_a_server_names_json_is_utf_8(codec: str) -> None:
     assert posted(answer) == {"data": [{"index": 0, "probs": [0.5]}]}
 
 
-DEEP, WIDE = b"[" * 100_000 + b"]" * 100_000, b"[" + b'{"a":1},' * 5_000_000 + b"{}]"
-
-
-@pytest.mark.parametrize(("body", "status"), [(DEEP, "200 OK"), (DEEP, "400 Bad Request"), (WIDE, "200 OK")])
-def test_json_that_has_no_end_is_not_parsed(body: bytes, status: str) -> None:
+@pytest.mark.parametrize("status", ["200 OK", "400 Bad Request"])
+def test_json_that_has_no_end_is_not_parsed(status: str) -> None:
     with pytest.raises(ServerError, match=r"sent a reply that is not JSON|rejects the request"):
-        posted(http(body, status=status))
+        posted(http(b"[" * 100_000 + b"]" * 100_000, status=status))
 
 
 def test_a_number_that_no_float_holds_is_no_score() -> None:

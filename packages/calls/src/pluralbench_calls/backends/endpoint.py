@@ -9,7 +9,6 @@ from pluralbench_runs import one_line
 from pluralbench_runs.secrets import redact
 
 from pluralbench_calls.errors import AccessDenied, CallsError, ConnectionFailed, ModelNotServed
-from pluralbench_calls.records import Backend
 
 if TYPE_CHECKING:
     import openai
@@ -43,7 +42,7 @@ def provider_of(base_url: str) -> str:
     return parts.hostname
 
 
-class Endpoint(Backend):
+class Endpoint:
     """Base class of backends that send to an OpenAI-compatible server.
 
     Args:

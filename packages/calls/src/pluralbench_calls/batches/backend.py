@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 MAX_TRIES = 3  # of a call in one command, if its batch expires, is canceled or fails
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0  # seconds between two polls of a batch, with backoff
-LINE_OVERHEAD = 100_000  # bytes in a line of results besides the answer
 FINAL_STATUSES = {"completed", "failed", "expired", "cancelled"}
 SHOWN_BATCHES = 3  # in a message
 
@@ -172,9 +171,7 @@ class OpenAIBatches(Endpoint):
         paths = []
         for number, file in enumerate(file for file in (batch.output_file_id, batch.error_file_id) if file):
             paths.append(self._store.path(state).with_suffix(f".{number}.jsonl"))
-            # Besides the answer, a line has the key and metadata of the server.
-            max_bytes = (len(state.calls) + 1) * (self.max_answer_bytes + LINE_OVERHEAD)
-            await self._service.download(file, paths[-1], max_bytes)
+            await self._service.download(file, paths[-1])
         return read_results(
             paths,
             pending,

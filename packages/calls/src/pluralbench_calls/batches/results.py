@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from pluralbench_runs import one_line, open_file
 from pluralbench_runs.secrets import redact
-from pluralbench_tables.limits import estimate_parsed_bytes
 
 from pluralbench_calls.backends.completions import (
     MAX_MESSAGE_LENGTH,
@@ -23,11 +22,7 @@ from pluralbench_calls.batches.files import Refused
 from pluralbench_calls.errors import BatchFileError
 from pluralbench_calls.records import Answer, Request
 
-MAX_LINE_BYTES = 64 * 2**20  # a longer line is not parsed
-MAX_LINE_MEMORY = 10**9  # bytes of a parsed line
 REJECTED = {400, 413, 422}  # HTTP statuses that concern a single request, as in `OpenAIChat`
-MAX_UNKNOWN = 10_000_000  # results of other calls; their keys take about 150 bytes each
-KEY_LENGTH = 64  # of a call; of a longer ID only the beginning is kept
 PART_SIZE = 1_000  # answers that are recorded together
 UNKNOWN = "not a pending call"
 
@@ -80,7 +75,7 @@ def read_results(
             row = _parse_row(line, where)
             key = row["custom_id"]
             if key not in pending:
-                yield BatchResult(key[: KEY_LENGTH + 1], None, UNKNOWN)
+                yield BatchResult(key, None, UNKNOWN)
                 continue
             request = pending[key]
             without = frozenset((refused or {}).get(request.model, ()))
@@ -114,11 +109,6 @@ class Tally:
                 self.reasons.pop(result.key, None)
             elif result.reason == UNKNOWN:
                 self.unknown.add(result.key)
-                if len(self.unknown) > MAX_UNKNOWN:
-                    raise BatchFileError(
-                        f"More than {MAX_UNKNOWN:,} results belong to other calls, the maximum; give only the results "
-                        "of this command's calls."
-                    )
             elif result.key not in self.answered:
                 self.reasons[result.key] = result.reason
             if result.refused:
@@ -206,24 +196,16 @@ def _lines(path: Path) -> Iterator[tuple[str, bytes]]:
     """Yield each line that is not blank, with its file and number."""
     try:
         with open_file(path) as file:
-            number = 0
-            while line := file.readline(MAX_LINE_BYTES + 1):
-                number += 1
-                where = f"{path}, line {number:,}"
-                if len(line) > MAX_LINE_BYTES:
-                    raise BatchFileError(f"{where} has more than {MAX_LINE_BYTES:,} bytes, the maximum.")
+            for number, line in enumerate(file, start=1):
                 if line.strip():
-                    yield where, line
+                    yield f"{path}, line {number:,}", line
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise BatchFileError(f"The results {path} cannot be read: {one_line(error)}.") from None
 
 
 def _parse_row(line: bytes, where: str) -> dict[str, Any]:
     try:
-        text = line.decode("utf-8-sig")
-        if estimate_parsed_bytes(text) > MAX_LINE_MEMORY:
-            raise BatchFileError(f"{where}: the values take more than {MAX_LINE_MEMORY:,} bytes of memory.")
-        row = json.loads(text)
+        row = json.loads(line.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise BatchFileError(f"{where}: this is not JSON ({one_line(error, 80)}); is the file truncated?") from None
     if not isinstance(row, dict) or not isinstance(row.get("custom_id"), str):

@@ -15,7 +15,6 @@ from pluralbench_calls.batches.files import URL
 from pluralbench_calls.errors import BatchRejected, CallsError, ConnectionFailed, ModelNotServed
 
 WINDOW: Literal["24h"] = "24h"  # completion window of a batch, the only value that OpenAI accepts
-MIN_SPEED = 1_000  # bytes per second of a download, after the first `timeout`
 PAGE_SIZE = 100  # batches in a page of the list
 MAX_PAGES = 100  # of the list, from its newest batch; the one that is looked for was just made
 NO_BATCHES = (
@@ -185,38 +184,21 @@ class BatchService:
         absent = f"has no batch {batch} any more; remove {state} to send and pay for its calls again"
         return await self._read(Batch, "batch", call, absent)
 
-    async def download(self, file: str, path: Path, max_bytes: int) -> None:
+    async def download(self, file: str, path: Path) -> None:
         """Download a file in pieces, since results may have gigabytes.
 
         Args:
             file: ID of the file.
             path: Where to write it.
-            max_bytes: Maximum size.
 
         Raises:
-            ConnectionFailed: The file is larger, or arrives at less than `MIN_SPEED`.
+            CallsError: The endpoint does not send the file.
         """
         files = self._endpoint.client.files.with_streaming_response
         for number, pause in enumerate(self.pauses()):
             try:
                 async with files.content(file, extra_headers=self._endpoint.headers) as response:
-                    # The deadline also ends a compressed body without content, which gives no parts.
-                    async with asyncio.timeout(self._endpoint.timeout) as limit:
-                        began = asyncio.get_running_loop().time()
-                        with path.open("wb") as output:
-                            async for part in response.iter_bytes():
-                                output.write(part)
-                                if output.tell() > max_bytes:
-                                    raise ConnectionFailed(
-                                        f"{self._endpoint.host} sends more than {max_bytes:,} bytes as the file "
-                                        f"{file}, more than its calls can have as answers."
-                                    )
-                                limit.reschedule(began + self._endpoint.timeout + output.tell() / MIN_SPEED)
-            except TimeoutError:
-                raise ConnectionFailed(
-                    f"{self._endpoint.host} sends the file {file} at less than {MIN_SPEED:,} bytes per second; rerun "
-                    "the same command."
-                ) from None
+                    await response.stream_to_file(path)
             except openai.APIError as error:
                 raise self._failure(error, f"has no file {file}") from None
             except httpx2.HTTPError as error:

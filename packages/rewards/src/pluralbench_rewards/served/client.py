@@ -1,13 +1,10 @@
 """HTTP requests to one server, with the retries of the OpenAI client."""
 
 import json
-import os
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
+from pluralbench_calls.backends.endpoint import Endpoint
 from pluralbench_calls.errors import CallsError
-from pluralbench_runs import one_line
-from pluralbench_runs.secrets import redact
-from pluralbench_tables.limits import estimate_parsed_bytes
 
 from pluralbench_rewards.served.engine import PAGES, EngineRequest, Pages, ServerError
 from pluralbench_rewards.served.serving import ServingConfig
@@ -16,7 +13,6 @@ if TYPE_CHECKING:
     import httpx2
 
 MAX_REPLY_BYTES = 64 * 2**20  # log-probabilities take about 100 bytes per token
-MAX_REPLY_MEMORY = 10**9  # bytes after parsing
 HTML = ("<!doctype", "<html")
 
 
@@ -24,42 +20,18 @@ class Unavailable(ServerError):
     """A server that does not answer, or fails after all retries. Another server may take over its work."""
 
 
-class Client:
+class Client(Endpoint):
     """A connection to a server, as an asynchronous context manager."""
 
     def __init__(self, url: str, serving: ServingConfig) -> None:
+        super().__init__(
+            url,
+            api_key_env=serving.api_key_env,
+            timeout=serving.timeout,
+            max_retries=serving.max_retries,
+            max_answer_bytes=MAX_REPLY_BYTES,
+        )
         self.url = url
-        self._serving = serving
-        self._key = ""
-
-    async def __aenter__(self) -> Self:
-        """Open the connection. Raises `ServerError` for a missing API key or invalid proxy settings."""
-        import openai  # noqa: PLC0415 - importing it takes a second
-        from pluralbench_calls.backends.bounded import BoundedClient  # noqa: PLC0415 - it imports openai
-
-        name, timeout, retries = self._serving.api_key_env, self._serving.timeout, self._serving.max_retries
-        if name is not None:
-            self._key = os.environ.get(name, "").strip()
-            if not self._key:
-                raise ServerError(f"The API key of {self.url} is missing: set the environment variable {name}.")
-        try:
-            http = BoundedClient(timeout, MAX_REPLY_BYTES, answered=False, tries=retries + 1)
-            self._client = openai.AsyncOpenAI(
-                base_url=self.url,
-                api_key=self._key or "none",
-                timeout=http.timeout,
-                max_retries=retries,
-                http_client=http,
-                organization="",
-                project="",
-            )
-        except Exception as error:  # noqa: BLE001 - proxies and certificates have errors of their own
-            raise ServerError(f"The connection to {self.url} cannot be set up ({self._line(error)}).") from None
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        """Close the connection."""
-        await self._client.close()
 
     async def pages(self) -> Pages:
         """Fetch the pages that describe the server (`PAGES`), without missing ones.
@@ -102,7 +74,7 @@ class Client:
         import openai  # noqa: PLC0415 - as above
 
         try:
-            return await self._send(self._client.with_options(max_retries=0), method, path, **body)
+            return await self._send(self.client.with_options(max_retries=0), method, path, **body)
         except openai.APIStatusError as error:
             return error.response
 
@@ -112,16 +84,16 @@ class Client:
         Raises:
             Unavailable: The server does not answer, or keeps failing.
             Rejected: The server rejects the request.
-            ServerError: The reply is not JSON or too large.
+            ServerError: The reply is not JSON.
         """
         import openai  # noqa: PLC0415 - as above
 
         try:
-            response = await self._send(self._client, "post", call.path, body=call.body)
+            response = await self._send(self.client, "post", call.path, body=call.body)
         except (openai.AuthenticationError, openai.PermissionDeniedError):
             raise self._denied() from None
         except openai.APIStatusError as error:
-            message = self._line(error_message(error.response.text) or f"status {error.status_code}")
+            message = self.clean(error_message(error.response.text) or f"status {error.status_code}")
             if error.status_code == 429 or error.status_code >= 500:
                 raise Unavailable(f"{self.url} keeps failing ({message}).") from None
             raise Rejected(self.url, call.path, error.status_code, message) from None
@@ -129,8 +101,7 @@ class Client:
             return _json(response.text)
         except ValueError:
             raise ServerError(
-                f"{self.url} sent a reply that is not JSON, or too large ({self._line(response.text, 80)}); check "
-                "the URL."
+                f"{self.url} sent a reply that is not JSON ({self.clean(response.text, 80)}); check the URL."
             ) from None
 
     async def _send(self, client: Any, method: str, path: str, **body: Any) -> "httpx2.Response":
@@ -138,12 +109,10 @@ class Client:
         import httpx2  # noqa: PLC0415 - as above
         import openai  # noqa: PLC0415 - as above
         from pluralbench_calls.backends.bounded import AnswerTooLong, Unreachable  # noqa: PLC0415 - as above
-        from pluralbench_calls.backends.endpoint import omit_headers  # noqa: PLC0415 - it imports openai
 
-        options = {"headers": omit_headers(authorization=not self._key)}
         try:
             response: httpx2.Response = await getattr(client, method)(
-                path, cast_to=httpx2.Response, options=options, **body
+                path, cast_to=httpx2.Response, options={"headers": self.headers}, **body
             )
         except openai.APIStatusError:
             raise
@@ -153,26 +122,22 @@ class Client:
             ) from None
         except Unreachable as error:
             raise Unavailable(
-                f"No server answers at {self.url} ({self._line(error.__cause__)}); start it, or fix the address."
+                f"No server answers at {self.url} ({self.clean(error.__cause__)}); start it, or fix the address."
             ) from None
         except openai.APITimeoutError:
             raise Unavailable(
-                f"{self.url} did not finish a reply within {self._serving.timeout:g} s; increase `timeout=...` or "
+                f"{self.url} did not finish a reply within {self.timeout:g} s; increase `timeout=...` or "
                 "reduce `batch_size=...`."
             ) from None
         except openai.APIConnectionError as error:
-            raise Unavailable(f"{self.url} cannot be reached ({self._line(error.__cause__ or error)}).") from None
+            raise Unavailable(f"{self.url} cannot be reached ({self.clean(error.__cause__ or error)}).") from None
         except (openai.APIError, CallsError) as error:
-            raise Unavailable(f"The request to {self.url} failed ({self._line(error)}).") from None
+            raise Unavailable(f"The request to {self.url} failed ({self.clean(error)}).") from None
         return response
 
     def _denied(self) -> ServerError:
-        source = f"the key in {self._serving.api_key_env}" if self._key else "a request without a key"
+        source = f"the key in {self._key_env}" if self._key else "a request without a key"
         return ServerError(f"{self.url} does not accept {source}; name the key's variable with `api_key_env=...`.")
-
-    def _line(self, message: object, limit: int = 200) -> str:
-        name = self._serving.api_key_env
-        return one_line(redact(str(message), *([name] if name else [])), limit)
 
 
 class Rejected(ServerError):
@@ -184,9 +149,7 @@ class Rejected(ServerError):
 
 
 def _json(text: str) -> Any:
-    """Parse a reply. Raises `ValueError` if it is not JSON, or too large or deep."""
-    if estimate_parsed_bytes(text) > MAX_REPLY_MEMORY:
-        raise ValueError
+    """Parse a reply. Raises `ValueError` if it is not JSON, or too deep."""
     try:
         return json.loads(text)
     except RecursionError:
