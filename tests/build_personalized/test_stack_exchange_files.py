@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from build_personalized.recipe import SourceTable
 from build_personalized.sources import LoadedQuestions, load
-from build_personalized.sources.dump import MAX_TEXT
-from build_personalized.sources.markup import TAGS, to_markdown
+from build_personalized.sources.markup import to_markdown
 from commands import environment
 from defusedxml import ElementTree
 from pluralbench_release.errors import SourceError
@@ -69,42 +68,6 @@ def test_a_row_without_a_number_is_refused(tmp_path: Path, row: str) -> None:
 def test_entities_are_refused(tmp_path: Path, declaration: str) -> None:
     content = f'<?xml version="1.0"?>{declaration}<posts>{ROW.format(1, "&c;")}</posts>'
     assert "is not a Stack Exchange dump" in broken(content, tmp_path / "beer.stackexchange.Posts.xml")
-
-
-@pytest.mark.parametrize(
-    ("rows", "sentence"),
-    [
-        (
-            ROW.format(7, "x" * (MAX_TEXT + 1)),
-            "Posts.xml: post 7 has a text of 500,001 characters (limit: 500,000); shorten or remove it.",
-        ),
-        (
-            ROW.format(7, "x") + ROW.format(8, "x" * 3_000_000),
-            "Posts.xml: the row after post 7 has more than 2,000,000 bytes, the limit; remove it.",
-        ),
-        (
-            ROW.format("9" * 20, "x"),
-            f"Posts.xml has a question without a number (Id {'9' * 20!r}).",
-        ),
-        (
-            ROW.format(7, "x") + ROW.format(8, "&lt;blockquote&gt;" * 40 + "y"),
-            "Post 8 of beer has elements nested deeper than 32 levels, the limit; remove it from the dump.",
-        ),
-        (
-            ROW.format(7, "x") + ROW.format(8, "&lt;ol&gt;" + "&lt;li&gt;x" * TAGS),
-            "Post 8 of beer has more than 10,000 tags, the limit; remove it from the dump.",
-        ),
-        ("<row>" * 10_000, "Posts.xml is not a Stack Exchange dump: a row contains other elements."),
-    ],
-    ids=["long text", "long row", "large number", "deep HTML", "many tags", "deep"],
-)
-def test_a_dump_has_limits(tmp_path: Path, rows: str, sentence: str) -> None:
-    path = tmp_path / "beer.stackexchange.com" / "Posts.xml"
-    path.parent.mkdir()
-    path.write_text(f"<posts>{rows}</posts>", encoding="utf-8")
-    with pytest.raises(SourceError) as caught:
-        people(path)
-    assert str(caught.value).replace(str(path), "Posts.xml") == sentence
 
 
 @pytest.mark.parametrize("content", [f"{XML}<posts>{TWO}</posts>", f"{XML}<posts/>", f"{XML}<html><p>x</p></html>"])

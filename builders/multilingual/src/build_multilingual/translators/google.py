@@ -5,7 +5,7 @@ Texts are sent as plain text: HTML, the default, would lose white space. The cli
 """
 
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -24,9 +24,6 @@ MODEL = "general/nmt"
 # Limits of one request (https://cloud.google.com/translate/quotas).
 STRINGS, CODE_POINTS = 1024, 30_000
 TIMEOUT = 60.0  # seconds for one attempt, until the last byte
-MAX_RESPONSE = 4 * 2**20  # bytes; 30,000 characters are 120 KB at most
-CHANNEL = [("grpc.max_send_message_length", -1), ("grpc.max_receive_message_length", MAX_RESPONSE)]
-TOO_LONG = "message larger than max"  # gRPC's message for a longer response, with the status of a used-up quota
 MAX_REFUSALS = 8  # consecutive refused single texts, after which the request itself counts as wrong
 # gRPC's message, with the status of an unavailable server, if the credentials give no token.
 NO_TOKEN = "Getting metadata from plugin failed with error"  # noqa: S105 - a message
@@ -83,10 +80,10 @@ class GoogleTranslator(Translator):
             _check_endpoint(endpoint)
         try:
             if endpoint and endpoint.startswith("http://"):
-                channel = grpc.aio.insecure_channel(endpoint.removeprefix("http://"), options=CHANNEL)
+                channel = grpc.aio.insecure_channel(endpoint.removeprefix("http://"))
                 self._transport = transport(channel=channel)
             else:
-                self._transport = transport(host=endpoint or PROVIDER, channel=_bounded(transport.create_channel))
+                self._transport = transport(host=endpoint or PROVIDER)
             self._client = translate_v3.TranslationServiceAsyncClient(transport=self._transport)
         except GoogleAuthError as error:
             raise AccessDenied(
@@ -161,7 +158,7 @@ class GoogleTranslator(Translator):
         )
         # The client has no retry of its own for this method.
         retry = retry_async.AsyncRetry(
-            predicate=lambda error: transient(error) and not any(part in str(error) for part in (NO_TOKEN, TOO_LONG)),
+            predicate=lambda error: transient(error) and NO_TOKEN not in str(error),
             initial=0.5,
             maximum=60.0,
             multiplier=2.0,
@@ -193,18 +190,11 @@ class GoogleTranslator(Translator):
                 f"Google Cloud credentials cannot be used ({reason}); run `gcloud auth application-default login` "
                 "again."
             )
-        if TOO_LONG in str(cause):
-            problem = f"sent more than {MAX_RESPONSE:,} bytes for one message, the limit"
-        elif isinstance(cause, exceptions.ResourceExhausted):
+        if isinstance(cause, exceptions.ResourceExhausted):
             problem = f"keeps refusing because of its quota ({_message(cause)})"
         else:
             problem = f"keeps failing ({_message(cause)})"
         return ConnectionFailed(f"Google Cloud Translation {problem}.")
-
-
-def _bounded(create: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap the client's factory of channels, which sets no limit on the size of responses."""
-    return lambda *args, **options: create(*args, **{**options, "options": CHANNEL})
 
 
 def _check_endpoint(endpoint: str) -> None:

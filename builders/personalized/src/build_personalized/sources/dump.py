@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from html import unescape
 from pathlib import Path
-from typing import BinaryIO
 from xml.etree.ElementTree import Element, ParseError
 
 from defusedxml.common import DefusedXmlException
@@ -23,11 +22,7 @@ from build_personalized.recipe import check_site, site_of
 from build_personalized.sources.markup import to_markdown
 
 QUESTION, ANSWER = "1", "2"  # PostTypeId
-MAX_TEXT = 500_000  # characters of a title or body; the sites accept 30,000 of Markdown
-MAX_ROW = 2_000_000  # bytes; the parser's time grows with their square
 COMMUNITY = "-1"  # user id of the Community user, under which the sites themselves post
-DEPTH = 2  # of a row within the root
-MAX_ID = 18  # digits
 STEP = "source"
 TABLES = {
     "post": "site TEXT, user TEXT, date TEXT, id INT, title TEXT, body TEXT, text, tags TEXT, license TEXT, "
@@ -134,15 +129,9 @@ def _store(path: Path, posts: sqlite3.Connection, *, answers: bool) -> list[Drop
         if kind != QUESTION and not (answers and kind == ANSWER):
             continue
         post_id = row.get("Id", "")
-        if not (post_id.isascii() and post_id.isdecimal()) or len(post_id) > MAX_ID:
+        if not (post_id.isascii() and post_id.isdecimal()):
             post_kind = "a question" if kind == QUESTION else "an answer"
             raise SourceError(f"{path} has {post_kind} without a number (Id {post_id[:50]!r}).")
-        longest = max(len(text) for text in row.values())
-        if longest > MAX_TEXT:
-            raise SourceError(
-                f"{path}: post {post_id} has a text of {longest:,} characters (limit: {MAX_TEXT:,}); shorten or "
-                "remove it."
-            )
         reason = (_store_question if kind == QUESTION else _store_answer)(posts, site, row)
         if reason:
             drops.append((site, STEP, reason, f"{site}-{post_id}"))
@@ -157,51 +146,16 @@ def _remove_repeated(posts: sqlite3.Connection) -> list[Drop]:
     return [(post["site"], STEP, "text posted before", f"{post['site']}-{post['id']}") for post in repeated]
 
 
-class _Dump:
-    """File object for the parser that limits the bytes of each row."""
-
-    def __init__(self, path: Path, file: BinaryIO) -> None:
-        self.path = path
-        self._file = file
-        self._left = MAX_ROW
-        self._post = ""
-
-    def read(self, size: int = MAX_ROW, /) -> bytes:
-        """Read the next bytes. Raises `SourceError` if a row is too long."""
-        self._left -= size
-        if self._left < 0:
-            place = f"the row after post {self._post}" if self._post else "the first row"
-            raise SourceError(f"{self.path}: {place} has more than {MAX_ROW:,} bytes, the limit; remove it.")
-        return self._file.read(size)
-
-    def next_row(self, post: str) -> None:
-        """Restart the count after the post with this id."""
-        self._left = MAX_ROW
-        self._post = post[:MAX_ID]
-
-
-def _rows(dump: _Dump) -> Iterator[dict[str, str]]:
-    events: Iterator[tuple[str, Element]] = iterparse(dump, events=("start", "end"))
-    open_elements: list[Element] = []
-    for event, element in events:
-        if event == "start":
-            open_elements.append(element)
-            if len(open_elements) > DEPTH:
-                raise SourceError(f"{dump.path} is not a Stack Exchange dump: a row contains other elements.")
-            continue
-        open_elements.pop()
-        if open_elements:
-            dump.next_row(element.get("Id", ""))
-            if element.tag == "row":
-                yield dict(element.attrib)
-            open_elements[0].clear()
-
-
 def _read(path: Path) -> Iterator[dict[str, str]]:
     """Yield the attributes of each `<row>`."""
     try:
         with open_file(path) as file:
-            yield from _rows(_Dump(path, file))
+            root: Element | None = None
+            for event, element in iterparse(file, events=("start", "end")):
+                root = element if root is None else root
+                if event == "end" and element.tag == "row":
+                    yield dict(element.attrib)
+                    root.clear()
     except FileNotFoundError:
         raise SourceError(f"The dump {path} does not exist.") from None
     except IsADirectoryError:
@@ -222,21 +176,9 @@ def _license(row: Mapping[str, str]) -> str:
     return next(name for start, name in LICENSE_STARTS if row.get("CreationDate", "") >= start)
 
 
-def post_text(post: sqlite3.Row) -> str:
-    """Convert the body of a question or an answer to Markdown.
-
-    Raises:
-        SourceError: The HTML has too many tags or is nested too deeply.
-    """
-    try:
-        return to_markdown(post["body"])
-    except ValueError as error:
-        raise SourceError(f"Post {post['id']} of {post['site']} {error}; remove it from the dump.") from None
-
-
 def profile_post(post: sqlite3.Row, site: str) -> dict[str, str]:
     """Convert a question to a post of a profile: `id`, `category`, and `text` (title and body)."""
-    text = f"{post['title'].strip()}\n{post_text(post)}".strip()
+    text = f"{post['title'].strip()}\n{to_markdown(post['body'])}".strip()
     return {"id": f"{site}-{post['id']}", "category": first_tag(post["tags"], site), "text": text}
 
 

@@ -15,8 +15,9 @@ from pluralbench_release.errors import SourceError
 from pluralbench_runs import plural
 
 from build_personalized.recipe import SourceTable, public_source, site_of
-from build_personalized.sources.dump import STEP, Drop, first_tag, license_note, open_posts, post_text, profile_post
+from build_personalized.sources.dump import STEP, Drop, first_tag, license_note, open_posts, profile_post
 from build_personalized.sources.loaded import QUESTIONS, LoadedQuestions, drops_frame, rows_digest
+from build_personalized.sources.markup import to_markdown
 
 BATCH = 200  # users converted at a time; Python objects are several times larger than their rows
 
@@ -87,7 +88,7 @@ def _load_site(path: Path, posts: sqlite3.Connection, source: SourceTable) -> tu
 def _question_row(posts: Sequence[sqlite3.Row], site: str) -> dict[str, Any]:
     """Build a row from a user's posts, newest first."""
     newest, *earlier = posts
-    narrative = post_text(newest)
+    narrative = to_markdown(newest["body"])
     return {
         "config": site,
         "id": f"{site}-{newest['id']}",

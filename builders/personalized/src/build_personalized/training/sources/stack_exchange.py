@@ -16,8 +16,9 @@ from pluralbench_release.errors import SourceError
 from pluralbench_runs import rng_for
 
 from build_personalized.recipe import public_source, site_of
-from build_personalized.sources.dump import STEP, Drop, license_note, open_posts, post_text, profile_post
+from build_personalized.sources.dump import STEP, Drop, license_note, open_posts, profile_post
 from build_personalized.sources.loaded import drops_frame
+from build_personalized.sources.markup import to_markdown
 from build_personalized.training.recipe import TrainingSource
 from build_personalized.training.sources.loaded import PAIRS, POSTS, Preferences, preferences_digest
 
@@ -74,8 +75,8 @@ def _load_site(path: Path, posts: sqlite3.Connection, source: TrainingSource, se
                 "id": post["id"],
                 "user_id": user,
                 "prompt": [{"role": "user", "content": post["text"]}],
-                "chosen": post_text(chosen),
-                "rejected": post_text(rejected),
+                "chosen": to_markdown(chosen["body"]),
+                "rejected": to_markdown(rejected["body"]),
                 "source_id": post["id"],
                 "chosen_source": f"{site}-{chosen['id']}",
                 "rejected_source": f"{site}-{rejected['id']}",
