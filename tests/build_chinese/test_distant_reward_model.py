@@ -17,7 +17,7 @@ from build_chinese.reward_model import TrainingRows, rankings_of, rewards, with_
 from chat_server import ChatServer, serve
 from chinese_project import annotated, judge, quality, read_rows, unlabeled, write_rows, write_taxonomy
 from pluralbench_calls import Ledger, read_ledger
-from pluralbench_calls.errors import MissingAnswers
+from pluralbench_calls.errors import PermanentError
 from pluralbench_release import LEDGER, RECIPE, rebuild, verify
 from pluralbench_release.errors import SourceError
 from pluralbench_rewards import Group
@@ -112,7 +112,7 @@ def test_a_replay_needs_no_model(base: Path, tmp_path: Path, trainings: list[Pat
         shutil.rmtree(base)
         assert with_base_digest(reward) == reward
         assert scored(reward, ledger, tmp_path / "work", replaying=True).equals(found)
-        with pytest.raises(MissingAnswers, match=r"no answer for reward of n10: n10-a .*a replay sends nothing"):
+        with pytest.raises(PermanentError, match=r"no answer for reward of n10: n10-a .*a replay sends nothing"):
             scored(reward, ledger, tmp_path / "work", human=HUMAN[:5], replaying=True)
         missing = r"folder .*base does not exist, and its rewards are not recorded"
         with pytest.raises(SourceError, match=missing):
@@ -122,7 +122,7 @@ def test_a_replay_needs_no_model(base: Path, tmp_path: Path, trainings: list[Pat
 
 def keys(reward: RewardTable, tmp_path: Path, human: list[Row] = HUMAN) -> set[str]:
     """The keys under which rewards are looked for."""
-    with Ledger(tmp_path / "empty.sqlite") as ledger, pytest.raises(MissingAnswers) as missing:
+    with Ledger(tmp_path / "empty.sqlite") as ledger, pytest.raises(PermanentError) as missing:
         scored(reward, ledger, tmp_path / "work", human=human, replaying=True)
     return {str(missing.value).partition("key ")[2][:12]}
 

@@ -19,8 +19,8 @@ from pluralbench_calls import (
     Backend,
     Ledger,
     Limits,
-    MissingAnswers,
     Outcome,
+    PermanentError,
     Replay,
     Request,
     read_ledger,
@@ -326,7 +326,7 @@ def test_a_build_is_the_same_however_it_is_sent(tmp_path: Path, concurrency: int
 def test_several_models_are_all_named(ledger: Ledger) -> None:
     one, other = Fake(lambda text, _: foreign(text.replace("[0]", ""))), Fake()
     pairs = pairs_of({"prompt": "Run `ls`. Run it."})
-    with pytest.raises(MissingAnswers):
+    with pytest.raises(PermanentError):
         translated(pairs, ledger, one, backend=Replay())
     request = Request("translation", one.provider, one.model, one.body("Run it.", SPANISH), sample=1)
     ledger.record(Answer.to(request, "answer", "nuRo tio.", model="another model"))

@@ -11,7 +11,7 @@ from chat_server import Reply
 from hypothesis import example, given
 from hypothesis import strategies as st
 from personal_questions import asking, question, questions
-from pluralbench_calls import InvalidAnswer, ModelNotServed
+from pluralbench_calls import CallsError, InvalidAnswer
 
 NARRATIVE = "I brew at home. My flat is tiny! Can it be quiet?"
 SENTENCES = ["I brew at home.", "My flat is tiny!", "Can it be quiet?"]
@@ -186,6 +186,6 @@ def test_a_server_that_takes_no_schema_is_named_with_the_mend(tmp_path: Path) ->
     refusal = Reply("response_format json_schema is not supported", status=400)
     with (
         asking(tmp_path, lambda *_: refusal) as (given, _),
-        pytest.raises(ModelNotServed, match="set `structured_output=False` for the model"),
+        pytest.raises(CallsError, match="set `structured_output=False` for the model"),
     ):
         add_aspects(questions(spoken(1)), *given)

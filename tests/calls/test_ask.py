@@ -11,7 +11,7 @@ from asking import question
 from chat_server import Reply, serve
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pluralbench_calls import AccessDenied, Answer, Backend, Ledger, Limits, OpenAIChat, Request, ask, read_ledger
+from pluralbench_calls import Answer, Backend, CallsError, Ledger, Limits, OpenAIChat, Request, ask, read_ledger
 from pluralbench_calls.records import prompt_texts
 
 ONE_BY_ONE = Limits(concurrency=1)
@@ -207,7 +207,7 @@ def test_at_an_error_what_is_in_flight_is_recorded_and_nothing_more_is_sent(tmp_
 
     requests = [question(str(number)) for number in range(20)]
     with serve(first_denied) as server, Ledger(tmp_path / "ledger") as ledger:
-        with pytest.raises(AccessDenied, match="3 of 20 calls are recorded"):
+        with pytest.raises(CallsError, match="3 of 20 calls are recorded"):
             ask(requests, ledger, chat_at(server.base_url), limits=Limits(concurrency=4))
         assert len(ledger) == 3
     assert len(server.requests) == 4

@@ -11,20 +11,7 @@ from typing import Any
 import pytest
 from batch_server import BatchServer, Fault, Plan, at, says_back, serve_batches
 from chat_server import Reply, refused_by_reasoning
-from pluralbench_calls import (
-    CallsError,
-    ConnectionFailed,
-    Interrupted,
-    Ledger,
-    Limits,
-    MaxCostReached,
-    ModelNotServed,
-    OpenAIChat,
-    Price,
-    Request,
-    RequestsRejected,
-    ask,
-)
+from pluralbench_calls import CallsError, Interrupted, Ledger, Limits, OpenAIChat, Price, Request, ask
 from pluralbench_calls.backends import bounded
 from pluralbench_calls.batches import service
 from pluralbench_calls.batches.backend import OpenAIBatches
@@ -142,7 +129,7 @@ def test_what_expires_or_is_cancelled_goes_out_again_and_not_for_ever(tmp_path: 
         assert [len(lines) for lines in server.inputs()] == [5, 3, 2]
     with (
         serve_batches(lambda _: Plan("expired", 0, statuses=())) as server,
-        pytest.raises(ConnectionFailed, match="left 5 calls unanswered in the batch batch_2, which is expired"),
+        pytest.raises(CallsError, match="left 5 calls unanswered in the batch batch_2, which is expired"),
     ):
         asked(server, tmp_path / "never")
 
@@ -160,7 +147,7 @@ def test_where_no_list_says_it_nobody_guesses(tmp_path: Path, status: int, text:
     with serve_batches(fault=lambda *asked: lost(*asked) or no_list(*asked)) as server:
         for _ in range(2):
             with pytest.raises(
-                ModelNotServed, match="does not list its batches, so the batch of the file file-0 may or may not exist"
+                CallsError, match="does not list its batches, so the batch of the file file-0 may or may not exist"
             ):
                 asked(server, tmp_path)
         assert len(server.batches) == 1
@@ -178,7 +165,7 @@ def test_a_batch_that_fails_names_its_first_error_and_goes_out_again_once_mended
     wrong = {"code": "invalid_json", "line": 3, "message": "This line is not JSON.", "param": None}
     ends = [Plan("failed", errors=[wrong, wrong]), Plan()]
     with serve_batches(lambda number: ends[number]) as server:
-        with pytest.raises(ModelNotServed) as failed:
+        with pytest.raises(CallsError) as failed:
             asked(server, tmp_path)
         assert str(failed.value) == (
             "127.0.0.1 refuses the batch batch_0: line 3: This line is not JSON, and 1 more. 0 of 5 questions are "
@@ -205,16 +192,14 @@ def test_rejections_are_answers_unless_all_are_rejected(tmp_path: Path) -> None:
         assert [a.outcome for a in asked(server, tmp_path)] == ["error", "answer", "error", "error", "error"]
     with (
         serve_batches(script=lambda *_: Reply("too odd", 400)) as server,
-        pytest.raises(RequestsRejected, match="rejects these requests: too odd"),
+        pytest.raises(CallsError, match="rejects these requests: too odd"),
     ):
         asked(server, tmp_path / "all")
 
 
 def test_calls_that_all_fail_at_the_server_are_not_sent_for_ever(tmp_path: Path) -> None:
     with serve_batches(script=lambda *_: Reply("out of memory", 500)) as server:
-        with pytest.raises(
-            ConnectionFailed, match=r"5 calls unanswered .* is completed \(out of memory \(status 500\)"
-        ):
+        with pytest.raises(CallsError, match=r"5 calls unanswered .* is completed \(out of memory \(status 500\)"):
             asked(server, tmp_path)
         assert len(server.batches) == 1
 
@@ -222,7 +207,7 @@ def test_calls_that_all_fail_at_the_server_are_not_sent_for_ever(tmp_path: Path)
 def test_nothing_is_uploaded_that_may_cross_the_ceiling(tmp_path: Path) -> None:
     limits = Limits(price=Price(input=1000.0), max_cost=0.2)
     with serve_batches() as server:
-        with pytest.raises(MaxCostReached):
+        with pytest.raises(CallsError):
             asked(server, tmp_path, limits=limits)
         assert server.steps == []
         assert not (tmp_path / "ledger.batches").exists()
@@ -258,7 +243,7 @@ def test_interrupted_it_names_what_goes_on(tmp_path: Path, monkeypatch: pytest.M
 def test_a_server_without_batches_proposes_files(tmp_path: Path) -> None:
     with (
         serve_batches(fault=at("POST /files", Fault(404, text="Not Found"))) as server,
-        pytest.raises(ModelNotServed) as failed,
+        pytest.raises(CallsError) as failed,
     ):
         asked(server, tmp_path)
     assert str(failed.value).startswith(
@@ -270,7 +255,7 @@ def test_a_server_without_batches_proposes_files(tmp_path: Path) -> None:
 
 def test_another_endpoint_does_not_have_the_batch(tmp_path: Path) -> None:
     with serve_batches(fault=at("GET /batches/ID", GONE)) as server:
-        with pytest.raises(ModelNotServed, match=r"has no batch batch_0 any more; remove .*\.json to send"):
+        with pytest.raises(CallsError, match=r"has no batch batch_0 any more; remove .*\.json to send"):
             asked(server, tmp_path)
         with serve_batches() as other, pytest.raises(CallsError, match="5 calls are in an open batch at http"):
             asked(other, tmp_path)
@@ -283,7 +268,7 @@ def test_another_endpoint_does_not_have_the_batch(tmp_path: Path) -> None:
 
 def test_what_is_out_is_not_asked_for_in_another_way(tmp_path: Path) -> None:
     with serve_batches(fault=at("GET /batches/ID", GONE)) as server, Ledger(tmp_path / "ledger.sqlite") as ledger:
-        with pytest.raises(ModelNotServed, match="has no batch"):
+        with pytest.raises(CallsError, match="has no batch"):
             ask(requests(), ledger, backend(server))
         steps = len(server.steps)
         directly = OpenAIChat(server.base_url)
@@ -303,7 +288,7 @@ def test_a_file_that_breaks_off_is_fetched_again(tmp_path: Path) -> None:
         assert server.steps.count("GET /files/ID") == 3
     with (
         serve_batches(fault=at("GET /files/ID", cut)) as server,
-        pytest.raises(ConnectionFailed, match="aborts the file batch_0-output_file_id"),
+        pytest.raises(CallsError, match="aborts the file batch_0-output_file_id"),
     ):
         asked(server, tmp_path / "always")
 
@@ -317,7 +302,7 @@ def test_a_list_of_batches_without_end_is_not_read_to_its_end(tmp_path: Path) ->
 
     with (
         serve_raw(lambda _: [http(json.dumps(page).encode(), "Connection: close")]) as server,
-        pytest.raises(ModelNotServed, match="does not list its batches, so the batch of the file f may or"),
+        pytest.raises(CallsError, match="does not list its batches, so the batch of the file f may or"),
     ):
         asyncio.run(asyncio.wait_for(find(server.base_url), 60))
     assert len(server.requests) <= service.MAX_PAGES + 1
@@ -327,7 +312,7 @@ def test_a_list_of_batches_without_end_is_not_read_to_its_end(tmp_path: Path) ->
 def test_what_is_no_answer_of_a_batch_api_is_named(tmp_path: Path, text: str, shown: str) -> None:
     with (
         serve_batches(fault=lambda *_: Fault(200, text=text)) as server,
-        pytest.raises(ModelNotServed, match=rf"127.0.0.1 sent something that is not a file \({shown}\); check the URL"),
+        pytest.raises(CallsError, match=rf"127.0.0.1 sent something that is not a file \({shown}\); check the URL"),
     ):
         asked(server, tmp_path)
 
@@ -361,7 +346,7 @@ def test_a_reply_of_another_form_is_named(
     monkeypatch.setattr(BatchServer, "answer", changed)
     with (
         serve_batches() as server,
-        pytest.raises(ModelNotServed, match=r"sent something that is not a (file|batch) \("),
+        pytest.raises(CallsError, match=r"sent something that is not a (file|batch) \("),
     ):
         asked(server, tmp_path)
 
@@ -371,7 +356,7 @@ def test_where_one_batch_fails_nobody_waits_for_the_others(tmp_path: Path) -> No
     ends = [Plan("failed", errors=[{"message": "no room"}], statuses=("validating",) * 3), going, going]
     with (
         serve_batches(lambda number: ends[number]) as server,
-        pytest.raises(ModelNotServed, match="refuses the batch batch_0: no room"),
+        pytest.raises(CallsError, match="refuses the batch batch_0: no room"),
     ):
         asked(server, tmp_path, max_requests=2)
     assert len([*(tmp_path / "ledger.batches").iterdir()]) == 2

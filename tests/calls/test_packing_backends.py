@@ -16,10 +16,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pluralbench_calls import (
     Answer,
-    ConnectionFailed,
+    CallsError,
     Ledger,
     Limits,
-    MaxCostReached,
     PackingBackend,
     Price,
     Request,
@@ -111,7 +110,7 @@ def failing(*texts: str, error: Exception | None = None) -> Callable[[list[str]]
 
     def before(message: list[str]) -> None:
         if {*message} & {*texts}:
-            raise error or ConnectionFailed("The server is gone.")
+            raise error or CallsError("The server is gone.")
 
     return before
 
@@ -176,7 +175,7 @@ def test_a_message_that_fails_keeps_the_others_recorded(tmp_path: Path) -> None:
     requests = numbered(9)
     said = r"^The server is gone\. 3 of 9 texts are recorded; rerun the same command to resume\.$"
     with Ledger(tmp_path / "ledger") as ledger:
-        with pytest.raises(ConnectionFailed, match=said):
+        with pytest.raises(CallsError, match=said):
             ask(requests, ledger, Packing(before=failing("text 4")), limits=ONE_BY_ONE, label="texts")
         assert ledger.find(request.key for request in requests).keys() == {request.key for request in requests[:3]}
         backend = Packing()
@@ -188,7 +187,7 @@ def test_a_message_that_fails_keeps_the_others_recorded(tmp_path: Path) -> None:
 def test_what_came_of_a_message_before_it_failed_is_recorded(tmp_path: Path) -> None:
     requests = numbered(8)
     with Ledger(tmp_path / "ledger") as ledger:
-        with pytest.raises(ConnectionFailed, match=r"^The server is gone\. 4 of 8 calls are recorded"):
+        with pytest.raises(CallsError, match=r"^The server is gone\. 4 of 8 calls are recorded"):
             ask(requests, ledger, Packing(8, before=failing("text 5"), at_once=2), limits=ONE_BY_ONE)
         assert ledger.find(request.key for request in requests).keys() == {request.key for request in requests[:4]}
         backend = Packing(8, at_once=3)
@@ -224,11 +223,11 @@ def test_a_message_that_costs_too_much_is_not_sent(tmp_path: Path) -> None:
     requests = requests_of(*(f"{number:020}" for number in range(10)))
     with Ledger(tmp_path / "ledger") as ledger:
         backend = Packing(5)
-        with pytest.raises(MaxCostReached, match=r"\$0\.0000 is spent, and the next call could cost \$1\.0000; raise"):
+        with pytest.raises(CallsError, match=r"\$0\.0000 is spent, and the next call could cost \$1\.0000; raise"):
             ask(requests, ledger, backend, limits=Limits(price=CENT, max_cost=0.99))
         assert (backend.sent, len(ledger)) == ([], 0)
         for concurrency in (1, 2):
-            with pytest.raises(MaxCostReached, match=r"\$1\.0000 is spent, .* 5 of 10 calls are recorded"):
+            with pytest.raises(CallsError, match=r"\$1\.0000 is spent, .* 5 of 10 calls are recorded"):
                 ask(requests, ledger, backend, limits=Limits(concurrency=concurrency, price=CENT, max_cost=1.99))
             assert [len(message) for message in backend.sent] == [5]
         ask(requests, ledger, backend, limits=Limits(price=CENT, max_cost=2.0))
@@ -250,7 +249,7 @@ def test_the_ceiling_is_never_crossed(ceiling: float, texts: list[str], size: in
         try:
             ask(requests, ledger, Packing(size), limits=limits)
             stopped = False
-        except MaxCostReached:
+        except CallsError:
             stopped = True
         spent = CENT.cost(*ledger.usage())
         assert spent <= ceiling + 1e-9

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from pluralbench_calls import (
     Answer,
     Backend,
+    CallsError,
     InvalidAnswer,
     Ledger,
     Limits,
     OpenAIChat,
     Request,
-    RequestsRejected,
     ask,
     ask_until_valid,
     read_ledger,
@@ -43,7 +43,7 @@ def reasoning(body: dict[str, Any], _: int) -> Reply:
 
 def rejected(said: str, requests: list[Request], ledger: Ledger, chat: OpenAIChat, **options: Any) -> None:
     """Asking stops with what the server said, and with what becomes of the run."""
-    with pytest.raises(RequestsRejected) as stopped:
+    with pytest.raises(CallsError) as stopped:
         ask(requests, ledger, chat, label="votes", **options)
     assert stopped.value.exit_status == 2
     assert str(stopped.value) == (
@@ -186,7 +186,7 @@ def test_all_is_recorded_as_it_is_or_nothing_was_answered(plan: list[tuple[bool,
     with tempfile.TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger") as ledger:
         try:
             answers = ask(requests, ledger, picky, limits=Limits(concurrency=concurrency))
-        except RequestsRejected:
+        except CallsError:
             assert not any(plan[number][0] for number in picky.asked)
             assert min(3, len(plan)) <= len(picky.asked) <= concurrency + 3
             assert len(ledger) == 0

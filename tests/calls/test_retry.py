@@ -10,11 +10,10 @@ from pluralbench_calls import (
     InvalidAnswer,
     Ledger,
     Limits,
-    MissingAnswers,
     OpenAIChat,
+    PermanentError,
     Replay,
     Request,
-    UnreadableReplies,
     ask,
     ask_until_valid,
 )
@@ -113,7 +112,7 @@ def test_limits_and_label_reach_each_round(tmp_path: Path) -> None:
     with serve(lambda *_: Reply("none", delay=0.02)) as server, Ledger(tmp_path / "ledger") as ledger:
         chat, items = OpenAIChat(server.base_url), [str(item) for item in range(6)]
         ask_until_valid(items, question, number, ledger, chat, attempts=2, limits=Limits(concurrency=2))
-        with pytest.raises(MissingAnswers, match="0 of 1 aspects are recorded"):
+        with pytest.raises(PermanentError, match="0 of 1 aspects are recorded"):
             ask_until_valid(["new"], question, number, ledger, Replay(), attempts=2, label="aspects")
     assert server.most_at_once == 2
 
@@ -123,7 +122,7 @@ def test_a_replay_answers_from_the_ledger_and_names_what_is_missing(tmp_path: Pa
     with serve(lambda *_: Reply()) as server, Ledger(tmp_path / "ledger") as ledger:
         recorded = ask([known], ledger, OpenAIChat(server.base_url))
         assert ask([known, known], ledger, Replay()) == recorded * 2
-        with pytest.raises(MissingAnswers) as stopped:
+        with pytest.raises(PermanentError) as stopped:
             ask([known, missing, other], ledger, Replay(), label="answers")
     said = str(stopped.value)
     for part in ["answer for 缺, attempt 1", "model m at 127.0.0.1", missing.key[:12], "1 of 3 answers are recorded"]:
@@ -144,7 +143,7 @@ def test_replies_of_which_none_can_be_read_are_not_paid_any_further(tmp_path: Pa
     sent = 0
     with serve(lambda *_: reply) as server, Ledger(tmp_path / "ledger") as ledger:
         for _ in range(2):  # the second time it costs nothing
-            with pytest.raises(UnreadableReplies) as stopped:
+            with pytest.raises(PermanentError) as stopped:
                 ask_until_valid(items, question, number, ledger, OpenAIChat(server.base_url), attempts=4, label="votes")
             sent = sent or len(server.requests)
             assert 12 <= sent == len(server.requests) == len(ledger) < 12 + Limits().concurrency

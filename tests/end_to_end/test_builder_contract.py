@@ -23,7 +23,7 @@ import pytest
 from case_marks import heavy
 from commands import by_apertium, in_process, refused
 from members import ROOT
-from pluralbench_calls import Answer, ConnectionFailed, Ledger
+from pluralbench_calls import Answer, CallsError, Ledger
 from pluralbench_release import LEDGER, read_manifest, rebuild, verify
 from releases import digests_of, files_of
 from samples import Sample, sample
@@ -135,7 +135,7 @@ class Recorder:
 
         def noted(ledger: Ledger, *answers: Answer) -> None:
             if len(self.keys) + len(answers) > self.most:
-                raise ConnectionFailed("The server is gone.")
+                raise CallsError("The server is gone.")
             self.keys += [answer.key for answer in answers]
             record(ledger, *answers)
 

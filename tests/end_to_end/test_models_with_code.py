@@ -13,7 +13,7 @@ from build_multilingual.translators import translator
 from live_hub import Fault, Hub, live_hub, point_clients
 from pluralbench_calls.model_checks import check_model
 from pluralbench_calls.retrieval import retriever
-from pluralbench_local import ModelError
+from pluralbench_local import LocalError
 from pluralbench_rewards import model_commit
 from pluralbench_runs import UserError
 
@@ -101,7 +101,7 @@ def test_a_model_of_another_commit_than_asked_for_is_loaded_in_no_way(
     hub.serves = "main"
     name = f"org/behind-{length}"
     for use in local(name, commit[:length]).values():
-        with pytest.raises(ModelError, match=f"commit {came[:12]} of {name}, not {commit[:12][:length]} "):
+        with pytest.raises(LocalError, match=f"commit {came[:12]} of {name}, not {commit[:12][:length]} "):
             use()
 
 
@@ -111,11 +111,11 @@ def test_a_branch_or_tag_is_of_any_commit(files: dict[str, bytes], hub: Hub) -> 
     for tag in ("20261127", "deadbeef"):
         repository.tag(tag, commit, "A tag.")
     for revision in ("main", "20261127", "deadbeef", commit, commit[:10], None):
-        check_model("org/tags", ModelError, revision=revision)
+        check_model("org/tags", LocalError, revision=revision)
 
 
 def test_a_hub_that_answers_without_a_model_is_an_error(hub: Hub) -> None:
     hub.faults = [Fault("GET", "/api/models/org/none", 200, says="", times=9)]
-    with pytest.raises(ModelError, match="answer about org/none cannot be read"):
+    with pytest.raises(LocalError, match="answer about org/none cannot be read"):
         local("org/none")["classifier"]()
     assert model_commit("org/none") is None

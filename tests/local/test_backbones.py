@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from case_marks import heavy
 from late_imports import RUNNING
-from pluralbench_local import ConversationError, LocalModel, ModelError
+from pluralbench_local import LocalError, LocalModel
 from pluralbench_rewards import EarlierPair, Group, Person, ScoringConfig
 from reward_models import (
     POSITIONS,
@@ -225,7 +225,7 @@ def test_a_conversation_that_is_too_long_is_refused_dropped_or_cut(llama: "Backb
     long = "word " * POSITIONS
     groups = [Group("short", user("Tea?"), ["Oolong."]), Group("long", user(long), ["Oolong.", "Tea."])]
     name = llama.record.name
-    with pytest.raises(ConversationError, match=r"1 of 2 prompts .* \(ids long\); raise `max_length="):
+    with pytest.raises(LocalError, match=r"1 of 2 prompts .* \(ids long\); raise `max_length="):
         embedded(groups, llama)
     dropped = embedded(groups, load_backbone(name, scoring=ScoringConfig(on_overflow="drop")))
     assert list(dropped.ids) == ["short"]
@@ -251,12 +251,12 @@ def test_vectors_of_half_precision_are_float32(language_models: Folders) -> None
 
 
 def test_an_encoder_that_does_not_pool_is_refused(classifiers: Folders) -> None:
-    with pytest.raises(ModelError, match=r"is not a decoder but BertForSequenceClassification; give a causal language"):
+    with pytest.raises(LocalError, match=r"is not a decoder but BertForSequenceClassification; give a causal language"):
         load_backbone(classifiers("bert"))
 
 
 def test_a_model_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"nowhere is not a model folder"):
+    with pytest.raises(LocalError, match=r"nowhere is not a model folder"):
         load_backbone(tmp_path / "nowhere")
 
 
@@ -300,5 +300,5 @@ def test_without_the_extra_a_sentence_encoder_says_how_to_install_it(
 ) -> None:
     (tmp_path / "modules.json").write_text(json.dumps([]), encoding="utf-8")
     monkeypatch.setattr("pluralbench_local.personal.encoders.find_spec", lambda _: None)
-    with pytest.raises(ModelError, match=r"needs an extra: `uv sync .* --extra sentence-transformers`"):
+    with pytest.raises(LocalError, match=r"needs an extra: `uv sync .* --extra sentence-transformers`"):
         load_backbone(tmp_path)

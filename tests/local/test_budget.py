@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from case_marks import heavy
 from late_imports import RUNNING
-from pluralbench_local import DeviceError
+from pluralbench_local import LocalError
 from pluralbench_rewards import Group, Mode
 from reward_models import Folders, differences, load_classifier, make_groups, user, work_of
 
@@ -171,7 +171,7 @@ def test_a_conversation_that_does_not_fit_is_named(
     tokens = max(score(model, groups).tokens[1])
     network, reported = model.network, list[int]()
     memory(network.model if network.head is None else network.body, tokens - 1, FAULTS[0])
-    with pytest.raises(DeviceError) as failed:
+    with pytest.raises(LocalError) as failed:
         score(model, groups, on_scored=lambda place, _: reported.append(place))
     assert str(failed.value) == (
         f"A conversation of {tokens} tokens (id long) does not fit into memory; lower `max_length=...` and set "
@@ -195,7 +195,7 @@ def test_after_a_failure_the_next_scoring_is_right(
     groups = make_groups(0)
     model = load_classifier(classifiers())
     memory(model.network.body, 10, MemoryError())
-    with pytest.raises(DeviceError):
+    with pytest.raises(LocalError):
         score(model, groups)
     monkeypatch.undo()
     assert score(model, groups).scores == score(llama, groups).scores

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from case_marks import heavy
 from late_imports import RUNNING
-from pluralbench_local import ModelError
+from pluralbench_local import LocalError
 from reward_models import (
     Folders,
     change_config,
@@ -137,7 +137,7 @@ def pooling(saved: Callable[..., Path]) -> Callable[..., Path]:
 def test_code_of_the_models_own_is_not_run_unasked_and_the_option_that_runs_it_is_named(folder: Path) -> None:
     ran = folder / "ran"
     (folder / "tiny_reward.py").write_text(f"open({str(ran)!r}, 'w')\n{CODE}", encoding="utf-8")
-    with pytest.raises(ModelError) as failed:
+    with pytest.raises(LocalError) as failed:
         load(str(folder), device="cpu")
     assert not ran.exists()
     assert str(failed.value) == (
@@ -173,7 +173,7 @@ def test_the_appended_token_counts_and_survives_cutting(folder: Path) -> None:
 
 def test_code_that_fails_is_said_in_a_sentence(folder: Path) -> None:
     (folder / "tiny_reward.py").write_text("raise RuntimeError('no\\nluck')", encoding="utf-8")
-    with pytest.raises(ModelError, match=rf"^The \w+ of {folder} cannot be loaded: no luck\.$"):
+    with pytest.raises(LocalError, match=rf"^The \w+ of {folder} cannot be loaded: no luck\.$"):
         load(str(folder), device="cpu", trust_remote_code=True)
     assert torch.is_grad_enabled()
 
@@ -213,5 +213,5 @@ def test_logits_that_are_no_rewards_and_a_forward_pass_that_fails_are_said_in_a_
     pooling: Callable[..., Path], changed: tuple[str, str], named: str
 ) -> None:
     model = load_classifier(str(pooling(POOLING.replace(*changed))), trust_remote_code=True)
-    with pytest.raises(ModelError, match=named):
+    with pytest.raises(LocalError, match=named):
         score(model, make_groups(1))

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from killing import killed_when
 from late_imports import RUNNING
-from pluralbench_local import LocalModel, ModelError
+from pluralbench_local import LocalError, LocalModel
 from pluralbench_rewards import Group, ScoringConfig
 from reward_models import Folders, make_groups, user, work_of
 
@@ -118,7 +118,7 @@ def test_the_store_of_another_backbone_is_refused_by_both_names(
     store = EmbeddingStore(tmp_path, llama.record)
     embedded(groups, llama, store)
     for refused in (lambda: EmbeddingStore(tmp_path, other.record), lambda: embedded(groups, other, store)):
-        with pytest.raises(ModelError, match=r"has vectors of .*, not of .*; give another folder\.") as error:
+        with pytest.raises(LocalError, match=r"has vectors of .*, not of .*; give another folder\.") as error:
             refused()
         assert f"{llama.record}" in str(error.value)
         assert f"{other.record}" in str(error.value)
@@ -127,7 +127,7 @@ def test_the_store_of_another_backbone_is_refused_by_both_names(
 def test_another_precision_is_another_backbone(llama: "Backbone", tmp_path: Path) -> None:
     EmbeddingStore(tmp_path, llama.record).write([key(1)], torch.zeros(1, llama.record.width))
     half = load_backbone(LocalModel(name=llama.record.name, dtype="bfloat16"))
-    with pytest.raises(ModelError, match=r"float32.* not of .*bfloat16"):
+    with pytest.raises(LocalError, match=r"float32.* not of .*bfloat16"):
         EmbeddingStore(tmp_path, half.record)
 
 
@@ -143,7 +143,7 @@ def test_half_a_file_is_named(tmp_path: Path, kept: int) -> None:
     [path] = tmp_path.glob("*.safetensors")
     path.write_bytes(path.read_bytes()[:kept])
     with pytest.raises(
-        ModelError, match=r"\.safetensors is not a complete shard of an embedding store \(.*\); delete it"
+        LocalError, match=r"\.safetensors is not a complete shard of an embedding store \(.*\); delete it"
     ):
         EmbeddingStore(tmp_path, RECORD)
 
@@ -164,7 +164,7 @@ def test_a_file_that_is_no_shard_is_named(
     tensors = {"keys": torch.from_numpy(np.zeros(keys, kind)), "vectors": torch.zeros(1, width)}
     path = tmp_path / "model.safetensors"
     save_file(tensors, path, {"backbone": RECORD.model_dump_json()} if known else None)
-    with pytest.raises(ModelError, match=r"model\.safetensors is not a complete shard of an embedding store"):
+    with pytest.raises(LocalError, match=r"model\.safetensors is not a complete shard of an embedding store"):
         EmbeddingStore(tmp_path, RECORD)
 
 

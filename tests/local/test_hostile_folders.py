@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from late_imports import RUNNING
-from pluralbench_local import ConversationError, ModelError
+from pluralbench_local import LocalError
 from pluralbench_local.config import LocalModel
 from pluralbench_rewards import Group
 from pluralbench_runs import regular_files
@@ -37,7 +37,7 @@ def folder(good: Path, tmp_path: Path) -> Path:
 
 def test_a_special_architecture_without_its_parts_is_said_in_a_sentence(folder: Path) -> None:
     change_config(str(folder), architectures=["InternLM2ForRewardModel"])
-    with pytest.raises(ModelError, match="head is `v_head`, and loads as LlamaModel, which has none"):
+    with pytest.raises(LocalError, match="head is `v_head`, and loads as LlamaModel, which has none"):
         load(str(folder), device="cpu")
 
 
@@ -57,7 +57,7 @@ def test_a_tokenizer_without_a_vocabulary_is_said_in_a_sentence(folder: Path) ->
         "max_input_chars_per_word": 100,
     }
     path.write_text(json.dumps(tokenizer), encoding="utf-8")
-    with pytest.raises(ConversationError, match=r"tokenizer fails on a text \(.*vocabulary"):
+    with pytest.raises(LocalError, match=r"tokenizer fails on a text \(.*vocabulary"):
         score(load_classifier(str(folder)), make_groups(1)[:1])
 
 
@@ -123,16 +123,16 @@ def test_what_would_hang_grow_or_run_is_not_loaded(
 ) -> None:
     monkeypatch.setattr(regular_files, "MAX_FOLDERS", 10)
     change(folder)
-    with pytest.raises(ModelError, match=said):
+    with pytest.raises(LocalError, match=said):
         load(str(folder), device="cpu")
 
 
 def test_a_pipe_in_place_of_weights_that_are_read_alone_is_named(folder: Path) -> None:
     piped("model.safetensors")(folder)
-    with pytest.raises(ModelError, match=r"model\.safetensors is not a regular file; remove it\."):
+    with pytest.raises(LocalError, match=r"model\.safetensors is not a regular file; remove it\."):
         load_head(LocalModel(name=str(folder)), "http://127.0.0.1:9")
     backbone: Any = None  # is not reached
-    with pytest.raises(ModelError, match="it is not a regular file"):
+    with pytest.raises(LocalError, match="it is not a regular file"):
         EmbeddingStore(folder, backbone)
 
 
@@ -147,7 +147,7 @@ def test_a_limit_that_is_no_number_is_named(folder: Path) -> None:
     path = folder / "tokenizer_config.json"
     path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | {"model_max_length": "many"}), encoding="utf-8")
     with pytest.raises(
-        ConversationError, match=r"^The model's maximum length 'many' is not a number \(.*\); write a number\.$"
+        LocalError, match=r"^The model's maximum length 'many' is not a number \(.*\); write a number\.$"
     ):
         load(str(folder), device="cpu").score(make_groups(1, number=1))
 
@@ -158,13 +158,13 @@ def test_token_ids_beyond_the_embedding_are_named(folder: Path) -> None:
     tokenizer.save_pretrained(folder)
     model = load(str(folder), device="cpu")
     assert model.score(make_groups(1, number=2)).scores
-    with pytest.raises(ConversationError, match=r"^The tokenizer makes the token id (\d+), but the model has only \1 "):
+    with pytest.raises(LocalError, match=r"^The tokenizer makes the token id (\d+), but the model has only \1 "):
         model.score([Group("q", user("Say <|new|>."), ["a", "b"])])
 
 
 def test_half_a_character_is_named(folder: Path) -> None:
     model = load(str(folder), device="cpu")
-    with pytest.raises(ConversationError, match=r"contains half a character \(a lone surrogate\); fix it\.$"):
+    with pytest.raises(LocalError, match=r"contains half a character \(a lone surrogate\); fix it\.$"):
         model.score([Group("q", user("Half: \ud800"), ["a", "b"])])
 
 
@@ -177,6 +177,6 @@ def test_responses_that_render_alike_are_counted_and_refused_where_all_do(folder
     assert scored.rendered_identically == 1
     assert scored.scores[0][0] == scored.scores[0][1]
     with pytest.raises(
-        ConversationError, match=r"^The chat template makes the same tokens of .* in all 1 items; give another one as"
+        LocalError, match=r"^The chat template makes the same tokens of .* in all 1 items; give another one as"
     ):
         score(cut, groups[:1])

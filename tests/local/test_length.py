@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from late_imports import RUNNING
-from pluralbench_local import ConversationError
+from pluralbench_local import LocalError
 from pluralbench_rewards import Group, Overflow
 from pluralbench_tables.limits import TEXT_CHARACTERS
 from reward_models import (
@@ -48,7 +48,7 @@ def texts(model: "Classifier", group: Group, limit: int, overflow: Overflow) -> 
 
 def test_too_long_is_an_error_that_names_prompts_and_options(llama: "Classifier") -> None:
     groups = [SHORT, *(Group(f"q{number}", LONG.prompt, LONG.responses) for number in range(7))]
-    with pytest.raises(ConversationError) as failed:
+    with pytest.raises(LocalError) as failed:
         score(llama, groups, max_length=LIMIT)
     assert str(failed.value) == (
         f"7 of 8 prompts have conversations of more than 60 tokens, the longest {max(lengths(llama, LONG))} "
@@ -63,7 +63,7 @@ def test_as_long_as_the_limit_is_not_too_long(llama: "Classifier") -> None:
     scored = score(llama, [LONG], max_length=most)
     assert (scored.tokens_cut, scored.tokens) == ([0], [lengths(llama, LONG)])
     assert work_of(scored).max_length == most
-    with pytest.raises(ConversationError):
+    with pytest.raises(LocalError):
         score(llama, [LONG], max_length=most - 1)
 
 
@@ -187,9 +187,7 @@ def test_a_prompt_of_two_hundred_thousand_tokens_is_tokenized_a_few_times_only(
 
     monkeypatch.setattr(Template, "encode", counted)
     if overflow == "error":
-        with pytest.raises(
-            ConversationError, match=r"more than 1,024 tokens, the longest [2-9]\d\d,\d\d\d \(ids huge\)"
-        ):
+        with pytest.raises(LocalError, match=r"more than 1,024 tokens, the longest [2-9]\d\d,\d\d\d \(ids huge\)"):
             score(llama, [group, SHORT])
     else:
         scored = score(llama, [group, SHORT], on_overflow=overflow)
@@ -218,14 +216,14 @@ def test_the_limit_is_the_models_own_or_the_tokenizers_if_lower_or_the_one_asked
 
 def test_a_limit_beyond_the_models_absolute_positions_is_said_in_a_sentence(classifiers: Folders) -> None:
     model = load_classifier(classifiers("gpt2", n_positions=64))
-    with pytest.raises(ConversationError):
+    with pytest.raises(LocalError):
         score(model, [LONG], max_length=500)
 
 
 @pytest.mark.parametrize("overflow", ["error", "drop", "truncate-left", "truncate-prompt"])
 def test_no_text_without_end_is_tokenized(llama: "Classifier", overflow: Overflow) -> None:
     endless = Group("endless", user("a" * TEXT_CHARACTERS), ["origami"])
-    with pytest.raises(ConversationError) as failed:
+    with pytest.raises(LocalError) as failed:
         tokenize([SHORT, endless], llama.template, LIMIT, overflow)
     assert re.fullmatch(
         r"The prompt endless makes a conversation of 5,000,0\d\d characters, more than the maximum of 5,000,000; "

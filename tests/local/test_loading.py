@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from late_imports import RUNNING
-from pluralbench_local import DeviceError, ModelError
+from pluralbench_local import LocalError
 from reward_models import (
     Folders,
     conversation_ids,
@@ -38,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 def test_a_folder_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "config.json").touch()
-    with pytest.raises(ModelError) as failed:
+    with pytest.raises(LocalError) as failed:
         load(name)
     assert str(failed.value) == f"{name} is not a model folder; give a folder, or ORG/NAME on the Hub."
     assert failed.value.exit_status == 2
@@ -67,13 +67,13 @@ def test_a_folder_that_is_not_whole(folder: Path, name: str, content: bytes | in
             path.unlink()
         else:
             path.write_bytes(path.read_bytes()[:content] if isinstance(content, int) else content)
-    with pytest.raises(ModelError) as failed:
+    with pytest.raises(LocalError) as failed:
         load(str(folder), device="cpu")
     assert re.fullmatch(said, str(failed.value).replace(str(folder), "HERE")), str(failed.value)
 
 
 def test_a_language_model_is_no_classifier(language_models: Folders) -> None:
-    with pytest.raises(ModelError) as failed:
+    with pytest.raises(LocalError) as failed:
         load(language_models(), device="cpu")
     assert str(failed.value) == (
         f"{language_models()} has no weights for score.weight, so its scores would be random; a language model scores "
@@ -83,20 +83,20 @@ def test_a_language_model_is_no_classifier(language_models: Folders) -> None:
 
 def test_an_encoder_without_its_head_is_refused(tmp_path: Path) -> None:
     folder = save_language_model(tmp_path / "model", "bert", is_decoder=True)
-    with pytest.raises(ModelError, match=r"has no weights for .*classifier\.bias.* so its scores would be random"):
+    with pytest.raises(LocalError, match=r"has no weights for .*classifier\.bias.* so its scores would be random"):
         load(folder, device="cpu")
 
 
 @pytest.mark.parametrize("architecture", ["llama", "gemma2"])  # gemma2 ties its embeddings
 def test_a_classifier_is_no_language_model(classifiers: Folders, architecture: str) -> None:
     said = r"is not a language model: it has a reward head \(score\.weight\); score with it as a classifier\.$"
-    with pytest.raises(ModelError, match=said):
+    with pytest.raises(LocalError, match=said):
         load(classifiers(architecture), kind="implicit", device="cpu")
 
 
 def test_several_logits_want_a_rule(classifiers: Folders) -> None:
     folder = classifiers(num_labels=2)
-    with pytest.raises(ModelError) as failed:
+    with pytest.raises(LocalError) as failed:
         load(folder, device="cpu")
     assert str(failed.value) == (
         f"The head of {folder} has 2 logits; choose the reward with `label=...`: logit:K, or softmax:K for its "
@@ -125,7 +125,7 @@ def test_a_rule_says_which_logit_is_the_reward(classifiers: Folders, architectur
 @pytest.mark.parametrize("label", ["logit", "logit:2", "logit:-3", "softmax:1.0", "sigmoid:0", "", "logit:1 ", "1"])
 def test_a_rule_that_does_not_fit(classifiers: Folders, label: str) -> None:
     folder = classifiers(num_labels=2)
-    with pytest.raises(ModelError) as failed:
+    with pytest.raises(LocalError) as failed:
         load(folder, label=label, device="cpu")
     assert str(failed.value) == (
         f"The label {label!r} does not fit the head of {folder}, which has 2 logits; give logit:K or softmax:K as "
@@ -134,17 +134,17 @@ def test_a_rule_that_does_not_fit(classifiers: Folders, label: str) -> None:
 
 
 def test_options_of_another_kind_are_refused(classifiers: Folders, language_models: Folders) -> None:
-    with pytest.raises(ModelError, match=r"^An implicit reward has no label; leave out `label=\.\.\.`, or set `kind"):
+    with pytest.raises(LocalError, match=r"^An implicit reward has no label; leave out `label=\.\.\.`, or set `kind"):
         load(language_models(), kind="implicit", label="logit:0", device="cpu")
     with pytest.raises(
-        ModelError, match=r"^A classifier has no reference model; leave out `reference=\.\.\.`, or set `kind"
+        LocalError, match=r"^A classifier has no reference model; leave out `reference=\.\.\.`, or set `kind"
     ):
         load(classifiers(), reference=language_models(), device="cpu")
 
 
 def test_a_reference_with_another_vocabulary(language_models: Folders) -> None:
     reference = language_models(vocab_size=512)
-    with pytest.raises(ModelError) as failed:
+    with pytest.raises(LocalError) as failed:
         load(language_models(), kind="implicit", reference=reference, device="cpu")
     assert str(failed.value) == (
         f"{reference} has another vocabulary than {language_models()}, so it cannot be its reference."
@@ -154,13 +154,13 @@ def test_a_reference_with_another_vocabulary(language_models: Folders) -> None:
 @pytest.mark.usefixtures("no_gpu")
 @pytest.mark.parametrize("device", ["cuda", "cuda:1", "spread"])
 def test_a_gpu_that_is_not_there(classifiers: Folders, device: str) -> None:
-    with pytest.raises(DeviceError) as failed:
+    with pytest.raises(LocalError) as failed:
         load(classifiers(), device=device)
     assert str(failed.value) == (f'The device {device} needs a GPU, and this machine has none; set `device="cpu"`.')
 
 
 def test_a_device_that_nobody_knows(classifiers: Folders) -> None:
-    with pytest.raises(DeviceError, match=r"^There is no device 'banana'; give "):
+    with pytest.raises(LocalError, match=r"^There is no device 'banana'; give "):
         load(classifiers(), device="banana")
 
 

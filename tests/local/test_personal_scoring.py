@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from late_imports import RUNNING
-from pluralbench_local import ConversationError, LocalModel, ModelError
+from pluralbench_local import LocalError, LocalModel
 from pluralbench_local.personal.options import PersonalConfig
 from pluralbench_rewards import EarlierPair, Group, Person, RewardModel, ScoringConfig, model_digest
 from reward_models import POSITIONS, Folders, save_language_model, user, work_of
@@ -124,13 +124,13 @@ def test_an_item_without_a_profile_is_named(train: Train) -> None:
     asked = groups(2)
     asked[3] = replace(asked[3], context=["", " "])
     with pytest.raises(
-        ConversationError,
+        LocalError,
         match=r"model was trained with a profile, and the prompt q3 has none; set `profile=\"raw\"`, or",
     ):
         load(train()).score(asked)
     asked = groups(2)
     asked[4] = replace(asked[4], person=Person("p"))
-    with pytest.raises(ConversationError, match=r"was trained with personas, and the prompt q4 has none"):
+    with pytest.raises(LocalError, match=r"was trained with personas, and the prompt q4 has none"):
         load(train(persona=True)).score(asked)
 
 
@@ -143,7 +143,7 @@ def test_what_a_profile_lost_is_counted(train: Train) -> None:
 def test_a_prompt_that_is_too_long_is_refused_or_dropped(train: Train) -> None:
     asked = groups(2, number=2)
     asked[0] = replace(asked[0], prompt=user("word " * POSITIONS))
-    with pytest.raises(ConversationError, match=r"1 of 2 prompts .* \(ids q0\)"):
+    with pytest.raises(LocalError, match=r"1 of 2 prompts .* \(ids q0\)"):
         load(train()).score(asked)
     reported: list[int] = []
     scored = load(train(), scoring=ScoringConfig(on_overflow="drop")).score(
@@ -183,7 +183,7 @@ def test_a_backbone_is_found_where_the_record_says(
     moved: Callable[[object], Path], language_models: Folders, train: Train
 ) -> None:
     folder = moved("backbone")
-    with pytest.raises(ModelError, match=r"The backbone of .*copy is not in backbone; put it there, or set `backbone"):
+    with pytest.raises(LocalError, match=r"The backbone of .*copy is not in backbone; put it there, or set `backbone"):
         load(folder)
     shutil.copytree(language_models(), folder / "backbone")
     assert load(folder).score(groups(2)).scores == load(train()).score(groups(2)).scores
@@ -195,7 +195,7 @@ def test_another_backbone_is_refused_by_both_names(
     other = save_language_model(tmp_path / "other", seed=5)
     folder = moved(other)
     with pytest.raises(
-        ModelError, match=r"copy was trained on the vectors of .*, and cannot read those of .*"
+        LocalError, match=r"copy was trained on the vectors of .*, and cannot read those of .*"
     ) as error:
         load(folder)
     own = json.loads((train() / "personal.json").read_text(encoding="utf-8"))["backbone"]["digest"]
@@ -205,7 +205,7 @@ def test_another_backbone_is_refused_by_both_names(
 
 
 def test_another_precision_is_refused(train: Train) -> None:
-    with pytest.raises(ModelError, match=r"float32.* cannot read those of .*bfloat16"):
+    with pytest.raises(LocalError, match=r"float32.* cannot read those of .*bfloat16"):
         load(train(), dtype="bfloat16")
 
 
@@ -214,12 +214,12 @@ def test_another_precision_is_refused(train: Train) -> None:
     [({"kind": "implicit"}, "kind"), ({"label": "logit:0"}, "label"), ({"reference": "x/y"}, "reference")],
 )
 def test_options_of_other_models_are_refused(train: Train, fields: dict[str, Any], option: str) -> None:
-    with pytest.raises(ModelError, match=f"is a personalized reward model, which has no {option}; leave out"):
+    with pytest.raises(LocalError, match=f"is a personalized reward model, which has no {option}; leave out"):
         load(train(), **fields)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"options": 1, "backbone": {"name": "x"}}'])
 def test_a_record_that_cannot_be_read_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "personal.json").write_text(text, encoding="utf-8")
-    with pytest.raises(ModelError, match=r"personal\.json cannot be read \(.*\); train the model again\."):
+    with pytest.raises(LocalError, match=r"personal\.json cannot be read \(.*\); train the model again\."):
         load(tmp_path)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from late_imports import RUNNING
-from pluralbench_local import ModelError
+from pluralbench_local import LocalError
 from reward_models import Folders
 
 if RUNNING:
@@ -38,7 +38,7 @@ def test_weights_in_a_pickle_are_read_and_code_in_it_is_not_run(classifiers: Fol
     torch.save(weights, folder / "pytorch_model.bin")
     load(str(folder), device="cpu")
     torch.save(weights | {"more": Evil(trace)}, folder / "pytorch_model.bin")
-    with pytest.raises(ModelError, match=r"^The model of .* cannot be loaded: "):
+    with pytest.raises(LocalError, match=r"^The model of .* cannot be loaded: "):
         load(str(folder), device="cpu")
     assert not trace.exists()
 

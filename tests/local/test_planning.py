@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from late_imports import RUNNING
-from pluralbench_local import DeviceError
+from pluralbench_local import LocalError
 from reward_models import Folders
 
 if RUNNING:
@@ -81,7 +81,7 @@ def test_what_each_model_needs_on_each_card(name: str, weights: float, batch: fl
             assert planned.token_budget == budget
             assert planned.total <= card * GB < max(needs(2 * budget).total, (budget == 32768) * 200 * GB)
             continue
-        with pytest.raises(DeviceError, match=rf"^{name} needs about [\d.]+ GB .* and cuda:0 has {card}\.0 GB free; "):
+        with pytest.raises(LocalError, match=rf"^{name} needs about [\d.]+ GB .* and cuda:0 has {card}\.0 GB free; "):
             check_memory(name, planned, card * GB, "cuda:0")
 
 
@@ -151,7 +151,7 @@ def test_a_model_without_room_is_refused_before_its_weights_are_loaded(
     monkeypatch.setattr(planning, "free_memory", lambda _: 0.4e9)
     monkeypatch.setattr(planning, "GB", 1)  # in bytes
     monkeypatch.setattr(models, "load_weights", lambda *_, **__: pytest.fail("the weights were loaded"))
-    with pytest.raises(DeviceError) as failed:
+    with pytest.raises(LocalError) as failed:
         load(folder, device="cpu", dtype=dtype)
     found = re.fullmatch(
         rf"{folder} needs about (\d+)\.\d GB \((\d+)\.0 GB of weights, the rest for batches of 512 tokens\), and cpu "

@@ -10,7 +10,7 @@ import pytest
 import served_contract
 from engine_server import Imitation, imitate
 from late_imports import RUNNING
-from pluralbench_local import ConversationError, LocalModel, ServedModel
+from pluralbench_local import LocalError, LocalModel, ServedModel
 from pluralbench_local.served.config import described
 from pluralbench_rewards import ScoringConfig
 from pluralbench_rewards.served.engine import ServerError
@@ -83,7 +83,7 @@ def test_implicit_rewards_are_those_of_the_model_here(language_models: Folders, 
     # A token has to be generated, so the longest conversation is one shorter than the server's inputs.
     longest = max(len(ids) for path, body in first.posts if path == "/v1/completions" for ids in body["prompt"])
     first.max_length = longest
-    with pytest.raises(ConversationError, match=rf"more than {longest - 1:,} tokens"):
+    with pytest.raises(LocalError, match=rf"more than {longest - 1:,} tokens"):
         scored(pair)
 
 
@@ -269,7 +269,7 @@ def test_a_text_that_makes_other_tokens_is_not_sent(serve: Serve, written: Calla
         name=server.folder, device="cpu", chat_template=written("{% for m in messages %}{{ m.content }}{% endfor %}")
     )
     asked = load(ServedModel(model=model, serving=ServingConfig(server=(server.url,))), ScoringConfig())
-    with pytest.raises(ConversationError, match=r"cannot be sent as text: the engine adds special tokens \(<s>\)"):
+    with pytest.raises(LocalError, match=r"cannot be sent as text: the engine adds special tokens \(<s>\)"):
         asked.score(GROUPS)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from case_marks import heavy
 from late_imports import RUNNING
-from pluralbench_local import ConversationError
+from pluralbench_local import LocalError
 from pluralbench_rewards import Group
 from reward_models import (
     EOS,
@@ -75,7 +75,7 @@ def test_a_tokenizer_without_a_template_is_said(
     tmp_path_factory: pytest.TempPathFactory, written: Callable[[str], Path]
 ) -> None:
     folder = save_classifier(tmp_path_factory.mktemp("bare"), tokenizer=make_tokenizer(template=None))
-    with pytest.raises(ConversationError) as failed:
+    with pytest.raises(LocalError) as failed:
         score(load_classifier(folder), make_groups(0))
     assert str(failed.value) == "The tokenizer has no chat template; give one as `chat_template=...`."
     assert (
@@ -91,7 +91,7 @@ def test_a_tokenizer_without_a_template_is_said(
 def test_a_template_that_refuses_a_role_is_quoted(classifiers: Folders, written: Callable[[str], Path]) -> None:
     model = load_classifier(classifiers(), chat_template=written(STRICT))
     turns = [{"role": "system", "content": "Be brief."}, *user("hi")]
-    with pytest.raises(ConversationError) as failed:
+    with pytest.raises(LocalError) as failed:
         score(model, [Group("q", turns, ["a"])])
     assert str(failed.value) == (
         "The chat template fails on a conversation with the roles system, user, assistant (System role not supported); "
@@ -106,7 +106,7 @@ def test_a_template_that_is_broken_or_says_nothing_is_refused(
     classifiers: Folders, written: Callable[[str], Path], template: str
 ) -> None:
     model = load_classifier(classifiers(), chat_template=written(template))
-    with pytest.raises(ConversationError, match=r"give (one|another one) as `chat_template=\.\.\.`\.$"):
+    with pytest.raises(LocalError, match=r"give (one|another one) as `chat_template=\.\.\.`\.$"):
         score(model, [Group("q", user("hi"), ["a"])])
 
 

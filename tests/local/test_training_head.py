@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from killing import stopped_at
 from late_imports import RUNNING
-from pluralbench_local import LoraOptions, ModelError, TrainingConfig
+from pluralbench_local import LocalError, LoraOptions, TrainingConfig
 from pluralbench_rewards import Group
 from pluralbench_runs import RecipeError, check_recipe
 from reward_models import Folders, save_classifier
@@ -117,7 +117,7 @@ def test_a_classifiers_own_head_goes_on(classifiers: Folders, tmp_path: Path) ->
 def test_an_encoder_that_pools_by_itself_has_no_head_to_train_alone(tmp_path: Path) -> None:
     base = save_classifier(tmp_path / "bert", "bert")
     with pytest.raises(
-        ModelError, match=r"The head of .*bert cannot be trained alone, since the model pools by itself"
+        LocalError, match=r"The head of .*bert cannot be trained alone, since the model pools by itself"
     ):
         run(base, tmp_path / "out")
 

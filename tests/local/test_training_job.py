@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from killing import Stop, killed_when
 from late_imports import RUNNING
-from pluralbench_local import DeviceError, TrainingError
+from pluralbench_local import LocalError, TrainingError
 from pluralbench_runs import OutputError, Recipe, recipe_values
 from pluralbench_runs.interruption import interruption
 
@@ -211,7 +211,7 @@ def test_too_little_memory_is_said_in_a_sentence_and_binds_no_next_run(out: Path
     def full(_: int) -> dict[str, float]:
         raise error
 
-    with pytest.raises(DeviceError, match=r"^Give it less\.$"):
+    with pytest.raises(LocalError, match=r"^Give it less\.$"):
         made(out, line=full)
     assert list(out.parent.iterdir()) == []
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from late_imports import RUNNING
-from pluralbench_local import LoraOptions, ModelError
+from pluralbench_local import LocalError, LoraOptions
 from pluralbench_measures.rankings import pairs_of
 from pluralbench_rewards import Group
 from reward_models import (
@@ -216,14 +216,14 @@ def test_adapters_leave_a_half_precision_base_as_it_is(tmp_path: Path) -> None:
 @PEFT
 def test_targets_that_are_not_there_are_said_in_a_sentence(small: str, tmp_path: Path) -> None:
     chosen = options(lora=LoraOptions(target_modules=("nowhere",)))
-    with pytest.raises(ModelError, match=r"^LoRA cannot be applied to this model: No modules were targeted"):
+    with pytest.raises(LocalError, match=r"^LoRA cannot be applied to this model: No modules were targeted"):
         train(small, RANKINGS, tmp_path / "out", options=chosen, device="cpu")
 
 
 def test_without_peft_the_error_names_the_extra(small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "peft", None)
     chosen = options(lora=LoraOptions())
-    with pytest.raises(ModelError) as failed:
+    with pytest.raises(LocalError) as failed:
         train(small, RANKINGS, tmp_path / "out", options=chosen, device="cpu")
     assert str(failed.value) == ("LoRA needs an extra: `uv sync --inexact --package pluralbench-local --extra lora`.")
     assert list(tmp_path.iterdir()) == []

@@ -8,7 +8,7 @@ import pluralbench
 import pytest
 from pluralbench import LocalModel
 from pluralbench.config import ScoringConfig
-from pluralbench_local import DeviceError
+from pluralbench_local import LocalError
 from written_tables import write
 
 Rows = list[dict[str, Any]]
@@ -33,12 +33,12 @@ def test_without_a_gpu_it_is_refused(
 
     monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
     data = write(tmp_path / "pairs.jsonl", pairs(4))
-    with pytest.raises(DeviceError) as failed:
+    with pytest.raises(LocalError) as failed:
         pluralbench.score(
             LocalModel(name=classifiers(), device="all"), benchmark="pairs", data=data, out=tmp_path / "r"
         )
     assert str(failed.value) == 'The device all needs a GPU, and this machine has none; set `device="cpu"`.'
-    with pytest.raises(DeviceError, match=r"^The device all is for runs that score items; choose one device"):
+    with pytest.raises(LocalError, match=r"^The device all is for runs that score items; choose one device"):
         load(classifiers(), device="all")
 
 

@@ -11,7 +11,7 @@ from pluralbench.contract import Group
 from pluralbench.errors import DataError
 from pluralbench.reports.detail import details
 from pluralbench.results import Run
-from pluralbench_local import ConversationError
+from pluralbench_local import LocalError
 from reward_models import conversation_ids, make_tokenizer, user
 from written_tables import write
 
@@ -57,7 +57,7 @@ def test_a_ranking_without_numbers_is_invalid_response_by_response(score: Callab
 def test_what_is_too_long_is_refused_with_the_ids_and_the_options(
     score: Callable[..., Run], model: str, data: Path
 ) -> None:
-    with pytest.raises(ConversationError) as caught:
+    with pytest.raises(LocalError) as caught:
         score("pairs", data, by=model, max_length=120)
     message = str(caught.value)
     for part in (
@@ -143,7 +143,7 @@ def test_a_prompt_of_200_000_tokens_is_refused_or_cut(
     rows = pairs(3)
     rows[1]["prompt"] = "🎈 origami, " * 50_000
     data = write(tmp_path / "p.jsonl", rows)
-    with pytest.raises(ConversationError, match=r"1 of 3 prompts .* more than 1,024 tokens, the longest \d{3},\d{3} "):
+    with pytest.raises(LocalError, match=r"1 of 3 prompts .* more than 1,024 tokens, the longest \d{3},\d{3} "):
         score("pairs", data, by=model)
     run = score("pairs", data, by=model, on_overflow="truncate-left")
     assert (run.headline.n, run.count("truncated")) == (3, 1)

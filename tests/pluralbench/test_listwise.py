@@ -20,7 +20,7 @@ from pluralbench.errors import EvaluationError
 from pluralbench.leaderboard.checks import check_submission
 from pluralbench.reports.report import render
 from pluralbench.results import Run
-from pluralbench_calls import ConnectionFailed
+from pluralbench_calls import CallsError
 from verbs import judging, value
 from written_tables import write
 
@@ -215,7 +215,7 @@ def test_a_run_that_was_cut_off_asks_only_what_is_missing(data: Path, tmp_path: 
         return Reply(picks("right")(body, number).text, hang_up=number >= 5)
 
     options = {"concurrency": 1, "max_retries": 0}
-    with pytest.raises(ConnectionFailed, match="5 of 12 picks are recorded; rerun the same command to resume"):
+    with pytest.raises(CallsError, match="5 of 12 picks are recorded; rerun the same command to resume"):
         judged(dying, data, tmp_path / "run", **options)
     run, requests = judged(picks("right"), data, tmp_path / "run", **options)
     whole, _ = judged(picks("right"), data, tmp_path / "whole", **options)

@@ -21,7 +21,7 @@ from pluralbench.contract import Group
 from pluralbench.errors import EvaluationError
 from pluralbench.results import Run
 from pluralbench.results.record import ScoringRecord
-from pluralbench_rewards import FunctionError, FunctionModel, RewardsError
+from pluralbench_rewards import FunctionModel, RewardsError
 from pluralbench_rewards.cluster import on_cluster
 from pluralbench_runs import ClusterConfig, ClusterError
 from pluralbench_runs.workers import cluster_workers
@@ -166,7 +166,7 @@ def test_what_a_model_or_a_function_refuses_is_said_as_in_one_process(two: Clust
         "A worker of the cluster has another model at ./model than this process (digest); put the same files "
         "on every node."
     )
-    with pytest.raises(FunctionError, match="returned scores of 0 groups for"):
+    with pytest.raises(RewardsError, match="returned scores of 0 groups for"):
         scored_there(two, groups, lambda groups: [])
 
 

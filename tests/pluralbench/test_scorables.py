@@ -15,7 +15,7 @@ from pluralbench.config import ScoringConfig
 from pluralbench.contract import Group, ModelRecord, Scored
 from pluralbench.errors import EvaluationError
 from pluralbench.results import Run
-from pluralbench_rewards import FunctionError, OnScored
+from pluralbench_rewards import OnScored, RewardsError
 from pluralbench_runs import OutputError
 from session_folder import CACHE, session_folder
 from verbs import by_text, judge, scoring, value
@@ -78,7 +78,7 @@ def test_a_function_of_another_shape_is_one_sentence_and_leaves_nothing(
     def single(groups: Sequence[Group]) -> list[list[float]]:
         return [[1.0] for _ in groups]
 
-    with pytest.raises(FunctionError) as caught:
+    with pytest.raises(RewardsError) as caught:
         score("personalized", data, by=single, out=tmp_path / "run")
     name = "test_a_function_of_another_shape_is_one_sentence_and_leaves_nothing.<locals>.single"
     assert str(caught.value) == f"The function {name} returned 1 scores for the 2 responses of Art/p0-0."

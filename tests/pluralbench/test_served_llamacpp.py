@@ -123,7 +123,7 @@ def test_a_head_of_several_layers_is_not_applied(classifiers: Callable[..., str]
     import shutil
 
     from pluralbench_local import LocalModel
-    from pluralbench_local.errors import ModelError
+    from pluralbench_local.errors import LocalError
     from pluralbench_local.served.weights import load_head
     from safetensors.numpy import load_file, save_file
 
@@ -131,5 +131,5 @@ def test_a_head_of_several_layers_is_not_applied(classifiers: Callable[..., str]
     weights = load_file(folder / "model.safetensors")
     head = weights.pop("score.weight")
     save_file(weights | {"score.0.weight": head, "score.2.weight": head}, folder / "model.safetensors")
-    with pytest.raises(ModelError, match=r"has no head of one linear layer \(score\.weight in \*\.safetensors\)"):
+    with pytest.raises(LocalError, match=r"has no head of one linear layer \(score\.weight in \*\.safetensors\)"):
         load_head(LocalModel(name=str(folder)), "http://127.0.0.1:1")

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from case_marks import heavy
 from late_imports import RUNNING
-from pluralbench_calls import Answer, ChatModel, ModelNotServed, Request, ask, chat_request, working_ledger
-from pluralbench_local import LocalModel, ModelError
+from pluralbench_calls import Answer, CallsError, ChatModel, Request, ask, chat_request, working_ledger
+from pluralbench_local import LocalError, LocalModel
 from pluralbench_policies import PolicyError
 from pluralbench_rewards import model_digest
 from reward_models import POSITIONS, save_classifier, save_language_model, user, words
@@ -206,7 +206,7 @@ def test_another_checkpoint_has_other_requests(tmp_path: Path, policy: str) -> N
     keys = {requests_for(chat_model_of(one), prompts(1), 1)[0].key for one in described}
     assert len(keys) == 3
     with pytest.raises(
-        ModelNotServed, match=r"A request is for policy@.* of transformers, but the loaded model is policy@"
+        CallsError, match=r"A request is for policy@.* of transformers, but the loaded model is policy@"
     ):
         answered(tmp_path, requests_for(chat_model_of(policy), prompts(1)), Generation(other))
 
@@ -215,7 +215,7 @@ def test_what_a_model_in_this_process_cannot_do_is_said(tmp_path: Path, policy: 
     model = chat_model_of(policy, max_tokens=MOST)
 
     def said(changed: dict[str, Any]) -> str:
-        with pytest.raises(ModelNotServed) as caught:
+        with pytest.raises(CallsError) as caught:
             answered(tmp_path, requests_for(model.model_copy(update=changed), prompts(1)), Generation(policy))
         return str(caught.value)
 
@@ -238,7 +238,7 @@ def test_a_policy_that_is_none_is_refused(policy: str, changed: dict[str, str], 
 
 def test_a_classifier_cannot_be_sampled_from(tmp_path: Path) -> None:
     folder = save_classifier(tmp_path / "reward")
-    with pytest.raises(ModelError, match=r"reward is not a language model: it has a reward head \(score.weight\)"):
+    with pytest.raises(LocalError, match=r"reward is not a language model: it has a reward head \(score.weight\)"):
         answered(tmp_path, requests_for(chat_model_of(folder), prompts(1)), Generation(folder))
 
 
@@ -262,7 +262,7 @@ def test_where_memory_runs_out_half_a_batch_is_drawn_at_a_time(
     monkeypatch.setattr(Decoder, "samples", lambda *_: (_ for _ in ()).throw(MemoryError()))
     (tmp_path / "none").mkdir()
     with pytest.raises(
-        ModelNotServed, match=r"One sample for a prompt of \d+ tokens does not fit into memory; lower `max_"
+        CallsError, match=r"One sample for a prompt of \d+ tokens does not fit into memory; lower `max_"
     ):
         answered(tmp_path / "none", requests[:1], Generation(policy))
 

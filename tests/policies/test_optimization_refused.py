@@ -12,7 +12,7 @@ import pytest
 from commands import environment
 from late_imports import RUNNING
 from optimized_runs import LETTERS, TASKS, quick
-from pluralbench_local import DeviceError, LocalModel
+from pluralbench_local import LocalError, LocalModel
 from pluralbench_policies import OptimizeConfig, Task
 from pluralbench_rewards import FunctionModel, Group
 from pluralbench_runs import UserError
@@ -72,7 +72,7 @@ def test_a_policy_that_is_none(base: str, tmp_path: Path) -> None:
 
 def test_another_gpu_than_the_first(base: str, tmp_path: Path) -> None:
     with pytest.raises(
-        DeviceError, match="not on cuda:1; select another GPU with the environment variable CUDA_VISIBLE"
+        LocalError, match="not on cuda:1; select another GPU with the environment variable CUDA_VISIBLE"
     ):
         optimize(base, LETTERS, TASKS, tmp_path / "out", device="cuda:1")
 

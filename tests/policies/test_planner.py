@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from killing import stopped_at
 from late_imports import RUNNING
-from pluralbench_local import ModelError, TrainingError
+from pluralbench_local import LocalError, TrainingError
 from pluralbench_policies import PlanExample, PlannerConfig, PolicyError, plan_text, planner_messages, read_plan
 from pluralbench_policies.planner_prompts import INTRODUCTION
 from pluralbench_runs import OutputError, RecipeError, check_recipe
@@ -177,15 +177,15 @@ def test_what_cannot_be_trained_is_told(base: str, tmp_path: Path) -> None:
     one = r"The example e\d+ has \d+ tokens, more than 20; raise `max_length=...`, show fewer posts, or set `on_overfl"
     refused(PolicyError, one, options=changed(max_length=20, on_overflow="error"))
     many = r"`max_length=6000` is more than the 1,024 positions of .*; lower it\."
-    refused(ModelError, many, options=changed(max_length=6000, on_overflow="error"))
+    refused(LocalError, many, options=changed(max_length=6000, on_overflow="error"))
     where = r"Adapters cannot be added to this model \(.*nowhere.*\); set `lora_target_modules=...`\."
-    refused(ModelError, where, options=changed(lora_target_modules=("nowhere",)))
+    refused(LocalError, where, options=changed(lora_target_modules=("nowhere",)))
     refused(TrainingError, r"Training a planner takes no `kind=...`; remove it\.", kind="implicit")
     template = tmp_path / "odd.jinja"
     template.write_text("{{ messages | length }}{% if add_generation_prompt %}?{% endif %}", encoding="utf-8")
     refused(PolicyError, r"changes the prompt of the example e0 when the answer is added", chat_template=template)
     head = save_classifier(tmp_path / "classifier")
-    refused(ModelError, r"is not a language model: it has a reward head", model=head)
+    refused(LocalError, r"is not a language model: it has a reward head", model=head)
 
 
 def test_options_that_cannot_be_are_told() -> None:

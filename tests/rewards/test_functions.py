@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_rewards import FunctionError, FunctionModel, Group, Person, RewardModel
+from pluralbench_rewards import FunctionModel, Group, Person, RewardModel, RewardsError
 
 SCORES = st.lists(st.lists(st.floats(allow_nan=False), min_size=1, max_size=3), max_size=150)
 
@@ -50,7 +50,7 @@ def test_every_group_gets_its_own_scores_whatever_is_known_already(
     ],
 )
 def test_what_is_no_number_for_each_response_is_said(function: Callable[..., Any], sentence: str) -> None:
-    with pytest.raises(FunctionError) as raised:
+    with pytest.raises(RewardsError) as raised:
         FunctionModel(function).score([group("first"), group("second")])
     assert str(raised.value).startswith(sentence)
 

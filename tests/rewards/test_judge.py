@@ -9,15 +9,7 @@ from typing import Any
 import pytest
 from asked_judges import ONE_BY_ONE, always, judge, shared_beginning
 from chat_server import Reply, refused_by_reasoning, serve
-from pluralbench_calls import (
-    LOCAL_MODEL,
-    CallsError,
-    ChatModel,
-    ConnectionConfig,
-    ConnectionFailed,
-    Ledger,
-    Rule,
-)
+from pluralbench_calls import LOCAL_MODEL, CallsError, ChatModel, ConnectionConfig, Ledger, Rule
 from pluralbench_rewards import Comparison, Group, RubricCase, score_aspects
 from pluralbench_rewards.judge import Judge
 from pluralbench_rewards.judge_prompts import Criterion, prompts_digest
@@ -150,7 +142,7 @@ def test_a_server_that_dies_halfway_says_what_is_recorded_and_the_rest_is_asked_
     pairs = [Comparison(f"q{n}", user(f"Question {n}"), "a", "b") for n in range(5)]
     with serve(lambda _, number: Reply("[[A]]", hang_up=number >= 3)) as server:
         dying = judge(server, tmp_path, connection={**ONE_BY_ONE, "max_retries": 0})
-        with pytest.raises(ConnectionFailed, match="3 of 5 verdicts are recorded; rerun the same command to resume"):
+        with pytest.raises(CallsError, match="3 of 5 verdicts are recorded; rerun the same command to resume"):
             dying.compare(pairs)
     with serve(always("[[B]]")) as mended:
         settled = judge(mended, tmp_path, connection=ONE_BY_ONE).compare(pairs)

@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pluralbench_local import ConversationError, LocalModel, ServedModel
+from pluralbench_local import LocalError, LocalModel, ServedModel
 from pluralbench_rewards import Group, Scored, ScoringConfig
 from pluralbench_rewards.served.engine import ServerError
 from pluralbench_rewards.served.serving import ServingConfig
@@ -91,7 +91,7 @@ def tokens_are_counted_as_in_process(running: Running) -> None:
 def what_is_too_long_is_never_sent(running: Running) -> None:
     """The limit of the server holds where it is less than the model's."""
     long = Group("long", [{"role": "user", "content": "drumming " * 2 * running.longest}], ["origami", "x"])
-    with pytest.raises(ConversationError, match=r"1 of 2 prompts have conversations of more than .* \(ids long\)"):
+    with pytest.raises(LocalError, match=r"1 of 2 prompts have conversations of more than .* \(ids long\)"):
         scored(running, [GROUPS[1], long])
 
 

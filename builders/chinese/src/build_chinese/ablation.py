@@ -12,7 +12,7 @@ import polars as pl
 from pluralbench_calls import Ledger, Replay, working_ledger
 from pluralbench_measures.rankings import ranking_metrics
 from pluralbench_release import LEDGER, RECIPE
-from pluralbench_release.errors import NothingLeft, SourceError
+from pluralbench_release.errors import BuildError, SourceError
 from pluralbench_rewards import Group
 from pluralbench_runs import output_directory, progress, rng_for, write_recipe, write_text
 from pluralbench_tables import csv_text, read_jsonl, unescape_formulas, write_jsonl
@@ -63,12 +63,12 @@ def ablate(
         Path of the table.
 
     Raises:
-        NothingLeft: The release has no benchmark or no votes.
+        BuildError: The release has no benchmark or no votes.
         UserError: An error of `reward_model`, such as a missing extra or a wrong training option.
     """
     benchmarks = {name: rows for name, rows in people.items() if rows}
     if not benchmarks or recipe.reward is None or recipe.unlabeled is None or recipe.judge is None:
-        raise NothingLeft(
+        raise BuildError(
             f"{release} has no {'votes to train on' if benchmarks else 'benchmark to evaluate on'}; `ablate=True` "
             "needs an annotated benchmark, prompts to vote on, a judge and a base model for the reward model."
         )

@@ -12,7 +12,7 @@ from typing import Any
 import polars as pl
 from pluralbench_calls import Backend, CannedBackend, Ledger, Replay, chat_backend, recording
 from pluralbench_release import LEDGER, Builder, Built, Contents, ReleaseTable, building, read_release_recipe
-from pluralbench_release.errors import NothingLeft
+from pluralbench_release.errors import BuildError
 from pluralbench_runs import ClusterConfig
 from pluralbench_schemas import RANKED_RESPONSES
 from pluralbench_tables import write_jsonl
@@ -163,7 +163,7 @@ def _judge_part(
     limits = recipe.connection.limits()
     cast = votes(loaded.rows, taxonomy, recipe.judge, backend, ledger, limits=limits, seed=recipe.seed)
     if cast.height and cast["mark"].null_count() == cast.height:
-        raise NothingLeft(
+        raise BuildError(
             f"None of the {cast.height:,} votes of {recipe.judge.model} can be read, such as the one on "
             f"{cast['prompt'][0]} ({cast['reason'][0]}); choose another judge or form of its reply (`judge.reply=...`)."
         )
@@ -201,7 +201,7 @@ def _tables(
     if preference.height:
         tables.append(ReleaseTable(PREFERENCE, "train", preference, "RankedResponses"))
     if not tables:
-        raise NothingLeft("No prompt is left: every prompt was dropped, or there were none.")
+        raise BuildError("No prompt is left: every prompt was dropped, or there were none.")
     return tables
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 from pluralbench_calls import recording
 from pluralbench_release import LEDGER, RECIPE, reusable_ledgers
-from pluralbench_release.errors import NothingLeft, SourceError
+from pluralbench_release.errors import BuildError, SourceError
 from pluralbench_release.manifest import STATISTICS
 from pluralbench_runs import (
     OutputError,
@@ -125,7 +125,7 @@ def make_tasks(
     Raises:
         SourceError: A file of the recipe is missing or malformed.
         StudyError: The tasks cannot be made.
-        NothingLeft: No prompt passed the screening.
+        BuildError: No prompt passed the screening.
         OutputError: `out` cannot be written.
         UserError: An error of `pluralbench_calls`.
     """
@@ -164,14 +164,14 @@ def prepare_tasks(recipe: ChineseRecipe, rows: Sequence[Row], unwritten: pl.Data
         unwritten: Responses that were dropped before, columns of `screening.DROPS`.
 
     Raises:
-        NothingLeft: No prompt passed the screening.
+        BuildError: No prompt passed the screening.
         StudyError: The tasks cannot be made.
     """
     frame = pl.DataFrame([{name: row[name] for name in PROMPTS.names()} for row in rows], schema=PROMPTS)
     passed, dropped = screen(frame, recipe.screening)
     if passed.is_empty():
         first = dropped["rule"][0] if dropped.height else "there were no responses"
-        raise NothingLeft(f"No prompt is left to annotate: all {frame.height:,} were dropped ({first}).")
+        raise BuildError(f"No prompt is left to annotate: all {frame.height:,} were dropped ({first}).")
     table = recipe.prompts
     if table is not None and table.assigned is not None and not recipe.annotators:
         tasks = read_tasks(source.sample_or_path(table.assigned, "annotations.jsonl"), passed)
@@ -368,7 +368,7 @@ class RankedPrompts:
 def resolve_file(path: Path, out: Path) -> RankedPrompts:
     """Resolve the annotated prompts of `path` into ranks, and write them to `out`.
 
-    Dropped prompts go to OUT.dropped.jsonl. Raises `SourceError`, `NothingLeft` and `OutputError`.
+    Dropped prompts go to OUT.dropped.jsonl. Raises `SourceError`, `BuildError` and `OutputError`.
     """
     annotated = read_rankings(path)
     check_writable([out])
@@ -376,7 +376,7 @@ def resolve_file(path: Path, out: Path) -> RankedPrompts:
     check_writable([dropped_file])
     rows, dropped = resolve_rows(annotated)
     if not rows:
-        raise NothingLeft(f"No prompt of {path} is left: {_format_reasons(dropped)}.")
+        raise BuildError(f"No prompt of {path} is left: {_format_reasons(dropped)}.")
     write_jsonl(rows, out)
     if dropped.height:
         write_jsonl(dropped.iter_rows(named=True), dropped_file)

@@ -20,7 +20,7 @@ from pluralbench_release import (
     building,
     read_release_recipe,
 )
-from pluralbench_release.errors import NothingLeft, SourceError
+from pluralbench_release.errors import BuildError, SourceError
 from pluralbench_runs import ClusterConfig
 from pluralbench_runs.workers import ParallelMap, cluster_workers, workers
 from pluralbench_schemas import ENGLISH, LANGUAGES, language_of
@@ -209,7 +209,7 @@ def _filter_rows(
         if frame.is_empty():
             own = dropped.filter(pl.col("language") == code)
             first = dropped if code == ENGLISH or own.is_empty() else own
-            raise NothingLeft(
+            raise BuildError(
                 f"No row is left in {code}: {dropped['id'].n_unique():,} of {len(ids):,} are dropped, first id "
                 f"{first['id'][0]} ({first['reason'][0]})."
             )

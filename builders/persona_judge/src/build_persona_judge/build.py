@@ -25,7 +25,7 @@ from pluralbench_release import (
     pinned,
     read_release_recipe,
 )
-from pluralbench_release.errors import NothingLeft, SourceError
+from pluralbench_release.errors import BuildError, SourceError
 
 from build_persona_judge import pairing
 from build_persona_judge.card import card
@@ -195,7 +195,7 @@ def _make_task(
 
     dropped = [(name, *entry) for entry in (*loaded.dropped, *unpaired)]
     if not pairs:
-        raise NothingLeft(f"No item of the task {name} is left: {_reasons(dropped)}.")
+        raise BuildError(f"No item of the task {name} is left: {_reasons(dropped)}.")
     items = pairing.make_items(name, kind, pairs, loaded.personas, seed)
     return Task(items, pl.DataFrame(dropped, schema=DROPPED, orient="row"), loaded.source)
 

@@ -11,7 +11,7 @@ import polars as pl
 from pluralbench_calls import Replay, recording
 from pluralbench_calls.retrieval import retriever
 from pluralbench_release import LEDGER, Builder, Built, Contents, ReleaseTable, building, read_release_recipe
-from pluralbench_release.errors import NothingLeft
+from pluralbench_release.errors import BuildError
 
 from build_personalized.answers import add_answers, answer_backend
 from build_personalized.aspects import add_aspects
@@ -61,7 +61,7 @@ def build(
 
             drops = pl.concat([loaded.drops, no_aspects, no_answers])
             if pairs.is_empty():
-                raise NothingLeft(nothing_left("question became a pair", drops))
+                raise BuildError(nothing_left("question became a pair", drops))
             figures = audit(pairs, drops, questions=loaded.questions.height, word_limit=recipe.word_limit)
             check(figures, recipe.audit)
 

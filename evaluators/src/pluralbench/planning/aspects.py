@@ -78,8 +78,7 @@ def embedding_similarity(pairs: Sequence[Pair], encoder: str, ledger: Ledger) ->
         ledger: Records the calls.
 
     Raises:
-        RetrievalError: If the model cannot be loaded.
-        MissingExtra: If sentence-transformers is not installed.
+        RetrievalError: If the model cannot be loaded; or if sentence-transformers is not installed.
     """
     from pluralbench_calls.retrieval import Query, rank, retriever  # noqa: PLC0415 - used by few
 

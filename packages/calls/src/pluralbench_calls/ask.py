@@ -11,7 +11,7 @@ from pydantic import Field
 from pluralbench_calls.batches.backend import OpenAIBatches
 from pluralbench_calls.batches.file_backend import FileBackend
 from pluralbench_calls.batches.store import BatchStore
-from pluralbench_calls.errors import CallsError, Interrupted, LedgerError, MaxCostReached, RequestsRejected
+from pluralbench_calls.errors import CallsError, Interrupted, LedgerError
 from pluralbench_calls.ledger import Ledger
 from pluralbench_calls.loops import run
 from pluralbench_calls.prefixes import PrefixQueue
@@ -240,7 +240,7 @@ class _RejectionGuard:
     concerns only itself if the ledger has an answer from the same server. What is received also passes the caller's
     `check`, see `ask`.
 
-    A context manager around each message; raises `RequestsRejected`.
+    A context manager around each message; raises `CallsError`.
     """
 
     def __init__(
@@ -283,11 +283,11 @@ class _RejectionGuard:
         self._check(answers)
 
     def finish(self) -> None:
-        """Raise `RequestsRejected` if all requests were rejected. Call it when no request is in flight."""
+        """Raise `CallsError` if all requests were rejected. Call it when no request is in flight."""
         if self._withheld:
             first = self._withheld[0]
             message = one_line(first.text, MAX_MESSAGE_LENGTH)
-            raise RequestsRejected(f"{first.provider} rejects these requests: {message}.")
+            raise CallsError(f"{first.provider} rejects these requests: {message}.")
 
 
 class _Throttle:
@@ -330,7 +330,7 @@ class _Throttle:
         async with self._changed:
             if ceiling is not None:
                 if unbounded:
-                    raise MaxCostReached(
+                    raise CallsError(
                         "A request without a token limit may cost any amount, so the spending ceiling of "
                         f"${ceiling:.2f} cannot be kept; set `max_tokens`."
                     )
@@ -339,7 +339,7 @@ class _Throttle:
                     lambda: self._spent + self._reserved + cost <= ceiling or self._in_flight == 0
                 )
                 if self._spent + cost > ceiling:
-                    raise MaxCostReached(
+                    raise CallsError(
                         f"The spending ceiling of ${ceiling:.2f} is reached: ${self._spent:.4f} is spent, and the next "
                         f"call could cost ${cost:.4f}; raise `connection.max_cost=...` to resume."
                     )

@@ -4,7 +4,7 @@ from pluralbench_runs import UserError
 
 
 class CallsError(UserError):
-    """Base class of this package's errors.
+    """Base class of this package's errors: the endpoint, its key, its model or the spending limit stops a run.
 
     Attributes:
         resumable: Whether rerunning the same command resumes from the recorded answers.
@@ -13,50 +13,18 @@ class CallsError(UserError):
     resumable = True
 
 
-class ConnectionFailed(CallsError):
-    """The endpoint does not answer, or answers with errors until the retries are used up."""
+class PermanentError(CallsError):
+    """Replies, a replay or files of calls need a change before the same command can succeed."""
+
+    resumable = False
 
 
-class AccessDenied(CallsError):
-    """The endpoint does not accept the key, or the key is missing."""
-
-
-class ModelNotServed(CallsError):
-    """The endpoint does not have the model, or does not support an option of the request."""
-
-
-class BatchRejected(ModelNotServed):
+class BatchRejected(CallsError):
     """The endpoint rejected a batch, so none was created."""
-
-
-class RequestsRejected(CallsError):
-    """The endpoint rejects all of the first requests of a run, so they share a problem."""
-
-
-class UnreadableReplies(CallsError):
-    """None of the first replies can be parsed, so the others would not be readable either."""
-
-    resumable = False
-
-
-class MaxCostReached(CallsError):
-    """The next call could exceed the spending ceiling."""
-
-
-class MissingAnswers(CallsError):
-    """A replay needs answers that are not in the ledger."""
-
-    resumable = False
 
 
 class LedgerError(CallsError):
     """A ledger cannot be read, or has another format version."""
-
-
-class BatchFileError(CallsError):
-    """A file of calls cannot be written, or a file of results cannot be read or belongs to other calls."""
-
-    resumable = False
 
 
 class CallsPending(CallsError):
@@ -73,7 +41,3 @@ class Interrupted(CallsError):
     """The user pressed Ctrl-C."""
 
     exit_status = 130
-
-
-class CannedReplyMissing(UserError):
-    """A call has no answer among the sample's hand-written ones. Retrying does not help."""

@@ -32,10 +32,6 @@ class RetrievalError(UserError):
     """A retriever is unknown or cannot be loaded."""
 
 
-class MissingExtra(RetrievalError):
-    """A retriever needs an extra of this package."""
-
-
 @dataclass(frozen=True)
 class Query:
     """Documents to rank for a query.
@@ -200,11 +196,11 @@ def _is_local(model: str, extra: str, *libraries: str) -> bool:
     """Whether to load a model without the Hub: from a folder, or from the cache if the Hub cannot be reached.
 
     Called before the libraries are imported, which take a minute to notice that there is no network. Raises
-    `MissingExtra` without the libraries, and `RetrievalError` for a model that is neither local nor on the Hub.
+    `RetrievalError` without the libraries, and `RetrievalError` for a model that is neither local nor on the Hub.
     """
     if not all(map(find_spec, libraries)):
         command = install_command("pluralbench-calls", extra)
-        raise MissingExtra(f"The retriever `{extra}` needs an extra: {command}.")
+        raise RetrievalError(f"The retriever `{extra}` needs an extra: {command}.")
     if Path(model).is_dir():
         return True
     from huggingface_hub import HfApi, errors, try_to_load_from_cache  # noqa: PLC0415 - of the extras

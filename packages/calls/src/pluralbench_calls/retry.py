@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 from pluralbench_runs import one_line
 
 from pluralbench_calls.ask import Limits, ask
-from pluralbench_calls.errors import UnreadableReplies
+from pluralbench_calls.errors import PermanentError
 from pluralbench_calls.ledger import Ledger
 from pluralbench_calls.records import TOO_LONG, Answer, Backend, Request
 
@@ -92,7 +92,7 @@ def ask_until_valid(
         The results in the order of `items`.
 
     Raises:
-        UnreadableReplies: None of the first `FIRST_REPLIES` or more can be parsed, and more would be requested.
+        PermanentError: None of the first `FIRST_REPLIES` or more can be parsed, and more would be requested.
     """
     replies: dict[int, ParsedReply[Value]] = {}
     for attempt in range(attempts):
@@ -117,7 +117,7 @@ def _may_retry(reply: ParsedReply[Value]) -> bool:
 def _check_form(
     items: Mapping[str, Item], parse: Callable[[Item, str], Value], label: str, fix: str, *, retried: bool
 ) -> Callable[[Sequence[Answer]], None]:
-    """Return a check of answers as they come, which raises `UnreadableReplies`.
+    """Return a check of answers as they come, which raises `PermanentError`.
 
     Args:
         items: The items by the keys of their requests.
@@ -141,7 +141,7 @@ def _check_form(
             first = next((reply for reply in unreadable if reply.answer.outcome == "answer"), unreadable[0])
             text = one_line(first.answer.text[-QUOTED_CHARACTERS:], QUOTED_CHARACTERS)
             cure = "increase `max_tokens=...`" if first.answer.outcome == "length" else fix
-            raise UnreadableReplies(
+            raise PermanentError(
                 f"None of the first {len(unreadable):,} {label} by {first.answer.model or 'this model'} can be read "
                 f"({first.reason}; one reply ends: {text!r}); {cure}."
             )

@@ -1,6 +1,6 @@
 from .classifiers import Classifier, Implicit
 from .config import Dtype, Kind, LocalModel
-from .errors import ConversationError, DeviceError, LocalError, ModelError, TrainingError
+from .errors import LocalError, TrainingError
 from .loading import load
 from .models import SPECIAL
 from .personal.backbones import load_backbone
@@ -21,8 +21,6 @@ __all__ = [
     "Backbone",
     "BackboneRecord",
     "Classifier",
-    "ConversationError",
-    "DeviceError",
     "Dtype",
     "EmbeddedCorpus",
     "EmbeddingStore",
@@ -31,7 +29,6 @@ __all__ = [
     "LocalError",
     "LocalModel",
     "LoraOptions",
-    "ModelError",
     "Personal",
     "Ranking",
     "RunOptions",

@@ -12,7 +12,7 @@ from pluralbench_runs import log_status, progress
 from torch import Tensor
 
 from pluralbench_local.conversations import Template, Tokenized, count_bos, identical_renderings, tokenize
-from pluralbench_local.errors import DeviceError
+from pluralbench_local.errors import LocalError
 from pluralbench_local.network import ReadableNetwork, read_packed, read_padded
 from pluralbench_local.packing import Kept, Packed, Tokens, common_prefix, pack, plan
 
@@ -116,7 +116,7 @@ def in_batches(
         The index of a group, and values by the index of the conversation in it.
 
     Raises:
-        DeviceError: If one conversation does not fit into memory.
+        LocalError: If one conversation does not fit into memory.
     """
     work.conversations += sum(len(tokenized[group].conversations) for group in remaining)
     work.unique_tokens += tokens_to_compute(tokenized, remaining, "fast")
@@ -230,13 +230,13 @@ def _read_exactly(network: ReadableNetwork, groups: Sequence[Sequence[Tokens]]) 
 def _halve_budget(error: Exception, batch: _Batch, work: Work, ids: Sequence[str]) -> None:
     """Halve the tokens of a batch, and count that it did not fit.
 
-    Raises `DeviceError` for a single response, and errors that are not about memory.
+    Raises `LocalError` for a single response, and errors that are not about memory.
     """
     if not is_out_of_memory(error):
         raise error
     # A batch of one conversation may inherit its beginning, or begin another: a smaller budget helps.
     if len(batch.members) == 1 and batch.tokens == len(batch.conversations[0].ids):
-        raise DeviceError(
+        raise LocalError(
             f"A conversation of {batch.tokens:,} tokens (id {ids[batch.members[0][0]]}) does not fit into memory; "
             "lower `max_length=...` and set `on_overflow=...`, or choose a smaller `dtype=...`."
         ) from None

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pluralbench_local.batches import Read
 from pluralbench_local.conversations import Template
-from pluralbench_local.errors import ModelError
+from pluralbench_local.errors import LocalError
 from pluralbench_local.network import AGREEMENT, ReadableNetwork, using_default_attention
 from pluralbench_local.packing import Tokens
 from pluralbench_local.planning import VOCABULARY_ROWS
@@ -113,18 +113,18 @@ def check_label(name: str, logits: int, label: str | None) -> None:
     """Check the label of a classifier against the number of its logits.
 
     Raises:
-        ModelError: If a head of several logits has no label, or the label does not fit the head.
+        LocalError: If a head of several logits has no label, or the label does not fit the head.
     """
     if label is None:
         if logits > 1:
-            raise ModelError(
+            raise LocalError(
                 f"The head of {name} has {logits} logits; choose the reward with `label=...`: logit:K, or softmax:K "
                 f"for its probability (K from 0 to {logits - 1}, or -1 for the last)."
             )
         return
     match = RULE.match(label)
     if match is None or not -logits <= int(match[2]) < logits:
-        raise ModelError(
+        raise LocalError(
             f"The label {label!r} does not fit the head of {name}, which has {logits} logits; give logit:K or "
             "softmax:K as `label=...`."
         )
@@ -143,14 +143,14 @@ def check_vocabulary(name: str, network: ReadableNetwork) -> None:
     """Check that the logits of `Implicit` are those of the model's forward pass.
 
     Raises:
-        ModelError: If they are not.
+        LocalError: If they are not.
     """
     ids = torch.arange(1, 9, device=network.device).unsqueeze(0)
     with using_default_attention(network):
         expected = network.model(input_ids=ids, use_cache=False).logits[0].float()
         logits = _language_model_logits(network, network.body(input_ids=ids, use_cache=False).last_hidden_state[0])
     if (expected - logits).abs().max() > AGREEMENT.get(network.dtype, 0.15) * expected.abs().max():
-        raise ModelError(
+        raise LocalError(
             f"{name} is not supported as an implicit reward model: it computes its logits from its hidden states in an "
             "unknown way."
         )

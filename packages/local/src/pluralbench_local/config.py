@@ -18,7 +18,7 @@ from pluralbench_runs import (
 )
 from pydantic import Field
 
-from pluralbench_local.errors import ModelError
+from pluralbench_local.errors import LocalError
 
 Kind = Literal["classifier", "implicit"]
 PERSONAL_FILE, TRAINING_FILE = "personal.json", "training.json"
@@ -81,7 +81,7 @@ class LocalModel(FrozenModel):
         """Return the contents of `personal.json`; None if the model is not a personalized reward model.
 
         Raises:
-            ModelError: If the file cannot be read, or a field is set that personalized models do not have.
+            LocalError: If the file cannot be read, or a field is set that personalized models do not have.
         """
         path = Path(self.name) / PERSONAL_FILE
         if not path.is_file():
@@ -92,38 +92,38 @@ class LocalModel(FrozenModel):
             ("label", self.label),
         ):
             if value:
-                raise ModelError(
+                raise LocalError(
                     f"{self.name} is a personalized reward model, which has no {option}; leave out `{option}=...`."
                 )
         try:
             record: dict[str, Any] = json.loads(read_small(path))
             _settings(record)
         except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:
-            raise ModelError(f"{path} cannot be read ({one_line(error)}); train the model again.") from None
+            raise LocalError(f"{path} cannot be read ({one_line(error)}); train the model again.") from None
         return record
 
     def check_location(self) -> None:
         """Check the folder before any library is imported; a name on the Hub is checked when it is loaded.
 
         Raises:
-            ModelError: If it is not a model folder, or not safe to load.
+            LocalError: If it is not a model folder, or not safe to load.
         """
         folder = Path(self.name)
         if folder.is_dir():
             if not (folder / "config.json").exists():
-                raise ModelError(f"{folder} is not a model folder: it has no config.json.")
-            check_model_folder(folder, ModelError)
+                raise LocalError(f"{folder} is not a model folder: it has no config.json.")
+            check_model_folder(folder, LocalError)
         elif folder.exists() or self.name.count("/") != 1 or self.name.startswith((".", "/", "~")):
-            raise ModelError(f"{self.name} is not a model folder; give a folder, or ORG/NAME on the Hub.")
+            raise LocalError(f"{self.name} is not a model folder; give a folder, or ORG/NAME on the Hub.")
 
     def template(self) -> str | None:
-        """Read the file of the chat template; None if there is none. Raises `ModelError`."""
+        """Read the file of the chat template; None if there is none. Raises `LocalError`."""
         if self.chat_template is None:
             return None
         try:
             return read_small(self.chat_template).decode()
         except (OSError, UnicodeDecodeError) as error:
-            raise ModelError(f"The chat template {self.chat_template} cannot be read: {error}.") from None
+            raise LocalError(f"The chat template {self.chat_template} cannot be read: {error}.") from None
 
 
 def _settings(personal: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pluralbench_runs import one_line
 from pluralbench_tables.limits import TEXT_CHARACTERS
 from transformers import PreTrainedTokenizerBase
 
-from pluralbench_local.errors import ConversationError
+from pluralbench_local.errors import LocalError
 from pluralbench_local.packing import Tokens, common_prefix
 
 MAX_TEXTS = 1024  # conversations in one call of the tokenizer
@@ -59,17 +59,17 @@ class Template:
             opening: Whether to add the template's opening of an answer.
 
         Raises:
-            ConversationError: If there is no chat template, or it fails on these messages.
+            LocalError: If there is no chat template, or it fails on these messages.
         """
         if not self.tokenizer.chat_template:
-            raise ConversationError("The tokenizer has no chat template; give one as `chat_template=...`.")
+            raise LocalError("The tokenizer has no chat template; give one as `chat_template=...`.")
         try:
             return str(
                 self.tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=opening)
             )
         except Exception as error:  # noqa: BLE001 - a template is a program and may raise anything
             roles = ", ".join(message["role"] for message in messages)
-            raise ConversationError(
+            raise LocalError(
                 f"The chat template fails on a conversation with the roles {roles} ({error}); give another one as "
                 "`chat_template=...`."
             ) from None
@@ -78,22 +78,22 @@ class Template:
         """Yield the token ids of rendered conversations. The template writes the special tokens; none is added.
 
         Raises:
-            ConversationError: If a text is not Unicode, or the model does not have one of the token ids.
+            LocalError: If a text is not Unicode, or the model does not have one of the token ids.
         """
         # `verbose=False`: `tokenize` handles conversations that are too long, so the tokenizer need not warn.
         try:
             batch = self.tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"]
         except (TypeError, UnicodeEncodeError):
-            raise ConversationError(
+            raise LocalError(
                 "The chat template or a text contains half a character (a lone surrogate); fix it."
             ) from None
         except Exception as error:  # noqa: BLE001 - what `tokenizers` raises
-            raise ConversationError(
+            raise LocalError(
                 f"The tokenizer fails on a text ({one_line(error)}); use the model's own tokenizer."
             ) from None
         for ids in map(self.edit, batch) if self.edit else batch:
             if self.num_embeddings is not None and max((*ids, *self.append), default=0) >= self.num_embeddings:
-                raise ConversationError(
+                raise LocalError(
                     f"The tokenizer makes the token id {max(*ids, *self.append):,}, but the model has only "
                     f"{self.num_embeddings:,} token ids; use the model's own tokenizer, or remove its unknown special "
                     "tokens from the texts."
@@ -116,12 +116,12 @@ def tokenize(groups: Sequence[Group], template: Template, limit: int, on_overflo
             start of the prompt's longest message; template and responses stay complete.
 
     Raises:
-        ConversationError: If a prompt has no response, a conversation has more characters than
+        LocalError: If a prompt has no response, a conversation has more characters than
             `pluralbench_tables.limits.TEXT_CHARACTERS`, or one is too long under `error`.
     """
     without_response = next((group for group in groups if not group.responses), None)
     if without_response is not None:
-        raise ConversationError(f"The prompt {without_response.id} has no response to score; leave it out.")
+        raise LocalError(f"The prompt {without_response.id} has no response to score; leave it out.")
     tokenized = list(_tokenize_groups(groups, template))
     long = [
         (group, index)
@@ -130,7 +130,7 @@ def tokenize(groups: Sequence[Group], template: Template, limit: int, on_overflo
     ]
     if long and on_overflow == "error":
         ids = ", ".join(group.id for group, _ in long[:MAX_NAMED_IDS]) + (", …" if len(long) > MAX_NAMED_IDS else "")
-        raise ConversationError(
+        raise LocalError(
             f"{len(long):,} of {len(groups):,} prompts have conversations of more than {limit:,} tokens, the longest "
             f"{max(_longest(tokenized[index]) for _, index in long):,} (ids {ids}); raise `max_length=...`, or choose "
             "drop, truncate-left or truncate-prompt as `on_overflow=...`."
@@ -149,7 +149,7 @@ def identical_renderings(groups: Sequence[Group], tokenized: Sequence[Tokenized]
     """Count the groups in which different responses have the same tokens, so that their scores tie.
 
     Raises:
-        ConversationError: If this is so in every group with different responses: the template drops their text.
+        LocalError: If this is so in every group with different responses: the template drops their text.
     """
     different = identical = 0
     for group, result in zip(groups, tokenized, strict=True):
@@ -158,7 +158,7 @@ def identical_renderings(groups: Sequence[Group], tokenized: Sequence[Tokenized]
             different += 1
             identical += len({tokens.ids.tobytes() for tokens in result.conversations}) < texts
     if different and identical == different:
-        raise ConversationError(
+        raise LocalError(
             f"The chat template makes the same tokens of different responses, in all {different:,} items; give another "
             "one as `chat_template=...`."
         )
@@ -199,10 +199,10 @@ def check_text_size(name: str, text: str) -> str:
         text: The text.
 
     Raises:
-        ConversationError: If it has more characters than `pluralbench_tables.limits.TEXT_CHARACTERS`.
+        LocalError: If it has more characters than `pluralbench_tables.limits.TEXT_CHARACTERS`.
     """
     if len(text) > TEXT_CHARACTERS:
-        raise ConversationError(
+        raise LocalError(
             f"The prompt {name} makes a conversation of {len(text):,} characters, more than the maximum of "
             f"{TEXT_CHARACTERS:,}; shorten or remove it."
         )
@@ -226,7 +226,7 @@ def encode_texts(texts: Iterable[str], template: Template) -> "Iterator[array[in
 def _as_tokens(ids: "array[int]", opening: "array[int]", template: Template) -> Tokens:
     ids_with_end = ids + array("i", template.append)
     if not ids_with_end:
-        raise ConversationError("The chat template makes no tokens of a conversation; give one as `chat_template=...`.")
+        raise LocalError("The chat template makes no tokens of a conversation; give one as `chat_template=...`.")
     last = len(ids_with_end) - 1
     if not template.whole_response:
         return Tokens(ids_with_end, range(last, last + 1))

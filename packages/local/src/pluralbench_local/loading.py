@@ -13,7 +13,7 @@ from torch import Tensor
 from pluralbench_local.classifiers import Classifier, Implicit, check_label, check_vocabulary
 from pluralbench_local.config import LocalModel, described
 from pluralbench_local.conversations import Template
-from pluralbench_local.errors import ModelError
+from pluralbench_local.errors import LocalError
 from pluralbench_local.models import (
     ALL_GPUS,
     all_gpus,
@@ -43,8 +43,8 @@ def load(model: str | Path | LocalModel, *, scoring: ScoringConfig | None = None
         **fields: Fields of `LocalModel`.
 
     Raises:
-        ModelError: If the model cannot be loaded, or is of another kind.
-        DeviceError: If its device is not available, or has too little memory.
+        LocalError: If the model cannot be loaded, or is of another kind; or if its device is not available, or has too
+            little memory.
     """
     model = described(model, **fields)
     if model.personal() is not None:
@@ -61,7 +61,7 @@ def template_of(model: LocalModel, scoring: ScoringConfig) -> tuple[Template, in
         The template, and the maximum number of tokens of a conversation.
 
     Raises:
-        ModelError: If its configuration or its tokenizer cannot be loaded.
+        LocalError: If its configuration or its tokenizer cannot be loaded.
     """
     sources = [model]
     if model.reference is not None:
@@ -88,7 +88,7 @@ def load_to_score(model: LocalModel, scoring: ScoringConfig) -> RewardModel:
 
 def _classifier(model: LocalModel, options: RunOptions) -> Classifier:
     if model.reference is not None:
-        raise ModelError('A classifier has no reference model; leave out `reference=...`, or set `kind="implicit"`.')
+        raise LocalError('A classifier has no reference model; leave out `reference=...`, or set `kind="implicit"`.')
     tokenizer = load_tokenizer(model, model.template())
     network, append = load_classifier(model)
     weight = getattr(network.head, "weight", None)  # without it, the first batch tells the number of logits
@@ -100,13 +100,13 @@ def _classifier(model: LocalModel, options: RunOptions) -> Classifier:
 
 def _implicit(model: LocalModel, options: RunOptions) -> Implicit:
     if model.label is not None:
-        raise ModelError('An implicit reward has no label; leave out `label=...`, or set `kind="classifier"`.')
+        raise LocalError('An implicit reward has no label; leave out `label=...`, or set `kind="classifier"`.')
     tokenizer = load_tokenizer(model, model.template())
     policy = load_language_model(model)
     name = model.reference
     reference = None if name is None else load_language_model(model.model_copy(update={"name": name, "revision": None}))
     if reference is not None and reference.model.config.vocab_size != policy.model.config.vocab_size:
-        raise ModelError(f"{name} has another vocabulary than {model.name}, so it cannot be its reference.")
+        raise LocalError(f"{name} has another vocabulary than {model.name}, so it cannot be its reference.")
     check_vocabulary(model.name, policy)
     if reference is not None:
         check_vocabulary(str(name), reference)

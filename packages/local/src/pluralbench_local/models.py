@@ -23,7 +23,7 @@ from transformers import (
 from transformers.utils import logging
 
 from pluralbench_local.config import LocalModel
-from pluralbench_local.errors import DeviceError, ModelError
+from pluralbench_local.errors import LocalError
 from pluralbench_local.network import ReadableNetwork, network_of
 from pluralbench_local.planning import check_before_loading, saved_parameters
 
@@ -69,7 +69,7 @@ def load_tokenizer(source: LocalModel, chat_template: str | None) -> PreTrainedT
         chat_template: A Jinja template instead of the tokenizer's.
 
     Raises:
-        ModelError: If the tokenizer cannot be loaded.
+        LocalError: If the tokenizer cannot be loaded.
     """
     tokenizer = load_or_raise(
         "tokenizer", source, lambda: AutoTokenizer.from_pretrained(source.name, **hub_options(source))
@@ -86,8 +86,7 @@ def load_classifier(source: LocalModel) -> tuple[ReadableNetwork, tuple[int, ...
         The network, and the token ids that it expects after a conversation.
 
     Raises:
-        ModelError: If it cannot be loaded.
-        DeviceError: If its device is not available, or has too little memory.
+        LocalError: If it cannot be loaded; or if its device is not available, or has too little memory.
     """
     config = load_config(source)
     special = special_of(config)
@@ -97,7 +96,7 @@ def load_classifier(source: LocalModel) -> tuple[ReadableNetwork, tuple[int, ...
     model = _load_model(AutoModel, source)
     head = getattr(model, special.head, None)
     if not isinstance(head, nn.Module):
-        raise ModelError(
+        raise LocalError(
             f"{source.name} declares an architecture whose head is `{special.head}`, and loads as "
             f"{type(model).__name__}, which has none; correct its config.json (`architectures`, `auto_map`)."
         )
@@ -105,7 +104,7 @@ def load_classifier(source: LocalModel) -> tuple[ReadableNetwork, tuple[int, ...
 
 
 def load_config(source: LocalModel) -> PretrainedConfig:
-    """Load a model's configuration. Raises `ModelError`."""
+    """Load a model's configuration. Raises `LocalError`."""
     config: PretrainedConfig = load_or_raise(
         "configuration", source, lambda: AutoConfig.from_pretrained(source.name, **hub_options(source))
     )
@@ -118,13 +117,13 @@ def special_of(config: PretrainedConfig) -> Special | None:
 
 
 def appended_tokens(config: PretrainedConfig) -> tuple[int, ...]:
-    """Return the token ids that a classifier expects after a conversation. Raises `ModelError`."""
+    """Return the token ids that a classifier expects after a conversation. Raises `LocalError`."""
     special = special_of(config)
     if special is None:
         return ()
     token = getattr(config, special.append, None)
     if not isinstance(token, int):
-        raise ModelError(f"The configuration of {config.name_or_path} has no number as `{special.append}`; add it.")
+        raise LocalError(f"The configuration of {config.name_or_path} has no number as `{special.append}`; add it.")
     return (token,)
 
 
@@ -139,8 +138,7 @@ def language_model(source: LocalModel) -> PreTrainedModel:
     """Load a causal language model to its device.
 
     Raises:
-        ModelError: If it cannot be loaded.
-        DeviceError: If its device is not available, or has too little memory.
+        LocalError: If it cannot be loaded; or if its device is not available, or has too little memory.
     """
     return _load_model(AutoModelForCausalLM, source)
 
@@ -159,32 +157,32 @@ def resolve_device(name: str) -> torch.device:
     """Return the device named "auto", "cpu", "cuda" or "cuda:N".
 
     Raises:
-        DeviceError: If the device is not available.
+        LocalError: If the device is not available.
     """
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if name == ALL_GPUS:
-        raise DeviceError("The device all is for runs that score items; choose one device, such as cuda:0, for this.")
+        raise LocalError("The device all is for runs that score items; choose one device, such as cuda:0, for this.")
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise DeviceError(
+        raise LocalError(
             f"There is no device {name!r}; give auto, cpu, cuda, or a GPU by its number, such as cuda:1."
         ) from None
     try:
         if device.type == "cuda" and not torch.cuda.is_available():
-            raise DeviceError(NO_GPU.format(device=name))
+            raise LocalError(NO_GPU.format(device=name))
         torch.ones(1, device=device).item()
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise DeviceError(f"The device {name} cannot be used: {one_line(error, 300)}.") from None
+        raise LocalError(f"The device {name} cannot be used: {one_line(error, 300)}.") from None
     return device
 
 
 def all_gpus(device: str = ALL_GPUS) -> list[str]:
-    """Return the names of all GPUs. Raises `DeviceError` if there are none, which names `device`."""
+    """Return the names of all GPUs. Raises `LocalError` if there are none, which names `device`."""
     gpus = [f"cuda:{number}" for number in range(torch.cuda.device_count())]
     if not gpus:
-        raise DeviceError(NO_GPU.format(device=device))
+        raise LocalError(NO_GPU.format(device=device))
     return gpus
 
 
@@ -208,7 +206,7 @@ def _load_model(kind: Any, source: LocalModel) -> PreTrainedModel:
     model, info = load_weights(kind, source, dtype=source.dtype, **placement)
     reward_heads = [name for name in info["unexpected_keys"] if name.split(".")[0] in REWARD_HEADS]
     if reward_heads and kind is AutoModelForCausalLM:
-        raise ModelError(
+        raise LocalError(
             f"{source.name} is not a language model: it has a reward head ({reward_heads[0]}); score with it as a "
             "classifier."
         )
@@ -216,14 +214,14 @@ def _load_model(kind: Any, source: LocalModel) -> PreTrainedModel:
     if missing:
         headless = any(name.split(".")[0] == "score" for name in missing)
         hint = '; a language model scores with `kind="implicit"`, or judges' if headless else ""
-        raise ModelError(
+        raise LocalError(
             f"{source.name} has no weights for {', '.join(missing[:3])}{', …' if len(missing) > 3 else ''}, so its "
             f"scores would be random{hint}."
         )
     try:
         return cast("PreTrainedModel", (model if device is None else model.to(device)).eval())
     except torch.OutOfMemoryError as error:
-        raise DeviceError(f"{source.name} does not fit into the memory of {device} ({one_line(error, 300)}).") from None
+        raise LocalError(f"{source.name} does not fit into the memory of {device} ({one_line(error, 300)}).") from None
 
 
 def load_weights(kind: Any, source: LocalModel, **options: Any) -> tuple[Any, dict[str, Any]]:
@@ -238,7 +236,7 @@ def load_weights(kind: Any, source: LocalModel, **options: Any) -> tuple[Any, di
         The model, and transformers' loading info (missing and unexpected keys).
 
     Raises:
-        ModelError: If it cannot be loaded.
+        LocalError: If it cannot be loaded.
     """
     arguments = {"output_loading_info": True} | hub_options(source) | options
     with silence_transformers():
@@ -262,7 +260,7 @@ def silence_transformers() -> Iterator[None]:
 
 
 def load_or_raise(what: str, source: LocalModel, load: Callable[[], Any]) -> Any:
-    """Call `load`, and turn its errors into `ModelError`.
+    """Call `load`, and turn its errors into `LocalError`.
 
     Args:
         what: What is loaded, for errors: "model", "tokenizer" or "configuration".
@@ -270,30 +268,30 @@ def load_or_raise(what: str, source: LocalModel, load: Callable[[], Any]) -> Any
         load: Loads it.
 
     Raises:
-        ModelError: If there is no such model, it is not safe to load, or `load` fails.
+        LocalError: If there is no such model, it is not safe to load, or `load` fails.
     """
     source.check_location()
     if Path(source.name).is_dir():
         _check_folder(Path(source.name), what)
     try:
-        check_model(source.name, ModelError, revision=source.revision)
+        check_model(source.name, LocalError, revision=source.revision)
         return load()
     except UserError:
         raise
     except Exception as error:  # noqa: BLE001 - transformers may raise anything
         message = one_line(error, 300)
         if "trust_remote_code" in str(error):
-            raise ModelError(
+            raise LocalError(
                 f"{source.name} comes with Python code, which would run with your rights; read it, and if you trust it "
                 "set `trust_remote_code=True`."
             ) from None
-        raise ModelError(f"The {what} of {source.name} cannot be loaded: {message}.") from None
+        raise LocalError(f"The {what} of {source.name} cannot be loaded: {message}.") from None
 
 
 def _check_folder(folder: Path, what: str) -> None:
     if what == "model" and not [path for suffix in ("safetensors", "bin") for path in folder.glob(f"*.{suffix}")]:
-        raise ModelError(f"{folder} has no weights (*.safetensors or *.bin).")
+        raise LocalError(f"{folder} has no weights (*.safetensors or *.bin).")
     if what == "tokenizer" and not [
         path for pattern in ("tokenizer*", "vocab*", "*.model") for path in folder.glob(pattern)
     ]:
-        raise ModelError(f"{folder} has no tokenizer; save the model's tokenizer to it.")
+        raise LocalError(f"{folder} has no tokenizer; save the model's tokenizer to it.")

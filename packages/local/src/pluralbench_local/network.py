@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from pluralbench_local.attention import PACKED, NotPackable, packed_attention, read_only_last_rows
-from pluralbench_local.errors import ModelError
+from pluralbench_local.errors import LocalError
 from pluralbench_local.gates import fuse_gated_mlps
 from pluralbench_local.packing import Kept, Packed, Tokens, pack
 from pluralbench_local.transfer import to_device
@@ -160,7 +160,7 @@ def read_padded(network: ReadableNetwork, conversations: Sequence[Tokens]) -> tu
     For a model that pools by itself, the states are its logits, of shape (conversations, labels).
 
     Raises:
-        ModelError: If the forward pass of such a model fails, or returns something else.
+        LocalError: If the forward pass of such a model fails, or returns something else.
     """
     longest = max(len(tokens.ids) for tokens in conversations)
     ids = torch.full((len(conversations), longest), padding_id(network) or 0)
@@ -180,13 +180,13 @@ def _own_logits(model: PreTrainedModel, ids: Tensor, mask: Tensor) -> Tensor:
     try:
         logits: Tensor = model(input_ids=ids, attention_mask=mask).logits
     except (TypeError, ValueError, LookupError, AttributeError, AssertionError, NameError) as error:
-        raise ModelError(
+        raise LocalError(
             f"The forward pass of {model.name_or_path} fails on a conversation ({one_line(error, 200)})."
         ) from None
     if logits.shape == (len(ids),):  # as of ArmoRM
         return logits.unsqueeze(1)
     if logits.dim() != 2 or len(logits) != len(ids):
-        raise ModelError(
+        raise LocalError(
             f"{model.name_or_path} returns logits of shape {tuple(logits.shape)} for {len(ids)} conversations, not a "
             "row of each; it is not a sequence classifier."
         )

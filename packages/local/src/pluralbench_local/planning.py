@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 from transformers import PretrainedConfig
 
 from pluralbench_local.config import LocalModel
-from pluralbench_local.errors import DeviceError
+from pluralbench_local.errors import LocalError
 from pluralbench_local.network import ReadableNetwork
 
 DEFAULT_BUDGETS = {"cpu": 2048, "cuda": 32768}
@@ -119,7 +119,7 @@ def largest_fitting(needs: Callable[[int], Needs], free: float, token_budget: in
 
 
 def check_memory(name: str, planned: Needs, free: float, device: str) -> None:
-    """Raise `DeviceError` if the needs of a model exceed the free memory of a device.
+    """Raise `LocalError` if the needs of a model exceed the free memory of a device.
 
     Args:
         name: Name of the model.
@@ -128,7 +128,7 @@ def check_memory(name: str, planned: Needs, free: float, device: str) -> None:
         device: Name of the device.
     """
     if planned.total > free:
-        raise DeviceError(
+        raise LocalError(
             f"{name} needs about {planned.total / GB:.1f} GB ({planned.weights / GB:.1f} GB of weights, the rest for "
             f"batches of {planned.token_budget:,} tokens), and {device} has {free / GB:.1f} GB free; set "
             '`device="spread"`, or choose a smaller `dtype=...` or model.'
@@ -178,7 +178,7 @@ def saved_parameters(name: str) -> int:
 def check_before_loading(
     kind: Any, model: LocalModel, load_config: Callable[[LocalModel], PretrainedConfig], device: torch.device
 ) -> None:
-    """Raise `DeviceError` if a model and a small batch do not fit into a GPU.
+    """Raise `LocalError` if a model and a small batch do not fit into a GPU.
 
     Args:
         kind: Class that loads the model.

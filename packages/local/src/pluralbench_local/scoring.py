@@ -30,7 +30,7 @@ from pluralbench_local.batches import Read, ScoreTable, in_batches, tokens_to_co
 from pluralbench_local.budgets import default_budget
 from pluralbench_local.config import LocalModel
 from pluralbench_local.conversations import Template, tokenize
-from pluralbench_local.errors import ConversationError
+from pluralbench_local.errors import LocalError
 from pluralbench_local.network import (
     ReadableNetwork,
     max_positions,
@@ -142,8 +142,8 @@ def score(
         **options: Fields of `RunOptions`, such as `mode="exact"`. Default: the model's.
 
     Raises:
-        ConversationError: If the chat template is missing or fails, or a conversation is too long.
-        DeviceError: If one conversation does not fit into memory.
+        LocalError: If the chat template is missing or fails, or a conversation is too long; or if one conversation does
+            not fit into memory.
     """
     changed: Any = replace(model, options=replace(model.options, **options))  # type: ignore[type-var]
     scored: Scored = changed.score(groups, cached=cached, on_scored=on_scored)
@@ -181,13 +181,13 @@ def length_limit(model: Runnable) -> int:
     """Return the maximum number of tokens of a conversation: `max_length`, or the limit of the model.
 
     Raises:
-        ConversationError: If it exceeds the model's position embeddings, or the model states no number.
+        LocalError: If it exceeds the model's position embeddings, or the model states no number.
     """
     configs = [network.model.config for network in model.networks]
     limit = model.options.max_length or token_limit(model.template.tokenizer, configs)
     positions = min(filter(None, map(max_positions, model.networks)), default=limit)
     if limit > positions:
-        raise ConversationError(
+        raise LocalError(
             f"{model.name} has only {positions:,} positions, and conversations may have {limit:,} tokens; lower "
             "`max_length=...`."
         )
@@ -235,13 +235,13 @@ def token_limit(tokenizer: PreTrainedTokenizerBase, configs: Sequence[Pretrained
     """Return the maximum number of tokens that a tokenizer and models of these configurations accept.
 
     Raises:
-        ConversationError: If one of them states something other than a number.
+        LocalError: If one of them states something other than a number.
     """
     limits: list[Any] = [tokenizer.model_max_length]
     limits += [getattr(config.get_text_config(), "max_position_embeddings", 0) for config in configs]
     wrong = next((limit for limit in limits if not isinstance(limit, int | float | None)), None)
     if wrong is not None:
-        raise ConversationError(
+        raise LocalError(
             f"The model's maximum length {wrong!r:.80} is not a number (`model_max_length` of its tokenizer, or "
             "`max_position_embeddings` of its config.json); write a number."
         )

@@ -20,7 +20,7 @@ from torch.nn.functional import logsigmoid
 
 from pluralbench_local.config import TRAINING_FILE, LocalModel, described
 from pluralbench_local.conversations import Template
-from pluralbench_local.errors import ModelError, TrainingError
+from pluralbench_local.errors import LocalError, TrainingError
 from pluralbench_local.models import load_tokenizer
 from pluralbench_local.network import max_positions
 from pluralbench_local.training_batches import Batch, Data, Ranking, batches, check, tokenize_rankings
@@ -97,9 +97,8 @@ def train(
 
     Raises:
         TrainingError: If the rankings cannot be trained on, or training diverges.
-        ModelError: If the model cannot be loaded or trained.
-        DeviceError: If the device is not available, or has too little memory.
-        ConversationError: If the chat template is missing or fails.
+        LocalError: If the model cannot be loaded or trained; or if the device is not available, or has too little
+            memory; or if the chat template is missing or fails.
         OutputError: If `out` was made with other settings, or from a base that has changed.
     """
     options = options or TrainingConfig()
@@ -151,7 +150,7 @@ def _train(
     )
     positions = max_positions(trainee.network)
     if positions and options.max_length > positions:
-        raise ModelError(
+        raise LocalError(
             f"`max_length={options.max_length}` is more than the {positions:,} positions of {source.name}; lower it."
         )
     set_pad_token(trainee.network.model, template, (tokens for responses in data.tokens for tokens in responses))

@@ -27,7 +27,7 @@ from transformers import PreTrainedModel
 
 from pluralbench_local.batches import is_out_of_memory
 from pluralbench_local.config import LocalModel
-from pluralbench_local.errors import DeviceError, TrainingError
+from pluralbench_local.errors import LocalError, TrainingError
 from pluralbench_local.models import silence_transformers
 
 LOG_FILE, SETTINGS_FILE = "log.jsonl", "settings.toml"
@@ -111,7 +111,7 @@ def run_job(
         fresh: Whether to start over.
 
     Raises:
-        DeviceError: If memory runs out.
+        LocalError: If memory runs out.
         OutputError: If `out` was made with other settings.
     """
     target = Path(out)
@@ -123,7 +123,7 @@ def run_job(
         except (RuntimeError, MemoryError) as error:
             if not is_out_of_memory(error):
                 raise
-            raise DeviceError(too_large) from None
+            raise LocalError(too_large) from None
         staged = output.staging()
         # Copied, so that a job that is killed before the end of `publish` can be resumed.
         shutil.copyfile(output.work / LOG_FILE, staged / LOG_FILE)
@@ -241,14 +241,14 @@ def accelerator_of(device: torch.device) -> Accelerator:
     """Return an accelerator for a device, in bfloat16 on a GPU.
 
     Raises:
-        DeviceError: If this is one of several processes.
+        LocalError: If this is one of several processes.
     """
     AcceleratorState._reset_state(reset_partial_state=True)  # noqa: SLF001 - as transformers' Trainer does
     accelerator = Accelerator(
         mixed_precision="bf16" if device.type == "cuda" else "no", device_placement=False, cpu=device.type == "cpu"
     )
     if accelerator.num_processes > 1:
-        raise DeviceError("Training runs in one process; start it without `accelerate launch` or `torchrun`.")
+        raise LocalError("Training runs in one process; start it without `accelerate launch` or `torchrun`.")
     return accelerator
 
 

@@ -13,7 +13,7 @@ from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
 from pluralbench_local.config import LocalModel
 from pluralbench_local.conversations import Template
-from pluralbench_local.errors import DeviceError, ModelError
+from pluralbench_local.errors import LocalError
 from pluralbench_local.models import REWARD_HEADS, load_weights, resolve_device
 from pluralbench_local.network import ReadableNetwork, padding_id, read_padded
 from pluralbench_local.packing import Tokens
@@ -67,8 +67,8 @@ def load_trainee(
         head_alone: Whether to freeze all other weights.
 
     Raises:
-        ModelError: If the model cannot be loaded or trained in this way.
-        DeviceError: If its device is not available, or has too little memory.
+        LocalError: If the model cannot be loaded or trained in this way; or if its device is not available, or has too
+            little memory.
     """
     device = resolve_device(source.device)
     torch.manual_seed(seed)
@@ -77,14 +77,14 @@ def load_trainee(
     model, info = load_weights(AutoModelForSequenceClassification, source, **options)
     mismatched = sorted(name for name, *_ in info["mismatched_keys"])
     if mismatched:
-        raise ModelError(
+        raise LocalError(
             f"The {mismatched[0]} of {source.name} has another shape than in a classifier of one logit; give such a "
             "classifier, or a language model."
         )
     missing = sorted(info["missing_keys"])
     unexpected = [name for name in missing if name.split(".")[0] not in REWARD_HEADS]
     if unexpected:
-        raise ModelError(
+        raise LocalError(
             f"{source.name} has no weights for {', '.join(unexpected[:3])}, which are not part of the head; save the "
             "whole model."
         )
@@ -101,7 +101,7 @@ def load_trainee(
     try:
         model.to(device)  # with its adapters
     except torch.OutOfMemoryError:
-        raise DeviceError(f"{source.name} does not fit into the memory of {device}; try `lora=...`.") from None
+        raise LocalError(f"{source.name} does not fit into the memory of {device}; try `lora=...`.") from None
     return TrainableModel(
         _network(model), whole, base, token_budget or DEFAULT_BUDGETS.get(device.type, DEFAULT_BUDGETS["cpu"])
     )
@@ -184,14 +184,14 @@ def checkpoint_activations(name: str, model: Any) -> None:
     """Recompute activations in the backward pass (gradient checkpointing).
 
     Raises:
-        ModelError: If the architecture does not support it.
+        LocalError: If the architecture does not support it.
     """
     # The name in transformers 5.23; 5.0 has the other.
     enable = getattr(model, "activation_checkpointing_enable", None) or model.gradient_checkpointing_enable
     try:
         enable()
     except ValueError:
-        raise ModelError(
+        raise LocalError(
             f"The architecture of {name} does not support gradient checkpointing; leave out "
             "`gradient_checkpointing=True`."
         ) from None
@@ -201,7 +201,7 @@ def _trainable_head(name: str, model: PreTrainedModel) -> nn.Module:
     """Freeze all weights but those of the head, and return a module of these alone."""
     head = _network(model).head
     if head is None:
-        raise ModelError(
+        raise LocalError(
             f"The head of {name} cannot be trained alone, since the model pools by itself; leave out "
             '`trainable="head"`.'
         )
@@ -220,7 +220,7 @@ def _add_adapters(model: PreTrainedModel, lora: LoraOptions) -> nn.Module:
     try:
         from peft import LoraConfig, get_peft_model  # noqa: PLC0415 - an extra
     except ImportError:
-        raise ModelError(f"LoRA needs an extra: {install_command('pluralbench-local', 'lora')}.") from None
+        raise LocalError(f"LoRA needs an extra: {install_command('pluralbench-local', 'lora')}.") from None
     targets = lora.target_modules if isinstance(lora.target_modules, str) else list(lora.target_modules)
     settings = LoraConfig(
         task_type="SEQ_CLS", r=lora.rank, lora_alpha=lora.alpha, lora_dropout=lora.dropout, target_modules=targets
@@ -231,7 +231,7 @@ def _add_adapters(model: PreTrainedModel, lora: LoraOptions) -> nn.Module:
             warnings.simplefilter("ignore", FutureWarning)
             whole: nn.Module = get_peft_model(model, settings)
     except ValueError as error:
-        raise ModelError(f"LoRA cannot be applied to this model: {' '.join(str(error).split())[:300]}") from None
+        raise LocalError(f"LoRA cannot be applied to this model: {' '.join(str(error).split())[:300]}") from None
     for name, weights in whole.named_parameters():
         if weights.requires_grad or name.split(".")[2] in REWARD_HEADS:  # names begin with two wrappers of peft
             weights.data = weights.data.float()

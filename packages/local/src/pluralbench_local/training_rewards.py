@@ -50,7 +50,7 @@ def head_rewards(
         token_budget: Maximum number of tokens of a forward pass. None: that of scoring.
 
     Raises:
-        DeviceError: If one conversation does not fit into memory.
+        LocalError: If one conversation does not fit into memory.
     """
     model = trainee.network.model
     with evaluating(model), silence_transformers():

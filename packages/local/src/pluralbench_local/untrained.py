@@ -30,8 +30,7 @@ def untrained(model: str | Path | LocalModel, out: Path | str, *, seed: int = 0,
         The folder.
 
     Raises:
-        ModelError: If the model cannot be loaded.
-        DeviceError: If its device is not available, or has too little memory.
+        LocalError: If the model cannot be loaded; or if its device is not available, or has too little memory.
     """
     base, target = described(model, **fields), Path(out)
     if (target / "config.json").exists():

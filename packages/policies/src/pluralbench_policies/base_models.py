@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from jinja2 import TemplateError
-from pluralbench_local import DeviceError, LocalModel
+from pluralbench_local import LocalError, LocalModel
 from pluralbench_local.models import load_tokenizer
 from pluralbench_local.training_job import check_base
 from pluralbench_runs import install_command, one_line
@@ -32,18 +32,18 @@ def check_base_model(base: LocalModel, *, unused: Iterable[str], unused_message:
 
     Raises:
         TrainingError: A field is set that has no meaning here.
-        DeviceError: The device is neither the CPU nor the first GPU.
+        LocalError: The device is neither the CPU nor the first GPU.
     """
     check_base(base, unused, unused_message)
     if base.device not in {"auto", "cpu", "cuda", "cuda:0"}:
-        raise DeviceError(
+        raise LocalError(
             f"{action} on the CPU or the first GPU, not on {base.device}; select another GPU with the environment "
             "variable CUDA_VISIBLE_DEVICES."
         )
 
 
 def chat_tokenizer(source: LocalModel) -> Any:
-    """Load the tokenizer of a chat model. Raises `PolicyError` without a chat template, and `ModelError`."""
+    """Load the tokenizer of a chat model. Raises `PolicyError` without a chat template, and `LocalError`."""
     tokenizer = load_tokenizer(source, source.template())
     if not tokenizer.chat_template:
         raise PolicyError(f"{source.name} has no chat template; set `chat_template=...`.")

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import torch
-from pluralbench_calls import Answer, ChatModel, ModelNotServed, Outcome, PackingBackend, Request
+from pluralbench_calls import Answer, CallsError, ChatModel, Outcome, PackingBackend, Request
 from pluralbench_local import LocalModel
 from pluralbench_local.batches import is_out_of_memory
 from pluralbench_local.config import described
@@ -104,7 +104,7 @@ class Generation(PackingBackend):
         self._prompts: dict[bytes, tuple[int, ...]] = {}
 
     async def __aenter__(self) -> Self:
-        """Load the weights, once. Raises `ModelError`, `DeviceError`."""
+        """Load the weights, once. Raises `LocalError`."""
         self._load()
         return self
 
@@ -162,7 +162,7 @@ class Generation(PackingBackend):
                 left = [request for request in part if request.key not in done]
                 if len(left) == 1:
                     tokens = len(self._prompt(left[0]))
-                    raise ModelNotServed(
+                    raise CallsError(
                         f"One sample for a prompt of {tokens:,} tokens does not fit into memory; lower "
                         "`max_tokens=...`, or choose a smaller `dtype=...` or another `device=...`."
                     ) from None
@@ -198,19 +198,19 @@ class Generation(PackingBackend):
             yield Answer.to(item.request, outcome, text, finish_reason="stop" if ended else "length", tokens=used)
 
     def _parse(self, request: Request) -> _ParsedRequest:
-        """Parse a request. Raises `ModelNotServed` if this model cannot answer it."""
+        """Parse a request. Raises `CallsError` if this model cannot answer it."""
         body: Any = request.body
         if (request.provider, request.model) != (PROVIDER, self._name):
-            raise ModelNotServed(
+            raise CallsError(
                 f"A request is for {request.model} of {request.provider}, but the loaded model is {self._name}."
             )
         unknown = sorted(body.keys() - FIELDS)
         if request.kind != "chat" or unknown:
             what = unknown[0] if unknown else request.kind
-            raise ModelNotServed(f"A local policy does not support {what!r} in a request; remove it.")
+            raise CallsError(f"A local policy does not support {what!r} in a request; remove it.")
         sampling = DecodingParams(float(body.get("temperature", 1.0)), body.get("top_p"))
         if sampling.temperature and "seed" not in body:
-            raise ModelNotServed("A local policy needs a seed in each request; set `seeded=True` in its `ChatModel`.")
+            raise CallsError("A local policy needs a seed in each request; set `seeded=True` in its `ChatModel`.")
         prompt = self._prompt(request)
         limit = min((int(body[name]) for name in LIMITS if name in body), default=UNLIMITED)
         return _ParsedRequest(

@@ -61,8 +61,7 @@ def optimize(
     Raises:
         PolicyError: A library is missing, or the tasks or options do not fit the policy.
         TrainingError: A field of the description has no meaning here, or two tasks have the same id.
-        ModelError: The policy cannot be loaded.
-        DeviceError: The device does not exist or is not supported.
+        LocalError: The policy cannot be loaded; or the device does not exist or is not supported.
         OutputError: `out` has other settings, or the policy's files have changed.
     """
     options = options or OptimizeConfig()

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pluralbench_local import LocalModel, ModelError
+from pluralbench_local import LocalError, LocalModel
 from pluralbench_local.config import described
 from pluralbench_local.models import language_model
 from pluralbench_local.training_job import Kind, Result, Trained, at_commit, check_unique_ids, run_job, saved_network
@@ -67,8 +67,7 @@ def train_planner(
     Raises:
         PolicyError: A library is missing, or an example does not fit.
         TrainingError: A field of the description has no meaning here, or two examples have the same id.
-        ModelError: The base cannot be loaded.
-        DeviceError: The device does not exist or is not supported.
+        LocalError: The base cannot be loaded; or the device does not exist or is not supported.
         OutputError: `out` has other settings, or the base's files have changed.
     """
     options = options or PlannerConfig()
@@ -122,10 +121,10 @@ def _check(base: LocalModel, examples: Sequence[PlanExample], held_out: Sequence
 
 
 def _limit(name: str, model: Any, options: PlannerConfig) -> int:
-    """Maximum tokens of an example. Raises `ModelError` if the model has too few positions."""
+    """Maximum tokens of an example. Raises `LocalError` if the model has too few positions."""
     positions = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     if positions is not None and options.max_length > positions and options.on_overflow == "error":
-        raise ModelError(
+        raise LocalError(
             f"`max_length={options.max_length}` is more than the {positions:,} positions of {name}; lower it."
         )
     return options.max_length if positions is None else min(options.max_length, positions)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from datasets import Dataset
 from peft import LoraConfig
-from pluralbench_local import ModelError
+from pluralbench_local import LocalError
 from pluralbench_local.training_job import CheckpointClock, newest_checkpoint, step_log
 from pluralbench_runs import one_line
 from trl.trainer.sft_config import SFTConfig
@@ -116,7 +116,7 @@ def _trainer(
     except ValueError as error:
         if "target" not in str(error).lower():
             raise
-        raise ModelError(
+        raise LocalError(
             f"Adapters cannot be added to this model ({one_line(error, 200)}); set `lora_target_modules=...`."
         ) from None
 

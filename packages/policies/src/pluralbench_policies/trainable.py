@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from pluralbench_local import LocalModel, ModelError
+from pluralbench_local import LocalError, LocalModel
 from pluralbench_local.models import load_weights, silence_transformers
 from pluralbench_local.transfer import to_device
 from pluralbench_rewards import Message
@@ -45,10 +45,10 @@ class Rows:
 
 
 def load_policy(source: LocalModel, device: torch.device) -> Any:
-    """Load a language model in float32 without dropout. Raises `ModelError`."""
+    """Load a language model in float32 without dropout. Raises `LocalError`."""
     model = _load(AutoModelForCausalLM, source, device)
     if model.get_output_embeddings() is None:
-        raise ModelError(f"{source.name} is not a language model with an output layer, so it cannot be sampled from.")
+        raise LocalError(f"{source.name} is not a language model with an output layer, so it cannot be sampled from.")
     return model
 
 
@@ -61,7 +61,7 @@ def _load(kind: Any, source: LocalModel, device: torch.device) -> Any:
     model, info = load_weights(kind, source, dtype=torch.float32)
     missing = sorted(info["missing_keys"])
     if missing:
-        raise ModelError(f"{source.name} has no weights for {', '.join(missing[:3])}; use a language model.")
+        raise LocalError(f"{source.name} has no weights for {', '.join(missing[:3])}; use a language model.")
     for module in model.modules():
         if isinstance(module, nn.Dropout):
             module.p = 0.0

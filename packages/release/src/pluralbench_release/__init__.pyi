@@ -3,7 +3,7 @@ from .card import Card, Section, markdown_table, read_card
 from .checksums import release_digest
 from .content import ReleaseTable, content_digest
 from .diff import TableDiff, diff
-from .errors import AuditFailed, BuildError, NoSplit, NothingLeft, ReleaseError, SourceError, TablesError
+from .errors import AuditFailed, BuildError, NoSplit, ReleaseError, SourceError, TablesError
 from .fetching import release_at
 from .figures import share_text, text_table
 from .manifest import LEDGER, Built, Manifest, Source, read_manifest
@@ -30,7 +30,6 @@ __all__ = [
     "Contents",
     "Manifest",
     "NoSplit",
-    "NothingLeft",
     "PairLimits",
     "Published",
     "Rebuild",

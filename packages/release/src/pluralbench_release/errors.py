@@ -27,7 +27,3 @@ class TablesError(SourceError):
 
 class NoSplit(TablesError):
     """A config without the requested split."""
-
-
-class NothingLeft(BuildError):
-    """A build without any remaining row."""

@@ -19,7 +19,7 @@ from .contract import (
     sum_work,
     tolerance_sample,
 )
-from .errors import FunctionError, RewardsError
+from .errors import RewardsError
 from .functions import FunctionModel, as_resumable
 from .identity import model_commit, model_digest
 from .judge import Comparison, Judge, scores_of
@@ -30,7 +30,6 @@ __all__ = [
     "CheckRecord",
     "Comparison",
     "EarlierPair",
-    "FunctionError",
     "FunctionModel",
     "Group",
     "Judge",

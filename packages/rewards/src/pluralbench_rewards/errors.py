@@ -5,7 +5,3 @@ from pluralbench_runs import UserError
 
 class RewardsError(UserError):
     """Base class of errors of reward models."""
-
-
-class FunctionError(RewardsError):
-    """A function that does not return one number per response."""

@@ -11,7 +11,7 @@ from typing import Any
 from pluralbench_runs import progress
 
 from pluralbench_rewards.contract import Group, ModelRecord, OnScored, RewardModel, Scored
-from pluralbench_rewards.errors import FunctionError
+from pluralbench_rewards.errors import RewardsError
 
 GROUPS_PER_CALL = 64  # an interrupted run keeps the scores of finished calls
 
@@ -52,7 +52,7 @@ class FunctionModel:
         cached: Mapping[int, list[float]] | None = None,
         on_scored: OnScored | None = None,
     ) -> Scored:
-        """Score every group. Raises `FunctionError` if the function does not return one number per response."""
+        """Score every group. Raises `RewardsError` if the function does not return one number per response."""
         scores = dict(cached or {})
         new = [index for index in range(len(groups)) if index not in scores]
         with progress("scoring", len(groups), done=len(scores)) as meter:
@@ -71,21 +71,21 @@ class FunctionModel:
         try:
             rows = [list(row) for row in result]
         except TypeError:
-            raise FunctionError(
+            raise RewardsError(
                 f"{self._title} returned {type(result).__name__} instead of a list of scores for each group."
             ) from None
         if len(rows) != len(groups):
-            raise FunctionError(f"{self._title} returned scores of {len(rows):,} groups for {len(groups):,} groups.")
+            raise RewardsError(f"{self._title} returned scores of {len(rows):,} groups for {len(groups):,} groups.")
         for group, row in zip(groups, rows, strict=True):
             if len(row) != len(group.responses):
-                raise FunctionError(
+                raise RewardsError(
                     f"{self._title} returned {len(row):,} scores for the {len(group.responses):,} responses of "
                     f"{group.id}."
                 )
         try:
             return [[float(value) for value in row] for row in rows]
         except (TypeError, ValueError, OverflowError) as error:
-            raise FunctionError(f"{self._title} returned a score that is not a number ({error}).") from None
+            raise RewardsError(f"{self._title} returned a score that is not a number ({error}).") from None
 
     @property
     def _title(self) -> str:

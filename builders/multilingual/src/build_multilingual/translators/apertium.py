@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Sequence
 from functools import cached_property
 from typing import Self
 
-from pluralbench_calls import Answer, ConnectionFailed, Request
+from pluralbench_calls import Answer, CallsError, Request
 from pluralbench_runs import Json, one_line
 from pluralbench_schemas import Language, language_of
 
@@ -116,14 +116,14 @@ async def _run(mode: str, lines: Sequence[str]) -> list[str]:
         async with asyncio.timeout(TIMEOUT):
             out, problem = await process.communicate(sent.encode())
     except TimeoutError:
-        raise ConnectionFailed(f"Apertium's {mode} did not answer within {TIMEOUT:g} s.") from None
+        raise CallsError(f"Apertium's {mode} did not answer within {TIMEOUT:g} s.") from None
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
     translated = out.decode(errors="replace").split("\n")[:-1]
     if process.returncode or len(translated) != len(lines):
-        raise ConnectionFailed(
+        raise CallsError(
             f"Apertium's {mode} answered {len(translated)} lines for {len(lines)} sent "
             f"({one_line(problem.decode(errors='replace')) or 'no message'})."
         )

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from pluralbench_calls import AccessDenied, Answer, CallsError, ConnectionFailed, ModelNotServed, Request
+from pluralbench_calls import Answer, CallsError, Request
 from pluralbench_runs import Json, one_line
 from pluralbench_runs.secrets import redact
 from pluralbench_schemas import Language
@@ -66,7 +66,7 @@ class GoogleTranslator(Translator):
 
         Raises:
             TranslatorError: The project is missing, or the endpoint is invalid.
-            AccessDenied: There are no credentials.
+            CallsError: There are no credentials.
         """
         import grpc  # noqa: PLC0415 - takes a second, which a replay saves
         from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 - the same
@@ -86,7 +86,7 @@ class GoogleTranslator(Translator):
                 self._transport = transport(host=endpoint or PROVIDER)
             self._client = translate_v3.TranslationServiceAsyncClient(transport=self._transport)
         except GoogleAuthError as error:
-            raise AccessDenied(
+            raise CallsError(
                 f"Google Cloud credentials are missing ({_message(error)}); run `gcloud auth application-default "
                 "login` or set GOOGLE_APPLICATION_CREDENTIALS to the file of a service account."
             ) from None
@@ -100,9 +100,8 @@ class GoogleTranslator(Translator):
         """Send one message; if the server refuses it, send its halves until only the refused text is left out.
 
         Raises:
-            ConnectionFailed: The server keeps failing, or answers with a different number of texts.
-            AccessDenied: The server does not accept the credentials.
-            ModelNotServed: The server refuses the request itself, such as the model or the language.
+            CallsError: The server keeps failing, or answers with a different number of texts; or the server does not
+                accept the credentials; or the server refuses the request itself, such as the model or the language.
         """
         from google.api_core import exceptions  # noqa: PLC0415 - the same
         from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415
@@ -111,7 +110,7 @@ class GoogleTranslator(Translator):
             yield await self._translate(requests)
         except exceptions.InvalidArgument as error:
             if "language" in error.message.lower():  # the same for all texts
-                raise ModelNotServed(f"Google Cloud Translation refuses the request ({_message(error)}).") from None
+                raise CallsError(f"Google Cloud Translation refuses the request ({_message(error)}).") from None
             if len(requests) > 1:
                 half = len(requests) // 2
                 for part in (requests[:half], requests[half:]):
@@ -120,14 +119,12 @@ class GoogleTranslator(Translator):
                 return
             self._refused += 1
             if self._refused >= MAX_REFUSALS:
-                raise ModelNotServed(f"Google Cloud Translation refuses the request ({_message(error)}).") from None
+                raise CallsError(f"Google Cloud Translation refuses the request ({_message(error)}).") from None
             yield [Answer.to(requests[0], "error", _message(error), finish_reason="INVALID_ARGUMENT")]
         except (exceptions.Unauthenticated, exceptions.PermissionDenied, GoogleAuthError) as error:
-            raise AccessDenied(
-                f"Google Cloud Translation does not accept the credentials ({_message(error)})."
-            ) from None
+            raise CallsError(f"Google Cloud Translation does not accept the credentials ({_message(error)}).") from None
         except exceptions.NotFound as error:
-            raise ModelNotServed(
+            raise CallsError(
                 f"Google Cloud Translation does not have the requested resource ({_message(error)})."
             ) from None
         except (exceptions.GoogleAPIError, OSError) as error:
@@ -167,7 +164,7 @@ class GoogleTranslator(Translator):
         response = await self._client.translate_text(message, retry=retry, timeout=TIMEOUT)
         translations = response.glossary_translations if glossary else response.translations
         if len(translations) != len(requests):
-            raise ConnectionFailed(
+            raise CallsError(
                 f"Google Cloud Translation answered {len(translations)} texts for {len(requests)} sent; none of them "
                 "is recorded."
             )
@@ -186,7 +183,7 @@ class GoogleTranslator(Translator):
         cause = error.cause if isinstance(error, exceptions.RetryError) and error.cause else error
         if NO_TOKEN in str(cause):
             reason = _message(cause).partition(NO_TOKEN)[2].strip(": ")
-            return AccessDenied(
+            return CallsError(
                 f"Google Cloud credentials cannot be used ({reason}); run `gcloud auth application-default login` "
                 "again."
             )
@@ -194,7 +191,7 @@ class GoogleTranslator(Translator):
             problem = f"keeps refusing because of its quota ({_message(cause)})"
         else:
             problem = f"keeps failing ({_message(cause)})"
-        return ConnectionFailed(f"Google Cloud Translation {problem}.")
+        return CallsError(f"Google Cloud Translation {problem}.")
 
 
 def _check_endpoint(endpoint: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 from pluralbench_calls import recording
 from pluralbench_release import LEDGER, Builder, Built, Contents, ReleaseTable, building, read_release_recipe
-from pluralbench_release.errors import NothingLeft
+from pluralbench_release.errors import BuildError
 
 from build_personalized.build import nothing_left
 from build_personalized.training.audit import audit, check
@@ -79,7 +79,7 @@ def build(
 
             drops = pl.concat([clean.drops, too_few, no_persona])
             if with_personas.is_empty():
-                raise NothingLeft(nothing_left("pair is left", drops))
+                raise BuildError(nothing_left("pair is left", drops))
             pairs = split_users(with_personas, recipe.splits, recipe.seed)
             beyond_limit = with_profiles.height - selected.height
             figures = audit(pairs, drops, contamination, source_pairs=loaded.pairs.height - beyond_limit)

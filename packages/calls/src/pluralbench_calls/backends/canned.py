@@ -3,7 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Self
 
-from pluralbench_calls.errors import CannedReplyMissing, MissingAnswers
+from pluralbench_runs import UserError
+
+from pluralbench_calls.errors import PermanentError
 from pluralbench_calls.records import Answer, Backend, Request
 
 
@@ -13,8 +15,8 @@ class Replay(Backend):
     concurrency: int | None = 1
 
     async def send(self, request: Request) -> Answer:
-        """Raise `MissingAnswers` with the name of the call."""
-        raise MissingAnswers(
+        """Raise `PermanentError` with the name of the call."""
+        raise PermanentError(
             f"The ledger has no answer for {request.label or 'a call'} "
             f"(model {request.model} at {request.provider}, key {request.key[:12]}…), and a replay sends nothing."
         )
@@ -39,8 +41,8 @@ class CannedBackend(Backend):
         return self
 
     async def send(self, request: Request) -> Answer:
-        """Return the hand-written answer to a call. Raises `CannedReplyMissing` if there is none."""
+        """Return the hand-written answer to a call. Raises `UserError` if there is none."""
         text = self._answers.get(request.label.rsplit(", ", 1)[0])
         if text is None:
-            raise CannedReplyMissing(f"There is no hand-written answer for {request.label}: {self._missing}.")
+            raise UserError(f"There is no hand-written answer for {request.label}: {self._missing}.")
         return Answer.to(request, "answer", text, finish_reason="stop")

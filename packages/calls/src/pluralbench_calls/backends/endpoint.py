@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from pluralbench_runs import one_line
 from pluralbench_runs.secrets import redact
 
-from pluralbench_calls.errors import AccessDenied, CallsError, ConnectionFailed, ModelNotServed
+from pluralbench_calls.errors import CallsError
 
 if TYPE_CHECKING:
     import openai
@@ -77,13 +77,13 @@ class Endpoint:
         self._refused: dict[str, set[str]] = {}  # by model
 
     async def __aenter__(self) -> Self:
-        """Open the connections. Raises `AccessDenied` if the environment has no key."""
+        """Open the connections. Raises `CallsError` if the environment has no key."""
         if self._key_env is not None:
             self._key = os.environ.get(self._key_env, "").strip()
             if not self._key:
-                raise AccessDenied(f"{self.host} needs a key; set the environment variable {self._key_env}.")
+                raise CallsError(f"{self.host} needs a key; set the environment variable {self._key_env}.")
             if not (self._key.isascii() and self._key.isprintable()):
-                raise AccessDenied(f"The value of the environment variable {self._key_env} is not a key.")
+                raise CallsError(f"The value of the environment variable {self._key_env} is not a key.")
         # Imported here, because it takes a second, which --help saves.
         import openai  # noqa: PLC0415
 
@@ -126,9 +126,9 @@ class Endpoint:
         """Put a text on one line without the key, which is removed before the text is truncated."""
         return one_line(redact(str(text), *self.secrets), limit)
 
-    def access_denied(self, message: str) -> AccessDenied:
+    def access_denied(self, message: str) -> CallsError:
         """Create the error for a key that the server does not accept."""
-        return AccessDenied(f"{self.host} does not accept the key in {self._key_env} ({message}).")
+        return CallsError(f"{self.host} does not accept the key in {self._key_env} ({message}).")
 
     def failure(self, error: "openai.APIError", absent: str) -> CallsError:
         """Convert an error of the client that concerns every request.
@@ -143,18 +143,16 @@ class Endpoint:
 
         message = self.clean(error.message)
         tries = self.max_retries + 1
-        kind: type[CallsError] = ConnectionFailed
         match error:
             case openai.AuthenticationError() | openai.PermissionDeniedError():
                 source = f"the key in {self._key_env}" if self._key_env else "a request without a key"
-                kind, text = AccessDenied, f"does not accept {source} ({message})"
+                text = f"does not accept {source} ({message})"
             case openai.APIStatusError(status_code=402):
-                kind, text = AccessDenied, f"requires payment ({message})"
+                text = f"requires payment ({message})"
             case openai.NotFoundError():
-                kind, text = ModelNotServed, f"{absent} ({message})"
+                text = f"{absent} ({message})"
             case openai.APIStatusError(status_code=status) if status < 400:
                 location = self.clean(error.response.headers.get("location", "nowhere"))
-                kind = ModelNotServed
                 text = f"redirects to {location}, which is not followed; give the base URL without a redirect"
             case openai.APITimeoutError():
                 text = f"did not answer completely within {self.timeout:g} s, in {_times(tries)}"
@@ -166,7 +164,7 @@ class Endpoint:
                 text = f"keeps refusing because of a rate limit or quota ({message})"
             case _:
                 text = f"keeps failing ({message})"
-        return kind(f"{self.host} {text}.")
+        return CallsError(f"{self.host} {text}.")
 
     def _no_client(self, error: Exception) -> CallsError:
         reason = re.sub(r"//[^/\s]*@", "//", self.clean(error))  # without the user of a proxy

@@ -7,7 +7,7 @@ from typing import Any, Self
 from pluralbench_runs import install_weights_command
 
 from pluralbench_calls.backends.openai import OpenAIChat
-from pluralbench_calls.errors import ModelNotServed
+from pluralbench_calls.errors import CallsError
 from pluralbench_calls.records import Answer, Request
 
 PROVIDER = "local"
@@ -29,7 +29,7 @@ class EmbeddedModel:
         self._server: Any = None
 
     async def __aenter__(self) -> Self:
-        """Start the server once. Raises `ModelNotServed` with the install command if the model is missing."""
+        """Start the server once. Raises `CallsError` with the install command if the model is missing."""
         if self._server is None:
             self._server = _start(_weights())
         # Evaluating a prompt with a long profile takes long.
@@ -51,7 +51,7 @@ def _weights() -> Path:
     folders = list(package.submodule_search_locations or []) if package is not None else []
     files = [file for folder in folders for file in Path(folder).glob("*.gguf")]
     if not files:
-        raise ModelNotServed(MISSING)
+        raise CallsError(MISSING)
     return files[0]
 
 
@@ -59,7 +59,7 @@ def _start(weights: Path) -> Any:
     try:
         import xllamacpp  # noqa: PLC0415 - an extra
     except ImportError:
-        raise ModelNotServed(MISSING) from None
+        raise CallsError(MISSING) from None
     params = xllamacpp.CommonParams()
     params.model.path = str(weights)
     params.model_alias = {LOCAL_MODEL}  # otherwise each answer would have the path of the file

@@ -11,7 +11,7 @@ from pluralbench_calls.backends.completions import (
     parse_completion,
 )
 from pluralbench_calls.backends.endpoint import Endpoint
-from pluralbench_calls.errors import ConnectionFailed, ModelNotServed
+from pluralbench_calls.errors import CallsError
 from pluralbench_calls.records import Answer, Request
 
 
@@ -60,7 +60,7 @@ class OpenAIChat(Endpoint):
     def _answer(self, request: Request, completion: Any, refused: Collection[str]) -> Answer:
         error = getattr(completion, "error", None)
         if error:
-            raise ConnectionFailed(f"{self.host} sent an error with a success status ({self.clean(error)}).")
+            raise CallsError(f"{self.host} sent an error with a success status ({self.clean(error)}).")
         reply = parse_completion(completion)
         if reply is None:
             raise self._no_completion(str(completion))
@@ -71,12 +71,12 @@ class OpenAIChat(Endpoint):
             raise self.access_denied(self.clean(rejection.message)) from None
         message = self.clean(rejection.message, MAX_MESSAGE_LENGTH)
         if rejection.concerns_schema(request):
-            raise ModelNotServed(
+            raise CallsError(
                 f"{self.host} does not support JSON schemas ({self.clean(message)}); set `structured_output=False` for "
                 "the model."
             ) from None
         return rejection.to_reply(message).answer(request, refused, self.secrets)
 
-    def _no_completion(self, content: str) -> ConnectionFailed:
+    def _no_completion(self, content: str) -> CallsError:
         content = self.clean(content, 120)
-        return ConnectionFailed(f"{self.host} sent something that is not a chat completion ({content}); check the URL.")
+        return CallsError(f"{self.host} sent something that is not a chat completion ({content}); check the URL.")

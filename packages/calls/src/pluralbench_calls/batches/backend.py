@@ -12,7 +12,7 @@ from pluralbench_calls.backends.endpoint import Endpoint
 from pluralbench_calls.batches.files import MAX_REQUESTS, batch_lines, batches
 from pluralbench_calls.batches.results import BatchResult, Tally, in_parts, read_results
 from pluralbench_calls.batches.store import BatchState, BatchStore
-from pluralbench_calls.errors import BatchRejected, CallsError, ConnectionFailed, Interrupted, ModelNotServed
+from pluralbench_calls.errors import BatchRejected, CallsError, Interrupted
 from pluralbench_calls.records import Answer, Request, max_prompt_tokens
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class OpenAIBatches(Endpoint):
         return max_prompt_tokens(request)
 
     async def __aenter__(self) -> Self:
-        """Open the connections. Raises `AccessDenied` if the environment has no key."""
+        """Open the connections. Raises `CallsError` if the environment has no key."""
         from pluralbench_calls.batches.service import BatchService  # noqa: PLC0415 - imports openai, which takes a second
 
         await super().__aenter__()
@@ -188,15 +188,15 @@ class OpenAIBatches(Endpoint):
         return len(refused) > before
 
     def _check(self, batch: "Batch", tally: Tally, missing: int, tries: int) -> None:
-        """Raise `ModelNotServed` or `ConnectionFailed` if the missing calls should not be sent again."""
+        """Raise `CallsError` if the missing calls should not be sent again."""
         host = self.host
         if batch.status == "failed" and not tally.answered:
-            raise ModelNotServed(f"{host} refuses the batch {batch.id}: {self._first_error(batch)}.")
+            raise CallsError(f"{host} refuses the batch {batch.id}: {self._first_error(batch)}.")
         is_futile = batch.status == "completed" and not tally.answered
         if is_futile or tries == MAX_TRIES:
             reason = next(iter(tally.reasons.values()), "")
             details = f" ({self.clean(reason)})" if reason else ""
-            raise ConnectionFailed(
+            raise CallsError(
                 f"{host} left {plural(missing, 'call')} unanswered in the batch {batch.id}, which is "
                 f"{batch.status}{details}."
             )

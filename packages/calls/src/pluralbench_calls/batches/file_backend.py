@@ -12,7 +12,7 @@ from pluralbench_tables import read_json
 from pluralbench_calls.backends.endpoint import MAX_ANSWER_BYTES
 from pluralbench_calls.batches.files import write_batches
 from pluralbench_calls.batches.results import Tally, in_parts, read_results
-from pluralbench_calls.errors import BatchFileError, CallsPending
+from pluralbench_calls.errors import CallsPending, PermanentError
 from pluralbench_calls.ledger import Ledger
 from pluralbench_calls.records import Answer, Backend, Request
 
@@ -63,7 +63,7 @@ class FileBackend:
         parameters that a model refuses are known.
 
         Raises:
-            BatchFileError: A file cannot be read, or no result belongs to this work.
+            PermanentError: A file cannot be read, or no result belongs to this work.
         """
         files = [file for path in self._results for file in _result_files(path)]
         if not files:
@@ -89,7 +89,7 @@ class FileBackend:
 
         Raises:
             CallsPending: The requests were written.
-            BatchFileError: They cannot be written, or the results had no new answer.
+            PermanentError: They cannot be written, or the results had no new answer.
         """
         if self._pending is None:
             return
@@ -100,7 +100,7 @@ class FileBackend:
         more = f" and {len(files) - 1:,} more" if len(files) > 1 else ""
         written = f"The missing {label} are written to {files[0]}{more} ({plural(len(requests), 'call')})"
         if self._failure:
-            raise BatchFileError(
+            raise PermanentError(
                 f"The results have no new answer ({self._failure}); fix the cause before you run the calls again. "
                 f"{written}."
             )
@@ -118,7 +118,7 @@ def _most_common(reasons: Counter[str]) -> str:
 
 
 def _check_foreign(files: Sequence[Path], results: int, foreign: Sequence[str]) -> None:
-    """Report results that belong to other calls. Raises `BatchFileError` if all do."""
+    """Report results that belong to other calls. Raises `PermanentError` if all do."""
     if not foreign:
         return
     example = one_line(foreign[0], SHOWN_CHARACTERS)
@@ -128,7 +128,7 @@ def _check_foreign(files: Sequence[Path], results: int, foreign: Sequence[str]) 
         )
         return
     place = files[0] if len(files) == 1 else f"{len(files):,} files"
-    raise BatchFileError(
+    raise PermanentError(
         f"None of the {results:,} results in {place} belongs to a call of this command (one is of {example}…); "
         "are they of another build, or of other settings?"
     )
@@ -151,9 +151,9 @@ def _refused_file(ledger: Ledger) -> Path:
 def _read_refused(ledger: Ledger) -> dict[str, list[str]]:
     """Read the refused parameters by model that earlier results showed."""
     path = _refused_file(ledger)
-    refused = read_json(path, BatchFileError) if path.exists() else {}
+    refused = read_json(path, PermanentError) if path.exists() else {}
     if not isinstance(refused, Mapping) or not all(isinstance(names, list) for names in refused.values()):
-        raise BatchFileError(f"{path} is damaged; remove it.")
+        raise PermanentError(f"{path} is damaged; remove it.")
     return {model: [str(name) for name in names] for model, names in refused.items() if isinstance(names, list)}
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 from pluralbench_runs import atomic_write, one_line
 
 from pluralbench_calls.backends.completions import drop_parameters
-from pluralbench_calls.errors import BatchFileError
+from pluralbench_calls.errors import PermanentError
 from pluralbench_calls.records import Request
 
 URL: Literal["/v1/chat/completions"] = "/v1/chat/completions"
@@ -63,7 +63,7 @@ def write_batches(
         The files.
 
     Raises:
-        BatchFileError: A file exists that has no calls, or a file cannot be written.
+        PermanentError: A file exists that has no calls, or a file cannot be written.
     """
     written: list[Path] = []
     try:
@@ -81,7 +81,7 @@ def write_batches(
                 return written
             old.unlink()
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        raise BatchFileError(f"The calls cannot be written to {path}: {one_line(error)}.") from None
+        raise PermanentError(f"The calls cannot be written to {path}: {one_line(error)}.") from None
     return written
 
 
@@ -92,7 +92,7 @@ def batches(
     max_requests: int = MAX_REQUESTS,
     max_bytes: int = MAX_BYTES,
 ) -> Iterator[list[Request]]:
-    """Group chat requests into batches to one model each. Raises `BatchFileError` for a request that is too large."""
+    """Group chat requests into batches to one model each. Raises `PermanentError` for a request that is too large."""
     by_model = sorted(requests, key=lambda request: (request.provider, request.model))
     for _, same_model in itertools.groupby(by_model, key=lambda request: (request.provider, request.model)):
         group: list[Request] = []
@@ -100,7 +100,7 @@ def batches(
         for request in same_model:
             length = sum(map(len, batch_lines([request], refused)))
             if length > max_bytes:
-                raise BatchFileError(f"A call has {length:,} bytes; the maximum for a batch is {max_bytes:,}.")
+                raise PermanentError(f"A call has {length:,} bytes; the maximum for a batch is {max_bytes:,}.")
             if group and (len(group) == max_requests or size + length > max_bytes):
                 yield group
                 group, size = [], 0
@@ -115,7 +115,7 @@ def _numbered(path: Path, number: int) -> Path:
 
 def _check_replaceable(path: Path) -> None:
     if path.exists() and not _has_calls(path):
-        raise BatchFileError(f"{path} exists and is not a file of calls; choose another name.")
+        raise PermanentError(f"{path} exists and is not a file of calls; choose another name.")
 
 
 def _has_calls(path: Path) -> bool:

@@ -19,7 +19,7 @@ from pluralbench_calls.backends.completions import (
 )
 from pluralbench_calls.backends.endpoint import MAX_ANSWER_BYTES
 from pluralbench_calls.batches.files import Refused
-from pluralbench_calls.errors import BatchFileError
+from pluralbench_calls.errors import PermanentError
 from pluralbench_calls.records import Answer, Request
 
 REJECTED = {400, 413, 422}  # HTTP statuses that concern a single request, as in `OpenAIChat`
@@ -68,7 +68,7 @@ def read_results(
         secrets: Further environment variables whose values are removed from texts.
 
     Raises:
-        BatchFileError: A line is not a result of a batch. The message names the file and the line.
+        PermanentError: A line is not a result of a batch. The message names the file and the line.
     """
     for path in paths:
         for where, line in _lines(path):
@@ -102,7 +102,7 @@ class Tally:
     refused: dict[str, set[str]] = field(default_factory=dict)
 
     def add(self, results: Iterable[BatchResult], pending: Mapping[str, Request]) -> None:
-        """Add results of `read_results`. Raises `BatchFileError` for more than `MAX_UNKNOWN` of other calls."""
+        """Add results of `read_results`."""
         for result in results:
             if result.answer is not None:
                 self.answered.add(result.key)
@@ -200,20 +200,20 @@ def _lines(path: Path) -> Iterator[tuple[str, bytes]]:
                 if line.strip():
                     yield f"{path}, line {number:,}", line
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        raise BatchFileError(f"The results {path} cannot be read: {one_line(error)}.") from None
+        raise PermanentError(f"The results {path} cannot be read: {one_line(error)}.") from None
 
 
 def _parse_row(line: bytes, where: str) -> dict[str, Any]:
     try:
         row = json.loads(line.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        raise BatchFileError(f"{where}: this is not JSON ({one_line(error, 80)}); is the file truncated?") from None
+        raise PermanentError(f"{where}: this is not JSON ({one_line(error, 80)}); is the file truncated?") from None
     if not isinstance(row, dict) or not isinstance(row.get("custom_id"), str):
-        raise BatchFileError(f"{where}: this is not a result of a batch; it has no `custom_id`.")
+        raise PermanentError(f"{where}: this is not a result of a batch; it has no `custom_id`.")
     if "response" not in row and "error" not in row:
         is_call = "url" in row and "body" in row
         problem = "a call and not its result; run the calls first" if is_call else "not a result; it has no `response`"
-        raise BatchFileError(f"{where}: this is {problem}.")
+        raise PermanentError(f"{where}: this is {problem}.")
     return row
 
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from pluralbench_calls.backends.endpoint import Endpoint
 from pluralbench_calls.batches.files import URL
-from pluralbench_calls.errors import BatchRejected, CallsError, ConnectionFailed, ModelNotServed
+from pluralbench_calls.errors import BatchRejected, CallsError
 
 WINDOW: Literal["24h"] = "24h"  # completion window of a batch, the only value that OpenAI accepts
 PAGE_SIZE = 100  # batches in a page of the list
@@ -150,7 +150,7 @@ class BatchService:
         raise AssertionError("pauses never end")
 
     async def find(self, file: str, state: Path) -> str | None:
-        """Return the ID of a file's batch, or None. Raises `ModelNotServed` if the endpoint does not list batches."""
+        """Return the ID of a file's batch, or None. Raises `CallsError` if the endpoint does not list batches."""
         after: dict[str, Any] = {}
         batches = self._endpoint.client.batches.with_raw_response
         try:
@@ -168,7 +168,7 @@ class BatchService:
                 raise self._failure(error, NO_BATCHES) from None
         except (ValidationError, openai.OpenAIError):
             pass  # not a list, or too long
-        raise ModelNotServed(
+        raise CallsError(
             f"{self._endpoint.host} does not list its batches, so the batch of the file {file} may or may not exist; "
             f"check there, then write the batch's ID into {state}, or remove that file if there is no batch."
         )
@@ -204,7 +204,7 @@ class BatchService:
             except httpx2.HTTPError as error:
                 if number >= self._endpoint.max_retries:
                     reason = self._endpoint.clean(error or type(error).__name__)
-                    raise ConnectionFailed(f"{self._endpoint.host} aborts the file {file} ({reason}).") from None
+                    raise CallsError(f"{self._endpoint.host} aborts the file {file} ({reason}).") from None
                 await asyncio.sleep(pause)
             else:
                 return
@@ -219,7 +219,7 @@ class BatchService:
         return self._parse(model, what, response.content)
 
     def _parse(self, model: type[Reply], what: str, content: bytes) -> Reply:
-        """Parse a reply. Raises `ModelNotServed` for anything else, such as a page of HTML."""
+        """Parse a reply. Raises `CallsError` for anything else, such as a page of HTML."""
         try:
             return model.model_validate_json(content)
         except ValidationError as error:
@@ -233,14 +233,14 @@ class BatchService:
     def _failure(self, error: openai.APIError, absent: str) -> CallsError:
         status, host = error_status(error), self._endpoint.host
         if status in NOT_SUPPORTED:
-            return ModelNotServed(f"{host} {absent} ({self._endpoint.clean(error.message)}).")
+            return CallsError(f"{host} {absent} ({self._endpoint.clean(error.message)}).")
         if isinstance(error, openai.BadRequestError | openai.UnprocessableEntityError | openai.ConflictError):
-            return ModelNotServed(f"{host} rejects the batch ({self._endpoint.clean(error.message)}).")
+            return CallsError(f"{host} rejects the batch ({self._endpoint.clean(error.message)}).")
         return self._endpoint.failure(error, absent)
 
-    def _unexpected(self, what: str, reason: object) -> ModelNotServed:
+    def _unexpected(self, what: str, reason: object) -> CallsError:
         reason = self._endpoint.clean(reason or type(reason).__name__, 120)
-        return ModelNotServed(f"{self._endpoint.host} sent something that is not a {what} ({reason}); check the URL.")
+        return CallsError(f"{self._endpoint.host} sent something that is not a {what} ({reason}); check the URL.")
 
 
 def error_status(error: openai.APIError) -> int:

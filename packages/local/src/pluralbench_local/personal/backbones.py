@@ -15,7 +15,7 @@ from transformers.utils.hub import cached_file
 from pluralbench_local.batches import Read, in_batches
 from pluralbench_local.config import LocalModel, described
 from pluralbench_local.conversations import Template, Tokenized, tokenize
-from pluralbench_local.errors import ModelError
+from pluralbench_local.errors import LocalError
 from pluralbench_local.models import (
     SPECIAL,
     load_classifier,
@@ -116,8 +116,8 @@ def load_backbone(model: str | Path | LocalModel, *, scoring: ScoringConfig | No
         scoring: How it runs, and how it handles conversations that are too long.
 
     Raises:
-        ModelError: If the model cannot be loaded, or is not a backbone.
-        DeviceError: If its device is not available, or has too little memory.
+        LocalError: If the model cannot be loaded, or is not a backbone; or if its device is not available, or has too
+            little memory.
     """
     source = described(model)
     if Path(source.name).is_dir():
@@ -147,11 +147,11 @@ def _decoder(source: LocalModel, options: RunOptions) -> Decoder:
     declared = config.architectures or [""]
     classifier = declared[0].endswith("ForSequenceClassification") or declared[0] in SPECIAL
     if config.is_encoder_decoder or declared[0].endswith("ForMaskedLM"):
-        raise ModelError(_no_decoder_message(source.name, declared[0]))
+        raise LocalError(_no_decoder_message(source.name, declared[0]))
     tokenizer = load_tokenizer(source, source.template())
     network = load_classifier(source)[0] if classifier else load_language_model(source)
     if network.head is None:
-        raise ModelError(_no_decoder_message(source.name, declared[0]))
+        raise LocalError(_no_decoder_message(source.name, declared[0]))
     weight = network.head.weight
     assert isinstance(weight, Tensor)  # noqa: S101 - for mypy: the library declares a wider type
     plain = not tokenizer.chat_template

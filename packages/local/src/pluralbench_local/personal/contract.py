@@ -71,10 +71,10 @@ class Backbone(Protocol):
         """Return the fields of `pluralbench_rewards.ModelRecord` that are known only after loading."""
 
     def work(self) -> Work:
-        """Return how it will compute, before anything is computed. Raises `ConversationError`."""
+        """Return how it will compute, before anything is computed. Raises `LocalError`."""
 
     def read(self, texts: Texts) -> TokenizedTexts:
-        """Tokenize texts. Vectors are computed later, by the result. Raises `ConversationError`."""
+        """Tokenize texts. Vectors are computed later, by the result. Raises `LocalError`."""
 
     def with_options(self, options: RunOptions) -> Self:
         """Return a copy with other options."""

@@ -59,9 +59,8 @@ def embed(
         store: Saves vectors as they are computed. Stored vectors are not computed again.
 
     Raises:
-        ConversationError: If a text cannot be tokenized, or is too long.
-        DeviceError: If one text does not fit into memory.
-        ModelError: If the store is another backbone's.
+        LocalError: If a text cannot be tokenized, or is too long; or if one text does not fit into memory; or if the
+            store is another backbone's.
     """
     planned = plan_embedding(groups, backbone, posts)
     with progress("embedding", len(planned.row)) as meter:
@@ -86,7 +85,7 @@ class EmbeddingPlan:
 
 
 def plan_embedding(groups: Sequence[Group], backbone: Backbone, posts: int) -> EmbeddingPlan:
-    """Tokenize the texts of groups, and list the distinct ones. Raises `ConversationError`."""
+    """Tokenize the texts of groups, and list the distinct ones. Raises `LocalError`."""
     texts, items = collect_texts(groups, posts)
     tokenized = backbone.read(texts)
     kept = [index for index, item in enumerate(items) if item.unit not in tokenized.dropped]

@@ -11,7 +11,7 @@ from pluralbench_runs import install_command
 from torch import Tensor
 
 from pluralbench_local.config import LocalModel
-from pluralbench_local.errors import ConversationError, ModelError
+from pluralbench_local.errors import LocalError
 from pluralbench_local.models import load_or_raise, resolve_device, silence_transformers
 from pluralbench_local.personal.contract import BackboneRecord, key_of
 from pluralbench_local.personal.texts import Remaining, Texts, TokenizedTexts, fit_blocks
@@ -59,12 +59,10 @@ class SentenceEncoder:
         }
 
     def work(self) -> Work:
-        """Return how it will compute. Raises `ConversationError`."""
+        """Return how it will compute. Raises `LocalError`."""
         limit = self.options.max_length or self.limit
         if limit > self.limit:
-            raise ConversationError(
-                f"{self.record.name} reads at most {self.limit:,} tokens; lower `max_length={limit}`."
-            )
+            raise LocalError(f"{self.record.name} reads at most {self.limit:,} tokens; lower `max_length={limit}`.")
         return Work("padded", WHY, self.options.token_budget or DEFAULT_BATCH * limit, limit)
 
     def with_options(self, options: RunOptions) -> Self:
@@ -130,12 +128,12 @@ def load_encoder(source: LocalModel, options: RunOptions) -> SentenceEncoder:
     """Load a sentence encoder from a folder or the Hub.
 
     Raises:
-        ModelError: If it cannot be loaded, or sentence-transformers is not installed.
-        DeviceError: If its device is not available.
+        LocalError: If it cannot be loaded, or sentence-transformers is not installed; or if its device is not
+            available.
     """
     if find_spec("sentence_transformers") is None:
         how = install_command("pluralbench-local", "sentence-transformers")
-        raise ModelError(f"{source.name} is a sentence encoder, which needs an extra: {how}.")
+        raise LocalError(f"{source.name} is a sentence encoder, which needs an extra: {how}.")
     from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - an extra
 
     device = resolve_device(source.device)

@@ -8,7 +8,7 @@ import torch
 from pluralbench_runs import rng_for
 from torch import Tensor
 
-from pluralbench_local.errors import ModelError, TrainingError
+from pluralbench_local.errors import LocalError, TrainingError
 from pluralbench_local.personal.contract import BackboneRecord
 from pluralbench_local.personal.options import PersonalConfig
 from pluralbench_local.personal.points import Corpus, Earlier, Points
@@ -101,12 +101,12 @@ def check_user_context(corpus: Corpus, options: PersonalConfig) -> None:
     """Check that all items have the user context that a model reads.
 
     Raises:
-        ModelError: If an item has none.
+        LocalError: If an item has none.
     """
     for source in options.context_sources:
         without = [name for name, row in zip(corpus.ids, getattr(corpus, source), strict=True) if row is None]
         if without:
-            raise ModelError(
+            raise LocalError(
                 f"The {options.method} model reads the user's {CONTEXT_NAMES[source]}, and {len(without):,} of "
                 f"{len(corpus.ids):,} items have none, such as {without[0]}; add it, or use a model without a profile."
             )
@@ -121,10 +121,10 @@ def check_vectors(corpus: Corpus, backbone: BackboneRecord, what: str) -> None:
         what: What the items are, for errors ("items", "held-out items").
 
     Raises:
-        ModelError: If they have another width than the backbone's, or are not finite.
+        LocalError: If they have another width than the backbone's, or are not finite.
     """
     if corpus.width != backbone.width:
-        raise ModelError(
+        raise LocalError(
             f"The vectors of the {what} have the width {corpus.width}, and those of {backbone.name} {backbone.width}; "
             f"embed the texts with {backbone.name}."
         )
@@ -133,7 +133,7 @@ def check_vectors(corpus: Corpus, backbone: BackboneRecord, what: str) -> None:
         broken = set(torch.nonzero(~finite).flatten().tolist())
         example = next((name for item, name in enumerate(corpus.ids) if _rows(corpus, item) & broken), None)
         where = "" if example is None else f" (item {example})"
-        raise ModelError(
+        raise LocalError(
             f"{len(broken):,} of the {len(finite):,} vectors of the {what} are not finite{where}; embed these texts "
             'again with `dtype="float32"`.'
         )

@@ -15,7 +15,7 @@ from safetensors.torch import load, save_file
 from torch import Tensor
 
 from pluralbench_local.config import PERSONAL_FILE
-from pluralbench_local.errors import ModelError
+from pluralbench_local.errors import LocalError
 from pluralbench_local.personal.contract import BackboneRecord
 from pluralbench_local.personal.items import check_user_context, check_vectors, latest_pairs, make_points, standardize
 from pluralbench_local.personal.networks import Network, new_network
@@ -53,13 +53,13 @@ def read_personal(folder: Path | str) -> SavedPersonal:
     """Read the model that `train_personal` saved to `folder`.
 
     Raises:
-        ModelError: If there is none, or this version cannot read it.
+        LocalError: If there is none, or this version cannot read it.
     """
     folder = Path(folder)
     try:
         record = json.loads(read_small(folder / PERSONAL_FILE))
         if record["format"] != FORMAT:
-            raise ModelError(
+            raise LocalError(
                 f"{folder / PERSONAL_FILE} has the format {one_line(record['format'], 20)}, and this version reads "
                 f"{FORMAT}; train the model again."
             )
@@ -72,16 +72,16 @@ def read_personal(folder: Path | str) -> SavedPersonal:
             network = new_network(backbone.width, options)
         network.load_state_dict({name: tensor.float() for name, tensor in weights.items()}, assign=True)
     except FileNotFoundError as error:
-        raise ModelError(
+        raise LocalError(
             f"{folder} has no personalized reward model: there is no {Path(error.filename or WEIGHTS_FILE).name}; give "
             "the folder of one."
         ) from None
     except (OSError, ValueError, LookupError, TypeError, RuntimeError, SafetensorError, ValidationError) as error:
-        raise ModelError(
+        raise LocalError(
             f"The personalized reward model of {folder} cannot be read ({one_line(error)}); train it again."
         ) from None
     if not mean.shape == deviation.shape == (2, backbone.width):
-        raise ModelError(
+        raise LocalError(
             f"`{MEAN}` and `{DEVIATION}` of {folder / WEIGHTS_FILE} are not of shape (2, {backbone.width}); train the "
             "model again."
         )
@@ -97,7 +97,7 @@ def rewards_of(saved: SavedPersonal, corpus: Corpus) -> list[list[float]]:
     """Return the reward of each response, by item. Only rewards of the same item can be compared.
 
     Raises:
-        ModelError: If vectors have another width than the backbone's or are not finite, or an item has no user context
+        LocalError: If vectors have another width than the backbone's or are not finite, or an item has no user context
             and the model has a profile.
     """
     check_vectors(corpus, saved.backbone, "items")

@@ -9,7 +9,7 @@ from pluralbench_rewards import Group, ModelRecord, OnScored, Person, Scored, Sc
 from pluralbench_runs import progress
 
 from pluralbench_local.config import PERSONAL_FILE, LocalModel
-from pluralbench_local.errors import ConversationError, ModelError
+from pluralbench_local.errors import LocalError
 from pluralbench_local.personal.backbones import load_backbone
 from pluralbench_local.personal.contract import Backbone, BackboneRecord
 from pluralbench_local.personal.embedding import EmbeddedCorpus, embed_plan, plan_embedding
@@ -54,7 +54,7 @@ class Personal:
         """Score the responses of every group; see `pluralbench_rewards.RewardModel.score`.
 
         Raises:
-            ConversationError: If a group has no user context and the model was trained with a profile, or a
+            LocalError: If a group has no user context and the model was trained with a profile, or a
                 conversation is too long.
         """
         self._check(groups)
@@ -85,19 +85,19 @@ class Personal:
     def _check(self, groups: Sequence[Group]) -> None:
         without = next((group for group in groups if not group.responses), None)
         if without is not None:
-            raise ConversationError(f"The prompt {without.id} has no response to score; leave it out.")
+            raise LocalError(f"The prompt {without.id} has no response to score; leave it out.")
         sources = self.saved.options.context_sources
         if "about" in sources:
             without = next((group for group in groups if not any(map(str.strip, group.context))), None)
             if without is not None:
-                raise ConversationError(
+                raise LocalError(
                     f"{self.name} was trained with a profile, and the prompt {without.id} has none; set "
                     '`profile="raw"`, or use a model without a profile.'
                 )
         if "persona" in sources:
             without = next((group for group in groups if not _has_persona(group)), None)
             if without is not None:
-                raise ConversationError(
+                raise LocalError(
                     f"{self.name} was trained with personas, and the prompt {without.id} has none; use data with "
                     "personas, or a model without them."
                 )
@@ -156,8 +156,8 @@ def load_personal(model: LocalModel, scoring: ScoringConfig) -> Personal:
     """Load a personalized reward model from its folder, and its backbone from the recorded place.
 
     Raises:
-        ModelError: If either cannot be loaded, or the backbone is another one.
-        DeviceError: If the device is not available, or has too little memory.
+        LocalError: If either cannot be loaded, or the backbone is another one; or if the device is not available, or
+            has too little memory.
     """
     folder = Path(model.name)
     saved = read_personal(folder)
@@ -170,10 +170,10 @@ def check_backbone(folder: Path, trained: BackboneRecord, loaded: BackboneRecord
     """Check that a model is used with the backbone that it was trained on.
 
     Raises:
-        ModelError: If the backbone's identity is another.
+        LocalError: If the backbone's identity is another.
     """
     if trained.identity != loaded.identity:
-        raise ModelError(
+        raise LocalError(
             f"{folder} was trained on the vectors of {trained}, and cannot read those of {loaded}; load the same "
             "backbone in the same precision."
         )
@@ -183,7 +183,7 @@ def _find_backbone(model: LocalModel, folder: Path, trained: BackboneRecord) -> 
     """The backbone in the recorded folder, absolute or relative to the model's folder, or on the Hub."""
     path = next((path for path in (Path(trained.name), folder / trained.name) if path.is_dir()), None)
     if path is None and (trained.commit is None or Path(trained.name).is_absolute()):
-        raise ModelError(
+        raise LocalError(
             f"The backbone of {folder} is not in {trained.name}; put it there, or set `backbone.name` in "
             f"{folder / PERSONAL_FILE} to its path (absolute, or relative to {folder})."
         )

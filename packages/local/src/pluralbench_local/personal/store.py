@@ -12,7 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from pluralbench_local.errors import ModelError
+from pluralbench_local.errors import LocalError
 from pluralbench_local.personal.contract import BackboneRecord
 
 BACKBONE, KEYS, VECTORS = "backbone", "keys", "vectors"
@@ -31,7 +31,7 @@ class EmbeddingStore:
         backbone: The backbone.
 
     Raises:
-        ModelError: If the folder has vectors of another backbone, or a file that is not a complete shard.
+        LocalError: If the folder has vectors of another backbone, or a file that is not a complete shard.
     """
 
     def __init__(self, folder: Path, backbone: BackboneRecord) -> None:
@@ -47,7 +47,7 @@ class EmbeddingStore:
         return key in self._locations
 
     def check(self, backbone: BackboneRecord) -> None:
-        """Raise `ModelError` if the store is another backbone's."""
+        """Raise `LocalError` if the store is another backbone's."""
         _check_backbone(self.folder, self.backbone, backbone)
 
     def read(self, keys: Sequence[bytes]) -> Tensor:
@@ -82,7 +82,7 @@ class EmbeddingStore:
 
 
 def _keys(path: Path, backbone: BackboneRecord) -> list[bytes]:
-    """The keys of a shard. Raises `ModelError`."""
+    """The keys of a shard. Raises `LocalError`."""
     try:
         check_file(path)
         with safe_open(path, framework="np") as shard:
@@ -92,7 +92,7 @@ def _keys(path: Path, backbone: BackboneRecord) -> list[bytes]:
         if keys.dtype != np.uint8 or keys.shape != (shape[0], KEY_BYTES) or shape[1:] != [made_by.width]:
             raise ValueError(f"keys of shape {keys.shape}, vectors of {tuple(shape)}")  # noqa: TRY301 - caught below
     except (SafetensorError, OSError, KeyError, ValueError, ValidationError) as error:
-        raise ModelError(
+        raise LocalError(
             f"{path} is not a complete shard of an embedding store ({one_line(error)}); delete it, and its vectors are "
             "computed again."
         ) from None
@@ -102,6 +102,6 @@ def _keys(path: Path, backbone: BackboneRecord) -> list[bytes]:
 
 def _check_backbone(folder: Path, made_by: BackboneRecord, backbone: BackboneRecord) -> None:
     if made_by.identity != backbone.identity:
-        raise ModelError(
+        raise LocalError(
             f"The embedding store {folder} has vectors of {made_by}, not of {backbone}; give another folder."
         )

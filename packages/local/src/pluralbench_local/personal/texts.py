@@ -9,7 +9,7 @@ from pluralbench_rewards import Group, Message, Work
 from torch import Tensor
 
 from pluralbench_local.conversations import Template, check_text_size, encode_texts
-from pluralbench_local.errors import ConversationError
+from pluralbench_local.errors import LocalError
 
 if TYPE_CHECKING:
     from array import array  # not to be subscripted before Python 3.12
@@ -143,7 +143,7 @@ def context_tokens(
         The token ids, and the number of tokens that were cut.
 
     Raises:
-        ConversationError: If the chat template is missing or fails, or alone makes more than `limit` tokens.
+        LocalError: If the chat template is missing or fails, or alone makes more than `limit` tokens.
     """
     texts = (check_text_size(context.id, _render(context.text(), template)) for context in contexts)
     for context, ids in zip(contexts, encode_texts(texts, template), strict=True):
@@ -172,7 +172,7 @@ def _shorten(context: UserContextText, template: Template, limit: int, before: i
         text = _drop_last_tokens(text, len(ids) - limit, template)
         ids = tokens(text)
     if len(ids) > limit:
-        raise ConversationError(
+        raise LocalError(
             f"The user context of {context.id} does not fit into {limit:,} tokens, since the chat template alone makes "
             f"{len(ids):,}; raise `max_length=...`."
         )

@@ -122,7 +122,7 @@ def train_personal(
 
     Raises:
         TrainingError: If there is nothing to learn, or a user has both training items and held-out items.
-        ModelError: If the vectors cannot be used, or an item has no user context that the method reads.
+        LocalError: If the vectors cannot be used, or an item has no user context that the method reads.
         OutputError: If `out` was made with other settings.
     """
     for part, what in ((corpus, ITEMS), (held_out, HELD_OUT)):

@@ -38,7 +38,7 @@ class ServedModel(FrozenModel):
         """Check the folder and the servers before any library is imported.
 
         Raises:
-            ModelError: As `LocalModel.check_location`.
+            LocalError: As `LocalModel.check_location`.
             ServerError: As `open_servers`.
         """
         self.model.check_location()

@@ -63,7 +63,7 @@ class Served:
 
         Raises:
             ServerError: If a server fails, or its scores are not those of the model.
-            ConversationError: If a conversation cannot be tokenized, or is too long.
+            LocalError: If a conversation cannot be tokenized, or is too long.
         """
         return run(self._score(groups, cached or {}, on_scored))
 
@@ -189,7 +189,7 @@ def load(model: ServedModel, scoring: ScoringConfig) -> Served:
     """Load the tokenizer and configuration of a served model. No request is sent yet.
 
     Raises:
-        ModelError: If they cannot be loaded.
+        LocalError: If they cannot be loaded.
     """
     local = model.model
     tokenizer = load_tokenizer(local, local.template())

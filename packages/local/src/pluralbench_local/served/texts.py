@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from transformers import PreTrainedTokenizerBase
 
-from pluralbench_local.errors import ConversationError
+from pluralbench_local.errors import LocalError
 
 
 def decode_exactly(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], name: str) -> str:
@@ -16,7 +16,7 @@ def decode_exactly(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], name:
         name: Id of the prompt, for the error.
 
     Raises:
-        ConversationError: If there is no such text: the template does not write the special tokens that the engine
+        LocalError: If there is no such text: the template does not write the special tokens that the engine
             adds, or the ids are cut or unknown.
     """
     before, after = _special_tokens_around(tokenizer)
@@ -24,7 +24,7 @@ def decode_exactly(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], name:
     text = str(tokenizer.decode(inner, skip_special_tokens=False, clean_up_tokenization_spaces=False))
     if list(tokenizer(text, verbose=False)["input_ids"]) != list(ids):
         added = " ".join(tokenizer.convert_ids_to_tokens([*before, *after]))
-        raise ConversationError(
+        raise LocalError(
             f"The conversation {name} cannot be sent as text: the engine adds special tokens ({added or 'none'}); "
             "score locally, or give a `chat_template=...` that begins and ends with these tokens."
         )

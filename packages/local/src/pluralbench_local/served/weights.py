@@ -12,7 +12,7 @@ from pluralbench_runs import check_model_folder
 from safetensors import safe_open
 
 from pluralbench_local.config import LocalModel
-from pluralbench_local.errors import ModelError
+from pluralbench_local.errors import LocalError
 from pluralbench_local.models import REWARD_HEADS, resolve_device
 
 WEIGHTS = ("*.safetensors", "*.bin")
@@ -23,7 +23,7 @@ def weight_files(name: str, revision: str | None = None) -> list[Path]:
     """Return a model's weight files on this machine: those of a folder, or of the Hub's cache.
 
     Raises:
-        ModelError: If the folder is not safe to read.
+        LocalError: If the folder is not safe to read.
     """
     folder = Path(name)
     if not folder.is_dir():
@@ -31,7 +31,7 @@ def weight_files(name: str, revision: str | None = None) -> list[Path]:
             folder = Path(snapshot_download(name, revision=revision, local_files_only=True))
         except (LocalEntryNotFoundError, ValueError, OSError):  # not in the cache, or not a name on the Hub
             return []
-    check_model_folder(folder, ModelError)
+    check_model_folder(folder, LocalError)
     return next((files for pattern in WEIGHTS if (files := sorted(folder.glob(pattern)))), [])
 
 
@@ -61,11 +61,11 @@ def load_head(model: LocalModel, url: str) -> Callable[[torch.Tensor], torch.Ten
         states of another width.
 
     Raises:
-        ModelError: If the model has no head of one linear layer.
+        LocalError: If the model has no head of one linear layer.
     """
     weight, bias = (_tensor(model, {f"{head}.{part}" for head in REWARD_HEADS}) for part in ("weight", "bias"))
     if weight is None or weight.dim() != 2:
-        raise ModelError(
+        raise LocalError(
             f"{model.name} has no head of one linear layer (score.weight in *.safetensors) for the hidden states of "
             f"{url}; serve it with vLLM or SGLang, or score locally."
         )
