@@ -8,8 +8,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 OPERATIONS = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.truncate", "sqlite3.connect"}
 COUNT = "operations"
 
@@ -41,9 +39,3 @@ def operations(folder: Path) -> int:
 def no_larger_files(size: int) -> None:
     """Let no file of this process grow beyond so many bytes, as a full disk would."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-
-
-def limit_memory(size: int) -> None:
-    """Let this process take so many bytes of memory more."""
-    limit = psutil.Process().memory_info().vms + size
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
