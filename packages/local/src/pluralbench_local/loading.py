@@ -17,17 +17,15 @@ from pluralbench_local.errors import LocalError
 from pluralbench_local.models import (
     ALL_GPUS,
     all_gpus,
-    appended_tokens,
     describe_weights,
     load_classifier,
-    load_config,
     load_language_model,
     load_tokenizer,
     num_embeddings,
 )
 from pluralbench_local.network import without_packing
 from pluralbench_local.personal.scoring import Personal, load_personal
-from pluralbench_local.scoring import RunOptions, token_limit
+from pluralbench_local.scoring import RunOptions
 
 AnyModel = Classifier | Implicit | Personal
 
@@ -52,24 +50,6 @@ def load(model: str | Path | LocalModel, *, scoring: ScoringConfig | None = None
     options = RunOptions.of(scoring or ScoringConfig(), model)
     with step(f"Loading {describe_weights(model)}"):
         return _classifier(model, options) if model.kind == "classifier" else _implicit(model, options)
-
-
-def template_of(model: LocalModel, scoring: ScoringConfig) -> tuple[Template, int]:
-    """Return how a model reads conversations, without loading its weights.
-
-    Returns:
-        The template, and the maximum number of tokens of a conversation.
-
-    Raises:
-        LocalError: If its configuration or its tokenizer cannot be loaded.
-    """
-    sources = [model]
-    if model.reference is not None:
-        sources.append(model.model_copy(update={"name": model.reference, "revision": None}))
-    configs = [load_config(source) for source in sources]
-    tokenizer, implicit = load_tokenizer(model, model.template()), model.kind == "implicit"
-    template = Template(tokenizer, () if implicit else appended_tokens(configs[0]), whole_response=implicit)
-    return template, scoring.max_length or token_limit(tokenizer, configs)
 
 
 def load_to_score(model: LocalModel, scoring: ScoringConfig) -> RewardModel:
