@@ -75,14 +75,14 @@ def test_a_small_budget_gives_the_same_scores(request: pytest.FixtureRequest, na
         assert work_of(parts).unique_tokens == work_of(whole).unique_tokens
 
 
-@pytest.mark.parametrize("name", ["llama", "bert"])
+@pytest.mark.parametrize(("name", "mode"), [("llama", "fast"), ("llama", "exact"), ("bert", "fast")])
 def test_no_batch_is_larger_than_the_budget_but_for_one_conversation(
-    request: pytest.FixtureRequest, memory: Callable[..., list[int]], name: str
+    request: pytest.FixtureRequest, memory: Callable[..., list[int]], name: str, mode: Mode
 ) -> None:
     model, groups = request.getfixturevalue(name), make_groups(1)
     network = model.network
     taken = memory(network.model if network.head is None else network.body, 10**9, MemoryError())
-    scored = score(model, groups, token_budget=150)
+    scored = score(model, groups, mode=mode, token_budget=150)
     longest = max(count for counts in scored.tokens for count in counts)
     assert max(taken) <= max(150, longest)
     assert (len(taken), sum(taken)) == (work_of(scored).batches, work_of(scored).computed_tokens)
