@@ -18,7 +18,7 @@ from pluralbench.contract import Group
 from pluralbench.evaluation.reloading import RunInputs
 from pluralbench.leaderboard.findings import CheckResult
 from pluralbench.leaderboard.rescoring import Rescoring
-from pluralbench.results.runs import ITEMS_FILE, LEDGER_FILE, METRICS_FILE, RUN_FILE
+from pluralbench.results.run_files import ITEMS_FILE, LEDGER_FILE, METRICS_FILE, RUN_FILE
 from written_tables import write
 
 Command = Callable[..., tuple[int, str, str]]

@@ -18,7 +18,7 @@ from pluralbench.reports.html.report import html_report
 from pluralbench.reports.report import render
 from pluralbench.results import Run
 from pluralbench.results.finding import FoundRuns
-from pluralbench.results.runs import METRICS_FILE
+from pluralbench.results.run_files import METRICS_FILE
 from written_tables import write
 
 decision = partial(made, config="default")

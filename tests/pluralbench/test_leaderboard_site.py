@@ -17,7 +17,8 @@ from pluralbench.leaderboard.findings import CheckResult
 from pluralbench.leaderboard.site import INDEX, write_site
 from pluralbench.publishing import push_results
 from pluralbench.results.finding import find_runs
-from pluralbench.results.runs import METRICS_FILE, RUN_FILE, Run
+from pluralbench.results.run_files import METRICS_FILE, RUN_FILE
+from pluralbench.results.runs import Run
 from pluralbench_runs import OutputError
 from written_tables import write
 

@@ -27,7 +27,7 @@ from pluralbench.metrics.frame import (
 from pluralbench.metrics.metric import MetricKey
 from pluralbench.metrics.table import METRICS as TABLE
 from pluralbench.results.evaluations import WithoutPersona
-from pluralbench.results.runs import ANY_FILE, FILES
+from pluralbench.results.run_files import ANY_FILE, FILES
 from pluralbench.results.schemas import json_schemas
 
 names = st.none() | st.text(min_size=1, max_size=8)

@@ -20,7 +20,8 @@ from pluralbench.results.personalize import (
     TrainedRecord,
 )
 from pluralbench.results.record import BenchmarkRecord, CostRecord, PromptRecord
-from pluralbench.results.runs import Personalized, load_run, write_run
+from pluralbench.results.run_files import write_run
+from pluralbench.results.runs import Personalized, load_run
 from pluralbench_local.personal.options import PersonalConfig
 from pluralbench_rewards import ModelRecord, ScoringConfig
 from pluralbench_runs import rng_for

@@ -25,7 +25,8 @@ from pluralbench.results.evaluations import (
     ScoreRunConfig,
 )
 from pluralbench.results.record import BenchmarkRecord, DataRecord, PromptRecord, provenance
-from pluralbench.results.runs import Run, load_run, write_run
+from pluralbench.results.run_files import write_run
+from pluralbench.results.runs import Run, load_run
 from pluralbench_calls import ChatModel
 from pluralbench_rewards import ModelRecord, Scored, ScoringConfig
 from pluralbench_runs import digest

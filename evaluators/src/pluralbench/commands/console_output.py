@@ -23,7 +23,8 @@ from pluralbench.reports.writing import Report, format_report, render_tables
 from pluralbench.results.downstream import POLICY_FOLDER
 from pluralbench.results.finding import FoundRuns
 from pluralbench.results.personalize import PAGE_FILE
-from pluralbench.results.runs import ITEMS_FILE, LEDGER_FILE, METRICS_FILE, RUN_FILE, Downstream, Personalized, Run
+from pluralbench.results.run_files import ITEMS_FILE, LEDGER_FILE, METRICS_FILE, RUN_FILE
+from pluralbench.results.runs import Downstream, Personalized, Run
 from pluralbench.results.suite import SuiteRun
 
 

@@ -35,7 +35,8 @@ from pluralbench.evaluation.models import DUPLICATE_NAME, Scorable
 from pluralbench.metrics.best_of_n import curve_numbers
 from pluralbench.metrics.frame import metrics_frame
 from pluralbench.results.downstream import BestOfNRunConfig, DownstreamResult
-from pluralbench.results.runs import LEDGER_FILE, Run, load_run, write_run
+from pluralbench.results.run_files import LEDGER_FILE, write_run
+from pluralbench.results.runs import Run, load_run
 
 
 def best_of_n(

@@ -38,7 +38,8 @@ from pluralbench.metrics.best_of_n import level_numbers
 from pluralbench.metrics.frame import metrics_frame
 from pluralbench.results.downstream import POLICY_FOLDER, DownstreamResult, OptimizeRunConfig, RewardedRecord
 from pluralbench.results.record import ScoringRecord
-from pluralbench.results.runs import LEDGER_FILE, Run, load_run, write_run
+from pluralbench.results.run_files import LEDGER_FILE, write_run
+from pluralbench.results.runs import Run, load_run
 
 ONE = SamplingConfig(n=1)
 """Sampling of the judged answers: one per prompt."""

@@ -39,7 +39,8 @@ from pluralbench.metrics.frame import metrics_frame
 from pluralbench.metrics.people import people_numbers
 from pluralbench.results.downstream import OUTCOMES, BestOfNRunConfig, OutcomeRecord
 from pluralbench.results.examples import data_location, reload_items
-from pluralbench.results.runs import Downstream, load_run, write_run
+from pluralbench.results.run_files import write_run
+from pluralbench.results.runs import Downstream, load_run
 
 BETTER = "better"
 FIELDS = {"question": "Question", "person": "About the person who asks", "first": "Answer A", "second": "Answer B"}

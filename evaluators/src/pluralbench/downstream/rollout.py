@@ -31,7 +31,7 @@ from pluralbench.evaluation.journal import open_journal
 from pluralbench.evaluation.models import Scorable, as_local_model, resolve_model
 from pluralbench.metrics.selection import best_of_first
 from pluralbench.results.downstream import REWARDS, SELECTED
-from pluralbench.results.runs import LEDGER_FILE
+from pluralbench.results.run_files import LEDGER_FILE
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,8 @@ from pluralbench.metrics.best_of_n import outcomes_at, policy_levels
 from pluralbench.metrics.decided import Decided
 from pluralbench.results.downstream import DownstreamRunConfig
 from pluralbench.results.evaluations import EvaluationRunConfig
-from pluralbench.results.runs import RUN_FILE, Downstream, Run, load_run
+from pluralbench.results.run_files import RUN_FILE
+from pluralbench.results.runs import Downstream, Run, load_run
 
 MODEL = "model"
 MAX_NAMES = 5  # named in a sentence

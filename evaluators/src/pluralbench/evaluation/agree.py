@@ -21,7 +21,8 @@ from pluralbench.metrics import measure
 from pluralbench.metrics.accuracy import mean_over_all, overall_rule
 from pluralbench.metrics.credits import item_credits
 from pluralbench.results.evaluations import EvaluationRunConfig
-from pluralbench.results.runs import RUN_FILE, Run, load_run
+from pluralbench.results.run_files import RUN_FILE
+from pluralbench.results.runs import Run, load_run
 
 KEYS = ["config", "id", "chosen", "rejected"]
 LEAST_FOR_SCALE = 6  # scores that a line is fitted to

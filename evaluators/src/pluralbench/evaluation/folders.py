@@ -8,7 +8,7 @@ from pluralbench_runs import FrozenModel, Recipe, content_values, digest, matche
 
 from pluralbench.data.samples import SAMPLE
 from pluralbench.data.shards import Shard
-from pluralbench.results.runs import RUN_FILE
+from pluralbench.results.run_files import RUN_FILE
 
 RUNS = Path("runs")
 MAX_LENGTH = 80  # characters that options add to a name

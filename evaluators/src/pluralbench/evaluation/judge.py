@@ -22,7 +22,8 @@ from pluralbench.evaluation.verdicts import TokenUsage, export_calls, judge_resu
 from pluralbench.metrics.frame import metrics_frame
 from pluralbench.metrics.metric import MetricKey
 from pluralbench.results.evaluations import JudgeResult, JudgeRunConfig
-from pluralbench.results.runs import LEDGER_FILE, Run, load_run, write_run
+from pluralbench.results.run_files import LEDGER_FILE, write_run
+from pluralbench.results.runs import Run, load_run
 
 
 def judge(

@@ -23,7 +23,7 @@ from pluralbench.metrics.accuracy import overall_rule
 from pluralbench.metrics.frame import metrics_frame
 from pluralbench.metrics.table import named_metrics
 from pluralbench.results.record import BenchmarkRecord, DataRecord, PromptRecord, RunConfig
-from pluralbench.results.runs import RUN_FILE
+from pluralbench.results.run_files import RUN_FILE
 
 DEFAULT = "personalized"
 SELECTION = ("configs", "split", "limit", "items", "items_seed")

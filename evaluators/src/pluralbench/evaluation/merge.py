@@ -35,7 +35,8 @@ from pluralbench.results.evaluations import (
 )
 from pluralbench.results.examples import data_location, reload_items
 from pluralbench.results.record import ShardRecord
-from pluralbench.results.runs import LEDGER_FILE, UNFINISHED, Run, load_run, write_run
+from pluralbench.results.run_files import LEDGER_FILE, UNFINISHED, write_run
+from pluralbench.results.runs import Run, load_run
 
 KEY = ["config", "id"]
 MAXIMUM_FIELDS = {"tolerance", "largest_difference", "servers"}

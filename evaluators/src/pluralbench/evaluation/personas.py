@@ -46,7 +46,8 @@ from pluralbench.metrics import measure
 from pluralbench.metrics.frame import metrics_frame
 from pluralbench.results.evaluations import PersonaJudgeResult, PersonaJudgeRunConfig, WithoutPersona
 from pluralbench.results.record import DataRecord
-from pluralbench.results.runs import VERDICTS_FILE, Run, load_run, write_run
+from pluralbench.results.run_files import VERDICTS_FILE, write_run
+from pluralbench.results.runs import Run, load_run
 
 MAX_IDS = 20  # recorded ids of items without a persona
 COLUMNS: Columns = (("choice", "calls"), ("choice_swapped", "calls_swapped"))

@@ -17,7 +17,8 @@ from pluralbench.evaluation.models import Scorable, as_local_model, model_config
 from pluralbench.evaluation.timing import stopwatch
 from pluralbench.results.evaluations import ScoreResult, ScoreRunConfig
 from pluralbench.results.record import CostRecord
-from pluralbench.results.runs import Run, load_run, write_run
+from pluralbench.results.run_files import write_run
+from pluralbench.results.runs import Run, load_run
 
 
 def score(

@@ -33,7 +33,8 @@ from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark
 from pluralbench.evaluation.models import Scorable, model_config, resolve_model
 from pluralbench.evaluation.score import model_file_name, model_options, run_config, write_scores
 from pluralbench.results.evaluations import ScoreRunConfig
-from pluralbench.results.runs import RUN_FILE, Run, load_run
+from pluralbench.results.run_files import RUN_FILE
+from pluralbench.results.runs import Run, load_run
 from pluralbench.results.suite import SUITE_FILE, SuiteRecord, SuiteRun, load_suite
 
 DEFAULT_SUITE = "release"

@@ -24,7 +24,8 @@ from pluralbench.evaluation.timing import stopwatch
 from pluralbench.evaluation.verdicts import export_calls, judge_result
 from pluralbench.metrics.frame import metrics_frame
 from pluralbench.results.plans import SynthesizeResult, SynthesizeRunConfig
-from pluralbench.results.runs import Synthesis, load_run, write_run
+from pluralbench.results.run_files import write_run
+from pluralbench.results.runs import Synthesis, load_run
 
 
 def synthesize(

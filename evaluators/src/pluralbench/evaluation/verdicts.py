@@ -11,7 +11,7 @@ from pluralbench_runs import Output
 from pluralbench.evaluation.timing import cost_of_calls
 from pluralbench.results.evaluations import JudgeRunConfig, PersonaJudgeRunConfig
 from pluralbench.results.plans import SynthesizeRunConfig
-from pluralbench.results.runs import LEDGER_FILE
+from pluralbench.results.run_files import LEDGER_FILE
 
 Value = TypeVar("Value")
 Columns = tuple[tuple[str, str], tuple[str, str]]

@@ -24,7 +24,8 @@ from pluralbench.leaderboard.reproduction import recompute_metrics, reproduce_ru
 from pluralbench.leaderboard.rescoring import Rescoring, check_rescored
 from pluralbench.results.evaluations import EvaluationRunConfig
 from pluralbench.results.personalize import PersonalizeRunConfig
-from pluralbench.results.runs import ITEMS_FILE, Run
+from pluralbench.results.run_files import ITEMS_FILE
+from pluralbench.results.runs import Run
 
 Checked = tuple[list[Finding], State, str]
 

@@ -15,7 +15,8 @@ from pluralbench.leaderboard.reproduction import Reproduced
 from pluralbench.metrics.frame import KEY, key_text
 from pluralbench.results.evaluations import JudgeRunConfig, PersonaJudgeRunConfig, ScoreRunConfig
 from pluralbench.results.item_rows import item_columns
-from pluralbench.results.runs import ITEMS_FILE, LEDGER_FILE, METRICS_FILE, RUN_FILE, Run
+from pluralbench.results.run_files import ITEMS_FILE, LEDGER_FILE, METRICS_FILE, RUN_FILE
+from pluralbench.results.runs import Run
 
 Findings = Iterator[Finding]
 SAME = 1e-9

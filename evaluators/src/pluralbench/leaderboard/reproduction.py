@@ -50,7 +50,8 @@ from pluralbench.results.evaluations import (
 from pluralbench.results.item_rows import check_items
 from pluralbench.results.personalize import PersonalizeRunConfig
 from pluralbench.results.record import CostRecord
-from pluralbench.results.runs import ITEMS_FILE, LEDGER_FILE, Run
+from pluralbench.results.run_files import ITEMS_FILE, LEDGER_FILE
+from pluralbench.results.runs import Run
 
 
 class Reproduced(NamedTuple):

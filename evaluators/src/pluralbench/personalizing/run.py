@@ -55,7 +55,8 @@ from pluralbench.results.personalize import (
     TrainedRecord,
 )
 from pluralbench.results.record import CostRecord
-from pluralbench.results.runs import Personalized, load_run, write_run
+from pluralbench.results.run_files import write_run
+from pluralbench.results.runs import Personalized, load_run
 
 if TYPE_CHECKING:
     from pluralbench_local.personal.points import Corpus

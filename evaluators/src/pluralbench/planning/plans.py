@@ -32,7 +32,8 @@ from pluralbench.planning.aspects import (
 )
 from pluralbench.planning.prompts import item_fingerprints, load_planner_items, planner_prompts
 from pluralbench.results.plans import PLANS_FILE, PlanResult, PlanRunConfig
-from pluralbench.results.runs import LEDGER_FILE, Plans, load_run, write_run
+from pluralbench.results.run_files import LEDGER_FILE, write_run
+from pluralbench.results.runs import Plans, load_run
 
 PLANNED = schema_of("config", "id", "cluster", "text", "aspects", "outcome", "reason", "tokens", "call")
 """Plans, a row for each item. `text` is the planner's reply; if it is null, `outcome` and `reason` say why. `aspects`

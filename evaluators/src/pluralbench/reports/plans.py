@@ -11,7 +11,8 @@ from pluralbench.reports.tables import Column, Row, Table
 from pluralbench.reports.writing import Report, long_frame
 from pluralbench.results.numbers import DASH, with_interval
 from pluralbench.results.plans import PLANS_FILE
-from pluralbench.results.runs import ITEMS_FILE, METRICS_FILE, RUN_FILE, Plans
+from pluralbench.results.run_files import ITEMS_FILE, METRICS_FILE, RUN_FILE
+from pluralbench.results.runs import Plans
 
 METHODS = {WORDS: "words", EMBEDDINGS: "embeddings"}
 

@@ -5,7 +5,8 @@ from pluralbench_runs import plural
 from pluralbench.reports.data_notes import left_out
 from pluralbench.reports.notes import list_ids
 from pluralbench.results.evaluations import ScoreRunConfig
-from pluralbench.results.runs import VERDICTS_FILE, Run
+from pluralbench.results.run_files import VERDICTS_FILE
+from pluralbench.results.runs import Run
 
 
 def run_header(run: Run) -> list[str]:

@@ -25,7 +25,8 @@ from pluralbench.data.persona_items import PersonaItemSet, load_personas
 from pluralbench.errors import DataError, RunError
 from pluralbench.metrics.credits import item_credits
 from pluralbench.metrics.languages import ARE_LABELS, with_english_outcomes
-from pluralbench.results.runs import LEDGER_FILE, Downstream, Run
+from pluralbench.results.run_files import LEDGER_FILE
+from pluralbench.results.runs import Downstream, Run
 
 KEYS = ["config", "id", "digest"]
 Key = tuple[str, str, str]

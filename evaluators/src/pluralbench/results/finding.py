@@ -14,7 +14,8 @@ from pluralbench.results.downstream import DownstreamRunConfig
 from pluralbench.results.evaluations import EvaluationRunConfig
 from pluralbench.results.personalize import PersonalizeRunConfig
 from pluralbench.results.plans import PlanRunConfig
-from pluralbench.results.runs import RUN_FILE, UNFINISHED, Downstream, Personalized, Plans, Run, load_run
+from pluralbench.results.run_files import RUN_FILE, UNFINISHED
+from pluralbench.results.runs import Downstream, Personalized, Plans, Run, load_run
 from pluralbench.results.suite import SUITE_FILE, SuiteRun, load_suite
 from pluralbench.results.summary import SUMMARY
 

@@ -1,100 +1,53 @@
-"""Read and write run directories: `run.json` with config and result, `metrics.json`, and frames as Parquet files."""
+"""Read run directories: a finished run with its numbers and frames."""
 
 import os
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, TypeVar, Union, overload
+from typing import Any, Generic, overload
 
 import polars as pl
 from pluralbench_measures.bootstrap import Estimate
-from pluralbench_runs import FrozenModel, Output
-from pluralbench_tables import read_json, read_parquet
-from pydantic import ConfigDict, Discriminator, Field, TypeAdapter, ValidationError, create_model
+from pluralbench_tables import read_parquet
+from pydantic import TypeAdapter
 from typing_extensions import TypeVar as TypeVarWithDefault
 
 from pluralbench.errors import RunError
-from pluralbench.metrics.frame import NUMBERS, MetricsFile, check_metrics, frame_of_rows, metrics_text
-from pluralbench.metrics.metric import BASELINES, DECIDED, DIMENSIONS, SHOWN_COUNTS, START, MetricKey, finest_dimension
+from pluralbench.metrics.frame import NUMBERS, MetricsFile, check_metrics, frame_of_rows
+from pluralbench.metrics.metric import DECIDED, DIMENSIONS, MetricKey, finest_dimension
 from pluralbench.results.downstream import (
-    FRAMES,
-    BestOfNRunConfig,
     DownstreamResult,
     DownstreamRunConfig,
-    OptimizeRunConfig,
 )
 from pluralbench.results.evaluations import (
     EvaluationResult,
     EvaluationRunConfig,
     JudgeResult,
-    JudgeRunConfig,
     PersonaJudgeResult,
-    PersonaJudgeRunConfig,
     ScoreResult,
-    ScoreRunConfig,
 )
-from pluralbench.results.item_rows import cast_columns, check_items
-from pluralbench.results.personalize import PERSONALIZE_ITEMS, PersonalizeResult, PersonalizeRunConfig
+from pluralbench.results.personalize import PersonalizeResult, PersonalizeRunConfig
 from pluralbench.results.plans import PlanResult, PlanRunConfig, SynthesizeResult, SynthesizeRunConfig
-from pluralbench.results.record import ProvenanceRecord, RunConfig, RunResult, provenance, shown_name
-from pluralbench.results.summary import SUMMARY, items_text, number_text, table_html
+from pluralbench.results.record import ProvenanceRecord, RunConfig, RunResult, shown_name
+from pluralbench.results.run_files import (
+    ANY_FILE,
+    METRICS_FILE,
+    RUN_FILE,
+    SCHEMA_VERSION,
+    UNFINISHED,
+    VERBS,
+    check_frame,
+    read_file,
+)
+from pluralbench.results.summary import items_text, run_html, run_text, summary_frame
 
-SCHEMA_VERSION: Literal[2] = 2
-RUN_SCHEMA: Literal["urn:pluralbench:run:2"] = "urn:pluralbench:run:2"
-ITEMS_FILE, METRICS_FILE, RUN_FILE = "items.parquet", "metrics.json", "run.json"
-UNFINISHED = ".work"
-LEDGER_FILE, VERDICTS_FILE = "ledger.parquet", "verdicts.csv"
 MISSING = Estimate(None)
-MAX_PARTS = 10
-"""Largest number of parts in the HTML table of a run."""
-VERBS: Mapping[str, tuple[type[RunConfig], type[RunResult]]] = {
-    config.verb: (config, result)
-    for config, result in (
-        (ScoreRunConfig, ScoreResult),
-        (JudgeRunConfig, JudgeResult),
-        (PersonaJudgeRunConfig, PersonaJudgeResult),
-        (BestOfNRunConfig, DownstreamResult),
-        (OptimizeRunConfig, DownstreamResult),
-        (PersonalizeRunConfig, PersonalizeResult),
-        (PlanRunConfig, PlanResult),
-        (SynthesizeRunConfig, SynthesizeResult),
-    )
-}
-"""Config and result of the runs of each verb."""
-
 EAGER = (EvaluationRunConfig, PersonalizeRunConfig)
 """Configs of runs whose items are read and checked at once."""
 
-File = TypeVar("File", bound=FrozenModel)
 Config_co = TypeVarWithDefault("Config_co", bound=RunConfig, default=EvaluationRunConfig, covariant=True)
 Result_co = TypeVarWithDefault("Result_co", bound=RunResult, default=EvaluationResult, covariant=True)
-
-
-class RunFile(FrozenModel):
-    """Contents of `run.json`. `$schema` names its JSON Schema, `schema_version` the version."""
-
-    # Read and written by JSON names: `$schema` is not a valid attribute name.
-    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
-
-    json_schema: Literal["urn:pluralbench:run:2"] = Field(RUN_SCHEMA, alias="$schema")
-    schema_version: Literal[2] = SCHEMA_VERSION
-    verb: str
-    config: Any
-    result: Any
-    provenance: ProvenanceRecord
-
-
-def _file(verb: str, config: Any, result: Any) -> Any:
-    kind: Any = Literal[verb]
-    return create_model(f"Run of {verb}", __base__=RunFile, verb=kind, config=config, result=result)
-
-
-FILES: Mapping[str, Any] = {verb: _file(verb, *kinds) for verb, kinds in VERBS.items()}
-_EVERY: Any = Annotated[Union[*FILES.values()], Discriminator("verb")]
-ANY_FILE: TypeAdapter[RunFile] = TypeAdapter(_EVERY)
 
 
 @dataclass(frozen=True, repr=False)
@@ -268,52 +221,18 @@ class Run(Generic[Config_co, Result_co]):
         """
         if not isinstance(self.config, EvaluationRunConfig):
             raise RunError(f"{self.path} is a run of `{self.verb}`, which has no overall number; read its `metrics`.")
-        number = self.headline
-        row = {
-            "model": self.name,
-            "benchmark": self.config.benchmark.name,
-            "profile": self.config.prompt.profile,
-            "overall": number.value,
-            "low": number.low,
-            "high": number.high,
-            "n": self.items_counted,
-            "clusters": number.clusters,
-            "coin": self.estimate("overall", baseline="coin").value,
-            **{name: self.count(name) for name in SHOWN_COUNTS},
-            "run": str(self.path),
-        }
-        return pl.DataFrame([row], schema=SUMMARY)
+        return summary_frame(self)
 
     def __repr__(self: "Run[Any, Any]") -> str:
         if not isinstance(self.config, EvaluationRunConfig):
             return f"<Run of {self.verb}: {self.path}>"
-        title = self.config.benchmark.title
-        number = f"unreadable ({self.unreadable} invalid)" if self.unreadable else number_text(self.headline)
-        about = ", ".join([title, number, *filter(None, [self.mostly_close_margins]), self.size, str(self.path)])
-        return f"<Run of {self.verb}: {self.name} on {about}>"
+        return f"<Run of {self.verb}: {run_text(self)}>"
 
     def _repr_html_(self: "Run[Any, Any]") -> str:
         """Return the table of the run: the overall number, its parts and the baselines on the same items."""
         if not isinstance(self.config, EvaluationRunConfig):
             return f"<p>{escape(repr(self).strip('<>'))}; its numbers are in <code>metrics</code>.</p>"
-        parts = [] if self.unreadable else [*self._parts()]
-        left = len(parts) - MAX_PARTS
-        baselines = [(name, self.estimate("overall", baseline=key)) for key, name in BASELINES.items()]
-        numbers = [("overall", self.headline), *parts[:MAX_PARTS]]
-        numbers += [(name, number) for name, number in baselines if number.value is not None]
-        counts = [f"{name.capitalize()}: {self.count(name):,}" for name in SHOWN_COUNTS if self.count(name)]
-        counts += [f"Further parts, in `metrics`: {left:,}"] if left > 0 else []
-        title = f"{self.name}: {self.config.benchmark.title}, {self.size} ({self.path})"
-        return table_html(title, numbers, ". ".join(["Accuracy in %", *counts]) + ".")
-
-    def _parts(self: "Run") -> Iterator[tuple[str, Estimate]]:
-        """Yield the numbers of the configs; of a single config those of its sections."""
-        configs = [*self.configs, *self.excluded_configs]
-        if len(configs) > 1:
-            yield from ((config, self.estimate("accuracy", config=config)) for config in configs)
-        for config in configs if len(configs) == 1 else ():
-            for section in self.names("section", config=config):
-                yield section, self.estimate("accuracy", config=config, section=section)
+        return run_html(self)
 
 
 Downstream = Run[DownstreamRunConfig, DownstreamResult]
@@ -362,111 +281,3 @@ def load_run(path: str | Path, of: type[RunConfig] = RunConfig, *, part: bool = 
     if isinstance(run.config, EAGER):
         run.frame("items")
     return run
-
-
-def check_frame(name: str, frame: pl.DataFrame, config: RunConfig, where: str) -> pl.DataFrame:
-    """Check a frame of a run, and cast its columns.
-
-    Args:
-        name: Name of the frame.
-        frame: The frame.
-        config: Config of the run.
-        where: Name of the file, for error messages.
-
-    Raises:
-        RunError: The frame is not valid for the verb.
-    """
-    if isinstance(config, EvaluationRunConfig) and name == "items":
-        return check_items(frame, config, where)
-    if isinstance(config, PersonalizeRunConfig) and name == "items":
-        if dict(frame.schema) != dict(PERSONALIZE_ITEMS):
-            expected, actual = ", ".join(PERSONALIZE_ITEMS), ", ".join(frame.columns)
-            raise RunError(f"{where}: expected the columns {expected}, not {actual}.")
-        if frame.is_empty():
-            raise RunError(f"{where}: the table has no rows.")
-    if isinstance(config, DownstreamRunConfig):
-        kinds = FRAMES.get(name.removesuffix(f"_{START}"), pl.Schema())
-        return cast_columns(frame, kinds, where, kinds)
-    return frame
-
-
-def read_file(path: Path, model: TypeAdapter[File], version: int) -> File:
-    """Read a JSON file with a pydantic model.
-
-    Args:
-        path: Path of the file.
-        model: Adapter of the model.
-        version: Supported `schema_version`.
-
-    Raises:
-        RunError: The file has another version or is not valid.
-    """
-    values = read_json(path, RunError)
-    actual = values.get("schema_version") if isinstance(values, dict) else None
-    if actual != version:
-        problem = "has no schema_version" if actual is None else f"has schema_version {actual}"
-        raise RunError(f"{path} {problem}, but this version of pluralbench reads {version}; repeat the run.")
-    try:
-        return model.validate_python(values)
-    except ValidationError as error:
-        first = error.errors()[0]
-        field_path = ".".join(map(str, first["loc"]))
-        problem = first["msg"].removeprefix("Value error, ")
-        raise RunError(f"{path} is not a valid file of a run: `{field_path}`: {problem}.") from None
-
-
-def write_run(
-    output: Output,
-    config: RunConfig,
-    result: RunResult,
-    metrics: pl.DataFrame,
-    frames: Mapping[str, pl.DataFrame],
-    *,
-    texts: Mapping[str, str] | None = None,
-    folders: Sequence[str] = (),
-) -> None:
-    """Write a run's files, and publish its directory atomically.
-
-    A judge's ledger and table of verdicts are moved from the working directory if they exist.
-
-    Args:
-        output: Output directory of the run.
-        config: Settings of the run.
-        result: Result of the run.
-        metrics: Metrics frame.
-        frames: Frames by name.
-        texts: Further text files by name. Default: none.
-        folders: Names of directories in the working directory that the run contains, too.
-
-    Raises:
-        RunError: A frame or the metrics are not valid.
-    """
-    file = FILES[config.verb](verb=config.verb, config=config, result=result, provenance=provenance())
-    checked = {f"{name}.parquet": check_frame(name, frame, config, f"The {name}") for name, frame in frames.items()}
-    written = {METRICS_FILE: metrics_text(check_metrics(metrics)), RUN_FILE: file.model_dump_json(indent=2)}
-    staged = output.staging()
-    for name, frame in checked.items():
-        frame.write_parquet(staged / name)
-    for name, text in (*written.items(), *(texts or {}).items()):
-        (staged / name).write_text(text if text.endswith("\n") or not text else f"{text}\n", encoding="utf-8")
-    for name in (LEDGER_FILE, VERDICTS_FILE):
-        if (output.work / name).exists():
-            (output.work / name).rename(staged / name)
-    for name in folders:
-        link_folder(output.work / name, staged / name)
-    output.publish(staged)
-
-
-def link_folder(source: Path, target: Path) -> None:
-    """Hard-link a directory's files to another directory, or copy them if the file system has no links.
-
-    Files are not moved, so that they survive for the next run if this process is killed during `Output.publish`.
-    """
-    shutil.copytree(source, target, copy_function=_link_or_copy)
-
-
-def _link_or_copy(source: str, target: str) -> None:
-    try:
-        Path(target).hardlink_to(source)
-    except OSError:
-        shutil.copyfile(source, target)

@@ -12,7 +12,7 @@ from pluralbench_runs import write_text
 from pydantic import TypeAdapter
 
 from pluralbench.metrics.frame import METRICS_SCHEMA, MetricsFile
-from pluralbench.results.runs import ANY_FILE, RUN_SCHEMA
+from pluralbench.results.run_files import ANY_FILE, RUN_SCHEMA
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

@@ -15,7 +15,8 @@ from pluralbench.data.suites import Suite, SuiteColumn
 from pluralbench.errors import RunError
 from pluralbench.results.evaluations import ScoreRunConfig
 from pluralbench.results.record import shown_name
-from pluralbench.results.runs import MISSING, RUN_FILE, Run, load_run
+from pluralbench.results.run_files import RUN_FILE
+from pluralbench.results.runs import MISSING, Run, load_run
 from pluralbench.results.summary import SUMMARY, number_text, table_html
 
 SUITE_FILE = "suite.json"

@@ -2,13 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 from html import escape
+from typing import TYPE_CHECKING
 
 import polars as pl
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_runs import plural
 
-from pluralbench.metrics.metric import SHOWN_COUNTS
+from pluralbench.metrics.metric import BASELINES, SHOWN_COUNTS
 from pluralbench.results.numbers import DASH, number
+
+if TYPE_CHECKING:
+    from pluralbench.results.runs import Run
 
 SUMMARY = pl.Schema(
     dict.fromkeys(("model", "benchmark", "profile"), pl.String())
@@ -21,6 +25,57 @@ SUMMARY = pl.Schema(
 """Columns of `Run.summary` and `pluralbench.results`."""
 
 RIGHT = 'style="text-align: right"'
+MAX_PARTS = 10
+"""Largest number of parts in the HTML table of a run."""
+
+
+def summary_frame(run: "Run") -> pl.DataFrame:
+    """Return the overall number of a run with its interval and counts as a row."""
+    number = run.headline
+    row = {
+        "model": run.name,
+        "benchmark": run.config.benchmark.name,
+        "profile": run.config.prompt.profile,
+        "overall": number.value,
+        "low": number.low,
+        "high": number.high,
+        "n": run.items_counted,
+        "clusters": number.clusters,
+        "coin": run.estimate("overall", baseline="coin").value,
+        **{name: run.count(name) for name in SHOWN_COUNTS},
+        "run": str(run.path),
+    }
+    return pl.DataFrame([row], schema=SUMMARY)
+
+
+def run_text(run: "Run") -> str:
+    """Describe a run in a line: model, benchmark, overall number, items and directory."""
+    number = f"unreadable ({run.unreadable} invalid)" if run.unreadable else number_text(run.headline)
+    parts = [run.config.benchmark.title, number, *filter(None, [run.mostly_close_margins]), run.size, str(run.path)]
+    return f"{run.name} on {', '.join(parts)}"
+
+
+def run_html(run: "Run") -> str:
+    """Make the HTML table of a run: the overall number, its parts and the baselines on the same items."""
+    parts = [] if run.unreadable else [*_parts(run)]
+    left = len(parts) - MAX_PARTS
+    baselines = [(name, run.estimate("overall", baseline=key)) for key, name in BASELINES.items()]
+    numbers = [("overall", run.headline), *parts[:MAX_PARTS]]
+    numbers += [(name, number) for name, number in baselines if number.value is not None]
+    counts = [f"{name.capitalize()}: {run.count(name):,}" for name in SHOWN_COUNTS if run.count(name)]
+    counts += [f"Further parts, in `metrics`: {left:,}"] if left > 0 else []
+    title = f"{run.name}: {run.config.benchmark.title}, {run.size} ({run.path})"
+    return table_html(title, numbers, ". ".join(["Accuracy in %", *counts]) + ".")
+
+
+def _parts(run: "Run") -> Iterator[tuple[str, Estimate]]:
+    """Yield the numbers of the configs; of a single config those of its sections."""
+    configs = [*run.configs, *run.excluded_configs]
+    if len(configs) > 1:
+        yield from ((config, run.estimate("accuracy", config=config)) for config in configs)
+    for config in configs if len(configs) == 1 else ():
+        for section in run.names("section", config=config):
+            yield section, run.estimate("accuracy", config=config, section=section)
 
 
 def items_text(counted: Sequence[int], total: int) -> str:

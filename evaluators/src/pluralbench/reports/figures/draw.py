@@ -18,7 +18,8 @@ from pluralbench.reports.figures.series import RunSeries, series_of
 from pluralbench.reports.figures.translators import translators
 from pluralbench.reports.sheets import title_of
 from pluralbench.reports.verdicts import verdict_rows
-from pluralbench.results.runs import VERDICTS_FILE, Run
+from pluralbench.results.run_files import VERDICTS_FILE
+from pluralbench.results.runs import Run
 
 Draw = Callable[[Sequence[RunSeries]], Figure | None]
 OF_A_BENCHMARK: Mapping[str, Draw] = {"forest": forest, "position": position}

@@ -1,0 +1,190 @@
+"""Write and read the files of a run directory: `run.json`, `metrics.json`, and frames as Parquet files."""
+
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar, Union
+
+import polars as pl
+from pluralbench_runs import FrozenModel, Output
+from pluralbench_tables import read_json
+from pydantic import ConfigDict, Discriminator, Field, TypeAdapter, ValidationError, create_model
+
+from pluralbench.errors import RunError
+from pluralbench.metrics.frame import check_metrics, metrics_text
+from pluralbench.metrics.metric import START
+from pluralbench.results.downstream import (
+    FRAMES,
+    BestOfNRunConfig,
+    DownstreamResult,
+    DownstreamRunConfig,
+    OptimizeRunConfig,
+)
+from pluralbench.results.evaluations import (
+    EvaluationRunConfig,
+    JudgeResult,
+    JudgeRunConfig,
+    PersonaJudgeResult,
+    PersonaJudgeRunConfig,
+    ScoreResult,
+    ScoreRunConfig,
+)
+from pluralbench.results.item_rows import cast_columns, check_items
+from pluralbench.results.personalize import PERSONALIZE_ITEMS, PersonalizeResult, PersonalizeRunConfig
+from pluralbench.results.plans import PlanResult, PlanRunConfig, SynthesizeResult, SynthesizeRunConfig
+from pluralbench.results.record import ProvenanceRecord, RunConfig, RunResult, provenance
+
+SCHEMA_VERSION: Literal[2] = 2
+RUN_SCHEMA: Literal["urn:pluralbench:run:2"] = "urn:pluralbench:run:2"
+ITEMS_FILE, METRICS_FILE, RUN_FILE = "items.parquet", "metrics.json", "run.json"
+UNFINISHED = ".work"
+LEDGER_FILE, VERDICTS_FILE = "ledger.parquet", "verdicts.csv"
+VERBS: Mapping[str, tuple[type[RunConfig], type[RunResult]]] = {
+    config.verb: (config, result)
+    for config, result in (
+        (ScoreRunConfig, ScoreResult),
+        (JudgeRunConfig, JudgeResult),
+        (PersonaJudgeRunConfig, PersonaJudgeResult),
+        (BestOfNRunConfig, DownstreamResult),
+        (OptimizeRunConfig, DownstreamResult),
+        (PersonalizeRunConfig, PersonalizeResult),
+        (PlanRunConfig, PlanResult),
+        (SynthesizeRunConfig, SynthesizeResult),
+    )
+}
+"""Config and result of the runs of each verb."""
+
+
+File = TypeVar("File", bound=FrozenModel)
+
+
+class RunFile(FrozenModel):
+    """Contents of `run.json`. `$schema` names its JSON Schema, `schema_version` the version."""
+
+    # Read and written by JSON names: `$schema` is not a valid attribute name.
+    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
+
+    json_schema: Literal["urn:pluralbench:run:2"] = Field(RUN_SCHEMA, alias="$schema")
+    schema_version: Literal[2] = SCHEMA_VERSION
+    verb: str
+    config: Any
+    result: Any
+    provenance: ProvenanceRecord
+
+
+def _file(verb: str, config: Any, result: Any) -> Any:
+    kind: Any = Literal[verb]
+    return create_model(f"Run of {verb}", __base__=RunFile, verb=kind, config=config, result=result)
+
+
+FILES: Mapping[str, Any] = {verb: _file(verb, *kinds) for verb, kinds in VERBS.items()}
+_EVERY: Any = Annotated[Union[*FILES.values()], Discriminator("verb")]
+ANY_FILE: TypeAdapter[RunFile] = TypeAdapter(_EVERY)
+
+
+def check_frame(name: str, frame: pl.DataFrame, config: RunConfig, where: str) -> pl.DataFrame:
+    """Check a frame of a run, and cast its columns.
+
+    Args:
+        name: Name of the frame.
+        frame: The frame.
+        config: Config of the run.
+        where: Name of the file, for error messages.
+
+    Raises:
+        RunError: The frame is not valid for the verb.
+    """
+    if isinstance(config, EvaluationRunConfig) and name == "items":
+        return check_items(frame, config, where)
+    if isinstance(config, PersonalizeRunConfig) and name == "items":
+        if dict(frame.schema) != dict(PERSONALIZE_ITEMS):
+            expected, actual = ", ".join(PERSONALIZE_ITEMS), ", ".join(frame.columns)
+            raise RunError(f"{where}: expected the columns {expected}, not {actual}.")
+        if frame.is_empty():
+            raise RunError(f"{where}: the table has no rows.")
+    if isinstance(config, DownstreamRunConfig):
+        kinds = FRAMES.get(name.removesuffix(f"_{START}"), pl.Schema())
+        return cast_columns(frame, kinds, where, kinds)
+    return frame
+
+
+def read_file(path: Path, model: TypeAdapter[File], version: int) -> File:
+    """Read a JSON file with a pydantic model.
+
+    Args:
+        path: Path of the file.
+        model: Adapter of the model.
+        version: Supported `schema_version`.
+
+    Raises:
+        RunError: The file has another version or is not valid.
+    """
+    values = read_json(path, RunError)
+    actual = values.get("schema_version") if isinstance(values, dict) else None
+    if actual != version:
+        problem = "has no schema_version" if actual is None else f"has schema_version {actual}"
+        raise RunError(f"{path} {problem}, but this version of pluralbench reads {version}; repeat the run.")
+    try:
+        return model.validate_python(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field_path = ".".join(map(str, first["loc"]))
+        problem = first["msg"].removeprefix("Value error, ")
+        raise RunError(f"{path} is not a valid file of a run: `{field_path}`: {problem}.") from None
+
+
+def write_run(
+    output: Output,
+    config: RunConfig,
+    result: RunResult,
+    metrics: pl.DataFrame,
+    frames: Mapping[str, pl.DataFrame],
+    *,
+    texts: Mapping[str, str] | None = None,
+    folders: Sequence[str] = (),
+) -> None:
+    """Write a run's files, and publish its directory atomically.
+
+    A judge's ledger and table of verdicts are moved from the working directory if they exist.
+
+    Args:
+        output: Output directory of the run.
+        config: Settings of the run.
+        result: Result of the run.
+        metrics: Metrics frame.
+        frames: Frames by name.
+        texts: Further text files by name. Default: none.
+        folders: Names of directories in the working directory that the run contains, too.
+
+    Raises:
+        RunError: A frame or the metrics are not valid.
+    """
+    file = FILES[config.verb](verb=config.verb, config=config, result=result, provenance=provenance())
+    checked = {f"{name}.parquet": check_frame(name, frame, config, f"The {name}") for name, frame in frames.items()}
+    written = {METRICS_FILE: metrics_text(check_metrics(metrics)), RUN_FILE: file.model_dump_json(indent=2)}
+    staged = output.staging()
+    for name, frame in checked.items():
+        frame.write_parquet(staged / name)
+    for name, text in (*written.items(), *(texts or {}).items()):
+        (staged / name).write_text(text if text.endswith("\n") or not text else f"{text}\n", encoding="utf-8")
+    for name in (LEDGER_FILE, VERDICTS_FILE):
+        if (output.work / name).exists():
+            (output.work / name).rename(staged / name)
+    for name in folders:
+        link_folder(output.work / name, staged / name)
+    output.publish(staged)
+
+
+def link_folder(source: Path, target: Path) -> None:
+    """Hard-link a directory's files to another directory, or copy them if the file system has no links.
+
+    Files are not moved, so that they survive for the next run if this process is killed during `Output.publish`.
+    """
+    shutil.copytree(source, target, copy_function=_link_or_copy)
+
+
+def _link_or_copy(source: str, target: str) -> None:
+    try:
+        Path(target).hardlink_to(source)
+    except OSError:
+        shutil.copyfile(source, target)
