@@ -104,15 +104,14 @@ def read_results(folder: Path) -> dict[str, Any]:
     Raises:
         RecipeError: The results are missing or damaged.
     """
+    from pluralbench_tables import read_json  # noqa: PLC0415 - --help needs none of it
+
     path = folder / RESULTS
     if not path.is_file():
         raise RecipeError(
             f"{folder} has no {RESULTS}; import the study first: build-personalized rate --import {folder}."
         )
-    try:
-        results = json.loads(path.read_bytes())
-    except ValueError:
-        results = None
+    results = read_json(path, RecipeError)
     if not isinstance(results, dict) or results.get("format") != FORMAT:
         raise RecipeError(f"{path} is not a result file of `rate --import`; import the study again.")
     return results
