@@ -25,7 +25,6 @@ from pluralbench_runs import (
 )
 from pluralbench_schemas import RESPONSE
 from pluralbench_studies import CONSENSUS, StudyError, check_unfilled, consensus_counts, write_sheet
-from pluralbench_studies.agreement_statistics import OPEN
 from pluralbench_tables import read_jsonl, write_jsonl
 from polars.exceptions import PolarsError
 
@@ -33,7 +32,7 @@ from build_chinese import source
 from build_chinese.annotation import rounds
 from build_chinese.annotation.agreement import mark_agreement
 from build_chinese.annotation.annotations import Annotations, check_tasks, judgments_of, read_annotations, read_checks
-from build_chinese.annotation.forms import SHEET, with_texts, write_forms
+from build_chinese.annotation.forms import SHEET, write_forms
 from build_chinese.annotation.tasks import build_tasks, read_tasks
 from build_chinese.figures import annotator_figures, file_figures
 from build_chinese.rankings import Row, read_rankings, resolve_rows, with_annotations
@@ -89,15 +88,13 @@ class AnnotationResult:
         agreement: See `annotation.agreement.mark_agreement`.
         consensus: `pluralbench_studies.consensus_counts` of pairs with several annotators, before any review, and the
             `rule`.
-        open: Tasks on which annotators differ, as a sheet for the annotator `consensus`.
-        rounds: Tasks of the next round.
+        rounds: The state of the rounds.
     """
 
     rows: list[Row]
     annotations: Annotations
     agreement: dict[str, Any]
     consensus: dict[str, Any]
-    open: pl.DataFrame
     rounds: rounds.Rounds
 
 
@@ -275,16 +272,11 @@ def annotate(
         others = annotations.marks.join(reviewed, on=keys, how="anti")
         annotations = replace(annotations, marks=pl.concat([others, reviewed]))
         counted, agreed = judgments_of(annotations.marks, checks, options.consensus)
-    open_ids = agreed.filter(by=OPEN)["task"].unique()
-    open_tasks = tasks.unique("task", keep="first", maintain_order=True).filter(
-        pl.col("task").is_in(open_ids.implode())
-    )
     return AnnotationResult(
         with_annotations(prompts.iter_rows(named=True), counted),
         annotations,
         mark_agreement(annotations.marks, checks, thirds=rounds.third_annotators(later.marks, tasks)),
         {"rule": options.consensus, **settled},
-        with_texts(open_tasks.with_columns(annotator=pl.lit(CONSENSUS)), prompts),
         rounds.next_round(annotations.marks, later.marks, agreed, tasks, prompts, options, verdicts),
     )
 
@@ -332,22 +324,18 @@ def write_annotated(annotated: AnnotationResult, out: Path, inputs: Sequence[Pat
 
 
 def next_sheets(annotated: AnnotationResult, out: Path) -> dict[str, dict[Path, pl.DataFrame]]:
-    """Return the sheets of the next round next to `out`, by `again`, `third`, `discuss` and `review`.
-
-    Tasks are discussed if none is to be marked in another round first.
-    """
-    now = annotated.rounds
-    sheets = {
-        name: {
-            out.with_name(f"{out.stem}.{name}") / f"{annotator}.csv": rows
-            for (annotator,), rows in frame.partition_by("annotator", as_dict=True).items()
-        }
-        for name, frame in {"again": now.again, "third": now.third}.items()
-    }
-    discussed = annotated.consensus["rule"] == "discussion" and not any(sheets.values())
-    sheets["discuss"] = {out.with_name(f"{out.stem}.discuss.csv"): annotated.open} if discussed else {}
-    sheets["review"] = {out.with_name(f"{out.stem}.review{len(now.reviewed) + 1}.csv"): now.review}
-    return {name: {path: rows for path, rows in own.items() if rows.height} for name, own in sheets.items()}
+    """Return the sheets of the next round next to `out`, by the name in `Rounds.sheets`."""
+    rounds_so_far = annotated.rounds
+    sheets: dict[str, dict[Path, pl.DataFrame]] = {}
+    for name, frame in rounds_so_far.sheets.items():
+        if name in {"again", "third"}:
+            folder = out.with_name(f"{out.stem}.{name}")
+            by_annotator = frame.partition_by("annotator", as_dict=True)
+            sheets[name] = {folder / f"{annotator}.csv": rows for (annotator,), rows in by_annotator.items()}
+        else:
+            number = len(rounds_so_far.reviewed) + 1 if name == "review" else ""
+            sheets[name] = {out.with_name(f"{out.stem}.{name}{number}.csv"): frame} if frame.height else {}
+    return sheets
 
 
 @dataclass(frozen=True)

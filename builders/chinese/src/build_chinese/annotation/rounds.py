@@ -28,21 +28,19 @@ ASSIGNMENTS = pl.Schema({"task": pl.String, "annotator": pl.String})
 
 @dataclass(frozen=True)
 class Rounds:
-    """Tasks of the next round, with columns of `forms.with_texts`.
+    """Where the annotation stands.
 
     Attributes:
         pair_agreement: Agreement of each two annotators, JSON.
-        again: Tasks that the same annotators mark again.
-        third: Tasks for a third annotator.
-        review: Tasks for the next reviewer; empty until all other tasks are settled.
         reviewed: Agreement of each reviewer so far with the marks that counted, JSON.
+        sheets: Tasks of the next round, with columns of `forms.with_texts`: those that the same annotators mark
+            `again`, those for a `third` annotator, those to `discuss` if there are none of these, and those for the
+            next `review`, if none is open.
     """
 
     pair_agreement: list[dict[str, Any]]
-    again: pl.DataFrame
-    third: pl.DataFrame
-    review: pl.DataFrame
     reviewed: Sequence[dict[str, Any]]
+    sheets: dict[str, pl.DataFrame]
 
 
 def next_round(
@@ -70,6 +68,7 @@ def next_round(
     thirds = third_annotators(again, tasks)
     pairs = pair_agreement(marks.join(thirds, on=thirds.columns, how="anti"), options.least_agreement)
     back, third = next_annotators(pairs, again, marks, set(tasks["annotator"]), done)
+    discuss = [] if back or third else [(task, CONSENSUS) for task in unsettled]
     review: list[tuple[str, str]] = []
     if not unsettled and len(verdicts) < len(options.review_share):
         marked = marks["task"].unique(maintain_order=True).to_list()
@@ -82,7 +81,8 @@ def next_round(
         assignments = pl.DataFrame(rows, schema=ASSIGNMENTS, orient="row")
         return with_texts(each.join(assignments, on="task", maintain_order="left"), prompts)
 
-    return Rounds(pairs, sheet_rows(back), sheet_rows(third), sheet_rows(review), verdicts)
+    rows = {"again": back, "third": third, "discuss": discuss, "review": review}
+    return Rounds(pairs, verdicts, {name: sheet_rows(assignments) for name, assignments in rows.items()})
 
 
 def check_first_round(problems: pl.DataFrame) -> None:
