@@ -143,7 +143,7 @@ def _agreement(rated: pl.DataFrame, dimension: str) -> Figures:
 
 def _spread(dimension: str, differences: pl.DataFrame) -> Figures:
     """One-way analysis of variance of the raters' differences, with pairs as groups."""
-    by_pair = differences.group_by("pair").agg(
+    by_pair = differences.group_by("pair", maintain_order=True).agg(
         pl.len().alias("raters"),
         pl.col("difference").mean().alias("mean"),
         pl.col("difference").var(ddof=0).alias("var"),
