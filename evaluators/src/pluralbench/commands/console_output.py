@@ -83,9 +83,10 @@ def print_downstream(done: Downstream, plots: Path | None = None) -> None:
     for line in downstream_notes(done):
         console.print(line)
     if plots is not None and sampled:
-        from pluralbench.reports.figures.best_of_n import draw_best_of_n  # noqa: PLC0415 - only needed for figures
+        from pluralbench.reports.figures.downstream import best_of_n  # noqa: PLC0415 - only needed for figures
+        from pluralbench.reports.figures.files import write  # noqa: PLC0415 - the same
 
-        for path in draw_best_of_n(done, plots):
+        for path in write(best_of_n(done), plots):
             console.print(f"Wrote {path}")
     files = [path.name for path in done.path.glob("*.parquet") if path.name != LEDGER_FILE]
     policy = [] if sampled else [POLICY_FOLDER]

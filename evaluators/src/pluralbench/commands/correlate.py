@@ -80,9 +80,10 @@ def correlate(
         print_tables(tables(correlation))
         print_lines(correlation_notes(correlation))
     if plots is not None:
-        from pluralbench.reports.figures.correlation import draw_correlation  # noqa: PLC0415 - only needed for figures
+        from pluralbench.reports.figures import downstream as figures  # noqa: PLC0415 - only needed for figures
+        from pluralbench.reports.figures.files import write  # noqa: PLC0415 - the same
 
-        for path in draw_correlation(correlation, plots):
+        for path in write(figures.correlation(correlation), plots):
             (errors if as_json else console).print(f"Wrote {path}")
     if html is not None:
         from pluralbench.reports.html.further import write_correlation  # noqa: PLC0415 - only needed for the page

@@ -55,7 +55,7 @@ def judge_metrics(
     for note in answer_notes(table):
         (console if form == "table" else errors).print(note)
     if plots is not None:
-        from pluralbench.reports.figures.certainty import draw_verdicts  # noqa: PLC0415 - only needed for figures
+        from pluralbench.reports.figures.verdicts import draw  # noqa: PLC0415 - only needed for figures
 
-        for path in draw_verdicts(rows, plots):
+        for path in draw(rows, plots):
             (console if form == "table" else errors).print(f"Wrote {path}")
