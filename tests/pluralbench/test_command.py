@@ -18,7 +18,7 @@ from pluralbench.commands.app import program
 from pluralbench.config import PersonaDataConfig, PersonaJudgeConfig, ScoringConfig
 from pluralbench_calls import Price
 from pluralbench_rewards import FunctionModel
-from pluralbench_runs import FrozenModel, PathText
+from pluralbench_runs import FrozenModel, PathText, UserError
 from verbs import by_text
 from written_tables import write
 
@@ -36,13 +36,6 @@ FLAGS = {
     "labels": "--label-value",
     "results": "--import",
 }
-FIELDS = [
-    (verb, parameter, model, field)
-    for verb, described in DESCRIPTIONS.items()
-    for parameter, model in described.items()
-    for field in model.model_fields
-    if (model, field) != (LocalModel, "name")
-]
 
 
 @pytest.fixture
@@ -87,23 +80,28 @@ def words_and_value(annotation: Any) -> tuple[list[str], Any]:
     return known[kind]
 
 
-@pytest.mark.parametrize(("verb", "parameter", "model", "field"), FIELDS)
-def test_each_field_of_a_description_is_an_option_of_the_verbs_that_take_it(
-    run: Command, monkeypatch: pytest.MonkeyPatch, verb: str, parameter: str, model: type[FrozenModel], field: str
-) -> None:
+@pytest.mark.parametrize("verb", DESCRIPTIONS)
+def test_each_field_of_a_configuration_is_an_option(run: Command, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
     given: dict[str, Any] = {}
     place = {"score": "score.score", "judge": "judge.judge", "judge-personas": "personas.judge_personas"}[verb]
-    monkeypatch.setattr(f"pluralbench.evaluation.{place}", lambda *words, **options: given.update(options, words=words))
-    monkeypatch.setattr("pluralbench.commands.console_output.print_run", lambda _: None)
-    words, value = words_and_value(model.model_fields[field].annotation)
-    status, _, error = run(verb, "m", FLAGS.get(field, f"--{field.replace('_', '-')}"), *words)
-    assert (status, error) == (0, "")
-    described = given.get(parameter, given["words"][0])
-    assert type(described) is model
-    assert getattr(described, field) == value
-    assert model.model_fields[field].description
-    bare = {"name": "m"} if model is LocalModel else {}
-    assert described.model_dump(exclude={field}) == model(**bare).model_dump(exclude={field}), "and nothing else"
+
+    def stop(**arguments: Any) -> None:
+        given.update(arguments)
+        raise UserError("The end.")
+
+    monkeypatch.setattr(f"pluralbench.evaluation.{place}", stop)
+    words: list[str] = []
+    expected = {}
+    for parameter, model in DESCRIPTIONS[verb].items():
+        values: dict[str, Any] = {"name": "m"} if model is LocalModel else {}
+        for field, info in model.model_fields.items():
+            if field not in values:
+                assert info.description
+                own, values[field] = words_and_value(info.annotation)
+                words += [FLAGS.get(field, f"--{field.replace('_', '-')}"), *own]
+        expected[parameter] = model(**values)
+    refused(run(verb, "m", *words), "The end.")
+    assert {name: given[name] for name in expected} == expected
 
 
 def test_what_is_given_to_score_is_what_the_settings_say(
@@ -252,7 +250,3 @@ def test_the_installed_command_shows_its_verbs_and_says_mistakes_in_one_sentence
     fails(offline, "QiyaoMa/Personalized-RewardBench")
     assert without_status(offline.stderr).count("\n") == 1
     assert left(tmp_path) == []
-
-
-def test_a_judge_is_no_work_for_a_cluster(run: Command) -> None:
-    refused(run("judge", "gpt-5-mini", "--cluster", "ray"), "serve the language model there", "`vllm serve MODEL`")

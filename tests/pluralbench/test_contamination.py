@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from pluralbench.commands.terminal import console
+from pluralbench.commands.printing import console
 from pluralbench.data.overlap import KINDS
 from pluralbench.errors import BenchmarkError
 from pluralbench.evaluation.contamination import CONTAMINATED, Contamination, contamination, write_contaminated

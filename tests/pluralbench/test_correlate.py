@@ -280,11 +280,11 @@ def test_an_empty_file_and_a_place_that_is_none(tables: Callable[..., list[Path]
     [
         (
             ["--baseline", "arena.csv"],
-            "--baseline arena.csv does not have the form NAME=FILE, such as arena=arena.csv.",
+            "--baseline 'arena.csv' is not of the form NAME=FILE, such as arena=arena.csv.",
         ),
         (
             ["--baseline", "a=x.csv", "--baseline", "a=y.csv"],
-            "--baseline a is there twice; give each baseline its own name.",
+            "--baseline has a twice; give each its own name.",
         ),
     ],
 )

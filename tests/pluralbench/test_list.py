@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from pluralbench import known_benchmarks
-from pluralbench.commands.terminal import console
+from pluralbench.commands.printing import console
 from pluralbench.data.suites import known_suites
 
 Command = Callable[..., tuple[int, str, str]]

@@ -35,18 +35,13 @@ def words(talker: str, model: str, data: Path) -> list[Any]:
     return ["optimize", *given, *BY_PPO, *JUDGED]
 
 
-@pytest.mark.parametrize(
-    ("words", "named"),
-    [
-        (["--judge", "gpt-5"], "--judge, --judge-*, --measure"),
-        (["--judge-base-url", "http://x"], "--judge, --judge-*, --measure"),
-        (["--sample-n", "2", "--fresh"], "--sample-*, --fresh"),
-        (["--sample-temperature", "0.5", "--reuse", "."], "--sample-*, --reuse"),
-    ],
-)
-def test_verl_takes_no_option_of_the_judge(run: Command, words: list[str], named: str) -> None:
-    status, _, log = run("optimize", "--policy", "p", "--reward", "r", "--engine", "verl", *words)
-    assert (status, f"leave out {named}." in log) == (2, True)
+def test_verl_is_a_verb_that_writes_its_files_first(
+    run: Command, talker: str, model: str, data: Path, tmp_path: Path
+) -> None:
+    words = ["--policy", talker, "--reward", f"rm={model}", "--data", data, "--batch-size", "4"]
+    status, _, log = run("optimize-verl", *words, "--mini-batch-size", "4", "--out", tmp_path / "v")
+    assert (status, "verl is not installed" in log) == (2, True)
+    assert (tmp_path / "v/optimize.yaml").is_file()
 
 
 @pytest.fixture

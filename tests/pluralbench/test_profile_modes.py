@@ -11,7 +11,7 @@ from made_runs import changed
 from planned_users import by_words_told, people
 from pluralbench import compare
 from pluralbench.errors import EvaluationError
-from pluralbench.reports.figures.report import draw
+from pluralbench.reports.figures.draw import draw
 from pluralbench.reports.profile_modes import modes_of
 from pluralbench.results import Run
 from verbs import by_text, score
@@ -121,4 +121,4 @@ def test_no_figure_without_modes(runs: dict[str, Run], tmp_path: Path) -> None:
 
 def test_a_family_has_a_name_and_models(run: Command, runs: dict[str, Run], tmp_path: Path) -> None:
     status, _, said = run("report", runs["single"].path, "--plots", tmp_path, "--family", "Qwen")
-    assert (status, "--family Qwen does not have the form NAME=MODELS, such as Qwen=Qwen*." in said) == (2, True)
+    assert (status, "--family 'Qwen' is not of the form NAME=MODELS, such as Qwen=Qwen*." in said) == (2, True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from commands import without_status
-from pluralbench.commands import terminal
+from pluralbench.commands import printing
 from pluralbench.commands.app import main
 from pluralbench.data.verdict_tables import read_verdicts
 from pluralbench.reports.verdicts import verdict_rows
@@ -24,7 +24,7 @@ PROMISED = ("task", "judge", "setting", "persona_variables", "n", "correct", "in
 @pytest.fixture
 def metrics(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     """Run `judge-metrics` with these words in this process: its exit status, output and errors."""
-    for console in (terminal.console, terminal.errors):
+    for console in (printing.console, printing.errors):
         monkeypatch.setattr(console, "width", 100)
 
     def words_to_result(*words: str | Path) -> tuple[int, str, str]:
@@ -79,7 +79,7 @@ def test_the_table_fits_a_terminal_and_says_what_its_numbers_are(metrics: Comman
 def test_several_files_are_one_table_of_the_sets_of_variables_at_high_and_low_certainty(
     metrics: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(terminal.console, "width", 80)
+    monkeypatch.setattr(printing.console, "width", 80)
     draw, paths, expected = random.Random(3), [], {}
     for variables, count in (("all", 30), ("key", 30), ("least", 21)):
         rows = [

@@ -12,8 +12,8 @@ import typer
 from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench_runs import Program, progress
-from pluralbench_runs.command import command_of
-from pluralbench_runs.console import make_console, sanitize, terminal_json
+from pluralbench_runs.command import Verb
+from pluralbench_runs.console import make_console, plain_streams, sanitize, terminal_json
 from pluralbench_runs.guard import run_cli
 from rich.console import Console
 from rich.panel import Panel
@@ -84,9 +84,11 @@ def raise_(text: str) -> None:
 def test_a_wrong_use_is_shown_as_text(
     error: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = Program("x", {"": {"take": f"{__name__}:raise_"}}, distribution="pluralbench-runs")
+    program = Program("x", {"": {"take": Verb(f"{__name__}:raise_")}}, distribution="pluralbench-runs")
     monkeypatch.setattr(sys, "argv", ["x", *error.format(*[HOSTILE.replace(" ", "")] * 2).split(" ")])
-    assert run_cli(command_of(program), "x") == 2
+    with pytest.raises(SystemExit) as exit_:
+        program.run()
+    assert exit_.value.code == 2
     assert not set(capsys.readouterr().err) & set("\x07\x9b\x85\u202e\u2066")
 
 
@@ -108,7 +110,8 @@ def test_whatever_a_command_writes_is_text(
     write: Callable[[str], object], debug: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PLURALBENCH_DEBUG", debug)
-    run_cli(lambda: write(HOSTILE), "x")
+    with plain_streams():
+        run_cli(lambda: write(HOSTILE), "x")
     written = "".join(capsys.readouterr())
     assert {"bcde", "link"} & set(re.findall("bcde|link", written))
     assert not set(written) & set("\x07\x9b\x85\u202e\u2066")

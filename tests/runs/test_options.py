@@ -1,24 +1,19 @@
 """Options that are made of fields: of a model's, and of a recipe's with what its files say."""
 
-from collections.abc import Callable
+import inspect
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
 import typer
-from pluralbench_runs import FrozenModel, Recipe, RecipeError
-from pluralbench_runs.options import (
-    COLUMNS,
-    BuildOptions,
-    Options,
-    Overrides,
-    RecipeOptions,
-    field_flags,
-    name_options,
-    with_options,
-)
+from pluralbench_runs import FrozenModel, Program, Recipe, UserError
+from pluralbench_runs.command import Verb, command_of
+from pluralbench_runs.options import CommandLine, Flag, Options, name_options
+from pluralbench_runs.recipe_options import COLUMNS, BuildOptions, Overrides, RecipeOptions
+from pluralbench_runs.usage import usage_sentence
 from pydantic import Field, field_validator
-from typer.testing import CliRunner
 
 
 class Model(FrozenModel):
@@ -53,26 +48,53 @@ class Asked(Recipe):
     llm: Model = Field(Model(), description="A model.", json_schema_extra={"as_text": True, "text_key": "model"})
 
 
+Ask = Callable[..., Any]
+
+
 @pytest.fixture
-def given(tmp_path: Path) -> Callable[..., Any]:
+def ask(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ask]:
+    """What a command made of functions shows for some words."""
+
+    def asking(function: Callable[..., Any], **more: Any) -> Ask:
+        here = sys.modules[__name__]
+        for name, one in {"function": function, **more}.items():
+            monkeypatch.setattr(here, name, one, raising=False)
+        show = f"{__name__}:show" if "show" in more else ""
+        made = {name: f"{__name__}:{name}" for name in more if name != "show"}
+        program = Program("x", default=Verb(f"{__name__}:function", show, made), distribution="pluralbench-runs")
+
+        def answer(*words: str) -> Any:
+            monkeypatch.setenv("COLUMNS", "200")
+            try:
+                command_of(program)(words, prog_name="x", standalone_mode=False)
+            except UserError as error:
+                return str(error)
+            except typer.TyperException as error:
+                return usage_sentence(error)
+            return capsys.readouterr().out
+
+        return answer
+
+    return asking
+
+
+@pytest.fixture
+def given(ask: Callable[..., Ask], tmp_path: Path) -> Ask:
     """What a command gets of these words, or the error; its help without words."""
     (tmp_path / "a.toml").write_text('size = 2\nnames = ["x", "y"]\n[source]\nstrict = true\n', encoding="utf-8")
     (tmp_path / "b.toml").write_text('names = ["q", "r", "s", "t"]\n[llm]\nmodel = "large"\n', encoding="utf-8")
     found: list[Overrides] = []
 
-    @with_options
     def command(
         *, given: Annotated[Overrides, RecipeOptions(Asked, tmp_path)], how: Annotated[BuildOptions, Options("Result")]
     ) -> None:
         found.append(given | ({"how": how} if how != BuildOptions() else {}))
 
+    answer = ask(command)
+
     def result(*words: str) -> Any:
-        app = typer.Typer(add_completion=False)
-        app.command()(command)
-        done = CliRunner().invoke(app, words or ["--help"], env={"COLUMNS": "200"})
-        if isinstance(done.exception, RecipeError):
-            return str(done.exception)
-        return found.pop() if words and done.exit_code == 0 else done.output
+        said = answer(*(words or ["--help"]))
+        return found.pop() if found else said
 
     return result
 
@@ -123,7 +145,7 @@ def test_help_shows_what_the_recipes_say(given: Callable[..., Any]) -> None:
     assert "--provider" not in text
 
 
-def test_a_value_that_a_model_refuses_is_named_by_its_option() -> None:
+def test_a_value_that_a_model_refuses_is_named_by_its_option(ask: Callable[..., Ask]) -> None:
     class Pair(FrozenModel):
         both: tuple[int, ...] = Field((), description="Two.", json_schema_extra={"as_text": True, "flag": "--two"})
 
@@ -136,14 +158,13 @@ def test_a_value_that_a_model_refuses_is_named_by_its_option() -> None:
 
     got: list[Pair] = []
 
-    @with_options
-    def command(*, pair: Annotated[Pair, Options("Pair", prefix="own-")]) -> None:
+    def command(*, pair: Annotated[Pair, Options(prefix="own-")]) -> None:
         got.append(pair)
 
-    command(own_both="1/2")
+    answer = ask(command)
+    assert answer("--two", "1/2") == ""
     assert got == [Pair(both="1/2")]
-    with pytest.raises(RecipeError, match=r"^--two: '1' is not of the form A/B\.$"):
-        command(own_both="1")
+    assert answer("--two", "1") == "--two: '1' is not of the form A/B."
 
 
 @pytest.mark.parametrize(
@@ -178,14 +199,63 @@ def test_each_parameter_of_a_command_has_one_flag() -> None:
         n: int = Field(1, description="Number.")
         texts: tuple[str, ...] = Field((), description="Texts.", json_schema_extra={"flag": "--text"})
 
-    def command(
-        *, own: Annotated[Sampling, Options("Own")], judge: Annotated[Sampling, Options("Judge", prefix="judge-")]
-    ) -> None: ...
+    def command(*, own: Sampling, judge: Annotated[Sampling, Options("Judge", prefix="judge-")]) -> None: ...
 
-    assert field_flags(with_options(command)) == {
+    assert CommandLine(inspect.signature(command).parameters, {}).flags == {
         "own.n": "--n",
         "judge.n": "--judge-n",
         "own.texts": "--text",
         "judge.texts": "--text",
         "texts": "--text",
     }
+
+
+def test_a_command_is_made_of_functions(ask: Callable[..., Ask]) -> None:
+    class Scale(FrozenModel):
+        name: str = Field(description="A name.")
+        size: int = Field(5, ge=1, description="How large.")
+
+    def double(*, times: Annotated[int, Flag("--twice", "N")] = 2) -> int:
+        """Double.
+
+        Args:
+            times: Half of it.
+        """
+        return 2 * times
+
+    def function(
+        scale: Annotated[str | Scale, Options("Scales")], *, times: int = 0, pairs: Mapping[str, str] | None = None
+    ) -> str:
+        """Weigh something, with `times`.
+
+        More of it,
+        in two lines.
+
+        Args:
+            scale: The scale, a name
+                or more.
+            pairs: Values by name.
+
+        Returns:
+            What nobody sees.
+
+        Examples:
+            x kitchen --size 3
+            x kitchen
+                --fast
+        """
+        return f"{scale} {times} {pairs}"
+
+    def show(result: str, *, times: int, loud: bool = False) -> None:
+        """Show it."""
+        typer.echo(f"{result.upper() if loud else result} of {times}")
+
+    answer = ask(function, show=show, times=double)
+    assert answer("kitchen", "--pairs", "a=b") == "name='kitchen' size=5 4 {'a': 'b'} of 4\n"
+    assert answer("kitchen", "--twice", "3", "--loud", "--size", "2") == "NAME='KITCHEN' SIZE=2 6 NONE of 6\n"
+    assert answer("kitchen", "--pairs", "a") == "--pairs 'a' is not of the form NAME=VALUE."
+    text = " ".join(answer("--help").split())
+    for part in ("Weigh something,", "More of it, in two lines.", "The scale, a name or more.", "Half of it."):
+        assert part in text
+    assert "Examples: x kitchen --size 3 x kitchen --fast" in text
+    assert "nobody" not in text

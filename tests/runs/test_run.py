@@ -69,6 +69,13 @@ def test_a_command_may_exit_with_a_status_of_its_own(told: Told, status: int) ->
     assert told(raising(typer.Exit(status))) == (status, "")
 
 
+def of_sqlite(code: str, message: str) -> sqlite3.Error:
+    """An error as SQLite raises it."""
+    error = sqlite3.OperationalError(message)
+    error.sqlite_errorname = code
+    return error
+
+
 @pytest.mark.parametrize(
     ("error", "status", "sentence"),
     [
@@ -108,13 +115,13 @@ def test_a_command_may_exit_with_a_status_of_its_own(told: Told, status: int) ->
             "LC_ALL to C.UTF-8 and rerun the same command.\n",
         ),
         (
-            sqlite3.OperationalError("disk I/O error"),
+            of_sqlite("SQLITE_IOERR_WRITE", "disk I/O error"),
             2,
             "The ledger cannot be used (disk I/O error); recorded work is not lost; check the disk.\n",
         ),
-        (sqlite3.OperationalError("database or disk is full"), 2, "The disk is full (database or disk is full)" + FULL),
+        (of_sqlite("SQLITE_FULL", "full"), 2, "The disk is full (full)" + FULL),
         (
-            sqlite3.DatabaseError("file is not a database"),
+            of_sqlite("SQLITE_NOTADB", "file is not a database"),
             2,
             "The ledger cannot be used (file is not a database); it is damaged; restore a copy, or start over.\n",
         ),
@@ -201,8 +208,19 @@ def test_an_interrupt_is_no_traceback(told: Told) -> None:
     counted = UserError("Interrupted. 3 of 20 calls are recorded.")
     counted.__cause__ = KeyboardInterrupt()  # which was announced when it arrived
     assert told(raising(counted)) == (130, "")
-    while_polars_calls = pl.exceptions.PanicException("PyErr { type: <class 'KeyboardInterrupt'> }")
-    assert told(raising(while_polars_calls)) == (130, "")
+
+
+def test_what_an_interrupt_becomes_is_one(told: Told) -> None:
+    """Such as a panic of polars while it calls Python."""
+
+    def work() -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(60)
+        except KeyboardInterrupt:
+            raise pl.exceptions.PanicException("in Python") from None
+
+    assert told(work) == (143, "Interrupted.\n")
 
 
 @pytest.mark.parametrize("interruptible", [True, False])

@@ -18,7 +18,7 @@ def commands() -> Iterator[tuple[str, Any]]:
         command = command_of(importlib.import_module(entry.partition(":")[0]).program)
         yield name, command
         for verb, one in getattr(command, "commands", {}).items():
-            yield f"{name} {verb}", one.command
+            yield f"{name} {verb}", one
 
 
 @cache

@@ -5,6 +5,7 @@
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from inspect import Parameter
 from typing import Annotated, Any, NamedTuple
 
 from build_chinese.recipe import ChineseRecipe
@@ -17,7 +18,8 @@ from pluralbench import config
 from pluralbench.results.record import DataRecord, PromptRecord
 from pluralbench_rewards import ModelRecord
 from pluralbench_runs import FrozenModel, Recipe
-from pluralbench_runs.options import Options, RecipeOptions, field_flags
+from pluralbench_runs.options import CommandLine, Options
+from pluralbench_runs.recipe_options import RecipeOptions
 
 
 class Group(NamedTuple):
@@ -86,11 +88,10 @@ def _section(model: type[FrozenModel], head: Sequence[str], rows: Iterable[Seque
 
 
 def _flags(model: type[FrozenModel], options: Options | RecipeOptions) -> dict[str, str]:
-    def command(configuration: Any) -> None: ...
-
     kind = dict[str, Any] if isinstance(options, RecipeOptions) else model
-    command.__annotations__["configuration"] = Annotated[kind, options]
-    return {name: flag for name, flag in field_flags(command).items() if not name.startswith("configuration.")}
+    parameter = Parameter("configuration", Parameter.KEYWORD_ONLY, annotation=Annotated[kind, options])
+    flags = CommandLine({parameter.name: parameter}, {}).flags
+    return {name: flag for name, flag in flags.items() if not name.startswith("configuration")}
 
 
 def _configurations() -> Iterator[str]:

@@ -12,7 +12,7 @@ from pluralbench_runs import command
 def test_a_fault_of_any_command_is_a_sentence(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
-    def broken(*_: object) -> None:
+    def broken(**_: object) -> None:
         raise KeyError("ours")
 
     monkeypatch.setattr(command, "command_of", lambda *_: broken)

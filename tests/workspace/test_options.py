@@ -8,7 +8,6 @@ DIFFERENT = {
     "--benchmark": "who scores or judges finds it in the data's manifest, other verbs have a benchmark of their own",
     "--column": "a training set has prompts, responses and conversations, a benchmark the fields of its items",
     "--data": "the data of a run that is shown may have moved",
-    "--engine": "a reward model is behind servers, a policy is trained by a library",
     "--format": "a command has the formats that fit what it prints",
     "--held-out": "a planner is measured on a share of the people, a reward model on other items too",
     "--import": "studies come back in a folder, calls in files",

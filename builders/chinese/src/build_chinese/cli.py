@@ -1,29 +1,23 @@
 """The command `build-chinese` and its verbs."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
-import typer
 from pluralbench_calls.chat import model_overrides, resolve_model_option
 from pluralbench_runs import (
     ClusterConfig,
     Program,
     RecipeError,
-    log_status,
     read_recipe,
     recipe_path,
     resolve_output_path,
     shell_command,
 )
+from pluralbench_runs.command import Verb
 from pluralbench_runs.console import make_console
-from pluralbench_runs.options import (
-    BuildOptions,
-    Options,
-    Overrides,
-    RecipeOptions,
-    check_one_source,
-    with_options,
-)
+from pluralbench_runs.options import Flag, Options
+from pluralbench_runs.recipe_options import BuildOptions, Overrides, RecipeOptions, check_one_source
 from pluralbench_runs.study_options import ReadOptions
 from pluralbench_schemas import TableError
 
@@ -35,25 +29,15 @@ LOCAL_WRITER = {"seeded": True, "temperature": 0.7, "max_tokens": 256}
 HERE = "build_chinese.cli"
 program = Program(
     "build-chinese",
-    default=f"{HERE}:command",
+    default=Verb(f"{HERE}:command", status="Building the dataset..."),
     verbs={
         "Verbs": {
-            "tasks": f"{HERE}:tasks",
-            "annotations": f"{HERE}:annotations",
-            "resolve": f"{HERE}:resolve",
-            "describe": f"{HERE}:describe",
-            "preference": f"{HERE}:preference",
+            name: Verb(f"{HERE}:{name}") for name in ("tasks", "annotations", "resolve", "describe", "preference")
         }
     },
     mistakes=(TableError,),
 )
 console = make_console()
-RecipeName = Annotated[
-    str | None,
-    typer.Option(
-        "--recipe", help="`sample`, `paper`, or a TOML file. Default: `sample`, or `paper` for your own files."
-    ),
-]
 
 
 def main() -> NoReturn:
@@ -61,12 +45,11 @@ def main() -> NoReturn:
     program.run()
 
 
-@with_options
 def command(
-    recipe: Annotated[str, typer.Option(help="`sample`, `paper`, or a TOML file.")] = "sample",
     *,
+    recipe: str = "sample",
     overrides: Annotated[Overrides, RecipeOptions(ChineseRecipe, RECIPES, ("name", "seed", "connection"))],
-    cluster: Annotated[ClusterConfig, Options("Cluster")],
+    cluster: ClusterConfig,
     building: Annotated[BuildOptions, Options("Result")],
 ) -> None:
     """Build CheemsBench: Chinese prompts with responses that people and models ranked, conflicts resolved.
@@ -75,21 +58,18 @@ def command(
     model and without network. For your own project, run the verbs in this order: tasks, annotations, resolve,
     preference. Each has a --help.
 
+    Args:
+        recipe: `sample`, `paper`, or a TOML file.
+
     Examples:
-
-    build-chinese
-
-    build-chinese tasks --prompts prompts.jsonl --responses responses.jsonl --taxonomy taxonomy.toml --annotator an
-    --annotator bo --annotator chen --annotator ding --annotator e --out tasks
-
-    build-chinese annotations export.json --tasks tasks --out annotated.jsonl
-
-    build-chinese resolve annotated.jsonl --out ranked.jsonl
-
-    build-chinese preference --annotated annotated.jsonl --prompts more.jsonl --judge gpt-5-mini --reward-base
-    qwen3-0.6b --out dist/chinese
+        build-chinese
+        build-chinese tasks --prompts prompts.jsonl --responses responses.jsonl --taxonomy taxonomy.toml --annotator
+            an --annotator bo --annotator chen --annotator ding --annotator e --out tasks
+        build-chinese annotations export.json --tasks tasks --out annotated.jsonl
+        build-chinese resolve annotated.jsonl --out ranked.jsonl
+        build-chinese preference --annotated annotated.jsonl --prompts more.jsonl --judge gpt-5-mini --reward-base
+            qwen3-0.6b --out dist/chinese
     """
-    log_status("Building the dataset...")
     config = _load_recipe(recipe, overrides, own=None)
     target = resolve_output_path(building.target(config.name))
     if recipe == "sample":
@@ -97,22 +77,26 @@ def command(
     _build(config, target, **building.build_arguments, cluster=cluster)
 
 
-@with_options
 def tasks(
-    recipe: RecipeName = None,
     *,
+    recipe: str | None = None,
     overrides: Annotated[
         Overrides,
         RecipeOptions(ChineseRecipe, RECIPES, ("prompts", "writers", "annotators", "tasks", "seed", "connection")),
     ],
-    out: Annotated[Path | None, typer.Option(help="Folder for the tasks. Default: dist/NAME-tasks.")] = None,
-    building: Annotated[BuildOptions, Options("Result", left_out=("out",))],
+    out: Path | None = None,
+    building: Annotated[BuildOptions, Options("Result", ("out",))],
 ) -> None:
     """Make annotation tasks: screen responses, group them in triples, assign each triple to an annotator.
 
-    Example: build-chinese tasks --prompts p.jsonl --responses r.jsonl --annotator an --annotator bo
+    Args:
+        recipe: `sample`, `paper`, or a TOML file. Default: `sample`, or `paper` for your own files.
+        out: Folder for the tasks. Default: dist/NAME-tasks.
+
+    Examples:
+        build-chinese tasks --prompts p.jsonl --responses r.jsonl --annotator an --annotator bo
     """
-    from build_chinese import console_output, steps  # noqa: PLC0415 - --help needs none of it
+    from build_chinese import console_output, steps
 
     config = _load_recipe(recipe, _with_writers(overrides), own=overrides.get("prompts.location"))
     target = out or Path("dist") / f"{config.name}-tasks"
@@ -120,22 +104,14 @@ def tasks(
     console_output.print_tasks(console, prepared, target)
 
 
-@with_options
 def annotations(
-    files: Annotated[list[Path], typer.Argument(help="Label Studio's export (.json), sheets (.csv) or JSONL.")],
-    tasks: Annotated[Path, typer.Option(help="Folder that `build-chinese tasks` wrote.")],
-    out: Annotated[Path, typer.Option(help="JSONL file to write, in the published fields.")],
-    again: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Filled-in sheet of a later round, once for each: tasks marked again, or by a third annotator."
-        ),
-    ] = None,
-    review: Annotated[
-        list[Path] | None, typer.Option(help="Filled-in sheet of a reviewer; one for each stage of review.")
-    ] = None,
+    files: Sequence[Path],
     *,
-    reading: Annotated[ReadOptions, Options("")],
+    tasks: Path,
+    out: Path,
+    again: Sequence[Path] = (),
+    review: Sequence[Path] = (),
+    reading: ReadOptions,
 ) -> None:
     """Read annotations, check them against the tasks, and report how far annotators agree.
 
@@ -143,57 +119,67 @@ def annotations(
     back to both, then to a third annotator; the rest is discussed. Once no task is open, a reviewer marks 30 % of them,
     and then a second one (`review_share`).
 
-    Example: build-chinese annotations export.json --tasks dist/tasks --out annotated.jsonl
-    """
-    from build_chinese import console_output, steps  # noqa: PLC0415 - --help needs none of it
+    Args:
+        files: Label Studio's export (.json), sheets (.csv) or JSONL.
+        tasks: Folder that `build-chinese tasks` wrote.
+        out: JSONL file to write, in the published fields.
+        again: Filled-in sheet of a later round, once for each: tasks marked again, or by a third annotator.
+        review: Filled-in sheet of a reviewer; one for each stage of review.
 
-    more, reviewer = again or [], review or []
+    Examples:
+        build-chinese annotations export.json --tasks dist/tasks --out annotated.jsonl
+    """
+    from build_chinese import console_output, steps
+
     result = steps.annotate(
         files,
         *steps.read_tasks_folder(tasks),
-        again=more,
-        review=reviewer,
+        again=again,
+        review=review,
         accounts=reading.account,
         assigned=reading.assigned,
     )
-    report = steps.write_annotated(result, out, [*files, *more, *reviewer])
+    report = steps.write_annotated(result, out, [*files, *again, *review])
     console_output.print_annotated(console, result, out, report)
 
 
-def resolve(
-    file: Annotated[Path, typer.Argument(help="JSONL with input, responses and annotations.")],
-    out: Annotated[Path, typer.Option(help="JSONL file to write, with rank and order.")],
-) -> None:
+def resolve(file: Path, *, out: Path) -> None:
     """Resolve conflicting annotations into ranks: responses on a cycle are merged, layers of the graph are ranks.
 
-    Example: build-chinese resolve annotated.jsonl --out ranked.jsonl
+    Args:
+        file: JSONL with input, responses and annotations.
+        out: JSONL file to write, with rank and order.
+
+    Examples:
+        build-chinese resolve annotated.jsonl --out ranked.jsonl
     """
-    from build_chinese import console_output, steps  # noqa: PLC0415 - --help needs none of it
+    from build_chinese import console_output, steps
 
     console_output.print_resolved(console, steps.resolve_file(file, out), out)
 
 
-def describe(
-    files: Annotated[list[Path], typer.Argument(help="JSONL with input and responses, and annotations or rank.")],
-    figure: Annotated[Path | None, typer.Option(metavar="FILE", help="PNG file to draw figure 15 into.")] = None,
-) -> None:
+def describe(files: Sequence[Path], *, figure: Annotated[Path | None, Flag(metavar="FILE")] = None) -> None:
     """Print the sizes of published files and the biases of their annotators (CHEEMS, table 1 and figure 15).
 
     A comparison is two responses of different `rank`. In files without `rank`, it is an annotation that prefers one.
 
-    Example: build-chinese describe cheems_bench/open.jsonl cheems_bench/human.jsonl --figure bias.png
+    Args:
+        files: JSONL with input and responses, and annotations or rank.
+        figure: PNG file to draw figure 15 into.
+
+    Examples:
+        build-chinese describe cheems_bench/open.jsonl cheems_bench/human.jsonl --figure bias.png
     """
-    from build_chinese import console_output, steps  # noqa: PLC0415 - --help needs none of it
+    from build_chinese import console_output, steps
 
     if figure is not None:
         steps.check_writable([figure])
     console_output.print_described(console, steps.describe_files(files), figure)
 
 
-@with_options
 def preference(
-    recipe: RecipeName = None,
     *,
+    recipe: str | None = None,
     overrides: Annotated[
         Overrides,
         RecipeOptions(
@@ -202,19 +188,18 @@ def preference(
             ("name", "title", "annotated", "unlabeled", "judge", "reward", "preference", "seed", "connection"),
         ),
     ],
-    ablate: Annotated[
-        bool,
-        typer.Option(
-            "--ablate",
-            help="Then train on each variant of the set, evaluate it on the benchmarks, and keep the models.",
-        ),
-    ] = False,
-    cluster: Annotated[ClusterConfig, Options("Cluster")],
+    ablate: bool = False,
+    cluster: ClusterConfig,
     building: Annotated[BuildOptions, Options("Result")],
 ) -> None:
     """Build the preference set by distant supervision, and the benchmarks, as one release.
 
-    Example: build-chinese preference --annotated a.jsonl --prompts p.jsonl --judge gpt-5 --no-distant
+    Args:
+        recipe: `sample`, `paper`, or a TOML file. Default: `sample`, or `paper` for your own files.
+        ablate: Then train on each variant of the set, evaluate it on the benchmarks, and keep the models.
+
+    Examples:
+        build-chinese preference --annotated a.jsonl --prompts p.jsonl --judge gpt-5 --no-distant
     """
     locations = {table: overrides.get(f"{table}.location") for table in ("annotated", "unlabeled")}
     named = [table for table, location in locations.items() if location is not None]
@@ -232,10 +217,10 @@ def preference(
     target = building.target(config.name)
     _build(config, target, **building.build_arguments, cluster=cluster)
     if ablate:
-        from pluralbench_release import print_table  # noqa: PLC0415 - --help needs none of it
+        from pluralbench_release import print_table
 
-        from build_chinese import ablation  # noqa: PLC0415 - the same
-        from build_chinese.build import people  # noqa: PLC0415 - the same
+        from build_chinese import ablation
+        from build_chinese.build import people
 
         path = ablation.ablate(target, config, *people(config), fresh=building.fresh)
         print_table(console, f"Ablation ({path})", ablation.table(path))
@@ -245,10 +230,10 @@ def preference(
 
 
 def _build(config: ChineseRecipe, target: Path, **options: Any) -> None:
-    from pluralbench_release import print_summary  # noqa: PLC0415 - --help needs none of it
+    from pluralbench_release import print_summary
 
-    from build_chinese.build import build  # noqa: PLC0415 - the same
-    from build_chinese.figures import figures_tables  # noqa: PLC0415 - the same
+    from build_chinese.build import build
+    from build_chinese.figures import figures_tables
 
     built = build(config, target, **options)
     print_summary(
@@ -269,7 +254,7 @@ def _load_recipe(recipe: str | None, overrides: Overrides, *, own: str | None) -
 
 def _sample_steps(config: ChineseRecipe, target: Path, *, fresh: bool) -> None:
     """Run the verbs that precede the release on the sample; their files go next to the release."""
-    from build_chinese import console_output, steps  # noqa: PLC0415 - --help needs none of it
+    from build_chinese import console_output, steps
 
     folder = target.with_name(f"{target.name}-tasks")
     annotated, ranked = (target.with_name(f"{target.name}-{name}.jsonl") for name in ("annotated", "ranked"))

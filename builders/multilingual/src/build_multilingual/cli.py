@@ -3,33 +3,32 @@
 from pathlib import Path
 from typing import Annotated, NoReturn
 
-import typer
 from pluralbench_runs import (
     ClusterConfig,
     Program,
     RecipeError,
     did_you_mean,
-    log_status,
     read_recipe,
     recipe_path,
     shell_command,
 )
+from pluralbench_runs.command import Verb
 from pluralbench_runs.console import make_console
-from pluralbench_runs.options import (
-    BuildOptions,
-    Options,
-    Overrides,
-    RecipeOptions,
-    with_options,
-)
+from pluralbench_runs.options import Flag, Options
+from pluralbench_runs.recipe_options import BuildOptions, Overrides, RecipeOptions
 from pluralbench_schemas import TableError
+from pydantic import Field
 
 from build_multilingual.recipe import COLUMNS, RECIPES, ROLES, MultilingualRecipe
 
 REVIEW = "Review"
 MAX_PROCESSES = 8  # the rest of a build runs in one process and cannot keep more busy
 
-program = Program("build-multilingual", default="build_multilingual.cli:command", mistakes=(TableError,))
+program = Program(
+    "build-multilingual",
+    default=Verb("build_multilingual.cli:command", status="Building the dataset..."),
+    mistakes=(TableError,),
+)
 console = make_console()
 
 
@@ -38,31 +37,14 @@ def main() -> NoReturn:
     program.run()
 
 
-@with_options
 def command(
-    recipe: Annotated[str, typer.Option(help="`sample`, `paper`, `translation`, or a TOML file.")] = "sample",
     *,
+    recipe: str = "sample",
     overrides: Annotated[Overrides, RecipeOptions(MultilingualRecipe, RECIPES)],
-    export_review: Annotated[
-        Path | None,
-        typer.Option(
-            help="Write review sheets to this folder: one CSV per language, keys separately.", rich_help_panel=REVIEW
-        ),
-    ] = None,
-    review_rows: Annotated[
-        int | None,
-        typer.Option(min=1, help="Number of random rows per review sheet (default: all).", rich_help_panel=REVIEW),
-    ] = None,
-    cluster: Annotated[ClusterConfig, Options("Cluster")],
-    processes: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=1_000,
-            help="Processes that check translations (default: one per core, at most 8).",
-            rich_help_panel="Cluster",
-        ),
-    ] = None,
+    export_review: Annotated[Path | None, Flag(panel=REVIEW)] = None,
+    review_rows: Annotated[int | None, Field(ge=1), Flag(panel=REVIEW)] = None,
+    cluster: ClusterConfig,
+    processes: Annotated[int | None, Field(ge=1, le=1_000), Flag(panel="Cluster")] = None,
     building: Annotated[BuildOptions, Options("Result")],
 ) -> None:
     """Build M-RewardBench: an English benchmark in other languages, and pairs of better and worse translations.
@@ -70,20 +52,22 @@ def command(
     Default: the sample in this package, with recorded translations and no network. Rerun the same command to resume an
     interrupted build.
 
+    Args:
+        recipe: `sample`, `paper`, `translation`, or a TOML file.
+        export_review: Write review sheets to this folder: one CSV per language, keys separately.
+        review_rows: Number of random rows per review sheet (default: all).
+        processes: Processes that check translations (default: one per core, at most 8).
+
     Examples:
-
-    build-multilingual
-
-    build-multilingual --source pairs.jsonl --language deu_Latn --translator google --project mine --out dist/german
-
-    build-multilingual --recipe translation --rated wmt21.jsonl --per-level 50 --out dist/translation
+        build-multilingual
+        build-multilingual --source pairs.jsonl --language deu_Latn --translator google --project mine --out dist/german
+        build-multilingual --recipe translation --rated wmt21.jsonl --per-level 50 --out dist/translation
     """
-    log_status("Building the dataset...")
-    from pluralbench_release import print_summary  # noqa: PLC0415 - --help needs none of it
-    from pluralbench_runs.workers import usable_cores  # noqa: PLC0415 - the same
+    from pluralbench_release import print_summary
+    from pluralbench_runs.workers import usable_cores
 
-    from build_multilingual.build import build  # noqa: PLC0415 - the same
-    from build_multilingual.figures import CARD_ONLY, figures_tables  # noqa: PLC0415 - the same
+    from build_multilingual.build import build
+    from build_multilingual.figures import CARD_ONLY, figures_tables
 
     config = read_recipe(MultilingualRecipe, recipe_path(recipe, RECIPES), _split_table_options(overrides, recipe))
     target = building.target(config.name)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 from pluralbench_calls import ConnectionConfig, Limits, Price
 from pluralbench_release import LICENSE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe
 from pluralbench_runs import FrozenModel, Location
-from pluralbench_runs.options import COLUMNS as COLUMN_NAMES
+from pluralbench_runs.recipe_options import COLUMNS as COLUMN_NAMES
 from pluralbench_schemas import ENGLISH, LANGUAGES, similar_languages
 from pluralbench_tables import Quoting, Separator
 from pydantic import Field, field_validator, model_validator

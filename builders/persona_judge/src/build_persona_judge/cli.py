@@ -2,25 +2,19 @@
 
 from typing import Annotated, NoReturn
 
-import typer
-from pluralbench_runs import Program, RecipeError, log_status, read_recipe, recipe_path
+from pluralbench_runs import Program, RecipeError, read_recipe, recipe_path
+from pluralbench_runs.command import Verb
 from pluralbench_runs.console import make_console
-from pluralbench_runs.options import (
-    BuildOptions,
-    Options,
-    Overrides,
-    RecipeOptions,
-    check_one_source,
-    with_options,
-)
+from pluralbench_runs.options import Options
+from pluralbench_runs.recipe_options import BuildOptions, Overrides, RecipeOptions, check_one_source
 from pluralbench_schemas import TableError
 
 from build_persona_judge.recipe import RECIPES, SAMPLE, SHARED, TASKS, PersonaJudgeRecipe
 
 program = Program(
     "build-persona-judge",
-    default="build_persona_judge.cli:command",
-    verbs={"Verbs": {"label": "build_persona_judge.labels.cli:label"}},
+    default=Verb("build_persona_judge.cli:command", status="Building the dataset..."),
+    verbs={"Verbs": {"label": Verb("build_persona_judge.labels.cli:label")}},
     mistakes=(TableError,),
 )
 console = make_console()
@@ -31,37 +25,31 @@ def main() -> NoReturn:
     program.run()
 
 
-@with_options
 def command(
-    recipe: Annotated[
-        str | None,
-        typer.Option(help="`sample`, `paper`, or a TOML file. Default: `sample`, or `paper` for your own files."),
-    ] = None,
     *,
+    recipe: str | None = None,
     overrides: Annotated[Overrides, RecipeOptions(PersonaJudgeRecipe, RECIPES)],
-    building: Annotated[BuildOptions, Options("Result", left_out=("retry_errors",))],
+    building: Annotated[BuildOptions, Options("Result", ("retry_errors",))],
 ) -> None:
     """Build the persona judge dataset: which of two options belongs to a person described only by a persona.
 
     By default, this builds the embedded sample with recorded rankings and without network. The verb `label` collects
     third-person labels for its items.
 
+    Args:
+        recipe: `sample`, `paper`, or a TOML file. Default: `sample`, or `paper` for your own files.
+
     Examples:
-
-    build-persona-judge
-
-    build-persona-judge --prism HannahRoseKirk/prism-alignment --opinion-qa human_resp --out dist/judge
-
-    build-persona-judge --people-csv my-survey --out dist/survey
-
-    build-persona-judge label --release dist/survey --task my-survey --export labels --annotator an --annotator bo
-    --annotator cy
+        build-persona-judge
+        build-persona-judge --prism HannahRoseKirk/prism-alignment --opinion-qa human_resp --out dist/judge
+        build-persona-judge --people-csv my-survey --out dist/survey
+        build-persona-judge label --release dist/survey --task my-survey --export labels --annotator an --annotator bo
+            --annotator cy
     """
-    log_status("Building the dataset...")
-    from pluralbench_release import print_summary  # noqa: PLC0415 - --help needs none of it
+    from pluralbench_release import print_summary
 
-    from build_persona_judge.build import build  # noqa: PLC0415 - the same
-    from build_persona_judge.figures import figures_tables  # noqa: PLC0415 - the same
+    from build_persona_judge.build import build
+    from build_persona_judge.figures import figures_tables
 
     config = _load_recipe(recipe, overrides)
     target = building.target(config.name)

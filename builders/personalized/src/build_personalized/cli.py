@@ -1,20 +1,15 @@
 """The command `build-personalized` and its verb `rank`."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, NoReturn
 
-import typer
 from pluralbench_calls.chat import resolve_model_option
-from pluralbench_runs import Program, log_status, plural, read_recipe, recipe_path
+from pluralbench_runs import Program, plural, read_recipe, recipe_path
+from pluralbench_runs.command import Verb
 from pluralbench_runs.console import make_console
-from pluralbench_runs.options import (
-    BuildOptions,
-    Fresh,
-    Options,
-    Overrides,
-    RecipeOptions,
-    with_options,
-)
+from pluralbench_runs.options import Flag, Options
+from pluralbench_runs.recipe_options import BuildOptions, Overrides, RecipeOptions
 from pluralbench_schemas import TableError
 
 from build_personalized.recipe import RECIPES, PersonalizedRecipe
@@ -24,12 +19,12 @@ LOCAL_SAMPLING = {"seeded": True, "temperature": 0.7, "max_tokens": 224, "aspect
 
 program = Program(
     "build-personalized",
-    default="build_personalized.cli:command",
+    default=Verb("build_personalized.cli:command", status="Building the dataset..."),
     verbs={
         "Verbs": {
-            "rank": "build_personalized.cli:rank",
-            "rate": "build_personalized.rating.cli:rate",
-            "training": "build_personalized.training.cli:training",
+            "rank": Verb("build_personalized.cli:rank"),
+            "rate": Verb("build_personalized.rating.cli:rate"),
+            "training": Verb("build_personalized.training.cli:training"),
         }
     },
     mistakes=(TableError,),
@@ -42,10 +37,9 @@ def main() -> NoReturn:
     program.run()
 
 
-@with_options
 def command(
-    recipe: Annotated[str, typer.Option(help="`sample`, `paper`, or a TOML file.")] = "sample",
     *,
+    recipe: str = "sample",
     overrides: Annotated[Overrides, RecipeOptions(PersonalizedRecipe, RECIPES)],
     building: Annotated[BuildOptions, Options("Result")],
 ) -> None:
@@ -55,25 +49,21 @@ def command(
     interrupted build. The verb `rate` runs a study in which people rate both answers of the pairs, `training` builds
     training pairs for personalized reward models, and `rank` ranks the profiles of a table.
 
+    Args:
+        recipe: `sample`, `paper`, or a TOML file.
+
     Examples:
-
-    build-personalized
-
-    build-personalized --llm local --limit 2 --out dist/local
-
-    build-personalized --source stack-exchange:beer.stackexchange.com/Posts.xml --llm gpt-5-mini --out dist/beer
-
-    build-personalized rank --source alireza7/LaMP-QA --retriever contriever --out dist/lamp-qa
-
-    build-personalized rate --release dist/beer --export ratings --annotator an --annotator bo --annotator cy
-
-    build-personalized training --source arena --persona-llm gpt-5-mini --out dist/arena
+        build-personalized
+        build-personalized --llm local --limit 2 --out dist/local
+        build-personalized --source stack-exchange:beer.stackexchange.com/Posts.xml --llm gpt-5-mini --out dist/beer
+        build-personalized rank --source alireza7/LaMP-QA --retriever contriever --out dist/lamp-qa
+        build-personalized rate --release dist/beer --export ratings --annotator an --annotator bo --annotator cy
+        build-personalized training --source arena --persona-llm gpt-5-mini --out dist/arena
     """
-    log_status("Building the dataset...")
-    from pluralbench_release import print_summary  # noqa: PLC0415 - --help needs none of it
+    from pluralbench_release import print_summary
 
-    from build_personalized.build import build  # noqa: PLC0415 - the same
-    from build_personalized.card import figures_tables, generator_note  # noqa: PLC0415 - the same
+    from build_personalized.build import build
+    from build_personalized.card import figures_tables, generator_note
 
     overrides = resolve_model_option(overrides, "llm", "--llm", LOCAL_SAMPLING, own={"hand-written": "hand-written"})
     config = read_recipe(PersonalizedRecipe, recipe_path(recipe, RECIPES), overrides)
@@ -83,29 +73,33 @@ def command(
     print_summary(console, target, result.manifest, result.new_calls, figures_tables(result.figures), notes=notes)
 
 
-@with_options
 def rank(
-    source: Annotated[
-        str, typer.Option(metavar="PLACE", help="Tables with questions and profiles: DIR, FILE or ORG/NAME.")
-    ],
-    out: Annotated[Path, typer.Option(help="Directory for the ranked tables.")],
-    retriever: Annotated[
-        str, typer.Option(help="`bm25`, `contriever[:MODEL]` or `sentence-transformers:MODEL`.")
-    ] = "bm25",
-    split: Annotated[str, typer.Option(help="Split of the tables.")] = "train",
-    config: Annotated[list[str] | None, typer.Option(help="Config to include; repeatable. Default: all.")] = None,
     *,
-    fresh: Fresh = False,
+    source: Annotated[str, Flag(metavar="PLACE")],
+    out: Path,
+    retriever: str = "bm25",
+    split: str = "train",
+    config: Sequence[str] = (),
+    fresh: bool = False,
 ) -> None:
     """Rank the posts of each profile by relevance to the question, most relevant first.
 
     Use it for data whose profiles are in another order, such as LaMP-QA's train split; nothing else changes. Scores
     are recorded: rerun the same command to resume an interrupted ranking.
 
-    Example: build-personalized rank --source alireza7/LaMP-QA --retriever contriever --out dist/lamp-qa
-    """
-    from build_personalized.profile_ranking import rank_tables  # noqa: PLC0415 - --help needs none of it
+    Args:
+        source: Tables with questions and profiles: DIR, FILE or ORG/NAME.
+        out: Directory for the ranked tables.
+        retriever: `bm25`, `contriever[:MODEL]` or `sentence-transformers:MODEL`.
+        split: Split of the tables.
+        config: Config to include; repeatable. Default: all.
+        fresh: Start over, and replace existing output.
 
-    rows = rank_tables(source, out, retriever=retriever, split=split, configs=config or (), fresh=fresh)
+    Examples:
+        build-personalized rank --source alireza7/LaMP-QA --retriever contriever --out dist/lamp-qa
+    """
+    from build_personalized.profile_ranking import rank_tables
+
+    rows = rank_tables(source, out, retriever=retriever, split=split, configs=config, fresh=fresh)
     for name, count in rows.items():
         console.print(f"{out / name / f'{split}.parquet'}: {plural(count, 'profile')} ranked by {retriever}")

@@ -1,61 +1,43 @@
 """`pluralbench check`."""
 
 import random
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from pluralbench_runs import log_status, step
+from pluralbench_runs import step
 from pluralbench_runs.canonical import MAX_SEED
 from pluralbench_runs.console import terminal_json
-from pluralbench_runs.options import AsJson, Options, with_options
+from pluralbench_runs.options import Flag, Options
+from pydantic import Field
 
-from pluralbench.commands.options import (
-    RESCORING,
-    CurrentModel,
-    DataPlaces,
-    TrustRemoteCode,
-    parse_location_overrides,
-)
-from pluralbench.commands.terminal import console
-from pluralbench.config import PERSONAS, PLANS, ConnectionConfig, ServingConfig
+from pluralbench.commands.printing import AsJson, console
+from pluralbench.config import ConnectionConfig, ServingConfig
 from pluralbench.errors import RunError
 
 if TYPE_CHECKING:
     from pluralbench.results.runs import Run
 
+RESCORING = "Rescoring"
 UNSEEN = "Only scoring again (--rescore N) shows whether scores and replies are the model's."
-SERVING: tuple[str, ...] = ("verify_items", "batch_size", "concurrency", "timeout", "max_retries", "api_key_env")
-CONNECTION: tuple[str, ...] = ("pending", "results", "batch", "timeout", "max_retries", "max_answer_bytes")
-CONNECTION += ("concurrency", "requests_per_minute", "tokens_per_minute")
+LIMITS = ("concurrency", "timeout", "max_retries")
+SERVING = ("verify_items", "batch_size", "api_key_env", *LIMITS)
+CONNECTION = ("pending", "results", "batch", "max_answer_bytes", "requests_per_minute", "tokens_per_minute", *LIMITS)
 
 
-@with_options
 def check(
-    runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN...", help="Run directories, or directories that contain them.")
-    ],
+    runs: Annotated[Sequence[Path], Flag(metavar="RUN...")],
     *,
-    data: DataPlaces = None,
-    plans: Annotated[Path | None, typer.Option(help=PLANS)] = None,
-    personas: Annotated[Path | None, typer.Option(help=PERSONAS)] = None,
-    rescore: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Score N random items of each run again.", rich_help_panel=RESCORING),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            help="Seed of the random items. Default: different items each time.",
-            min=0,
-            max=MAX_SEED,
-            rich_help_panel=RESCORING,
-        ),
-    ] = None,
-    model: CurrentModel = None,
-    trust_remote_code: TrustRemoteCode = False,
-    serving: Annotated[ServingConfig, Options("Servers of the model", left_out=SERVING)],
-    connection: Annotated[ConnectionConfig, Options("Endpoint of a judge", left_out=CONNECTION)],
+    data: Mapping[str, str],
+    plans: Path | None = None,
+    personas: Path | None = None,
+    rescore: Annotated[int | None, Field(ge=1), Flag(metavar="N", panel=RESCORING)] = None,
+    seed: Annotated[int | None, Field(ge=0, le=MAX_SEED), Flag(panel=RESCORING)] = None,
+    model: Annotated[str | None, Flag(panel=RESCORING)] = None,
+    trust_remote_code: Annotated[bool, Flag(panel=RESCORING)] = False,
+    serving: Annotated[ServingConfig, Options("Servers of the model", SERVING)],
+    connection: Annotated[ConnectionConfig, Options("Endpoint of a judge", CONNECTION)],
     as_json: AsJson = False,
 ) -> None:
     """Check runs as a leaderboard does: recompute their numbers from their items and their data.
@@ -66,28 +48,36 @@ def check(
     other recorded replies pass every other check. The exit status is 1 if a run is rejected or was not checked against
     its data.
 
+    Args:
+        runs: Run directories, or directories that contain them.
+        data: Current locations of the runs' data, by benchmark.
+        plans: For --profile plan: output of `plan`, or JSON Lines with id and aspects.
+        personas: Output of `synthesize`, or JSON Lines with persona and the id of an item or a user. Default: the
+            data's personas.
+        rescore: Score N random items of each run again.
+        seed: Seed of the random items. Default: different items each time.
+        model: Current directory or name of the model, if it has moved.
+        trust_remote_code: Run Python code that comes with a model, with your permissions.
+        serving: Servers of the model.
+        connection: Endpoint of a judge.
+        as_json: Print JSON.
+
     Examples:
-
-    pluralbench check runs/a
-
-    pluralbench check runs/a runs/b --data personalized=dist/personalized-rewardbench --json > checked.json
-
-    pluralbench check runs/a --rescore 20     # score 20 random items again
-
-    pluralbench check runs/j --rescore 20 --base-url http://localhost:8000/v1
+        pluralbench check runs/a
+        pluralbench check runs/a runs/b --data personalized=dist/personalized-rewardbench --json > checked.json
+        pluralbench check runs/a --rescore 20     # score 20 random items again
+        pluralbench check runs/j --rescore 20 --base-url http://localhost:8000/v1
     """
-    log_status("Reading runs...")
-    from pluralbench.evaluation.reloading import RunInputs  # noqa: PLC0415 - the same
-    from pluralbench.leaderboard.checks import check_submission, check_summary, location_override  # noqa: PLC0415 - `--help` need not wait for the metrics
-    from pluralbench.leaderboard.findings import finding_lines  # noqa: PLC0415 - the same
-    from pluralbench.leaderboard.rescoring import Rescoring  # noqa: PLC0415 - the same
-    from pluralbench.results.finding import find_runs  # noqa: PLC0415 - the same
+    from pluralbench.evaluation.reloading import RunInputs
+    from pluralbench.leaderboard.checks import check_submission, check_summary, location_override
+    from pluralbench.leaderboard.findings import finding_lines
+    from pluralbench.leaderboard.rescoring import Rescoring
+    from pluralbench.results.finding import find_runs
 
     found = find_runs(runs)
     loaded: list[Run[Any, Any]] = [*found.runs, *found.downstream, *found.personalized]
     if not loaded:
         raise RunError(f"{', '.join(map(str, runs))} contains only plans, which have nothing to check.")
-    places = parse_location_overrides(data)
     rescoring = None
     if rescore is not None:
         item_seed = random.SystemRandom().randrange(2**31) if seed is None else seed
@@ -96,7 +86,7 @@ def check(
     checked = []
     for run in loaded:
         with step(f"Checking {run.path}"):
-            files = RunInputs(location_override(places, run), plans, personas)
+            files = RunInputs(location_override(data, run), plans, personas)
             checked.append((run, check_submission(run, files=files, rescoring=rescoring)))
     if as_json:
         typer.echo(terminal_json([check_summary(*one) for one in checked]))

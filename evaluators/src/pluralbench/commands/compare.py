@@ -1,52 +1,43 @@
 """`pluralbench compare`."""
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
-from pluralbench_runs import log_status
 from pluralbench_runs.console import terminal_json
-from pluralbench_runs.options import AsJson
+
+from pluralbench.commands.printing import AsJson, print_lines, print_tables
 
 
-def compare(
-    first: Annotated[Path, typer.Argument(metavar="FIRST", help="Directory of a run or a suite.")],
-    second: Annotated[Path, typer.Argument(metavar="SECOND", help="Another run or suite, on the same items.")],
-    *,
-    differing_text: Annotated[
-        bool,
-        typer.Option("--differing-text", help="Allow different texts for the same id, as in two translations."),
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
+def compare(first: Path, second: Path, *, differing_text: bool = False, as_json: AsJson = False) -> None:
     """Compare two runs by paired tests of the overall number and its parts, on the decisions they share.
 
     The result is a table and a sentence that says which model is better, or that they cannot be told apart. Of two
     suites, the overall numbers of their benchmarks and the means are compared.
 
+    Args:
+        first: Directory of a run or a suite.
+        second: Another run or suite, on the same items.
+        differing_text: Allow different texts for the same id, as in two translations.
+        as_json: Print JSON.
+
     Examples:
-
-    pluralbench compare runs/a runs/b
-
-    pluralbench compare runs/google runs/nllb --differing-text      # translations
-
-    pluralbench compare runs/a runs/b --json > comparison.json
+        pluralbench compare runs/a runs/b
+        pluralbench compare runs/google runs/nllb --differing-text      # translations
+        pluralbench compare runs/a runs/b --json > comparison.json
     """
-    log_status("Reading runs...")
-    from pluralbench.commands.console_output import print_lines, print_tables  # noqa: PLC0415 - `--help` need not wait for it
-    from pluralbench.evaluation.compare import compare as compare_runs  # noqa: PLC0415 - the same
-    from pluralbench.evaluation.compare_suites import compare_suites  # noqa: PLC0415 - the same
-    from pluralbench.reports.comparison import (  # noqa: PLC0415 - the same
+    from pluralbench.evaluation.compare import compare as compare_runs
+    from pluralbench.evaluation.compare_suites import compare_suites
+    from pluralbench.reports.comparison import (
         comparison_notes,
         comparison_table,
         heading_lines,
         suites_notes,
         suites_table,
     )
-    from pluralbench.reports.sheets import title_of  # noqa: PLC0415 - the same
-    from pluralbench.results.evaluations import EvaluationRunConfig  # noqa: PLC0415 - the same
-    from pluralbench.results.runs import load_run  # noqa: PLC0415 - the same
-    from pluralbench.results.suite import SUITE_FILE, load_suite  # noqa: PLC0415 - the same
+    from pluralbench.reports.sheets import title_of
+    from pluralbench.results.evaluations import EvaluationRunConfig
+    from pluralbench.results.runs import load_run
+    from pluralbench.results.suite import SUITE_FILE, load_suite
 
     if all((path / SUITE_FILE).is_file() for path in (first, second)):
         suites = compare_suites(load_suite(first), load_suite(second), differing_text=differing_text)

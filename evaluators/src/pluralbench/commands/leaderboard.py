@@ -1,37 +1,21 @@
 """`pluralbench leaderboard`."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
-import typer
-from pluralbench_runs import log_status
+from pluralbench_runs.options import Flag
 
-from pluralbench.commands.options import DataPlaces, parse_location_overrides
-from pluralbench.commands.terminal import console
+from pluralbench.commands.printing import File, console
 
 
 def leaderboard(
-    runs: Annotated[
-        str,
-        typer.Argument(
-            metavar="DIR|ORG/NAME[@REVISION]",
-            help="Directory with run directories, or results that were pushed to the Hub.",
-        ),
-    ],
-    site: Annotated[Path, typer.Option(help="Directory of the page; an existing page is replaced.")],
+    runs: Annotated[str, Flag(metavar="DIR|ORG/NAME[@REVISION]")],
+    site: Annotated[Path, Flag("--site")],
     *,
-    data: DataPlaces = None,
-    any_data: Annotated[
-        bool,
-        typer.Option("--any-data", help="Include runs on samples and on data other than the published dataset."),
-    ] = False,
-    checked: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Output of `check --json`. Runs whose files are unchanged keep that result, including rescoring.",
-        ),
-    ] = None,
+    data: Mapping[str, str],
+    any_data: bool = False,
+    checked: File = None,
 ) -> None:
     """Write a leaderboard page of many runs, with their tables, figures and check results.
 
@@ -39,29 +23,31 @@ def leaderboard(
     reasons and appear in no table. A run is "verified" if `check --rescore` scored some of its items again. Runs on
     samples or on data other than the published dataset are left out by default (--any-data includes them).
 
+    Args:
+        runs: Directory with run directories, or results that were pushed to the Hub.
+        site: Directory of the page; an existing page is replaced.
+        data: Current locations of the runs' data, by benchmark.
+        any_data: Include runs on samples and on data other than the published dataset.
+        checked: Output of `check --json`. Runs whose files are unchanged keep that result, including rescoring.
+
     Examples:
-
-    pluralbench leaderboard runs --site site
-
-    pluralbench leaderboard runs --site site --checked checked.json     # from `pluralbench check --json`
-
-    pluralbench leaderboard runs --site site --any-data     # also samples and your own tables
-
-    pluralbench leaderboard ORG/our-results --site public     # for any static host
+        pluralbench leaderboard runs --site site
+        pluralbench leaderboard runs --site site --checked checked.json     # from `pluralbench check --json`
+        pluralbench leaderboard runs --site site --any-data     # also samples and your own tables
+        pluralbench leaderboard ORG/our-results --site public     # for any static host
     """
-    log_status("Reading runs...")
-    from pluralbench_runs.console import clean  # noqa: PLC0415 - the same
+    from pluralbench_runs.console import clean
 
-    from pluralbench.leaderboard.checks import read_check_results  # noqa: PLC0415 - the same
-    from pluralbench.leaderboard.findings import finding_lines  # noqa: PLC0415 - `--help` need not wait for it
-    from pluralbench.leaderboard.site import folder_of, write_site  # noqa: PLC0415 - the same
+    from pluralbench.leaderboard.checks import read_check_results
+    from pluralbench.leaderboard.findings import finding_lines
+    from pluralbench.leaderboard.site import folder_of, write_site
 
     earlier_checks = None if checked is None else read_check_results(checked)
     done = write_site(
         folder_of(runs),
         site,
         any_data=any_data,
-        locations=parse_location_overrides(data),
+        locations=data,
         earlier_checks=earlier_checks,
     )
     for run in done.runs:

@@ -1,36 +1,31 @@
 """`pluralbench list`."""
 
+from collections.abc import Sequence
 from textwrap import fill
 from typing import Annotated
 
 import typer
 from pluralbench_runs.console import terminal_json
-from pluralbench_runs.options import AsJson
+from pluralbench_runs.options import Flag
 
-from pluralbench.commands.terminal import console
+from pluralbench.commands.printing import AsJson, console
 
 
-def list_(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(help="Benchmarks, their TOML files, or built-in suites. Default: all.", metavar="NAME"),
-    ] = None,
-    *,
-    as_json: AsJson = False,
-) -> None:
+def list_benchmarks(names: Annotated[Sequence[str], Flag(metavar="NAME")] = (), *, as_json: AsJson = False) -> None:
     """List benchmarks with their items, license, overall number and data, and suites with their columns.
 
+    Args:
+        names: Benchmarks, their TOML files, or built-in suites. Default: all.
+        as_json: Print JSON.
+
     Examples:
-
-    pluralbench list
-
-    pluralbench list personalized my-benchmark.toml --json
-
-    pluralbench list release
+        pluralbench list
+        pluralbench list personalized my-benchmark.toml --json
+        pluralbench list release
     """
-    from pluralbench.data.benchmarks import benchmark_entries  # noqa: PLC0415 - `--help` need not wait for it
-    from pluralbench.data.suites import known_suites  # noqa: PLC0415 - the same
-    from pluralbench.reports.benchmarks import (  # noqa: PLC0415 - the same
+    from pluralbench.data.benchmarks import benchmark_entries
+    from pluralbench.data.suites import known_suites
+    from pluralbench.reports.benchmarks import (
         benchmark_lines,
         benchmark_rows,
         suite_lines,
@@ -38,7 +33,7 @@ def list_(
     )
 
     suites = {name: suite for name, suite in known_suites().items() if not names or name in names}
-    others = [name for name in names or () if name not in suites]
+    others = [name for name in names if name not in suites]
     rows = benchmark_rows(benchmark_entries(others)) if others or not names else []
     rows += suite_rows(suites)
     if as_json:

@@ -5,21 +5,13 @@ from typing import Annotated
 
 import typer
 from pluralbench_runs import log_status
+from pluralbench_runs.options import Flag
 
-from pluralbench.commands.terminal import console
+from pluralbench.commands.printing import console, print_tables
 
 
 def study(
-    recipe: Annotated[
-        str,
-        typer.Argument(
-            metavar="STUDY", help="tiny, paper, cheems-sets, cheems-scaling, cheems-models, or a TOML file."
-        ),
-    ],
-    out: Annotated[Path | None, typer.Option(help="Directory of the study. Default: a name under studies/.")] = None,
-    *,
-    show: Annotated[bool, typer.Option("--show", help="Print the recipe instead of running it.")] = False,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Start over, and replace existing output.")] = False,
+    recipe: Annotated[str, Flag(metavar="STUDY")], *, out: Path | None = None, show: bool = False, fresh: bool = False
 ) -> None:
     """Run a complete study of whether a benchmark predicts the effect of reward models on a policy.
 
@@ -27,26 +19,28 @@ def study(
     them, judges the results and correlates. Rerun the same command to resume. README.md in the directory reports the
     results with intervals.
 
+    Args:
+        recipe: tiny, paper, cheems-sets, cheems-scaling, cheems-models, or a TOML file.
+        out: Directory of the study. Default: a name under studies/.
+        show: Print the recipe instead of running it.
+        fresh: Start over, and replace existing output.
+
     Examples:
-
-    pluralbench study tiny                          # 17 minutes on two cores
-
-    pluralbench study tiny --show > my-study.toml
-
-    pluralbench study my-study.toml --out studies/mine
+        pluralbench study tiny                          # 17 minutes on two cores
+        pluralbench study tiny --show > my-study.toml
+        pluralbench study my-study.toml --out studies/mine
     """
-    from pluralbench.downstream.study_recipe import FOLDER  # noqa: PLC0415 - `--help` need not wait for it
+    from pluralbench.downstream.study_recipe import FOLDER
 
     if show:
-        from pluralbench_runs import recipe_path  # noqa: PLC0415 - the same
-        from pluralbench_tables import read_text  # noqa: PLC0415 - the same
+        from pluralbench_runs import recipe_path
+        from pluralbench_tables import read_text
 
         typer.echo(read_text(recipe_path(recipe, FOLDER)).rstrip())
         return
     log_status(f"Starting the study {recipe}...")
-    from pluralbench.commands.console_output import print_tables  # noqa: PLC0415 - the same
-    from pluralbench.reports.study import findings, scores_table  # noqa: PLC0415 - the same
-    from pluralbench.studying import study as run_study  # noqa: PLC0415 - the same
+    from pluralbench.reports.study import findings, scores_table
+    from pluralbench.studying import study as run_study
 
     done = run_study(recipe, out=out, fresh=fresh)
     print_tables([scores_table(done)])

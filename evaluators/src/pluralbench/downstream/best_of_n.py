@@ -57,39 +57,7 @@ def best_of_n(
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> Run[BestOfNRunConfig, DownstreamResult]:
-    """Sample answers from a policy, select the best by each reward model, and judge the selected answers.
-
-    Personalized RewardBench, section 5.1; CHEEMS, section 6.2.
-
-    Candidates are sampled once and recorded. Each reward model scores the candidates of a prompt as one group, and each
-    candidate is judged at most once. Call the function again with the same arguments to resume an interrupted run.
-
-    Args:
-        policy: Model that answers the prompts: `"local"` (the embedded model), the name of a model at the base URL of
-            `policy_connection`, or a directory or ORG/NAME on the Hub, which runs in this process.
-        rewards: Reward models, each as `pluralbench.score` takes it: a mapping from name to model, or a sequence whose
-            models are named by the last part of their path.
-        benchmark: Benchmark with the prompts. Its responses are not used.
-        data: Location of the prompts, or a `DataConfig`. Default: the benchmark's data on the Hub.
-        prompt: User context that the policy and the reward models read. Default: ten posts of the profile.
-        sampling: Number of candidates per prompt, sizes k of best-of-k, and sampling parameters. Default: 16
-            candidates at temperature 1.0 and top-p 0.9.
-        scoring: Options of reward models that run in this process.
-        outcome: Judge of the answers and the measure that it applies. Default: no judge, rewards only.
-        policy_connection: Endpoint of the policy. Default: none, the policy runs in this process.
-        judge_connection: Endpoint of the judge. Default: OpenAI's.
-        cluster: Ray cluster that runs the reward models. Default: this process.
-        seed: Seed of the candidates, if the policy takes seeds, and of the response order in comparisons.
-        reuse: Ledger or run directory whose recorded calls are reused.
-        out: Run directory. Default: a directory under `runs/` named after the settings.
-        fresh: Start over, and replace a run that is in `out`.
-
-    Returns:
-        The run, with the frames `candidates`, `rewards`, `selected` and, with a judge, `outcomes`.
-
-    Raises:
-        UserError: An argument, the data, the policy, a reward model or the judge cannot be used.
-    """
+    """See `pluralbench.best_of_n`."""
     prompt, sampling, outcome = (
         as_prompt_config(prompt or DownstreamPromptConfig()),
         sampling or SamplingConfig(),

@@ -145,35 +145,13 @@ def correlate(
     benchmark: ScoreSeries | str | Path,
     downstream: ScoreSeries | str | Path,
     *,
-    columns: Sequence[str] = (),
-    downstream_columns: Sequence[str] = (),
-    baseline_columns: Sequence[str] = (),
+    columns: str | Sequence[str] = (),
+    downstream_columns: str | Sequence[str] = (),
+    baseline_columns: str | Sequence[str] = (),
     baselines: Mapping[str, ScoreSeries | str | Path] | None = None,
     seed: int = 0,
 ) -> Correlation:
-    """Correlate a benchmark's ranking of reward models with their ranking by a downstream result.
-
-    Models are matched by exact name. If the two sides share no name, they are matched by the last part of their paths.
-
-    Args:
-        benchmark: Scores of the models: a table (CSV, JSON Lines, Parquet) with a column `model`, a run directory, a
-            directory or glob pattern of run directories, or a `ScoreSeries`.
-        downstream: Downstream scores of the same models, as for `benchmark`; also a directory of `best_of_n`, or
-            several of `optimize`.
-        columns: Score columns of the benchmark's table; their unweighted mean is the score. Default: the only numeric
-            column.
-        downstream_columns: Score columns of the downstream table.
-        baseline_columns: Score columns of the baselines' tables.
-        baselines: Other benchmarks to compare with, by name.
-        seed: Seed of the resampled items, models and orders.
-
-    Returns:
-        Rank statistics with intervals, p-values and reliabilities, the baselines, and warnings.
-
-    Raises:
-        DataError: Fewer than two models are shared, or a table has no models or no scores.
-        RunError: Runs cannot be read, or are of different benchmarks.
-    """
+    """See `pluralbench.correlate`."""
     first = _series(benchmark, columns, seed, "columns")
     second = _series(downstream, downstream_columns, seed, "downstream_columns")
     first, second = _with_matching_names(first, second)
@@ -196,7 +174,9 @@ def correlate(
     )
 
 
-def _series(source: ScoreSeries | str | Path, columns: Sequence[str], seed: int, parameter: str) -> ScoreSeries:
+def _series(source: ScoreSeries | str | Path, columns: str | Sequence[str], seed: int, parameter: str) -> ScoreSeries:
+    columns = columns.split(",") if isinstance(columns, str) else columns
+    columns = [name.strip() for name in columns if name.strip()]
     return source if isinstance(source, ScoreSeries) else read_series(source, columns, seed=seed, parameter=parameter)
 
 

@@ -64,40 +64,7 @@ def optimize(
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> Run[OptimizeRunConfig, DownstreamResult]:
-    """Optimize a policy against a reward model, and judge its answers before and after.
-
-    Personalized RewardBench, section 5.1 and appendix B.
-
-    The run's directory `policy` holds the optimized policy with its log and curves. Call the function again with the
-    same arguments to resume an interrupted run.
-
-    Args:
-        policy: Language model to optimize: a directory or ORG/NAME on the Hub.
-        reward: Reward model, as `pluralbench.score` takes it.
-        name: Name of the reward model in results. Default: the last part of its path.
-        benchmark: Benchmark with the prompts. Its responses are not used.
-        data: Location of the prompts that are answered and judged, or a `DataConfig`. Default: the benchmark's data on
-            the Hub.
-        train: Location of the training prompts, or a `DataConfig`. Default: the prompts of `data`.
-        prompt: User context that the policy and the reward model read. Default: ten posts of the profile.
-        options: Algorithm and training options.
-        sampling: Sampling of the judged answers. Default: one answer per prompt.
-        scoring: Options of a reward model that runs in this process.
-        outcome: Judge of the answers and the measure that it applies. Default: no judge.
-        judge_connection: Endpoint of the judge. Default: OpenAI's.
-        seed: Seed of the judged answers, if the policy takes seeds, and of the response order in comparisons. Training
-            has its own seed in `options`.
-        reuse: Ledger or run directory whose recorded calls are reused.
-        out: Run directory. Default: a directory under `runs/` named after the settings.
-        fresh: Start over, and replace a run that is in `out`.
-
-    Returns:
-        The run, with the frames `candidates`, `rewards`, `selected`, `candidates_start` and, with a judge, `outcomes`
-        and `outcomes_start`. Frames ending in `_start` are of the policy before optimization.
-
-    Raises:
-        UserError: An argument, the data, the policy, the reward model or the judge cannot be used.
-    """
+    """See `pluralbench.optimize`."""
     prompt, options = as_prompt_config(prompt or DownstreamPromptConfig()), options or OptimizeConfig()
     sampling, outcome, scoring = sampling or ONE, outcome or OutcomeConfig(), scoring or ScoringConfig()
     loaded = load_benchmark(benchmark, data, prompt, prompts_only=True)

@@ -142,23 +142,7 @@ def agree(
     columns: Sequence[str] = (),
     recheck: Recheck | None = None,
 ) -> Agreement:
-    """Compare the scores of a run with published ones, item by item, and find out why they differ.
-
-    Args:
-        run: A run, its directory, or a file of scores as `published`.
-        published: A file of scores (see `pluralbench.data.published_scores.read_published`), or another run.
-        where: Rows of the published file to read, as COLUMN=VALUE. Default: all.
-        where_run: The same for `run`, if it is a file.
-        columns: Names of the columns of files, as FIELD=COLUMN.
-        recheck: How items are scored again, to find the cause of the differences. Default: `Recheck()`, 8 items of a
-            model in a directory of this machine.
-
-    Returns:
-        The agreement, with the likely cause of the differences if items could be scored again.
-
-    Raises:
-        UserError: A file has an unknown shape, no id is in both, or an argument does not apply.
-    """
+    """See `pluralbench.verbs.read.agree`."""
     ours, theirs = _open(run), _open(published)
     first = _scores(ours, where_run, columns, "where_run")
     second = _scores(theirs, where, columns, "where")

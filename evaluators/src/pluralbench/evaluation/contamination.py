@@ -109,27 +109,7 @@ def contamination(
     ngram: int = NGRAM,
     seed: int = 0,
 ) -> Contamination:
-    """Find the prompts and responses of benchmarks that are in a training set, or in another benchmark.
-
-    Prompts are compared with prompts, responses with responses: equal after normalizing, near-duplicates, and shared
-    n-grams; see `pluralbench.data.overlap`. Responses with fewer words than an n-gram are not compared.
-
-    Args:
-        dataset: Directory, file or dataset on the Hub, or the name or TOML file of a benchmark.
-        benchmarks: Names or TOML files of benchmarks. Default: all that are published on the Hub or named in `data`;
-            those that cannot be read are skipped.
-        data: Location of the data of each benchmark, by its name; "" is for all others.
-        columns: Columns of the dataset, such as "prompt=text"; see `text_columns`.
-        split: Split of the dataset, or "all".
-        ngram: Number of words of a shared n-gram.
-        seed: Seed of MinHash.
-
-    Returns:
-        The contaminated items and what was compared.
-
-    Raises:
-        UserError: If an argument or the data cannot be used.
-    """
+    """See `pluralbench.verbs.read.contamination`."""
     dataset, data = str(dataset), data or {}
     is_benchmark = _is_benchmark(dataset)
     names = list(dict.fromkeys(benchmarks or _default_benchmarks(data)))

@@ -39,32 +39,7 @@ def judge(
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> Run[JudgeRunConfig, JudgeResult]:
-    """Let a language model judge a benchmark and write a run directory.
-
-    Every call is recorded. Call it again with the same arguments to resume an interrupted run; recorded calls are not
-    repeated. If no attempt gives a readable verdict, it is invalid.
-
-    Args:
-        model: Name of a model at the connection's OpenAI-compatible endpoint, or "local" for the small embedded model.
-        benchmark: Name of a benchmark (`known_benchmarks`), or a TOML file that describes one. Default: the benchmark
-            that the manifest of `data` names, or "personalized" if there is none.
-        data: Directory, file, or ORG/NAME[@REVISION] on the Hub; "sample" is a few bundled rows. A `DataConfig` also
-            selects configs, columns and a limit, or draws items. Default: the benchmark's dataset on the Hub.
-        prompt: User context that the judge sees, such as "raw", or a `PromptConfig`. Default: none.
-        judging: The judge's question and reply: orders, criterion, oracle, reply format, sampling. Default:
-            `JudgeConfig()`. Benchmarks with legacy rules for rankings (`legacy=True`) are judged in one order.
-        connection: Endpoint, rate limits and maximum cost. Default: `ConnectionConfig()`, which is OpenAI's API.
-        seed: Seed of every draw, such as the order of the responses.
-        shard: Judge one shard of the items, such as "2/8"; `merge` joins the shards. Default: all items.
-        out: Run directory. Default: `runs/NAME`, where NAME lists the benchmark, the model and all non-default options.
-        fresh: Start over and replace the contents of `out`.
-
-    Returns:
-        The run in `out`, as `load_run` reads it.
-
-    Raises:
-        UserError: If an argument, the data, the endpoint or the directory cannot be used. The message names the fix.
-    """
+    """See `pluralbench.judge`."""
     options = judging or JudgeConfig()
     judging = options.for_model(model)
     loaded = load_benchmark(benchmark, data, prompt, shard=shard)

@@ -53,24 +53,7 @@ def merge(
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> Run:
-    """Join the shards of a run of `score`, `judge` or `judge_personas` into one run.
-
-    Items and metrics equal those of the same run in one process; to the bit if scores do not depend on the other items
-    of a batch (`ScoringConfig(mode="exact")`).
-
-    Args:
-        runs: Directories of all shards, in any order.
-        data: Current location of the data, which is read again for the metrics. Default: where the shards read it.
-        out: Directory of the joined run. Default: the shards' name without "-shard1of8".
-        fresh: Replace a joined run in `out`.
-
-    Returns:
-        The joined run, as `load_run` reads it.
-
-    Raises:
-        RunError: If a shard is missing or there twice, a run is not a shard, or shards differ in settings or model.
-        DataError: If the data is not what the shards read.
-    """
+    """See `pluralbench.merge`."""
     shards = _load_shards([Path(run) for run in runs])
     config, model = _without_shard(shards[0]), _model(shards)
     target = Path(out or _default_folder(shards))

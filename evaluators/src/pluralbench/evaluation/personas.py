@@ -89,33 +89,7 @@ def judge_personas(
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> Run[PersonaJudgeRunConfig, PersonaJudgeResult]:
-    """Let a language model predict people's choices from their personas, and write a run directory.
-
-    Every call is recorded. Call it again with the same arguments to resume an interrupted run; recorded calls are not
-    repeated.
-
-    If both orders are judged (`orders="both"`), a verdict that changes with the order is wrong, even if the true answer
-    is a tie, and the certainty is the mean of the two. A person without any sentence of the chosen variable set is
-    judged as with `variables="none"`, and counted in the result.
-
-    Args:
-        model: Name of a model at the connection's OpenAI-compatible endpoint, or "local" for the small embedded model.
-        data: A release of `build-persona-judge` (directory, file or ORG/NAME[@REVISION]), or "sample"; a
-            `PersonaDataConfig` also selects configs and a split. Required: there is no default dataset.
-        judging: Setting, variables, sampling and reply format; `sample_items` explains which items a setting leaves
-            out. Default: `PersonaJudgeConfig()`.
-        connection: Endpoint, rate limits and maximum cost. Default: `ConnectionConfig()`, which is OpenAI's API.
-        seed: Seed of every draw, such as the items of `samples`.
-        shard: Judge one shard of the people, such as "2/8"; `merge` joins the shards. Default: all people.
-        out: Run directory. Default: `runs/NAME`, where NAME lists the model, the setting and all non-default options.
-        fresh: Start over and replace the contents of `out`.
-
-    Returns:
-        The run in `out`, as `load_run` reads it.
-
-    Raises:
-        UserError: If an argument, the data, the endpoint or the directory cannot be used. The message names the fix.
-    """
+    """See `pluralbench.judge_personas`."""
     part = None if shard is None else parse_shard(shard)
     data = (
         data if isinstance(data, PersonaDataConfig) else PersonaDataConfig(location=None if data is None else str(data))

@@ -33,32 +33,7 @@ def score(
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> Run[ScoreRunConfig, ScoreResult]:
-    """Score a reward model on a benchmark and write a run directory.
-
-    Call it again with the same arguments to resume an interrupted run. A finished run is only read.
-
-    Args:
-        model: A directory or ORG/NAME on the Hub, a `LocalModel`, a `ServedModel`, a `RewardModel`, or a function that
-            takes a list of `Group` and returns a list of scores, one per response, for each group. "local" is the small
-            embedded language model.
-        benchmark: Name of a benchmark (`known_benchmarks`), or a TOML file that describes one. Default: the benchmark
-            that the manifest of `data` names, or "personalized" if there is none.
-        data: Directory, file, or ORG/NAME[@REVISION] on the Hub; "sample" is a few bundled rows. A `DataConfig` also
-            selects configs, columns and a limit, or draws items. Default: the benchmark's dataset on the Hub.
-        prompt: User context in the prompt, such as "raw", or a `PromptConfig`. Default: none.
-        scoring: How the model runs in this process: mode, maximum length, overflow, token budget. Default:
-            `ScoringConfig()`; models that bring their own code take no other.
-        cluster: Ray cluster that loads the model and scores. Default: this process.
-        shard: Score one shard of the items, such as "2/8"; `merge` joins the shards. Default: all items.
-        out: Run directory. Default: `runs/NAME`, where NAME lists the benchmark, the model and all non-default options.
-        fresh: Start over and replace the contents of `out`.
-
-    Returns:
-        The run in `out`, as `load_run` reads it.
-
-    Raises:
-        UserError: If an argument, the data, the model or the directory cannot be used. The message names the fix.
-    """
+    """See `pluralbench.score`."""
     loaded = load_benchmark(benchmark, data, prompt, shard=shard)
     scoring, model = scoring or ScoringConfig(), model_config(model)
     model_record, open_model = resolve_model(model, scoring, cluster)

@@ -54,33 +54,7 @@ def suite(
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> SuiteRun:
-    """Score a reward model on the benchmarks of a suite.
-
-    Each benchmark is a run of `score` in a directory below `out`, and the model is loaded once, if a run is not
-    finished. All data are read first. Call it again with the same arguments to resume.
-
-    Args:
-        model: The model, as for `score`.
-        suite: "release", "plural", "all", a TOML file, or a `Suite`.
-        only: Benchmarks or columns of the suite to run. Default: all.
-        data: "sample" for the bundled rows of every benchmark, or the location of the data by benchmark; the key ""
-            stands for all other benchmarks. Default: the locations that the suite names.
-        options: Selection of items of every benchmark, such as a limit. Default: that of the suite.
-        prompt: User context in the prompts of benchmarks whose items have some, such as "raw", or a `PromptConfig`.
-            Default: none.
-        scoring: How the model runs, as for `score`.
-        cluster: Ray cluster that loads the model and scores. Default: this process.
-        shard: Score one shard of each benchmark, such as "2/8"; `merge` joins the shards. Default: all items.
-        out: Directory of the suite. Default: `runs/NAME`, where NAME lists the suite, the model and all options that
-            are not the default.
-        fresh: Start over and replace the runs in `out`. Those of another suite or model move to `OUT.kept-...`.
-
-    Returns:
-        The finished runs in `out`, with the row of numbers.
-
-    Raises:
-        UserError: If an argument, data, the model or a directory cannot be used. The message names the fix.
-    """
+    """See `pluralbench.suite`."""
     name, chosen = ("suite", suite) if isinstance(suite, Suite) else (Path(suite).stem, find_suite(suite))
     shared = _shared_options(options)
     benchmarks = _select(chosen, only)

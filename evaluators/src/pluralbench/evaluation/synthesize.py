@@ -39,31 +39,7 @@ def synthesize(
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> Synthesis:
-    """Write a persona and demonstrations for each person of a benchmark (SynthesizeMe).
-
-    A person gets one persona if the same is known of them at all of their items. Otherwise each item gets its own, so
-    that no persona uses later choices. Every call is recorded. Call it again with the same arguments to resume.
-
-    Args:
-        model: Name of a model at the connection's OpenAI-compatible endpoint, or "local" for the small embedded model.
-        benchmark: Name of a benchmark (`known_benchmarks`), or a TOML file that describes one. Default: the benchmark
-            that the manifest of `data` names, or "personalized" if there is none.
-        data: Directory, file, or ORG/NAME[@REVISION] on the Hub; "sample" is a few bundled rows. A `DataConfig` also
-            selects configs, columns and a limit. Default: the benchmark's dataset on the Hub.
-        synthesizing: Numbers of pairs, personas and demonstrations, sampling and reply format. Default:
-            `SynthesizeConfig()`.
-        connection: Endpoint, rate limits and maximum cost. Default: `ConnectionConfig()`, which is OpenAI's API.
-        seed: Seed of every draw.
-        out: Directory. Default: `runs/NAME`, where NAME lists the benchmark, the model and all non-default options.
-        fresh: Start over and replace the contents of `out`.
-
-    Returns:
-        The synthesis in `out`. Its `personas.jsonl` is what `PromptConfig(profile="persona", personas=...)` takes.
-
-    Raises:
-        DataError: If no person of the data has earlier pairs or posts.
-        UserError: If another argument, the endpoint or the directory cannot be used. The message names the fix.
-    """
+    """See `pluralbench.synthesize`."""
     options = synthesizing or SynthesizeConfig()
     synthesizing = options.for_model(model)
     loaded = load_benchmark(benchmark, data, None, with_draw=False)

@@ -32,33 +32,7 @@ def train(
     options: TrainingConfig | None = None,
     fresh: bool = False,
 ) -> "Trained":
-    """Train a reward model on the rankings or pairs of a benchmark.
-
-    `out` gets a sequence classifier, `training.json` (data, options, held-out accuracy) and a log of the steps. Call it
-    again with the same arguments to resume interrupted training.
-
-    Args:
-        base: Language model, which gets a new head, or a classifier with one logit: a directory, ORG/NAME on the Hub or
-            a `LocalModel`. "local" is the small embedded language model.
-        out: Directory of the trained model.
-        data: Directory, file, or ORG/NAME[@REVISION] on the Hub; "sample" is a few bundled rows. A `DataConfig` also
-            selects configs, columns and a limit. Default: the benchmark's dataset on the Hub, if it has one.
-        benchmark: Name of a benchmark (`known_benchmarks`), or a TOML file that describes the data's columns.
-        prompt: User context in the prompt, such as "raw", or a `PromptConfig`. Default: none.
-        held_out: Items to measure accuracy on: a fraction of the clusters (prompts or users) between 0 and 1, drawn by
-            the seed, or the location of other items of the same shape. Default: none.
-        label_noise: Fraction of the training rankings, from 0 to 1, whose order is reversed, drawn by the seed.
-            Held-out rankings are never reversed.
-        options: Training options such as epochs and learning rate. Its seed also draws `held_out` and `label_noise`.
-            Default: `TrainingConfig()`.
-        fresh: Start over and replace the contents of `out`.
-
-    Returns:
-        The directory, the training record and the held-out accuracy.
-
-    Raises:
-        UserError: If an argument, the data, the model or the directory cannot be used. The message names the fix.
-    """
+    """See `pluralbench.train`."""
     options = options or TrainingConfig()
     if not 0 <= label_noise <= 1:
         raise DataError(f"`label_noise={label_noise}` is not between 0 and 1.")

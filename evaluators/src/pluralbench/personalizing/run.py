@@ -35,8 +35,7 @@ from pluralbench.personalizing.users import (
     select,
     with_context,
 )
-from pluralbench.reports.figures.downstream import personalized
-from pluralbench.reports.figures.files import write
+from pluralbench.reports.figures.personalize import draw_personalized
 from pluralbench.reports.personalize import page
 from pluralbench.results.personalize import (
     EMBEDDINGS_FOLDER,
@@ -112,37 +111,7 @@ def personalize(
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> Personalized:
-    """Train personalized reward models with and without a profile, and compare their decisions.
-
-    Follows the ablation of Personalized RewardBench (appendices A.3 and B; the report has the layout of its Table 6).
-    Pairs of new users are decided, and the latest pairs of training users with three or more pairs ("known users").
-    The run directory has `report.md`, the metrics, the decisions, and the models in folders that `score` accepts.
-    Repeating the call resumes an interrupted run.
-
-    Args:
-        backbone: Language model or sentence encoder whose vectors the models read: a folder or ORG/NAME on the Hub,
-            "local" for the small embedded model, or a `LocalModel`. It is not trained.
-        data: Location of the users' items, or a `DataConfig`. Its splits are training users and new users, unless
-            `held_out` says otherwise.
-        benchmark: Name of the benchmark, or a TOML file that describes one.
-        held_out: Fraction of the training users to hold out as new users, or the location of others. Default: the
-            test split.
-        score_on: Location of the items of another benchmark to decide too, or a `DataConfig`. Default: none.
-        score_benchmark: That benchmark.
-        personalizing: Methods, conditions and seeds. Default: `PersonalizeConfig()`.
-        options: Training of each model, except what it reads of the user. Default: `PersonalConfig()`.
-        personas: File with personas of items or users, for data without personas.
-        scoring: How the backbone runs. Default: `ScoringConfig()`.
-        embeddings: Folder of vectors that several runs share. Default: in the run directory.
-        out: Run directory. Default: below `runs/`, named after the backbone and the configuration.
-        fresh: Replace the run directory and start over.
-
-    Returns:
-        The run, as `load_run` reads it.
-
-    Raises:
-        UserError: An argument or the data is not valid.
-    """
+    """See `pluralbench.personalize`."""
     personalizing, options = personalizing or PersonalizeConfig(), options or PersonalConfig()
     held_out = str(held_out) if isinstance(held_out, Path) else held_out
     models = models_to_train(personalizing, options)
@@ -175,7 +144,7 @@ def personalize(
             _train_and_decide(output, config, source, users, models, embeddings)
     result: Personalized = load_run(target, PersonalizeRunConfig)
     if not (target / PAGE_FILE).exists():
-        paths = write(personalized(result), target / FIGURES_FOLDER)
+        paths = draw_personalized(result, target / FIGURES_FOLDER)
         figures = [path.relative_to(target) for path in paths if path.suffix == ".png"]
         write_text(target / PAGE_FILE, page(result, figures))
     return result

@@ -53,32 +53,7 @@ def plan(
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> Plans:
-    """Write plans: for each item the aspects that a planner infers the user expects of a response.
-
-    Personalized RewardBench, section 4.3. Reward models and judges read plans with `PromptConfig(profile="plan")`: the
-    titles of a plan's list, or the text of a plan without a list, as the paper does for all plans. Calls are recorded;
-    repeating the call resumes an interrupted run.
-
-    Args:
-        planner: The planner: "local" for the embedded model, a model name if `connection` has a base URL, otherwise a
-            folder or ORG/NAME on the Hub to run in this process, or a `LocalModel`.
-        benchmark: Name of the benchmark, or a TOML file that describes one.
-        data: Location of the items, or a `DataConfig`. Default: the benchmark's data on the Hub. Questions and
-            profiles are read, and the true rubric aspects only to evaluate the plans.
-        profile_size: Maximum number of posts per user, in the order of the profile.
-        sampling: Sampling of the plans. Default: `PlanConfig()`.
-        matching: When an aspect of a plan matches a true aspect. Default: `AspectMatchingConfig()`.
-        connection: Endpoint of the planner. Default: none.
-        seed: Random seed, sent to models that take one.
-        out: Run directory. Default: below `runs/`, named after the planner and the configuration.
-        fresh: Replace the run directory and start over.
-
-    Returns:
-        The plans, as `load_run` reads them.
-
-    Raises:
-        UserError: An argument or the data is not valid.
-    """
+    """See `pluralbench.plan`."""
     sampling, matching, connection = (
         sampling or PlanConfig(),
         matching or AspectMatchingConfig(),

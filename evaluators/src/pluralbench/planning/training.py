@@ -30,29 +30,7 @@ def train_planner(
     options: PlannerConfig | None = None,
     fresh: bool = False,
 ) -> Any:
-    """Train a planner: a language model that infers what a user expects of a response, from posts and a question.
-
-    Trains on items with a profile and rubric aspects (Personalized RewardBench, section 4.3). Responses of the items
-    are not read. Repeating the call resumes an interrupted training.
-
-    Args:
-        base: Language model with a chat template: a folder or ORG/NAME on the Hub, "local" for the small embedded
-            model, or a `LocalModel`.
-        out: Folder of the trained planner.
-        data: Location of the items, or a `DataConfig`. Default: the benchmark's data for training planners, never what
-            it scores on. The default split is the train split.
-        benchmark: Name of the benchmark, or a TOML file that describes one.
-        profile_size: Maximum number of posts per user, in the order of the profile.
-        held_out: Fraction of the clusters to measure the loss on, drawn by the seed of `options`. Default: none.
-        options: Training options. Default: `PlannerConfig()`.
-        fresh: Replace the folder and start over.
-
-    Returns:
-        The trained planner, a `pluralbench_local.Trained`.
-
-    Raises:
-        UserError: An argument or the data is not valid.
-    """
+    """See `pluralbench.train_planner`."""
     options = options or PlannerConfig()
     data = _training_data(benchmark, as_data_config(data))
     source = base if isinstance(base, LocalModel) else LocalModel(name=str(base))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pluralbench_runs import FrozenModel, RecipeError, rng_for
-from pluralbench_runs.options import Overrides
+from pluralbench_runs.recipe_options import Overrides
 from pydantic import Field, field_validator
 
 from pluralbench_calls.ask import Limits, Price

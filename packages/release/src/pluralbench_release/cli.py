@@ -1,14 +1,16 @@
 """The command `pluralbench-release`."""
 
 import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from pluralbench_runs import Program, plural
+from pluralbench_runs.command import Verb
 from pluralbench_runs.console import make_console, terminal_json
-from pluralbench_runs.options import AsJson
+from pluralbench_runs.options import Flag
 from pluralbench_schemas import TableError
 from rich.table import Table as Grid
 
@@ -22,15 +24,14 @@ program = Program(
     help="""\
 Verify, compare, rebuild and publish dataset releases.
 
-Example: pluralbench-release verify dist/personalized-rewardbench""",
-    verbs={"Verbs": {verb: f"{__name__}:{verb}" for verb in ("verify", "diff", "rebuild", "publish")}},
+Examples:
+    pluralbench-release verify dist/personalized-rewardbench
+""",
+    verbs={"Verbs": {verb: Verb(f"{__name__}:{verb}") for verb in ("verify", "diff", "rebuild", "publish")}},
     mistakes=(TableError,),
 )
 console = make_console()
 IDS_SHOWN = 5
-
-LOCATION = "A release: a directory, or ORG/NAME@VERSION on the Hub, such as acme/beer@v1.1.0."
-Release = Annotated[str, typer.Argument(metavar="RELEASE", help=LOCATION)]
 
 
 def main() -> NoReturn:
@@ -38,18 +39,18 @@ def main() -> NoReturn:
     program.run()
 
 
-def verify(
-    release: Release,
-    digest: Annotated[
-        str | None, typer.Option(metavar="HEX", help="Release digest that is required, to pin a release.")
-    ] = None,
-) -> None:
+def verify(release: str, *, digest: Annotated[str | None, Flag(metavar="HEX")] = None) -> None:
     """Check every byte, the content, schemas, row counts, ledger and card; exit 1 at a difference.
 
     Prints the release digest: the SHA-256 of SHA256SUMS, which identifies every file. The commit and the tag of a
     published release contain it in their messages.
 
-    Example: pluralbench-release verify dist/personalized-rewardbench
+    Args:
+        release: A release: a directory, or ORG/NAME@VERSION on the Hub, such as acme/beer@v1.1.0.
+        digest: Release digest that is required, to pin a release.
+
+    Examples:
+        pluralbench-release verify dist/personalized-rewardbench
     """
     with releases.release_at(release) as directory:
         manifest = releases.read_manifest(directory)
@@ -64,17 +65,18 @@ def verify(
         console.print(f"Release digest: {releases.release_digest(directory)}")
 
 
-def diff(
-    a: Annotated[str, typer.Argument(metavar="A", help=f"The older release. {LOCATION}")],
-    b: Annotated[str, typer.Argument(metavar="B", help="The newer release, a directory or on the Hub.")],
-    *,
-    as_json: AsJson = False,
-) -> None:
+def diff(a: str, b: str, *, as_json: Annotated[bool, Flag("--json")] = False) -> None:
     """List the rows that were added, removed or changed from A to B; exit 1 if there are any.
 
     JSON contains all ids, the table the first five of each kind.
 
-    Example: pluralbench-release diff dist/personalized-rewardbench other/personalized-rewardbench
+    Args:
+        a: The older release: a directory, or ORG/NAME@VERSION on the Hub, such as acme/beer@v1.1.0.
+        b: The newer release, a directory or on the Hub.
+        as_json: Print JSON.
+
+    Examples:
+        pluralbench-release diff dist/personalized-rewardbench other/personalized-rewardbench
     """
     with releases.release_at(a) as older, releases.release_at(b) as newer:
         differences = releases.diff(older, newer)
@@ -86,20 +88,19 @@ def diff(
         raise typer.Exit(1)
 
 
-def rebuild(
-    release: Release,
-    out: Annotated[Path | None, typer.Option(help="Directory for the rebuilt release. Default: only compare.")] = None,
-    sources: Annotated[
-        list[str] | None,
-        typer.Option("--source", help="Current location of a moved source, in the builder's form."),
-    ] = None,
-) -> None:
+def rebuild(release: str, *, out: Path | None = None, sources: Annotated[Sequence[str], Flag("--source")] = ()) -> None:
     """Rebuild a release from its recipe and recorded calls, without any model, and compare; exit 1 at a difference.
 
     No code of the release runs, only its builder if that is installed. Local files are read only if --source names
     them, or if the recipe names them and they are below the current folder.
 
-    Example: pluralbench-release rebuild dist/personalized-rewardbench
+    Args:
+        release: A release: a directory, or ORG/NAME@VERSION on the Hub, such as acme/beer@v1.1.0.
+        out: Directory for the rebuilt release. Default: only compare.
+        sources: Current location of a moved source, in the builder's form.
+
+    Examples:
+        pluralbench-release rebuild dist/personalized-rewardbench
     """
     with (
         releases.release_at(release) as directory,
@@ -107,29 +108,34 @@ def rebuild(
     ):
         _print_plan(releases.rebuild_of(directory))
         target = out or Path(temporary) / directory.resolve().name
-        differences = releases.rebuild(directory, target, sources=sources or ())
+        differences = releases.rebuild(directory, target, sources=sources)
     _print_differences(differences)
     if any(differences):
         raise typer.Exit(1)
 
 
 def publish(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="A release directory.")],
-    repository: Annotated[str, typer.Argument(metavar="ORG/NAME", help="The dataset on the Hub.")],
-    tag: Annotated[
-        str | None,
-        typer.Option(metavar="VERSION", help="Version such as v1.2.0. Default: derived from the changed rows."),
-    ] = None,
+    directory: Annotated[Path, Flag(metavar="DIR")],
+    repository: Annotated[str, Flag(metavar="ORG/NAME")],
     *,
-    private: Annotated[bool, typer.Option("--private", help="Make a new repository private.")] = False,
-    create: Annotated[bool, typer.Option("--create", help="Create the repository if it does not exist.")] = False,
+    tag: Annotated[str | None, Flag(metavar="VERSION")] = None,
+    private: bool = False,
+    create: bool = False,
 ) -> None:
     """Verify DIR and publish it on the Hub as a new version, with one commit and one tag.
 
     Removed or changed rows since the last version make a major version, added rows a minor one, anything else a patch.
     Text that was written on the card by hand is kept. A source that forbids redistribution is an error.
 
-    Example: pluralbench-release publish dist/persona-judge my-organisation/persona-judge --create
+    Args:
+        directory: A release directory.
+        repository: The dataset on the Hub.
+        tag: Version such as v1.2.0. Default: derived from the changed rows.
+        private: Make a new repository private.
+        create: Create the repository if it does not exist.
+
+    Examples:
+        pluralbench-release publish dist/persona-judge my-organisation/persona-judge --create
     """
     published = releases.publish(directory, repository, tag=tag, private=private, create=create)
     if not published.new:

@@ -5,19 +5,22 @@ import io
 import os
 import re
 import signal
-import sqlite3
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
 from urllib.parse import urlsplit
 
-from pluralbench_runs.console import make_console, plain_streams
+import typer
+
+from pluralbench_runs.console import make_console
 from pluralbench_runs.errors import UserError, one_line, shorten
 from pluralbench_runs.interruption import announced_interrupts
+from pluralbench_runs.progress import await_announcement
 from pluralbench_runs.secrets import PROXY, redact
+from pluralbench_runs.usage import usage_sentence
 
 USER_ERROR = 2  # exit statuses; this one is also that of click
 INTERRUPTED, TERMINATED = 130, 143  # also those of a shell
@@ -34,14 +37,14 @@ NO_PROXY = (
     "The environment variable {name} is not a proxy of the form http://HOST:PORT; correct or unset it, and rerun the "
     "same command."
 )
-# What to do about an error of SQLite, by a part of its message.
+# What to do about an error of SQLite, by its code.
 LEDGER_FIXES = {
-    "disk I/O error": "recorded work is not lost; check the disk",
-    "readonly database": "recorded work is not lost; make the file writable",
-    "unable to open": "make its folder writable",
-    "locked": "another process is writing it; wait for it and rerun the same command",
-    "malformed": "it is damaged; restore a copy, or start over",
-    "not a database": "it is damaged; restore a copy, or start over",
+    "SQLITE_IOERR": "recorded work is not lost; check the disk",
+    "SQLITE_READONLY": "recorded work is not lost; make the file writable",
+    "SQLITE_CANTOPEN": "make its folder writable",
+    "SQLITE_BUSY": "another process is writing it; wait for it and rerun the same command",
+    "SQLITE_CORRUPT": "it is damaged; restore a copy, or start over",
+    "SQLITE_NOTADB": "it is damaged; restore a copy, or start over",
 }
 # What to do about an error of the system, by its number.
 SYSTEM_FIXES = {
@@ -54,7 +57,7 @@ SYSTEM_FIXES = {
 }
 DEFAULT_FIX = "recorded work is not lost; fix the cause and rerun the same command"
 
-RUST = re.compile(r"\(os error (\d+)\)")  # how libraries in Rust (polars, safetensors) report system errors
+RUST = re.compile(r"\(os error (\d+)\)")  # where libraries in Rust (polars, safetensors) put the number of the error
 CLIENTS = {"aiohttp", "httpcore", "httpcore2", "httpx", "httpx2", "requests", "urllib", "urllib3"}
 USER = re.compile(r"(?<=://)[^/\s?#@]+(?=@)")  # user and password in a URL
 
@@ -74,12 +77,14 @@ def run_cli(work: Callable[[], object], program: str, mistakes: tuple[type[Excep
         after Ctrl-C, 143 after SIGTERM, or the status of `SystemExit`.
     """
     _allow_any_character()
-    with plain_streams(), announced_interrupts(), _sigterm_interrupts() as terminated:
-        status = _status(work, program, mistakes)
+    with announced_interrupts() as announced, _sigterm_interrupts() as terminated:
+        status = _status(work, program, mistakes, announced)
         return TERMINATED if terminated and status == INTERRUPTED else status
 
 
-def _status(work: Callable[[], object], program: str, mistakes: tuple[type[Exception], ...]) -> int:
+def _status(
+    work: Callable[[], object], program: str, mistakes: tuple[type[Exception], ...], announced: Sequence[str]
+) -> int:
     try:
         status = _exit_status_of(work)
         if sys.stdout is not None:
@@ -90,21 +95,23 @@ def _status(work: Callable[[], object], program: str, mistakes: tuple[type[Excep
     except KeyboardInterrupt:
         return INTERRUPTED
     except BaseException as error:  # noqa: BLE001 - a panic of polars is not an Exception
-        if not isinstance(error, Exception) and KeyboardInterrupt.__name__ in str(error):
-            return INTERRUPTED  # while polars called Python
         if isinstance(error.__cause__, KeyboardInterrupt):
-            return INTERRUPTED  # announced when it arrived
+            return INTERRUPTED
         sentence, status = _error_sentence(_first(error), program, mistakes)
+        if status == INTERNAL_ERROR:
+            await_announcement()
+            if announced:
+                return INTERRUPTED  # what an interrupt became, such as a panic of polars while it called Python
         _print_error(error, sentence)
     return status
 
 
 def _exit_status_of(work: Callable[[], object]) -> int:
     try:
-        work()
+        status = work()
     except SystemExit as error:
         return error.code if isinstance(error.code, int) else int(error.code is not None)
-    return 0
+    return status if isinstance(status, int) else 0
 
 
 @contextmanager
@@ -151,6 +158,8 @@ def _error_sentence(error: BaseException, program: str, mistakes: tuple[type[Exc
         return str(error), error.exit_status
     if isinstance(error, mistakes):
         return shorten(str(error)), USER_ERROR
+    if isinstance(error, typer.TyperException):
+        return usage_sentence(error), USER_ERROR
     message = _proxy_message(error) or _encoding_message(error) or _ledger_message(error) or _system_message(error)
     if message:
         return message, USER_ERROR
@@ -183,13 +192,11 @@ def _encoding_message(error: BaseException) -> str:
 
 
 def _ledger_message(error: BaseException) -> str:
-    if not isinstance(error, sqlite3.Error):
-        return ""
-    text = str(error)
-    if "disk is full" in text:
-        return FULL_DISK.format(where=text)
-    fix = next((fix for part, fix in LEDGER_FIXES.items() if part in text), "")
-    return f"The ledger cannot be used ({text}); {fix}." if fix else ""
+    code = str(getattr(error, "sqlite_errorname", ""))
+    if code == "SQLITE_FULL":
+        return FULL_DISK.format(where=error)
+    fix = next((fix for name, fix in LEDGER_FIXES.items() if code.startswith(name)), "")
+    return f"The ledger cannot be used ({error}); {fix}." if fix else ""
 
 
 def _system_message(error: BaseException) -> str:
@@ -210,6 +217,8 @@ def _system_message(error: BaseException) -> str:
 
 
 def _print_error(error: BaseException, sentence: str) -> None:
+    if not sentence:  # --help was shown
+        return
     with suppress(OSError):  # standard error is closed
         if os.environ.get(DEBUG, "0") not in {"", "0"}:
             _print("".join(traceback.format_exception(error)))

@@ -4,16 +4,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar
 
-import typer
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from pluralbench_runs.canonical import Seed
 from pluralbench_runs.errors import RecipeError
 from pluralbench_runs.recipe import FrozenModel, Recipe, check_recipe
 
 ReturnedFiles = Annotated[
-    list[Path] | None,
-    typer.Argument(help="Filled-in files for --import: sheets (.csv), a Label Studio export (.json) or JSONL."),
+    Sequence[Path],
+    Field(description="Filled-in files for --import: sheets (.csv), a Label Studio export (.json) or JSONL."),
 ]
 RELEASE: Any = Field(
     description="Data of the study: a release, a table or `ORG/NAME@REVISION`.", json_schema_extra={"flag": "--release"}
@@ -38,18 +37,10 @@ class StudyRecipe(Recipe):
     key_digest: str = ""
 
 
-def _parse_accounts(entries: Sequence[str]) -> dict[str, str]:
-    pairs = [entry.partition("=") for entry in entries]
-    for entry, (account, _, annotator) in zip(entries, pairs, strict=True):
-        if not (account and annotator):
-            raise ValueError(f"{entry!r} is not of the form ACCOUNT=ANNOTATOR")
-    return {account: annotator for account, _, annotator in pairs}
-
-
 class ReadOptions(FrozenModel):
     """How returned files name the annotators."""
 
-    account: Annotated[dict[str, str] | None, BeforeValidator(_parse_accounts)] = Field(
+    account: dict[str, str] | None = Field(
         None,
         description="Annotator of a Label Studio account (number or e-mail); repeatable.",
         json_schema_extra={"metavar": "ACCOUNT=ANNOTATOR"},
@@ -70,7 +61,7 @@ class StudyOptions(ReadOptions):
     )
     fresh: bool = Field(False, description="Start over, and replace existing output.")
 
-    def check(self, files: Sequence[Path] | None, **others: object) -> None:
+    def check(self, files: Sequence[Path], **others: object) -> None:
         """Raise `RecipeError` unless exactly one action is chosen, or if there are files without --import.
 
         Args:

@@ -1,12 +1,13 @@
 """The verb `label` of the command `build-persona-judge`."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 from pluralbench_runs import shell_command, write_text
 from pluralbench_runs.console import make_console
-from pluralbench_runs.options import Options, Overrides, RecipeOptions, with_options
+from pluralbench_runs.recipe_options import Overrides, RecipeOptions
 from pluralbench_runs.study_options import ReturnedFiles, StudyOptions, study_settings
 
 from build_persona_judge.recipe import LabelRecipe
@@ -16,12 +17,11 @@ RESULTS = "results.json"
 console = make_console()
 
 
-@with_options
 def label(
-    files: ReturnedFiles = None,
+    files: ReturnedFiles = (),
     *,
     settings: Annotated[Overrides, RecipeOptions(LabelRecipe)],
-    options: Annotated[StudyOptions, Options("Study")],
+    options: StudyOptions,
 ) -> None:
     """Collect third-person labels: people choose the option of a person described only by a persona.
 
@@ -30,30 +30,28 @@ def label(
     judges with these labels, and `build-persona-judge --labels` adds them to a release.
 
     Examples:
-
-    build-persona-judge label --release dist/judge --task opinion_qa --export labels --annotator an --annotator bo
-    --annotator cy
-
-    build-persona-judge label --import labels
+        build-persona-judge label --release dist/judge --task opinion_qa --export labels --annotator an --annotator bo
+            --annotator cy
+        build-persona-judge label --import labels
     """
     options.check(files)
     if options.import_ is not None:
         _import(options.import_, files, options)
     elif options.export is not None:
-        from build_persona_judge.labels.study import export  # noqa: PLC0415 - --help needs none of it
+        from build_persona_judge.labels.study import export
 
         recipe = study_settings(LabelRecipe, settings, "of the labels")
         console.print(export(options.export, recipe, fresh=options.fresh))
         console.print(f"\nNext:\n  {shell_command('build-persona-judge', 'label', '--import', options.export)}")
 
 
-def _import(folder: Path, files: list[Path] | None, options: StudyOptions) -> None:
-    from pluralbench_release import print_table, text_table  # noqa: PLC0415 - --help needs none of it
-    from pluralbench_studies import progress_rows, read_study  # noqa: PLC0415 - the same
-    from pluralbench_tables import csv_text  # noqa: PLC0415 - the same
+def _import(folder: Path, files: Sequence[Path], options: StudyOptions) -> None:
+    from pluralbench_release import print_table, text_table
+    from pluralbench_studies import progress_rows, read_study
+    from pluralbench_tables import csv_text
 
-    from build_persona_judge.labels import results  # noqa: PLC0415 - the same
-    from build_persona_judge.labels.study import FORM  # noqa: PLC0415 - the same
+    from build_persona_judge.labels import results
+    from build_persona_judge.labels.study import FORM
 
     study, returned = read_study(folder, LabelRecipe, FORM, files, options)
     labels = results.labels_of(study, returned)

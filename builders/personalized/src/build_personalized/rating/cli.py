@@ -1,13 +1,14 @@
 """The verb `rate` of the command `build-personalized`."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from pluralbench_runs import RecipeError, check_recipe, shell_command, write_text
 from pluralbench_runs.console import make_console
-from pluralbench_runs.options import Options, Overrides, RecipeOptions, with_options
+from pluralbench_runs.options import Flag
+from pluralbench_runs.recipe_options import Overrides, RecipeOptions
 from pluralbench_runs.study_options import ReturnedFiles, StudyOptions, study_settings
 
 from build_personalized.rating.recipe import PLANNING, PlanAssumptions, RatingRecipe
@@ -18,20 +19,14 @@ FORMAT = "ratings-1"
 console = make_console()
 
 
-@with_options
 def rate(
-    files: ReturnedFiles = None,
-    pilot: Annotated[
-        Path | None, typer.Option(help="Imported study to take standard deviations from.", rich_help_panel=PLANNING)
-    ] = None,
+    files: ReturnedFiles = (),
     *,
-    plan: Annotated[
-        bool,
-        typer.Option("--plan", help="Compute how many raters and pairs the claim needs.", rich_help_panel=PLANNING),
-    ] = False,
+    pilot: Annotated[Path | None, Flag(panel=PLANNING)] = None,
+    plan: Annotated[bool, Flag(panel=PLANNING)] = False,
     settings: Annotated[Overrides, RecipeOptions(RatingRecipe)],
     assumptions: Annotated[Overrides, RecipeOptions(PlanAssumptions)],
-    options: Annotated[StudyOptions, Options("Study")],
+    options: StudyOptions,
 ) -> None:
     """Run a study in which people rate both answers of pairs, as in the paper's table 1.
 
@@ -40,13 +35,14 @@ def rate(
     Label Studio tasks, and fixes the margin. --import reads them, finished or not, and writes results.json and
     results.md to the folder.
 
+    Args:
+        pilot: Imported study to take standard deviations from.
+        plan: Compute how many raters and pairs the claim needs.
+
     Examples:
-
-    build-personalized rate --plan --equivalence-margin 0.5
-
-    build-personalized rate --release dist/mine --export ratings --annotator an --annotator bo --annotator cy
-
-    build-personalized rate --import ratings
+        build-personalized rate --plan --equivalence-margin 0.5
+        build-personalized rate --release dist/mine --export ratings --annotator an --annotator bo --annotator cy
+        build-personalized rate --import ratings
     """
     options.check(files, plan=plan)
     if options.import_ is not None:
@@ -58,9 +54,9 @@ def rate(
 
 
 def _plan(values: dict[str, Any], pilot: Path | None) -> None:
-    from pluralbench_release import print_table  # noqa: PLC0415 - --help needs none of it
+    from pluralbench_release import print_table
 
-    from build_personalized.rating import planning, tables  # noqa: PLC0415 - the same
+    from build_personalized.rating import planning, tables
 
     if pilot is not None:
         values = planning.pilot_spread(read_results(pilot)) | values
@@ -72,20 +68,20 @@ def _plan(values: dict[str, Any], pilot: Path | None) -> None:
 
 
 def _export(folder: Path, settings: RatingRecipe, *, fresh: bool) -> None:
-    from build_personalized.rating.study import export  # noqa: PLC0415 - --help needs none of it
+    from build_personalized.rating.study import export
 
     console.print(export(folder, settings, fresh=fresh))
     console.print(f"Fixed from now on: equivalence margin {settings.margin:g} points, alpha {settings.alpha:g}.")
     console.print(f"\nNext:\n  {shell_command('build-personalized', 'rate', '--import', folder)}")
 
 
-def _import(folder: Path, files: list[Path] | None, options: StudyOptions) -> None:
-    from pluralbench_release import print_table  # noqa: PLC0415 - --help needs none of it
-    from pluralbench_studies import read_study  # noqa: PLC0415 - the same
+def _import(folder: Path, files: Sequence[Path], options: StudyOptions) -> None:
+    from pluralbench_release import print_table
+    from pluralbench_studies import read_study
 
-    from build_personalized.rating import tables  # noqa: PLC0415 - the same
-    from build_personalized.rating.results import compute_results  # noqa: PLC0415 - the same
-    from build_personalized.rating.study import FORM  # noqa: PLC0415 - the same
+    from build_personalized.rating import tables
+    from build_personalized.rating.results import compute_results
+    from build_personalized.rating.study import FORM
 
     study, returned = read_study(folder, RatingRecipe, FORM, files, options)
     results = {"format": FORMAT, **compute_results(study, returned)}
@@ -104,7 +100,7 @@ def read_results(folder: Path) -> dict[str, Any]:
     Raises:
         RecipeError: The results are missing or damaged.
     """
-    from pluralbench_tables import read_json  # noqa: PLC0415 - --help needs none of it
+    from pluralbench_tables import read_json
 
     path = folder / RESULTS
     if not path.is_file():

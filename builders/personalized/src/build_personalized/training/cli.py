@@ -2,17 +2,11 @@
 
 from typing import Annotated
 
-import typer
 from pluralbench_calls.chat import resolve_model_option
 from pluralbench_runs import read_recipe, recipe_path
 from pluralbench_runs.console import make_console
-from pluralbench_runs.options import (
-    BuildOptions,
-    Options,
-    Overrides,
-    RecipeOptions,
-    with_options,
-)
+from pluralbench_runs.options import Options
+from pluralbench_runs.recipe_options import BuildOptions, Overrides, RecipeOptions
 
 from build_personalized.training.recipe import HAND_WRITTEN, NO_MODEL, RECIPES, TrainingRecipe
 
@@ -22,13 +16,9 @@ LOCAL_SAMPLING = {"seeded": True, "temperature": 0.7, "max_tokens": 224, "questi
 console = make_console()
 
 
-@with_options
 def training(
-    recipe: Annotated[
-        str | None,
-        typer.Option(help="`sample`, `paper`, `own`, or a TOML file (default: `sample`, or `own` with --source)."),
-    ] = None,
     *,
+    recipe: str | None = None,
     overrides: Annotated[Overrides, RecipeOptions(TrainingRecipe, RECIPES)],
     building: Annotated[BuildOptions, Options("Result")],
 ) -> None:
@@ -38,19 +28,19 @@ def training(
     from them. A user is in one split only, and the questions of benchmarks are removed. Default: the sample in this
     package, which needs no model and no network. Rerun the same command to resume an interrupted build.
 
+    Args:
+        recipe: `sample`, `paper`, `own`, or a TOML file (default: `sample`, or `own` with --source).
+
     Examples:
-
-    build-personalized training
-
-    build-personalized training --source stack-exchange:beer.stackexchange.com/Posts.xml --persona-llm gpt-5-mini
-    --price 0.25/2 --max-cost 5 --out dist/beer-training
-
-    build-personalized training --source table:mine.jsonl --column user=who --against sample --out dist/mine
+        build-personalized training
+        build-personalized training --source stack-exchange:beer.stackexchange.com/Posts.xml --persona-llm gpt-5-mini
+            --price 0.25/2 --max-cost 5 --out dist/beer-training
+        build-personalized training --source table:mine.jsonl --column user=who --against sample --out dist/mine
     """
-    from pluralbench_release import print_summary  # noqa: PLC0415 - --help needs none of it
+    from pluralbench_release import print_summary
 
-    from build_personalized.training.build import build  # noqa: PLC0415 - the same
-    from build_personalized.training.card import figures_tables, persona_note  # noqa: PLC0415 - the same
+    from build_personalized.training.build import build
+    from build_personalized.training.card import figures_tables, persona_note
 
     default = "sample" if overrides.get("source.locations") in (None, ["sample"]) else "own"
     overrides = resolve_model_option(

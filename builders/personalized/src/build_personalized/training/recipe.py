@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Self
 from pluralbench_calls import ChatModel, ConnectionConfig, check_connection
 from pluralbench_release import LICENSE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe
 from pluralbench_runs import FrozenModel, Location, PathName
-from pluralbench_runs.options import COLUMNS as COLUMN_NAMES
+from pluralbench_runs.recipe_options import COLUMNS as COLUMN_NAMES
 from pydantic import Field, PlainSerializer, field_validator, model_validator
 
 from build_personalized.recipe import public_source

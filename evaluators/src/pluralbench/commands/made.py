@@ -1,0 +1,193 @@
+"""Arguments of verbs that are made of several options, or of text."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from pluralbench_local import LocalModel, ServedModel
+from pluralbench_local.served.config import described
+from pluralbench_runs import check_output
+from pluralbench_runs.options import Flag, Options
+from pydantic import Field
+
+from pluralbench.config import PLACE, ConnectionConfig, DataConfig, RuntimeConfig, SamplingConfig, ServingConfig
+from pluralbench.verbs.policies import PolicyConnection, Prompts
+from pluralbench.verbs.train import HeldOut
+
+if TYPE_CHECKING:
+    from pluralbench.evaluation.causes import Recheck
+    from pluralbench.evaluation.without import ItemList
+
+Policy = Annotated[str, Flag("--policy", "MODEL", "Policy")]
+Reward = Annotated[str, Flag("--reward", "[NAME=]MODEL", "Reward model")]
+Runtime = Annotated[RuntimeConfig, Options("Models in this process")]
+
+
+def model(model: LocalModel, *, serving: Annotated[ServingConfig, Options("Server")]) -> LocalModel | ServedModel:
+    """Return the model behind the servers, or the local model if there are none."""
+    return described(model, serving)
+
+
+def locations(*, data: Annotated[Sequence[str], Flag(metavar=f"[NAME=]{PLACE}")] = ()) -> dict[str, str]:
+    """Return the locations of data by benchmark; "" for all others.
+
+    Args:
+        data: Location of the data: of one benchmark (NAME=LOCATION), or of all others; sample: bundled rows.
+            Repeatable.
+    """
+    split = [("", "", text) if Path(text).exists() or "=" not in text else text.partition("=") for text in data]
+    return {name: location for name, _, location in split}
+
+
+def held_out(*, held_out: HeldOut = None) -> float | str | None:
+    """Return a fraction, or the location of other items."""
+    try:
+        return None if held_out is None else float(str(held_out))
+    except ValueError:
+        return str(held_out)
+
+
+def item_list(*, without: Annotated[Path | None, Flag(metavar="FILE")] = None) -> "ItemList | None":
+    """Read a list of items.
+
+    Args:
+        without: Also show the overall numbers without these items, such as those of `contamination --out`.
+    """
+    from pluralbench.evaluation.without import read_item_list
+
+    return None if without is None else read_item_list(without)
+
+
+def page(*, html: Annotated[Path | None, Flag(metavar="FILE")] = None) -> Path | None:
+    """Check that a page can be written, before the work that it reports.
+
+    Args:
+        html: Write a self-contained HTML page with tables, figures and items.
+    """
+    if html is not None:
+        check_output(html)
+    return html
+
+
+def item_file(*, out: Annotated[Path | None, Flag(metavar="FILE")] = None) -> Path | None:
+    """Check that items can be written to a file, before they are computed.
+
+    Args:
+        out: Write the contaminated items to this file (.jsonl or .parquet).
+    """
+    from pluralbench.evaluation.contamination import check_item_file
+
+    if out is not None:
+        check_item_file(out)
+    return out
+
+
+def recheck(
+    *,
+    rescore: Annotated[int | None, Field(ge=0), Flag(metavar="N", panel="Rescoring")] = None,
+    data: Annotated[str | None, Flag(metavar=PLACE)] = None,
+    model: Annotated[str | None, Flag(panel="Rescoring")] = None,
+    trust_remote_code: Annotated[bool, Flag(panel="Rescoring")] = False,
+) -> "Recheck":
+    """Return how items are scored again.
+
+    Args:
+        rescore: Score the N items with the largest differences again, to find the cause. Default: 8 if the model is a
+            directory, else 0.
+        data: Current location of the run's data, if it has moved.
+        model: Current directory or name of the model, if it has moved.
+        trust_remote_code: Run Python code that comes with a model, with your permissions.
+    """
+    from pluralbench.evaluation.causes import Recheck
+
+    return Recheck(rescore, data, model, trust_remote_code)
+
+
+def planner(
+    planner: Annotated[str, Flag(metavar="MODEL")],
+    *,
+    running: Annotated[RuntimeConfig, Options("Model in this process")],
+    connection: ConnectionConfig,
+) -> str | LocalModel:
+    """Return the name of a planner at an endpoint, or a model in this process."""
+    return policy(planner, running=running, policy_connection=connection)
+
+
+def policy(policy: Policy, *, running: Runtime, policy_connection: PolicyConnection) -> str | LocalModel:
+    """Return the name of a policy at an endpoint, or a model in this process.
+
+    Args:
+        policy: Directory or ORG/NAME on the Hub to run here, a model of --policy-base-url, or `local` (embedded).
+    """
+    from pluralbench_calls.chat import LOCAL
+
+    is_served = policy == LOCAL or (policy_connection is not None and policy_connection.base_url is not None)
+    return policy if is_served else LocalModel(name=policy, **running.model_dump())
+
+
+def local_policy(policy: Policy, *, running: Runtime) -> LocalModel:
+    """Return the policy to optimize, in the dtype of its training.
+
+    Args:
+        policy: Language model with a chat template: directory or ORG/NAME on the Hub.
+    """
+    return LocalModel(name=policy, **running.model_dump(exclude={"dtype"}))
+
+
+def rewards(
+    reward: Annotated[list[str], Flag("--reward", "[NAME=]MODEL", "Reward models")], *, running: Runtime
+) -> Mapping[str, LocalModel]:
+    """Return reward models by name.
+
+    Args:
+        reward: Reward model: directory or ORG/NAME on the Hub; repeatable.
+    """
+    from pluralbench.evaluation.models import reward_model_configs
+
+    return reward_model_configs(reward, running)
+
+
+def reward(reward: Reward, *, running: Runtime) -> LocalModel:
+    """Return the reward model.
+
+    Args:
+        reward: Reward model: directory or ORG/NAME on the Hub.
+    """
+    [model] = rewards([reward], running=running).values()
+    return model
+
+
+def reward_name(reward: Reward, *, running: Runtime) -> str:
+    """Return the name of the reward model."""
+    [name] = rewards([reward], running=running)
+    return name
+
+
+def judged_answers(
+    *,
+    sampling: Annotated[SamplingConfig, Options("Judge", ("n", "k"), "sample-")],
+    samples: Annotated[int, Field(ge=1, le=100_000), Flag("--sample-n", panel="Judge")] = 1,
+) -> SamplingConfig:
+    """Return the sampling of the judged answers.
+
+    Args:
+        samples: Judged answers per prompt.
+    """
+    return sampling.model_copy(update={"n": samples})
+
+
+def training_prompts(
+    *,
+    data: Prompts = None,
+    train_data: Annotated[str | None, Flag(metavar=PLACE, panel="Data")] = None,
+    train_split: Annotated[str | None, Flag(panel="Data")] = None,
+) -> DataConfig | None:
+    """Return the prompts to optimize on; None: those that are judged.
+
+    Args:
+        train_data: Prompts to optimize on. Default: those of `data`.
+        train_split: Split of `train_data` (or `data`) to optimize on.
+    """
+    if not isinstance(data, DataConfig) or (train_data is None and train_split is None):
+        return None
+    return data.model_copy(update={"location": train_data or data.location, "split": train_split})

@@ -1,0 +1,332 @@
+"""Print what the verbs return."""
+
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+from pluralbench_runs import log_status, output_file, plural, shell_command
+from pluralbench_runs.console import make_console, terminal_json
+from pluralbench_runs.options import Flag
+from pydantic import Field
+
+from pluralbench.config import DataConfig, PromptConfig
+from pluralbench.errors import EvaluationError
+
+if TYPE_CHECKING:
+    from pluralbench_local import Trained
+
+    from pluralbench.downstream.correlate import Correlation
+    from pluralbench.evaluation.agree import Agreement
+    from pluralbench.evaluation.contamination import Contamination
+    from pluralbench.evaluation.without import ItemList
+    from pluralbench.reports.tables import Table
+    from pluralbench.reports.writing import Report
+    from pluralbench.results.runs import Downstream, Personalized, Plans, Run, Synthesis
+    from pluralbench.results.suite import SuiteRun
+
+console = make_console()
+errors = make_console(stderr=True)
+WIDTH = 80
+Format = Annotated[Literal["table", "markdown", "latex", "json", "csv"], Flag("--format")]
+TableFormat = Annotated[Literal["table", "markdown", "latex", "json"], Flag("--format")]
+AsJson = Annotated[bool, Flag("--json")]
+File = Annotated[Path | None, Flag(metavar="FILE")]
+
+
+def print_run(run: "Run") -> None:
+    """Print a run's header, its row of the report, and the notes. A shard has only the header."""
+    from pluralbench.reports.overview import overview
+    from pluralbench.reports.run_header import run_header
+
+    console.print()
+    for line in run_header(run):
+        console.print(line)
+    if run.config.data.shard is None:
+        console.print()
+        print_report(overview([run]))
+
+
+def print_suite(
+    run: "SuiteRun", *, form: Format = "table", html: Path | None = None, without: "ItemList | None" = None
+) -> None:
+    """Print the row of a suite; of shards, how to join them.
+
+    Args:
+        run: The suite.
+        form: Output format: table, markdown and latex for people, json and csv for programs.
+        html: Write a self-contained HTML page with tables, figures and items.
+        without: Also show the overall numbers without these items, such as those of `contamination --out`.
+    """
+    from pluralbench.evaluation.without import emptied_subsets, suite_without_items
+    from pluralbench.reports.contamination import emptied_note
+    from pluralbench.reports.suite import report_suites
+
+    if run.shard is not None:
+        total = run.shard.partition("/")[2]
+        console.print(
+            f"Shard {run.shard} of {len(run.runs):,} benchmarks is in {run.path}. With all {total}, join the shards of "
+            "each benchmark by `pluralbench merge`, and rerun this command without --shard for the row."
+        )
+        return
+    suites = [run, *([suite_without_items(run, without.items)] if without else [])]
+    emptied = {name: emptied_subsets(one, suites[-1].runs[name]) for name, one in run.runs.items()}
+    report = report_suites(suites)
+    notes = [emptied_note(name, subsets) for name, subsets in emptied.items() if subsets]
+    print_report(report._replace(notes=[*report.notes, *notes]), form)
+    if html is not None:
+        from pluralbench.reports.html.report import write_html
+        from pluralbench.results.finding import find_runs
+
+        for note in write_html(find_runs([run.path]), html):
+            log_status(note)
+        log_status(f"Wrote {html}")
+
+
+def print_downstream(run: "Downstream", *, plots: Path | None = None) -> None:
+    """Print the results of best-of-n and the names of the files.
+
+    Args:
+        run: The run.
+        plots: Directory for figures (PNG and SVG).
+    """
+    from pluralbench.reports.downstream import curve_table, downstream_notes
+    from pluralbench.results.downstream import POLICY_FOLDER
+    from pluralbench.results.run_files import LEDGER_FILE, METRICS_FILE, RUN_FILE
+
+    console.print()
+    sampled = run.verb == "best-of-n" and bool(run.result.rewards)
+    if sampled:
+        print_tables([curve_table(run)])
+    for line in downstream_notes(run):
+        console.print(line)
+    if plots is not None and sampled:
+        from pluralbench.reports.figures.best_of_n import draw_best_of_n
+
+        for path in draw_best_of_n(run, plots):
+            console.print(f"Wrote {path}")
+    files = [path.name for path in run.path.glob("*.parquet") if path.name != LEDGER_FILE]
+    policy = [] if sampled else [POLICY_FOLDER]
+    console.print(f"{run.path}: {', '.join([RUN_FILE, METRICS_FILE, *sorted(files), *policy])}")
+
+
+def print_optimized(run: "Downstream") -> None:
+    """Print the results of optimize and the names of the files."""
+    print_downstream(run)
+
+
+def print_verl(folder: Path) -> None:
+    """Print how to go on with what verl wrote."""
+    console.print(
+        f"{folder}: verl's checkpoints. Merge one (python -m verl.model_merger merge), then judge it by best-of-n."
+    )
+
+
+def print_personalized(run: "Personalized") -> None:
+    """Print the results of personalize, and how to score one of the models."""
+    from pluralbench.reports.personalize import report_personalized
+    from pluralbench.results.personalize import PAGE_FILE
+    from pluralbench.results.run_files import ITEMS_FILE, METRICS_FILE, RUN_FILE
+
+    console.print()
+    print_report(report_personalized([run]))
+    console.print(f"{run.path}: {', '.join([PAGE_FILE, RUN_FILE, METRICS_FILE, ITEMS_FILE])}")
+    model = run.result.models[-1]
+    profile = "none" if model.condition == "without" else model.user_context
+    print_next("score", run.path / model.folder, "--profile", profile, "--benchmark", "...", "--data", "...")
+
+
+def print_trained(trained: "Trained", *, benchmark: str, prompt: PromptConfig, label_noise: float) -> None:
+    """Print what a reward model was trained on, and how to score it."""
+    from pluralbench.reports.costs import format_seconds
+
+    record = trained.record
+    seconds = record["seconds"] + record.get("encoding_seconds", 0.0)
+    training, held_out, flipped = record["data"], record["held_out"], len(record["origin"]["flipped"])
+    without_pair = record["origin"]["without_pair"]
+    console.print(
+        f"\n{trained.folder}: trained on {plural(training['pairs'], 'pair')} of {plural(training['rankings'], 'item')} "
+        f"in {plural(record['steps'], 'step')} ({format_seconds(seconds)} s)."
+    )
+    if any(without_pair.values()):
+        parts = " and ".join(f"{count:,} {name}" for name, count in without_pair.items() if count)
+        console.print(f"Left out, because no training pair has them: {parts}.")
+    if flipped:
+        console.print(f"{flipped:,} items were trained in reversed order (--label-noise {label_noise}).")
+    for part, name in ((training, "training"), (held_out, "held-out")):
+        if part and part["responses_too_long"]:
+            items = f", and with them {plural(part['rankings_too_long'], 'item')}" if part["rankings_too_long"] else ""
+            console.print(f"{part['responses_too_long']:,} {name} responses were too long and were left out{items}.")
+    if held_out:
+        console.print(
+            f"Accuracy on {plural(held_out['pairs'], 'held-out pair')} of {plural(held_out['rankings'], 'item')}: "
+            f"{trained.accuracy:.3f}"
+        )
+    profile = ["--profile", prompt.profile] if prompt.profile != "none" else []
+    print_next("score", trained.folder, "--benchmark", benchmark, *profile, "--data", "...")
+
+
+def print_planner(trained: Any, *, benchmark: str) -> None:
+    """Print what a planner was trained on, and how to use it."""
+    record = trained.record
+    training, held_out = record["examples"], record["held_out"]
+    console.print(
+        f"\n{trained.folder}: trained in {plural(record['steps'], 'step')} ({record['seconds']:,.0f} s) on "
+        f"{plural(training['given'] - training['too_long'], 'item')} for {record['epochs']:.3g} epochs."
+    )
+    for part, name in ((training, "training"), (held_out, "held-out")):
+        if part and part["too_long"]:
+            console.print(f"{part['too_long']:,} {name} items were too long and were left out.")
+    if held_out:
+        console.print(
+            f"Loss on {held_out['given'] - held_out['too_long']:,} held-out plans: {trained.held_out_loss:.3f} nats "
+            f"per token, before training {record['held_out_loss_of_base']:.3f}"
+        )
+    print_next("plan", trained.folder, "--benchmark", benchmark, "--data", "...")
+
+
+def print_plans(plans: "Plans", *, benchmark: str) -> None:
+    """Print the evaluation of plans, and how to use them."""
+    from pluralbench.reports.plans import plan_lines
+
+    console.print()
+    for line in plan_lines(plans):
+        console.print(line)
+    print_next("score", "MODEL", "--benchmark", benchmark, "--profile", "plan", "--plans", plans.path, "--data", "...")
+
+
+def print_synthesis(synthesis: "Synthesis", *, model: str, data: DataConfig) -> None:
+    """Print how personas were written, and how to judge with them."""
+    from pluralbench.data.personas import PERSONAS_FILE
+    from pluralbench.reports.synthesis import synthesis_notes
+
+    console.print()
+    for line in synthesis_notes(synthesis):
+        console.print(line)
+    words = ["pluralbench", "judge", model, "--benchmark", synthesis.config.benchmark.name]
+    words += ["--data", data.location] if data.location else []
+    words += ["--profile", "persona", "--personas", str(synthesis.path / PERSONAS_FILE)]
+    console.print(f"Judge with them: {shlex.join(words)}")
+
+
+def print_contamination(
+    result: "Contamination",
+    *,
+    examples: Annotated[int, Field(ge=0)] = 2,
+    form: Format = "table",
+    out: File = None,
+) -> None:
+    """Print what was found, and write the contaminated items.
+
+    Args:
+        result: The contaminated items.
+        examples: Maximum number of examples per benchmark.
+        form: Output format: table, markdown and latex for people, json and csv for programs.
+        out: Write the contaminated items to this file (.jsonl or .parquet).
+    """
+    from pluralbench.evaluation.contamination import write_contaminated
+    from pluralbench.reports.contamination import report_contamination
+
+    print_report(report_contamination(result, examples=examples), form)
+    if out is not None:
+        write_contaminated(result, out)
+        (console if form == "table" else errors).print(f"Wrote {out}")
+
+
+def print_agreement(agreement: "Agreement", *, form: TableFormat = "table") -> None:
+    """Print how far scores agree.
+
+    Args:
+        agreement: The agreement.
+        form: Output format.
+    """
+    from pluralbench.reports.agreement import report_agreement
+
+    if form == "json":
+        typer.echo(terminal_json(agreement.as_dict()))
+    else:
+        print_report(report_agreement(agreement), form, width=console.width)
+
+
+def print_correlation(
+    correlation: "Correlation", *, plots: Path | None = None, html: File = None, as_json: AsJson = False
+) -> None:
+    """Print a correlation.
+
+    Args:
+        correlation: The correlation.
+        plots: Directory for figures (PNG and SVG).
+        html: Write a self-contained HTML page with tables, figures and items.
+        as_json: Print JSON.
+    """
+    from pluralbench.reports.correlation import correlation_notes, heading, tables
+
+    if as_json:
+        typer.echo(terminal_json(correlation.as_dict()))
+    else:
+        for line in heading(correlation):
+            console.print(line)
+        print_tables(tables(correlation))
+        print_lines(correlation_notes(correlation))
+    written: list[Path] = []
+    if plots is not None:
+        from pluralbench.reports.figures.correlation import draw_correlation
+
+        written += draw_correlation(correlation, plots)
+    if html is not None:
+        from pluralbench.reports.html.further import write_correlation
+
+        write_correlation(correlation, html)
+        written.append(html)
+    for path in written:
+        (errors if as_json else console).print(f"Wrote {path}")
+
+
+def print_next(*words: object) -> None:
+    """Print the next command of the evaluator."""
+    console.print(f"Next:\n  {shell_command('pluralbench', *words)}")
+
+
+def print_report(report: "Report", form: str = "table", out: Path | None = None, *, width: int | None = WIDTH) -> None:
+    """Print a report, or write it to a file, in which tables are Markdown.
+
+    Args:
+        report: The report.
+        form: Output format.
+        out: File to write. Default: the terminal.
+        width: Maximum number of columns; None for no maximum.
+
+    Raises:
+        EvaluationError: If the file cannot be written.
+    """
+    from pluralbench.reports.writing import format_report
+
+    form = "markdown" if out is not None and form == "table" else form
+    text: Any = format_report(report, form, None if width is None else min(width, console.width))  # type: ignore[arg-type]
+    if out is not None:
+        try:
+            with output_file(out) as new:
+                new.write_text(f"{str(text).rstrip()}\n", encoding="utf-8", newline="")
+        except OSError as error:
+            raise EvaluationError(f"{out} cannot be written: {error.strerror}; choose another file.") from None
+        console.print(f"Wrote {out}")
+    elif isinstance(text, str):
+        typer.echo(text.rstrip())
+    else:
+        console.print(text)
+
+
+def print_tables(tables: "Iterable[Table]") -> None:
+    """Print tables in at most 80 columns."""
+    from pluralbench.reports.writing import render_tables
+
+    console.print(*render_tables([*tables], min(WIDTH, console.width)), sep="\n")
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines wrapped at 80 columns, as reports do. Indented lines start with a path and are not wrapped."""
+    from pluralbench.reports.layout import wrapped
+
+    for line in lines:
+        console.print(line if line.startswith(" ") else wrapped(line, min(WIDTH, console.width)))
